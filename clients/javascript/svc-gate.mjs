@@ -1,0 +1,481 @@
+/**
+ * The svc-gate client for JavaScript (Node 18 and later): asks the gate whether an agent's tool call may run.
+ *
+ *     const gate = new SvcGate("https://gate.example/t/acme", { apiKey, sessionId: runId });
+ *     const verdict = await gate.check("payment.send", { amount: 10 }, snapshot);
+ *     if (verdict.allowed) ...        // run the tool
+ *     else if (verdict.escalated) ... // park the call, show verdict.reason to a person
+ *     else ...                        // refuse the call, show verdict.reason
+ *
+ * Put the call where tool calls are executed, not among the agent's tools. One file, nothing but the built-in `fetch`.
+ * The client holds no rule: it carries the question and the answer, and refuses when there is no answer. Any number of
+ * calls may be under way at once. Proxy variables in the environment are ignored, also where NODE_USE_ENV_PROXY makes
+ * other calls of `fetch` use them: the key goes to the configured address alone.
+ *
+ * What a client does, case by case: spec/client.md. Types and promises of each function: svc-gate.d.mts.
+ */
+import { createHash, randomUUID } from "node:crypto";
+
+const requestMax = 262144; // bytes: the gate's own limit; past it the agent could choose an error instead of a verdict
+const verdictMax = 1048576; // bytes of an answer to a check
+const answerMax = 67108864; // bytes of another answer: a thousand receipts with their snapshots
+const depthMax = 64; // levels of an input, as at the gate
+const answerDepthMax = 128; // levels of an answer: receipts hold inputs
+const timeoutMsMax = 2147483000; // the range of a timer
+const optionNames = ["apiKey", "sessionId", "timeoutMs", "retries", "failOpen"];
+
+export class SvcGateError extends Error {
+  constructor(message, status = null, code = null, detail = null) {
+    super(message);
+    this.name = "SvcGateError";
+    this.status = status;
+    this.code = code;
+    this.detail = detail;
+  }
+}
+
+export class SvcGate {
+  #base;
+  #origin;
+  #key;
+  #timeoutMs;
+  #retries;
+  #failOpen;
+
+  constructor(url, options = {}) {
+    const unknown = Object.keys(options).find((name) => !optionNames.includes(name));
+    if (unknown !== undefined) {
+      throw new TypeError(`unknown option ${quoted(unknown)}: the options are ${optionNames.join(", ")}`);
+    }
+    const { apiKey, sessionId, timeoutMs = 10_000, retries = 1, failOpen = false } = options;
+    const address = parsedAddress(url);
+    if (apiKey != null && !(typeof apiKey === "string" && /^[\x21-\x7e]+$/.test(apiKey))) {
+      throw new TypeError("apiKey must be one or more visible ASCII characters, without spaces or line breaks");
+    }
+    if (sessionId != null && !isSession(sessionId)) {
+      throw new TypeError("sessionId must be a text of 1 to 256 bytes in UTF-8 without NUL");
+    }
+    if (typeof timeoutMs !== "number" || !(timeoutMs > 0 && timeoutMs <= timeoutMsMax)) {
+      throw new RangeError(`timeoutMs must be a number of milliseconds over 0, at most ${timeoutMsMax}`);
+    }
+    if (!Number.isInteger(retries) || retries < 0 || retries > 100) {
+      throw new RangeError("retries must be a whole number from 0 to 100");
+    }
+    if (typeof failOpen !== "boolean") throw new TypeError("failOpen must be true or false");
+    this.#base = address.origin + address.pathname.replace(/\/+$/, "");
+    this.#origin = address.origin;
+    this.#key = apiKey ?? null;
+    this.#timeoutMs = timeoutMs;
+    this.#retries = retries;
+    this.#failOpen = failOpen;
+    Object.defineProperty(this, "sessionId", { value: sessionId ?? randomUUID(), enumerable: true });
+  }
+
+  async check(toolName, toolInput, platformState) {
+    try {
+      const body = requestBody(toolName, toolInput, this.sessionId, platformState);
+      const answer = await this.#ask("POST", "/check", { body, limit: verdictMax, whole: false });
+      return verdictIn(answer, createHash("sha256").update(body).digest("hex"));
+    } catch (error) {
+      if (error instanceof Trouble) return this.#unreached(error.what, error.failsOpen && this.#failOpen);
+      return this.#unreached("the client itself failed", false);
+    }
+  }
+
+  async health() {
+    return this.#object("/health");
+  }
+
+  async rules() {
+    return textOf(await this.#result("/rules"));
+  }
+
+  async receipts({ limit, before, sessionId, toolName, verdict } = {}) {
+    const asked = Object.entries({ limit, before, session_id: sessionId, tool_name: toolName, verdict });
+    const query = new URLSearchParams(asked.filter(([, value]) => value != null)).toString();
+    return this.#object("/receipts" + (query && "?" + query));
+  }
+
+  async verify() {
+    return this.#object("/ledger/verify");
+  }
+
+  #unreached(what, allow) {
+    const said = this.#named(what);
+    return allow
+      ? verdictOf("ALLOW", `Svc: ${said}; fail-open is set, so the action runs unjudged.`, null, true, null)
+      : verdictOf("BLOCK", `Svc: ${said}; without a verdict the action is blocked.`, null, true, null);
+  }
+
+  #named(what) {
+    return what.replaceAll("$GATE", () => `the gate at ${this.#origin}`);
+  }
+
+  async #object(path) {
+    const answer = await this.#result(path);
+    try {
+      return objectIn(answer);
+    } catch (error) {
+      throw this.#error(error, answer.status);
+    }
+  }
+
+  async #result(path) {
+    let answer;
+    try {
+      answer = await this.#ask("GET", path, { limit: answerMax, whole: true });
+      if (answer.status === 200) textOf(answer);
+    } catch (error) {
+      throw this.#error(error, answer?.status ?? null);
+    }
+    if (answer.status === 200) return answer;
+    const { code, detail } = problemIn(answer, this.#key);
+    const said = `the gate at ${this.#origin} answered ${answer.status}${detail === null ? "" : ": " + detail}`;
+    throw new SvcGateError(said, answer.status, code, detail);
+  }
+
+  #error(error, status) {
+    return new SvcGateError(error instanceof Trouble ? this.#named(error.what) : "the client itself failed", status);
+  }
+
+  async #ask(method, path, { body, limit, whole }) {
+    const headers = { "accept-encoding": "identity", "user-agent": "svc-gate-javascript/1.0.0" };
+    if (this.#key !== null && path !== "/health") headers.authorization = "Bearer " + this.#key;
+    if (body !== undefined) headers["content-type"] = "application/json";
+    const request = { method, headers, body, redirect: "manual", dispatcher: direct() };
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        return await this.#attempt(this.#base + path, request, { limit, whole });
+      } catch (error) {
+        if (!(error instanceof Trouble && error.retried) || attempt === this.#retries) throw error;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 50 + Math.random() * 100));
+    }
+  }
+
+  /** One attempt, which ends with its connection fit for another, or closed. */
+  async #attempt(url, request, { limit, whole }) {
+    const stop = new AbortController();
+    let late = false;
+    const timer = setTimeout(() => {
+      late = true;
+      stop.abort();
+    }, this.#timeoutMs);
+    try {
+      await eventsSeen();
+      const response = await fetch(url, { ...request, signal: stop.signal });
+      if (response.status !== 200 && !whole) return { status: response.status };
+      return { status: response.status, ...(await bodyOf(response, limit)) };
+    } catch (error) {
+      throw late ? transport(`$GATE did not answer within ${Math.round(this.#timeoutMs)} ms`) : transportOf(error);
+    } finally {
+      clearTimeout(timer);
+      stop.abort(); // a whole answer does not mind; any other leaves a connection that nobody may use again
+    }
+  }
+}
+
+/** Why there is no verdict: a clause for the reason, with $GATE in the place of the gate's address. */
+class Trouble extends Error {
+  constructor(what, { failsOpen = true, retried = false } = {}) {
+    super(what);
+    this.what = what;
+    this.failsOpen = failsOpen;
+    this.retried = retried;
+  }
+}
+
+const transport = (what) => new Trouble(what, { retried: true });
+const unreadable = (why) => new Trouble(`$GATE sent an answer that cannot be read: ${why}`);
+
+/** Node's errors of `fetch` have their cause inside, or in Node 18 inside that. */
+function transportOf(error) {
+  const code = String(error?.cause?.code ?? error?.cause?.errors?.[0]?.code ?? "");
+  const why = [
+    [/^ECONNREFUSED$/, "refused"],
+    [/^(?:ENOTFOUND|EAI_)/, "unknown name"],
+    [/^(?:ENETUNREACH|EHOSTUNREACH|EADDRNOTAVAIL|EACCES|EPERM)$/, "no route"],
+    [/^(?:EPROTO$|ERR_SSL|ERR_TLS|CERT_|DEPTH_|SELF_|UNABLE_)/, "TLS failed"],
+  ].find(([codes]) => codes.test(code));
+  return transport(
+    why ? `$GATE could not be reached (${why[1]})` : "the connection to $GATE broke before a whole answer arrived",
+  );
+}
+
+/** After one whole turn of the event loop, a connection that the gate closed in the meantime is known to be closed. */
+async function eventsSeen() {
+  for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+let withoutProxy;
+
+/** NODE_USE_ENV_PROXY gives `fetch` a dispatcher that obeys proxy variables; this one obeys none. */
+function direct() {
+  const dispatcher = [2, 1].map((n) => globalThis[Symbol.for(`undici.globalDispatcher.${n}`)]).find(Boolean);
+  if (dispatcher?.constructor.name !== "EnvHttpProxyAgent") return undefined;
+  withoutProxy ??= new dispatcher.constructor({ noProxy: "*" });
+  return withoutProxy;
+}
+
+async function bodyOf(response, limit) {
+  if ((response.headers.get("content-encoding") ?? "identity") !== "identity") return { unreadable: "it is encoded" };
+  const chunks = [];
+  let length = 0;
+  for (const reader = response.body?.getReader(); reader;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    length += value.byteLength;
+    if (length > limit) return { unreadable: `it is over ${limit} bytes` };
+    chunks.push(value);
+  }
+  return { body: Buffer.concat(chunks) };
+}
+
+function textOf(answer) {
+  if (answer.unreadable !== undefined) throw unreadable(answer.unreadable);
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(answer.body);
+  } catch {
+    throw unreadable("it is not UTF-8");
+  }
+}
+
+function objectIn(answer) {
+  const text = textOf(answer);
+  let found;
+  try {
+    found = JSON.parse(text);
+  } catch {
+    throw unreadable("it is not JSON");
+  }
+  refuseAmbiguous(text);
+  if (typeof found !== "object" || found === null || Array.isArray(found)) throw unreadable("it is not an object");
+  return found;
+}
+
+/** Two readers may see two different members where a name is repeated; `JSON.parse` takes the last in silence. */
+function refuseAmbiguous(json) {
+  const open = [];
+  for (const [token, colon] of json.matchAll(/"(?:[^"\\]+|\\.)*"(\s*:)?|[{}[\]]/gs)) {
+    if (token === "{" || token === "[") {
+      open.push(new Set());
+      if (open.length > answerDepthMax) throw unreadable(`it is nested over ${answerDepthMax} deep`);
+    } else if (token === "}" || token === "]") {
+      open.pop();
+    } else if (colon !== undefined) {
+      const name = JSON.parse(token.slice(0, -colon.length));
+      if (open.at(-1).has(name)) throw unreadable("it repeats a member");
+      open.at(-1).add(name);
+    }
+  }
+}
+
+/** The refusal's code and detail, without the key. */
+function problemIn(answer, key) {
+  let found = {};
+  try {
+    found = objectIn(answer);
+  } catch {
+    // The status says enough.
+  }
+  const [code, detail] = [found.code, found.detail].map((text) =>
+    typeof text === "string" ? (key === null ? text : text.replaceAll(key, "[key]")).slice(0, 1000) : null,
+  );
+  return { code, detail };
+}
+
+function verdictIn(answer, requestDigest) {
+  if (answer.status !== 200) throw refusal(answer.status);
+  const { verdict, reason, mode, receipt = null } = objectIn(answer);
+  if (!["ALLOW", "BLOCK", "ESCALATE"].includes(verdict)) {
+    throw unreadable("its verdict is not ALLOW, BLOCK or ESCALATE");
+  }
+  if (typeof reason !== "string" || reason === "" || !isUnicode(reason)) throw unreadable("it has no reason");
+  if (!["observe", "assist", "enforce"].includes(mode)) {
+    throw unreadable("its mode is not observe, assist or enforce");
+  }
+  if (typeof receipt !== "object" || Array.isArray(receipt)) throw unreadable("its receipt is not an object");
+  if (receipt !== null && Object.hasOwn(receipt, "request") && receipt.request !== requestDigest) {
+    throw new Trouble("$GATE answered another request than the one sent");
+  }
+  return verdictOf(verdict, reason, mode, false, receipt);
+}
+
+function verdictOf(verdict, reason, mode, unreached, receipt) {
+  const allowed = verdict === "ALLOW";
+  const escalated = verdict === "ESCALATE";
+  return Object.freeze({ verdict, reason, mode, unreached, allowed, escalated, receipt });
+}
+
+function refusal(status) {
+  if (status === 401 || status === 403) return new Trouble(`$GATE refused the key (${status})`);
+  if ([400, 413, 415, 422].includes(status)) {
+    return new Trouble(`$GATE refused the request (${status})`, { failsOpen: false });
+  }
+  if (status >= 300 && status < 400) {
+    return new Trouble(`$GATE answered with a redirect (${status}), which is never followed`);
+  }
+  return new Trouble(`$GATE answered ${status} instead of a verdict`);
+}
+
+function requestBody(toolName, toolInput, sessionId, platformState) {
+  const text = new JsonText();
+  if (typeof toolName !== "string") throw notPlain(["tool_name"], "is not a text");
+  text.member("{", "tool_name", toolName, []);
+  for (const [name, value] of [
+    ["tool_input", toolInput],
+    ["platform_state", platformState ?? undefined],
+  ]) {
+    if (value === undefined && name === "platform_state") continue;
+    if (typeof value !== "object" || value === null || Array.isArray(value)) throw notPlain([name], "is not an object");
+    text.member(",", name, value, []);
+  }
+  text.member(",", "session_id", sessionId, []);
+  text.put("}");
+  const body = new TextEncoder().encode(text.parts.join(""));
+  if (body.byteLength > requestMax) throw tooLong();
+  return body;
+}
+
+/** Writes plain data as JSON, and stops at what is not plain, too deep or too long. Each member is read once. */
+class JsonText {
+  parts = [];
+  #length = 0;
+
+  put(part) {
+    this.#length += part.length;
+    if (this.#length > requestMax) throw tooLong(); // one list in many places is short in memory and long on the wire
+    this.parts.push(part);
+  }
+
+  member(separator, name, value, path) {
+    this.put(`${separator}${JSON.stringify(name)}:`);
+    this.#write(value, [...path, name]);
+  }
+
+  #write(value, path) {
+    if (typeof value === "string") {
+      if (!isUnicode(value)) throw notPlain(path, "has an unpaired surrogate");
+      this.put(JSON.stringify(value));
+    } else if (typeof value === "number") {
+      this.put(decimal(value, path));
+    } else if (typeof value === "boolean" || value === null) {
+      this.put(String(value));
+    } else if (typeof value === "object") {
+      if (path.length > depthMax) {
+        throw notPlain(path.slice(0, 2), `is nested over ${depthMax} deep, or holds itself`);
+      }
+      if (Array.isArray(value)) this.#writeArray(value, path);
+      else this.#writeObject(value, path);
+    } else {
+      throw notPlain(path, `is not plain JSON data (${typeof value})`);
+    }
+  }
+
+  #writeArray(array, path) {
+    const items = membersOf(array, path).filter(([name]) => name !== "length");
+    const length = array.length;
+    this.put("[");
+    for (let index = 0; index < length; index += 1) {
+      if (items[index]?.[0] !== String(index)) throw notPlain([...path, index], "is missing");
+      if (index > 0) this.put(",");
+      this.#write(items[index][1], [...path, index]);
+    }
+    if (items.length > length) throw notPlain(path, "is a list with members of its own");
+    this.put("]");
+  }
+
+  #writeObject(object, path) {
+    if (!hasPlainPrototype(object)) throw notPlain(path, `is not plain JSON data (${nameOfClass(object)})`);
+    let separator = "{";
+    for (const [name, value] of membersOf(object, path)) {
+      if (value === undefined) continue;
+      this.member(separator, name, value, path);
+      separator = ",";
+    }
+    this.put(separator === "{" ? "{}" : "}");
+  }
+}
+
+/** The own members, as data: what a getter would answer the second time, nobody knows. */
+function membersOf(object, path) {
+  return Reflect.ownKeys(object).map((name) => {
+    const member = Reflect.getOwnPropertyDescriptor(object, name);
+    if (typeof name !== "string" || !isUnicode(name)) throw notPlain(path, "has a name that is not a text");
+    if (member === undefined || !("value" in member)) throw notPlain([...path, name], "is computed, not data");
+    if (!member.enumerable && !(name === "length" && Array.isArray(object))) {
+      throw notPlain([...path, name], "is hidden");
+    }
+    return [name, member.value];
+  });
+}
+
+/** A prototype of another realm counts, as test runners make them; one that gives members to its objects does not. */
+function hasPlainPrototype(object) {
+  const prototype = Object.getPrototypeOf(object);
+  if (prototype === null) return true;
+  if (Object.getPrototypeOf(prototype) !== null || !Object.hasOwn(prototype, "isPrototypeOf")) return false;
+  return Object.keys(prototype).length === 0;
+}
+
+function nameOfClass(object) {
+  const name = object.constructor?.name;
+  return typeof name === "string" ? quoted(name).slice(1, -1) : "object";
+}
+
+function decimal(number, path) {
+  if (!Number.isFinite(number)) throw notPlain(path, "is not a finite number");
+  if (Math.abs(number) >= 2 ** 53) {
+    throw notPlain(path, "is a number of 2**53 or more, which stands for several: use a text");
+  }
+  return Object.is(number, -0) ? "-0" : String(number);
+}
+
+function notPlain([first, ...rest], why) {
+  const place = rest.reduce(
+    (path, part) =>
+      path +
+      (/^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(part) ? `.${part}` : `[${Number.isInteger(part) ? part : quoted(part)}]`),
+    first,
+  );
+  const shown = place.length <= 200 ? place : `${place.slice(0, 200)}...`;
+  return new Trouble(`the call was not sent, because ${shown} ${why}`, { failsOpen: false });
+}
+
+function tooLong() {
+  return new Trouble(`the call was not sent, because it is over ${requestMax} bytes`, { failsOpen: false });
+}
+
+/** In ASCII alone: an agent may have written it, and a person reads it. */
+function quoted(text) {
+  const json = JSON.stringify(text.length <= 64 ? text : `${text.slice(0, 64)}...`);
+  return json.replace(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+function isUnicode(text) {
+  return !/\p{Surrogate}/u.test(text);
+}
+
+function isSession(value) {
+  const isText = typeof value === "string" && isUnicode(value) && !value.includes("\0");
+  return isText && value !== "" && new TextEncoder().encode(value).byteLength <= 256;
+}
+
+/** No fault shows the address: it may hold secrets. */
+function parsedAddress(url) {
+  if (typeof url !== "string" || !/^[\x21-\x7e]+$/.test(url) || /["<>\\^`{|}]/.test(url)) {
+    throw new TypeError("url must be a text of ASCII characters that URLs have");
+  }
+  if (!/^https?:\/\/[^/?#]/i.test(url)) throw new TypeError("url must begin with http:// or https:// and a host");
+  if (/[?#]/.test(url) || /^[^/]*\/\/[^/]*@/.test(url)) {
+    throw new TypeError("url must not have a user, a query or a fragment: the key is an option of its own");
+  }
+  let address;
+  try {
+    address = new URL(url);
+  } catch {
+    throw new TypeError("url must have a host, and a port from 1 to 65535 if any");
+  }
+  if (address.port === "0") throw new TypeError("url must have a host, and a port from 1 to 65535 if any");
+  return address;
+}

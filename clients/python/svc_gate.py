@@ -1,0 +1,641 @@
+"""The svc-gate client for Python 3.9 and later: asks the gate whether an agent's tool call may run.
+
+    gate = SvcGate("https://gate.example/t/acme", api_key=key, session_id=run_id)
+    verdict = gate.check("payment.send", {"amount": 10}, platform_state=snapshot)
+    if verdict.allowed: ...      # run the tool
+    elif verdict.escalated: ...  # park the call, show verdict.reason to a person
+    else: ...                    # refuse the call, show verdict.reason
+
+Put the call where tool calls are executed, not among the agent's tools. One file, the standard library only. The client
+holds no rule: it carries the question and the answer, and refuses when there is no answer. It is safe to use from
+several threads at once; from asyncio, call ``await asyncio.to_thread(gate.check, ...)``. Proxy variables in the
+environment are ignored: the key goes to the configured address alone.
+
+What a client does, case by case: spec/client.md. HTTP is read here and not by ``http.client``, whose time-out starts
+anew with every byte, and which believes the first of two lengths and keeps a connection after an interim answer.
+"""
+
+from __future__ import annotations
+
+import collections
+import hashlib
+import itertools
+import json
+import os
+import queue
+import random
+import re
+import socket
+import ssl
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+from typing import Any, Iterator, Optional
+from urllib.parse import urlencode, urlsplit
+
+__all__ = ["SvcGate", "SvcGateError", "Verdict"]
+__version__ = "1.0.0"
+
+_REQUEST_MAX = 262144  # bytes: the gate's own limit; past it the agent could choose an error instead of a verdict
+_VERDICT_MAX = 1048576  # bytes of an answer to a check
+_ANSWER_MAX = 67108864  # bytes of another answer: a thousand receipts with their snapshots
+_HEAD_MAX = 16384  # bytes of an answer's head, as in Node
+_DEPTH_MAX = 64  # levels of an input, as at the gate
+_ANSWER_DEPTH_MAX = 128  # levels of an answer: receipts hold inputs
+_IDLE_MAX = 4.0  # seconds a connection is kept without use: servers close at 5 and later
+_KEPT_MAX = 64  # idle connections
+_TIMEOUT_MAX = 2147483.0  # seconds: a JavaScript timer's range, so that both clients have one limit
+_INT_BITS_MAX = 8192  # the interpreter itself refuses to write some thousand digits, the gate over 40
+_FLOAT_EXACT = 2.0**53  # from here on a float stands for several whole numbers
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer to a check. Its truth value is ``allowed``.
+
+    ``verdict`` is "ALLOW", "BLOCK" or "ESCALATE", ``reason`` one sentence for a person, ``mode`` "observe", "assist" or
+    "enforce" (None when the gate did not answer). ``unreached`` is True when the client made the verdict itself because
+    the gate gave none; no receipt exists then. ``receipt`` is the gate's ``{"seq", "hash", "request"}`` or None.
+    """
+
+    verdict: str
+    reason: str
+    mode: Optional[str]
+    unreached: bool = False
+    receipt: Optional[dict[str, Any]] = None
+
+    @property
+    def allowed(self) -> bool:
+        """True when the verdict is ALLOW: the action may run."""
+        return self.verdict == "ALLOW"
+
+    @property
+    def escalated(self) -> bool:
+        """True when the verdict is ESCALATE: the action waits for a person."""
+        return self.verdict == "ESCALATE"
+
+    def __bool__(self) -> bool:
+        return self.allowed
+
+
+class SvcGateError(Exception):
+    """A route other than check gave no result.
+
+    ``status`` is the HTTP status, None when no answer came; ``code`` and ``detail`` are the gate's own words, or None.
+    """
+
+    def __init__(self, message: str, status: Optional[int] = None, code: Optional[str] = None, detail: Optional[str] = None):
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.detail = detail
+
+
+class SvcGate:
+    """A gate at ``url``, which may have a path prefix and a trailing slash.
+
+    ``api_key`` is the bearer key, sent with every call but health. ``session_id`` ties one agent run's calls together
+    (1 to 256 bytes); without it every instance has a fresh one, and no rule about sequences can fire over two instances.
+    ``timeout`` is the number of seconds for one attempt, from the look-up of the name to the last byte. ``retries`` is the
+    number of further attempts after a transport error; an answer is never retried. The longest wait is
+    ``timeout * (1 + retries)`` and 0.15 s for each retry. ``fail_open`` lets actions run while the gate cannot be reached:
+    for the observe phase only.
+
+    Raises TypeError or ValueError for options that cannot work: they are mistakes in the program.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        api_key: Optional[str] = None,
+        session_id: Optional[str] = None,
+        timeout: float = 10.0,
+        retries: int = 1,
+        fail_open: bool = False,
+    ) -> None:
+        self._secure, self._host, self._port, self._authority, self._prefix = _address(url)
+        self._origin = ("https://" if self._secure else "http://") + self._authority
+        if api_key is not None and not (type(api_key) is str and re.fullmatch(r"[\x21-\x7e]+", api_key)):
+            raise ValueError("api_key must be one or more visible ASCII characters, without spaces or line breaks")
+        if session_id is not None and not _is_session(session_id):
+            raise ValueError("session_id must be a text of 1 to 256 bytes in UTF-8 without NUL")
+        if type(timeout) not in (int, float) or not 0 < timeout <= _TIMEOUT_MAX:
+            raise ValueError("timeout must be a number of seconds over 0, at most %d" % _TIMEOUT_MAX)
+        if type(retries) is not int or not 0 <= retries <= 100:
+            raise ValueError("retries must be a whole number from 0 to 100")
+        if type(fail_open) is not bool:
+            raise TypeError("fail_open must be True or False")
+        self.session_id = str(uuid.uuid4()) if session_id is None else session_id
+        self._key = api_key
+        self._timeout = timeout
+        self._retries = retries
+        self._fail_open = fail_open
+        self._tls = ssl.create_default_context() if self._secure else None
+        self._idle: collections.deque[_Connection] = collections.deque()  # its operations are atomic: no lock to fork
+        self._open = True
+
+    def check(self, tool_name: str, tool_input: dict[str, Any], platform_state: Optional[dict[str, Any]] = None) -> Verdict:
+        """Asks whether this tool call may run. Never raises: trouble is a verdict with ``unreached``.
+
+        ``tool_input`` and ``platform_state`` hold plain JSON data: dict with text keys, list, tuple, str, int, float, bool
+        and None, of these very types. Anything else, NaN, and a float of 2**53 or more, is a BLOCK that names the member.
+        """
+        try:
+            body = _request_body(tool_name, tool_input, self.session_id, platform_state)
+            answer = self._ask("POST", "/check", body, _VERDICT_MAX, whole=False)
+            return _verdict_in(answer, hashlib.sha256(body).hexdigest())
+        except _Trouble as trouble:
+            return self._unreached(trouble.what, trouble.fails_open and self._fail_open)
+        except Exception as error:
+            return self._unreached("the client itself failed (%s)" % type(error).__name__, False)
+
+    def health(self) -> dict[str, Any]:
+        """``{"status": "ok", "mode"}``. The key is not sent. Raises SvcGateError, with status 503 when it is not well."""
+        return self._object("/health")
+
+    def rules(self) -> str:
+        """The text in force, verbatim. Raises SvcGateError."""
+        return self._result("/rules").text()
+
+    def receipts(
+        self,
+        limit: Optional[int] = None,
+        before: Optional[int] = None,
+        session_id: Optional[str] = None,
+        tool_name: Optional[str] = None,
+        verdict: Optional[str] = None,
+    ) -> dict[str, Any]:
+        """``{"receipts": [...], "next"}``, newest first: ``limit`` rows (the gate's default is 50) before row ``before``.
+
+        The other arguments keep only the rows that have them. Raises SvcGateError.
+        """
+        asked = dict(limit=limit, before=before, session_id=session_id, tool_name=tool_name, verdict=verdict)
+        given = {name: value for name, value in asked.items() if value is not None}
+        return self._object("/receipts" + ("?" + urlencode(given) if given else ""))
+
+    def verify(self) -> dict[str, Any]:
+        """``{"ok": True, "rows", "head"}``, or ``{"ok": False, "rows", "first_broken"}``. Raises SvcGateError."""
+        return self._object("/ledger/verify")
+
+    def close(self) -> None:
+        """Closes the idle connections. Later calls open one each."""
+        self._open = False
+        while self._idle:
+            try:
+                self._idle.pop().close()
+            except IndexError:
+                return
+
+    def __enter__(self) -> SvcGate:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _unreached(self, what: str, allow: bool) -> Verdict:
+        what = what.replace("$GATE", "the gate at " + self._origin)
+        if allow:
+            return Verdict("ALLOW", "Svc: %s; fail-open is set, so the action runs unjudged." % what, None, True)
+        return Verdict("BLOCK", "Svc: %s; without a verdict the action is blocked." % what, None, True)
+
+    def _object(self, path: str) -> dict[str, Any]:
+        answer = self._result(path)
+        try:
+            return answer.object()
+        except _Trouble as trouble:
+            raise self._error(trouble, answer.status) from None
+
+    def _result(self, path: str) -> _Answer:
+        try:
+            answer = self._ask("GET", path, None, _ANSWER_MAX, whole=True)
+            if answer.status == 200:
+                answer.text()
+                return answer
+        except _Trouble as trouble:
+            raise self._error(trouble, None) from None
+        code, detail = answer.problem(self._key)
+        said = "" if detail is None else ": " + detail
+        message = "the gate at %s answered %d%s" % (self._origin, answer.status, said)
+        raise SvcGateError(message, answer.status, code, detail)
+
+    def _error(self, trouble: _Trouble, status: Optional[int]) -> SvcGateError:
+        return SvcGateError(trouble.what.replace("$GATE", "the gate at " + self._origin), status)
+
+    def _ask(self, method: str, path: str, body: Optional[bytes], limit: int, whole: bool) -> _Answer:
+        head = ["%s %s%s HTTP/1.1" % (method, self._prefix, path), "Host: " + self._authority]
+        head += ["Accept-Encoding: identity", "User-Agent: svc-gate-python/" + __version__]
+        if self._key is not None and path != "/health":
+            head.append("Authorization: Bearer " + self._key)
+        if body is not None:
+            head += ["Content-Type: application/json", "Content-Length: %d" % len(body)]
+        request = "\r\n".join(head + ["", ""]).encode("ascii") + (body or b"")
+        for attempt in range(self._retries + 1):
+            try:
+                return self._attempt(request, limit, whole)
+            except _Transport:
+                if attempt == self._retries:
+                    raise
+            time.sleep(0.05 + random.random() / 10)
+        raise AssertionError("unreachable")
+
+    def _attempt(self, request: bytes, limit: int, whole: bool) -> _Answer:
+        deadline = _Deadline(self._timeout)
+        connection = self._kept() or _connect(self._host, self._port, self._tls, deadline)
+        reusable = False
+        try:
+            connection.send(request, deadline)
+            answer, reusable = connection.receive(limit, whole, deadline)
+            return answer
+        except socket.timeout:
+            raise deadline.passed() from None
+        except (OSError, EOFError):
+            raise _Transport("the connection to $GATE broke before a whole answer arrived") from None
+        finally:
+            if reusable and self._open and len(self._idle) < _KEPT_MAX:
+                self._idle.append(connection)
+            else:
+                connection.close()
+
+    def _kept(self) -> Optional[_Connection]:
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return None
+            if connection.is_fresh():
+                return connection
+            connection.close()
+
+
+class _Trouble(Exception):
+    """Why there is no verdict: a clause for the reason, with $GATE in the place of the gate's address."""
+
+    def __init__(self, what: str, fails_open: bool = True):
+        super().__init__(what)
+        self.what = what
+        self.fails_open = fails_open
+
+
+class _Transport(_Trouble):
+    """No answer came: the one kind of trouble that is tried again."""
+
+
+class _Deadline:
+    def __init__(self, seconds: float):
+        self._seconds = seconds
+        self._at = time.monotonic() + seconds
+
+    def left(self) -> float:
+        left = self._at - time.monotonic()
+        if left <= 0:
+            raise self.passed()
+        return left
+
+    def passed(self) -> _Transport:
+        return _Transport("$GATE did not answer within %d ms" % round(self._seconds * 1000))
+
+
+class _Connection:
+    """One kept-alive connection. Whoever took it from the idle ones owns it until it is put back or closed."""
+
+    def __init__(self, raw: socket.socket):
+        self._socket = raw
+        self._process = os.getpid()
+        self._idle_since = 0.0
+        self._read = bytearray()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def is_fresh(self) -> bool:
+        """False for a connection of the process that forked this one, a long idle one, one that was closed or is not silent."""
+        if self._process != os.getpid() or time.monotonic() - self._idle_since > _IDLE_MAX:
+            return False
+        try:
+            self._socket.settimeout(0)
+            self._socket.recv(1)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return True
+        except OSError:
+            pass
+        return False
+
+    def send(self, data: bytes, deadline: _Deadline) -> None:
+        rest = memoryview(data)
+        while rest:
+            self._socket.settimeout(deadline.left())
+            rest = rest[self._socket.send(rest) :]
+
+    def receive(self, limit: int, whole: bool, deadline: _Deadline) -> tuple[_Answer, bool]:
+        """The answer, and whether the connection can carry another. Only a 200 has its body read, unless ``whole``."""
+        status = 0
+        while status < 200:  # interim answers
+            version, status, fields = _parsed_head(bytes(self._until(b"\r\n\r\n", _HEAD_MAX, deadline)))
+        if status != 200 and not whole:
+            return _Answer(status, b"", None), False
+        if fields.get("content-encoding", "identity") != "identity":
+            return _Answer(status, b"", "it is encoded"), False
+        body, ended = self._body(fields, limit, deadline)
+        if body is None:
+            return _Answer(status, b"", "it is over %d bytes" % limit), False
+        self._idle_since = time.monotonic()
+        lasting = version == b"1" and "close" not in fields.get("connection", "").lower()
+        return _Answer(status, body, None), ended and lasting and not self._read
+
+    def _body(self, fields: dict[str, str], limit: int, deadline: _Deadline) -> tuple[Optional[bytes], bool]:
+        """The body, None when it is over the limit, and whether its end is certain."""
+        length, coding = fields.get("content-length"), fields.get("transfer-encoding")
+        if coding is not None:
+            if length is not None or coding.lower() != "chunked":
+                raise EOFError
+            return self._chunks(limit, deadline), True
+        if length is not None:
+            if not re.fullmatch(r"[0-9]{1,15}", length):
+                raise EOFError
+            return (self._exactly(int(length), deadline) if int(length) <= limit else None), True
+        while len(self._read) <= limit:
+            if not self._more(deadline):
+                return bytes(self._read), False
+        return None, False
+
+    def _chunks(self, limit: int, deadline: _Deadline) -> Optional[bytes]:
+        body = bytearray()
+        while True:
+            size = re.fullmatch(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r\n", self._until(b"\r\n", _HEAD_MAX, deadline))
+            if size is None:
+                raise EOFError
+            if int(size[1], 16) == 0:
+                break
+            if len(body) + int(size[1], 16) > limit:
+                return None
+            body += self._exactly(int(size[1], 16), deadline)
+            if self._exactly(2, deadline) != b"\r\n":
+                raise EOFError
+        while self._until(b"\r\n", _HEAD_MAX, deadline) != b"\r\n":  # trailers
+            pass
+        return bytes(body)
+
+    def _until(self, end: bytes, most: int, deadline: _Deadline) -> bytes:
+        while True:
+            at = self._read.find(end)
+            if at >= 0:
+                return self._exactly(at + len(end), deadline)
+            if len(self._read) > most or not self._more(deadline):
+                raise EOFError
+
+    def _exactly(self, length: int, deadline: _Deadline) -> bytes:
+        while len(self._read) < length:
+            if not self._more(deadline):
+                raise EOFError
+        taken = bytes(self._read[:length])
+        del self._read[:length]
+        return taken
+
+    def _more(self, deadline: _Deadline) -> bool:
+        self._socket.settimeout(deadline.left())
+        received = self._socket.recv(65536)
+        self._read += received
+        return bool(received)
+
+
+def _parsed_head(head: bytes) -> tuple[bytes, int, dict[str, str]]:
+    """The minor version, the status, and the fields by their names in lower case. Refuses what HTTP/1.1 does not say."""
+    first, *lines = head[:-4].split(b"\r\n")
+    start = re.fullmatch(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [^\0\r\n]*)?", first)
+    if start is None or start[2] in (b"100", b"101"):  # nobody asked to continue, or to upgrade
+        raise EOFError
+    fields: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.decode("latin-1").partition(":")
+        if not colon or not re.fullmatch(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+", name) or re.search("[\0\r\n]", value):
+            raise EOFError
+        value = value.strip(" \t")
+        name = name.lower()
+        fields[name] = fields[name] + ", " + value if name in fields else value
+    return start[1], int(start[2]), fields
+
+
+def _connect(host: str, port: int, tls: Optional[ssl.SSLContext], deadline: _Deadline) -> _Connection:
+    failed: Exception = OSError()
+    addresses = _resolved(host, port, deadline)
+    for tried, (family, kind, protocol, _, address) in enumerate(addresses):
+        raw = socket.socket(family, kind, protocol)
+        try:
+            raw.settimeout(deadline.left() / (len(addresses) - tried))  # a dead first address leaves time for the next
+            raw.connect(address)
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if tls is not None:
+                raw.settimeout(deadline.left())
+                raw = tls.wrap_socket(raw, server_hostname=host)
+            return _Connection(raw)
+        except BaseException as error:
+            raw.close()
+            if not isinstance(error, OSError):
+                raise
+            failed = error
+    if isinstance(failed, socket.timeout):
+        raise deadline.passed()
+    if isinstance(failed, (ssl.SSLEOFError, ConnectionResetError)):
+        raise _Transport("the connection to $GATE broke before a whole answer arrived")
+    why = "TLS failed" if isinstance(failed, ssl.SSLError) else "no route"
+    raise _Transport("$GATE could not be reached (%s)" % ("refused" if isinstance(failed, ConnectionRefusedError) else why))
+
+
+def _resolved(host: str, port: int, deadline: _Deadline) -> list[Any]:
+    """The host's addresses. The look-up cannot be told to stop, so a thread of its own waits for it."""
+    found: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def look_up() -> None:
+        try:
+            found.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except Exception as error:
+            found.put(error)
+
+    threading.Thread(target=look_up, daemon=True).start()
+    try:
+        addresses = found.get(timeout=deadline.left())
+    except queue.Empty:
+        raise deadline.passed() from None
+    if isinstance(addresses, Exception):
+        raise _Transport("$GATE could not be reached (unknown name)")
+    return addresses
+
+
+class _Answer:
+    def __init__(self, status: int, body: bytes, unreadable: Optional[str]):
+        self.status = status
+        self._body = body
+        self._unreadable = unreadable
+
+    def text(self) -> str:
+        if self._unreadable is not None:
+            raise _unreadable(self._unreadable)
+        try:
+            return self._body.decode("utf-8")
+        except UnicodeDecodeError:
+            raise _unreadable("it is not UTF-8") from None
+
+    def object(self) -> dict[str, Any]:
+        text = self.text()
+        try:
+            _refuse_deep(text)
+            found = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once_each)
+        except ValueError as error:
+            raise _unreadable(str(error) if type(error) is _Ambiguous else "it is not JSON") from None
+        if type(found) is not dict:
+            raise _unreadable("it is not an object")
+        return found
+
+    def problem(self, key: Optional[str]) -> tuple[Optional[str], Optional[str]]:
+        """The refusal's code and detail, without the key."""
+        try:
+            found = self.object()
+        except _Trouble:
+            return None, None
+        texts = (found.get(name) for name in ("code", "detail"))
+        code, detail = (t.replace(key or "\0", "[key]")[:1000] if type(t) is str else None for t in texts)
+        return code, detail
+
+
+def _unreadable(why: str) -> _Trouble:
+    return _Trouble("$GATE sent an answer that cannot be read: " + why)
+
+
+class _Ambiguous(ValueError):
+    pass
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _Ambiguous("it repeats a member")
+    return found
+
+
+def _refuse_deep(text: str) -> None:
+    depth = 0
+    for mark in re.findall(r"[{}\[\]]", re.sub(r'"(?:[^"\\]|\\.)*"', "", text, flags=re.DOTALL)):
+        depth += 1 if mark in "{[" else -1
+        if depth > _ANSWER_DEPTH_MAX:
+            raise _Ambiguous("it is nested over %d deep" % _ANSWER_DEPTH_MAX)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _verdict_in(answer: _Answer, request_digest: str) -> Verdict:
+    if answer.status != 200:
+        raise _refusal(answer.status)
+    found = answer.object()
+    verdict, reason, mode, receipt = (found.get(name) for name in ("verdict", "reason", "mode", "receipt"))
+    if type(verdict) is not str or verdict not in ("ALLOW", "BLOCK", "ESCALATE"):
+        raise _unreadable("its verdict is not ALLOW, BLOCK or ESCALATE")
+    if type(reason) is not str or not reason or not _is_unicode(reason):
+        raise _unreadable("it has no reason")
+    if type(mode) is not str or mode not in ("observe", "assist", "enforce"):
+        raise _unreadable("its mode is not observe, assist or enforce")
+    if receipt is not None and type(receipt) is not dict:
+        raise _unreadable("its receipt is not an object")
+    if receipt is not None and "request" in receipt and receipt["request"] != request_digest:
+        raise _Trouble("$GATE answered another request than the one sent")
+    return Verdict(verdict, reason, mode, False, receipt)
+
+
+def _refusal(status: int) -> _Trouble:
+    if status in (401, 403):
+        return _Trouble("$GATE refused the key (%d)" % status)
+    if status in (400, 413, 415, 422):
+        return _Trouble("$GATE refused the request (%d)" % status, fails_open=False)
+    if 300 <= status < 400:
+        return _Trouble("$GATE answered with a redirect (%d), which is never followed" % status)
+    return _Trouble("$GATE answered %d instead of a verdict" % status)
+
+
+def _request_body(tool_name: Any, tool_input: Any, session_id: str, platform_state: Any) -> bytes:
+    members = {"tool_name": tool_name, "tool_input": tool_input, "session_id": session_id}
+    if platform_state is not None:
+        members["platform_state"] = platform_state
+    for name, value in members.items():
+        wanted = dict if name in ("tool_input", "platform_state") else str
+        if type(value) is not wanted:
+            raise _not_plain((name,), "is not a %s" % wanted.__name__)
+        _refuse_unplain(value, (name,), itertools.count())
+    body = json.dumps(members, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
+    if len(body) > _REQUEST_MAX:
+        raise _too_long()
+    return body
+
+
+def _refuse_unplain(value: Any, path: tuple[Any, ...], counted: Iterator[int]) -> None:
+    """After this, JSON says of the value all that there is to say. Types are exact: a subclass may answer differently."""
+    kind = type(value)
+    if next(counted) > _REQUEST_MAX:  # one list in many places is short in memory and long on the wire
+        raise _too_long()
+    if kind is dict or kind is list or kind is tuple:
+        if len(path) > _DEPTH_MAX:
+            raise _not_plain(path[:2], "is nested over %d deep, or holds itself" % _DEPTH_MAX)
+        for part, item in list(value.items() if kind is dict else enumerate(value)):
+            if kind is dict and (type(part) is not str or not _is_unicode(part)):
+                raise _not_plain(path, "has a name that is not a text")
+            _refuse_unplain(item, path + (part,), counted)
+    elif kind is str and not _is_unicode(value):
+        raise _not_plain(path, "has an unpaired surrogate")
+    elif kind is float and not abs(value) < _FLOAT_EXACT:
+        raise _not_plain(path, "is not a finite number" if value - value else "is a float of 2**53 or more: use an int or a text")
+    elif kind is int and value.bit_length() > _INT_BITS_MAX:
+        raise _not_plain(path, "has too many digits")
+    elif kind not in (str, float, int, bool, type(None)):
+        raise _not_plain(path, "is not plain JSON data (%s)" % _quoted(kind.__name__)[1:-1])
+
+
+def _not_plain(path: tuple[Any, ...], why: str) -> _Trouble:
+    place = path[0]
+    for part in path[1:]:
+        if type(part) is str and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", part):
+            place += "." + part
+        else:
+            place += "[%s]" % (_quoted(part) if type(part) is str else part)
+    place = place if len(place) <= 200 else place[:200] + "..."
+    return _Trouble("the call was not sent, because %s %s" % (place, why), fails_open=False)
+
+
+def _too_long() -> _Trouble:
+    return _Trouble("the call was not sent, because it is over %d bytes" % _REQUEST_MAX, fails_open=False)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text if len(text) <= 64 else text[:64] + "...").replace("\x7f", "\\u007f")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+        return True
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_session(value: Any) -> bool:
+    return type(value) is str and _is_unicode(value) and 0 < len(value.encode("utf-8")) <= 256 and "\0" not in value
+
+
+def _address(url: Any) -> tuple[bool, str, int, str, str]:
+    """Whether TLS, the host, the port, the authority and the path's prefix. No fault shows the address: it may hold secrets."""
+    if type(url) is not str or not re.fullmatch(r"[\x21-\x7e]+", url) or re.search(r'["<>\\^`{|}]', url):
+        raise ValueError("url must be a text of ASCII characters that URLs have")
+    try:
+        parts = urlsplit(url)
+        port, host = parts.port, parts.hostname
+    except ValueError:
+        raise ValueError("url must have a host, and a port from 1 to 65535 if any") from None
+    if parts.scheme not in ("http", "https") or not host or port == 0:
+        raise ValueError("url must begin with http:// or https:// and a host")
+    if "@" in parts.netloc or "?" in url or "#" in url:
+        raise ValueError("url must not have a user, a query or a fragment: the key is an option of its own")
+    secure = parts.scheme == "https"
+    shown = "[%s]" % host if ":" in host else host
+    usual = 443 if secure else 80
+    authority = shown if port in (None, usual) else "%s:%d" % (shown, port)
+    return secure, host, port or usual, authority, parts.path.rstrip("/")
