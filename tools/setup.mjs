@@ -13,11 +13,15 @@ if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== lock) {
   console.error("svc-gate: installing what package-lock.json names (once, takes a minute) ...");
   const npm = process.env.npm_execpath;
   const [command, first] = npm ? [process.execPath, [npm]] : ["npm", []];
-  const { status } = spawnSync(command, [...first, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], {
-    cwd: root,
-    stdio: ["ignore", "ignore", "inherit"],
-    shell: !npm && process.platform === "win32",
-  });
+  const { status } = spawnSync(
+    command,
+    [...first, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
+    {
+      cwd: root,
+      stdio: ["ignore", "ignore", "inherit"],
+      shell: !npm && process.platform === "win32",
+    },
+  );
   if (status !== 0) {
     console.error("svc-gate: the installation failed; read the lines above, then run the command again");
     process.exit(status ?? 1);

@@ -1,0 +1,348 @@
+import {
+  Decimal,
+  isStricter,
+  nearest,
+  quote,
+  quoteAscii,
+  type CheckRequest,
+  type JsonObject,
+  type Verdict,
+} from "../wire/mod.ts";
+import type { ContractInForce, Requirement, Route, ToolPlan } from "./compile.ts";
+import { windowStart, type Caller, type Counter, type Reader } from "./counters.ts";
+import { stepsMax, type Situation } from "./plan.ts";
+import { EvaluationError, type Exact } from "./rational.ts";
+import { mismatchText } from "./schema.ts";
+
+/** What the contract reached for one call: pure data, the same for the same call, snapshot, counters and moment. */
+export interface Decision {
+  readonly verdict: Verdict;
+  /** One sentence for a person, beginning with `Svc: `. */
+  readonly reason: string;
+  /** `contract.rule`, `$route`, `contract.$input`, `contract.$platform`, `contract.$requires.N`, `contract.$counters.name` or `contract.$otherwise`. */
+  readonly rule: string;
+  /** A BLOCK that stays one in assist mode. */
+  readonly final: boolean;
+  /** The rules that fired, in the order of the contracts and of their text. */
+  readonly fired: readonly string[];
+  /** What could not be evaluated, and why. */
+  readonly errors: readonly (readonly [rule: string, message: string])[];
+  /** The counters that were read, with what they stood at. */
+  readonly read: readonly (readonly [counter: string, value: string])[];
+  /** Something threw that is not an evaluation error: a defect, and an alarm. */
+  readonly defect: unknown;
+}
+
+/** Events of one counter under one key: what a call adds to it, or what it asks of it. */
+export interface Move {
+  readonly counter: Counter;
+  readonly key: string;
+  /** A decimal. */
+  readonly amount: string;
+}
+
+export interface Lookup {
+  readonly counter: Counter;
+  readonly key: string;
+  /** Milliseconds since the epoch: events at or before it are not counted. */
+  readonly after: number;
+}
+
+/** A call with everything done that does not depend on the moment or on counters. */
+export interface Prepared {
+  readonly request: CheckRequest;
+  readonly caller: Caller;
+  readonly plan: ToolPlan | undefined;
+  /** Reached before any rule: an unknown tool, a requirement on presence, a schema. */
+  readonly early: Decision | undefined;
+  readonly moves: readonly Move[];
+  /** A counter that this call should move and cannot: BLOCK. */
+  readonly broken: readonly (readonly [rule: string, message: string])[];
+}
+
+const noMoves: readonly Move[] = [];
+const noLookups: readonly Lookup[] = [];
+const noNames: readonly string[] = [];
+const noPairs: readonly (readonly [string, string])[] = [];
+
+/** Routes the call, checks presence and schemas, and finds what it would count. Never throws. */
+export function prepare(force: ContractInForce, request: CheckRequest, caller: Caller): Prepared {
+  const plan = force.tools.get(request.toolName);
+  if (plan === undefined)
+    return { request, caller, plan, early: unknownTool(force, request.toolName), moves: noMoves, broken: noPairs };
+  const early = checkPresence(plan, request) ?? checkSchemas(plan, request);
+  if (plan.movers.length === 0) return { request, caller, plan, early, moves: noMoves, broken: noPairs };
+  const moves: Move[] = [];
+  const broken: (readonly [string, string])[] = [];
+  const situation = situationOf(request, 0, noCounter);
+  for (const { counter, holds, key, amount, blind } of plan.movers) {
+    if (early !== undefined && !blind) continue;
+    try {
+      const under = holds(situation) ? key(situation, caller) : null;
+      if (under !== null) moves.push({ counter, key: under, amount: amount(situation) });
+    } catch (error) {
+      broken.push([counter.name.replace(".", ".$counters."), message(error)]);
+    }
+  }
+  return { request, caller, plan, early, moves, broken };
+}
+
+/** A prepared call at its moment: the counters that its rules may ask for, by the ledger. */
+export interface Consultation {
+  readonly prepared: Prepared;
+  readonly now: number;
+  readonly lookups: readonly Lookup[];
+  readonly sources: ReadonlyMap<string, CounterSource>;
+}
+
+/** Where a counter's value comes from: a lookup, nothing at all (no session), or nowhere. */
+type CounterSource = { readonly lookup: number } | { readonly error: string } | "nothing";
+
+const noSources: ReadonlyMap<string, CounterSource> = new Map();
+
+/** @param now milliseconds since the epoch: the one clock reading of this check, written on its receipt as `at` */
+export function consult(prepared: Prepared, now: number): Consultation {
+  const { plan, early } = prepared;
+  if (plan === undefined || early !== undefined || plan.readers.size === 0)
+    return { prepared, now, lookups: noLookups, sources: noSources };
+  const lookups: Lookup[] = [];
+  const sources = new Map<string, CounterSource>();
+  const situation = situationOf(prepared.request, now, noCounter);
+  for (const [name, reader] of plan.readers) sources.set(name, source(reader, prepared, situation, lookups));
+  return { prepared, now, lookups, sources };
+}
+
+function source(
+  { counter, key, settledThrough }: Reader,
+  { caller }: Prepared,
+  situation: Situation,
+  lookups: Lookup[],
+): CounterSource {
+  try {
+    const under = key(situation, caller);
+    if (under === null) return "nothing";
+    const start = windowStart(counter.window, situation.now);
+    const after = settledThrough === undefined ? start : Math.max(start, settledThrough(situation));
+    return { lookup: lookups.push({ counter, key: under, after }) - 1 };
+  } catch (error) {
+    return { error: message(error) };
+  }
+}
+
+/**
+ * The decision. Total: whatever cannot be evaluated is a BLOCK that names it.
+ *
+ * @param values for each lookup, the decimal that the ledger found, or undefined where the counter's history is not known
+ */
+export function decide(consultation: Consultation, values: readonly (string | undefined)[]): Decision {
+  const { prepared, now } = consultation;
+  const { plan, early, request } = prepared;
+  if (early !== undefined || plan === undefined) return early ?? unknownTool(undefined, request.toolName);
+  const read = new Map<string, string>();
+  const counter = plan.readers.size === 0 ? noCounter : counterReader(consultation, values, read);
+  const situation = situationOf(request, now, counter);
+  const tally = new Tally(situation);
+  for (const { requires } of plan.routes) {
+    const failed = firstFailing(requires, situation);
+    if (failed !== undefined) return withRead(failed, read);
+  }
+  for (const route of plan.routes) tally.route(route);
+  for (const [rule, why] of prepared.broken)
+    tally.fails(rule, `the counter ${rule.replace(".$counters.", ".")} cannot be moved: ${why}`);
+  return tally.decision(read);
+}
+
+/** What the decision counts: the moves whose counter counts calls that were decided and answered so. */
+export function count(
+  prepared: Prepared,
+  outcome: { readonly verdict: Verdict; readonly answered: Verdict },
+): readonly Move[] {
+  if (prepared.moves.length === 0) return noMoves;
+  return prepared.moves.filter(({ counter }) => {
+    switch (counter.counting) {
+      case "attempts":
+        return true;
+      case "released":
+        return outcome.answered === "ALLOW";
+      case "possible":
+        return outcome.answered !== "BLOCK";
+      case "blocked":
+        return outcome.verdict === "BLOCK";
+      case "escalated":
+        return outcome.verdict === "ESCALATE";
+      default:
+        return counter.counting satisfies never;
+    }
+  });
+}
+
+function counterReader(
+  { sources }: Consultation,
+  values: readonly (string | undefined)[],
+  read: Map<string, string>,
+): (name: string) => Exact {
+  return (name) => {
+    const from = sources.get(name);
+    if (from === "nothing") {
+      read.set(name, "0");
+      return 0;
+    }
+    if (from === undefined || "error" in from)
+      throw new EvaluationError(`the counter ${name} cannot be read: ${from?.error ?? "it is not in force"}`);
+    const value = values[from.lookup];
+    if (value === undefined) {
+      throw new EvaluationError(
+        `the counter ${name} is not known: receipts that it needs are not there, and its window has not passed`,
+      );
+    }
+    read.set(name, value);
+    return exact(value);
+  };
+}
+
+function exact(decimal: string): Exact {
+  return /^[0-9]{1,15}$/.test(decimal) ? Number(decimal) : new Decimal(decimal);
+}
+
+function situationOf(request: CheckRequest, now: number, counter: Situation["counter"]): Situation {
+  return {
+    tool: request.toolName,
+    input: request.toolInput,
+    platform: request.platformState,
+    hasSession: request.sessionId !== null,
+    now,
+    counter,
+    variables: [],
+    steps: stepsMax,
+  };
+}
+
+function noCounter(name: string): never {
+  throw new EvaluationError(`the counter ${name} cannot be read here`);
+}
+
+function message(error: unknown): string {
+  return error instanceof EvaluationError ? error.message : "the engine failed on it";
+}
+
+/** Gathers what the contracts say of one call; the strictest wins, the first in the text gives the reason. */
+class Tally {
+  readonly #situation: Situation;
+  readonly #fired: string[] = [];
+  readonly #errors: (readonly [string, string])[] = [];
+  #defect: unknown;
+  #winner: { readonly verdict: Verdict; readonly rule: string; readonly reason: string } | undefined;
+  #final = false;
+
+  constructor(situation: Situation) {
+    this.#situation = situation;
+  }
+
+  route(route: Route): void {
+    let any = false;
+    for (const rule of route.rules) {
+      try {
+        if (!rule.fires(this.#situation)) continue;
+        this.#add(rule.verdict, rule.id, rule.reason(this.#situation), rule.final);
+        this.#fired.push(rule.id);
+      } catch (error) {
+        this.fails(rule.id, `the rule ${rule.id} cannot be evaluated: ${message(error)}`, error);
+      }
+      any = true;
+    }
+    if (any) return;
+    const id = `${route.contract}.$otherwise`;
+    try {
+      this.#add(route.otherwise, id, route.otherwiseReason(this.#situation), route.otherwise === "BLOCK");
+    } catch (error) {
+      this.fails(id, `what ${route.contract} says otherwise cannot be evaluated: ${message(error)}`, error);
+    }
+  }
+
+  fails(rule: string, why: string, error?: unknown): void {
+    this.#errors.push([rule, why]);
+    if (error !== undefined && !(error instanceof EvaluationError)) this.#defect ??= error;
+    this.#add("BLOCK", rule, why, true);
+  }
+
+  #add(verdict: Verdict, rule: string, reason: string, final: boolean): void {
+    if (final && verdict === "BLOCK") this.#final = true;
+    if (this.#winner === undefined || isStricter(verdict, this.#winner.verdict))
+      this.#winner = { verdict, rule, reason };
+  }
+
+  decision(read: ReadonlyMap<string, string>): Decision {
+    const { verdict, rule, reason } = this.#winner ?? {
+      verdict: "BLOCK",
+      rule: "$route",
+      reason: "no contract decides",
+    };
+    return {
+      verdict,
+      reason: `Svc: ${reason}`,
+      rule,
+      final: this.#final,
+      fired: this.#fired,
+      errors: this.#errors,
+      read: read.size === 0 ? noPairs : [...read],
+      defect: this.#defect,
+    };
+  }
+}
+
+function blocked(rule: string, reason: string, error?: unknown): Decision {
+  const failed = error !== undefined;
+  return {
+    verdict: "BLOCK",
+    reason: `Svc: ${reason}`,
+    rule,
+    final: true,
+    fired: noNames,
+    errors: failed ? [[rule, reason]] : noPairs,
+    read: noPairs,
+    defect: failed && !(error instanceof EvaluationError) ? error : undefined,
+  };
+}
+
+function withRead(decision: Decision, read: ReadonlyMap<string, string>): Decision {
+  return read.size === 0 ? decision : { ...decision, read: [...read] };
+}
+
+function unknownTool(force: ContractInForce | undefined, name: string): Decision {
+  const near = nearest(name, force?.tools.keys() ?? []);
+  const resembles = near === undefined ? "" : `; it resembles ${quote(near)}`;
+  return blocked("$route", `unknown tool ${quoteAscii(name)}: no contract routes it${resembles}`);
+}
+
+function checkPresence(plan: ToolPlan, request: CheckRequest): Decision | undefined {
+  let situation: Situation | undefined;
+  for (const { presence } of plan.routes) {
+    if (presence.length === 0) continue;
+    situation ??= situationOf(request, 0, noCounter);
+    const failed = firstFailing(presence, situation);
+    if (failed !== undefined) return failed;
+  }
+  return undefined;
+}
+
+function firstFailing(requirements: readonly Requirement[], situation: Situation): Decision | undefined {
+  for (const { id, holds, reason } of requirements) {
+    try {
+      if (!holds(situation)) return blocked(id, reason(situation));
+    } catch (error) {
+      return blocked(id, `the requirement ${id} cannot be evaluated: ${message(error)}`, error);
+    }
+  }
+  return undefined;
+}
+
+function checkSchemas(plan: ToolPlan, request: CheckRequest): Decision | undefined {
+  for (const { contract, validateInput, validatePlatform } of plan.routes) {
+    const wrong = validateInput(request.toolInput);
+    if (wrong !== undefined) return blocked(`${contract}.$input`, mismatchText("input", wrong));
+    const snapshot: JsonObject | null = request.platformState;
+    const off = snapshot === null ? undefined : validatePlatform?.(snapshot);
+    if (off !== undefined) return blocked(`${contract}.$platform`, mismatchText("platform", off));
+  }
+  return undefined;
+}

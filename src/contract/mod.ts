@@ -1,0 +1,26 @@
+/**
+ * Contracts: from text to a plan that decides. Pure: the same contract, call, snapshot, counters and moment give the
+ * same decision, on every machine and every time.
+ *
+ * Promises: a contract that compiles reads no member that may be absent, compares no text with a number, hangs in no
+ * pattern; all errors of all files come at once, each with its place. `decide` never throws: what cannot be evaluated
+ * is a BLOCK that names it. Numbers are exact. Counters are named with their keys before the decision and counted
+ * after it.
+ *
+ * Does not: read files, clocks or counters; hash; keep state; know that a decision is recorded, or in which mode it is
+ * answered.
+ */
+export { compileContracts, compileMandate, type ContractInForce, type OpenFile } from "./compile.ts";
+export { type Caller, type Counter } from "./counters.ts";
+export {
+  consult,
+  count,
+  decide,
+  prepare,
+  type Consultation,
+  type Decision,
+  type Lookup,
+  type Move,
+  type Prepared,
+} from "./decide.ts";
+export { position, renderDiagnostic, type Diagnostic, type SourceFile } from "./diagnostic.ts";

@@ -1,0 +1,271 @@
+import { nearest } from "../wire/mod.ts";
+import type { Report, Span } from "./diagnostic.ts";
+import { spanOf, tokenize, type ExpressionText, type Token } from "./lexer.ts";
+import type { BinaryOperator, Syntax } from "./syntax.ts";
+
+const depthMax = 100;
+const tokensMax = 5000;
+
+/**
+ * Parses one expression of CEL's grammar (cel-spec langdef, "Syntax"). Problems go to the report; a part that cannot
+ * be read stands as a `broken` node, and reading goes on behind it, so that all problems appear at once.
+ */
+export function parseExpression(source: ExpressionText, report: Report): Syntax {
+  const tokens = tokenize(source, report);
+  if (tokens.length > tokensMax) {
+    const span = spanOf(source, 0, source.text.length);
+    report.add("too-large", span, `an expression of over ${tokensMax} tokens`, "name its parts with `let:`");
+    return { kind: "broken", span };
+  }
+  return new Parser(source, tokens, report).whole();
+}
+
+const relations = ["==", "!=", "<", "<=", ">", ">=", "in"];
+const reserved = new Set(
+  "as break const continue else for function if import let loop package namespace return var void while".split(" "),
+);
+const wordOperators: Readonly<Record<string, string>> = { and: "&&", or: "||", not: "!", is: "==" };
+
+class Parser {
+  readonly #source: ExpressionText;
+  readonly #tokens: readonly Token[];
+  readonly #report: Report;
+  #next = 0;
+  #depth = 0;
+
+  constructor(source: ExpressionText, tokens: readonly Token[], report: Report) {
+    this.#source = source;
+    this.#tokens = tokens;
+    this.#report = report;
+  }
+
+  whole(): Syntax {
+    const from = this.#peek();
+    if (from.kind === "end") return this.#broken(from, "an expression is missing");
+    const expression = this.#expression();
+    const rest = this.#peek();
+    if (rest.kind !== "end") this.#unexpected(rest, "the end of the expression");
+    return expression;
+  }
+
+  #expression(): Syntax {
+    this.#depth += 1;
+    try {
+      if (this.#depth > depthMax) {
+        const broken = this.#broken(
+          this.#peek(),
+          `nested deeper than ${depthMax} levels`,
+          "name its parts with `let:`",
+        );
+        this.#next = this.#tokens.length - 1;
+        return broken;
+      }
+      const test = this.#binary(0);
+      if (!this.#accept("?")) return test;
+      const then = this.#binary(0);
+      this.#expect(":", "`:` and what holds otherwise");
+      const otherwise = this.#expression();
+      return { kind: "conditional", span: this.#between(test, otherwise), test, then, otherwise };
+    } finally {
+      this.#depth -= 1;
+    }
+  }
+
+  #binary(level: number): Syntax {
+    const operators = [["||"], ["&&"], relations, ["+", "-"], ["*", "/", "%"]][level];
+    if (operators === undefined) return this.#unary();
+    let left = this.#binary(level + 1);
+    for (;;) {
+      const token = this.#peek();
+      if (!operators.includes(token.text) || token.kind === "literal") return left;
+      this.#next += 1;
+      const right = this.#binary(level + 1);
+      left = { kind: "binary", span: this.#between(left, right), operator: token.text as BinaryOperator, left, right };
+    }
+  }
+
+  #unary(): Syntax {
+    const token = this.#peek();
+    if (token.kind !== "punctuation" || (token.text !== "!" && token.text !== "-")) return this.#members();
+    this.#next += 1;
+    this.#depth += 1;
+    const operand =
+      this.#depth > depthMax ? this.#broken(token, `nested deeper than ${depthMax} levels`) : this.#unary();
+    this.#depth -= 1;
+    const span = { ...operand.span, from: this.#span(token, token).from };
+    return { kind: "unary", span, operator: token.text, operand };
+  }
+
+  #members(): Syntax {
+    let value = this.#primary();
+    for (;;) {
+      const token = this.#peek();
+      if (token.kind !== "punctuation") return value;
+      if (token.text === "." || token.text === ".?") value = this.#member(value, token.text === ".?");
+      else if (token.text === "[" || token.text === "[?") value = this.#index(value, token.text === "[?");
+      else if (token.text === "{") value = this.#message(value, token);
+      else return value;
+    }
+  }
+
+  #member(of: Syntax, optional: boolean): Syntax {
+    this.#next += 1;
+    const token = this.#peek();
+    if (token.kind !== "name") return this.#unexpected(token, "a member's name");
+    this.#next += 1;
+    const nameSpan = this.#span(token, token);
+    if (!optional && this.#accept("(")) {
+      const args = this.#list(")");
+      const span = { ...of.span, to: this.#previousSpan().to };
+      return { kind: "call", span, name: token.text, nameSpan, target: of, args };
+    }
+    return { kind: "member", span: { ...of.span, to: nameSpan.to }, of, name: token.text, nameSpan, optional };
+  }
+
+  #index(of: Syntax, optional: boolean): Syntax {
+    this.#next += 1;
+    const at = this.#expression();
+    this.#expect("]", "`]`");
+    return { kind: "index", span: { ...of.span, to: this.#previousSpan().to }, of, at, optional };
+  }
+
+  #message(of: Syntax, token: Token): Syntax {
+    this.#next += 1;
+    this.#entries();
+    const span = { ...of.span, to: this.#previousSpan().to };
+    this.#report.add(
+      "left-out",
+      this.#span(token, token),
+      "messages (`Type{...}`) are not part of the contract language",
+    );
+    return { kind: "broken", span };
+  }
+
+  #primary(): Syntax {
+    const token = this.#peek();
+    const span = this.#span(token, token);
+    if (token.kind === "broken") {
+      this.#next += 1;
+      return { kind: "broken", span };
+    }
+    if (token.kind === "literal") {
+      this.#next += 1;
+      return { kind: "literal", span, value: token.value ?? null };
+    }
+    if (token.kind === "name") return this.#name(token, span);
+    if (this.#accept("(")) {
+      const inner = this.#expression();
+      this.#expect(")", "`)`");
+      return { ...inner, span: { ...span, to: this.#previousSpan().to } };
+    }
+    if (this.#accept("[")) {
+      const items = this.#list("]");
+      return { kind: "list", span: { ...span, to: this.#previousSpan().to }, items };
+    }
+    if (this.#accept("{")) {
+      const entries = this.#entries();
+      return { kind: "map", span: { ...span, to: this.#previousSpan().to }, entries };
+    }
+    return this.#unexpected(token, "a value");
+  }
+
+  #name(token: Token, span: Span): Syntax {
+    if (reserved.has(token.text) || token.text === "in") return this.#unexpected(token, "a value");
+    this.#next += 1;
+    if (!this.#accept("(")) return { kind: "name", span, name: token.text };
+    const args = this.#list(")");
+    const whole = { ...span, to: this.#previousSpan().to };
+    return { kind: "call", span: whole, name: token.text, nameSpan: span, target: undefined, args };
+  }
+
+  #list(closing: ")" | "]"): Syntax[] {
+    const items: Syntax[] = [];
+    while (!this.#accept(closing)) {
+      if (items.length > 0 && !this.#expect(",", `\`,\` or \`${closing}\``)) break;
+      if (items.length > 0 && closing === "]" && this.#accept(closing)) break;
+      items.push(this.#expression());
+      if (this.#peek().kind === "end") {
+        this.#expect(closing, `\`${closing}\``);
+        break;
+      }
+    }
+    return items;
+  }
+
+  #entries(): (readonly [Syntax, Syntax])[] {
+    const entries: (readonly [Syntax, Syntax])[] = [];
+    while (!this.#accept("}")) {
+      if (entries.length > 0 && !this.#expect(",", "`,` or `}`")) break;
+      if (entries.length > 0 && this.#accept("}")) break;
+      const key = this.#expression();
+      this.#expect(":", "`:` and a value");
+      entries.push([key, this.#expression()]);
+      if (this.#peek().kind === "end") {
+        this.#expect("}", "`}`");
+        break;
+      }
+    }
+    return entries;
+  }
+
+  #peek(): Token {
+    return this.#tokens[this.#next] as Token;
+  }
+
+  #accept(mark: string): boolean {
+    const token = this.#peek();
+    if (token.kind !== "punctuation" || token.text !== mark) return false;
+    this.#next += 1;
+    return true;
+  }
+
+  /** Steps over `mark`; where it is missing, says so and goes on behind the next one of this nesting. */
+  #expect(mark: string, what: string): boolean {
+    if (this.#accept(mark)) return true;
+    this.#unexpected(this.#peek(), what);
+    return this.#accept(mark);
+  }
+
+  /** Reports a token that cannot stand here and skips to where an enclosing construct can go on. */
+  #unexpected(token: Token, expected: string): Syntax {
+    const found = token.kind === "end" ? "the expression ends" : `found \`${token.text}\``;
+    const broken = this.#broken(token, `expected ${expected}, ${found}`, hintFor(token));
+    let nesting = 0;
+    for (; this.#peek().kind !== "end"; this.#next += 1) {
+      const { text, kind } = this.#peek();
+      if (kind !== "punctuation") continue;
+      if (nesting === 0 && [")", "]", "}", ",", ":"].includes(text)) break;
+      if (["(", "[", "[?", "{"].includes(text)) nesting += 1;
+      if ([")", "]", "}"].includes(text)) nesting -= 1;
+    }
+    return broken;
+  }
+
+  #broken(token: Token, message: string, hint?: string): Syntax {
+    const span = this.#span(token, token);
+    if (token.kind !== "broken") this.#report.add("syntax", span, message, hint);
+    return { kind: "broken", span };
+  }
+
+  #span(from: Token, to: Token): Span {
+    return spanOf(this.#source, from.from, Math.max(to.to, from.from + 1));
+  }
+
+  #between(left: Syntax, right: Syntax): Span {
+    return { ...left.span, to: Math.max(left.span.to, right.span.to) };
+  }
+
+  #previousSpan(): Span {
+    const token = this.#tokens[Math.max(0, this.#next - 1)] as Token;
+    return this.#span(token, token);
+  }
+}
+
+function hintFor(token: Token): string | undefined {
+  const operator = wordOperators[token.text.toLowerCase()];
+  if (operator !== undefined) return `write \`${operator}\``;
+  if (token.kind === "name" && reserved.has(token.text)) return `\`${token.text}\` is a reserved word`;
+  if (token.text === ".") return "names begin without a dot";
+  const near = token.kind === "name" ? nearest(token.text, ["in", "true", "false", "null"]) : undefined;
+  return near === undefined ? undefined : `did you mean \`${near}\`?`;
+}

@@ -1,0 +1,312 @@
+import type { JsonObject } from "../wire/mod.ts";
+import type { Core, FoldCore, Root } from "./core.ts";
+import {
+  add,
+  compare,
+  divide,
+  EvaluationError,
+  floor,
+  isExact,
+  isInteger,
+  multiply,
+  negate,
+  remainder,
+  subtract,
+} from "./rational.ts";
+import type { Exact } from "./rational.ts";
+import type { BinaryOperator } from "./syntax.ts";
+import { Duration, equals, isList, Optional, Timestamp, type Value, type ValueList, type ValueMap } from "./value.ts";
+
+/** What an expression is evaluated against: one call, its snapshot, the counters it reads and the moment. */
+export interface Situation {
+  readonly tool: string;
+  readonly input: JsonObject;
+  readonly platform: JsonObject | null;
+  readonly hasSession: boolean;
+  /** Milliseconds since the epoch: the receipt's `at`. */
+  readonly now: number;
+  /** The value of a counter, or what keeps it from being known. */
+  readonly counter: (name: string) => Exact;
+  /** Items of the folds that are under way. */
+  readonly variables: Value[];
+  /** Steps left; an evaluation that needs more is an error. */
+  steps: number;
+}
+
+/** Enough for two nested passes over a thousand items; far under a second. */
+export const stepsMax = 2_000_000;
+
+/** A compiled expression. @throws {EvaluationError} when it cannot be evaluated: the caller turns that into BLOCK. */
+export type Plan = (situation: Situation) => Value;
+type Condition = (situation: Situation) => boolean;
+
+export function planCondition(core: Core): Condition {
+  const run = plan(core);
+  return (situation) => truth(run(situation));
+}
+
+/** Turns a checked expression into closures. Operands go left to right; none that is evaluated may fail. */
+export function plan(core: Core): Plan {
+  switch (core.op) {
+    case "constant": {
+      const { value } = core;
+      return () => value;
+    }
+    case "root":
+      return planRoot(core.root);
+    case "counter": {
+      const { name } = core;
+      return (situation) => situation.counter(name);
+    }
+    case "variable": {
+      const { slot } = core;
+      return ({ variables }) => variables[slot] ?? null;
+    }
+    case "member":
+      return planMember(plan(core.of), core.name);
+    case "has": {
+      const [of, { name }] = [plan(core.of), core];
+      return (situation) => asMap(of(situation)).has(name);
+    }
+    case "select":
+      return planSelect(plan(core.of), plan(core.at));
+    case "index":
+      return planIndex(plan(core.of), plan(core.at));
+    case "not": {
+      const of = planCondition(core.of);
+      return (situation) => !of(situation);
+    }
+    case "negate":
+      return planNegate(plan(core.of));
+    case "and": {
+      const [left, right] = [planCondition(core.left), planCondition(core.right)];
+      return (situation) => left(situation) && right(situation);
+    }
+    case "or": {
+      const [left, right] = [planCondition(core.left), planCondition(core.right)];
+      return (situation) => left(situation) || right(situation);
+    }
+    case "conditional": {
+      const [test, then, otherwise] = [planCondition(core.test), plan(core.then), plan(core.otherwise)];
+      return (situation) => (test(situation) ? then(situation) : otherwise(situation));
+    }
+    case "binary":
+      return planBinary(core.operator, plan(core.left), plan(core.right));
+    case "call": {
+      const [{ run }, args] = [core.entry, core.args.map(plan)];
+      return (situation) => run(args.map((arg) => arg(situation)));
+    }
+    case "list": {
+      const items = core.items.map(plan);
+      return (situation) => items.map((item) => item(situation));
+    }
+    case "map":
+      return planMap(core.entries.map(([key, value]) => [plan(key), plan(value)] as const));
+    case "fold":
+      return planFold(core);
+    case "broken":
+      throw new Error("a contract with an error was planned");
+    default:
+      return core satisfies never;
+  }
+}
+
+function planRoot(root: Root): Plan {
+  switch (root) {
+    case "input":
+      return ({ input }) => input;
+    case "platform":
+      return ({ platform }) => {
+        if (platform === null) throw new EvaluationError("no snapshot came");
+        return platform;
+      };
+    case "tool":
+      return ({ tool }) => tool;
+    case "now":
+      return ({ now }) => new Timestamp(divide(now, 1000));
+    case "platform.present":
+      return ({ platform }) => platform !== null;
+    case "session.present":
+      return ({ hasSession }) => hasSession;
+    default:
+      return root satisfies never;
+  }
+}
+
+function planMember(of: Plan, name: string): Plan {
+  return (situation) => {
+    const value = asMap(of(situation)).get(name);
+    if (value === undefined) throw new EvaluationError(`the member ${JSON.stringify(name)} is absent`);
+    return value;
+  };
+}
+
+function planSelect(of: Plan, at: Plan): Plan {
+  return (situation) => {
+    const value = of(situation);
+    const owner = value instanceof Optional ? value.value : value;
+    const key = at(situation);
+    if (owner === undefined) return new Optional(undefined);
+    if (!isList(owner)) return new Optional(asMap(owner).get(key as string));
+    return new Optional(isExact(key) && isInteger(key) ? owner[Number(floor(key))] : undefined);
+  };
+}
+
+function planIndex(of: Plan, at: Plan): Plan {
+  return (situation) => {
+    const owner = of(situation);
+    const key = at(situation);
+    const found = isList(owner) ? owner[listIndex(key, owner.length)] : asMap(owner).get(key as string);
+    if (found === undefined)
+      throw new EvaluationError(`there is nothing at ${typeof key === "string" ? JSON.stringify(key) : "that index"}`);
+    return found;
+  };
+}
+
+function listIndex(key: Value, length: number): number {
+  if (!isExact(key) || !isInteger(key)) throw new EvaluationError("an index that is not a whole number");
+  if (compare(key, 0) < 0 || compare(key, length) >= 0)
+    throw new EvaluationError(`an index beyond the ${length} items`);
+  return Number(floor(key));
+}
+
+function planNegate(of: Plan): Plan {
+  return (situation) => {
+    const value = of(situation);
+    return value instanceof Duration ? new Duration(negate(value.seconds)) : negate(value as Exact);
+  };
+}
+
+function planMap(entries: readonly (readonly [Plan, Plan])[]): Plan {
+  return (situation) => {
+    const map = new Map<string, Value>();
+    for (const [key, value] of entries) {
+      const name = key(situation) as string;
+      if (map.has(name)) throw new EvaluationError(`the key ${JSON.stringify(name)} stands twice`);
+      map.set(name, value(situation));
+    }
+    return map;
+  };
+}
+
+function planBinary(operator: BinaryOperator, left: Plan, right: Plan): Plan {
+  switch (operator) {
+    case "==":
+      return (situation) => charged(situation, left(situation), right(situation), equals);
+    case "!=":
+      return (situation) => !charged(situation, left(situation), right(situation), equals);
+    case "in":
+      return (situation) => charged(situation, left(situation), right(situation), isIn);
+    case "<":
+      return (situation) => order(left(situation), right(situation)) < 0;
+    case "<=":
+      return (situation) => order(left(situation), right(situation)) <= 0;
+    case ">":
+      return (situation) => order(left(situation), right(situation)) > 0;
+    case ">=":
+      return (situation) => order(left(situation), right(situation)) >= 0;
+    case "+":
+      return (situation) => charged(situation, left(situation), right(situation), plus);
+    case "-":
+      return (situation) => minus(left(situation), right(situation));
+    case "*":
+      return (situation) => multiply(left(situation) as Exact, right(situation) as Exact);
+    case "/":
+      return (situation) => divide(left(situation) as Exact, right(situation) as Exact);
+    case "%":
+      return (situation) => remainder(left(situation) as Exact, right(situation) as Exact);
+    default:
+      throw new Error(`\`${operator}\` is planned elsewhere`);
+  }
+}
+
+/** Charges the length of what an operator walks over before it does. */
+function charged<Result>(situation: Situation, a: Value, b: Value, run: (a: Value, b: Value) => Result): Result {
+  spend(situation, length(a) + length(b));
+  return run(a, b);
+}
+
+function length(value: Value): number {
+  if (typeof value === "string") return value.length >> 4;
+  if (isList(value)) return value.length;
+  return value instanceof Map ? value.size : 0;
+}
+
+function spend(situation: Situation, steps: number): void {
+  situation.steps -= steps;
+  if (situation.steps < 0) throw new EvaluationError(`it takes over ${stepsMax} steps`);
+}
+
+function isIn(item: Value, range: Value): boolean {
+  if (range instanceof Map) return typeof item === "string" && range.has(item);
+  if (typeof item === "string") return (range as ValueList).includes(item);
+  return (range as ValueList).some((other) => equals(item, other));
+}
+
+function order(a: Value, b: Value): number {
+  if (typeof a === "string") return compareText(a, b as string);
+  if (a instanceof Duration || a instanceof Timestamp) return compare(a.seconds, (b as Duration | Timestamp).seconds);
+  return compare(a as Exact, b as Exact);
+}
+
+/** By code points, as CEL and UTF-8 order text; JavaScript's own order differs beyond U+FFFF. */
+function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  let at = 0;
+  while (at < a.length && a.charCodeAt(at) === b.charCodeAt(at)) at += 1;
+  if (at > 0 && (a.charCodeAt(at - 1) & 0xfc00) === 0xd800) at -= 1;
+  return (a.codePointAt(at) ?? -1) - (b.codePointAt(at) ?? -1);
+}
+
+function plus(a: Value, b: Value): Value {
+  if (typeof a === "string") return a + (b as string);
+  if (isList(a)) return [...a, ...(b as ValueList)];
+  if (a instanceof Timestamp) return new Timestamp(add(a.seconds, (b as Duration).seconds));
+  if (a instanceof Duration) {
+    return b instanceof Timestamp
+      ? new Timestamp(add(a.seconds, b.seconds))
+      : new Duration(add(a.seconds, (b as Duration).seconds));
+  }
+  return add(a as Exact, b as Exact);
+}
+
+function minus(a: Value, b: Value): Value {
+  if (a instanceof Timestamp) {
+    return b instanceof Timestamp
+      ? new Duration(subtract(a.seconds, b.seconds))
+      : new Timestamp(subtract(a.seconds, (b as Duration).seconds));
+  }
+  return a instanceof Duration
+    ? new Duration(subtract(a.seconds, (b as Duration).seconds))
+    : subtract(a as Exact, b as Exact);
+}
+
+function planFold({ macro, range, slot, test, body }: FoldCore): Plan {
+  const items = plan(range);
+  const holds = test === undefined ? () => true : planCondition(test);
+  const make = body === undefined ? undefined : plan(body);
+  return (situation) => {
+    const list = items(situation);
+    const found: Value[] = [];
+    for (const item of isList(list) ? list : asMap(list).keys()) {
+      spend(situation, 1);
+      situation.variables[slot] = item;
+      const held = holds(situation);
+      if (macro === "exists" && held) return true;
+      if (macro === "all" && !held) return false;
+      if (held) found.push(make === undefined ? item : make(situation));
+    }
+    if (macro === "filter" || macro === "map") return found;
+    return macro === "exists_one" ? found.length === 1 : macro === "all";
+  };
+}
+
+function truth(value: Value): boolean {
+  if (typeof value !== "boolean") throw new EvaluationError("a condition that is neither true nor false");
+  return value;
+}
+
+function asMap(value: Value): ValueMap {
+  if (!(value instanceof Map)) throw new EvaluationError("a member of something that is not an object");
+  return value;
+}

@@ -1,0 +1,142 @@
+/** What is known of a value before it is there: from the JSON Schemas, and from the expressions over them. */
+export type Type =
+  | { readonly kind: "boolean" | "string" | "null" | "duration" | "timestamp" }
+  /** `notNegative`: the schema, or arithmetic over such numbers, proves it. */
+  | { readonly kind: "number"; readonly notNegative: boolean }
+  | { readonly kind: "list"; readonly of: Type; readonly maxItems: number | undefined }
+  | RecordType
+  /** The value or JSON null. */
+  | { readonly kind: "nullable"; readonly of: Type }
+  /** Written `.?name`: the value or nothing. */
+  | { readonly kind: "optional"; readonly of: Type }
+  /** Nothing is declared: may be tested by `==`, `in` and `has` only. */
+  | { readonly kind: "any" }
+  /** Of a part with an error that was reported: nothing more is said of it. */
+  | { readonly kind: "broken" };
+
+export interface RecordType {
+  readonly kind: "record";
+  readonly fields: ReadonlyMap<string, Field>;
+  /** The type of every member that is not declared, where the schema gives one. */
+  readonly others: Type | undefined;
+}
+
+export interface Field {
+  readonly type: Type;
+  readonly required: boolean;
+}
+
+export const boolean: Type = { kind: "boolean" };
+export const string: Type = { kind: "string" };
+export const number: Type = { kind: "number", notNegative: false };
+export const size: Type = { kind: "number", notNegative: true };
+export const any: Type = { kind: "any" };
+export const broken: Type = { kind: "broken" };
+
+export function listOf(of: Type, maxItems?: number): Type {
+  return { kind: "list", of, maxItems };
+}
+
+export function mapOf(others: Type): Type {
+  return { kind: "record", fields: new Map(), others };
+}
+
+/** A type as a message names it. */
+export function typeText(type: Type): string {
+  switch (type.kind) {
+    case "boolean":
+    case "string":
+    case "number":
+      return `a ${type.kind === "string" ? "text" : type.kind}`;
+    case "duration":
+    case "timestamp":
+      return `a ${type.kind}`;
+    case "null":
+      return "null";
+    case "list":
+      return type.of.kind === "any" || type.of.kind === "broken" ? "a list" : `a list of ${plural(type.of)}`;
+    case "record":
+      return "an object";
+    case "nullable":
+      return `${typeText(type.of)} or null`;
+    case "optional":
+      return `an optional (${typeText(type.of)} or nothing)`;
+    case "any":
+      return "a value without a declared type";
+    case "broken":
+      return "an expression with an error";
+    default:
+      return type satisfies never;
+  }
+}
+
+function plural(type: Type): string {
+  switch (type.kind) {
+    case "string":
+      return "texts";
+    case "list":
+      return "lists";
+    case "record":
+      return "objects";
+    case "nullable":
+      return `${plural(type.of)} or nulls`;
+    case "boolean":
+    case "number":
+    case "duration":
+    case "timestamp":
+    case "null":
+      return `${type.kind}s`;
+    default:
+      return "values";
+  }
+}
+
+/** Could a value of one type equal a value of the other? */
+export function comparable(a: Type, b: Type): boolean {
+  if (isUntyped(a) || isUntyped(b)) return true;
+  if (a.kind === "nullable") return b.kind === "null" || comparable(a.of, b);
+  if (b.kind === "nullable") return comparable(b, a);
+  if (a.kind === "list" && b.kind === "list") return comparable(a.of, b.of);
+  return a.kind === b.kind && a.kind !== "optional";
+}
+
+/** The type of a value that is of one or of the other; undefined where they have nothing in common. */
+export function join(a: Type, b: Type): Type | undefined {
+  if (a.kind === "broken" || b.kind === "broken") return broken;
+  if (a.kind === "any" || b.kind === "any") return any;
+  if (a.kind === "number" && b.kind === "number") return a.notNegative ? b : a;
+  if (a.kind === "null" && b.kind === "null") return a;
+  if (a.kind === "null") return b.kind === "nullable" ? b : { kind: "nullable", of: b };
+  if (b.kind === "null") return join(b, a);
+  if (a.kind === "nullable" || b.kind === "nullable") {
+    const of = join(a.kind === "nullable" ? a.of : a, b.kind === "nullable" ? b.of : b);
+    return of === undefined ? undefined : { kind: "nullable", of };
+  }
+  if (a.kind === "list" && b.kind === "list") return joinLists(a, b);
+  if (a.kind === "record" && b.kind === "record") return joinRecords(a, b);
+  return a.kind === b.kind ? a : undefined;
+}
+
+type ListType = Type & { readonly kind: "list" };
+
+function joinLists(a: ListType, b: ListType): Type {
+  const bounded = a.maxItems !== undefined && b.maxItems !== undefined;
+  return listOf(join(a.of, b.of) ?? any, bounded ? Math.max(a.maxItems, b.maxItems) : undefined);
+}
+
+/** What holds of both: a member is required where both require it, and typed where both agree. */
+function joinRecords(a: RecordType, b: RecordType): Type {
+  const fields = new Map<string, Field>();
+  for (const name of new Set([...a.fields.keys(), ...b.fields.keys()])) {
+    const [left, right] = [a.fields.get(name), b.fields.get(name)];
+    const type =
+      left === undefined || right === undefined ? (left ?? right)?.type : (join(left.type, right.type) ?? any);
+    fields.set(name, { type: type ?? any, required: left?.required === true && right?.required === true });
+  }
+  const others = a.others === undefined || b.others === undefined ? undefined : join(a.others, b.others);
+  return { kind: "record", fields, others };
+}
+
+export function isUntyped(type: Type): boolean {
+  return type.kind === "any" || type.kind === "broken";
+}

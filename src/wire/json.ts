@@ -1,0 +1,317 @@
+import { limits } from "./limits.ts";
+import { parseNumber, Decimal, type JsonNumber } from "./number.ts";
+import { quote } from "./quote.ts";
+import { bad, good, type Result } from "./result.ts";
+
+/** JSON as the gate holds it. Objects are Maps: they have no prototype, so `__proto__` is an ordinary name. */
+export type Json = null | boolean | string | JsonNumber | JsonArray | JsonObject;
+export type JsonArray = readonly Json[];
+export type JsonObject = ReadonlyMap<string, Json>;
+
+/** Where and why a text is not the strict JSON that the gate reads. Line and column (in characters) begin at 1. */
+export interface JsonFault {
+  readonly sentence: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+/** One JSON object, and the received text of each of its members without the white space outside strings. */
+export interface JsonDocument {
+  readonly members: JsonObject;
+  source(name: string): string | undefined;
+}
+
+/**
+ * Reads a text that is exactly one JSON object (RFC 8259, I-JSON's rules on names and surrogates, RFC 7493) and
+ * refuses everything that two readers could take differently. Nothing is repaired, folded or filled in.
+ *
+ * @returns the document, or the first fault with its place. Never throws.
+ */
+export function readJson(text: string): Result<JsonDocument, JsonFault> {
+  const reader = new Reader(text);
+  try {
+    return good(reader.document());
+  } catch (error) {
+    if (error instanceof Fault) return bad(place(text, error.at, error.message));
+    throw error;
+  }
+}
+
+/** The place of the first byte that is not well-formed UTF-8 (RFC 3629), or undefined when all are. */
+export function findUtf8Fault(bytes: Uint8Array): JsonFault | undefined {
+  let line = 1;
+  let column = 1;
+  for (let at = 0; at < bytes.length;) {
+    const length = utf8Length(bytes, at);
+    if (length === 0) return { sentence: "invalid UTF-8", line, column };
+    if (bytes[at] === 0x0a) {
+      line += 1;
+      column = 1;
+    } else column += 1;
+    at += length;
+  }
+  return undefined;
+}
+
+class Fault extends Error {
+  readonly at: number;
+  constructor(at: number, sentence: string) {
+    super(sentence);
+    this.at = at;
+  }
+}
+
+interface Span {
+  readonly from: number;
+  readonly to: number;
+  readonly spaced: boolean;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const escapes: Readonly<Record<string, string>> = {
+  '"': '"',
+  "\\": "\\",
+  "/": "/",
+  b: "\b",
+  f: "\f",
+  n: "\n",
+  r: "\r",
+  t: "\t",
+};
+
+class Reader {
+  readonly #text: string;
+  readonly #spans = new Map<string, Span>();
+  #at = 0;
+  #depth = 0;
+  #spaces = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  document(): JsonDocument {
+    const text = this.#text;
+    if (text.charCodeAt(0) === 0xfeff) throw new Fault(0, "a byte order mark; send UTF-8 without one");
+    this.#space();
+    if (text.charCodeAt(this.#at) !== 0x7b) throw new Fault(this.#at, "expected one JSON object");
+    const members = this.#object();
+    this.#space();
+    if (this.#at < text.length) throw new Fault(this.#at, "more after the end of the object");
+    const spans = this.#spans;
+    return {
+      members,
+      source(name) {
+        const span = spans.get(name);
+        if (span === undefined) return undefined;
+        const source = text.slice(span.from, span.to);
+        return span.spaced ? withoutSpace(source) : source;
+      },
+    };
+  }
+
+  #value(): Json {
+    const code = this.#text.charCodeAt(this.#at);
+    if (code === QUOTE) return this.#string();
+    if (code === 0x7b) return this.#object();
+    if (code === 0x5b) return this.#array();
+    if (code === 0x2d || (code >= 0x30 && code <= 0x39)) return this.#number();
+    return this.#word();
+  }
+
+  #object(): JsonObject {
+    const members = new Map<string, Json>();
+    this.#enter();
+    while (!this.#closes(0x7d, members.size === 0)) {
+      const nameAt = this.#at;
+      if (this.#text.charCodeAt(nameAt) !== QUOTE) throw new Fault(nameAt, "expected a member name in double quotes");
+      const name = this.#string();
+      if (members.has(name)) throw new Fault(nameAt, `the member ${quote(name)} stands twice`);
+      if (name.includes("\0")) throw new Fault(nameAt, `the member name ${quote(name)} has a NUL`);
+      this.#space();
+      if (this.#text.charCodeAt(this.#at) !== 0x3a) throw new Fault(this.#at, "expected `:` after a member name");
+      this.#at += 1;
+      this.#space();
+      if (this.#depth === 1) members.set(name, this.#spanned(name));
+      else members.set(name, this.#value());
+    }
+    this.#depth -= 1;
+    return members;
+  }
+
+  #spanned(name: string): Json {
+    const from = this.#at;
+    const spaces = this.#spaces;
+    const value = this.#value();
+    this.#spans.set(name, { from, to: this.#at, spaced: this.#spaces > spaces });
+    return value;
+  }
+
+  #array(): JsonArray {
+    const items: Json[] = [];
+    this.#enter();
+    while (!this.#closes(0x5d, items.length === 0)) items.push(this.#value());
+    this.#depth -= 1;
+    return items;
+  }
+
+  #enter(): void {
+    this.#depth += 1;
+    if (this.#depth > limits.jsonDepthMax)
+      throw new Fault(this.#at, `nested deeper than ${limits.jsonDepthMax} levels`);
+    this.#at += 1;
+  }
+
+  /** Steps over the closing bracket and says so, or over the comma before the next item. */
+  #closes(bracket: number, first: boolean): boolean {
+    this.#space();
+    const code = this.#text.charCodeAt(this.#at);
+    if (code === bracket) {
+      this.#at += 1;
+      return true;
+    }
+    if (first) return false;
+    if (code !== 0x2c) throw this.#unexpected(`\`,\` or \`${String.fromCharCode(bracket)}\``);
+    this.#at += 1;
+    this.#space();
+    return false;
+  }
+
+  #string(): string {
+    const text = this.#text;
+    const from = this.#at + 1;
+    let at = from;
+    for (;;) {
+      const code = text.charCodeAt(at);
+      if (code === QUOTE) {
+        this.#at = at + 1;
+        return text.slice(from, at);
+      }
+      if (code === BACKSLASH) return this.#escaped(from, at);
+      if (!(code >= 0x20)) throw stringFault(text, at);
+      at += 1;
+    }
+  }
+
+  #escaped(from: number, firstEscape: number): string {
+    const text = this.#text;
+    let value = text.slice(from, firstEscape);
+    let at = firstEscape;
+    for (;;) {
+      const code = text.charCodeAt(at);
+      if (code === QUOTE) break;
+      if (code !== BACKSLASH) {
+        if (!(code >= 0x20)) throw stringFault(text, at);
+        value += text[at];
+        at += 1;
+        continue;
+      }
+      const letter = text.charAt(at + 1);
+      const plain = escapes[letter];
+      if (letter !== "u" && plain === undefined) throw new Fault(at, "an escape that JSON does not have");
+      value += plain ?? String.fromCharCode(hex4(text, at));
+      at += plain === undefined ? 6 : 2;
+    }
+    this.#at = at + 1;
+    if (!value.isWellFormed()) throw new Fault(from - 1, "a string with an unpaired surrogate");
+    return value;
+  }
+
+  #number(): JsonNumber {
+    const text = this.#text;
+    const from = this.#at;
+    let at = from;
+    let value = 0;
+    for (;;) {
+      const digit = text.charCodeAt(at) - 0x30;
+      if (!(digit >= 0 && digit <= 9)) break;
+      value = value * 10 + digit;
+      at += 1;
+    }
+    const plain = at > from && at - from <= 15 && (at - from === 1 || text.charCodeAt(from) !== 0x30);
+    if (plain && !continuesNumber(text.charCodeAt(at))) {
+      this.#at = at;
+      return value;
+    }
+    while (continuesNumber(text.charCodeAt(at))) at += 1;
+    const number = parseNumber(text.slice(from, at));
+    if (typeof number !== "number" && !(number instanceof Decimal)) throw new Fault(from, number.problem);
+    this.#at = at;
+    return number;
+  }
+
+  #word(): null | boolean {
+    for (const [word, value] of words) {
+      if (this.#text.startsWith(word, this.#at)) {
+        this.#at += word.length;
+        return value;
+      }
+    }
+    throw this.#unexpected("a value");
+  }
+
+  #space(): void {
+    for (;;) {
+      const code = this.#text.charCodeAt(this.#at);
+      if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return;
+      this.#at += 1;
+      this.#spaces += 1;
+    }
+  }
+
+  #unexpected(expected: string): Fault {
+    const found = this.#text.codePointAt(this.#at);
+    const what = found === undefined ? "the end" : quote(String.fromCodePoint(found));
+    return new Fault(this.#at, `expected ${expected}, found ${what}`);
+  }
+}
+
+const words: readonly (readonly [string, null | boolean])[] = [
+  ["true", true],
+  ["false", false],
+  ["null", null],
+];
+
+function continuesNumber(code: number): boolean {
+  const digit = code >= 0x30 && code <= 0x39;
+  return digit || code === 0x2e || code === 0x2b || code === 0x2d || code === 0x45 || code === 0x65;
+}
+
+function stringFault(text: string, at: number): Fault {
+  if (at >= text.length) return new Fault(at, "the text ends inside a string");
+  return new Fault(at, "a control character inside a string; write it as an escape");
+}
+
+function hex4(text: string, at: number): number {
+  const digits = text.slice(at + 2, at + 6);
+  if (!/^[0-9a-fA-F]{4}$/.test(digits)) throw new Fault(at, "expected four hexadecimal digits after `\\u`");
+  return Number.parseInt(digits, 16);
+}
+
+/** Drops the white space outside strings; escapes and digits stay as they came. */
+function withoutSpace(source: string): string {
+  return source.replace(/"(?:[^"\\]|\\.)*"|[ \t\r\n]+/g, (piece) => (piece.startsWith('"') ? piece : ""));
+}
+
+function place(text: string, at: number, sentence: string): JsonFault {
+  const before = text.slice(0, at);
+  const lineStart = before.lastIndexOf("\n") + 1;
+  return { sentence, line: before.split("\n").length, column: [...before.slice(lineStart)].length + 1 };
+}
+
+/** The length of the well-formed sequence at `at`, 1 to 4, or 0 (Unicode 16, table 3-7). */
+function utf8Length(bytes: Uint8Array, at: number): number {
+  const first = bytes[at] ?? 0;
+  if (first < 0x80) return 1;
+  const length =
+    first >= 0xc2 && first <= 0xdf ? 2 : first >= 0xe0 && first <= 0xef ? 3 : first >= 0xf0 && first <= 0xf4 ? 4 : 0;
+  if (length === 0) return 0;
+  const low = first === 0xe0 ? 0xa0 : first === 0xf0 ? 0x90 : 0x80;
+  const high = first === 0xed ? 0x9f : first === 0xf4 ? 0x8f : 0xbf;
+  for (let next = 1; next < length; next += 1) {
+    const byte = bytes[at + next] ?? 0;
+    if (byte < (next === 1 ? low : 0x80) || byte > (next === 1 ? high : 0xbf)) return 0;
+  }
+  return length;
+}

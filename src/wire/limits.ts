@@ -1,0 +1,32 @@
+/**
+ * Every limit of the wire, each with its reason. A request past one is refused whole; nothing is cut to fit.
+ * Units are in the names. A test stands at each limit and one past it.
+ */
+export const limits = {
+  /** A tool call with a snapshot of 10,000 payees is under 200 KB; a body is held in memory, once per open request. */
+  bodyBytesMax: 262_144,
+  /** Deeper than any argument seen in recorded agent sessions; keeps recursion far from the stack's end. */
+  jsonDepthMax: 64,
+  /** Holds any amount in any currency's smallest unit; keeps exact arithmetic cheap. */
+  numberDigitsMax: 40,
+  /** Holds every IEEE 754 double; 10^400 stays within the 4,096 bits that a contract may compute with. */
+  numberExponentMax: 400,
+  /** Names are compared, indexed and shown; 256 bytes is over every tool name of the MCP registries. */
+  toolNameBytesMax: 256,
+  sessionIdBytesMax: 256,
+  /** Values quoted in a reason: enough to recognise, too few to hide text that steers a reviewer. */
+  quotedCharactersMax: 64,
+  receiptsLimitDefault: 50,
+  /** A page is built in memory before it is sent. */
+  receiptsLimitMax: 1000,
+  /** A body that is still not here after this is a stuck or hostile sender. */
+  bodyTimeoutMs: 10_000,
+  /** Headers carry one key and little else. */
+  headerBytesMax: 16_384,
+  /** Calls waiting for a verdict: at the measured rate a second's work, after which a caller is better told. */
+  queueCallsMax: 10_000,
+  /** Their bodies together: bounds memory whatever the callers send. */
+  queueBytesMax: 67_108_864,
+  /** Rows decided together: one flush for all, and a bounded time in which the ledger's head is held. */
+  batchCallsMax: 512,
+} as const;

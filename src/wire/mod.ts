@@ -1,0 +1,19 @@
+/**
+ * The shapes on the wire and how text becomes them.
+ *
+ * Promises: what is judged is what was sent. A text is read strictly or refused with its place; numbers keep their
+ * exact decimal value; objects have no prototype; nothing is trimmed, folded, repaired or cut. Limits and refusals
+ * stand in one table each.
+ *
+ * Does not: read sockets, decode bytes, know contracts or receipts, keep state. It imports nothing.
+ */
+export { canonical, type Canonical } from "./canonical.ts";
+export { findUtf8Fault, readJson, type Json, type JsonArray, type JsonFault, type JsonObject } from "./json.ts";
+export { limits } from "./limits.ts";
+export { nearest } from "./nearest.ts";
+export { addDecimals, Decimal, decimalText, parseNumber, type JsonNumber } from "./number.ts";
+export { quote, quoteAscii } from "./quote.ts";
+export { refusals, refuse, type Refusal, type RefusalCode } from "./refusals.ts";
+export { parseCheckRequest, typeName, utf8Bytes, type CheckRequest } from "./request.ts";
+export { bad, good, type Result } from "./result.ts";
+export { isMode, isStricter, isVerdict, modes, verdicts, type Mode, type Verdict } from "./verdict.ts";

@@ -1,0 +1,76 @@
+import { limits } from "./limits.ts";
+
+/**
+ * A JSON number that a JavaScript number cannot stand for as it was sent: a fraction, an exponent, a negative zero
+ * or an integer beyond 15 digits. Its value is exactly `coefficient * 10 ** exponent`; `text` is what was sent.
+ */
+export class Decimal {
+  readonly text: string;
+  #coefficient: bigint | undefined;
+  #exponent = 0;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  get coefficient(): bigint {
+    return (this.#coefficient ??= this.#read());
+  }
+
+  /** The power of ten, -440 to 400 for numbers within the limits. */
+  get exponent(): number {
+    this.#coefficient ??= this.#read();
+    return this.#exponent;
+  }
+
+  #read(): bigint {
+    const [mantissa = "0", power = "0"] = this.text.toLowerCase().split("e");
+    const [whole = "0", fraction = ""] = mantissa.split(".");
+    this.#exponent = Number(power) - fraction.length;
+    return BigInt(whole + fraction);
+  }
+}
+
+/** A JavaScript number here is always a safe integer, exactly as sent; everything else is a `Decimal`. */
+export type JsonNumber = number | Decimal;
+
+const grammar = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/;
+
+/** Reads one JSON number (RFC 8259 section 6) within the limits, or says what is wrong with it. */
+export function parseNumber(text: string): JsonNumber | { readonly problem: string } {
+  if (!grammar.test(text)) return { problem: "not a number as JSON writes it" };
+  if (text.length <= 15 && /^(?:0|-?[1-9][0-9]*)$/.test(text)) return Number(text);
+  const [mantissa = "", power = "0"] = text.toLowerCase().split("e");
+  const digits = mantissa.replace(/[-.]/g, "").length;
+  if (digits > limits.numberDigitsMax) {
+    return { problem: `a number of ${digits} digits; at most ${limits.numberDigitsMax} are read` };
+  }
+  if (Math.abs(Number(power)) > limits.numberExponentMax) {
+    return { problem: `an exponent beyond ${limits.numberExponentMax} either way` };
+  }
+  return new Decimal(text);
+}
+
+/** The sum of two decimals written without an exponent ("12.50" + "0.5" = "13"), exactly, in shortest form. */
+export function addDecimals(left: string, right: string): string {
+  const both = Number(left) + Number(right);
+  if (isSmallInteger(left) && isSmallInteger(right) && Number.isSafeInteger(both)) return String(both);
+  const [a, b] = [new Decimal(left), new Decimal(right)];
+  const exponent = Math.min(a.exponent, b.exponent);
+  const aligned = (n: Decimal): bigint => n.coefficient * 10n ** BigInt(n.exponent - exponent);
+  return decimalText(aligned(a) + aligned(b), exponent);
+}
+
+/** `coefficient * 10 ** exponent` written out without an exponent and without trailing zeros. */
+export function decimalText(coefficient: bigint, exponent: number): string {
+  if (exponent >= 0) return String(coefficient * 10n ** BigInt(exponent));
+  const sign = coefficient < 0n ? "-" : "";
+  const digits = String(coefficient < 0n ? -coefficient : coefficient).padStart(1 - exponent, "0");
+  const whole = digits.slice(0, exponent);
+  const fraction = digits.slice(exponent).replace(/0+$/, "");
+  return `${sign}${whole}${fraction === "" ? "" : `.${fraction}`}`;
+}
+
+function isSmallInteger(text: string): boolean {
+  return text.length <= 15 && !text.includes(".");
+}

@@ -1,0 +1,32 @@
+import { limits } from "./limits.ts";
+
+// Controls, formats (zero-width, bidirectional, tags), line and paragraph separators, unassigned and private
+// characters, and the fillers that print as nothing: what could hide or reorder text before a reader's eyes.
+const hidden =
+  /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}"\\]/gu;
+const notAscii = /[^\x20-\x7e]|["\\]/gu;
+
+/** A text as a reviewer may see it: in double quotes, hidden characters escaped, at most 64 characters, then `…`. */
+export function quote(text: string): string {
+  return quoted(text, hidden);
+}
+
+/** The same with every character beyond ASCII escaped, so that a look-alike letter shows. */
+export function quoteAscii(text: string): string {
+  return quoted(text, notAscii);
+}
+
+function quoted(text: string, unsafe: RegExp): string {
+  const max = limits.quotedCharactersMax;
+  // A character is at most two UTF-16 units: enough is cut off before a long text is walked.
+  const characters = [...text.slice(0, 2 * (max + 1))];
+  const cut = characters.length > max;
+  const shown = (cut ? characters.slice(0, max) : characters).join("");
+  return `"${shown.replace(unsafe, escape)}${cut ? "…" : ""}"`;
+}
+
+function escape(character: string): string {
+  if (character === '"' || character === "\\") return `\\${character}`;
+  const code = character.codePointAt(0) ?? 0;
+  return code > 0xffff ? `\\u{${code.toString(16)}}` : `\\u${code.toString(16).padStart(4, "0")}`;
+}

@@ -1,0 +1,37 @@
+/**
+ * Every refusal: the caller's doing, or overload. A refusal writes no receipt and counts nothing (RFC 9457 problem
+ * details on the wire). `title` says what the kind is; `detail`, at the place that refuses, says what was wrong here.
+ */
+const table = {
+  "invalid-json": { status: 400, title: "The body is not strict JSON" },
+  "invalid-request": { status: 400, title: "The check request is not valid" },
+  "invalid-query": { status: 400, title: "A query parameter is not valid" },
+  "bad-http": { status: 400, title: "The request is not HTTP that the gate reads" },
+  unauthorized: { status: 401, title: "A valid API key is needed" },
+  "not-found": { status: 404, title: "There is nothing at this path" },
+  "method-not-allowed": { status: 405, title: "This path does not take that method" },
+  "body-timeout": { status: 408, title: "The request did not arrive in time" },
+  "body-too-large": { status: 413, title: "The body is too large" },
+  "unsupported-media-type": { status: 415, title: "The body must be application/json" },
+  "headers-too-large": { status: 431, title: "The headers are too large" },
+  "queue-full": { status: 503, title: "The gate has too many calls waiting" },
+  stopping: { status: 503, title: "The gate is stopping" },
+  "ledger-unavailable": { status: 503, title: "The ledger cannot be written" },
+  "clock-unreliable": { status: 503, title: "The clock of the gate cannot be trusted" },
+} as const;
+
+export type RefusalCode = keyof typeof table;
+
+export const refusals: Readonly<Record<RefusalCode, { readonly status: number; readonly title: string }>> = table;
+
+export interface Refusal {
+  readonly code: RefusalCode;
+  /** One sentence: what, where, what to do. Never holds a key. */
+  readonly detail: string;
+  /** The methods that the path takes, for `method-not-allowed`. */
+  readonly allow?: string;
+}
+
+export function refuse(code: RefusalCode, detail: string): Refusal {
+  return { code, detail };
+}

@@ -1,0 +1,97 @@
+import { readJson, type Json, type JsonObject } from "./json.ts";
+import { limits } from "./limits.ts";
+import { nearest } from "./nearest.ts";
+import { quote } from "./quote.ts";
+import { refuse, type Refusal } from "./refusals.ts";
+import { bad, good, type Result } from "./result.ts";
+
+/** A proposed action (specification 2.1), as it was sent. */
+export interface CheckRequest {
+  readonly toolName: string;
+  readonly toolInput: JsonObject;
+  /** Null when the caller named none: the check belongs to no session. */
+  readonly sessionId: string | null;
+  /** The snapshot of the calling platform; null when none came. */
+  readonly platformState: JsonObject | null;
+  /** The received text of the two objects, without the white space outside strings: what the receipt commits to. */
+  readonly inputText: string;
+  readonly platformText: string | null;
+}
+
+const members = ["tool_name", "tool_input", "session_id", "platform_state"] as const;
+
+/**
+ * Reads the body of POST /check, or refuses it with `invalid-json` or `invalid-request`.
+ *
+ * @param text the body, decoded from well-formed UTF-8
+ */
+export function parseCheckRequest(text: string): Result<CheckRequest, Refusal> {
+  const document = readJson(text);
+  if (!document.ok) {
+    const { sentence, line, column } = document.problem;
+    return bad(refuse("invalid-json", `line ${line}, column ${column}: ${sentence}`));
+  }
+  const body = document.value.members;
+  const toolName = body.get("tool_name");
+  const toolInput = body.get("tool_input");
+  const sessionId = body.get("session_id");
+  const platformState = body.get("platform_state") ?? null;
+  const problem =
+    unknownMember(body) ??
+    nameProblem("tool_name", toolName, limits.toolNameBytesMax) ??
+    (toolInput instanceof Map ? undefined : wrongType("tool_input", "an object", toolInput)) ??
+    (sessionId === undefined ? undefined : nameProblem("session_id", sessionId, limits.sessionIdBytesMax)) ??
+    (platformState === null || platformState instanceof Map
+      ? undefined
+      : wrongType("platform_state", "an object", platformState));
+  if (problem !== undefined) return bad(refuse("invalid-request", problem));
+  return good({
+    toolName: toolName as string,
+    toolInput: toolInput as JsonObject,
+    sessionId: (sessionId as string | undefined) ?? null,
+    platformState: platformState as JsonObject | null,
+    inputText: document.value.source("tool_input") ?? "",
+    platformText: platformState === null ? null : (document.value.source("platform_state") ?? null),
+  });
+}
+
+function unknownMember(body: JsonObject): string | undefined {
+  for (const name of body.keys()) {
+    if ((members as readonly string[]).includes(name)) continue;
+    const near = nearest(name, members);
+    return `unknown member ${quote(name)}${near === undefined ? "" : `; did you mean "${near}"?`}`;
+  }
+  return undefined;
+}
+
+function nameProblem(member: string, value: Json | undefined, bytesMax: number): string | undefined {
+  if (typeof value !== "string") return wrongType(member, "a string", value);
+  if (value.length === 0) return `"${member}" is empty`;
+  if (value.includes("\0")) return `"${member}" has a NUL`;
+  if (value.length * 3 > bytesMax && utf8Bytes(value) > bytesMax) return `"${member}" is over ${bytesMax} bytes`;
+  return undefined;
+}
+
+function wrongType(member: string, expected: string, value: Json | undefined): string {
+  if (value === undefined) return `"${member}" is missing; it must be ${expected}`;
+  return `"${member}" must be ${expected}, not ${typeName(value)}`;
+}
+
+/** The JSON type of a value, with its article. */
+export function typeName(value: Json): string {
+  if (value === null) return "null";
+  if (typeof value === "string") return "a string";
+  if (typeof value === "boolean") return "a boolean";
+  if (Array.isArray(value)) return "an array";
+  return value instanceof Map ? "an object" : "a number";
+}
+
+/** The length of a well-formed text in UTF-8, in bytes. */
+export function utf8Bytes(text: string): number {
+  let bytes = 0;
+  for (const character of text) {
+    const code = character.codePointAt(0) ?? 0;
+    bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+  }
+  return bytes;
+}

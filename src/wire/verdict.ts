@@ -1,0 +1,20 @@
+/** What a check comes to (specification 3.2), from the most lenient to the strictest. */
+export const verdicts = ["ALLOW", "ESCALATE", "BLOCK"] as const;
+export type Verdict = (typeof verdicts)[number];
+
+/** How a verdict is let out (specification 3.1). */
+export const modes = ["observe", "assist", "enforce"] as const;
+export type Mode = (typeof modes)[number];
+
+export function isVerdict(text: string): text is Verdict {
+  return (verdicts as readonly string[]).includes(text);
+}
+
+export function isMode(text: string): text is Mode {
+  return (modes as readonly string[]).includes(text);
+}
+
+/** Strictest wins: BLOCK beats ESCALATE beats ALLOW. */
+export function isStricter(verdict: Verdict, than: Verdict): boolean {
+  return verdicts.indexOf(verdict) > verdicts.indexOf(than);
+}
