@@ -69,6 +69,7 @@ export class SvcGate {
     this.#retries = retries;
     this.#failOpen = failOpen;
     Object.defineProperty(this, "sessionId", { value: sessionId ?? randomUUID(), enumerable: true });
+    Object.defineProperty(this, "check", { value: this.check.bind(this) }); // passed on by itself, it still never rejects
   }
 
   async check(toolName, toolInput, platformState) {
@@ -77,8 +78,8 @@ export class SvcGate {
       const answer = await this.#ask("POST", "/check", { body, limit: verdictMax, whole: false });
       return verdictIn(answer, createHash("sha256").update(body).digest("hex"));
     } catch (error) {
-      if (error instanceof Trouble) return this.#unreached(error.what, error.failsOpen && this.#failOpen);
-      return this.#unreached("the client itself failed", false);
+      if (!Trouble.is(error)) return this.#unreached("the client itself failed", false);
+      return this.#unreached(error.what, error.failsOpen && this.#failOpen);
     }
   }
 
@@ -135,7 +136,7 @@ export class SvcGate {
   }
 
   #error(error, status) {
-    return new SvcGateError(error instanceof Trouble ? this.#named(error.what) : "the client itself failed", status);
+    return new SvcGateError(Trouble.is(error) ? this.#named(error.what) : "the client itself failed", status);
   }
 
   async #ask(method, path, { body, limit, whole }) {
@@ -147,7 +148,7 @@ export class SvcGate {
       try {
         return await this.#attempt(this.#base + path, request, { limit, whole });
       } catch (error) {
-        if (!(error instanceof Trouble && error.retried) || attempt === this.#retries) throw error;
+        if (!(Trouble.is(error) && error.retried) || attempt === this.#retries) throw error;
       }
       await new Promise((resolve) => setTimeout(resolve, 50 + Math.random() * 100));
     }
@@ -177,11 +178,19 @@ export class SvcGate {
 
 /** Why there is no verdict: a clause for the reason, with $GATE in the place of the gate's address. */
 class Trouble extends Error {
+  /** Asks nothing of the error: what a hostile input throws may itself throw when it is looked at. */
+  static is(error) {
+    return Trouble.#made.has(error);
+  }
+
+  static #made = new WeakSet();
+
   constructor(what, { failsOpen = true, retried = false } = {}) {
     super(what);
     this.what = what;
     this.failsOpen = failsOpen;
     this.retried = retried;
+    Trouble.#made.add(this);
   }
 }
 
@@ -221,9 +230,9 @@ async function bodyOf(response, limit) {
   if ((response.headers.get("content-encoding") ?? "identity") !== "identity") return { unreadable: "it is encoded" };
   const chunks = [];
   let length = 0;
-  for (const reader = response.body?.getReader(); reader;) {
-    const { done, value } = await reader.read();
-    if (done) break;
+  const reader = response.body?.getReader();
+  for (let read = await reader?.read(); read?.done === false; read = await reader.read()) {
+    const { value } = read;
     length += value.byteLength;
     if (length > limit) return { unreadable: `it is over ${limit} bytes` };
     chunks.push(value);
@@ -249,7 +258,7 @@ function objectIn(answer) {
     throw unreadable("it is not JSON");
   }
   refuseAmbiguous(text);
-  if (typeof found !== "object" || found === null || Array.isArray(found)) throw unreadable("it is not an object");
+  if (!isObject(found)) throw unreadable("it is not an object");
   return found;
 }
 
@@ -294,7 +303,7 @@ function verdictIn(answer, requestDigest) {
   if (!["observe", "assist", "enforce"].includes(mode)) {
     throw unreadable("its mode is not observe, assist or enforce");
   }
-  if (typeof receipt !== "object" || Array.isArray(receipt)) throw unreadable("its receipt is not an object");
+  if (receipt !== null && !isObject(receipt)) throw unreadable("its receipt is not an object");
   if (receipt !== null && Object.hasOwn(receipt, "request") && receipt.request !== requestDigest) {
     throw new Trouble("$GATE answered another request than the one sent");
   }
@@ -321,16 +330,12 @@ function refusal(status) {
 function requestBody(toolName, toolInput, sessionId, platformState) {
   const text = new JsonText();
   if (typeof toolName !== "string") throw notPlain(["tool_name"], "is not a text");
+  if (!isObject(toolInput)) throw notPlain(["tool_input"], "is not an object");
+  if (platformState != null && !isObject(platformState)) throw notPlain(["platform_state"], "is not an object");
   text.member("{", "tool_name", toolName, []);
-  for (const [name, value] of [
-    ["tool_input", toolInput],
-    ["platform_state", platformState ?? undefined],
-  ]) {
-    if (value === undefined && name === "platform_state") continue;
-    if (typeof value !== "object" || value === null || Array.isArray(value)) throw notPlain([name], "is not an object");
-    text.member(",", name, value, []);
-  }
+  text.member(",", "tool_input", toolInput, []);
   text.member(",", "session_id", sessionId, []);
+  if (platformState != null) text.member(",", "platform_state", platformState, []);
   text.put("}");
   const body = new TextEncoder().encode(text.parts.join(""));
   if (body.byteLength > requestMax) throw tooLong();
@@ -353,7 +358,16 @@ class JsonText {
     this.#write(value, [...path, name]);
   }
 
+  /** What throws when it is looked at is not plain data, whatever it throws. */
   #write(value, path) {
+    try {
+      this.#writeAny(value, path);
+    } catch (error) {
+      throw Trouble.is(error) ? error : notPlain(path, "cannot be read");
+    }
+  }
+
+  #writeAny(value, path) {
     if (typeof value === "string") {
       if (!isUnicode(value)) throw notPlain(path, "has an unpaired surrogate");
       this.put(JSON.stringify(value));
@@ -426,7 +440,7 @@ function nameOfClass(object) {
 function decimal(number, path) {
   if (!Number.isFinite(number)) throw notPlain(path, "is not a finite number");
   if (Math.abs(number) >= 2 ** 53) {
-    throw notPlain(path, "is a number of 2**53 or more, which stands for several: use a text");
+    throw notPlain(path, "is 2**53 or more, where a float stands for several numbers");
   }
   return Object.is(number, -0) ? "-0" : String(number);
 }
@@ -450,6 +464,10 @@ function tooLong() {
 function quoted(text) {
   const json = JSON.stringify(text.length <= 64 ? text : `${text.slice(0, 64)}...`);
   return json.replace(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+function isObject(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function isUnicode(text) {

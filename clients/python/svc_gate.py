@@ -31,7 +31,7 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass
-from typing import Any, Iterator, Optional
+from typing import Any, Callable, Iterator, Optional
 from urllib.parse import urlencode, urlsplit
 
 __all__ = ["SvcGate", "SvcGateError", "Verdict"]
@@ -147,8 +147,8 @@ class SvcGate:
             return _verdict_in(answer, hashlib.sha256(body).hexdigest())
         except _Trouble as trouble:
             return self._unreached(trouble.what, trouble.fails_open and self._fail_open)
-        except Exception as error:
-            return self._unreached("the client itself failed (%s)" % type(error).__name__, False)
+        except Exception:
+            return self._unreached("the client itself failed", False)
 
     def health(self) -> dict[str, Any]:
         """``{"status": "ok", "mode"}``. The key is not sent. Raises SvcGateError, with status 503 when it is not well."""
@@ -156,7 +156,7 @@ class SvcGate:
 
     def rules(self) -> str:
         """The text in force, verbatim. Raises SvcGateError."""
-        return self._result("/rules").text()
+        return self._readable("/rules", _Answer.text)
 
     def receipts(
         self,
@@ -200,20 +200,22 @@ class SvcGate:
         return Verdict("BLOCK", "Svc: %s; without a verdict the action is blocked." % what, None, True)
 
     def _object(self, path: str) -> dict[str, Any]:
+        return self._readable(path, _Answer.object)
+
+    def _readable(self, path: str, read: Callable[[_Answer], Any]) -> Any:
         answer = self._result(path)
         try:
-            return answer.object()
+            return read(answer)
         except _Trouble as trouble:
             raise self._error(trouble, answer.status) from None
 
     def _result(self, path: str) -> _Answer:
         try:
             answer = self._ask("GET", path, None, _ANSWER_MAX, whole=True)
-            if answer.status == 200:
-                answer.text()
-                return answer
         except _Trouble as trouble:
             raise self._error(trouble, None) from None
+        if answer.status == 200:
+            return answer
         code, detail = answer.problem(self._key)
         said = "" if detail is None else ": " + detail
         message = "the gate at %s answered %d%s" % (self._origin, answer.status, said)
@@ -379,9 +381,9 @@ class _Connection:
     def _until(self, end: bytes, most: int, deadline: _Deadline) -> bytes:
         while True:
             at = self._read.find(end)
-            if at >= 0:
+            if 0 <= at <= most:
                 return self._exactly(at + len(end), deadline)
-            if len(self._read) > most or not self._more(deadline):
+            if at > most or len(self._read) > most or not self._more(deadline):
                 raise EOFError
 
     def _exactly(self, length: int, deadline: _Deadline) -> bytes:
@@ -558,9 +560,8 @@ def _request_body(tool_name: Any, tool_input: Any, session_id: str, platform_sta
     if platform_state is not None:
         members["platform_state"] = platform_state
     for name, value in members.items():
-        wanted = dict if name in ("tool_input", "platform_state") else str
-        if type(value) is not wanted:
-            raise _not_plain((name,), "is not a %s" % wanted.__name__)
+        if type(value) is not (dict if name in ("tool_input", "platform_state") else str):
+            raise _not_plain((name,), "is not a text" if name == "tool_name" else "is not an object")
         _refuse_unplain(value, (name,), itertools.count())
     body = json.dumps(members, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
     if len(body) > _REQUEST_MAX:
@@ -583,7 +584,7 @@ def _refuse_unplain(value: Any, path: tuple[Any, ...], counted: Iterator[int]) -
     elif kind is str and not _is_unicode(value):
         raise _not_plain(path, "has an unpaired surrogate")
     elif kind is float and not abs(value) < _FLOAT_EXACT:
-        raise _not_plain(path, "is not a finite number" if value - value else "is a float of 2**53 or more: use an int or a text")
+        raise _not_plain(path, "is not a finite number" if value - value else "is 2**53 or more, where a float stands for several numbers")
     elif kind is int and value.bit_length() > _INT_BITS_MAX:
         raise _not_plain(path, "has too many digits")
     elif kind not in (str, float, int, bool, type(None)):

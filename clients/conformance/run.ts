@@ -1,0 +1,88 @@
+/**
+ * Runs the table of cases against a client: `node clients/conformance/run.ts [adapter command ...]`. Without a command,
+ * against both clients under every Python and every Node that is found. Exits with 1 when a case fails.
+ */
+import { createServer } from "node:net";
+import { fileURLToPath } from "node:url";
+import { startAdapter, type Adapter } from "./adapter.ts";
+import { cases, outcomes, type Case, type Members, type Options } from "./case.ts";
+import { problemsOf, type ClientResult } from "./compare.ts";
+import { runtimes } from "./runtimes.ts";
+import { listening, startServer } from "./server.ts";
+
+export type CaseRun = { readonly id: string; readonly problems: readonly string[]; readonly result: ClientResult };
+
+const casesAtOnce = 48;
+/** A port below the free ones, which nothing serves: a free port could be another case's by the time it is used. */
+const closedUrl = "http://127.0.0.1:4";
+
+/** Runs all cases, or those that `only` keeps, against the adapter that the command starts. */
+export async function runCases(
+  command: readonly string[],
+  only: (one: Case) => boolean = () => true,
+): Promise<CaseRun[]> {
+  const strangers = [createServer(answerAll), createServer(answerAll)] as const;
+  let visits = 0;
+  for (const stranger of strangers) stranger.on("connection", () => (visits += 1));
+  const [other, proxy] = await Promise.all(strangers.map((stranger) => listening(stranger)));
+  const adapter = startAdapter(command, proxy ?? "");
+  const waiting = cases().filter(only);
+  const runs: CaseRun[] = [];
+  const work = async (): Promise<void> => {
+    for (let one = waiting.shift(); one !== undefined; one = waiting.shift()) {
+      runs.push(await runCase(one, adapter, other ?? ""));
+    }
+  };
+  await Promise.all(Array.from({ length: casesAtOnce }, work));
+  await adapter.end();
+  for (const stranger of strangers) stranger.close();
+  const sessions = runs.map(({ result }) => result.session_id).filter((id) => id !== undefined && id.length === 36);
+  const own = [
+    ...(visits === 0 ? [] : [`${visits} connections to a redirect's target or to a proxy of the environment`]),
+    ...(new Set(sessions).size === sessions.length ? [] : ["two instances have one fresh session id"]),
+  ];
+  return [...runs, { id: "all-cases-together", problems: own, result: { id: "" } }];
+}
+
+/** Answers whoever comes as a gate would, so that a client that came here wrongly does not even notice. */
+function answerAll(socket: import("node:net").Socket): void {
+  const body = '{"verdict":"ALLOW","reason":"Svc: from a stranger","mode":"enforce"}';
+  socket.on("error", () => socket.destroy());
+  socket.on("data", () => socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`));
+}
+
+async function runCase(one: Case, adapter: Adapter, other: string): Promise<CaseRun> {
+  const server = await startServer(one.server, other);
+  const options = filled(one.options, server.url);
+  const calls = one.calls.map((call) => ({ method: "check", ...call }));
+  const result = await adapter.ask({ id: one.id, options, calls, at_once: one.at_once } as Members);
+  await server.stop();
+  const problems = problemsOf({ case: one, options, outcomes: known, server }, result);
+  return { id: one.id, problems, result };
+}
+
+const known = outcomes();
+
+function filled(options: Options, gate: string): Options {
+  if (typeof options.url !== "string") return options;
+  const url = options.url
+    .replace("$gate", gate)
+    .replace("$closed", closedUrl)
+    .replace("$tls", gate.replace("http:", "https:"));
+  return { ...options, url };
+}
+
+async function main(command: readonly string[]): Promise<void> {
+  const clients = command.length > 0 ? [{ name: command.join(" "), command }] : runtimes().found;
+  for (const client of clients) {
+    const started = performance.now();
+    const runs = await runCases(client.command);
+    const failed = runs.filter(({ problems }) => problems.length > 0);
+    for (const { id, problems } of failed) console.log(`${client.name} ${id}: ${problems.join("; ")}`);
+    const seconds = ((performance.now() - started) / 1000).toFixed(1);
+    console.log(`${client.name}: ${runs.length - failed.length} passed, ${failed.length} failed, ${seconds} s`);
+    if (failed.length > 0) process.exitCode = 1;
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await main(process.argv.slice(2));
