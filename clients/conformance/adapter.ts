@@ -4,11 +4,14 @@
  */
 import { spawn, type ChildProcessByStdio } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
-import type { Json, Members } from "./case.ts";
+import type { Json } from "./case.ts";
 import type { ClientResult } from "./compare.ts";
 
+/** What the client is to do: a case's calls, with the options that the client is made with. */
+export type Asked = { readonly id: string; readonly [name: string]: Json };
+
 export type Adapter = {
-  readonly ask: (one: Members) => Promise<ClientResult>;
+  readonly ask: (one: Asked) => Promise<ClientResult>;
   readonly end: () => Promise<void>;
 };
 
@@ -36,12 +39,12 @@ function talking(child: ChildProcessByStdio<Writable, Readable, Readable>): Adap
   child.stdin.on("error", () => {}); // told by "close"
   child.stderr.on("data", (text) => (errors = `${errors}${text}`.slice(-2000)));
   eachLine(child.stdout, (line) => {
-    const result = JSON.parse(line) as ClientResult;
+    const result: ClientResult = JSON.parse(line);
     asked.get(result.id)?.(result);
     asked.delete(result.id);
   });
-  const ask = (one: Members): Promise<ClientResult> => {
-    const id = String(one["id"]);
+  const ask = (one: Asked): Promise<ClientResult> => {
+    const { id } = one;
     if (ended) return Promise.resolve(lost(id));
     return new Promise((resolve) => {
       asked.set(id, resolve);
@@ -66,6 +69,9 @@ function eachLine(stream: Readable, take: (line: string) => void): void {
 }
 
 function asciiJson(value: Json): string {
-  const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return JSON.stringify(value).replace(/[^\x20-\x7e]/g, escaped);
+}
+
+function escaped(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }

@@ -98,7 +98,7 @@ const defaultCall: Call = { tool_name: "shell.run", tool_input: { command: "ls" 
 const defaultOptions: Options = { url: "$gate", api_key: apiKey, timeout_ms: 8000, retries: 1, fail_open: false };
 
 export function outcomes(): ReadonlyMap<string, Outcome> {
-  const table = JSON.parse(readFileSync(new URL("outcomes.json", vectors), "utf8")) as Record<string, Outcome>;
+  const table: Record<string, Outcome> = JSON.parse(readFileSync(new URL("outcomes.json", vectors), "utf8"));
   return new Map(Object.entries(table));
 }
 
@@ -106,7 +106,7 @@ export function outcomes(): ReadonlyMap<string, Outcome> {
 export function cases(): Case[] {
   const files = readdirSync(vectors).filter((name) => name.endsWith(".json") && name !== "outcomes.json");
   const all = files.flatMap((name) => {
-    const table = JSON.parse(readFileSync(new URL(name, vectors), "utf8")) as Table;
+    const table: Table = JSON.parse(readFileSync(new URL(name, vectors), "utf8"));
     return table.cases.map((row) => completed(row, table.cites));
   });
   return all.flatMap((one) => (isUnanswered(one) ? [one, failingOpen(one)] : [one]));

@@ -64,7 +64,7 @@ function callProblems(run: Run, expected: Expected, result: CallResult): string[
   const { reason, ...rest } = wanted;
   return [
     ...memberProblems("verdict", rest, result.verdict),
-    ...reasonProblems(reason, String(result.verdict["reason"])),
+    ...reasonProblems(reason, shown(result.verdict["reason"])),
     ...timeProblems(run, result.ms ?? Infinity),
   ];
 }
@@ -83,10 +83,10 @@ function unreached(run: Run, expected: Expected): Members {
     ? "; fail-open is set, so the action runs unjudged."
     : "; without a verdict the action is blocked.";
   const said = outcome.says
-    .replace("$GATE", `the gate at ${new URL(String(run.options.url)).origin}`)
+    .replace("$GATE", `the gate at ${new URL(shown(run.options.url)).origin}`)
     .replace("$STATUS", String(expected.status))
     .replace("$MEMBER", expected.member ?? "")
-    .replace("$MS", String(run.options.timeout_ms))
+    .replace("$MS", shown(run.options.timeout_ms))
     .replace("$WHY", expected.why ?? "*");
   return {
     ...accessors(opens ? "ALLOW" : "BLOCK"),
@@ -103,7 +103,7 @@ function accessors(verdict: string): Members {
 
 /** A star stands for words that a language has for its own types. */
 function reasonProblems(wanted: Json | undefined, found: string): string[] {
-  const [before = "", after] = String(wanted).split("*");
+  const [before = "", after] = shown(wanted).split("*");
   const same = after === undefined ? found === before : found.startsWith(before) && found.endsWith(after);
   return same ? [] : [`reason: wanted ${JSON.stringify(wanted)}, found ${JSON.stringify(found)}`];
 }
@@ -144,7 +144,7 @@ function keyProblems(options: Options, seen: SeenRequest): string[] {
   const open = options.api_key === null || /\/health HTTP/.test(seen.line);
   return difference(
     "authorization",
-    open ? null : `Bearer ${options.api_key}`,
+    open ? null : `Bearer ${shown(options.api_key)}`,
     seen.headers.get("authorization") ?? null,
   );
 }
@@ -155,7 +155,8 @@ function sessionProblems(result: ClientResult, seen: SeenRequest): string[] {
 }
 
 function parsedBody(seen: SeenRequest): Members {
-  return seen.body.length === 0 ? {} : (JSON.parse(seen.body.toString("utf8")) as Members);
+  const body: Members = seen.body.length === 0 ? {} : JSON.parse(seen.body.toString("utf8"));
+  return body;
 }
 
 /** Members that are expected to be absent are expected as null. */
@@ -167,4 +168,8 @@ function memberProblems(what: string, wanted: Members, found: Members | undefine
 function difference(what: string, wanted: Json, found: Json | undefined): string[] {
   if (isDeepStrictEqual(wanted, found)) return [];
   return [`${what}: wanted ${JSON.stringify(wanted)}, found ${JSON.stringify(found)}`];
+}
+
+function shown(value: Json | undefined): string {
+  return typeof value === "string" ? value : JSON.stringify(value ?? null);
 }

@@ -5,7 +5,7 @@
 import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { startAdapter, type Adapter } from "./adapter.ts";
-import { cases, outcomes, type Case, type Members, type Options } from "./case.ts";
+import { cases, outcomes, type Case, type Options } from "./case.ts";
 import { problemsOf, type ClientResult } from "./compare.ts";
 import { runtimes } from "./runtimes.ts";
 import { listening, startServer } from "./server.ts";
@@ -55,7 +55,7 @@ async function runCase(one: Case, adapter: Adapter, other: string): Promise<Case
   const server = await startServer(one.server, other);
   const options = filled(one.options, server.url);
   const calls = one.calls.map((call) => ({ method: "check", ...call }));
-  const result = await adapter.ask({ id: one.id, options, calls, at_once: one.at_once } as Members);
+  const result = await adapter.ask({ id: one.id, options, calls, at_once: one.at_once });
   await server.stop();
   const problems = problemsOf({ case: one, options, outcomes: known, server }, result);
   return { id: one.id, problems, result };

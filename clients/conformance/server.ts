@@ -4,9 +4,9 @@
  */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Exchange, Json } from "./case.ts";
+import type { Exchange } from "./case.ts";
 
 export type SeenRequest = {
   readonly line: string;
@@ -73,7 +73,9 @@ export async function startServer(script: readonly Exchange[], other: string): P
 export async function listening(server: Server): Promise<string> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the server has no port");
+  return `http://127.0.0.1:${address.port}`;
 }
 
 function readRequests(
@@ -82,7 +84,7 @@ function readRequests(
 ): void {
   let bytes: Buffer = Buffer.alloc(0);
   let taken = false;
-  socket.on("data", (chunk) => {
+  socket.on("data", (chunk: Buffer) => {
     bytes = Buffer.concat([bytes, chunk]);
     for (let pending = headOf(bytes); pending !== undefined; pending = headOf(bytes)) {
       if (!taken && each.isEarly()) {
@@ -139,10 +141,7 @@ function rawBytes(send: string, fill: number | undefined): Buffer {
   return Buffer.from(send + " ".repeat(fill ?? 0), "latin1");
 }
 
-function builtAnswer(
-  exchange: Exchange,
-  about: { readonly request: SeenRequest; readonly other: string },
-): Buffer<ArrayBufferLike> {
+function builtAnswer(exchange: Exchange, about: { readonly request: SeenRequest; readonly other: string }): Buffer {
   const body = bodyOf(exchange, about.request);
   const framing = exchange.chunked ? "Transfer-Encoding: chunked" : `Content-Length: ${body.length}`;
   const given = Object.entries(exchange.headers ?? {}).map(
@@ -181,7 +180,7 @@ function digestOf(request: SeenRequest): string {
 /** `tool_input.n` of the request, by which an answer shows whose it is. */
 function numberIn(request: SeenRequest): string {
   try {
-    const body = JSON.parse(request.body.toString("utf8")) as { tool_input?: { n?: Json } };
+    const body: { tool_input?: { n?: number } } = JSON.parse(request.body.toString("utf8"));
     return String(body.tool_input?.n);
   } catch {
     return "none";
