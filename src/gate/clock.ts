@@ -1,0 +1,39 @@
+import { bad, good, type Result } from "../wire/mod.ts";
+
+/** A wall clock may part from the monotonic one, or lie behind the last receipt, by this much. */
+const driftMaxMs = 60_000;
+
+/** The two clocks of a machine, in milliseconds; replaced in tests. */
+export interface TimeSource {
+  readonly wall: () => number;
+  readonly monotonic: () => number;
+}
+
+export const systemTime: TimeSource = { wall: () => Date.now(), monotonic: () => performance.now() };
+
+/**
+ * The gate's clock: one reading per check, never less than in the row before. A clock that jumps could reset a window
+ * or freeze one, so checks stop until it is right again.
+ */
+export class Clock {
+  readonly #source: TimeSource;
+  readonly #offset: number;
+
+  /** @param source where the two clocks agree from now on */
+  constructor(source: TimeSource) {
+    this.#source = source;
+    this.#offset = source.wall() - source.monotonic();
+  }
+
+  /**
+   * @param last `at` of the last row
+   * @returns milliseconds since the epoch, or a sentence that says why the clock is not to be trusted
+   */
+  read(last: number): Result<number, string> {
+    const wall = Math.floor(this.#source.wall());
+    const drift = wall - this.#source.monotonic() - this.#offset;
+    if (Math.abs(drift) > driftMaxMs) return bad(`the clock has moved by ${Math.round(drift / 1000)} s while the gate was running`);
+    if (last - wall > driftMaxMs) return bad(`the clock is ${Math.round((last - wall) / 1000)} s behind the last receipt`);
+    return good(Math.max(wall, last));
+  }
+}

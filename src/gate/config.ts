@@ -1,0 +1,138 @@
+import { isIP } from "node:net";
+import { bad, good, isMode, modes, nearest, type Mode, type Result } from "../wire/mod.ts";
+
+/** What a gate is started with. Units are in the names; paths are as they were given. */
+export interface Config {
+  readonly mode: Mode;
+  readonly apiKey: string | undefined;
+  readonly host: string;
+  readonly port: number;
+  readonly basePath: string;
+  readonly tlsCert: string | undefined;
+  readonly tlsKey: string | undefined;
+  readonly mandate: string | undefined;
+  readonly dataDir: string;
+  readonly ledgerName: string | undefined;
+  readonly pin: string | undefined;
+  readonly log: string;
+  readonly accept: readonly Acceptable[];
+}
+
+/** What an operator may take responsibility for, at one start. */
+export const acceptable = ["missing-pin", "clock"] as const;
+export type Acceptable = (typeof acceptable)[number];
+
+export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
+
+/** One setting: its variable, its flag on `svc-gate serve`, and what it says. */
+export interface Setting {
+  readonly variable: string;
+  readonly flag: string;
+  readonly value: string;
+  readonly fallback: string;
+  readonly doc: string;
+}
+
+export const settings: readonly Setting[] = [
+  { variable: "SVC_MODE", flag: "mode", value: "mode", fallback: "observe", doc: "observe, assist or enforce" },
+  { variable: "SVC_API_KEY", flag: "api-key", value: "key", fallback: "", doc: "the first key; without it one is made at the first start" },
+  { variable: "SVC_HOST", flag: "host", value: "address", fallback: "127.0.0.1", doc: "where to listen" },
+  { variable: "SVC_PORT", flag: "port", value: "number", fallback: "8787", doc: "where to listen; 0 for any free port" },
+  { variable: "SVC_BASE_PATH", flag: "base-path", value: "path", fallback: "", doc: "a prefix of every route, such as /t/acme" },
+  { variable: "SVC_TLS_CERT", flag: "tls-cert", value: "file", fallback: "", doc: "serve TLS: the certificate, PEM" },
+  { variable: "SVC_TLS_KEY", flag: "tls-key", value: "file", fallback: "", doc: "serve TLS: its private key, PEM" },
+  { variable: "SVC_MANDATE", flag: "mandate", value: "file", fallback: "mandate.yaml", doc: "names the contracts in force" },
+  { variable: "SVC_DATA_DIR", flag: "data-dir", value: "folder", fallback: "./data", doc: "the ledger" },
+  { variable: "SVC_LEDGER_NAME", flag: "ledger-name", value: "name", fallback: "", doc: "the name of a new ledger; a random one by default" },
+  { variable: "SVC_PIN", flag: "pin", value: "file", fallback: "", doc: "the head pin, best on another volume; in the data folder by default" },
+  { variable: "SVC_LOG", flag: "log", value: "level", fallback: "info", doc: logLevels.join(", ") },
+  { variable: "SVC_ACCEPT", flag: "accept", value: "what", fallback: "", doc: `take responsibility at this start for: ${acceptable.join(", ")}` },
+];
+
+export interface Configured {
+  readonly config: Config;
+  /** Sentences about what is set and looks wrong, but can be served. */
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Reads the settings: a flag before its variable before the default.
+ *
+ * @param flags by name, without dashes
+ * @returns every problem at once, a sentence each
+ */
+export function readConfig(environment: Readonly<Record<string, string | undefined>>, flags: Readonly<Record<string, string | undefined>>): Result<Configured, readonly string[]> {
+  const problems: string[] = [];
+  const given = (variable: string): string | undefined => {
+    const flag = settings.find((setting) => setting.variable === variable)?.flag ?? "";
+    return flags[flag] ?? environment[variable];
+  };
+  const text = (variable: string): string => {
+    const value = given(variable);
+    return value === undefined || value === "" ? (settings.find((setting) => setting.variable === variable)?.fallback ?? "") : value;
+  };
+  const optional = (variable: string): string | undefined => text(variable) || undefined;
+  const config: Config = {
+    mode: readMode(text("SVC_MODE"), problems),
+    apiKey: given("SVC_API_KEY"),
+    host: text("SVC_HOST"),
+    port: readPort(text("SVC_PORT"), problems),
+    basePath: readBasePath(text("SVC_BASE_PATH"), problems),
+    tlsCert: optional("SVC_TLS_CERT"),
+    tlsKey: optional("SVC_TLS_KEY"),
+    mandate: given("SVC_MANDATE") === undefined ? undefined : text("SVC_MANDATE"),
+    dataDir: text("SVC_DATA_DIR"),
+    ledgerName: optional("SVC_LEDGER_NAME"),
+    pin: optional("SVC_PIN"),
+    log: readOne("SVC_LOG", text("SVC_LOG"), logLevels, problems),
+    accept: text("SVC_ACCEPT").split(",").filter(Boolean).map((what) => readOne("SVC_ACCEPT", what.trim(), acceptable, problems)),
+  };
+  if (config.apiKey === "") problems.push("SVC_API_KEY is empty: set a key, or remove the variable and one is made");
+  if (config.apiKey !== undefined && /[^\x21-\x7e]/.test(config.apiKey)) problems.push("SVC_API_KEY has a space or a character that a header cannot carry");
+  if ((config.tlsCert === undefined) !== (config.tlsKey === undefined)) problems.push("SVC_TLS_CERT and SVC_TLS_KEY go together: set both or neither");
+  return problems.length > 0 ? bad(problems) : good({ config, warnings: [...unknownVariables(environment), ...risks(config)] });
+}
+
+function readMode(value: string, problems: string[]): Mode {
+  if (isMode(value)) return value;
+  problems.push(`SVC_MODE is "${value}"; it must be ${modes.join(", ")}${meant(value, modes)}`);
+  return "observe";
+}
+
+function readOne<Name extends string>(variable: string, value: string, names: readonly Name[], problems: string[]): Name {
+  const found = names.find((name) => name === value);
+  if (found === undefined) problems.push(`${variable} is "${value}"; it must be one of ${names.join(", ")}${meant(value, names)}`);
+  return found ?? (names[0] as Name);
+}
+
+function meant(value: string, names: readonly string[]): string {
+  const near = nearest(value, names);
+  return near === undefined ? "" : ` (did you mean ${near}?)`;
+}
+
+function readPort(value: string, problems: string[]): number {
+  const port = /^[0-9]{1,5}$/.test(value) ? Number(value) : 65_536;
+  if (port > 65_535) problems.push(`SVC_PORT is "${value}"; it must be a number from 0 to 65535`);
+  return port;
+}
+
+function readBasePath(value: string, problems: string[]): string {
+  const path = value.replace(/\/+$/, "");
+  if (path !== "" && !/^(?:\/[A-Za-z0-9._~-]+)+$/.test(path)) problems.push(`SVC_BASE_PATH is "${value}"; it must be a path such as /t/acme`);
+  return path;
+}
+
+function unknownVariables(environment: Readonly<Record<string, string | undefined>>): readonly string[] {
+  const known = settings.map(({ variable }) => variable);
+  return Object.keys(environment)
+    .filter((name) => name.startsWith("SVC_") && !known.includes(name))
+    .map((name) => `${name} is set, and no setting is called so${meant(name, known)}`);
+}
+
+function risks({ apiKey, host, tlsCert }: Config): readonly string[] {
+  const found: string[] = [];
+  if (apiKey !== undefined && apiKey.length < 16) found.push("SVC_API_KEY is under 16 characters: it can be guessed");
+  const loopback = host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
+  if (!loopback && tlsCert === undefined) found.push(`listening on ${host} without TLS: keys can be read on the way; set SVC_TLS_CERT and SVC_TLS_KEY, or end TLS before the gate`);
+  return found;
+}

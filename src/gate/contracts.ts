@@ -1,0 +1,60 @@
+import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { compileContracts, compileMandate, renderDiagnostic, type ContractInForce, type Diagnostic, type SourceFile } from "../contract/mod.ts";
+import { bad, good, type Result } from "../wire/mod.ts";
+
+/**
+ * Reads and compiles a mandate with the contracts that it names, or a contract alone.
+ *
+ * @throws {NoSuchFile} when the file itself cannot be read
+ */
+export async function loadContracts(file: string): Promise<Result<ContractInForce, readonly Diagnostic[]>> {
+  const source = await readSource(file);
+  if (/^contract\s*:/m.test(source.text) && !/^mandate\s*:/m.test(source.text)) return compileContracts([source]);
+  return compileMandate(source, (name) => openBeside(file, name));
+}
+
+/** No contract at all: every tool is unknown, so every verdict is BLOCK. */
+export function noContracts(): ContractInForce {
+  const compiled = compileContracts([]);
+  if (!compiled.ok) throw new Error("nothing at all did not compile");
+  return compiled.value;
+}
+
+/** All diagnostics for a terminal, and how many there are. */
+export function renderDiagnostics(diagnostics: readonly Diagnostic[]): string {
+  const count = `${diagnostics.length} ${diagnostics.length === 1 ? "error" : "errors"}`;
+  return `${diagnostics.map(renderDiagnostic).join("\n\n")}\n\n${count}: nothing was put in force`;
+}
+
+/** A file named on the command line or by a setting cannot be read. */
+export class NoSuchFile extends Error {}
+
+async function readSource(file: string): Promise<SourceFile> {
+  try {
+    return { name: file, text: decode(await readFile(file)) };
+  } catch (error) {
+    throw new NoSuchFile(`${file} cannot be read: ${whyNot(error)}`);
+  }
+}
+
+function openBeside(mandate: string, name: string): Result<SourceFile, string> {
+  try {
+    return good({ name, text: decode(readFileSync(join(dirname(mandate), name))) });
+  } catch (error) {
+    return bad(whyNot(error));
+  }
+}
+
+function decode(bytes: Buffer): string {
+  return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+}
+
+function whyNot(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT") return "there is no such file";
+  if (code === "EISDIR") return "it is a folder";
+  if (code === "EACCES") return "this user may not read it";
+  return code === "ERR_ENCODING_INVALID_ENCODED_DATA" ? "it is not UTF-8" : String(code ?? error);
+}

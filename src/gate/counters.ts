@@ -1,0 +1,80 @@
+import { hash } from "node:crypto";
+import { recount, type ContractInForce, type Counter } from "../contract/mod.ts";
+import { parseLeaf, partText, readCall, type Ledger, type StoredRow } from "../ledger/mod.ts";
+import { isVerdict } from "../wire/mod.ts";
+
+/** What a start says of a counter whose events had to be found in older receipts. */
+export interface Folded {
+  readonly counter: string;
+  readonly rows: number;
+  readonly events: number;
+  /** Milliseconds: before this it cannot be known, -1 when all is known. */
+  readonly unknownThrough: number;
+}
+
+/**
+ * Brings the ledger's counters in line with the contract in force, before anything is served: a definition that is new
+ * is folded from the receipts, one that is no longer in force is left where it stands.
+ *
+ * @returns for each definition its digest, and what was folded
+ */
+export async function alignCounters(force: ContractInForce, ledger: Ledger): Promise<{ readonly digests: ReadonlyMap<string, string>; readonly folded: readonly Folded[] }> {
+  const digests = new Map(force.counters.map(({ identity }) => [identity, hash("sha256", identity, "hex")]));
+  const inForce = new Set(digests.values());
+  for (const { digest, definition, through, unknownThrough } of ledger.counters) {
+    if (through === null && !inForce.has(digest)) await ledger.keepCounter({ definition, through: ledger.head.seq, unknownThrough }, []);
+  }
+  const folded: Folded[] = [];
+  const distinct = new Map(force.counters.map((counter) => [counter.identity, counter]));
+  for (const counter of distinct.values()) {
+    const kept = ledger.counters.find(({ digest }) => digest === digests.get(counter.identity));
+    if (kept?.through === null) continue;
+    folded.push(await fold(counter, force, ledger, kept));
+  }
+  return { digests, folded };
+}
+
+type Kept = { readonly through: number | null; readonly unknownThrough: number } | undefined;
+
+/** Slice by slice, so that a long history needs little memory, and a fold that is cut off goes on where it was. */
+async function fold(counter: Counter, force: ContractInForce, ledger: Ledger, kept: Kept): Promise<Folded> {
+  const { identity: definition, name } = counter;
+  const digest = hash("sha256", definition, "hex");
+  const from = (kept?.through ?? 0) + 1;
+  const skip = counter.startsEmpty || from > ledger.head.seq;
+  let unknownThrough = kept?.unknownThrough ?? -1;
+  let [rows, events] = [0, 0];
+  for await (const slice of skip ? [] : ledger.rows(from)) {
+    const found = [];
+    for (const row of slice) {
+      const { seq, at } = parseLeaf(row.leaf) ?? { seq: row.seq, at: 0 };
+      const moves = recountRow(counter, force, row);
+      if (moves === undefined) unknownThrough = Math.max(unknownThrough, at);
+      else for (const { key, amount } of moves) found.push({ seq, at, counter: digest, key, amount });
+    }
+    rows += slice.length;
+    events += found.length;
+    await ledger.keepCounter({ definition, through: slice.at(-1)?.seq ?? 0, unknownThrough }, found);
+  }
+  await ledger.keepCounter({ definition, through: null, unknownThrough }, []);
+  return { counter: name, rows, events, unknownThrough };
+}
+
+/** What the counter would have counted of a recorded check; undefined where the receipt lacks what it needs. */
+function recountRow(counter: Counter, force: ContractInForce, row: StoredRow): ReturnType<typeof recount> {
+  const leaf = parseLeaf(row.leaf);
+  const call = readCall(row.evidence);
+  if (leaf === undefined || call === undefined) return undefined;
+  const { verdict, answered, key } = leaf;
+  if (verdict === null || answered === null || !isVerdict(verdict)) return [];
+  return recount(counter, force, {
+    toolName: call.tool_name,
+    sessionId: call.session_id,
+    keyName: key ?? "",
+    inputText: partText(row.evidence, "input"),
+    platformText: partText(row.evidence, "platform"),
+    verdict,
+    answered,
+    failedEarly: /\.\$(?:input|platform|requires\.[0-9]+)$/.test(leaf.rule ?? ""),
+  });
+}

@@ -1,0 +1,85 @@
+import { setFlagsFromString } from "node:v8";
+import { Command } from "commander";
+import { LedgerRefused } from "../ledger/mod.ts";
+import { checkCommand, initCommand, serveCommand, verifyCommand, type Outcome } from "./commands.ts";
+import { settings } from "./config.ts";
+import { NoSuchFile } from "./contracts.ts";
+import { KeyFileDamaged } from "./keys.ts";
+import { StartRefused } from "./serve.ts";
+import { version } from "./version.ts";
+
+// What a check allocates is short-lived: a small young generation keeps the resident memory small.
+setFlagsFromString("--max-semi-space-size=8");
+
+const program = new Command("svc-gate")
+  .description("May this AI agent's tool call run? A verdict with a reason, and a receipt that anyone can verify.")
+  .showHelpAfterError("(svc-gate --help lists the commands)")
+  .helpCommand(false);
+
+const serving = program
+  .command("serve")
+  .description("answer checks over HTTP until SIGTERM or SIGINT")
+  .addHelpText("after", "\nEvery option can be set by its variable instead; the option wins.\n\nExample:\n  SVC_MODE=enforce svc-gate serve --port 8787 --mandate mandate.yaml");
+for (const { flag, variable, value, doc, fallback } of settings) {
+  serving.option(`--${flag} <${value}>`, `${doc} (${variable}${fallback === "" ? "" : `, by default ${fallback}`})`);
+}
+serving.action((options: Record<string, string | undefined>) => {
+  const flags = Object.fromEntries(settings.map(({ flag }) => [flag, options[camel(flag)]]));
+  return run(() => serveCommand(flags, print));
+});
+
+program
+  .command("check")
+  .description("compile a mandate or a contract: every error at once, with file, line, column and a hint")
+  .argument("[file]", "a mandate or a contract", "mandate.yaml")
+  .option("--json", "for editors and CI", false)
+  .addHelpText("after", "\nExit code 0: no errors. 2: errors, or the file cannot be read.\n\nExample:\n  svc-gate check contracts/payments.yaml")
+  .action((file: string, options: { json: boolean }) => run(() => checkCommand(file, options)));
+
+program
+  .command("verify")
+  .description("walk the chain of a ledger that no gate is serving (GET /ledger/verify asks a running one)")
+  .argument("[folder]", "the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+  .option("--json", "for programs", false)
+  .option("--pin <file>", "the head pin, where it is not in the folder", process.env["SVC_PIN"])
+  .addHelpText("after", "\nExit code 0: the ledger is whole. 1: it is broken, and the first broken row is named.")
+  .action((folder: string, options: { json: boolean; pin: string | undefined }) => run(() => verifyCommand(folder, options)));
+
+program
+  .command("init")
+  .description("write a mandate and a starter contract; nothing is overwritten")
+  .argument("[folder]", "where to", ".")
+  .action((folder: string) => run(() => initCommand(folder)));
+
+program
+  .command("version")
+  .description("print the version")
+  .action(() => run(async () => ({ exitCode: 0, text: version })));
+
+/** Runs a command; what the operator can mend is one sentence and an exit code, anything else is a fault with its stack. */
+async function run(command: () => Promise<Outcome>): Promise<void> {
+  try {
+    const { exitCode, text } = await command();
+    (exitCode === 0 ? process.stdout : process.stderr).write(`${text}\n`);
+    process.exitCode = exitCode;
+  } catch (error) {
+    process.stderr.write(`svc-gate: ${sentence(error)}\n`);
+    process.exit(error instanceof StartRefused ? error.exitCode : error instanceof NoSuchFile ? 2 : 1);
+  }
+}
+
+function sentence(error: unknown): string {
+  const mendable = [LedgerRefused, StartRefused, NoSuchFile, KeyFileDamaged].some((kind) => error instanceof kind);
+  if (mendable) return (error as Error).message;
+  return `a fault; nothing more is answered. ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+function camel(flag: string): string {
+  return flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+await program.parseAsync();

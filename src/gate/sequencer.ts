@@ -1,0 +1,161 @@
+import { consult, count, decide, type Decision, type Lookup, type Move, type Prepared } from "../contract/mod.ts";
+import { NotKept, type CounterLookup, type CounterMove, type Durable, type Ledger, type Receipt } from "../ledger/mod.ts";
+import { bad, good, limits, refuse, type Mode, type Refusal, type Result } from "../wire/mod.ts";
+import { answered } from "./answer.ts";
+import type { Clock } from "./clock.ts";
+
+/** What a decided and recorded call comes back as. */
+export interface Recorded {
+  readonly decision: Decision;
+  readonly receipt: Durable<Receipt>;
+}
+
+interface Waiting {
+  readonly prepared: Prepared;
+  readonly bytes: number;
+  readonly settle: (result: Result<Recorded, Refusal>) => void;
+}
+
+export interface SequencerOptions {
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  readonly mode: Mode;
+  /** SHA-256 in hex of the body of GET /rules. */
+  readonly contract: string;
+  /** The digest under which the ledger keeps a counter, by the counter's identity. */
+  readonly counterDigests: ReadonlyMap<string, string>;
+  /** Called for a decision in which something threw that is no evaluation error. */
+  readonly onDefect: (decision: Decision) => void;
+}
+
+/**
+ * Decides the calls of one ledger one after another, in batches: all that arrived while the batch before was being
+ * committed are decided together and share one flush. It owns the queue and the ledger's turn.
+ *
+ * A failure of the ledger is a fault: `failed` rejects, nothing more is answered.
+ */
+export class Sequencer {
+  readonly #options: SequencerOptions;
+  /** Rejects with the fault that ended the sequencer; never resolves. */
+  readonly failed: Promise<never>;
+  #fail: (error: unknown) => void = () => undefined;
+  #queue: Waiting[] = [];
+  #queuedBytes = 0;
+  #running = false;
+  #stopping = false;
+  #idle: (() => void)[] = [];
+
+  constructor(options: SequencerOptions) {
+    this.#options = options;
+    this.failed = new Promise((_, reject) => {
+      this.#fail = reject;
+    });
+    this.failed.catch(() => undefined);
+  }
+
+  /**
+   * Has a call decided and recorded. Refuses before anything is decided when the queue is full or the gate stops.
+   *
+   * @param bytes the size of its body: what it holds of memory while it waits
+   */
+  submit(prepared: Prepared, bytes: number): Promise<Result<Recorded, Refusal>> {
+    if (this.#stopping) return Promise.resolve(bad(refuse("stopping", "the gate is stopping; ask again in a moment")));
+    if (this.#queue.length >= limits.queueCallsMax || this.#queuedBytes + bytes > limits.queueBytesMax) {
+      return Promise.resolve(bad(refuse("queue-full", `${this.#queue.length} calls are waiting; nothing was decided, ask again in a moment`)));
+    }
+    return new Promise((settle) => {
+      this.#queue.push({ prepared, bytes, settle });
+      this.#queuedBytes += bytes;
+      if (this.#running) return;
+      this.#running = true;
+      setImmediate(() => this.#run().catch(this.#fail));
+    });
+  }
+
+  /** Takes no more calls, and resolves when those that wait are answered. */
+  async drain(): Promise<void> {
+    this.#stopping = true;
+    if (this.#running) await Promise.race([this.failed, new Promise<void>((resolve) => this.#idle.push(resolve))]);
+  }
+
+  async #run(): Promise<void> {
+    while (this.#queue.length > 0) {
+      const batch = this.#queue.splice(0, limits.batchCallsMax);
+      for (const { bytes } of batch) this.#queuedBytes -= bytes;
+      await this.#decideAll(batch);
+    }
+    this.#running = false;
+    for (const idle of this.#idle.splice(0)) idle();
+  }
+
+  async #decideAll(calls: readonly Waiting[]): Promise<void> {
+    const { ledger, clock, mode, contract } = this.#options;
+    const time = clock.read(ledger.head.at);
+    if (!time.ok) return refuseAll(calls, refuse("clock-unreliable", `${time.problem}: no check is decided until it is right`));
+    const at = time.value;
+    const consultations = calls.map(({ prepared }) => consult(prepared, at));
+    const lookups = consultations.map((consultation) => consultation.lookups.map((lookup) => this.#lookup(lookup)));
+    const batch = await ledger.begin(lookups.flat());
+    const decisions = consultations.map((consultation, call) => {
+      const decision = decide(consultation, (lookups[call] ?? []).map((lookup) => batch.value(lookup)));
+      if (decision.defect !== undefined) this.#options.onDefect(decision);
+      const answer = answered(decision, mode);
+      const { request, caller, plan } = consultation.prepared;
+      const moves = count(consultation.prepared, { verdict: decision.verdict, answered: answer });
+      batch.append(
+        {
+          at,
+          keyName: caller.keyName,
+          mode,
+          toolName: request.toolName,
+          routed: plan !== undefined,
+          sessionId: request.sessionId,
+          inputText: request.inputText,
+          platformText: request.platformText,
+          verdict: decision.verdict,
+          answered: answer,
+          reason: decision.reason,
+          rule: decision.rule,
+          contract,
+          outcome: outcomeOf(decision),
+        },
+        moves.length === 0 ? noMoves : moves.map((move) => this.#move(move)),
+      );
+      return decision;
+    });
+    try {
+      const receipts = await batch.commit();
+      for (const [place, { settle }] of calls.entries()) {
+        settle(good({ decision: decisions[place] as Decision, receipt: receipts[place] as Durable<Receipt> }));
+      }
+    } catch (error) {
+      if (!(error instanceof NotKept)) throw error;
+      refuseAll(calls, refuse("ledger-unavailable", "the ledger has no room for a receipt, so nothing is answered; free space on its disk"));
+    }
+  }
+
+  #lookup({ counter, key, after }: Lookup): CounterLookup {
+    return { counter: this.#digest(counter), key, after };
+  }
+
+  #move({ counter, key, amount }: Move): CounterMove {
+    return { counter: this.#digest(counter), key, amount };
+  }
+
+  #digest({ identity, name }: Move["counter"]): string {
+    const digest = this.#options.counterDigests.get(identity);
+    if (digest === undefined) throw new Error(`the ledger keeps no counter ${name}`);
+    return digest;
+  }
+}
+
+const noMoves: readonly CounterMove[] = [];
+
+function refuseAll(calls: readonly Waiting[], refusal: Refusal): void {
+  for (const { settle } of calls) settle(bad(refusal));
+}
+
+/** What the receipt says of how the verdict came about: rules fired, what could not be evaluated, counters read. */
+function outcomeOf({ fired, errors, read }: Decision): { readonly counters: Record<string, string>; readonly errors: Record<string, string>; readonly fired: readonly string[] } {
+  return { counters: Object.fromEntries(read), errors: Object.fromEntries(errors), fired };
+}

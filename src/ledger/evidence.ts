@@ -1,0 +1,85 @@
+import { hash, randomFillSync } from "node:crypto";
+
+/** The parts of the evidence, in the order in which they are stored. */
+export const partNames = ["call", "input", "platform", "reason", "outcome", "effects"] as const;
+export type PartName = (typeof partNames)[number];
+
+/** Evidence as it is stored: for each part its disclosure; the digests of erased parts stand behind a `!`. */
+export type StoredEvidence = string;
+
+const separator = "~";
+
+/**
+ * Makes the evidence of a row: for each part a disclosure as RFC 9901 section 4.2.1 has it, with a salt of 16 random
+ * bytes, and the digest over all of them that the leaf commits to.
+ *
+ * @param values the JSON text of each part, in the order of `partNames`
+ */
+export function makeEvidence(values: readonly string[]): { readonly stored: StoredEvidence; readonly digest: string } {
+  const disclosures = partNames.map((name, at) => {
+    return Buffer.from(`["${salt()}","${name}",${values[at] ?? "null"}]`, "utf8").toString("base64url");
+  });
+  return { stored: disclosures.join(separator), digest: combine(disclosures.map(partDigest)) };
+}
+
+/** The digest that a leaf commits to, recomputed from what is stored. */
+export function evidenceDigest(stored: StoredEvidence): string {
+  return combine(stored.split(separator).map(partDigest));
+}
+
+/** base64url(SHA-256(ASCII of the disclosure)); an erased part keeps its digest. */
+export function partDigest(disclosure: string): string {
+  return disclosure.startsWith("!") ? disclosure.slice(1) : hash("sha256", disclosure, "base64url");
+}
+
+/** SHA-256 of the digests in ASCII order, joined without a separator, in hex. */
+function combine(digests: string[]): string {
+  return hash("sha256", digests.sort().join(""), "hex");
+}
+
+/**
+ * The JSON text of a part's value, from stored evidence whose digest was checked; undefined when the part was erased or
+ * another part stands in its place.
+ */
+export function partText(stored: StoredEvidence, name: PartName): string | undefined {
+  const disclosure = stored.split(separator)[partNames.indexOf(name)];
+  if (disclosure === undefined || !hasName(disclosure, name)) return undefined;
+  const text = Buffer.from(disclosure, "base64url").toString("utf8");
+  return text.slice(27 + name.length + 2, -1);
+}
+
+/** Do six parts stand there, each in its place? */
+export function isWellPlaced(stored: StoredEvidence): boolean {
+  const parts = stored.split(separator);
+  return parts.length === partNames.length && partNames.every((name, at) => isErased(parts[at]) || hasName(parts[at] ?? "", name));
+}
+
+function isErased(part: string | undefined): boolean {
+  return part?.startsWith("!") === true && part.length === 44;
+}
+
+// `["`, 22 characters of salt and `","` are 27 bytes, so the name begins at a whole group of base64: it can be
+// compared without decoding. Two groups hold six bytes.
+const nameAt = 36;
+const encodedNames = new Map(
+  partNames.map((name) => [name, Buffer.from(`${name}",`.slice(0, 6), "utf8").toString("base64url")]),
+);
+
+function hasName(disclosure: string, name: PartName): boolean {
+  return disclosure.startsWith(encodedNames.get(name) ?? "!", nameAt);
+}
+
+const saltBytes = 16;
+const pool = Buffer.alloc(saltBytes * 384);
+let used = pool.length;
+
+/** 22 base64url characters: 16 random bytes, drawn from the system's source in larger pieces. */
+function salt(): string {
+  if (used === pool.length) {
+    randomFillSync(pool);
+    used = 0;
+  }
+  const drawn = pool.toString("base64url", used, used + saltBytes);
+  used += saltBytes;
+  return drawn;
+}

@@ -1,0 +1,68 @@
+import { hash } from "node:crypto";
+import type { Mode, Verdict } from "../wire/mod.ts";
+
+/**
+ * What is hashed of a row: canonical JSON (RFC 8785) of strings, null and safe integers, its members in this order.
+ * A leaf is never rewritten.
+ */
+export interface Leaf {
+  readonly answered: Verdict | null;
+  /** Milliseconds since the epoch by the gate's clock, never less than in the row before. */
+  readonly at: number;
+  /** `sha256:` and the SHA-256 of the body of GET /rules. */
+  readonly contract: string | null;
+  readonly engine: string;
+  /** SHA-256 over the digests of the evidence's parts. */
+  readonly evidence: string;
+  /** The name of the key that asked. */
+  readonly key: string | null;
+  readonly kind: "check";
+  /** The ledger's own name. */
+  readonly log: string;
+  readonly mode: Mode | null;
+  /** The hash of the row before; 64 zeros in the first row. */
+  readonly prev: string;
+  readonly rule: string | null;
+  /** From 1. */
+  readonly seq: number;
+  /** Null when no contract routes the tool: an agent can write anything there. */
+  readonly tool: string | null;
+  readonly v: 1;
+  readonly verdict: Verdict | null;
+}
+
+export const zeroHash: string = "0".repeat(64);
+
+/** The leaf's text. The order of members is RFC 8785's; a test holds it against the general writer. */
+export function leafText(leaf: Leaf): string {
+  return (
+    `{"answered":${text(leaf.answered)},"at":${leaf.at},"contract":${text(leaf.contract)},"engine":${text(leaf.engine)}` +
+    `,"evidence":"${leaf.evidence}","key":${text(leaf.key)},"kind":"${leaf.kind}","log":${text(leaf.log)}` +
+    `,"mode":${text(leaf.mode)},"prev":"${leaf.prev}","rule":${text(leaf.rule)},"seq":${leaf.seq}` +
+    `,"tool":${text(leaf.tool)},"v":${leaf.v},"verdict":${text(leaf.verdict)}}`
+  );
+}
+
+function text(value: string | null): string {
+  return value === null ? "null" : JSON.stringify(value);
+}
+
+/** Reads a leaf back; undefined unless the text is exactly what `leafText` writes. */
+export function parseLeaf(written: string): Leaf | undefined {
+  let leaf: Leaf;
+  try {
+    leaf = JSON.parse(written) as Leaf;
+  } catch {
+    return undefined;
+  }
+  if (typeof leaf !== "object" || leaf === null) return undefined;
+  const sound = Number.isSafeInteger(leaf.seq) && Number.isSafeInteger(leaf.at) && leaf.v === 1 && leafText(leaf) === written;
+  return sound ? leaf : undefined;
+}
+
+const leafPrefix = "\0";
+
+/** The row's hash: SHA-256 of a zero byte and the leaf's bytes (the leaf hash of RFC 6962, section 2.1), in hex. */
+export function leafHash(written: string): string {
+  return hash("sha256", leafPrefix + written, "hex");
+}

@@ -1,0 +1,27 @@
+/**
+ * The ledger: receipts in a hash chain, durable before they are answered.
+ *
+ * Promises: a committed batch is on disk, whole and in order; rows are never rewritten, dropped or begun anew in
+ * silence; a changed byte is found, at its row; counters are what the receipts say; one owner at a time. It owns the
+ * head of the chain, the counters' events, the pin and the lock. Reading never holds up writing.
+ *
+ * Does not: know what a contract is, decide, choose what a caller is told, read the clock, or retry a flush that
+ * failed. A body is JSON text to it.
+ */
+export { partText } from "./evidence.ts";
+export {
+  Batch,
+  Ledger,
+  openLedger,
+  type CheckEntry,
+  type CounterLookup,
+  type CounterMove,
+  type LedgerCheck,
+  type LedgerHead,
+  type LedgerOptions,
+} from "./ledger.ts";
+export { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
+export { readPin } from "./pin.ts";
+export { type Durable, type Receipt } from "./receipt.ts";
+export { LedgerRefused, NotKept, type Broken, type StoredCounter, type StoredRow } from "./stores/store.ts";
+export { readCall, readEffects } from "./verifier.ts";

@@ -1,0 +1,102 @@
+import { mkdir, open, readFile, rename } from "node:fs/promises";
+import { dirname } from "node:path";
+import { LedgerRefused } from "./stores/store.ts";
+
+/** What is known of a ledger outside its file: that it is there, and how far it reached at least. */
+export interface Pin {
+  readonly log: string;
+  readonly seq: number;
+  readonly hash: string;
+}
+
+/** Undefined when there is none. @throws {LedgerRefused} for one that cannot be read */
+export async function readPin(file: string): Promise<Pin | undefined> {
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+  try {
+    const { log, seq, hash } = JSON.parse(text) as Partial<Pin>;
+    if (typeof log === "string" && Number.isSafeInteger(seq) && typeof hash === "string") return { log, seq: seq ?? 0, hash };
+  } catch {
+    // Refused below: a pin is whole or it is not one.
+  }
+  throw new LedgerRefused(`the head pin ${file} is damaged: restore it, or verify the ledger and start once with --accept missing-pin after moving it away`);
+}
+
+/** Replaces the pin: written beside, flushed, renamed, the folder flushed. A crash leaves the old one or the new one. */
+export async function writePin(file: string, pin: Pin): Promise<void> {
+  const folder = dirname(file);
+  await mkdir(folder, { recursive: true });
+  const beside = `${file}.new`;
+  const handle = await open(beside, "w", 0o600);
+  try {
+    await handle.writeFile(`${JSON.stringify(pin)}\n`);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(beside, file);
+  await flushFolder(folder);
+}
+
+async function flushFolder(folder: string): Promise<void> {
+  if (process.platform === "win32") return;
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The pin may trail the head by this much; it never leads. */
+const trailMs = 1000;
+
+/** Moves the pin behind the head, at most once a second. Owns the file while the ledger is open. */
+export class HeadPin {
+  readonly #file: string;
+  #wanted: Pin | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #writing: Promise<void> = Promise.resolve();
+  #failure: unknown;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  /** @param pin a head that is durable already. @throws what kept the pin from being written before */
+  follow(pin: Pin): void {
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#wanted = pin;
+    if (this.#timer !== undefined) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#writing = this.#write();
+    }, trailMs);
+    this.#timer.unref();
+  }
+
+  /** Writes what is wanted, now. */
+  async settle(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    await this.#writing;
+    await this.#write();
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  async #write(): Promise<void> {
+    const pin = this.#wanted;
+    if (pin === undefined) return;
+    this.#wanted = undefined;
+    try {
+      await writePin(this.#file, pin);
+    } catch (error) {
+      this.#failure = error;
+    }
+  }
+}

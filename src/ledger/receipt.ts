@@ -1,0 +1,56 @@
+import { evidenceDigest, isWellPlaced, partText } from "./evidence.ts";
+import { leafHash, parseLeaf } from "./leaf.ts";
+import type { StoredRow } from "./stores/store.ts";
+import { readCall } from "./verifier.ts";
+
+/** A row's place and hash: what the caller of a check gets in the answer. */
+export interface Receipt {
+  readonly seq: number;
+  /** SHA-256 in hex. */
+  readonly hash: string;
+}
+
+declare const durable: unique symbol;
+
+/** Something that is on disk. Only the ledger makes one; an answer is made of nothing else. */
+export type Durable<Value> = Value & { readonly [durable]: true };
+
+/** The one cast: for what a commit has just made durable. */
+export function asDurable<Value>(value: Value): Durable<Value> {
+  return value as Durable<Value>;
+}
+
+/**
+ * A row as GET /receipts shows it, as JSON text: the readable fields derived from the leaf and from disclosures whose
+ * digests were checked, input and snapshot as they were received, beside the leaf and the evidence themselves.
+ */
+export function receiptJson(row: StoredRow): string {
+  const leaf = parseLeaf(row.leaf);
+  const sound = leaf !== undefined && isWellPlaced(row.evidence) && evidenceDigest(row.evidence) === leaf.evidence;
+  const part = (name: "input" | "platform" | "reason"): string => (sound ? (partText(row.evidence, name) ?? "null") : "null");
+  const call = sound ? readCall(row.evidence) : undefined;
+  const fields: readonly (readonly [string, string])[] = [
+    ["seq", String(row.seq)],
+    ["hash", JSON.stringify(leafHash(row.leaf))],
+    ["prev_hash", json(leaf?.prev)],
+    ["at", json(leaf?.at)],
+    ["session_id", json(call?.session_id)],
+    ["tool_name", json(call?.tool_name)],
+    ["tool_input", part("input")],
+    ["platform_state", part("platform")],
+    ["verdict", json(leaf?.verdict)],
+    ["answered", json(leaf?.answered)],
+    ["mode", json(leaf?.mode)],
+    ["reason", part("reason")],
+    ["rule", json(leaf?.rule)],
+    ["contract", json(leaf?.contract)],
+    ["key", json(leaf?.key)],
+    ["leaf", JSON.stringify(row.leaf)],
+    ["evidence", JSON.stringify(row.evidence.split("~"))],
+  ];
+  return `{${fields.map(([name, text]) => `"${name}":${text}`).join(",")}}`;
+}
+
+function json(value: string | number | null | undefined): string {
+  return JSON.stringify(value ?? null);
+}

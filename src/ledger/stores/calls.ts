@@ -1,0 +1,84 @@
+import { parentPort, type Worker } from "node:worker_threads";
+import { LedgerRefused, NotKept } from "./store.ts";
+
+/** Functions that one thread offers to another; arguments and results are structured clones. */
+type Handlers = Readonly<Record<string, (...args: never[]) => unknown>>;
+
+interface Call {
+  readonly id: number;
+  readonly name: string;
+  readonly args: readonly unknown[];
+}
+
+interface Reply {
+  readonly id: number;
+  readonly value?: unknown;
+  readonly failure?: { readonly kind: "refused" | "disk-full" | "fault"; readonly message: string };
+}
+
+/** Answers calls in the order in which they come; one that returns a promise lets later ones pass. */
+export function serveCalls(handlers: Handlers): void {
+  const port = parentPort;
+  if (port === null) throw new Error("serveCalls is for a worker thread");
+  port.on("message", ({ id, name, args }: Call) => {
+    const failed = (error: unknown): void => port.postMessage({ id, failure: describe(error) } satisfies Reply);
+    try {
+      const value = handlers[name]?.(...(args as never[]));
+      if (value instanceof Promise) value.then((later: unknown) => port.postMessage({ id, value: later }), failed);
+      else port.postMessage({ id, value });
+    } catch (error) {
+      failed(error);
+    }
+  });
+}
+
+function describe(error: unknown): NonNullable<Reply["failure"]> {
+  if (error instanceof LedgerRefused) return { kind: "refused", message: error.message };
+  if (error instanceof NotKept) return { kind: error.why, message: error.message };
+  return { kind: "fault", message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+}
+
+/** Calls a worker's functions. A worker that dies fails every call that waits for it, and every later one. */
+export class Caller {
+  readonly #worker: Worker;
+  readonly #waiting = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>();
+  #next = 1;
+  #dead: Error | undefined;
+
+  constructor(worker: Worker) {
+    this.#worker = worker;
+    worker.on("message", ({ id, value, failure }: Reply) => {
+      const waiting = this.#waiting.get(id);
+      this.#waiting.delete(id);
+      if (failure === undefined) waiting?.resolve(value);
+      else waiting?.reject(revive(failure));
+    });
+    worker.on("error", (error) => this.#die(error instanceof Error ? error : new Error(String(error))));
+    worker.on("exit", () => this.#die(new Error("the ledger's thread has ended")));
+  }
+
+  call<Value>(name: string, ...args: readonly unknown[]): Promise<Value> {
+    if (this.#dead !== undefined) return Promise.reject(this.#dead);
+    const id = this.#next;
+    this.#next += 1;
+    return new Promise<Value>((resolve, reject) => {
+      this.#waiting.set(id, { resolve: resolve as (value: unknown) => void, reject });
+      this.#worker.postMessage({ id, name, args } satisfies Call);
+    });
+  }
+
+  async end(): Promise<void> {
+    await this.#worker.terminate();
+  }
+
+  #die(error: Error): void {
+    this.#dead ??= error;
+    for (const { reject } of this.#waiting.values()) reject(this.#dead);
+    this.#waiting.clear();
+  }
+}
+
+function revive({ kind, message }: NonNullable<Reply["failure"]>): Error {
+  if (kind === "refused") return new LedgerRefused(message);
+  return kind === "disk-full" ? new NotKept(kind, message) : new Error(message);
+}

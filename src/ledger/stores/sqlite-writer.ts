@@ -1,0 +1,157 @@
+import { statfsSync } from "node:fs";
+import { hash } from "node:crypto";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { addDecimals } from "../../wire/mod.ts";
+import { serveCalls } from "./calls.ts";
+import { counterIds, createTables, openForWriting, readMeta, reserveBytes, takeOwnership } from "./sqlite-file.ts";
+import { LedgerRefused, NotKept } from "./store.ts";
+import type { OpenedStore, StoredCounter, StoredEffect, StoredHead, StoredLookup, StoredRow } from "./store.ts";
+
+export interface OpenOptions {
+  readonly folder: string;
+  /** The name of a new ledger. */
+  readonly log: string | undefined;
+  /** Something outside says that a ledger was here, so a new one must not be begun. */
+  readonly mustExist: boolean;
+}
+
+/** The one connection that writes. Everything here is synchronous: it runs in a thread of its own. */
+class Writer {
+  readonly opened: OpenedStore;
+  readonly #folder: string;
+  readonly #lock: DatabaseSync;
+  readonly #database: DatabaseSync;
+  readonly #insertRow: StatementSync;
+  readonly #insertEffect: StatementSync;
+  readonly #latest: StatementSync;
+  readonly #totalThrough: StatementSync;
+  readonly #head: StatementSync;
+  #counters: Map<string, { readonly id: number; readonly unknownThrough: number }>;
+  /** The leaf that this owner wrote last; each commit checks that it is still the last one. */
+  #headLeaf: string | undefined;
+
+  constructor({ folder, log, mustExist }: OpenOptions) {
+    this.#folder = folder;
+    this.#lock = takeOwnership(folder);
+    this.#database = openForWriting(folder);
+    let meta = readMeta(this.#database);
+    const created = meta === undefined;
+    if (meta === undefined) {
+      if (mustExist) throw new LedgerRefused(`a ledger was here (its head is pinned), and its file in ${folder} is gone or empty: restore it from a backup; a new history is not begun over an old one`);
+      createTables(this.#database, log);
+      meta = readMeta(this.#database);
+    }
+    if (meta === undefined) throw new Error("the tables that were just made are not there");
+    this.#head = this.#database.prepare("SELECT seq, leaf FROM receipts ORDER BY seq DESC LIMIT 1");
+    this.#insertRow = this.#database.prepare("INSERT INTO receipts (seq, session, tool, verdict, leaf, evidence) VALUES (?, ?, ?, ?, ?, ?)");
+    this.#insertEffect = this.#database.prepare("INSERT INTO effects (counter, key, at, seq, total, folded) VALUES (?, ?, ?, ?, ?, ?)");
+    this.#latest = this.#database.prepare("SELECT at, total FROM effects WHERE counter = ? AND key = ? ORDER BY at DESC, seq DESC LIMIT 1");
+    this.#totalThrough = this.#database.prepare("SELECT total FROM effects WHERE counter = ? AND key = ? AND at <= ? ORDER BY at DESC, seq DESC LIMIT 1");
+    const counters = this.#readCounters();
+    this.#counters = this.#known(counters);
+    const head = this.#readHead();
+    this.#headLeaf = head?.leaf;
+    this.opened = { ...meta, created, head, counters };
+  }
+
+  values(lookups: readonly StoredLookup[]): readonly (string | undefined)[] {
+    return lookups.map(({ counter, key, after }) => {
+      const known = this.#counters.get(counter);
+      if (known === undefined || after < known.unknownThrough) return undefined;
+      const under = Buffer.from(key, "hex");
+      const latest = this.#latest.get(known.id, under);
+      if (latest === undefined || Number(latest["at"]) <= after) return "0";
+      const total = String(latest["total"]);
+      if (after < 0) return total;
+      const before = this.#totalThrough.get(known.id, under, after);
+      return before === undefined ? total : addDecimals(total, `-${String(before["total"])}`);
+    });
+  }
+
+  commit(rows: readonly StoredRow[], effects: readonly StoredEffect[]): void {
+    const { bavail, bsize } = statfsSync(this.#folder);
+    if (bavail * bsize < reserveBytes) throw new NotKept("disk-full", `under ${reserveBytes >> 20} MiB are free in ${this.#folder}`);
+    this.#database.exec("BEGIN IMMEDIATE");
+    if (this.#readHead()?.leaf !== this.#headLeaf) throw new Error("the ledger's last row is not the one that this gate wrote: somebody else has written to the file");
+    for (const { seq, session, tool, verdict, leaf, evidence } of rows) this.#insertRow.run(seq, session, tool, verdict, leaf, evidence);
+    for (const effect of effects) this.#addEffect(effect, 0);
+    this.#database.exec("COMMIT");
+    this.#headLeaf = rows.at(-1)?.leaf ?? this.#headLeaf;
+  }
+
+  keepContract(digest: string, text: string): void {
+    this.#database.prepare("INSERT OR IGNORE INTO contracts (digest, text) VALUES (?, ?)").run(digest, text);
+  }
+
+  keepCounter({ digest, definition, through, unknownThrough }: StoredCounter, folded: readonly StoredEffect[]): void {
+    this.#database.exec("BEGIN IMMEDIATE");
+    this.#database
+      .prepare(
+        "INSERT INTO counters (digest, definition, through, unknown_through) VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET through = excluded.through, unknown_through = excluded.unknown_through",
+      )
+      .run(digest, definition, through, unknownThrough);
+    this.#counters = this.#known(this.#readCounters());
+    for (const effect of folded) this.#addEffect(effect, 1);
+    this.#database.exec("COMMIT");
+  }
+
+  close(): void {
+    this.#database.close();
+    this.#lock.close();
+  }
+
+  /** Each event carries the total up to it, so that a window of any length is two look-ups and a difference. */
+  #addEffect({ counter, key, at, seq, amount }: StoredEffect, folded: 0 | 1): void {
+    const known = this.#counters.get(counter);
+    if (known === undefined) throw new Error(`the ledger keeps no counter ${counter}`);
+    const under = Buffer.from(key, "hex");
+    const latest = this.#latest.get(known.id, under);
+    const total = latest === undefined ? amount : addDecimals(String(latest["total"]), amount);
+    this.#insertEffect.run(known.id, under, at, seq, total, folded);
+  }
+
+  #readHead(): StoredHead | undefined {
+    const row = this.#head.get();
+    return row === undefined ? undefined : { seq: Number(row["seq"]), leaf: String(row["leaf"]) };
+  }
+
+  #readCounters(): readonly StoredCounter[] {
+    const rows = this.#database.prepare("SELECT digest, definition, through, unknown_through FROM counters ORDER BY id").all();
+    return rows.map((row) => {
+      const counter = {
+        digest: String(row["digest"]),
+        definition: String(row["definition"]),
+        through: row["through"] === null ? null : Number(row["through"]),
+        unknownThrough: Number(row["unknown_through"]),
+      };
+      if (hash("sha256", counter.definition, "hex") !== counter.digest) {
+        throw new LedgerRefused("the definition of a counter in the ledger's file is damaged: restore the file from a backup");
+      }
+      return counter;
+    });
+  }
+
+  #known(counters: readonly StoredCounter[]): Map<string, { readonly id: number; readonly unknownThrough: number }> {
+    const ids = counterIds(this.#database);
+    return new Map(counters.map(({ digest, unknownThrough }) => [digest, { id: ids.get(digest) ?? 0, unknownThrough }]));
+  }
+}
+
+let writer: Writer | undefined;
+
+function opened(): Writer {
+  if (writer === undefined) throw new Error("the ledger is not open");
+  return writer;
+}
+
+serveCalls({
+  open: (options: OpenOptions) => {
+    writer = new Writer(options);
+    return writer.opened;
+  },
+  values: (lookups: readonly StoredLookup[]) => opened().values(lookups),
+  commit: (rows: readonly StoredRow[], effects: readonly StoredEffect[]) => opened().commit(rows, effects),
+  keepContract: (digest: string, text: string) => opened().keepContract(digest, text),
+  keepCounter: (counter: StoredCounter, folded: readonly StoredEffect[]) => opened().keepCounter(counter, folded),
+  close: () => opened().close(),
+});

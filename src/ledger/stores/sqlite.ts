@@ -1,0 +1,118 @@
+import { statfs } from "node:fs/promises";
+import { Worker } from "node:worker_threads";
+import { Caller } from "./calls.ts";
+import { reserveBytes } from "./sqlite-file.ts";
+import type { OpenOptions } from "./sqlite-writer.ts";
+import type {
+  LedgerStore,
+  OpenedStore,
+  RowQuery,
+  StoredCounter,
+  StoredEffect,
+  StoredLookup,
+  StoredRow,
+  Verification,
+} from "./store.ts";
+
+/**
+ * Opens the embedded engine: SQLite with a write-ahead log in one folder, written by one thread and read by another.
+ *
+ * @throws {LedgerRefused} when the ledger has another owner, is damaged, or is gone though it must be there
+ */
+export async function openSqlite(options: OpenOptions): Promise<LedgerStore> {
+  const writer = new Caller(startThread("./sqlite-writer.ts"));
+  try {
+    const opened = await writer.call<OpenedStore>("open", options);
+    return new SqliteStore(options.folder, opened, writer);
+  } catch (error) {
+    await writer.end();
+    throw error;
+  }
+}
+
+/** The young generation is capped: what these threads handle is short-lived, and their memory is resident. */
+function startThread(file: string): Worker {
+  return new Worker(new URL(file, import.meta.url), { resourceLimits: { maxYoungGenerationSizeMb: 8 } });
+}
+
+class SqliteStore implements LedgerStore {
+  readonly opened: OpenedStore;
+  readonly #folder: string;
+  readonly #writer: Caller;
+  #reader: Promise<Caller> | undefined;
+
+  constructor(folder: string, opened: OpenedStore, writer: Caller) {
+    this.#folder = folder;
+    this.opened = opened;
+    this.#writer = writer;
+  }
+
+  begin(lookups: readonly StoredLookup[]): Promise<readonly (string | undefined)[]> {
+    return lookups.length === 0 ? Promise.resolve([]) : this.#writer.call("values", lookups);
+  }
+
+  commit(rows: readonly StoredRow[], effects: readonly StoredEffect[]): Promise<void> {
+    return this.#writer.call("commit", rows, effects);
+  }
+
+  async hasRoom(): Promise<boolean> {
+    const { bavail, bsize } = await statfs(this.#folder);
+    return bavail * bsize >= reserveBytes;
+  }
+
+  keepContract(digest: string, text: string): Promise<void> {
+    return this.#writer.call("keepContract", digest, text);
+  }
+
+  keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void> {
+    return this.#writer.call("keepCounter", counter, folded);
+  }
+
+  async *read(query: RowQuery): AsyncGenerator<readonly StoredRow[]> {
+    const reader = await this.#reading();
+    let { before, limit } = query;
+    while (limit > 0) {
+      const slice = await reader.call<readonly StoredRow[]>("read", { ...query, before, limit });
+      if (slice.length === 0) return;
+      yield slice;
+      limit -= slice.length;
+      before = slice.at(-1)?.seq ?? 0;
+    }
+  }
+
+  async *scan(from: number): AsyncGenerator<readonly StoredRow[]> {
+    const reader = await this.#reading();
+    for (let next = from; ; ) {
+      const slice = await reader.call<readonly StoredRow[]>("scan", next);
+      if (slice.length === 0) return;
+      yield slice;
+      next = (slice.at(-1)?.seq ?? next) + 1;
+    }
+  }
+
+  async contractText(digest: string): Promise<string | undefined> {
+    return (await this.#reading()).call("contractText", digest);
+  }
+
+  async verify(from: number): Promise<Verification> {
+    return (await this.#reading()).call("verify", from);
+  }
+
+  async close(): Promise<void> {
+    const reader = await this.#reader;
+    await reader?.call("close");
+    await reader?.end();
+    await this.#writer.call("close");
+    await this.#writer.end();
+  }
+
+  /** The reading thread starts with the first read. */
+  #reading(): Promise<Caller> {
+    this.#reader ??= (async () => {
+      const reader = new Caller(startThread("./sqlite-reader.ts"));
+      await reader.call("open", this.#folder);
+      return reader;
+    })();
+    return this.#reader;
+  }
+}

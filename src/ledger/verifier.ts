@@ -1,0 +1,67 @@
+import { evidenceDigest, isWellPlaced, partText } from "./evidence.ts";
+import { leafHash, parseLeaf, zeroHash, type Leaf } from "./leaf.ts";
+import type { Broken, StoredRow } from "./stores/store.ts";
+
+/** What the row before leaves for the next one to be held against. */
+export interface Link {
+  readonly seq: number;
+  readonly hash: string;
+  readonly at: number;
+}
+
+export const firstLink: Link = { seq: 0, hash: zeroHash, at: 0 };
+
+/** Makes the link after a row that is taken as it is: where a walk that does not begin at row 1 begins. */
+export function linkOf(row: StoredRow): Link {
+  const leaf = parseLeaf(row.leaf);
+  return { seq: row.seq, hash: leafHash(row.leaf), at: leaf?.at ?? 0 };
+}
+
+/**
+ * Checks one row against the link before it: every hash is recomputed from the leaf's text and the disclosures, every
+ * look-up column is compared with what it was derived from.
+ *
+ * @returns the next link and the leaf, or what is broken
+ */
+export function verifyRow(row: StoredRow, before: Link, log: string): { readonly link: Link; readonly leaf: Leaf } | Broken {
+  const seq = before.seq + 1;
+  const broken = (problem: string, expected: unknown, found: unknown): Broken => ({ seq, problem, expected: String(expected), found: String(found) });
+  if (row.seq !== seq) return broken("a row is missing or out of place", `row ${seq}`, `row ${row.seq}`);
+  const leaf = parseLeaf(row.leaf);
+  if (leaf === undefined) return broken("the leaf is not canonical text of version 1", "a leaf", row.leaf.slice(0, 200));
+  if (leaf.seq !== seq) return broken("the leaf names another row", seq, leaf.seq);
+  if (leaf.log !== log) return broken("the leaf is of another ledger", log, leaf.log);
+  if (leaf.prev !== before.hash) return broken("the leaf does not follow the row before", before.hash, leaf.prev);
+  if (leaf.at < before.at) return broken("the clock went back", `at least ${before.at}`, leaf.at);
+  if (!isWellPlaced(row.evidence)) return broken("the evidence has not its six parts, each in its place", "six parts", row.evidence.slice(0, 200));
+  const digest = evidenceDigest(row.evidence);
+  if (digest !== leaf.evidence) return broken("the evidence is not what the leaf commits to", leaf.evidence, digest);
+  const call = readCall(row.evidence);
+  if (row.verdict !== leaf.verdict) return broken("the column `verdict` differs from the leaf", leaf.verdict, row.verdict);
+  if (call !== undefined && row.tool !== call.tool_name) return broken("the column `tool` differs from the evidence", call.tool_name, row.tool);
+  if (call !== undefined && row.session !== call.session_id) return broken("the column `session` differs from the evidence", call.session_id, row.session);
+  return { link: { seq, hash: leafHash(row.leaf), at: leaf.at }, leaf };
+}
+
+export interface RecordedCall {
+  readonly tool_name: string;
+  readonly session_id: string | null;
+}
+
+/** The call that a row records; undefined when it was erased. */
+export function readCall(evidence: string): RecordedCall | undefined {
+  const text = partText(evidence, "call");
+  return text === undefined ? undefined : (JSON.parse(text) as RecordedCall);
+}
+
+export interface RecordedEffect {
+  readonly amount: string;
+  readonly counter: string;
+  readonly key: string;
+}
+
+/** What a row moved its counters by; undefined when it was erased. */
+export function readEffects(evidence: string): readonly RecordedEffect[] | undefined {
+  const text = partText(evidence, "effects");
+  return text === undefined ? undefined : (JSON.parse(text) as readonly RecordedEffect[]);
+}
