@@ -1,0 +1,121 @@
+/**
+ * Goal: both clients do in every situation what spec/client.md says, under every runtime that they promise, and do the
+ * same. Method: one table of cases (spec/vectors/client), played by a scripted server, is run against each of them; one
+ * expected row serves both languages. Clients that are broken on purpose must fail it.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { suite, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { cases, outcomes } from "../clients/conformance/case.ts";
+import { mutants, withMutant } from "../clients/conformance/mutants.ts";
+import { runCases } from "../clients/conformance/run.ts";
+import { nodeCommand, pythonCommand, runtimes } from "../clients/conformance/runtimes.ts";
+import { SvcGate, SvcGateError, type Verdict } from "../clients/javascript/svc-gate.mjs";
+
+const { found, absent } = runtimes();
+const python = found.findLast(({ name }) => name.startsWith("python"))?.command[0];
+
+suite("the table of cases [client.same-behaviour, client.names, version.node-18]", { concurrency: 3 }, () => {
+  for (const { name, command } of found) {
+    test(`holds under ${name}`, async () => {
+      const runs = await runCases(command);
+      const failed = runs.filter(({ problems }) => problems.length > 0);
+      assert.deepEqual(
+        failed.map(({ id, problems }) => `${id}: ${problems.join("; ")}`),
+        [],
+      );
+      assert.equal(runs.length, cases().length + 1);
+    });
+  }
+  for (const name of absent) {
+    test(`holds under ${name}`, { skip: `${name} is not installed here` }, () => {});
+  }
+});
+
+suite("the table of cases notices a client that", { concurrency: 3 }, () => {
+  for (const mutant of mutants) {
+    const skip = mutant.client === "python" && python === undefined ? "no Python is installed here" : false;
+    test(`${mutant.fault} (${mutant.client})`, { skip }, async () => {
+      const runs = await withMutant(mutant, (place) => {
+        const command =
+          mutant.client === "python" ? pythonCommand(python ?? "", place) : nodeCommand(process.execPath, place);
+        return runCases(command, ({ id, options }) => mutant.noticed.includes(id) || isSample(id, options.fail_open));
+      });
+      const failed = runs.filter(({ problems }) => problems.length > 0).map(({ id }) => id);
+      assert.deepEqual(
+        mutant.noticed.filter((id) => !failed.includes(id)),
+        [],
+        "cases that did not notice",
+      );
+    });
+  }
+});
+
+/** A few cases beside the ones that must fail: fresh sessions differ, a proxy is met, only where there are several. */
+function isSample(id: string, failOpen: unknown): boolean {
+  return failOpen === false && /^(?:answer-|mode-|request$)/.test(id);
+}
+
+test("the table is sound: ids are unique, kinds exist, every kind and every requirement of the clients has its cases", () => {
+  const all = cases();
+  assert.equal(new Set(all.map(({ id }) => id)).size, all.length);
+  const kinds = new Set(all.flatMap(({ expect }) => expect.map(({ kind }) => kind ?? "answer")));
+  assert.deepEqual(
+    [...kinds].filter((kind) => kind !== "answer").toSorted(),
+    [...outcomes().keys()].filter((kind) => kind !== "failed").toSorted(),
+  );
+  const list: { requirements: { id: string }[] } = JSON.parse(
+    readFileSync(fileOf("../spec/requirements.json"), "utf8"),
+  );
+  const known = new Set(list.requirements.map(({ id }) => id));
+  assert.deepEqual(
+    [...new Set(all.flatMap(({ cites }) => cites))].filter((id) => !known.has(id)),
+    [],
+  );
+});
+
+test("a time-out of 10 seconds and one retry are what a client has that is not told otherwise [limit.client-timeout, limit.client-retries]", (t) => {
+  const declared = readFileSync(fileOf("../clients/javascript/svc-gate.mjs"), "utf8");
+  assert.match(declared, /timeoutMs = 10_000, retries = 1, failOpen = false/);
+  if (python === undefined) return t.skip("no Python is installed here");
+  const script = "import inspect, svc_gate; print(inspect.signature(svc_gate.SvcGate))";
+  const { stdout } = spawnSync(python, ["-c", script], { cwd: fileOf("../clients/python"), encoding: "utf8" });
+  assert.match(stdout, /timeout: 'float' = 10\.0, retries: 'int' = 1, fail_open: 'bool' = False/);
+});
+
+test("each client is one file without dependencies [client.one-file]", () => {
+  const javascript = readFileSync(fileOf("../clients/javascript/svc-gate.mjs"), "utf8");
+  assert.deepEqual(
+    [...javascript.matchAll(/\bimport\b.*["'](.+)["']/g)].map(([, name]) => name),
+    ["node:crypto"],
+  );
+  if (python === undefined) return;
+  const script = [
+    "import ast, sys",
+    "names = [n.name for x in ast.walk(ast.parse(open('svc_gate.py').read())) if isinstance(x, ast.Import) for n in x.names]",
+    "names += [x.module for x in ast.walk(ast.parse(open('svc_gate.py').read())) if isinstance(x, ast.ImportFrom)]",
+    "allowed = getattr(sys, 'stdlib_module_names', set(names))",
+    "print([n for n in names if n.split('.')[0] not in allowed])",
+  ].join("\n");
+  const { stdout } = spawnSync(python, ["-c", script], { cwd: fileOf("../clients/python"), encoding: "utf8" });
+  assert.equal(stdout.trim(), "[]");
+});
+
+test("the JavaScript client's types fit, it shows no key, and a method taken from it still works [auth.key-is-boundary]", async () => {
+  const gate = new SvcGate("http://127.0.0.1:4", { apiKey: "k-3c0ffee", retries: 0 });
+  const { check } = gate;
+  const verdict: Verdict = await check("shell.run", { command: "ls" });
+  assert.equal(verdict.allowed, false);
+  assert.throws(() => Object.assign(verdict, { allowed: true }), TypeError);
+  await assert.rejects(gate.rules(), SvcGateError);
+  const { inspect } = await import("node:util");
+  assert.doesNotMatch(inspect(gate, { showHidden: true, depth: 5 }) + JSON.stringify(gate), /c0ffee/);
+  // @ts-expect-error -- an option of the Python client's name
+  assert.throws(() => new SvcGate("http://127.0.0.1:4", { api_key: "k" }), /unknown option "api_key"/);
+});
+
+function fileOf(path: string): string {
+  return fileURLToPath(new URL(path, import.meta.url));
+}
