@@ -1,9 +1,5 @@
 """Runs cases from standard input, a JSON line each, against the svc_gate.py in the folder that the argument names."""
-import concurrent.futures
-import json
-import sys
-import time
-
+import concurrent.futures, json, sys, time
 from inputs import built
 
 sys.path.insert(0, sys.argv[1])
@@ -13,11 +9,11 @@ NAMES = ("verdict", "reason", "mode", "unreached", "allowed", "escalated", "rece
 
 
 def call(gate, asked):
-    method, pause_ms = asked["method"], asked.get("pause_ms", 0)
+    method, pause_ms = asked.pop("method"), asked.pop("pause_ms", 0)
     time.sleep(pause_ms / 1000)
     started = time.monotonic()
     try:
-        result = getattr(gate, method)(**built({name: asked[name] for name in asked if name not in ("method", "pause_ms")}))
+        result = getattr(gate, method)(**built(asked))
     except SvcGateError as error:
         return {"fails": {"status": error.status, "code": error.code, "detail": error.detail, "message": str(error)}}
     except BaseException as error:
@@ -29,13 +25,14 @@ def call(gate, asked):
 
 def run(case):
     options = built(case["options"])
-    timeout = options.pop("timeout_ms")
+    ms = options.pop("timeout_ms")
     try:
-        gate = SvcGate(timeout=timeout / 1000 if type(timeout) in (int, float) else timeout, **options)
+        gate = SvcGate(timeout=ms / 1000 if type(ms) in (int, float) else ms, **options)
     except (TypeError, ValueError) as error:
         return {"id": case["id"], "construction": str(error)}
     each = concurrent.futures.ThreadPoolExecutor(50).map if case["at_once"] else map
-    return {"id": case["id"], "session_id": gate.session_id, "results": list(each(lambda one: call(gate, one), case["calls"]))}
+    results = list(each(lambda one: call(gate, one), case["calls"]))
+    return {"id": case["id"], "session_id": gate.session_id, "results": results}
 
 
 with concurrent.futures.ThreadPoolExecutor(64) as pool:

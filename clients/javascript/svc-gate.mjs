@@ -166,7 +166,9 @@ export class SvcGate {
       await eventsSeen();
       const response = await fetch(url, { ...request, signal: stop.signal });
       if (response.status !== 200 && !whole) return { status: response.status };
-      return { status: response.status, ...(await bodyOf(response, limit)) };
+      const body = bodyOf(response, limit);
+      if (response.status === 200) return { status: 200, ...(await body) };
+      return { status: response.status, ...(await body.catch(() => ({ unreadable: "it broke" }))) };
     } catch (error) {
       throw late ? transport(`$GATE did not answer within ${Math.round(this.#timeoutMs)} ms`) : transportOf(error);
     } finally {
@@ -281,11 +283,11 @@ function refuseAmbiguous(json) {
 
 /** The refusal's code and detail, without the key. */
 function problemIn(answer, key) {
-  let found = {};
+  let found;
   try {
     found = objectIn(answer);
   } catch {
-    // The status says enough.
+    return { code: null, detail: null };
   }
   const [code, detail] = [found.code, found.detail].map((text) =>
     typeof text === "string" ? (key === null ? text : text.replaceAll(key, "[key]")).slice(0, 1000) : null,
@@ -488,12 +490,11 @@ function parsedAddress(url) {
   if (/[?#]/.test(url) || /^[^/]*\/\/[^/]*@/.test(url)) {
     throw new TypeError("url must not have a user, a query or a fragment: the key is an option of its own");
   }
-  let address;
   try {
-    address = new URL(url);
+    const address = new URL(url);
+    if (address.port !== "0") return address;
   } catch {
-    throw new TypeError("url must have a host, and a port from 1 to 65535 if any");
+    // Said below: the error's own words would show the address.
   }
-  if (address.port === "0") throw new TypeError("url must have a host, and a port from 1 to 65535 if any");
-  return address;
+  throw new TypeError("url must have a host, and a port from 1 to 65535 if any");
 }

@@ -106,14 +106,9 @@ class SvcGate:
     """
 
     def __init__(
-        self,
-        url: str,
-        api_key: Optional[str] = None,
-        session_id: Optional[str] = None,
-        timeout: float = 10.0,
-        retries: int = 1,
-        fail_open: bool = False,
-    ) -> None:
+        self, url: str, api_key: Optional[str] = None, session_id: Optional[str] = None,
+        timeout: float = 10.0, retries: int = 1, fail_open: bool = False,
+    ) -> None:  # fmt: skip
         self._secure, self._host, self._port, self._authority, self._prefix = _address(url)
         self._origin = ("https://" if self._secure else "http://") + self._authority
         if api_key is not None and not (type(api_key) is str and re.fullmatch(r"[\x21-\x7e]+", api_key)):
@@ -159,13 +154,9 @@ class SvcGate:
         return self._readable("/rules", _Answer.text)
 
     def receipts(
-        self,
-        limit: Optional[int] = None,
-        before: Optional[int] = None,
-        session_id: Optional[str] = None,
-        tool_name: Optional[str] = None,
-        verdict: Optional[str] = None,
-    ) -> dict[str, Any]:
+        self, limit: Optional[int] = None, before: Optional[int] = None,
+        session_id: Optional[str] = None, tool_name: Optional[str] = None, verdict: Optional[str] = None,
+    ) -> dict[str, Any]:  # fmt: skip
         """``{"receipts": [...], "next"}``, newest first: ``limit`` rows (the gate's default is 50) before row ``before``.
 
         The other arguments keep only the rows that have them. Raises SvcGateError.
@@ -330,7 +321,10 @@ class _Connection:
             rest = rest[self._socket.send(rest) :]
 
     def receive(self, limit: int, whole: bool, deadline: _Deadline) -> tuple[_Answer, bool]:
-        """The answer, and whether the connection can carry another. Only a 200 has its body read, unless ``whole``."""
+        """The answer, and whether the connection can carry another. Only a 200 has its body read, unless ``whole``.
+
+        The status decides what another answer means, so that its body may be missing.
+        """
         status = 0
         while status < 200:  # interim answers
             version, status, fields = _parsed_head(bytes(self._until(b"\r\n\r\n", _HEAD_MAX, deadline)))
@@ -338,7 +332,12 @@ class _Connection:
             return _Answer(status, b"", None), False
         if fields.get("content-encoding", "identity") != "identity":
             return _Answer(status, b"", "it is encoded"), False
-        body, ended = self._body(fields, limit, deadline)
+        try:
+            body, ended = self._body(fields, limit, deadline)
+        except (OSError, EOFError, _Transport):
+            if status == 200:
+                raise
+            return _Answer(status, b"", None), False
         if body is None:
             return _Answer(status, b"", "it is over %d bytes" % limit), False
         self._idle_since = time.monotonic()
