@@ -1,6 +1,7 @@
 import { nearest } from "../wire/mod.ts";
-import { pathOf, same, type Checked, type Checker, type Facts } from "./check.ts";
+import type { Checker } from "./check.ts";
 import { macros, type Core, type Macro } from "./core.ts";
+import { pathOf, same, type Checked, type Facts } from "./facts.ts";
 import { functions, leftOut, type ContractFunction } from "./functions.ts";
 import { EvaluationError } from "./rational.ts";
 import type { Call, Syntax } from "./syntax.ts";
@@ -55,7 +56,9 @@ function checkHas(checker: Checker, call: Call, facts: Facts): Checked {
 }
 
 function literalText(syntax: Syntax): string {
-  return syntax.kind === "index" && syntax.at.kind === "literal" ? String(syntax.at.value) : "";
+  return syntax.kind === "index" && syntax.at.kind === "literal" && typeof syntax.at.value === "string"
+    ? syntax.at.value
+    : "";
 }
 
 function checkFold(checker: Checker, call: Call, target: Syntax, facts: Facts): Checked {
@@ -216,7 +219,7 @@ function bindCall(checker: Checker, call: Call, entry: ContractFunction, args: r
     const bound = entry.bind(literal);
     if (!bound.ok)
       return checker.refuse(args.at(-1)?.span ?? span, "pattern", bound.problem.message, facts, bound.problem.hint);
-    return same({ op: "call", entry: { ...entry, run: bound.value }, args, type: entry.result, span }, facts);
+    return same({ op: "call", entry: { ...entry, ...bound.value }, args, type: entry.result, span }, facts);
   }
   if (!literals.includes(undefined) && args.length > 0) {
     try {

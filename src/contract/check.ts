@@ -1,33 +1,14 @@
 import { nearest } from "../wire/mod.ts";
 import { checkCall, checkMacro } from "./check-calls.ts";
 import { roots, type Core, type Root } from "./core.ts";
-import type { Report, Span } from "./diagnostic.ts";
+import type { Span } from "./diagnostic.ts";
+import { intersect, nullFacts, pathOf, same, type Checked, type Facts } from "./facts.ts";
+import { binaryType, literalType, optionalHint, untypedHint } from "./check-types.ts";
 import { isExact, negate as negateExact } from "./rational.ts";
+import { partsMax, type Scope } from "./scope.ts";
 import type { Binary, Syntax } from "./syntax.ts";
-import { any, boolean, broken, comparable, isUntyped, join, listOf, mapOf, number, string, typeText } from "./type.ts";
-import type { RecordType, Type } from "./type.ts";
-import { isList, type Value } from "./value.ts";
-
-/** What is proven at one place: paths that are present (`input.a`), and with `!` behind, that are not null. */
-export type Facts = ReadonlySet<string>;
-
-/** What an expression may read, and the types of it. One scope serves one tool. */
-export interface Scope {
-  readonly input: RecordType;
-  readonly platform: RecordType;
-  readonly limits: ReadonlyMap<string, { readonly type: Type; readonly value: Value }>;
-  /** The counters that may be read here and their full names; undefined where counters and `now` may not be. */
-  readonly counters: ReadonlyMap<string, string> | undefined;
-  readonly lets: ReadonlyMap<string, Syntax>;
-  readonly report: Report;
-}
-
-/** A checked expression, and what holds after it came to true or to false. */
-export interface Checked {
-  readonly core: Core;
-  readonly whenTrue: Facts;
-  readonly whenFalse: Facts;
-}
+import { any, boolean, broken, join, listOf, number, string, typeText } from "./type.ts";
+import type { Field, RecordType, Type } from "./type.ts";
 
 /** Checks an expression in a scope with facts already proven. All problems go to the scope's report. */
 export function checkExpression(syntax: Syntax, scope: Scope, facts: Facts): Checked {
@@ -42,8 +23,10 @@ export function checkCondition(syntax: Syntax, scope: Scope, facts: Facts): Chec
   return checked;
 }
 
-/** Nodes after `let:` is written out: keeps a chain of names from growing without bound. */
+/** Parts of one expression after `let:` is written out: keeps a chain of names from growing without bound. */
 const nodesMax = 20_000;
+/** Levels of one expression after `let:` is written out: far from the end of the stack, in checking and evaluation. */
+const depthMax = 400;
 
 export class Checker {
   readonly scope: Scope;
@@ -51,16 +34,49 @@ export class Checker {
   readonly #open: string[] = [];
   #slots = 0;
   #nodes = 0;
+  #depth = 0;
+  #refused = false;
 
   constructor(scope: Scope) {
     this.scope = scope;
+    for (const [name, variable] of scope.bindings ?? []) this.#variables.set(name, variable);
+    this.#slots = this.#variables.size;
   }
 
   check(syntax: Syntax, facts: Facts): Checked {
-    this.#nodes += 1;
-    if (this.#nodes > nodesMax) {
-      return this.refuse(syntax.span, "too-large", "the expression, with its `let:` written out, is too large", facts);
+    const tooLarge = this.#tooLarge();
+    if (tooLarge !== undefined) {
+      const [message, hint] = tooLarge;
+      // One report is enough: every part that follows is too much as well.
+      if (!this.#refused) this.scope.report.add("too-large", syntax.span, message, hint);
+      this.#refused = true;
+      return same({ op: "broken", type: broken, span: syntax.span }, facts);
     }
+    this.#depth += 1;
+    const checked = this.#check(syntax, facts);
+    this.#depth -= 1;
+    return checked;
+  }
+
+  #tooLarge(): readonly [string, string] | undefined {
+    this.#nodes += 1;
+    this.scope.budget.parts -= 1;
+    if (this.#nodes > nodesMax)
+      return [`an expression of over ${nodesMax} parts, its \`let:\` written out`, "simplify it"];
+    if (this.#depth >= depthMax)
+      return [
+        `nested deeper than ${depthMax} levels, its \`let:\` written out`,
+        "test many values with `in` and a list",
+      ];
+    if (this.scope.budget.parts >= 0) return undefined;
+    if (this.scope.budget.parts < -1) this.#refused = true;
+    return [
+      `a contract of over ${partsMax} parts, its rules written out for each tool`,
+      "split it into several contracts",
+    ];
+  }
+
+  #check(syntax: Syntax, facts: Facts): Checked {
     switch (syntax.kind) {
       case "literal":
         return same({ op: "constant", value: syntax.value, type: literalType(syntax.value), span: syntax.span }, facts);
@@ -128,13 +144,19 @@ export class Checker {
 
   #name(name: string, span: Span, facts: Facts): Checked {
     const variable = this.#variables.get(name);
-    if (variable !== undefined) return same({ op: "variable", slot: variable.slot, type: variable.type, span }, facts);
+    if (variable !== undefined) {
+      const { slot, type } = variable;
+      const narrowed = type.kind === "nullable" && facts.has(`$${slot}!`) ? type.of : type;
+      return same({ op: "variable", slot, type: narrowed, span }, facts);
+    }
     const definition = this.scope.lets.get(name);
     if (definition !== undefined) return this.#let(name, definition, span, facts);
     switch (name) {
       case "input":
+        if (this.scope.input === undefined) return this.#notHere(name, span, facts);
         return same({ op: "root", root: "input", type: this.scope.input, span }, facts);
       case "platform":
+        if (this.scope.platform === undefined) return this.#notHere(name, span, facts);
         if (facts.has("platform"))
           return same({ op: "root", root: "platform", type: this.scope.platform, span }, facts);
         return this.refuse(
@@ -154,7 +176,7 @@ export class Checker {
           "not-here",
           "`now` is not known yet where this is evaluated",
           facts,
-          "counters are keyed before the decision; use `within:` for time",
+          "it is evaluated before the decision; a counter's `within:` says for how long it counts",
         );
       case "limits":
       case "counters":
@@ -171,7 +193,18 @@ export class Checker {
     }
   }
 
+  #notHere(name: string, span: Span, facts: Facts): Checked {
+    return this.refuse(
+      span,
+      "not-here",
+      `\`${name}\` has not met its schema yet where this is evaluated`,
+      facts,
+      "a requirement on presence comes before the schemas, and its reason reads no members",
+    );
+  }
+
   #let(name: string, definition: Syntax, span: Span, facts: Facts): Checked {
+    this.scope.used?.add(definition);
     if (this.#open.includes(name)) return this.refuse(span, "let-cycle", `\`${name}\` is defined by itself`, facts);
     this.#open.push(name);
     const hidden = new Map(this.#variables);
@@ -221,9 +254,9 @@ export class Checker {
       return this.refuse(
         span,
         "not-here",
-        "counters cannot be read here",
+        "counters are not known yet where this is evaluated",
         facts,
-        "a counter's own definition reads input, platform, limits, tool and session only",
+        "read them in a rule, or in a requirement that reads input or platform as well",
       );
     const counter = this.scope.counters.get(name);
     if (counter !== undefined)
@@ -321,7 +354,7 @@ export class Checker {
     if (operator === "&&" || operator === "||") return this.#logic(syntax, facts);
     const left = this.check(syntax.left, facts).core;
     const right = this.check(syntax.right, facts).core;
-    const type = binaryType(syntax, left, right, this);
+    const type = binaryType(syntax, left, right, this.scope.report);
     const core: Core = { op: "binary", operator, left, right, type, span };
     if (operator === "==" || operator === "!=") return nullFacts(core, operator, left, right, facts);
     const key = operator === "in" && left.op === "constant" && typeof left.value === "string" ? left.value : undefined;
@@ -343,29 +376,22 @@ export class Checker {
   #conditional(syntax: Syntax & { kind: "conditional" }, facts: Facts): Checked {
     const test = this.check(syntax.test, facts);
     this.demand(test.core, "boolean", "what stands before `?`");
-    const then = this.check(syntax.then, test.whenTrue);
-    const otherwise = this.check(syntax.otherwise, test.whenFalse);
-    const type = join(then.core.type, otherwise.core.type);
+    const yes = this.check(syntax.yes, test.whenTrue);
+    const no = this.check(syntax.no, test.whenFalse);
+    const type = join(yes.core.type, no.core.type);
     if (type === undefined) {
       return this.refuse(
         syntax.span,
         "type",
-        `the two outcomes differ: ${typeText(then.core.type)} and ${typeText(otherwise.core.type)}`,
+        `the two outcomes differ: ${typeText(yes.core.type)} and ${typeText(no.core.type)}`,
         facts,
       );
     }
-    const core: Core = {
-      op: "conditional",
-      test: test.core,
-      then: then.core,
-      otherwise: otherwise.core,
-      type,
-      span: syntax.span,
-    };
+    const core: Core = { op: "conditional", test: test.core, yes: yes.core, no: no.core, type, span: syntax.span };
     return {
       core,
-      whenTrue: intersect(then.whenTrue, otherwise.whenTrue),
-      whenFalse: intersect(then.whenFalse, otherwise.whenFalse),
+      whenTrue: intersect(yes.whenTrue, no.whenTrue),
+      whenFalse: intersect(yes.whenFalse, no.whenFalse),
     };
   }
 
@@ -390,138 +416,23 @@ export class Checker {
     const entries = syntax.entries.map(
       ([key, value]) => [this.check(key, facts).core, this.check(value, facts).core] as const,
     );
-    let of = entries[0]?.[1].type ?? any;
+    const fields = new Map<string, Field>();
+    let others = entries[0]?.[1].type ?? any;
     for (const [key, value] of entries) {
       this.demand(key, "string", "a key");
-      of = join(of, value.type) ?? any;
+      others = join(others, value.type) ?? any;
+      if (key.op !== "constant" || typeof key.value !== "string") continue;
+      if (fields.has(key.value))
+        this.scope.report.add("type", key.span, `the key ${JSON.stringify(key.value)} stands twice`);
+      fields.set(key.value, { type: value.type, required: true });
     }
-    return same({ op: "map", entries, type: mapOf(of), span: syntax.span }, facts);
+    return same({ op: "map", entries, type: { kind: "record", fields, others }, span: syntax.span }, facts);
   }
 }
 
 const rootNames: readonly string[] = [
   ...new Set([...roots.map((root) => root.split(".")[0] ?? root), "limits", "counters"]),
 ];
-
-export function same(core: Core, facts: Facts): Checked {
-  return { core, whenTrue: facts, whenFalse: facts };
-}
-
-function intersect(a: Facts, b: Facts): Facts {
-  return a === b ? a : a.intersection(b);
-}
-
-/** The fact that a member is present; undefined where the same words may mean another value the next time. */
-export function pathOf(of: Core, name: string): string | undefined {
-  const owner = ownPath(of);
-  return owner === undefined ? undefined : `${owner}.${JSON.stringify(name)}`;
-}
-
-function ownPath(core: Core): string | undefined {
-  if (core.op === "root") return core.root;
-  if (core.op === "variable") return `$${core.slot}`;
-  return core.op === "member" ? pathOf(core.of, core.name) : undefined;
-}
-
-function nullFacts(core: Core, operator: "==" | "!=", left: Core, right: Core, facts: Facts): Checked {
-  const [value, other] = left.type.kind === "null" ? [right, left] : [left, right];
-  const path = other.type.kind === "null" && value.op === "member" ? ownPath(value) : undefined;
-  if (path === undefined) return same(core, facts);
-  const known: Facts = new Set([...facts, `${path}!`]);
-  return operator === "!=" ? { core, whenTrue: known, whenFalse: facts } : { core, whenTrue: facts, whenFalse: known };
-}
-
-function binaryType(syntax: Binary, left: Core, right: Core, checker: Checker): Type {
-  const { operator, span } = syntax;
-  const [a, b] = [left.type, right.type];
-  if (a.kind === "broken" || b.kind === "broken")
-    return ["+", "-", "*", "/", "%"].includes(operator) ? broken : boolean;
-  const wrong = (message: string, hint?: string): Type => {
-    checker.scope.report.add(
-      "type",
-      span,
-      message,
-      hint ??
-        untypedHint(left) ??
-        untypedHint(right) ??
-        nullHint(a) ??
-        nullHint(b) ??
-        optionalHint(a) ??
-        optionalHint(b),
-    );
-    return broken;
-  };
-  switch (operator) {
-    case "==":
-    case "!=":
-      return comparable(a, b) ? boolean : wrong(`${typeText(a)} never equals ${typeText(b)}`);
-    case "in": {
-      if (b.kind === "record")
-        return a.kind === "string" || isUntyped(a) ? boolean : wrong(`${typeText(a)} is never a member's name`);
-      if (b.kind !== "list")
-        return wrong(
-          `\`in\` looks in a list or an object, not in ${typeText(b)}`,
-          b.kind === "string" ? "write `text.contains(part)`" : undefined,
-        );
-      return comparable(a, b.of) ? boolean : wrong(`${typeText(a)} is never in ${typeText(b)}`);
-    }
-    case "<":
-    case "<=":
-    case ">":
-    case ">=":
-      return a.kind === b.kind && ordered.includes(a.kind)
-        ? boolean
-        : wrong(`${typeText(a)} and ${typeText(b)} have no order`);
-    default:
-      return (
-        arithmeticType(operator, a, b) ??
-        wrong(`\`${operator}\` does not take ${typeText(a)} and ${typeText(b)}`, arithmeticHint(a, b))
-      );
-  }
-}
-
-const ordered: readonly Type["kind"][] = ["number", "string", "duration", "timestamp"];
-
-function arithmeticType(operator: string, a: Type, b: Type): Type | undefined {
-  if (a.kind === "number" && b.kind === "number") {
-    return { kind: "number", notNegative: operator !== "-" && a.notNegative && b.notNegative };
-  }
-  const pair = `${a.kind}${operator}${b.kind}`;
-  if (pair === "string+string") return a;
-  if (pair === "list+list") return join(a, b);
-  if (pair === "timestamp-timestamp") return { kind: "duration" };
-  if (pair === "duration+duration" || pair === "duration-duration") return a;
-  if (pair === "timestamp+duration" || pair === "timestamp-duration") return a;
-  return pair === "duration+timestamp" ? b : undefined;
-}
-
-function arithmeticHint(a: Type, b: Type): string | undefined {
-  const times = [a.kind, b.kind].includes("timestamp") && [a.kind, b.kind].includes("number");
-  return times
-    ? `turn seconds into a time first: \`timestamp(seconds)\`, or \`duration("10m")\` for a length`
-    : undefined;
-}
-
-function literalType(value: Value): Type {
-  if (value === null) return { kind: "null" };
-  if (typeof value === "boolean") return boolean;
-  if (typeof value === "string") return string;
-  if (isExact(value)) return { kind: "number", notNegative: true };
-  return isList(value) ? listOf(any) : any;
-}
-
-function untypedHint(core: Core): string | undefined {
-  if (core.type.kind !== "any") return undefined;
-  return "its schema gives no `type`, so only `==`, `in` and `has` may test it: declare the type";
-}
-
-function nullHint(type: Type): string | undefined {
-  return type.kind === "nullable" ? "it may be null: test `!= null` first" : undefined;
-}
-
-function optionalHint(type: Type): string | undefined {
-  return type.kind === "optional" ? "give what holds without it: `.orValue(default)`" : undefined;
-}
 
 export function textOf(span: Span): string {
   return span.file.text.slice(span.from, span.to);

@@ -1,22 +1,14 @@
-import { bad, good, nearest, type Result, type Verdict } from "../wire/mod.ts";
-import { checkCondition, checkExpression, type Facts, type Scope } from "./check.ts";
-import { walk, worstCost, type Core } from "./core.ts";
+import { bad, good, nearest, type Result } from "../wire/mod.ts";
+import { ToolCompiler, type Route, type ToolPlan } from "./compile-tool.ts";
 import { planMover, planReader, readCounter, type Counter, type Mover, type Reader } from "./counters.ts";
 import { Report, type Diagnostic, type SourceFile } from "./diagnostic.ts";
-import {
-  readContract,
-  readMandate,
-  type ContractDocument,
-  type MandateDocument,
-  type OutcomeDocument,
-  type RequireDocument,
-  type RuleDocument,
-} from "./document.ts";
+import type { ContractDocument, MandateDocument } from "./document.ts";
+import type { Facts } from "./facts.ts";
 import { limitDeclarations, limitValues, type Limits } from "./limits.ts";
-import { planCondition, type Situation } from "./plan.ts";
-import { checkReason, planReason, type Reason, type ReasonSyntax } from "./reason.ts";
+import { readContract, readMandate } from "./read-document.ts";
 import { readSchema } from "./read-schema.ts";
 import type { Validator } from "./schema.ts";
+import { newBudget, type Scope } from "./scope.ts";
 import type { Syntax } from "./syntax.ts";
 import type { RecordType } from "./type.ts";
 import type { YamlMap, YamlScalar } from "./yaml.ts";
@@ -29,46 +21,6 @@ export interface ContractInForce {
   readonly contracts: readonly string[];
   readonly tools: ReadonlyMap<string, ToolPlan>;
   readonly counters: readonly Counter[];
-}
-
-export interface ToolPlan {
-  readonly tool: string;
-  /** One for each contract that lists the tool, in the mandate's order. */
-  readonly routes: readonly Route[];
-  readonly movers: readonly Mover[];
-  /** The counters that rules of this tool read, by full name. */
-  readonly readers: ReadonlyMap<string, Reader>;
-  /** The most steps that one decision can take. */
-  readonly worstCost: number;
-}
-
-/** What one contract says of one tool. */
-export interface Route {
-  readonly contract: string;
-  /** Those that read presence or the tool's name alone: checked before the schemas. */
-  readonly presence: readonly Requirement[];
-  readonly validateInput: Validator;
-  readonly validatePlatform: Validator | undefined;
-  readonly requires: readonly Requirement[];
-  readonly rules: readonly Rule[];
-  readonly otherwise: Verdict;
-  readonly otherwiseReason: Reason;
-}
-
-export interface Requirement {
-  /** `contract.$requires.N`, N counted from 1. */
-  readonly id: string;
-  readonly holds: (situation: Situation) => boolean;
-  readonly reason: Reason;
-}
-
-export interface Rule {
-  /** `contract.rule`. */
-  readonly id: string;
-  readonly fires: (situation: Situation) => boolean;
-  readonly verdict: Verdict;
-  readonly final: boolean;
-  readonly reason: Reason;
 }
 
 /** Finds a file that a mandate names, or says in a clause why it cannot be had. */
@@ -152,10 +104,16 @@ function merge(known: ToolPlan | undefined, part: ToolPlan): ToolPlan {
   return {
     tool: part.tool,
     routes: [...known.routes, ...part.routes],
-    movers: [...known.movers, ...part.movers],
+    movers: distinct([...known.movers, ...part.movers]),
     readers: new Map([...known.readers, ...part.readers]),
     worstCost: known.worstCost + part.worstCost,
   };
+}
+
+/** Two counters of one definition are one: a call moves it once. */
+function distinct(movers: readonly Mover[]): readonly Mover[] {
+  const seen = new Map(movers.toReversed().map((mover) => [mover.counter.identity, mover]));
+  return movers.filter((mover) => seen.get(mover.counter.identity) === mover);
 }
 
 /** A contract routes no tool beyond those that the mandate lets it route. */
@@ -186,13 +144,12 @@ function checkMandateNames(mandate: MandateDocument | undefined, contracts: read
         "unknown-contract",
         span,
         `no contract of this mandate is called \`${name}\``,
-        near === undefined ? `there is ${contracts.join(", ")}` : `did you mean \`${near}\`?`,
+        near === undefined ? `it has ${contracts.join(", ") || "none"}` : `did you mean \`${near}\`?`,
       );
     }
   }
 }
 
-const nothing: Facts = new Set();
 const noFields: RecordType = { kind: "record", fields: new Map(), others: undefined };
 
 /** Compiles one contract; `tools` gives its part of each tool's plan. */
@@ -200,6 +157,8 @@ class ContractCompiler {
   readonly counters = new Map<string, Counter>();
   readonly #document: ContractDocument;
   readonly #report: Report;
+  readonly #budget = newBudget();
+  readonly #used = new Set<Syntax>();
   readonly #limits: Limits;
   readonly #platform: { readonly type: RecordType; readonly validate: Validator } | undefined;
 
@@ -207,13 +166,26 @@ class ContractCompiler {
     this.#document = document;
     this.#report = report;
     this.#limits = limitValues(limitDeclarations(document.limits, report), mandate?.limits.get(document.name), report);
-    this.#platform = document.platform === undefined ? undefined : readSchema(document.platform, "platform", report);
+    this.#platform =
+      document.platform === undefined ? undefined : readSchema(document.platform, "platform", this.#budget, report);
     this.#readCounters(mandate?.counters.get(document.name));
     this.#checkRuleNames();
   }
 
   tools(): readonly ToolPlan[] {
-    return [...this.#document.tools.keys()].map((tool) => this.#tool(tool));
+    const plans = [...this.#document.tools.keys()].map((tool) => this.#tool(tool));
+    if (this.#report.size === 0) this.#checkUnusedLets();
+    return plans;
+  }
+
+  /** What nothing reads is checked against nothing: its mistakes would go unseen. */
+  #checkUnusedLets(): void {
+    for (const lets of [this.#document.lets, ...this.#document.rules.map((rule) => rule.lets)]) {
+      for (const [name, syntax] of lets) {
+        if (!this.#used.has(syntax))
+          this.#report.add("unused-name", syntax.span, `nothing reads \`${name}\``, "use it, or remove it");
+      }
+    }
   }
 
   #readCounters(settings: YamlMap | undefined): void {
@@ -267,28 +239,32 @@ class ContractCompiler {
   }
 
   #checkRuleNames(): void {
-    const names = this.#document.rules.map(({ name }) => name);
-    for (const [at, { name, span, on }] of this.#document.rules.entries()) {
-      if (names.indexOf(name) < at)
+    const names = new Set<string>();
+    for (const { name, span, on } of this.#document.rules) {
+      if (names.has(name))
         this.#report.add(
           "twice",
           span,
           `two rules are called \`${name}\``,
           "receipts name the rule that decided: give one another name",
         );
+      names.add(name);
       this.#select(on);
     }
   }
 
   #tool(tool: string): ToolPlan {
     const document = this.#document.tools.get(tool);
-    const input = document?.input === undefined ? undefined : readSchema(document.input, "input", this.#report);
+    const input =
+      document?.input === undefined ? undefined : readSchema(document.input, "input", this.#budget, this.#report);
     const scope: Scope = {
       input: input?.type ?? noFields,
       platform: this.#platform?.type ?? noFields,
       limits: this.#limits,
       counters: new Map([...this.counters.keys()].map((name) => [name, `${this.#document.name}.${name}`])),
       lets: this.#document.lets,
+      used: this.#used,
+      budget: this.#budget,
       report: this.#report,
     };
     const compiler = new ToolCompiler(this.#document.name, tool, scope);
@@ -299,7 +275,6 @@ class ContractCompiler {
     const rules = this.#document.rules
       .filter(({ on }) => on.some(({ text }) => fits(text, tool)))
       .map((rule) => compiler.rule(rule, facts));
-    this.#checkUnusedLets(scope, facts);
     const otherwise = document?.otherwise;
     const route: Route = {
       contract: this.#document.name,
@@ -313,14 +288,6 @@ class ContractCompiler {
     };
     const { movers, readers } = this.#counters(tool, scope, early, compiler.reads);
     return { tool, routes: [route], movers, readers, worstCost: compiler.cost };
-  }
-
-  /** A name under `let:` that no rule uses is still checked, where it can be. */
-  #checkUnusedLets(scope: Scope, facts: Facts): void {
-    for (const [name, syntax] of scope.lets) {
-      const written = this.#document.file.text.split(new RegExp(`\\b${name}\\b`)).length - 1;
-      if (written < 2) checkExpression(syntax, scope, facts);
-    }
   }
 
   #counters(
@@ -338,116 +305,6 @@ class ContractCompiler {
       if (counter.of.includes(tool)) movers.push(planMover(counter, document, ownScope, early));
       if (reads.has(counter.name)) readers.set(counter.name, planReader(counter, document, ownScope, early));
     }
-    return { movers, readers };
-  }
-}
-
-/** Compiles what one contract says of one tool. */
-class ToolCompiler {
-  readonly #contract: string;
-  readonly #tool: string;
-  readonly #scope: Scope;
-  /** Full names of the counters that its conditions and reasons read. */
-  readonly reads = new Set<string>();
-  cost = 0;
-
-  constructor(contract: string, tool: string, scope: Scope) {
-    this.#contract = contract;
-    this.#tool = tool;
-    this.#scope = scope;
-  }
-
-  /** Splits the requirements into those on presence and the rest; `early` is what the first prove, `facts` what all do. */
-  requires(documents: readonly RequireDocument[]): {
-    readonly presence: readonly Requirement[];
-    readonly requires: readonly Requirement[];
-    readonly early: Facts;
-    readonly facts: Facts;
-  } {
-    const presence: Requirement[] = [];
-    const requires: Requirement[] = [];
-    let early = nothing;
-    const later: (readonly [RequireDocument, number])[] = [];
-    for (const [at, document] of documents.entries()) {
-      if (!isOnPresence(document.when)) later.push([document, at]);
-      else early = this.#require(document, at, early, presence);
-    }
-    let facts = early;
-    for (const [document, at] of later) facts = this.#require(document, at, facts, requires);
-    return { presence, requires, early, facts };
-  }
-
-  #require(document: RequireDocument, at: number, facts: Facts, into: Requirement[]): Facts {
-    const { core, whenTrue, whenFalse } = checkCondition(document.when, this.#scope, facts);
-    const fallback = `\`${document.text}\` is required`;
-    const reason = this.#reason(document.reason ?? [fallback], whenFalse);
-    this.#note([core]);
-    into.push({ id: `${this.#contract}.$requires.${at + 1}`, holds: this.#planned(core), reason });
-    return whenTrue;
-  }
-
-  rule(document: RuleDocument, facts: Facts): Rule {
-    const scope: Scope = { ...this.#scope, lets: new Map([...this.#scope.lets, ...document.lets]) };
-    for (const name of document.lets.keys()) {
-      if (this.#scope.lets.has(name))
-        this.#scope.report.add("shadowed-name", document.span, `\`${name}\` is already defined by the contract`);
-    }
-    const { core, whenTrue } = checkCondition(document.when, scope, facts);
-    this.#note([core]);
-    const reason = this.#reason(document.reason, whenTrue, scope);
-    const { verdict, final } = document;
-    return { id: `${this.#contract}.${document.name}`, fires: this.#planned(core), verdict, final, reason };
-  }
-
-  otherwise(document: OutcomeDocument | undefined, facts: Facts): Reason {
-    const fallback = {
-      ALLOW: `no rule of ${this.#contract} objects`,
-      ESCALATE: `${this.#contract} leaves ${this.#tool} to a person where no rule decides`,
-      BLOCK: `${this.#contract} refuses ${this.#tool} where no rule allows it`,
-    }[document?.verdict ?? "BLOCK"];
-    return this.#reason(document?.reason ?? [fallback], facts);
-  }
-
-  #reason(parts: ReasonSyntax, facts: Facts, scope: Scope = this.#scope): Reason {
-    const checked = checkReason(parts, scope, facts);
-    this.#note(checked.filter((part) => typeof part !== "string"));
-    return scope.report.size > 0 ? () => "" : planReason(checked);
-  }
-
-  #planned(core: Core): (situation: Situation) => boolean {
-    return this.#scope.report.size > 0 ? () => false : planCondition(core);
-  }
-
-  #note(cores: readonly Core[]): void {
-    for (const core of cores) {
-      this.cost += worstCost(core);
-      for (const node of walk(core)) if (node.op === "counter") this.reads.add(node.name);
-    }
-  }
-}
-
-/** Does the condition read nothing but `platform.present`, `session.present` and `tool`? */
-function isOnPresence(syntax: Syntax): boolean {
-  switch (syntax.kind) {
-    case "member":
-      return syntax.name === "present" && syntax.of.kind === "name" && ["platform", "session"].includes(syntax.of.name);
-    case "name":
-      return syntax.name === "tool";
-    case "literal":
-      return true;
-    case "unary":
-      return isOnPresence(syntax.operand);
-    case "binary":
-      return isOnPresence(syntax.left) && isOnPresence(syntax.right);
-    case "list":
-      return syntax.items.every(isOnPresence);
-    case "conditional":
-    case "index":
-    case "call":
-    case "map":
-    case "broken":
-      return false;
-    default:
-      return syntax satisfies never;
+    return { movers: distinct(movers), readers };
   }
 }

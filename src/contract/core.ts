@@ -20,7 +20,7 @@ export type Core = { readonly type: Type; readonly span: Span } & (
   | { readonly op: "index"; readonly of: Core; readonly at: Core }
   | { readonly op: "not" | "negate"; readonly of: Core }
   | { readonly op: "and" | "or"; readonly left: Core; readonly right: Core }
-  | { readonly op: "conditional"; readonly test: Core; readonly then: Core; readonly otherwise: Core }
+  | { readonly op: "conditional"; readonly test: Core; readonly yes: Core; readonly no: Core }
   | { readonly op: "binary"; readonly operator: BinaryOperator; readonly left: Core; readonly right: Core }
   | { readonly op: "call"; readonly entry: ContractFunction; readonly args: readonly Core[] }
   | { readonly op: "list"; readonly items: readonly Core[] }
@@ -62,7 +62,7 @@ export function children(core: Core): readonly Core[] {
     case "binary":
       return [core.left, core.right];
     case "conditional":
-      return [core.test, core.then, core.otherwise];
+      return [core.test, core.yes, core.no];
     case "call":
       return core.args;
     case "list":
@@ -84,8 +84,11 @@ export function children(core: Core): readonly Core[] {
 
 /** Every node of an expression, itself first. */
 export function* walk(core: Core): Generator<Core> {
-  yield core;
-  for (const child of children(core)) yield* walk(child);
+  const open = [core];
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    yield node;
+    open.push(...children(node).toReversed());
+  }
 }
 
 /** A list of which no schema says how long it may be: as many items as the largest body can hold. */

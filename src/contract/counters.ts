@@ -1,5 +1,7 @@
 import { canonical, nearest, utf8Bytes, type Canonical } from "../wire/mod.ts";
-import { checkCondition, checkExpression, type Facts, type Scope } from "./check.ts";
+import { checkCondition, checkExpression } from "./check.ts";
+import type { Facts } from "./facts.ts";
+import type { Scope } from "./scope.ts";
 import { walk, type Core } from "./core.ts";
 import type { Report } from "./diagnostic.ts";
 import type { CounterDocument, WrittenExpression } from "./document.ts";
@@ -15,7 +17,8 @@ import {
   subtract,
   type Exact,
 } from "./rational.ts";
-import type { Syntax } from "./syntax.ts";
+import { spell } from "./spell.ts";
+import { parts, type Syntax } from "./syntax.ts";
 import {
   calendarStart,
   calendarUnits,
@@ -88,16 +91,17 @@ export function readCounter(name: string, document: CounterDocument, context: Co
     report.add("counter", document.settlesWithin.span, "`settles_within` belongs to `since:`");
   }
   const window = readWindow(document, report);
+  const { when, sum, since, settlesWithin } = document;
   const identity = canonical({
     counting,
     of: context.of.toSorted(),
-    per: document.per.map(({ text }) => text),
-    sum: document.sum?.text ?? null,
-    when: document.when?.text ?? null,
-    since: document.since?.text ?? null,
-    settles_within: document.settlesWithin?.text ?? null,
+    per: document.per.map(spelt),
+    sum: spelt(sum),
+    when: spelt(when),
+    since: spelt(since),
+    settles_within: settlesWithin === undefined ? null : `${readLength(settlesWithin, report)}ms`,
     window: windowText(window),
-    names: namesIn([document.when, document.sum, document.since], context),
+    names: namesIn([...document.per, when, sum, since], context),
   });
   return { name, identity, of: context.of, counting, window, startsEmpty: context.startsEmpty };
 }
@@ -110,21 +114,25 @@ export interface CounterContext {
   readonly report: Report;
 }
 
+function spelt(expression: WrittenExpression | undefined): string | null {
+  return expression === undefined ? null : spell(expression.syntax);
+}
+
 /** The limits and `let:` names that a definition uses, with what they stand for: they are part of its identity. */
 function namesIn(expressions: readonly (WrittenExpression | undefined)[], context: CounterContext): Canonical {
   const found = new Map<string, string>();
-  const visit = (syntax: Syntax): void => {
+  const open = expressions.flatMap((expression) => expression?.syntax ?? []);
+  for (let syntax = open.pop(); syntax !== undefined; syntax = open.pop()) {
     if (syntax.kind === "member" && syntax.of.kind === "name" && syntax.of.name === "limits") {
       found.set(`limits.${syntax.name}`, limitText(context.limits.get(syntax.name)?.value ?? null));
     }
     const definition = syntax.kind === "name" && !found.has(syntax.name) ? context.lets.get(syntax.name) : undefined;
     if (definition !== undefined && syntax.kind === "name") {
-      found.set(syntax.name, definition.span.file.text.slice(definition.span.from, definition.span.to));
-      visit(definition);
+      found.set(syntax.name, spell(definition));
+      open.push(definition);
     }
-    for (const part of parts(syntax)) visit(part);
-  };
-  for (const expression of expressions) if (expression !== undefined) visit(expression.syntax);
+    open.push(...parts(syntax));
+  }
   return Object.fromEntries(found);
 }
 
@@ -134,33 +142,6 @@ function limitText(value: Value): string {
     : Array.isArray(value)
       ? `[${value.map(limitText).join(",")}]`
       : JSON.stringify(value);
-}
-
-function parts(syntax: Syntax): readonly Syntax[] {
-  switch (syntax.kind) {
-    case "member":
-      return [syntax.of];
-    case "index":
-      return [syntax.of, syntax.at];
-    case "call":
-      return syntax.target === undefined ? syntax.args : [syntax.target, ...syntax.args];
-    case "unary":
-      return [syntax.operand];
-    case "binary":
-      return [syntax.left, syntax.right];
-    case "conditional":
-      return [syntax.test, syntax.then, syntax.otherwise];
-    case "list":
-      return syntax.items;
-    case "map":
-      return syntax.entries.flat();
-    case "literal":
-    case "name":
-    case "broken":
-      return [];
-    default:
-      return syntax satisfies never;
-  }
 }
 
 function choose<Name extends string>(
@@ -353,9 +334,14 @@ function planKey(keys: readonly KeyPart[], scope: Scope): KeyPlan {
 
 /** A value as a part of a key, with its type: the text "1" is not the number 1. @throws {EvaluationError} */
 function keyValue(value: Value): Canonical {
-  const text = typeof value === "string" ? value : isExact(value) ? exactText(value) : String(value);
+  const [type, text] =
+    typeof value === "string"
+      ? ["text", value]
+      : isExact(value)
+        ? ["number", exactText(value)]
+        : ["boolean", value === true ? "true" : "false"];
   if (utf8Bytes(text) > keyBytesMax) throw new EvaluationError(`its key is over ${keyBytesMax} bytes`);
-  return [typeof value === "string" ? "text" : isExact(value) ? "number" : typeof value, text];
+  return [type, text];
 }
 
 function planSettled(since: Plan, settlesMs: number): (situation: Situation) => number {

@@ -8,7 +8,8 @@ import {
   type JsonObject,
   type Verdict,
 } from "../wire/mod.ts";
-import type { ContractInForce, Requirement, Route, ToolPlan } from "./compile.ts";
+import type { ContractInForce } from "./compile.ts";
+import type { Requirement, Route, ToolPlan } from "./compile-tool.ts";
 import { windowStart, type Caller, type Counter, type Reader } from "./counters.ts";
 import { stepsMax, type Situation } from "./plan.ts";
 import { EvaluationError, type Exact } from "./rational.ts";
@@ -338,11 +339,15 @@ function firstFailing(requirements: readonly Requirement[], situation: Situation
 
 function checkSchemas(plan: ToolPlan, request: CheckRequest): Decision | undefined {
   for (const { contract, validateInput, validatePlatform } of plan.routes) {
-    const wrong = validateInput(request.toolInput);
-    if (wrong !== undefined) return blocked(`${contract}.$input`, mismatchText("input", wrong));
-    const snapshot: JsonObject | null = request.platformState;
-    const off = snapshot === null ? undefined : validatePlatform?.(snapshot);
-    if (off !== undefined) return blocked(`${contract}.$platform`, mismatchText("platform", off));
+    try {
+      const wrong = validateInput(request.toolInput);
+      if (wrong !== undefined) return blocked(`${contract}.$input`, mismatchText("input", wrong));
+      const snapshot: JsonObject | null = request.platformState;
+      const off = snapshot === null ? undefined : validatePlatform?.(snapshot);
+      if (off !== undefined) return blocked(`${contract}.$platform`, mismatchText("platform", off));
+    } catch (error) {
+      return blocked(`${contract}.$input`, `the schemas of ${contract} cannot be applied: ${message(error)}`, error);
+    }
   }
   return undefined;
 }

@@ -42,9 +42,32 @@ export class Report {
 
 /** Line and column of an offset, from 1; a column counts characters. */
 export function position(file: SourceFile, offset: number): { readonly line: number; readonly column: number } {
-  const before = file.text.slice(0, offset);
-  const lineStart = before.lastIndexOf("\n") + 1;
-  return { line: before.split("\n").length, column: [...before.slice(lineStart)].length + 1 };
+  const line = lineOf(file, offset);
+  const column = Array.from(file.text.slice(lineStarts(file)[line - 1], offset)).length + 1;
+  return { line, column };
+}
+
+function lineOf(file: SourceFile, offset: number): number {
+  const starts = lineStarts(file);
+  let [low, high] = [0, starts.length];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if ((starts[middle] ?? 0) <= offset) low = middle;
+    else high = middle;
+  }
+  return low + 1;
+}
+
+const startsOfFiles = new WeakMap<SourceFile, readonly number[]>();
+
+/** The offset at which each line begins; found once for each file, for a file may have thousands of problems. */
+function lineStarts(file: SourceFile): readonly number[] {
+  const known = startsOfFiles.get(file);
+  if (known !== undefined) return known;
+  const starts = [0];
+  for (let at = file.text.indexOf("\n"); at >= 0; at = file.text.indexOf("\n", at + 1)) starts.push(at + 1);
+  startsOfFiles.set(file, starts);
+  return starts;
 }
 
 /**
@@ -59,8 +82,9 @@ export function position(file: SourceFile, offset: number): { readonly line: num
  */
 export function renderDiagnostic({ code, message, span, hint }: Diagnostic): string {
   const { line, column } = position(span.file, span.from);
-  const text = span.file.text.split("\n")[line - 1]?.replace(/\r$/, "") ?? "";
-  const lineStart = span.file.text.lastIndexOf("\n", span.from - 1) + 1;
+  const starts = lineStarts(span.file);
+  const lineStart = starts[line - 1] ?? 0;
+  const text = span.file.text.slice(lineStart, starts[line]).replace(/\r?\n$/, "");
   const onLine = text.slice(span.from - lineStart, Math.max(span.to - lineStart, span.from - lineStart + 1));
   const gutter = " ".repeat(String(line).length);
   const blank = text.slice(0, span.from - lineStart).replace(/[^\t]/gu, " ");
@@ -69,7 +93,7 @@ export function renderDiagnostic({ code, message, span, hint }: Diagnostic): str
     `${gutter}--> ${span.file.name}:${line}:${column}`,
     `${gutter} |`,
     `${line} | ${text}`,
-    `${gutter} | ${blank}${"^".repeat(Math.max(1, [...onLine].length))}`,
+    `${gutter} | ${blank}${"^".repeat(Math.max(1, Array.from(onLine).length))}`,
     ...(hint === undefined ? [] : [`${gutter} = help: ${hint}`]),
   ].join("\n");
 }

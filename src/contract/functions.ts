@@ -1,5 +1,5 @@
-import { RE2JS } from "re2js";
 import { bad, good, type Result } from "../wire/mod.ts";
+import { compilePattern, type PatternProblem } from "./pattern.ts";
 import { EvaluationError, type Exact } from "./rational.ts";
 import { parseDuration, parseTimestamp } from "./time.ts";
 import { boolean, size as sizeType, string, type Type } from "./type.ts";
@@ -19,13 +19,10 @@ export interface ContractFunction {
   /** Expressions and what they come to, as `show` prints it. */
   readonly examples: readonly (readonly [expression: string, shown: string])[];
   readonly run: (args: readonly Value[]) => Value;
+  /** Steps that a call takes off the budget, where they are more than the arguments' length. */
+  readonly cost?: (args: readonly Value[]) => number;
   /** For a function whose last argument must be a literal: makes the body for it once, when the contract is compiled. */
-  readonly bind?: (literal: string) => Result<(args: readonly Value[]) => Value, Problem>;
-}
-
-interface Problem {
-  readonly message: string;
-  readonly hint: string;
+  readonly bind?: (literal: string) => Result<Pick<ContractFunction, "run" | "cost">, PatternProblem>;
 }
 
 export const functions: readonly ContractFunction[] = [
@@ -36,7 +33,7 @@ export const functions: readonly ContractFunction[] = [
     result: sizeType,
     doc: "How many characters (Unicode code points) a text has.",
     examples: [['size("naïve")', "5"]],
-    run: ([text]) => [...(text as string)].length,
+    run: ([text]) => Array.from(text as string).length,
   },
   {
     name: "size",
@@ -150,21 +147,22 @@ export const leftOut: ReadonlyMap<string, string> = new Map([
   ["optFlatMap", "write `.?member.orValue(default)`"],
 ]);
 
-function bindPattern(pattern: string): Result<(args: readonly Value[]) => Value, Problem> {
+function bindPattern(pattern: string): Result<Pick<ContractFunction, "run" | "cost">, PatternProblem> {
   if (!isWhole(pattern)) {
     const hint = `write "^(?:${pattern.replace(/^\^|\$$/g, "")})$" for the whole text, or use \`contains\``;
     return bad({ message: "the pattern must be for the whole text: `^(?:...)$`", hint });
   }
-  try {
-    const compiled = RE2JS.compile(pattern);
-    return good(([text]) => compiled.test(text as string));
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    return bad({
-      message: `not a pattern of RE2: ${why}`,
-      hint: "see the syntax of RE2; it has no look-around and no back-references",
-    });
-  }
+  const compiled = compilePattern(pattern);
+  if (!compiled.ok) return compiled;
+  const { test, costPerUnit } = compiled.value;
+  return good({
+    cost: ([text]) => (text as string).length * costPerUnit,
+    run: ([text]) => {
+      const found = test(text as string);
+      if (found === undefined) throw new EvaluationError("a text that is too long for its pattern");
+      return found;
+    },
+  });
 }
 
 /** Is the pattern one group, anchored on both sides? `^(?:a)|(?:b)$` is not. */

@@ -15,6 +15,8 @@ export interface Token {
   readonly from: number;
   readonly to: number;
   readonly value?: Value;
+  /** A member's name in backticks: never a word of the grammar. */
+  readonly quoted?: boolean;
 }
 
 export function spanOf(source: ExpressionText, from: number, to: number): Span {
@@ -23,7 +25,7 @@ export function spanOf(source: ExpressionText, from: number, to: number): Span {
   return { file: source.file, from: start, to: Math.max(end, start) + 1 };
 }
 
-const punctuation = ["&&", "||", "==", "!=", "<=", ">=", ".?", "[?", ..."?:()[]{},.+-*/%<>!"];
+const punctuation = "&& || == != <= >= .? [? ? : ( ) [ ] { } , . + - * / % < > !".split(" ");
 const space = /[ \t\r\n\f]+|\/\/[^\n]*/y;
 const name = /[A-Za-z_][A-Za-z0-9_]*/y;
 const quotedName = /`[A-Za-z0-9_.\-/ ]+`/y;
@@ -73,7 +75,9 @@ function readToken(source: ExpressionText, at: number, match: Match, report: Rep
       : { kind: "literal", text: word, from: at, to, value };
   }
   const quoted = match(quotedName);
-  if (quoted !== undefined) return { kind: "name", text: quoted.slice(1, -1), from: at, to: at + quoted.length };
+  if (quoted !== undefined) {
+    return { kind: "name", text: quoted.slice(1, -1), from: at, to: at + quoted.length, quoted: true };
+  }
   const mark = punctuation.find((candidate) => source.text.startsWith(candidate, at));
   if (mark !== undefined) return { kind: "punctuation", text: mark, from: at, to: at + mark.length };
   return readUnknown(source, at, report);
@@ -121,20 +125,20 @@ function readBytes(source: ExpressionText, at: number, report: Report): Token {
   return { kind: "broken", text: "", from: at, to };
 }
 
-const simpleEscapes: Readonly<Record<string, string>> = {
-  a: "\x07",
-  b: "\b",
-  f: "\f",
-  n: "\n",
-  r: "\r",
-  t: "\t",
-  v: "\v",
-  "\\": "\\",
-  "?": "?",
-  '"': '"',
-  "'": "'",
-  "`": "`",
-};
+const simpleEscapes: ReadonlyMap<string, string> = new Map([
+  ["a", "\x07"],
+  ["b", "\b"],
+  ["f", "\f"],
+  ["n", "\n"],
+  ["r", "\r"],
+  ["t", "\t"],
+  ["v", "\v"],
+  ["\\", "\\"],
+  ["?", "?"],
+  ['"', '"'],
+  ["'", "'"],
+  ["`", "`"],
+]);
 const numericEscape = /\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2}))/y;
 
 /** A string literal with CEL's escapes; raw (`r"..."`) and triple-quoted forms included. */
@@ -164,7 +168,7 @@ function readString(source: ExpressionText, from: number, report: Report): Token
 }
 
 function readEscape(source: ExpressionText, at: number, report: Report): readonly [string, number] {
-  const simple = simpleEscapes[source.text.charAt(at + 1)];
+  const simple = simpleEscapes.get(source.text.charAt(at + 1));
   if (simple !== undefined) return [simple, 2];
   numericEscape.lastIndex = at;
   const found = numericEscape.exec(source.text);

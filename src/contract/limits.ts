@@ -1,10 +1,9 @@
 import { nearest } from "../wire/mod.ts";
 import type { Report } from "./diagnostic.ts";
 import { compare, isExact, type Exact } from "./rational.ts";
-import { boolean, listOf, number, size, string, typeText, type Type } from "./type.ts";
+import { boolean, join, listOf, number, size, string, typeText, type Type } from "./type.ts";
 import { isList, show, type Value } from "./value.ts";
-import { toJson } from "./read-schema.ts";
-import type { YamlMap, YamlNode } from "./yaml.ts";
+import { toJson, type YamlMap, type YamlNode } from "./yaml.ts";
 
 /** The numbers, texts and lists that a mandate may set, with the values in force. */
 export type Limits = ReadonlyMap<string, { readonly type: Type; readonly value: Value }>;
@@ -114,6 +113,9 @@ function valueOf(node: YamlNode, report: Report): Value | undefined {
 
 function limitType(value: Value): Type {
   if (isExact(value)) return compare(value, 0) >= 0 ? size : number;
-  if (isList(value)) return listOf(value[0] === undefined ? string : limitType(value[0]), value.length);
+  if (isList(value)) {
+    const of = value.map(limitType).reduce<Type | undefined>((a, b) => (a === undefined ? b : join(a, b)), undefined);
+    return listOf(of ?? string, value.length);
+  }
   return typeof value === "boolean" ? boolean : string;
 }

@@ -21,10 +21,15 @@ export function parseExpression(source: ExpressionText, report: Report): Syntax 
 }
 
 const relations = ["==", "!=", "<", "<=", ">", ">=", "in"];
-const reserved = new Set(
+export const reserved: ReadonlySet<string> = new Set(
   "as break const continue else for function if import let loop package namespace return var void while".split(" "),
 );
-const wordOperators: Readonly<Record<string, string>> = { and: "&&", or: "||", not: "!", is: "==" };
+const wordOperators: ReadonlyMap<string, string> = new Map([
+  ["and", "&&"],
+  ["or", "||"],
+  ["not", "!"],
+  ["is", "=="],
+]);
 
 class Parser {
   readonly #source: ExpressionText;
@@ -62,10 +67,10 @@ class Parser {
       }
       const test = this.#binary(0);
       if (!this.#accept("?")) return test;
-      const then = this.#binary(0);
+      const yes = this.#binary(0);
       this.#expect(":", "`:` and what holds otherwise");
-      const otherwise = this.#expression();
-      return { kind: "conditional", span: this.#between(test, otherwise), test, then, otherwise };
+      const no = this.#expression();
+      return { kind: "conditional", span: this.#between(test, no), test, yes, no };
     } finally {
       this.#depth -= 1;
     }
@@ -77,7 +82,7 @@ class Parser {
     let left = this.#binary(level + 1);
     for (;;) {
       const token = this.#peek();
-      if (!operators.includes(token.text) || token.kind === "literal") return left;
+      if (!operators.includes(token.text) || token.kind === "literal" || token.quoted === true) return left;
       this.#next += 1;
       const right = this.#binary(level + 1);
       left = { kind: "binary", span: this.#between(left, right), operator: token.text as BinaryOperator, left, right };
@@ -111,7 +116,8 @@ class Parser {
   #member(of: Syntax, optional: boolean): Syntax {
     this.#next += 1;
     const token = this.#peek();
-    if (token.kind !== "name") return this.#unexpected(token, "a member's name");
+    if (token.kind !== "name" || (token.text === "in" && token.quoted !== true))
+      return this.#unexpected(token, "a member's name");
     this.#next += 1;
     const nameSpan = this.#span(token, token);
     if (!optional && this.#accept("(")) {
@@ -170,7 +176,8 @@ class Parser {
   }
 
   #name(token: Token, span: Span): Syntax {
-    if (reserved.has(token.text) || token.text === "in") return this.#unexpected(token, "a value");
+    if (reserved.has(token.text) || token.text === "in" || token.quoted === true)
+      return this.#unexpected(token, "a value");
     this.#next += 1;
     if (!this.#accept("(")) return { kind: "name", span, name: token.text };
     const args = this.#list(")");
@@ -262,7 +269,7 @@ class Parser {
 }
 
 function hintFor(token: Token): string | undefined {
-  const operator = wordOperators[token.text.toLowerCase()];
+  const operator = wordOperators.get(token.text.toLowerCase());
   if (operator !== undefined) return `write \`${operator}\``;
   if (token.kind === "name" && reserved.has(token.text)) return `\`${token.text}\` is a reserved word`;
   if (token.text === ".") return "names begin without a dot";

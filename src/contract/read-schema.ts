@@ -1,11 +1,12 @@
-import { RE2JS } from "re2js";
 import { nearest, type Json } from "../wire/mod.ts";
 import type { Report, Span } from "./diagnostic.ts";
+import { anyOfSchema, type Branch } from "./any-of.ts";
+import { compilePattern } from "./pattern.ts";
 import { compare, isExact, type Exact } from "./rational.ts";
+import { annotations, bounds, keywords, leftOut, owners } from "./schema-keywords.ts";
 import {
   boundValidator,
   every,
-  isOfType,
   itemsValidator,
   jsonTypes,
   mismatch,
@@ -17,6 +18,7 @@ import {
   type Schema,
   type Validator,
 } from "./schema.ts";
+import { schemasMax, type Budget } from "./scope.ts";
 import {
   any,
   boolean,
@@ -30,15 +32,19 @@ import {
   type RecordType,
   type Type,
 } from "./type.ts";
-import { equals } from "./value.ts";
-import type { YamlEntry, YamlMap, YamlNode } from "./yaml.ts";
+import { toJson, type YamlEntry, type YamlMap, type YamlNode } from "./yaml.ts";
 
 /** Which schema is read: an input closes its objects in so many words, a snapshot has a reserved name. */
 export type SchemaPlace = "input" | "platform";
 
 /** Compiles the published subset of JSON Schema 2020-12. Problems go to the report; a broken part takes nothing. */
-export function readSchema(node: YamlNode, place: SchemaPlace, report: Report): Schema & { readonly type: RecordType } {
-  const schema = new SchemaReader(node, place, report).root();
+export function readSchema(
+  node: YamlNode,
+  place: SchemaPlace,
+  budget: Budget,
+  report: Report,
+): Schema & { readonly type: RecordType } {
+  const schema = new SchemaReader(node, place, budget, report).root();
   if (schema.type.kind === "record") return { type: schema.type, validate: schema.validate };
   if (schema.type.kind !== "broken") {
     report.add("schema", node.span, `\`${place}\` is always an object`, "write `type: object` and its `properties`");
@@ -46,59 +52,17 @@ export function readSchema(node: YamlNode, place: SchemaPlace, report: Report): 
   return { type: { kind: "record", fields: new Map(), others: broken }, validate: schema.validate };
 }
 
-const annotations = new Set([
-  "title",
-  "description",
-  "examples",
-  "default",
-  "format",
-  "deprecated",
-  "$comment",
-  "$schema",
-  "$id",
-  "$defs",
-]);
-const bounds: Readonly<Record<string, JsonType>> = {
-  minimum: "number",
-  maximum: "number",
-  exclusiveMinimum: "number",
-  exclusiveMaximum: "number",
-  multipleOf: "number",
-  minLength: "string",
-  maxLength: "string",
-  minItems: "array",
-  maxItems: "array",
-};
-const owners: Readonly<Record<string, JsonType>> = {
-  ...bounds,
-  pattern: "string",
-  items: "array",
-  uniqueItems: "array",
-  properties: "object",
-  required: "object",
-  additionalProperties: "object",
-};
-const keywords = [...annotations, ...Object.keys(owners), "type", "enum", "const", "anyOf", "$ref"];
-const leftOut: Readonly<Record<string, string>> = {
-  allOf: "write the members of all parts into one schema",
-  oneOf: "write `anyOf`, its branches told apart by `type` or by one `const`",
-  not: "say what is allowed instead",
-  if: "write `anyOf`, its branches told apart by one `const`",
-  patternProperties: "use `additionalProperties` with a schema",
-  prefixItems: "use an object with named members",
-  nullable: 'write `type: [string, "null"]`',
-  dependentRequired: "say it as a rule, with `has(...)`",
-};
-
 class SchemaReader {
   readonly #root: YamlNode;
   readonly #place: SchemaPlace;
+  readonly #budget: Budget;
   readonly #report: Report;
   readonly #open: string[] = [];
 
-  constructor(root: YamlNode, place: SchemaPlace, report: Report) {
+  constructor(root: YamlNode, place: SchemaPlace, budget: Budget, report: Report) {
     this.#root = root;
     this.#place = place;
+    this.#budget = budget;
     this.#report = report;
   }
 
@@ -119,20 +83,49 @@ class SchemaReader {
   }
 
   #schema(node: YamlNode): Schema {
+    this.#budget.schemas -= 1;
+    if (this.#budget.schemas < 0) return this.#tooLarge(node);
     if (node.kind === "scalar" && node.value === true) return { type: any, validate: () => undefined };
     if (node.kind !== "map") return this.#refuse(node.span, "a schema is a map such as `{ type: string }`");
     for (const [name, { key }] of node.entries) this.#known(name, key.span);
     const reference = node.entries.get("$ref");
-    if (reference !== undefined) return this.#reference(reference);
     const branches = node.entries.get("anyOf");
-    if (branches !== undefined) return this.#anyOf(branches);
-    return this.#plain(node);
+    const whole = reference ?? branches;
+    if (whole === undefined) return this.#plain(node);
+    this.#alone(node, whole.key.text);
+    if (reference !== undefined) return this.#reference(reference);
+    return branches === undefined ? this.#plain(node) : this.#anyOf(branches);
+  }
+
+  /** Said once: every part that follows is too much as well. */
+  #tooLarge(node: YamlNode): Schema {
+    if (this.#budget.schemas === -1)
+      this.#report.add(
+        "too-large",
+        node.span,
+        `schemas of over ${schemasMax} parts in one contract, each \`$ref\` written out`,
+        "references inside referenced schemas multiply: flatten them",
+      );
+    return { type: broken, validate: () => undefined };
+  }
+
+  /** Beside `$ref` or `anyOf` nothing else constrains: a keyword that was read and not applied would be a hole. */
+  #alone(node: YamlMap, whole: string): void {
+    for (const [name, { key }] of node.entries) {
+      if (name === whole || annotations.has(name) || !keywords.includes(name)) continue;
+      this.#report.add(
+        "schema",
+        key.span,
+        `\`${name}\` cannot stand beside \`${whole}\``,
+        whole === "anyOf" ? "write it into each of the branches" : "write it into the schema that is referred to",
+      );
+    }
   }
 
   #known(name: string, span: Span): void {
     if (keywords.includes(name)) return;
     const near = nearest(name, keywords);
-    const hint = leftOut[name] ?? (near === undefined ? undefined : `did you mean \`${near}\`?`);
+    const hint = leftOut.get(name) ?? (near === undefined ? undefined : `did you mean \`${near}\`?`);
     this.#report.add("schema", span, `\`${name}\` is not part of the schema language`, hint);
   }
 
@@ -145,10 +138,10 @@ class SchemaReader {
     const types = this.#types(node);
     const values = this.#values(node);
     const validators: Validator[] = types === undefined ? [] : [typesValidator(types)];
-    if (values !== undefined) validators.push(oneOfValues(values));
-    for (const [name, entry] of node.entries) {
-      const owner = owners[name];
-      if (owner === undefined) continue;
+    if (values !== undefined) validators.push(...values.map(oneOfValues));
+    for (const [name, owner] of owners) {
+      const entry = node.entries.get(name);
+      if (entry === undefined) continue;
       if (types?.some((type) => type === owner || (owner === "number" && type === "integer")) !== true) {
         this.#report.add("schema", entry.key.span, `\`${name}\` needs \`type: ${owner}\` beside it`);
         continue;
@@ -159,7 +152,7 @@ class SchemaReader {
     const object = types?.includes("object") === true ? this.#object(node) : undefined;
     const list = types?.includes("array") === true ? this.#list(node) : undefined;
     for (const part of [object, list]) if (part !== undefined) validators.push(part.validate);
-    const type = types === undefined ? valuesType(values) : this.#type(types, node, object?.type, list?.type);
+    const type = types === undefined ? valuesType(values?.[0]) : this.#type(types, node, object?.type, list?.type);
     return { type, validate: every(validators) };
   }
 
@@ -169,7 +162,8 @@ class SchemaReader {
     const items = entry.value.kind === "list" ? entry.value.items : [entry.value];
     return items.flatMap((item) => {
       const name = item.kind === "scalar" ? (item.value === null ? "null" : item.text) : "";
-      if ((jsonTypes as readonly string[]).includes(name)) return [name as JsonType];
+      const type = jsonTypes.find((candidate) => candidate === name);
+      if (type !== undefined) return [type];
       const near = nearest(name, jsonTypes);
       this.#report.add(
         "schema",
@@ -181,14 +175,14 @@ class SchemaReader {
     });
   }
 
-  #values(node: YamlMap): readonly Json[] | undefined {
+  /** The values of `const`, then those of `enum`: a value must be among each. */
+  #values(node: YamlMap): readonly (readonly Json[])[] | undefined {
     const constant = node.entries.get("const");
-    if (constant !== undefined) return [toJson(constant.value)];
-    const entry = node.entries.get("enum");
-    if (entry === undefined) return undefined;
-    if (entry.value.kind === "list" && entry.value.items.length > 0) return entry.value.items.map(toJson);
-    this.#report.add("schema", entry.key.span, "`enum` is a list of values");
-    return undefined;
+    const listed = node.entries.get("enum");
+    const found: (readonly Json[])[] = constant === undefined ? [] : [[toJson(constant.value)]];
+    if (listed?.value.kind === "list" && listed.value.items.length > 0) found.push(listed.value.items.map(toJson));
+    else if (listed !== undefined) this.#report.add("schema", listed.key.span, "`enum` is a list of values");
+    return found.length === 0 ? undefined : found;
   }
 
   #type(types: readonly JsonType[], node: YamlMap, object: Type | undefined, list: Type | undefined): Type {
@@ -210,18 +204,16 @@ class SchemaReader {
     const lower = ["minimum", "exclusiveMinimum"].map((name) => node.entries.get(name)?.value);
     if (lower.some((value) => value?.kind === "scalar" && isExact(value.value) && compare(value.value, 0) >= 0))
       return true;
-    return this.#values(node)?.every((value) => isExact(value) && compare(value, 0) >= 0) === true;
+    return this.#values(node)?.[0]?.every((value) => isExact(value) && compare(value, 0) >= 0) === true;
   }
 
   #keyword(name: string, entry: YamlEntry): Validator | undefined {
     const { value } = entry;
-    if (bounds[name] !== undefined) {
+    if (bounds.has(name)) {
       const bound = value.kind === "scalar" ? value.value : null;
       const isCount = name.endsWith("Length") || name.endsWith("Items");
-      const fits =
-        isExact(bound) &&
-        (isCount ? typeof bound === "number" && bound >= 0 : name !== "multipleOf" || compare(bound, 0) > 0);
-      if (fits) return boundValidator(name, bound as Exact);
+      const fits = isExact(bound) && (isCount ? isCountable(bound) : name !== "multipleOf" || compare(bound, 0) > 0);
+      if (fits) return boundValidator(name, bound);
       this.#report.add(
         "schema",
         value.span,
@@ -229,8 +221,10 @@ class SchemaReader {
       );
     }
     if (name === "pattern") return this.#pattern(value);
-    if (name === "uniqueItems" && value.kind === "scalar" && value.value === true) return uniqueValidator;
-    return undefined;
+    if (name !== "uniqueItems") return undefined;
+    if (value.kind !== "scalar" || typeof value.value !== "boolean")
+      this.#report.add("schema", value.span, "`uniqueItems` is true or false");
+    return value.kind === "scalar" && value.value === true ? uniqueValidator : undefined;
   }
 
   #pattern(node: YamlNode): Validator | undefined {
@@ -239,22 +233,17 @@ class SchemaReader {
       this.#report.add("schema", node.span, "`pattern` is a text");
       return undefined;
     }
-    try {
-      const compiled = RE2JS.compile(text);
-      return (value) =>
-        typeof value === "string" && !compiled.test(value)
-          ? mismatch(`must match the pattern ${text}`, value)
-          : undefined;
-    } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      this.#report.add(
-        "pattern",
-        node.span,
-        `not a pattern of RE2: ${why}`,
-        "it has no look-around and no back-references, so that it cannot hang",
-      );
+    const compiled = compilePattern(text);
+    if (!compiled.ok) {
+      this.#report.add("pattern", node.span, compiled.problem.message, compiled.problem.hint);
       return undefined;
     }
+    const { test } = compiled.value;
+    return (value) => {
+      const fits = typeof value === "string" ? test(value) : true;
+      if (fits === true) return undefined;
+      return mismatch(fits === undefined ? "is too long for its pattern" : `must match the pattern ${text}`, value);
+    };
   }
 
   #object(node: YamlMap): Schema {
@@ -289,7 +278,7 @@ class SchemaReader {
   #required(node: YamlMap): ReadonlyMap<string, Span> {
     const value = node.entries.get("required")?.value;
     if (value === undefined) return new Map();
-    if (value.kind === "list")
+    if (value.kind === "list" && value.items.every((item) => item.kind === "scalar"))
       return new Map(value.items.map((item) => [item.kind === "scalar" ? item.text : "", item.span]));
     this.#report.add("schema", value.span, "`required` is a list of names");
     return new Map();
@@ -321,7 +310,8 @@ class SchemaReader {
     const schema = items === undefined ? { type: any, validate: () => undefined } : this.#schema(items.value);
     const most = node.entries.get("maxItems")?.value;
     const maxItems = most?.kind === "scalar" && typeof most.value === "number" ? most.value : undefined;
-    const unique = node.entries.get("uniqueItems");
+    const wanted = node.entries.get("uniqueItems");
+    const unique = wanted?.value.kind === "scalar" && wanted.value.value === false ? undefined : wanted;
     const scalar = ["string", "number", "boolean", "null"].includes(schema.type.kind);
     if (unique !== undefined && (!scalar || maxItems === undefined)) {
       this.#report.add("schema", unique.key.span, "`uniqueItems` needs `items` of one scalar type and a `maxItems`");
@@ -331,10 +321,9 @@ class SchemaReader {
 
   #reference({ value }: YamlEntry): Schema {
     const target = value.kind === "scalar" ? value.text : "";
-    const name = /^#\/\$defs\/([^/]+)$/.exec(target)?.[1];
-    const definitions = this.#root.kind === "map" ? this.#root.entries.get("$defs")?.value : undefined;
-    const definition = definitions?.kind === "map" && name !== undefined ? definitions.entries.get(name) : undefined;
-    if (name === undefined || definition === undefined)
+    const name = definitionName(target);
+    const definition = this.#definition(target);
+    if (definition === undefined)
       return this.#refuse(
         value.span,
         `\`${target}\` names no schema here`,
@@ -347,56 +336,51 @@ class SchemaReader {
         "schemas are finite: write out as many levels as you need",
       );
     this.#open.push(name);
-    const schema = this.#schema(definition.value);
+    const schema = this.#schema(definition);
     this.#open.pop();
     return schema;
+  }
+
+  #definition(target: string): YamlNode | undefined {
+    const definitions = this.#root.kind === "map" ? this.#root.entries.get("$defs")?.value : undefined;
+    return definitions?.kind === "map" ? definitions.entries.get(definitionName(target))?.value : undefined;
+  }
+
+  /** What a branch of `anyOf` says, through a reference: its kinds are told apart by that. */
+  #resolved(node: YamlNode, open: readonly YamlNode[] = []): YamlNode {
+    const target = node.kind === "map" ? node.entries.get("$ref")?.value : undefined;
+    const definition = target?.kind === "scalar" ? this.#definition(target.text) : undefined;
+    return definition === undefined || open.includes(definition)
+      ? node
+      : this.#resolved(definition, [...open, definition]);
   }
 
   #anyOf({ key, value }: YamlEntry): Schema {
     const nodes = value.kind === "list" ? value.items : [];
     if (nodes.length === 0) return this.#refuse(key.span, "`anyOf` is a list of schemas");
-    const branches = nodes.map((node) => ({
-      schema: this.#schema(node),
-      types: node.kind === "map" ? this.#types(node) : undefined,
-      node,
-    }));
-    const type =
-      branches.reduce<Type | undefined>(
-        (joined, { schema }) => (joined === undefined ? undefined : join(joined, schema.type)),
-        branches[0]?.schema.type ?? broken,
-      ) ?? any;
-    const tag = sharedConst(nodes);
-    if (tag !== undefined) {
-      const values = nodes.map((node) => constOf(node, tag));
-      return {
-        type,
-        validate: (found) => {
-          if (!(found instanceof Map)) return mismatch("must be an object", found);
-          const at = values.findIndex(
-            (constant) => constant !== undefined && found.has(tag) && equals(constant, found.get(tag) ?? null),
-          );
-          const expected = `must have a \`${tag}\` that is one of its kinds`;
-          return at < 0 ? { path: [], expected, found: "" } : branches[at]?.schema.validate(found);
-        },
-      };
-    }
-    const seen = branches.flatMap(({ types }) => types?.map((name) => (name === "integer" ? "number" : name)) ?? []);
-    if (branches.some(({ types }) => types === undefined) || new Set(seen).size < seen.length) {
-      return this.#refuse(
+    const branches = nodes.map((node): Branch => {
+      const resolved = this.#resolved(node);
+      const types = resolved.kind === "map" ? this.#types(resolved) : undefined;
+      return { schema: this.#schema(node), types, node: resolved };
+    });
+    if (branches.some(({ schema }) => schema.type.kind === "broken"))
+      return { type: broken, validate: () => undefined };
+    return (
+      anyOfSchema(branches) ??
+      this.#refuse(
         key.span,
         "the branches of `anyOf` must be told apart by `type`, or by one required member with a `const`",
-      );
-    }
-    return {
-      type,
-      validate: (found) => {
-        const branch = branches.find(({ types }) =>
-          types?.some((name) => isOfType(name === "integer" ? "number" : name, found)),
-        );
-        return branch === undefined ? typesValidator(seen)(found) : branch.schema.validate(found);
-      },
-    };
+      )
+    );
   }
+}
+
+function definitionName(target: string): string {
+  return /^#\/\$defs\/([^/]+)$/.exec(target)?.[1] ?? "";
+}
+
+function isCountable(bound: Exact): boolean {
+  return typeof bound === "number" && bound >= 0;
 }
 
 function valuesType(values: readonly Json[] | undefined): Type {
@@ -413,37 +397,4 @@ function valuesType(values: readonly Json[] | undefined): Type {
       types[0] ?? any,
     ) ?? any
   );
-}
-
-/** The required member that has another `const` in every branch, where there is one. */
-function sharedConst(nodes: readonly YamlNode[]): string | undefined {
-  const [first] = nodes;
-  const properties = first?.kind === "map" ? first.entries.get("properties")?.value : undefined;
-  for (const name of properties?.kind === "map" ? properties.entries.keys() : []) {
-    const values = nodes.map((node) => constOf(node, name));
-    const distinct = values.every(
-      (value, at) =>
-        value !== undefined && !values.slice(0, at).some((other) => other !== undefined && equals(other, value)),
-    );
-    if (distinct) return name;
-  }
-  return undefined;
-}
-
-function constOf(node: YamlNode, name: string): Json | undefined {
-  if (node.kind !== "map") return undefined;
-  const required = node.entries.get("required")?.value;
-  const isRequired =
-    required?.kind === "list" && required.items.some((item) => item.kind === "scalar" && item.text === name);
-  const properties = node.entries.get("properties")?.value;
-  const property = properties?.kind === "map" ? properties.entries.get(name)?.value : undefined;
-  const constant = property?.kind === "map" ? property.entries.get("const") : undefined;
-  return isRequired && constant !== undefined ? toJson(constant.value) : undefined;
-}
-
-/** A YAML node as the JSON it stands for. */
-export function toJson(node: YamlNode): Json {
-  if (node.kind === "scalar") return node.value;
-  if (node.kind === "list") return node.items.map(toJson);
-  return new Map([...node.entries].map(([name, { value }]) => [name, toJson(value)]));
 }

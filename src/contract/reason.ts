@@ -1,4 +1,6 @@
-import { checkExpression, type Facts, type Scope } from "./check.ts";
+import { checkExpression } from "./check.ts";
+import type { Facts } from "./facts.ts";
+import type { Scope } from "./scope.ts";
 import type { Core } from "./core.ts";
 import { plan, type Situation } from "./plan.ts";
 import { parseExpression } from "./parser.ts";
@@ -64,7 +66,7 @@ function slice(scalar: YamlScalar, from: number, to: number): ExpressionText {
   return { file: scalar.span.file, text: scalar.text.slice(from, to), offsets: scalar.offsets.slice(from, to + 1) };
 }
 
-/** Checks the expressions of a reason; lists and objects have no place in a sentence. */
+/** Checks the expressions of a reason; an object has no place in a sentence, a list shows its first items. */
 export function checkReason(parts: ReasonSyntax, scope: Scope, facts: Facts): readonly (string | Core)[] {
   return parts.map((part) => {
     if (typeof part === "string") return part;

@@ -122,37 +122,44 @@ export function uniqueValidator(value: Json): Mismatch | undefined {
   if (!isList(value)) return undefined;
   const seen = new Set<string>();
   for (const item of value) {
-    const key = typeof item === "string" ? `s${item}` : isExact(item) ? `n${exactText(item)}` : show(item);
+    const key = scalarKey(item) ?? show(item);
     if (seen.has(key)) return { path: [], expected: "must not hold the same item twice", found: show(item) };
     seen.add(key);
   }
   return undefined;
 }
 
+const shownMax = 8;
+
+/** `const` and `enum`. Single values are looked up, so that a long list costs no more than a short one. */
 export function oneOfValues(values: readonly Json[]): Validator {
-  const expected =
-    values.length === 1
-      ? `must be ${show(values[0] ?? null)}`
-      : `must be one of ${values.map((value) => show(value)).join(", ")}`;
-  return (value) => (values.some((allowed) => equals(allowed, value)) ? undefined : mismatch(expected, value));
+  const shown = values.slice(0, shownMax).map(show).join(", ");
+  const more = values.length > shownMax ? ", …" : "";
+  const expected = values.length === 1 ? `must be ${shown}` : `must be one of ${shown}${more}`;
+  const [only] = values;
+  if (values.length === 1 && typeof only === "string") {
+    return (value) => (value === only ? undefined : mismatch(expected, value));
+  }
+  const single = new Set(values.map(scalarKey));
+  const nested = values.filter((value) => scalarKey(value) === undefined);
+  return (value) => {
+    const key = scalarKey(value);
+    const found = key === undefined ? nested.some((allowed) => equals(allowed, value)) : single.has(key);
+    return found ? undefined : mismatch(expected, value);
+  };
+}
+
+/** A text that only equal values share; undefined for arrays and objects. */
+function scalarKey(value: Json): string | undefined {
+  if (typeof value === "string") return `s${value}`;
+  if (isExact(value)) return `n${exactText(value)}`;
+  return typeof value === "object" && value !== null ? undefined : String(value);
 }
 
 /** `keyword` of JSON Schema 2020-12 (validation, section 6) with a number as its value. */
 export function boundValidator(keyword: string, bound: Exact): Validator | undefined {
   const limit = show(bound);
   const count = Number(limit);
-  const onNumber = (expected: string, holds: (value: Exact) => boolean): Validator => {
-    return (value) => (isExact(value) && !holds(value) ? mismatch(`must be ${expected}`, value) : undefined);
-  };
-  const onText = (expected: string, holds: (text: string) => boolean): Validator => {
-    return (value) => (typeof value === "string" && !holds(value) ? mismatch(`must be ${expected}`, value) : undefined);
-  };
-  const onList = (expected: string, holds: (length: number) => boolean): Validator => {
-    return (value) =>
-      isList(value) && !holds(value.length)
-        ? { path: [], expected: `must hold ${expected}`, found: `${value.length}` }
-        : undefined;
-  };
   switch (keyword) {
     case "minimum":
       return onNumber(`at least ${limit}`, (value) => compare(value, bound) >= 0);
@@ -178,6 +185,21 @@ export function boundValidator(keyword: string, bound: Exact): Validator | undef
     default:
       return undefined;
   }
+}
+
+function onNumber(expected: string, holds: (value: Exact) => boolean): Validator {
+  return (value) => (isExact(value) && !holds(value) ? mismatch(`must be ${expected}`, value) : undefined);
+}
+
+function onText(expected: string, holds: (text: string) => boolean): Validator {
+  return (value) => (typeof value === "string" && !holds(value) ? mismatch(`must be ${expected}`, value) : undefined);
+}
+
+function onList(expected: string, holds: (length: number) => boolean): Validator {
+  return (value) =>
+    isList(value) && !holds(value.length)
+      ? { path: [], expected: `must hold ${expected}`, found: `${value.length}` }
+      : undefined;
 }
 
 /** The length in code points; where the text is far longer than asked for, a lower bound that says as much. */

@@ -20,8 +20,8 @@ export type Syntax =
       readonly kind: "conditional";
       readonly span: Span;
       readonly test: Syntax;
-      readonly then: Syntax;
-      readonly otherwise: Syntax;
+      readonly yes: Syntax;
+      readonly no: Syntax;
     }
   | { readonly kind: "list"; readonly span: Span; readonly items: readonly Syntax[] }
   | { readonly kind: "map"; readonly span: Span; readonly entries: readonly (readonly [Syntax, Syntax])[] }
@@ -56,4 +56,32 @@ export interface Binary {
   readonly operator: BinaryOperator;
   readonly left: Syntax;
   readonly right: Syntax;
+}
+
+/** The expressions directly inside one. */
+export function parts(syntax: Syntax): readonly Syntax[] {
+  switch (syntax.kind) {
+    case "member":
+      return [syntax.of];
+    case "index":
+      return [syntax.of, syntax.at];
+    case "call":
+      return syntax.target === undefined ? syntax.args : [syntax.target, ...syntax.args];
+    case "unary":
+      return [syntax.operand];
+    case "binary":
+      return [syntax.left, syntax.right];
+    case "conditional":
+      return [syntax.test, syntax.yes, syntax.no];
+    case "list":
+      return syntax.items;
+    case "map":
+      return syntax.entries.flat();
+    case "literal":
+    case "name":
+    case "broken":
+      return [];
+    default:
+      return syntax satisfies never;
+  }
 }

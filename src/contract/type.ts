@@ -37,10 +37,6 @@ export function listOf(of: Type, maxItems?: number): Type {
   return { kind: "list", of, maxItems };
 }
 
-export function mapOf(others: Type): Type {
-  return { kind: "record", fields: new Map(), others };
-}
-
 /** A type as a message names it. */
 export function typeText(type: Type): string {
   switch (type.kind) {
@@ -114,6 +110,10 @@ export function join(a: Type, b: Type): Type | undefined {
   }
   if (a.kind === "list" && b.kind === "list") return joinLists(a, b);
   if (a.kind === "record" && b.kind === "record") return joinRecords(a, b);
+  if (a.kind === "optional" && b.kind === "optional") {
+    const of = join(a.of, b.of);
+    return of === undefined ? undefined : { kind: "optional", of };
+  }
   return a.kind === b.kind ? a : undefined;
 }
 

@@ -70,6 +70,6 @@ export function show(value: Value): string {
 }
 
 function cut(text: string): string {
-  const characters = [...text];
+  const characters = Array.from(text);
   return characters.length > 64 ? `${characters.slice(0, 64).join("")}…` : text;
 }

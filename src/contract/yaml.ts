@@ -9,8 +9,9 @@ import {
   type Node,
   type Scalar,
 } from "yaml";
-import { parseNumber, type Decimal } from "../wire/mod.ts";
+import { parseNumber, type Decimal, type Json } from "../wire/mod.ts";
 import type { Report, SourceFile, Span } from "./diagnostic.ts";
+import { scalarOffsets, type ScalarStyle } from "./scalar-offsets.ts";
 
 /**
  * YAML reduced to JSON's model (YAML 1.2.2, JSON schema): scalars keep their place and their text, numbers are exact,
@@ -60,6 +61,7 @@ export function readYaml(file: SourceFile, report: Report): YamlNode | undefined
     );
     return undefined;
   }
+  checkCharacters(file, report);
   const documents = parseAllDocuments(file.text, {
     version: "1.2",
     schema: "failsafe",
@@ -73,9 +75,7 @@ export function readYaml(file: SourceFile, report: Report): YamlNode | undefined
     report.add("empty-file", start, "the file is empty");
     return undefined;
   }
-  for (const { message, pos, code } of [...document.errors, ...document.warnings]) {
-    report.add("yaml", { file, from: pos[0], to: Math.max(pos[1], pos[0] + 1) }, yamlMessage(code, message));
-  }
+  if (reportSyntax(file, document, report)) return undefined;
   if (second !== undefined) {
     const from = second.range[0];
     report.add(
@@ -89,14 +89,46 @@ export function readYaml(file: SourceFile, report: Report): YamlNode | undefined
     report.add("yaml", start, "contracts are YAML 1.2", "remove the %YAML line");
   }
   if (document.contents === null) {
-    if (document.errors.length === 0) report.add("empty-file", start, "the file is empty");
+    report.add("empty-file", start, "the file is empty");
     return undefined;
   }
   return new Reducer(file, report).node(document.contents, 0);
 }
 
+// Controls that YAML does not print, a byte order mark, and the bidirectional controls: a reviewer must see the rules
+// that the gate reads.
+const unprintable = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]|(?![\t\n\r])\p{Cc}|\p{Cs}/gu;
+
+function checkCharacters(file: SourceFile, report: Report): void {
+  for (const { 0: character, index } of file.text.matchAll(unprintable)) {
+    const code = character.charCodeAt(0).toString(16).padStart(4, "0");
+    const hint =
+      code === "feff" ? "save the file as UTF-8 without a byte order mark" : `write it as an escape: "\\u${code}"`;
+    report.add(
+      "yaml",
+      { file, from: index, to: index + 1 },
+      `the character U+${code.toUpperCase()} does not show`,
+      hint,
+    );
+  }
+}
+
+/** Reports what is not YAML, the first of each kind: the others follow from it. Is the rest not worth reading? */
+function reportSyntax(file: SourceFile, document: Document.Parsed, report: Report): boolean {
+  const seen = new Set<string>();
+  for (const { message, pos, code } of document.errors) {
+    const span = { file, from: pos[0], to: Math.max(pos[1], pos[0] + 1) };
+    if (code === "DUPLICATE_KEY") report.add("yaml", span, "this key stands twice in one map");
+    else if (seen.size === 0 || (!seen.has(code) && code !== "RESOURCE_EXHAUSTION")) {
+      report.add("yaml", span, yamlMessage(code, message));
+      seen.add(code);
+    }
+  }
+  return seen.size > 0;
+}
+
 function yamlMessage(code: string, message: string): string {
-  if (code === "DUPLICATE_KEY") return "this key stands twice in one map";
+  if (code === "RESOURCE_EXHAUSTION") return "nested too deeply";
   return message.charAt(0).toLowerCase() + message.slice(1);
 }
 
@@ -112,9 +144,7 @@ class Reducer {
   node(node: Node, depth: number): YamlNode | undefined {
     const span = this.#span(node);
     if (isAlias(node)) return this.#refuse(span, "an alias (`*name`)", "write the value out");
-    if ("anchor" in node && node.anchor !== undefined) this.#refuse(span, "an anchor (`&name`)", "remove it");
-    if (node.tag !== undefined && node.tag !== "!" && this.#hasTag(node))
-      this.#refuse(span, "a tag (`!name`)", "remove it");
+    this.#bare(node, span);
     if (depth > depthMax) return this.#refuse(span, `more than ${depthMax} levels`, "flatten it");
     if (isScalar(node)) return this.#scalar(node, span, false);
     if (isSeq(node)) {
@@ -129,6 +159,7 @@ class Reducer {
         this.#refuse(this.#span(keyNode), "a key that is not text", "quote it");
         continue;
       }
+      this.#bare(keyNode, this.#span(keyNode));
       const keyScalar = this.#scalar(keyNode, this.#span(keyNode), true);
       if (keyScalar.text === "<<") this.#refuse(keyScalar.span, "a merge key (`<<`)", "write the members out");
       const valueNode = value === null ? this.#missing(keyScalar) : this.node(value as Node, depth + 1);
@@ -142,10 +173,10 @@ class Reducer {
     return { file: this.#file, from, to: Math.max(to, from + 1) };
   }
 
-  #hasTag(node: Node): boolean {
-    const from = node.range?.[0] ?? 0;
-    const before = this.#file.text.slice(Math.max(0, from - 80), from);
-    return /![^\s]*\s*$/.test(before) || this.#file.text[from] === "!";
+  /** Refuses what stands before a node and is no part of JSON's model. */
+  #bare(node: Node, span: Span): void {
+    if ("anchor" in node && node.anchor !== undefined) this.#refuse(span, "an anchor (`&name`)", "remove it");
+    if (node.tag !== undefined) this.#refuse(span, "a tag (`!name`)", "remove it");
   }
 
   #refuse(span: Span, what: string, hint: string): undefined {
@@ -158,9 +189,11 @@ class Reducer {
 
   #scalar(node: Scalar, span: Span, isKey: boolean): YamlScalar {
     const text = String(node.value);
-    const offsets = scalarOffsets(this.#file.text, span, text);
-    const plain = node.type === "PLAIN";
-    return { kind: "scalar", span, text, offsets, value: plain && !isKey ? this.#plain(text, span) : text };
+    const style = styles.get(node.type ?? "") ?? "plain";
+    const raw = this.#file.text.slice(span.from, node.range?.[1] ?? span.to);
+    const offsets = scalarOffsets(raw, style, text).map((offset) => span.from + offset);
+    const value = style === "plain" && !isKey ? this.#plain(text, span) : text;
+    return { kind: "scalar", span, text, offsets, value };
   }
 
   #plain(text: string, span: Span): YamlScalar["value"] {
@@ -183,39 +216,20 @@ class Reducer {
   }
 }
 
+const styles: ReadonlyMap<string, ScalarStyle> = new Map([
+  ["QUOTE_SINGLE", "single"],
+  ["QUOTE_DOUBLE", "double"],
+  ["BLOCK_FOLDED", "block"],
+  ["BLOCK_LITERAL", "block"],
+]);
+
 // What YAML 1.1 or YAML 1.2's core schema take for a boolean, a null, a number, a time or a date.
 const ambiguous =
   /^(?:y|n|yes|no|on|off|true|false|null|[-+]?(?:0[0-9_]+|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?|0[xob][0-9a-f_]+|[0-9][0-9_]*\.?[0-9_]*(?:e[-+]?[0-9]+)?|\.[0-9][0-9_]*(?:e[-+]?[0-9]+)?|\.inf)|\.nan|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*)$/i;
 
-/** Where each unit of a scalar's value stands in the file, through quotes, escapes, folds and indentation. */
-function scalarOffsets(text: string, span: Span, value: string): readonly number[] {
-  const raw = text.slice(span.from, span.to);
-  const offsets: number[] = [];
-  const quoteMark = raw[0] === '"' || raw[0] === "'" ? raw[0] : undefined;
-  let at = quoteMark === undefined ? 0 : 1;
-  for (const unit of value.split("")) {
-    at = advance(raw, at, unit, quoteMark);
-    offsets.push(span.from + Math.min(at, raw.length - 1));
-    at += width(raw, at, unit, quoteMark);
-  }
-  offsets.push(span.from + Math.min(at, raw.length));
-  return offsets;
-}
-
-/** Skips what stands in the file but not in the value, until the unit itself or what it was written as. */
-function advance(raw: string, at: number, unit: string, quoteMark: string | undefined): number {
-  if (raw[at] === unit || (quoteMark === '"' && raw[at] === "\\" && !/\\\r?\n/y.test(raw.slice(at, at + 3)))) return at;
-  if (unit === " " && /[\r\n]/.test(raw[at] ?? "")) return at;
-  let next = at;
-  while (next < raw.length && raw[next] !== unit && !(quoteMark === '"' && raw[next] === "\\")) next += 1;
-  return next < raw.length ? next : at;
-}
-
-function width(raw: string, at: number, unit: string, quoteMark: string | undefined): number {
-  if (quoteMark === "'" && unit === "'" && raw[at + 1] === "'") return 2;
-  if (quoteMark === '"' && raw[at] === "\\") {
-    const long = { x: 4, u: 6, U: 10 }[raw[at + 1] ?? ""];
-    return long ?? 2;
-  }
-  return raw[at] === unit || /[\r\n]/.test(raw[at] ?? "") ? 1 : 0;
+/** A YAML node as the JSON it stands for. */
+export function toJson(node: YamlNode): Json {
+  if (node.kind === "scalar") return node.value;
+  if (node.kind === "list") return node.items.map(toJson);
+  return new Map([...node.entries].map(([name, { value }]) => [name, toJson(value)]));
 }

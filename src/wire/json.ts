@@ -69,16 +69,16 @@ interface Span {
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
-const escapes: Readonly<Record<string, string>> = {
-  '"': '"',
-  "\\": "\\",
-  "/": "/",
-  b: "\b",
-  f: "\f",
-  n: "\n",
-  r: "\r",
-  t: "\t",
-};
+const escapes: ReadonlyMap<string, string> = new Map([
+  ['"', '"'],
+  ["\\", "\\"],
+  ["/", "/"],
+  ["b", "\b"],
+  ["f", "\f"],
+  ["n", "\n"],
+  ["r", "\r"],
+  ["t", "\t"],
+]);
 
 class Reader {
   readonly #text: string;
@@ -208,7 +208,7 @@ class Reader {
         continue;
       }
       const letter = text.charAt(at + 1);
-      const plain = escapes[letter];
+      const plain = escapes.get(letter);
       if (letter !== "u" && plain === undefined) throw new Fault(at, "an escape that JSON does not have");
       value += plain ?? String.fromCharCode(hex4(text, at));
       at += plain === undefined ? 6 : 2;
@@ -291,13 +291,13 @@ function hex4(text: string, at: number): number {
 
 /** Drops the white space outside strings; escapes and digits stay as they came. */
 function withoutSpace(source: string): string {
-  return source.replace(/"(?:[^"\\]|\\.)*"|[ \t\r\n]+/g, (piece) => (piece.startsWith('"') ? piece : ""));
+  return source.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|[ \t\r\n]+/g, (piece) => (piece.startsWith('"') ? piece : ""));
 }
 
 function place(text: string, at: number, sentence: string): JsonFault {
   const before = text.slice(0, at);
   const lineStart = before.lastIndexOf("\n") + 1;
-  return { sentence, line: before.split("\n").length, column: [...before.slice(lineStart)].length + 1 };
+  return { sentence, line: before.split("\n").length, column: Array.from(before.slice(lineStart)).length + 1 };
 }
 
 /** The length of the well-formed sequence at `at`, 1 to 4, or 0 (Unicode 16, table 3-7). */

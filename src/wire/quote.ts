@@ -3,7 +3,7 @@ import { limits } from "./limits.ts";
 // Controls, formats (zero-width, bidirectional, tags), line and paragraph separators, unassigned and private
 // characters, and the fillers that print as nothing: what could hide or reorder text before a reader's eyes.
 const hidden =
-  /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}"\\]/gu;
+  /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180e\u3164\uffa0"\\]|\p{Variation_Selector}/gu;
 const notAscii = /[^\x20-\x7e]|["\\]/gu;
 
 /** A text as a reviewer may see it: in double quotes, hidden characters escaped, at most 64 characters, then `…`. */
@@ -19,7 +19,7 @@ export function quoteAscii(text: string): string {
 function quoted(text: string, unsafe: RegExp): string {
   const max = limits.quotedCharactersMax;
   // A character is at most two UTF-16 units: enough is cut off before a long text is walked.
-  const characters = [...text.slice(0, 2 * (max + 1))];
+  const characters = Array.from(text.slice(0, 2 * (max + 1)));
   const cut = characters.length > max;
   const shown = (cut ? characters.slice(0, max) : characters).join("");
   return `"${shown.replace(unsafe, escape)}${cut ? "…" : ""}"`;

@@ -1,0 +1,156 @@
+import type { Verdict } from "../wire/mod.ts";
+import { checkCondition } from "./check.ts";
+import { walk, worstCost, type Core } from "./core.ts";
+import type { Mover, Reader } from "./counters.ts";
+import type { OutcomeDocument, RequireDocument, RuleDocument } from "./document.ts";
+import type { Facts } from "./facts.ts";
+import { planCondition, type Situation } from "./plan.ts";
+import { checkReason, planReason, type Reason, type ReasonSyntax } from "./reason.ts";
+import type { Validator } from "./schema.ts";
+import type { Scope } from "./scope.ts";
+import { parts, type Syntax } from "./syntax.ts";
+
+/** All that is in force for one tool. */
+export interface ToolPlan {
+  readonly tool: string;
+  /** One for each contract that lists the tool, in the mandate's order. */
+  readonly routes: readonly Route[];
+  readonly movers: readonly Mover[];
+  /** The counters that rules of this tool read, by full name. */
+  readonly readers: ReadonlyMap<string, Reader>;
+  /** The most steps that one decision can take. */
+  readonly worstCost: number;
+}
+
+/** What one contract says of one tool. */
+export interface Route {
+  readonly contract: string;
+  /** Those that read presence or the tool's name alone: checked before the schemas. */
+  readonly presence: readonly Requirement[];
+  readonly validateInput: Validator;
+  readonly validatePlatform: Validator | undefined;
+  readonly requires: readonly Requirement[];
+  readonly rules: readonly Rule[];
+  readonly otherwise: Verdict;
+  readonly otherwiseReason: Reason;
+}
+
+export interface Requirement {
+  /** `contract.$requires.N`, N counted from 1. */
+  readonly id: string;
+  readonly holds: (situation: Situation) => boolean;
+  readonly reason: Reason;
+}
+
+export interface Rule {
+  /** `contract.rule`. */
+  readonly id: string;
+  readonly fires: (situation: Situation) => boolean;
+  readonly verdict: Verdict;
+  readonly final: boolean;
+  readonly reason: Reason;
+}
+
+/** Compiles what one contract says of one tool. */
+export class ToolCompiler {
+  readonly #contract: string;
+  readonly #tool: string;
+  readonly #scope: Scope;
+  /** For what is evaluated before the schemas: nothing of the call is known to be as they say. */
+  readonly #early: Scope;
+  /** Full names of the counters that its conditions and reasons read. */
+  readonly reads: Set<string> = new Set();
+  cost: number = 0;
+
+  constructor(contract: string, tool: string, scope: Scope) {
+    this.#contract = contract;
+    this.#tool = tool;
+    this.#scope = scope;
+    this.#early = { ...scope, input: undefined, platform: undefined, counters: undefined };
+  }
+
+  /** Splits the requirements into those on presence and the rest; `early` is what the first prove, `facts` what all do. */
+  requires(documents: readonly RequireDocument[]): {
+    readonly presence: readonly Requirement[];
+    readonly requires: readonly Requirement[];
+    readonly early: Facts;
+    readonly facts: Facts;
+  } {
+    const presence: Requirement[] = [];
+    const requires: Requirement[] = [];
+    let early: Facts = new Set();
+    const later: (readonly [RequireDocument, number])[] = [];
+    for (const [at, document] of documents.entries()) {
+      if (!isOnPresence(document.when)) later.push([document, at]);
+      else early = this.#require(document, at, early, { scope: this.#early, into: presence });
+    }
+    let facts = early;
+    for (const [document, at] of later)
+      facts = this.#require(document, at, facts, { scope: this.#scope, into: requires });
+    return { presence, requires, early, facts };
+  }
+
+  #require(
+    document: RequireDocument,
+    at: number,
+    facts: Facts,
+    { scope, into }: { readonly scope: Scope; readonly into: Requirement[] },
+  ): Facts {
+    const { core, whenTrue, whenFalse } = checkCondition(document.when, scope, facts);
+    const fallback = `\`${document.text}\` is required`;
+    const reason = this.#reason(document.reason ?? [fallback], whenFalse, scope);
+    this.#note([core]);
+    into.push({ id: `${this.#contract}.$requires.${at + 1}`, holds: this.#planned(core), reason });
+    return whenTrue;
+  }
+
+  rule(document: RuleDocument, facts: Facts): Rule {
+    const scope: Scope =
+      document.lets.size === 0
+        ? this.#scope
+        : { ...this.#scope, lets: new Map([...this.#scope.lets, ...document.lets]) };
+    for (const name of document.lets.keys()) {
+      if (this.#scope.lets.has(name))
+        this.#scope.report.add("shadowed-name", document.span, `\`${name}\` is already defined by the contract`);
+    }
+    const { core, whenTrue } = checkCondition(document.when, scope, facts);
+    this.#note([core]);
+    const reason = this.#reason(document.reason, whenTrue, scope);
+    const { verdict, final } = document;
+    return { id: `${this.#contract}.${document.name}`, fires: this.#planned(core), verdict, final, reason };
+  }
+
+  otherwise(document: OutcomeDocument | undefined, facts: Facts): Reason {
+    const fallback = {
+      ALLOW: `no rule of ${this.#contract} objects`,
+      ESCALATE: `${this.#contract} leaves ${this.#tool} to a person where no rule decides`,
+      BLOCK: `${this.#contract} refuses ${this.#tool} where no rule allows it`,
+    }[document?.verdict ?? "BLOCK"];
+    return this.#reason(document?.reason ?? [fallback], facts);
+  }
+
+  #reason(written: ReasonSyntax, facts: Facts, scope: Scope = this.#scope): Reason {
+    const checked = checkReason(written, scope, facts);
+    this.#note(checked.filter((part) => typeof part !== "string"));
+    return scope.report.size > 0 ? () => "" : planReason(checked);
+  }
+
+  #planned(core: Core): (situation: Situation) => boolean {
+    return this.#scope.report.size > 0 ? () => false : planCondition(core);
+  }
+
+  #note(cores: readonly Core[]): void {
+    for (const core of cores) {
+      this.cost += worstCost(core);
+      for (const node of walk(core)) if (node.op === "counter") this.reads.add(node.name);
+    }
+  }
+}
+
+/** Does the condition read nothing but `platform.present`, `session.present` and `tool`? */
+function isOnPresence(syntax: Syntax): boolean {
+  if (syntax.kind === "member" && syntax.of.kind === "name" && !syntax.optional)
+    return syntax.name === "present" && ["platform", "session"].includes(syntax.of.name);
+  if (syntax.kind === "name") return syntax.name === "tool";
+  return syntax.kind !== "broken" && parts(syntax).every(isOnPresence);
+}

@@ -1,0 +1,39 @@
+import type { Core } from "./core.ts";
+
+/** What is proven at one place: paths that are present (`input.a`), and with `!` behind, that are not null. */
+export type Facts = ReadonlySet<string>;
+
+/** A checked expression, and what holds after it came to true or to false. */
+export interface Checked {
+  readonly core: Core;
+  readonly whenTrue: Facts;
+  readonly whenFalse: Facts;
+}
+
+export function same(core: Core, facts: Facts): Checked {
+  return { core, whenTrue: facts, whenFalse: facts };
+}
+
+export function intersect(a: Facts, b: Facts): Facts {
+  return a === b ? a : a.intersection(b);
+}
+
+/** The fact that a member is present; undefined where the same words may mean another value the next time. */
+export function pathOf(of: Core, name: string): string | undefined {
+  const owner = ownPath(of);
+  return owner === undefined ? undefined : `${owner}.${JSON.stringify(name)}`;
+}
+
+export function ownPath(core: Core): string | undefined {
+  if (core.op === "root") return core.root;
+  if (core.op === "variable") return `$${core.slot}`;
+  return core.op === "member" ? pathOf(core.of, core.name) : undefined;
+}
+
+export function nullFacts(core: Core, operator: "==" | "!=", left: Core, right: Core, facts: Facts): Checked {
+  const [value, other] = left.type.kind === "null" ? [right, left] : [left, right];
+  const path = other.type.kind === "null" && value.op !== "root" ? ownPath(value) : undefined;
+  if (path === undefined) return same(core, facts);
+  const known: Facts = new Set([...facts, `${path}!`]);
+  return operator === "!=" ? { core, whenTrue: known, whenFalse: facts } : { core, whenTrue: facts, whenFalse: known };
+}
