@@ -108,7 +108,7 @@ class SvcGate:
     def __init__(
         self, url: str, api_key: Optional[str] = None, session_id: Optional[str] = None,
         timeout: float = 10.0, retries: int = 1, fail_open: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._secure, self._host, self._port, self._authority, self._prefix = _address(url)
         self._origin = ("https://" if self._secure else "http://") + self._authority
         if api_key is not None and not (type(api_key) is str and re.fullmatch(r"[\x21-\x7e]+", api_key)):
@@ -156,7 +156,7 @@ class SvcGate:
     def receipts(
         self, limit: Optional[int] = None, before: Optional[int] = None,
         session_id: Optional[str] = None, tool_name: Optional[str] = None, verdict: Optional[str] = None,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> dict[str, Any]:
         """``{"receipts": [...], "next"}``, newest first: ``limit`` rows (the gate's default is 50) before row ``before``.
 
         The other arguments keep only the rows that have them. Raises SvcGateError.
@@ -421,8 +421,9 @@ def _connect(host: str, port: int, tls: Optional[ssl.SSLContext], deadline: _Dea
     failed: Exception = OSError()
     addresses = _resolved(host, port, deadline)
     for tried, (family, kind, protocol, _, address) in enumerate(addresses):
-        raw = socket.socket(family, kind, protocol)
+        raw = None
         try:
+            raw = socket.socket(family, kind, protocol)
             raw.settimeout(deadline.left() / (len(addresses) - tried))  # a dead first address leaves time for the next
             raw.connect(address)
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -431,7 +432,8 @@ def _connect(host: str, port: int, tls: Optional[ssl.SSLContext], deadline: _Dea
                 raw = tls.wrap_socket(raw, server_hostname=host)
             return _Connection(raw)
         except BaseException as error:
-            raw.close()
+            if raw is not None:
+                raw.close()
             if not isinstance(error, OSError):
                 raise
             failed = error
