@@ -22,9 +22,11 @@ export function makeEvidence(values: readonly string[]): { readonly stored: Stor
   return { stored: disclosures.join(separator), digest: combine(disclosures.map(partDigest)) };
 }
 
-/** The digest that a leaf commits to, recomputed from what is stored. */
-export function evidenceDigest(stored: StoredEvidence): string {
-  return combine(stored.split(separator).map(partDigest));
+/** The digest that a leaf commits to, recomputed from what is stored; undefined unless six parts stand in their places. */
+export function evidenceDigest(stored: StoredEvidence): string | undefined {
+  const parts = stored.split(separator);
+  const wellPlaced = parts.length === partNames.length && partNames.every((name, at) => isErased(parts[at]) || hasName(parts[at] ?? "", name));
+  return wellPlaced ? combine(parts.map(partDigest)) : undefined;
 }
 
 /** base64url(SHA-256(ASCII of the disclosure)); an erased part keeps its digest. */
@@ -42,16 +44,19 @@ function combine(digests: string[]): string {
  * another part stands in its place.
  */
 export function partText(stored: StoredEvidence, name: PartName): string | undefined {
-  const disclosure = stored.split(separator)[partNames.indexOf(name)];
-  if (disclosure === undefined || !hasName(disclosure, name)) return undefined;
+  const at = partNames.indexOf(name);
+  let from = 0;
+  for (let before = 0; before < at; before += 1) from = stored.indexOf(separator, from) + 1;
+  const to = at === partNames.length - 1 ? stored.length : stored.indexOf(separator, from);
+  const disclosure = stored.slice(from, to);
+  if (!hasName(disclosure, name)) return undefined;
   const text = Buffer.from(disclosure, "base64url").toString("utf8");
   return text.slice(27 + name.length + 2, -1);
 }
 
-/** Do six parts stand there, each in its place? */
-export function isWellPlaced(stored: StoredEvidence): boolean {
-  const parts = stored.split(separator);
-  return parts.length === partNames.length && partNames.every((name, at) => isErased(parts[at]) || hasName(parts[at] ?? "", name));
+/** The length of the disclosure of a part whose value is `[]`: most rows move no counter. */
+export function isEmptyList(stored: StoredEvidence, name: "effects"): boolean {
+  return stored.length - stored.lastIndexOf(separator) - 1 === Math.ceil(((27 + name.length + 2 + 3) * 4) / 3);
 }
 
 function isErased(part: string | undefined): boolean {

@@ -47,17 +47,49 @@ function text(value: string | null): string {
   return value === null ? "null" : JSON.stringify(value);
 }
 
-/** Reads a leaf back; undefined unless the text is exactly what `leafText` writes. */
+const word = '("(?:[^"\\\\\\x00-\\x1f]|\\\\.)*"|null)';
+const layout = new RegExp(
+  `^\\{"answered":${word},"at":(\\d{1,16}),"contract":${word},"engine":${word},"evidence":"([0-9a-f]{64})","key":${word}` +
+    `,"kind":"check","log":${word},"mode":${word},"prev":"([0-9a-f]{64})","rule":${word},"seq":(\\d{1,16}),"tool":${word}` +
+    `,"v":1,"verdict":${word}\\}$`,
+);
+
+/** Reads a leaf back; undefined unless the text is exactly what `leafText` writes. One pattern is half the cost of JSON. */
 export function parseLeaf(written: string): Leaf | undefined {
-  let leaf: Leaf;
+  const found = layout.exec(written);
+  if (found === null) return undefined;
+  const [, verdictAnswered, at, contract, engine, evidence, key, log, mode, prev, rule, seq, tool, verdict] = found;
+  const leaf: Leaf = {
+    answered: plain(verdictAnswered) as Verdict | null,
+    at: Number(at),
+    contract: plain(contract),
+    engine: plain(engine) ?? "",
+    evidence: evidence ?? "",
+    key: plain(key),
+    kind: "check",
+    log: plain(log) ?? "",
+    mode: plain(mode) as Mode | null,
+    prev: prev ?? "",
+    rule: plain(rule),
+    seq: Number(seq),
+    tool: plain(tool),
+    v: 1,
+    verdict: plain(verdict) as Verdict | null,
+  };
+  // Escapes have one spelling in canonical text, and numbers no leading zero: writing it again tells.
+  const oneSpelling = !written.includes("\\") && seq?.startsWith("0") === false && at?.startsWith("0") === false;
+  return oneSpelling || leafText(leaf) === written ? leaf : undefined;
+}
+
+/** The value of a JSON string or null. */
+function plain(json: string | undefined): string | null {
+  if (json === undefined || json === "null") return null;
+  if (!json.includes("\\")) return json.slice(1, -1);
   try {
-    leaf = JSON.parse(written) as Leaf;
+    return JSON.parse(json) as string;
   } catch {
-    return undefined;
+    return null;
   }
-  if (typeof leaf !== "object" || leaf === null) return undefined;
-  const sound = Number.isSafeInteger(leaf.seq) && Number.isSafeInteger(leaf.at) && leaf.v === 1 && leafText(leaf) === written;
-  return sound ? leaf : undefined;
 }
 
 const leafPrefix = "\0";

@@ -5,9 +5,10 @@ import { addDecimals, canonical, type Canonical, type Mode, type Verdict } from 
 import { makeEvidence } from "./evidence.ts";
 import { leafHash, leafText, parseLeaf } from "./leaf.ts";
 import { HeadPin, readPin, writePin, type Pin } from "./pin.ts";
+import { callText } from "./verifier.ts";
 import { asDurable, receiptJson, type Durable, type Receipt } from "./receipt.ts";
-import { openSqlite } from "./stores/sqlite.ts";
-import { LedgerRefused, type Broken, type LedgerStore, type RowQuery, type StoredCounter, type StoredEffect, type StoredLookup, type StoredRow } from "./stores/store.ts";
+import { inspectSqlite, openSqlite } from "./stores/sqlite.ts";
+import { LedgerRefused, type LedgerStore, type RowQuery, type StoredCounter, type StoredEffect, type StoredLookup, type StoredRow, type Verification } from "./stores/store.ts";
 
 export interface LedgerOptions {
   /** Made with mode 0700 where it is not there. */
@@ -63,10 +64,7 @@ export interface LedgerHead {
   readonly at: number;
 }
 
-export interface LedgerCheck {
-  readonly rows: number;
-  readonly head: { readonly seq: number; readonly hash: string };
-  readonly broken: Broken | undefined;
+export interface LedgerCheck extends Verification {
   /** The last row that something outside the ledger's folder vouches for; undefined when nothing does. */
   readonly anchored: { readonly seq: number; readonly by: string } | undefined;
 }
@@ -96,6 +94,19 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   }
 }
 
+/**
+ * Walks the ledger of a folder from outside, whether a gate is serving it or not, and holds it against its pin.
+ *
+ * @throws {LedgerRefused} when there is none, or its pin is damaged
+ */
+export async function inspectLedger({ folder, pinFile }: Pick<LedgerOptions, "folder" | "pinFile">): Promise<LedgerCheck> {
+  const pin = await readPin(pinFile ?? join(folder, "head.pin"));
+  const anchors = pin === undefined || pin.seq === 0 ? [] : [{ seq: pin.seq, hash: pin.hash, by: "head pin" }];
+  const check = await inspectSqlite(folder, anchors);
+  if (pin !== undefined && pin.log !== check.log) throw new LedgerRefused(`the head pin is of the ledger "${pin.log}", the file is "${check.log}": put the right file back`);
+  return { ...check, anchored: pin === undefined || pinFile === undefined ? undefined : { seq: pin.seq, by: "head pin" } };
+}
+
 async function makeFolder(folder: string): Promise<void> {
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -114,7 +125,7 @@ async function admit(store: LedgerStore, pin: Pin | undefined, pinFile: string, 
     throw new LedgerRefused(`the ledger has ${head.seq} rows but its head pin ${pinFile} is not there: restore it, or verify the ledger and start once with --accept missing-pin`);
   }
   if (pin !== undefined) await holdAgainstPin(store, pin);
-  const check = await store.verify(Math.max(1, (head?.seq ?? 0) - tailRows));
+  const check = await store.verify(Math.max(1, (head?.seq ?? 0) - tailRows), []);
   if (check.broken !== undefined) {
     throw new LedgerRefused(`the ledger is damaged at row ${check.broken.seq}: ${check.broken.problem}; run \`svc-gate verify\`, and restore it from a backup`);
   }
@@ -218,14 +229,11 @@ export class Ledger {
     return this.#store.scan(from);
   }
 
-  /** Walks the whole chain beside everything else, and holds its end against the head that this owner wrote. */
+  /** Walks the whole chain beside everything else, and holds it against the head that this owner wrote. */
   async verify(): Promise<LedgerCheck> {
-    const expected = this.#head;
-    const { rows, head, broken } = await this.#store.verify(1);
-    const short = broken === undefined && head.seq < expected.seq;
-    const missing: Broken = { seq: head.seq + 1, problem: "rows are missing from the end", expected: `row ${expected.seq}`, found: `row ${head.seq}` };
-    const { pinFile } = this.#options;
-    return { rows, head, broken: short ? missing : broken, anchored: pinFile === undefined ? undefined : { seq: expected.seq, by: "head pin" } };
+    const { seq, hash: expected } = this.#head;
+    const check = await this.#store.verify(1, [{ seq, hash: expected, by: "gate that wrote it" }]);
+    return { ...check, anchored: this.#options.pinFile === undefined ? undefined : { seq, by: "head pin" } };
   }
 
   /** Is there room for receipts, so that checks can be answered? */
@@ -280,7 +288,7 @@ export class Batch {
   append(entry: CheckEntry, moves: readonly CounterMove[]): void {
     const seq = this.#head.seq + 1;
     const effects = moves.length === 0 ? noEffects : this.#effectsOf(moves, seq, entry.at);
-    const call = canonical({ session_id: entry.sessionId, tool_name: entry.toolName });
+    const call = callText(entry.toolName, entry.sessionId);
     const effectsText = effects.length === 0 ? "[]" : canonical(effects.map(({ amount, counter, key }) => ({ amount, counter, key })));
     const evidence = makeEvidence([call, entry.inputText, entry.platformText ?? "null", JSON.stringify(entry.reason), canonical(entry.outcome), effectsText]);
     const leaf = leafText({

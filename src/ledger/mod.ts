@@ -11,6 +11,7 @@
 export { partText } from "./evidence.ts";
 export {
   Batch,
+  inspectLedger,
   Ledger,
   openLedger,
   type CheckEntry,

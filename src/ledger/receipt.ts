@@ -1,4 +1,4 @@
-import { evidenceDigest, isWellPlaced, partText } from "./evidence.ts";
+import { evidenceDigest, partText } from "./evidence.ts";
 import { leafHash, parseLeaf } from "./leaf.ts";
 import type { StoredRow } from "./stores/store.ts";
 import { readCall } from "./verifier.ts";
@@ -26,7 +26,7 @@ export function asDurable<Value>(value: Value): Durable<Value> {
  */
 export function receiptJson(row: StoredRow): string {
   const leaf = parseLeaf(row.leaf);
-  const sound = leaf !== undefined && isWellPlaced(row.evidence) && evidenceDigest(row.evidence) === leaf.evidence;
+  const sound = leaf !== undefined && evidenceDigest(row.evidence) === leaf.evidence;
   const part = (name: "input" | "platform" | "reason"): string => (sound ? (partText(row.evidence, name) ?? "null") : "null");
   const call = sound ? readCall(row.evidence) : undefined;
   const fields: readonly (readonly [string, string])[] = [

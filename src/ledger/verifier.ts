@@ -1,4 +1,4 @@
-import { evidenceDigest, isWellPlaced, partText } from "./evidence.ts";
+import { evidenceDigest, isEmptyList, partText } from "./evidence.ts";
 import { leafHash, parseLeaf, zeroHash, type Leaf } from "./leaf.ts";
 import type { Broken, StoredRow } from "./stores/store.ts";
 
@@ -33,14 +33,19 @@ export function verifyRow(row: StoredRow, before: Link, log: string): { readonly
   if (leaf.log !== log) return broken("the leaf is of another ledger", log, leaf.log);
   if (leaf.prev !== before.hash) return broken("the leaf does not follow the row before", before.hash, leaf.prev);
   if (leaf.at < before.at) return broken("the clock went back", `at least ${before.at}`, leaf.at);
-  if (!isWellPlaced(row.evidence)) return broken("the evidence has not its six parts, each in its place", "six parts", row.evidence.slice(0, 200));
   const digest = evidenceDigest(row.evidence);
+  if (digest === undefined) return broken("the evidence has not its six parts, each in its place", "six parts", row.evidence.slice(0, 200));
   if (digest !== leaf.evidence) return broken("the evidence is not what the leaf commits to", leaf.evidence, digest);
-  const call = readCall(row.evidence);
   if (row.verdict !== leaf.verdict) return broken("the column `verdict` differs from the leaf", leaf.verdict, row.verdict);
-  if (call !== undefined && row.tool !== call.tool_name) return broken("the column `tool` differs from the evidence", call.tool_name, row.tool);
-  if (call !== undefined && row.session !== call.session_id) return broken("the column `session` differs from the evidence", call.session_id, row.session);
+  const call = partText(row.evidence, "call");
+  const columns = callText(row.tool, row.session);
+  if (call !== undefined && call !== columns) return broken("the columns `tool` and `session` differ from the evidence", call, columns);
   return { link: { seq, hash: leafHash(row.leaf), at: leaf.at }, leaf };
+}
+
+/** The value of the part `call`, canonical. */
+export function callText(tool: string, session: string | null): string {
+  return `{"session_id":${session === null ? "null" : JSON.stringify(session)},"tool_name":${JSON.stringify(tool)}}`;
 }
 
 export interface RecordedCall {
@@ -62,6 +67,7 @@ export interface RecordedEffect {
 
 /** What a row moved its counters by; undefined when it was erased. */
 export function readEffects(evidence: string): readonly RecordedEffect[] | undefined {
+  if (isEmptyList(evidence, "effects")) return [];
   const text = partText(evidence, "effects");
   return text === undefined ? undefined : (JSON.parse(text) as readonly RecordedEffect[]);
 }

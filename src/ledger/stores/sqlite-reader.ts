@@ -6,7 +6,7 @@ import type { Leaf } from "../leaf.ts";
 import { firstLink, linkOf, readEffects, verifyRow, type Link } from "../verifier.ts";
 import { serveCalls } from "./calls.ts";
 import { counterIds, openForReading, readMeta } from "./sqlite-file.ts";
-import type { Broken, RowQuery, StoredRow, Verification } from "./store.ts";
+import type { Anchor, Broken, RowQuery, StoredRow, Verification } from "./store.ts";
 
 /** Rows of one slice of a long read: a few milliseconds, so that the write-ahead log can be folded back in between. */
 const sliceRows = 512;
@@ -48,21 +48,23 @@ class Reader {
   }
 
   /** Walks from row `from` to the last row that is there at the end. Between slices other calls are answered. */
-  async verify(from: number): Promise<Verification> {
+  async verify(from: number, anchors: readonly Anchor[]): Promise<Verification> {
+    const log = this.#log;
     const rows = Number(this.#database.prepare("SELECT count(*) AS count FROM receipts").get()?.["count"]);
-    const walk = new Walk(this.#database, this.#log, { total: this.#total, previous: this.#previousTotal });
+    const walk = new Walk(this.#database, log, { total: this.#total, previous: this.#previousTotal });
     let link = from > 1 ? this.#linkBefore(from) : firstLink;
     for (;;) {
       const slice = this.#upwards.all(link.seq + 1, sliceRows) as unknown as readonly StoredColumns[];
       for (const columns of slice) {
         const next = walk.step(rowOf(columns), link);
-        if ("problem" in next) return { rows, head: link, broken: next };
+        const broken = "problem" in next ? next : parted(next, anchors);
+        if ("problem" in next || broken !== undefined) return { log, rows, head: link, broken };
         link = next;
       }
       if (slice.length < sliceRows) break;
       await setImmediate();
     }
-    return { rows: Math.max(rows, link.seq), head: link, broken: from > 1 ? undefined : walk.extraEffect(link.seq) };
+    return { log, rows: Math.max(rows, link.seq), head: link, broken: tooShort(link, anchors) ?? (from > 1 ? undefined : walk.extraEffect(link.seq)) };
   }
 
   #linkBefore(from: number): Link {
@@ -73,6 +75,19 @@ class Reader {
   close(): void {
     this.#database.close();
   }
+}
+
+/** The row is not the one that an anchor vouches for. */
+function parted({ seq, hash: found }: Link, anchors: readonly Anchor[]): Broken | undefined {
+  const anchor = anchors.find((candidate) => candidate.seq === seq && candidate.hash !== found);
+  return anchor === undefined ? undefined : { seq, problem: `the row is not the one that the ${anchor.by} has seen`, expected: anchor.hash, found };
+}
+
+/** The chain ends before a row that an anchor vouches for. */
+function tooShort({ seq }: Link, anchors: readonly Anchor[]): Broken | undefined {
+  const anchor = anchors.find((candidate) => candidate.seq > seq);
+  if (anchor === undefined) return undefined;
+  return { seq: seq + 1, problem: `rows are missing from the end: the ${anchor.by} has seen row ${anchor.seq}`, expected: `row ${anchor.seq}`, found: `row ${seq}` };
 }
 
 type StoredColumns = readonly [seq: number, leaf: string, evidence: string, session: string | null, tool: string, verdict: string];
@@ -166,6 +181,6 @@ serveCalls({
   read: (query: RowQuery) => opened().read(query),
   scan: (from: number) => opened().scan(from),
   contractText: (digest: string) => opened().contractText(digest),
-  verify: (from: number) => opened().verify(from),
+  verify: (from: number, anchors: readonly Anchor[]) => opened().verify(from, anchors),
   close: () => opened().close(),
 });

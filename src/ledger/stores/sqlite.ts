@@ -1,9 +1,12 @@
+import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
+import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { Caller } from "./calls.ts";
-import { reserveBytes } from "./sqlite-file.ts";
+import { files, reserveBytes } from "./sqlite-file.ts";
 import type { OpenOptions } from "./sqlite-writer.ts";
 import type {
+  Anchor,
   LedgerStore,
   OpenedStore,
   RowQuery,
@@ -13,6 +16,7 @@ import type {
   StoredRow,
   Verification,
 } from "./store.ts";
+import { LedgerRefused } from "./store.ts";
 
 /**
  * Opens the embedded engine: SQLite with a write-ahead log in one folder, written by one thread and read by another.
@@ -94,8 +98,8 @@ class SqliteStore implements LedgerStore {
     return (await this.#reading()).call("contractText", digest);
   }
 
-  async verify(from: number): Promise<Verification> {
-    return (await this.#reading()).call("verify", from);
+  async verify(from: number, anchors: readonly Anchor[]): Promise<Verification> {
+    return (await this.#reading()).call("verify", from, anchors);
   }
 
   async close(): Promise<void> {
@@ -108,11 +112,29 @@ class SqliteStore implements LedgerStore {
 
   /** The reading thread starts with the first read. */
   #reading(): Promise<Caller> {
-    this.#reader ??= (async () => {
-      const reader = new Caller(startThread("./sqlite-reader.ts"));
-      await reader.call("open", this.#folder);
-      return reader;
-    })();
+    this.#reader ??= startReader(this.#folder);
     return this.#reader;
+  }
+}
+
+async function startReader(folder: string): Promise<Caller> {
+  const reader = new Caller(startThread("./sqlite-reader.ts"));
+  try {
+    await reader.call("open", folder);
+    return reader;
+  } catch (error) {
+    await reader.end();
+    throw error;
+  }
+}
+
+/** Walks a ledger from outside, whether a gate is serving it or not: nothing is locked, written or begun. */
+export async function inspectSqlite(folder: string, anchors: readonly Anchor[]): Promise<Verification> {
+  if (!existsSync(join(folder, files.database))) throw new LedgerRefused(`there is no ledger in ${folder}`);
+  const reader = await startReader(folder);
+  try {
+    return await reader.call("verify", 1, anchors);
+  } finally {
+    await reader.end();
   }
 }

@@ -58,7 +58,16 @@ export interface Broken {
   readonly found: string;
 }
 
+/** A row that something other than the walked file knows. */
+export interface Anchor {
+  readonly seq: number;
+  readonly hash: string;
+  /** Who says so, for the report: `head pin`. */
+  readonly by: string;
+}
+
 export interface Verification {
+  readonly log: string;
   readonly rows: number;
   readonly head: { readonly seq: number; readonly hash: string };
   readonly broken: Broken | undefined;
@@ -98,8 +107,8 @@ export interface LedgerStore {
   /** Oldest first, in slices. */
   scan(from: number): AsyncIterable<readonly StoredRow[]>;
   contractText(digest: string): Promise<string | undefined>;
-  /** Walks the chain from a row on, beside readers and writers. */
-  verify(from: number): Promise<Verification>;
+  /** Walks the chain from a row on, beside readers and writers; rows that are vouched for must be there, and the same. */
+  verify(from: number, anchors: readonly Anchor[]): Promise<Verification>;
   /** Lets the files go; what was committed stays. */
   close(): Promise<void>;
 }

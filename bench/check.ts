@@ -1,0 +1,152 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { closeSync, fdatasyncSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { fillLedger } from "./fill.ts";
+import { atLeast, atMost, conclude, median, printTable, round } from "./report.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const key = "bench-key-bench-key-bench-key";
+const rounds = 5;
+const seconds = 4;
+
+interface Load {
+  readonly perSecond: number;
+  readonly total: number;
+  readonly p50: number;
+  readonly p99: number;
+  readonly mean: number;
+  readonly failed: number;
+  /** Of the server's process, per answer, in microseconds. */
+  readonly cpuMicros: number;
+}
+
+/**
+ * Durable checks a second over HTTP in enforce mode with the payments contract, beside a bare Fastify server in the
+ * same run, in turn. Latency on one connection beside the flush of this disk; resident memory over a large ledger.
+ */
+export async function benchCheck(): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
+  const rows = Number(process.env["BENCH_ROWS"] ?? 1_000_000);
+  await fillLedger(join(folder, "data"), rows);
+  const bare = await start(["bench/bare.ts"], {});
+  const startedAt = performance.now();
+  const gate = await start(["src/gate/main.ts", "serve"], {
+    SVC_MODE: "enforce",
+    SVC_API_KEY: key,
+    SVC_PORT: "0",
+    SVC_DATA_DIR: join(folder, "data"),
+    SVC_LOG: "warn",
+  });
+  const startMs = performance.now() - startedAt;
+  try {
+    const flushMs = measureFlush(folder);
+    const full: { readonly bare: Load; readonly gate: Load }[] = [];
+    const single: { readonly bare: Load; readonly gate: Load }[] = [];
+    for (let turn = 0; turn <= rounds; turn += 1) {
+      const pair = { bare: await load(bare, 64), gate: await load(gate, 64) };
+      const alone = { bare: await load(bare, 1, 2), gate: await load(gate, 1, 2) };
+      if (turn === 0) continue; // the first turn warms both up
+      full.push(pair);
+      single.push(alone);
+    }
+    report({ full, single, flushMs, rows, startMs, residentMb: residentMb(gate) });
+  } finally {
+    for (const { child } of [bare, gate]) child.kill("SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+interface Found {
+  readonly full: readonly { readonly bare: Load; readonly gate: Load }[];
+  readonly single: readonly { readonly bare: Load; readonly gate: Load }[];
+  readonly flushMs: number;
+  readonly rows: number;
+  readonly startMs: number;
+  readonly residentMb: number;
+}
+
+function report({ full, single, flushMs, rows, startMs, residentMb: resident }: Found): void {
+  const of = (pairs: Found["full"], pick: (load: Load) => number) => ({
+    bare: median(pairs.map((pair) => pick(pair.bare))),
+    gate: median(pairs.map((pair) => pick(pair.gate))),
+    ratio: median(pairs.map((pair) => pick(pair.gate) / pick(pair.bare))),
+  });
+  const row = (name: string, pairs: Found["full"], pick: (load: Load) => number): (string | number)[] => {
+    const { bare, gate, ratio } = of(pairs, pick);
+    return [name, round(bare), round(gate), `${round(ratio * 100)} %`];
+  };
+  console.log(`\n${rows} rows in the ledger, ${rounds} rounds in turn, medians; one flush of this disk: ${round(flushMs)} ms (median)`);
+  printTable([
+    ["", "bare Fastify", "svc-gate", "ratio"],
+    row("64 connections: answers/s", full, (found) => found.perSecond),
+    row("64 connections: p50 ms", full, (found) => found.p50),
+    row("64 connections: p99 ms", full, (found) => found.p99),
+    row("64 connections: CPU per answer, us", full, (found) => found.cpuMicros),
+    row("1 connection: answers/s", single, (found) => found.perSecond),
+    row("1 connection: mean ms", single, (found) => found.mean),
+  ]);
+  const p99 = of(full, (found) => found.p99);
+  conclude("check", {
+    throughput_of_bare: atLeast(of(full, (found) => found.perSecond).ratio, 0.45),
+    p99_ms: atMost(p99.gate, 4 * p99.bare + flushMs),
+    p50_one_connection_ms: atMost(1000 / of(single, (found) => found.perSecond).gate, flushMs + 0.4),
+    resident_mb: atMost(resident, 200),
+    start_ms: atMost(startMs, 2000),
+    failed: atMost(full.concat(single).reduce((sum, pair) => sum + pair.bare.failed + pair.gate.failed, 0), 0),
+  });
+}
+
+interface Server {
+  readonly child: ChildProcess;
+  readonly url: string;
+}
+
+function start(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<Server> {
+  const child = spawn(process.execPath, args, { cwd: root, env: { ...process.env, ...environment }, stdio: ["ignore", "pipe", "inherit"] });
+  return new Promise((resolve, reject) => {
+    child.once("exit", (code) => reject(new Error(`${args.join(" ")} ended with ${code}`)));
+    child.stdout?.on("data", (chunk: Buffer) => {
+      const url = /https?:\/\/[^\s]+/.exec(chunk.toString())?.[0];
+      if (url !== undefined) resolve({ child, url });
+    });
+  });
+}
+
+async function load({ child, url }: Server, connections: number, duration: number = seconds): Promise<Load> {
+  const before = cpuMicros(child);
+  const text = await new Promise<string>((resolve, reject) => {
+    const generator = spawn(process.execPath, ["bench/load.ts", url, String(connections), String(duration), key], { cwd: root, stdio: ["ignore", "pipe", "inherit"] });
+    let out = "";
+    generator.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
+    generator.once("exit", (code) => (code === 0 ? resolve(out) : reject(new Error(`the load ended with ${code}`))));
+  });
+  const result = JSON.parse(text) as Omit<Load, "cpuMicros">;
+  return { ...result, cpuMicros: (cpuMicros(child) - before) / result.total };
+}
+
+/** User and system time of a process so far (proc(5), fields 14 and 15 in clock ticks of 10 ms). */
+function cpuMicros({ pid }: ChildProcess): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * 10_000;
+}
+
+function residentMb({ child }: Server): number {
+  const kilobytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1];
+  return Number(kilobytes) / 1024;
+}
+
+/** The median time of appending 4 KiB and flushing it, where the ledger is. */
+function measureFlush(folder: string): number {
+  const file = openSync(join(folder, "flush"), "w");
+  const page = Buffer.alloc(4096, 1);
+  const times = Array.from({ length: 400 }, () => {
+    const from = performance.now();
+    writeSync(file, page);
+    fdatasyncSync(file);
+    return performance.now() - from;
+  });
+  closeSync(file);
+  return median(times);
+}

@@ -1,0 +1,27 @@
+import { hash } from "node:crypto";
+import { openLedger } from "../src/ledger/mod.ts";
+import { paymentBody } from "./requests.ts";
+import { parseCheckRequest } from "../src/wire/mod.ts";
+
+/** Writes a ledger of so many rows, through the ledger's own door. */
+export async function fillLedger(folder: string, rows: number): Promise<void> {
+  const ledger = await openLedger({ folder, engine: "svc-gate/bench" });
+  const text = "contract: bench\n";
+  await ledger.keepContract(text);
+  const from = Date.now() - rows;
+  const contract = hash("sha256", text, "hex");
+  for (let done = 0; done < rows; ) {
+    const batch = await ledger.begin([]);
+    for (const end = Math.min(rows, done + 1000); done < end; done += 1) {
+      const parsed = parseCheckRequest(paymentBody(done));
+      if (!parsed.ok) throw new Error(parsed.problem.detail);
+      const { toolName, sessionId, inputText, platformText } = parsed.value;
+      batch.append(
+        { at: from + done, keyName: "default", mode: "enforce", toolName, routed: true, sessionId, inputText, platformText, verdict: "ALLOW", answered: "ALLOW", reason: "Svc: the payee is registered, and 10 USD is within every limit", rule: "payments.$otherwise", contract, outcome: { counters: {}, errors: {}, fired: [] } },
+        [],
+      );
+    }
+    await batch.commit();
+  }
+  await ledger.close();
+}

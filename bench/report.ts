@@ -1,0 +1,51 @@
+import { arch, cpus, platform, release, totalmem } from "node:os";
+
+/** One figure that a benchmark is held to: `holds` says whether the value is within its bar. */
+export interface Measure {
+  readonly value: number;
+  readonly bar: string;
+  readonly holds: boolean;
+}
+
+export type Measures = Readonly<Record<string, Measure>>;
+
+export function atLeast(value: number, bar: number): Measure {
+  return { value: round(value), bar: `>= ${round(bar)}`, holds: value >= bar };
+}
+
+export function atMost(value: number, bar: number): Measure {
+  return { value: round(value), bar: `<= ${round(bar)}`, holds: value <= bar };
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? (sorted[middle] ?? 0) : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
+}
+
+/** Prints rows in columns as wide as their widest cell. */
+export function printTable(rows: readonly (readonly (string | number)[])[]): void {
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => String(row[column] ?? "").length))) ?? [];
+  for (const row of rows) {
+    console.log(row.map((cell, column) => (typeof cell === "number" || column > 0 ? String(cell).padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0))).join("  "));
+  }
+}
+
+/** The machine, in a line: figures without it mean nothing. */
+export function machine(): string {
+  const cores = cpus();
+  return `${cores.length} x ${cores[0]?.model.trim() ?? "?"}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${platform()} ${release()} ${arch()}, Node ${process.versions.node}`;
+}
+
+/** The last line of a benchmark: one JSON object. */
+export function conclude(bench: string, measures: Measures): void {
+  console.log();
+  printTable([["measure", "value", "bar", "holds"], ...Object.entries(measures).map(([name, { value, bar, holds }]) => [name, value, bar, holds ? "yes" : "NO"])]);
+  const holds = Object.values(measures).every((measure) => measure.holds);
+  console.log(JSON.stringify({ bench, holds, measures }));
+  if (!holds) process.exitCode = 1;
+}
+
+export function round(value: number): number {
+  return value >= 100 ? Math.round(value) : Number(value.toPrecision(3));
+}

@@ -1,0 +1,17 @@
+import { benchCheck } from "./check.ts";
+import { benchDecide } from "./decide.ts";
+import { machine } from "./report.ts";
+import { benchVerify } from "./verify.ts";
+
+// `npm run bench -- NAME`: one benchmark, a table, and a last line of JSON.
+const benches: Readonly<Record<string, () => Promise<void>>> = { check: benchCheck, decide: benchDecide, verify: benchVerify };
+
+const [name = ""] = process.argv.slice(2);
+const bench = benches[name];
+if (bench === undefined) {
+  console.error(`npm run bench -- NAME, where NAME is ${Object.keys(benches).join(", ")}`);
+  process.exitCode = 2;
+} else {
+  console.log(machine());
+  await bench();
+}
