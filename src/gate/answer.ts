@@ -31,5 +31,7 @@ function answeredReason(decision: Decision, mode: Mode): string {
   if (mode === "observe") {
     return `Svc: observe mode: the verdict ${verdict} was recorded and nothing is enforced (${reason.replace(/^Svc: /, "")})`;
   }
-  return mode === "assist" && answered(decision, mode) === "ESCALATE" ? `${reason}; in assist mode a person decides` : reason;
+  return mode === "assist" && answered(decision, mode) === "ESCALATE"
+    ? `${reason}; in assist mode a person decides`
+    : reason;
 }

@@ -32,8 +32,10 @@ export class Clock {
   read(last: number): Result<number, string> {
     const wall = Math.floor(this.#source.wall());
     const drift = wall - this.#source.monotonic() - this.#offset;
-    if (Math.abs(drift) > driftMaxMs) return bad(`the clock has moved by ${Math.round(drift / 1000)} s while the gate was running`);
-    if (last - wall > driftMaxMs) return bad(`the clock is ${Math.round((last - wall) / 1000)} s behind the last receipt`);
+    if (Math.abs(drift) > driftMaxMs)
+      return bad(`the clock has moved by ${Math.round(drift / 1000)} s while the gate was running`);
+    if (last - wall > driftMaxMs)
+      return bad(`the clock is ${Math.round((last - wall) / 1000)} s behind the last receipt`);
     return good(Math.max(wall, last));
   }
 }

@@ -35,18 +35,60 @@ export interface Setting {
 
 export const settings: readonly Setting[] = [
   { variable: "SVC_MODE", flag: "mode", value: "mode", fallback: "observe", doc: "observe, assist or enforce" },
-  { variable: "SVC_API_KEY", flag: "api-key", value: "key", fallback: "", doc: "the first key; without it one is made at the first start" },
+  {
+    variable: "SVC_API_KEY",
+    flag: "api-key",
+    value: "key",
+    fallback: "",
+    doc: "the first key; without it one is made at the first start",
+  },
   { variable: "SVC_HOST", flag: "host", value: "address", fallback: "127.0.0.1", doc: "where to listen" },
-  { variable: "SVC_PORT", flag: "port", value: "number", fallback: "8787", doc: "where to listen; 0 for any free port" },
-  { variable: "SVC_BASE_PATH", flag: "base-path", value: "path", fallback: "", doc: "a prefix of every route, such as /t/acme" },
+  {
+    variable: "SVC_PORT",
+    flag: "port",
+    value: "number",
+    fallback: "8787",
+    doc: "where to listen; 0 for any free port",
+  },
+  {
+    variable: "SVC_BASE_PATH",
+    flag: "base-path",
+    value: "path",
+    fallback: "",
+    doc: "a prefix of every route, such as /t/acme",
+  },
   { variable: "SVC_TLS_CERT", flag: "tls-cert", value: "file", fallback: "", doc: "serve TLS: the certificate, PEM" },
   { variable: "SVC_TLS_KEY", flag: "tls-key", value: "file", fallback: "", doc: "serve TLS: its private key, PEM" },
-  { variable: "SVC_MANDATE", flag: "mandate", value: "file", fallback: "mandate.yaml", doc: "names the contracts in force" },
+  {
+    variable: "SVC_MANDATE",
+    flag: "mandate",
+    value: "file",
+    fallback: "mandate.yaml",
+    doc: "names the contracts in force",
+  },
   { variable: "SVC_DATA_DIR", flag: "data-dir", value: "folder", fallback: "./data", doc: "the ledger" },
-  { variable: "SVC_LEDGER_NAME", flag: "ledger-name", value: "name", fallback: "", doc: "the name of a new ledger; a random one by default" },
-  { variable: "SVC_PIN", flag: "pin", value: "file", fallback: "", doc: "the head pin, best on another volume; in the data folder by default" },
+  {
+    variable: "SVC_LEDGER_NAME",
+    flag: "ledger-name",
+    value: "name",
+    fallback: "",
+    doc: "the name of a new ledger; a random one by default",
+  },
+  {
+    variable: "SVC_PIN",
+    flag: "pin",
+    value: "file",
+    fallback: "",
+    doc: "the head pin, best on another volume; in the data folder by default",
+  },
   { variable: "SVC_LOG", flag: "log", value: "level", fallback: "info", doc: logLevels.join(", ") },
-  { variable: "SVC_ACCEPT", flag: "accept", value: "what", fallback: "", doc: `take responsibility at this start for: ${acceptable.join(", ")}` },
+  {
+    variable: "SVC_ACCEPT",
+    flag: "accept",
+    value: "what",
+    fallback: "",
+    doc: `take responsibility at this start for: ${acceptable.join(", ")}`,
+  },
 ];
 
 export interface Configured {
@@ -61,7 +103,10 @@ export interface Configured {
  * @param flags by name, without dashes
  * @returns every problem at once, a sentence each
  */
-export function readConfig(environment: Readonly<Record<string, string | undefined>>, flags: Readonly<Record<string, string | undefined>>): Result<Configured, readonly string[]> {
+export function readConfig(
+  environment: Readonly<Record<string, string | undefined>>,
+  flags: Readonly<Record<string, string | undefined>>,
+): Result<Configured, readonly string[]> {
   const problems: string[] = [];
   const given = (variable: string): string | undefined => {
     const flag = settings.find((setting) => setting.variable === variable)?.flag ?? "";
@@ -69,7 +114,9 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   };
   const text = (variable: string): string => {
     const value = given(variable);
-    return value === undefined || value === "" ? (settings.find((setting) => setting.variable === variable)?.fallback ?? "") : value;
+    return value === undefined || value === ""
+      ? (settings.find((setting) => setting.variable === variable)?.fallback ?? "")
+      : value;
   };
   const optional = (variable: string): string | undefined => text(variable) || undefined;
   const config: Config = {
@@ -85,12 +132,19 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     ledgerName: optional("SVC_LEDGER_NAME"),
     pin: optional("SVC_PIN"),
     log: readOne("SVC_LOG", text("SVC_LOG"), logLevels, problems),
-    accept: text("SVC_ACCEPT").split(",").filter(Boolean).map((what) => readOne("SVC_ACCEPT", what.trim(), acceptable, problems)),
+    accept: text("SVC_ACCEPT")
+      .split(",")
+      .filter(Boolean)
+      .map((what) => readOne("SVC_ACCEPT", what.trim(), acceptable, problems)),
   };
   if (config.apiKey === "") problems.push("SVC_API_KEY is empty: set a key, or remove the variable and one is made");
-  if (config.apiKey !== undefined && /[^\x21-\x7e]/.test(config.apiKey)) problems.push("SVC_API_KEY has a space or a character that a header cannot carry");
-  if ((config.tlsCert === undefined) !== (config.tlsKey === undefined)) problems.push("SVC_TLS_CERT and SVC_TLS_KEY go together: set both or neither");
-  return problems.length > 0 ? bad(problems) : good({ config, warnings: [...unknownVariables(environment), ...risks(config)] });
+  if (config.apiKey !== undefined && /[^\x21-\x7e]/.test(config.apiKey))
+    problems.push("SVC_API_KEY has a space or a character that a header cannot carry");
+  if ((config.tlsCert === undefined) !== (config.tlsKey === undefined))
+    problems.push("SVC_TLS_CERT and SVC_TLS_KEY go together: set both or neither");
+  return problems.length > 0
+    ? bad(problems)
+    : good({ config, warnings: [...unknownVariables(environment), ...risks(config)] });
 }
 
 function readMode(value: string, problems: string[]): Mode {
@@ -99,9 +153,15 @@ function readMode(value: string, problems: string[]): Mode {
   return "observe";
 }
 
-function readOne<Name extends string>(variable: string, value: string, names: readonly Name[], problems: string[]): Name {
+function readOne<Name extends string>(
+  variable: string,
+  value: string,
+  names: readonly Name[],
+  problems: string[],
+): Name {
   const found = names.find((name) => name === value);
-  if (found === undefined) problems.push(`${variable} is "${value}"; it must be one of ${names.join(", ")}${meant(value, names)}`);
+  if (found === undefined)
+    problems.push(`${variable} is "${value}"; it must be one of ${names.join(", ")}${meant(value, names)}`);
   return found ?? (names[0] as Name);
 }
 
@@ -118,7 +178,8 @@ function readPort(value: string, problems: string[]): number {
 
 function readBasePath(value: string, problems: string[]): string {
   const path = value.replace(/\/+$/, "");
-  if (path !== "" && !/^(?:\/[A-Za-z0-9._~-]+)+$/.test(path)) problems.push(`SVC_BASE_PATH is "${value}"; it must be a path such as /t/acme`);
+  if (path !== "" && !/^(?:\/[A-Za-z0-9._~-]+)+$/.test(path))
+    problems.push(`SVC_BASE_PATH is "${value}"; it must be a path such as /t/acme`);
   return path;
 }
 
@@ -133,6 +194,9 @@ function risks({ apiKey, host, tlsCert }: Config): readonly string[] {
   const found: string[] = [];
   if (apiKey !== undefined && apiKey.length < 16) found.push("SVC_API_KEY is under 16 characters: it can be guessed");
   const loopback = host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
-  if (!loopback && tlsCert === undefined) found.push(`listening on ${host} without TLS: keys can be read on the way; set SVC_TLS_CERT and SVC_TLS_KEY, or end TLS before the gate`);
+  if (!loopback && tlsCert === undefined)
+    found.push(
+      `listening on ${host} without TLS: keys can be read on the way; set SVC_TLS_CERT and SVC_TLS_KEY, or end TLS before the gate`,
+    );
   return found;
 }

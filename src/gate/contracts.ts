@@ -1,7 +1,14 @@
 import { readFile } from "node:fs/promises";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { compileContracts, compileMandate, renderDiagnostic, type ContractInForce, type Diagnostic, type SourceFile } from "../contract/mod.ts";
+import {
+  compileContracts,
+  compileMandate,
+  renderDiagnostic,
+  type ContractInForce,
+  type Diagnostic,
+  type SourceFile,
+} from "../contract/mod.ts";
 import { bad, good, type Result } from "../wire/mod.ts";
 
 /**

@@ -18,11 +18,15 @@ export interface Folded {
  *
  * @returns for each definition its digest, and what was folded
  */
-export async function alignCounters(force: ContractInForce, ledger: Ledger): Promise<{ readonly digests: ReadonlyMap<string, string>; readonly folded: readonly Folded[] }> {
+export async function alignCounters(
+  force: ContractInForce,
+  ledger: Ledger,
+): Promise<{ readonly digests: ReadonlyMap<string, string>; readonly folded: readonly Folded[] }> {
   const digests = new Map(force.counters.map(({ identity }) => [identity, hash("sha256", identity, "hex")]));
   const inForce = new Set(digests.values());
   for (const { digest, definition, through, unknownThrough } of ledger.counters) {
-    if (through === null && !inForce.has(digest)) await ledger.keepCounter({ definition, through: ledger.head.seq, unknownThrough }, []);
+    if (through === null && !inForce.has(digest))
+      await ledger.keepCounter({ definition, through: ledger.head.seq, unknownThrough }, []);
   }
   const folded: Folded[] = [];
   const distinct = new Map(force.counters.map((counter) => [counter.identity, counter]));

@@ -3,7 +3,16 @@ import { isAscii, isUtf8 } from "node:buffer";
 import { Readable } from "node:stream";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
-import { findUtf8Fault, limits, nearest, parseCheckRequest, refusals, refuse, isVerdict, type Refusal } from "../wire/mod.ts";
+import {
+  findUtf8Fault,
+  limits,
+  nearest,
+  parseCheckRequest,
+  refusals,
+  refuse,
+  isVerdict,
+  type Refusal,
+} from "../wire/mod.ts";
 import type { Gate } from "./gate.ts";
 import type { Keys } from "./keys.ts";
 
@@ -50,7 +59,9 @@ export function makeServer({ gate, keys, basePath, log, tls }: HttpOptions): Fas
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 32 },
     clientErrorHandler: refuseConnection,
-    ...(tls === undefined ? {} : { https: { ...tls, maxHeaderSize: limits.headerBytesMax, connectionsCheckingInterval: 1000 } }),
+    ...(tls === undefined
+      ? {}
+      : { https: { ...tls, maxHeaderSize: limits.headerBytesMax, connectionsCheckingInterval: 1000 } }),
     ...(tls === undefined ? { http: { maxHeaderSize: limits.headerBytesMax, connectionsCheckingInterval: 1000 } } : {}),
   } as Parameters<typeof Fastify>[0]) as unknown as FastifyInstance;
   const open = routes.filter(({ scope }) => scope === undefined).map(({ path }) => basePath + path);
@@ -64,14 +75,27 @@ export function makeServer({ gate, keys, basePath, log, tls }: HttpOptions): Fas
     done();
   });
   server.removeAllContentTypeParsers();
-  server.addContentTypeParser(/^application\/json *(?:; *charset="?utf-8"? *)?$/i, { parseAs: "buffer" }, (request, body, done) => {
-    if (request.headers["content-encoding"] !== undefined) done(new Refused(refuse("unsupported-media-type", "the body is encoded; send it as it is, without Content-Encoding")));
-    else done(null, body);
-  });
+  server.addContentTypeParser(
+    /^application\/json *(?:; *charset="?utf-8"? *)?$/i,
+    { parseAs: "buffer" },
+    (request, body, done) => {
+      if (request.headers["content-encoding"] !== undefined)
+        done(
+          new Refused(
+            refuse("unsupported-media-type", "the body is encoded; send it as it is, without Content-Encoding"),
+          ),
+        );
+      else done(null, body);
+    },
+  );
   server.setErrorHandler((error, _request, reply) => refuseWith(reply, toRefusal(error, log)));
   server.setNotFoundHandler((request, reply) => refuseWith(reply, notFound(request, basePath)));
   for (const { method, path, handle } of routes) {
-    server.route({ method, url: basePath + path, handler: (request, reply) => handle(gate, request, reply, keyNames.get(request) ?? "") });
+    server.route({
+      method,
+      url: basePath + path,
+      handler: (request, reply) => handle(gate, request, reply, keyNames.get(request) ?? ""),
+    });
   }
   return server;
 }
@@ -88,7 +112,11 @@ class Refused extends Error {
 
 async function check(gate: Gate, request: FastifyRequest, reply: FastifyReply, keyName: string): Promise<FastifyReply> {
   const body = request.body;
-  if (!Buffer.isBuffer(body)) return refuseWith(reply, refuse("unsupported-media-type", "send a JSON object with Content-Type: application/json"));
+  if (!Buffer.isBuffer(body))
+    return refuseWith(
+      reply,
+      refuse("unsupported-media-type", "send a JSON object with Content-Type: application/json"),
+    );
   const text = decode(body);
   if (typeof text !== "string") return refuseWith(reply, text);
   const parsed = parseCheckRequest(text);
@@ -103,12 +131,18 @@ function decode(body: Buffer): string | Refusal {
   if (isAscii(body)) return body.toString("latin1");
   if (isUtf8(body)) return body.toString("utf8");
   const fault = findUtf8Fault(body);
-  return refuse("invalid-json", `line ${fault?.line ?? 1}, column ${fault?.column ?? 1}: ${fault?.sentence ?? "invalid UTF-8"}`);
+  return refuse(
+    "invalid-json",
+    `line ${fault?.line ?? 1}, column ${fault?.column ?? 1}: ${fault?.sentence ?? "invalid UTF-8"}`,
+  );
 }
 
 async function health(gate: Gate, _request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const writable = await gate.isServing();
-  return sendJson(reply.code(writable ? 200 : 503), JSON.stringify({ status: writable ? "ok" : "unavailable", mode: gate.mode }));
+  return sendJson(
+    reply.code(writable ? 200 : 503),
+    JSON.stringify({ status: writable ? "ok" : "unavailable", mode: gate.mode }),
+  );
 }
 
 function rules(gate: Gate, request: FastifyRequest, reply: FastifyReply): FastifyReply {
@@ -122,7 +156,11 @@ const queryNames = ["limit", "before", "session_id", "tool_name", "verdict"];
 
 function receipts(gate: Gate, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const query = new URLSearchParams(request.url.split("?")[1] ?? "");
-  const problem = unknownParameter(query) ?? badNumber(query, "limit", limits.receiptsLimitMax) ?? badNumber(query, "before", Number.MAX_SAFE_INTEGER) ?? badVerdict(query);
+  const problem =
+    unknownParameter(query) ??
+    badNumber(query, "limit", limits.receiptsLimitMax) ??
+    badNumber(query, "before", Number.MAX_SAFE_INTEGER) ??
+    badVerdict(query);
   if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
   const limit = Number(query.get("limit") ?? limits.receiptsLimitDefault);
   const rows = gate.receipts({
@@ -136,7 +174,10 @@ function receipts(gate: Gate, request: FastifyRequest, reply: FastifyReply): Fas
 }
 
 /** The page as it is read, so that a thousand large rows never stand in memory together. */
-async function* pageText(slices: AsyncIterable<readonly { readonly seq: number; readonly json: string }[]>, limit: number): AsyncGenerator<string> {
+async function* pageText(
+  slices: AsyncIterable<readonly { readonly seq: number; readonly json: string }[]>,
+  limit: number,
+): AsyncGenerator<string> {
   yield '{"receipts":[';
   let count = 0;
   let last = 0;
@@ -172,7 +213,8 @@ function badVerdict(query: URLSearchParams): string | undefined {
 
 async function receipt(gate: Gate, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { seq } = request.params as { readonly seq: string };
-  if (!/^[1-9][0-9]{0,15}$/.test(seq)) return refuseWith(reply, refuse("not-found", "a receipt's number is a whole number from 1"));
+  if (!/^[1-9][0-9]{0,15}$/.test(seq))
+    return refuseWith(reply, refuse("not-found", "a receipt's number is a whole number from 1"));
   for await (const [row] of gate.receipts({ before: Number(seq) + 1, limit: 1 })) {
     if (row?.seq === Number(seq)) return sendJson(reply, row.json);
   }
@@ -181,7 +223,8 @@ async function receipt(gate: Gate, request: FastifyRequest, reply: FastifyReply)
 
 async function verify(gate: Gate, _request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { rows, head, broken, anchored } = await gate.verify();
-  const anchor = anchored ?? "nothing outside the data folder anchors this ledger: set SVC_PIN to a file on another volume";
+  const anchor =
+    anchored ?? "nothing outside the data folder anchors this ledger: set SVC_PIN to a file on another volume";
   if (broken === undefined) return sendJson(reply, JSON.stringify({ ok: true, rows, head, anchored: anchor }));
   return sendJson(reply, JSON.stringify({ ok: false, rows, first_broken: broken, anchored: anchor }));
 }
@@ -198,7 +241,11 @@ function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply {
   if (refusal.allow !== undefined) reply.header("allow", refusal.allow);
   if (status === 413 || status === 408 || refusal.code === "stopping") reply.header("connection", "close");
   reply.log.info({ code: refusal.code, status, detail: refusal.detail }, "refused");
-  return reply.code(status).header("content-type", "application/problem+json; charset=utf-8").header("cache-control", "no-store").send(problemText(refusal));
+  return reply
+    .code(status)
+    .header("content-type", "application/problem+json; charset=utf-8")
+    .header("cache-control", "no-store")
+    .send(problemText(refusal));
 }
 
 function problemText({ code, detail }: Refusal): string {
@@ -208,8 +255,14 @@ function problemText({ code, detail }: Refusal): string {
 
 function notFound(request: FastifyRequest, basePath: string): Refusal {
   const path = request.url.split("?")[0] ?? "";
-  const methods = routes.filter((route) => new RegExp(`^${basePath}${route.path.replace(":seq", "[^/]+")}$`).test(path)).map(({ method }) => method);
-  if (methods.length === 0) return refuse("not-found", `the gate has ${routes.map((route) => basePath + route.path.replace(":seq", "{seq}")).join(", ")}`);
+  const methods = routes
+    .filter((route) => new RegExp(`^${basePath}${route.path.replace(":seq", "[^/]+")}$`).test(path))
+    .map(({ method }) => method);
+  if (methods.length === 0)
+    return refuse(
+      "not-found",
+      `the gate has ${routes.map((route) => basePath + route.path.replace(":seq", "{seq}")).join(", ")}`,
+    );
   return { ...refuse("method-not-allowed", `this path takes ${methods.join(", ")}`), allow: methods.join(", ") };
 }
 
@@ -217,15 +270,21 @@ function notFound(request: FastifyRequest, basePath: string): Refusal {
 function toRefusal(error: unknown, log: Logger): Refusal {
   if (error instanceof Refused) return error.refusal;
   const { code, statusCode } = error as { readonly code?: string; readonly statusCode?: number };
-  if (code === "FST_ERR_CTP_BODY_TOO_LARGE") return refuse("body-too-large", `a body is at most ${limits.bodyBytesMax} bytes`);
-  if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE" || code === "FST_ERR_CTP_INVALID_CONTENT_TYPE") return refuse("unsupported-media-type", "send a JSON object with Content-Type: application/json");
-  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) return refuse("bad-http", "the request is not HTTP that the gate reads");
+  if (code === "FST_ERR_CTP_BODY_TOO_LARGE")
+    return refuse("body-too-large", `a body is at most ${limits.bodyBytesMax} bytes`);
+  if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE" || code === "FST_ERR_CTP_INVALID_CONTENT_TYPE")
+    return refuse("unsupported-media-type", "send a JSON object with Content-Type: application/json");
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
+    return refuse("bad-http", "the request is not HTTP that the gate reads");
   log.error({ err: error }, "a request failed");
   return refuse("ledger-unavailable", "the gate could not answer; see its log");
 }
 
 /** Answers on the bare socket what never became a request. */
-function refuseConnection(error: Error & { code?: string }, socket: { writable: boolean; destroyed: boolean; end: (text: string) => unknown; destroy: () => unknown }): void {
+function refuseConnection(
+  error: Error & { code?: string },
+  socket: { writable: boolean; destroyed: boolean; end: (text: string) => unknown; destroy: () => unknown },
+): void {
   if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable) {
     socket.destroy();
     return;
@@ -238,5 +297,7 @@ function refuseConnection(error: Error & { code?: string }, socket: { writable: 
         : refuse("bad-http", "the request is not HTTP that the gate reads");
   const { status, title } = refusals[refusal.code];
   const body = problemText(refusal);
-  socket.end(`HTTP/1.1 ${status} ${title}\r\nContent-Type: application/problem+json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`);
+  socket.end(
+    `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/problem+json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
 }

@@ -39,7 +39,10 @@ async function readKept(file: string): Promise<string | undefined> {
     throw error;
   }
   const digest = /"digest": "([0-9a-f]{64})"/.exec(text)?.[1];
-  if (digest === undefined) throw new KeyFileDamaged(`the file of keys ${file} is damaged: restore it, or remove it and a new first key is made`);
+  if (digest === undefined)
+    throw new KeyFileDamaged(
+      `the file of keys ${file} is damaged: restore it, or remove it and a new first key is made`,
+    );
   return digest;
 }
 

@@ -1,5 +1,12 @@
 import { consult, count, decide, type Decision, type Lookup, type Move, type Prepared } from "../contract/mod.ts";
-import { NotKept, type CounterLookup, type CounterMove, type Durable, type Ledger, type Receipt } from "../ledger/mod.ts";
+import {
+  NotKept,
+  type CounterLookup,
+  type CounterMove,
+  type Durable,
+  type Ledger,
+  type Receipt,
+} from "../ledger/mod.ts";
 import { bad, good, limits, refuse, type Mode, type Refusal, type Result } from "../wire/mod.ts";
 import { answered } from "./answer.ts";
 import type { Clock } from "./clock.ts";
@@ -61,7 +68,11 @@ export class Sequencer {
   submit(prepared: Prepared, bytes: number): Promise<Result<Recorded, Refusal>> {
     if (this.#stopping) return Promise.resolve(bad(refuse("stopping", "the gate is stopping; ask again in a moment")));
     if (this.#queue.length >= limits.queueCallsMax || this.#queuedBytes + bytes > limits.queueBytesMax) {
-      return Promise.resolve(bad(refuse("queue-full", `${this.#queue.length} calls are waiting; nothing was decided, ask again in a moment`)));
+      return Promise.resolve(
+        bad(
+          refuse("queue-full", `${this.#queue.length} calls are waiting; nothing was decided, ask again in a moment`),
+        ),
+      );
     }
     return new Promise((settle) => {
       this.#queue.push({ prepared, bytes, settle });
@@ -91,13 +102,17 @@ export class Sequencer {
   async #decideAll(calls: readonly Waiting[]): Promise<void> {
     const { ledger, clock, mode, contract } = this.#options;
     const time = clock.read(ledger.head.at);
-    if (!time.ok) return refuseAll(calls, refuse("clock-unreliable", `${time.problem}: no check is decided until it is right`));
+    if (!time.ok)
+      return refuseAll(calls, refuse("clock-unreliable", `${time.problem}: no check is decided until it is right`));
     const at = time.value;
     const consultations = calls.map(({ prepared }) => consult(prepared, at));
     const lookups = consultations.map((consultation) => consultation.lookups.map((lookup) => this.#lookup(lookup)));
     const batch = await ledger.begin(lookups.flat());
     const decisions = consultations.map((consultation, call) => {
-      const decision = decide(consultation, (lookups[call] ?? []).map((lookup) => batch.value(lookup)));
+      const decision = decide(
+        consultation,
+        (lookups[call] ?? []).map((lookup) => batch.value(lookup)),
+      );
       if (decision.defect !== undefined) this.#options.onDefect(decision);
       const answer = answered(decision, mode);
       const { request, caller, plan } = consultation.prepared;
@@ -130,7 +145,13 @@ export class Sequencer {
       }
     } catch (error) {
       if (!(error instanceof NotKept)) throw error;
-      refuseAll(calls, refuse("ledger-unavailable", "the ledger has no room for a receipt, so nothing is answered; free space on its disk"));
+      refuseAll(
+        calls,
+        refuse(
+          "ledger-unavailable",
+          "the ledger has no room for a receipt, so nothing is answered; free space on its disk",
+        ),
+      );
     }
   }
 
@@ -156,6 +177,10 @@ function refuseAll(calls: readonly Waiting[], refusal: Refusal): void {
 }
 
 /** What the receipt says of how the verdict came about: rules fired, what could not be evaluated, counters read. */
-function outcomeOf({ fired, errors, read }: Decision): { readonly counters: Record<string, string>; readonly errors: Record<string, string>; readonly fired: readonly string[] } {
+function outcomeOf({ fired, errors, read }: Decision): {
+  readonly counters: Record<string, string>;
+  readonly errors: Record<string, string>;
+  readonly fired: readonly string[];
+} {
   return { counters: Object.fromEntries(read), errors: Object.fromEntries(errors), fired };
 }

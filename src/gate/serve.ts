@@ -44,7 +44,10 @@ const defaultMandate = "mandate.yaml";
  * @throws {StartRefused} with every error of the contracts (exit code 2), or {LedgerRefused}
  */
 export async function serve(config: Config, warnings: readonly string[]): Promise<Serving> {
-  const log = pino({ level: config.log, base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ fd: 2, sync: true }));
+  const log = pino(
+    { level: config.log, base: null, timestamp: pino.stdTimeFunctions.isoTime },
+    pino.destination({ fd: 2, sync: true }),
+  );
   for (const warning of warnings) log.warn(warning);
   const force = await contractsOf(config, log);
   const tls = await readTls(config);
@@ -75,7 +78,9 @@ async function open({ config, log, force, tls, ledger }: Parts): Promise<Serving
   const clock = new Clock(systemTime);
   const time = clock.read(ledger.head.at);
   if (!time.ok && !config.accept.includes("clock")) {
-    throw new StartRefused(`${time.problem}: set it right, or start once with --accept clock and checks wait until it has caught up`);
+    throw new StartRefused(
+      `${time.problem}: set it right, or start once with --accept clock and checks wait until it has caught up`,
+    );
   }
   await ledger.keepContract(force.text);
   const { digests, folded } = await alignCounters(force, ledger);
@@ -89,7 +94,8 @@ async function open({ config, log, force, tls, ledger }: Parts): Promise<Serving
     clock,
     mode: config.mode,
     counterDigests: digests,
-    onDefect: ({ rule, defect }) => log.error({ rule, err: defect }, "the engine failed on a rule; the call was blocked"),
+    onDefect: ({ rule, defect }) =>
+      log.error({ rule, err: defect }, "the engine failed on a rule; the call was blocked"),
   });
   const server = makeServer({ gate, keys, basePath: config.basePath, log, tls });
   const address = await listen(server, config);
@@ -111,7 +117,9 @@ async function open({ config, log, force, tls, ledger }: Parts): Promise<Serving
 async function contractsOf(config: Config, log: Logger): Promise<ContractInForce> {
   const file = config.mandate ?? defaultMandate;
   if (config.mandate === undefined && !existsSync(file)) {
-    log.warn(`there is no ${defaultMandate} here, so no tool is routed and every verdict is BLOCK; \`svc-gate init\` writes one`);
+    log.warn(
+      `there is no ${defaultMandate} here, so no tool is routed and every verdict is BLOCK; \`svc-gate init\` writes one`,
+    );
     return noContracts();
   }
   const compiled = await loadContracts(file);
@@ -133,9 +141,14 @@ async function listen(server: FastifyInstance, { host, port, basePath, tlsCert }
     await server.listen({ host, port });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === "EADDRINUSE") throw new StartRefused(`port ${port} on ${host} is in use: stop what listens there, or choose another with SVC_PORT`);
-    if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") throw new StartRefused(`${host} is not an address of this machine: choose another with SVC_HOST`);
-    if (code === "EACCES") throw new StartRefused(`this user may not listen on port ${port}: choose one above 1023 with SVC_PORT`);
+    if (code === "EADDRINUSE")
+      throw new StartRefused(
+        `port ${port} on ${host} is in use: stop what listens there, or choose another with SVC_PORT`,
+      );
+    if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
+      throw new StartRefused(`${host} is not an address of this machine: choose another with SVC_HOST`);
+    if (code === "EACCES")
+      throw new StartRefused(`this user may not listen on port ${port}: choose one above 1023 with SVC_PORT`);
     throw error;
   }
   const { address, family, port: bound } = server.server.address() as AddressInfo;
