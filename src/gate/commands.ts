@@ -1,12 +1,11 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { position } from "../contract/mod.ts";
-import { openLedger } from "../ledger/mod.ts";
+import { inspectLedger } from "../ledger/mod.ts";
 import { readConfig } from "./config.ts";
 import { loadContracts, renderDiagnostics } from "./contracts.ts";
 import { serve, type Serving } from "./serve.ts";
 import { starterContract, starterMandate } from "./starter.ts";
-import { engine } from "./version.ts";
 
 /** What a command prints, and how it ends. */
 export interface Outcome {
@@ -20,34 +19,81 @@ export async function checkCommand(file: string, { json }: { readonly json: bool
   if (!compiled.ok) {
     const problems = compiled.problem.map(({ code, message, span, hint }) => {
       const end = position(span.file, span.to);
-      return { severity: "error", code, message, hint: hint ?? null, file: span.file.name, ...position(span.file, span.from), endLine: end.line, endColumn: end.column };
+      return {
+        severity: "error",
+        code,
+        message,
+        hint: hint ?? null,
+        file: span.file.name,
+        ...position(span.file, span.from),
+        endLine: end.line,
+        endColumn: end.column,
+      };
     });
-    return { exitCode: 2, text: json ? JSON.stringify({ ok: false, errors: problems }) : renderDiagnostics(compiled.problem) };
+    return {
+      exitCode: 2,
+      text: json ? JSON.stringify({ ok: false, errors: problems }) : renderDiagnostics(compiled.problem),
+    };
   }
   const { mandate, contracts, tools, counters } = compiled.value;
-  const costs = [...tools.values()].map(({ tool, routes, worstCost }) => ({ tool, contracts: routes.map(({ contract }) => contract), rules: routes.reduce((sum, { rules }) => sum + rules.length, 0), worstCost }));
-  if (json) return { exitCode: 0, text: JSON.stringify({ ok: true, mandate, contracts, tools: costs, counters: counters.map(({ name }) => name) }) };
+  const costs = [...tools.values()].map(({ tool, routes, worstCost }) => ({
+    tool,
+    contracts: routes.map(({ contract }) => contract),
+    rules: routes.reduce((sum, { rules }) => sum + rules.length, 0),
+    worstCost,
+  }));
+  if (json)
+    return {
+      exitCode: 0,
+      text: JSON.stringify({ ok: true, mandate, contracts, tools: costs, counters: counters.map(({ name }) => name) }),
+    };
   const width = Math.max(4, ...costs.map(({ tool }) => tool.length));
-  const rows = costs.map(({ tool, rules, worstCost, contracts: by }) => `  ${tool.padEnd(width)}  ${String(rules).padStart(5)}  ${String(worstCost).padStart(12)}  ${by.join(", ")}`);
+  const rows = costs.map(
+    ({ tool, rules, worstCost, contracts: by }) =>
+      `  ${tool.padEnd(width)}  ${String(rules).padStart(5)}  ${String(worstCost).padStart(12)}  ${by.join(", ")}`,
+  );
   const head = `  ${"tool".padEnd(width)}  rules  steps, worst  contract`;
-  return { exitCode: 0, text: [`${file}: no errors; ${contracts.length} contract${contracts.length === 1 ? "" : "s"} in force`, "", head, ...rows].join("\n") };
+  return {
+    exitCode: 0,
+    text: [
+      `${file}: no errors; ${contracts.length} contract${contracts.length === 1 ? "" : "s"} in force`,
+      "",
+      head,
+      ...rows,
+    ].join("\n"),
+  };
 }
 
-/** `svc-gate verify`: walks the chain of a ledger that no gate is serving. */
-export async function verifyCommand(folder: string, { json, pin }: { readonly json: boolean; readonly pin: string | undefined }): Promise<Outcome> {
-  const ledger = await openLedger({ folder, engine, pinFile: pin, forVerification: true });
-  try {
-    const { rows, head, broken, anchored } = await ledger.verify();
-    if (json) return { exitCode: broken === undefined ? 0 : 1, text: JSON.stringify(broken === undefined ? { ok: true, rows, head, anchored: anchored ?? null } : { ok: false, rows, first_broken: broken }) };
-    if (broken !== undefined) {
-      const { seq, problem, expected, found } = broken;
-      return { exitCode: 1, text: `BROKEN at row ${seq} of ${rows}: ${problem}\n  expected  ${expected}\n  found     ${found}` };
-    }
-    const anchor = anchored === undefined ? "nothing outside the data folder anchors it (SVC_PIN)" : `anchored through row ${anchored.seq} by the ${anchored.by}`;
-    return { exitCode: 0, text: `ok: ${rows} rows, chain and evidence verified\n  ledger  ${ledger.name}\n  head    ${head.hash}\n  ${anchor}` };
-  } finally {
-    await ledger.close();
+/** `svc-gate verify`: walks the chain of a ledger in a folder, from outside. */
+export async function verifyCommand(
+  folder: string,
+  { json, pin }: { readonly json: boolean; readonly pin: string | undefined },
+): Promise<Outcome> {
+  const { log, rows, head, broken, anchored } = await inspectLedger({ folder, pinFile: pin });
+  if (json)
+    return {
+      exitCode: broken === undefined ? 0 : 1,
+      text: JSON.stringify(
+        broken === undefined
+          ? { ok: true, rows, head, anchored: anchored ?? null }
+          : { ok: false, rows, first_broken: broken },
+      ),
+    };
+  if (broken !== undefined) {
+    const { seq, problem, expected, found } = broken;
+    return {
+      exitCode: 1,
+      text: `BROKEN at row ${seq} of ${rows}: ${problem}\n  expected  ${expected}\n  found     ${found}`,
+    };
   }
+  const anchor =
+    anchored === undefined
+      ? "nothing outside the data folder anchors it (SVC_PIN)"
+      : `anchored through row ${anchored.seq} by the ${anchored.by}`;
+  return {
+    exitCode: 0,
+    text: `ok: ${rows} rows, chain and evidence verified\n  ledger  ${log}\n  head    ${head.hash}\n  ${anchor}`,
+  };
 }
 
 /** `svc-gate init`: a mandate and a starter contract, in a folder that has none. Overwrites nothing. */
@@ -65,11 +111,17 @@ export async function initCommand(folder: string): Promise<Outcome> {
       return { exitCode: 1, text: `${file} is already there: nothing was overwritten` };
     }
   }
-  return { exitCode: 0, text: [...files.map(([file]) => `wrote ${file}`), "", "next: svc-gate check, then svc-gate serve"].join("\n") };
+  return {
+    exitCode: 0,
+    text: [...files.map(([file]) => `wrote ${file}`), "", "next: svc-gate check, then svc-gate serve"].join("\n"),
+  };
 }
 
 /** `svc-gate serve`: until a signal or a fault. Resolves with how it ended. */
-export async function serveCommand(flags: Readonly<Record<string, string | undefined>>, print: (text: string) => void): Promise<Outcome> {
+export async function serveCommand(
+  flags: Readonly<Record<string, string | undefined>>,
+  print: (text: string) => void,
+): Promise<Outcome> {
   const configured = readConfig(process.env, flags);
   if (!configured.ok) return { exitCode: 2, text: configured.problem.join("\n") };
   const { config, warnings } = configured.value;
@@ -90,6 +142,9 @@ function banner({ address, gate, ledger, contracts, made }: Serving): string {
     `  contract  sha256:${gate.contractDigest}${contracts.length === 0 ? " (none: every tool is refused)" : ` (${contracts.join(", ")})`}`,
     `  ledger    ${ledger.name}, ${ledger.head.seq} rows`,
   ];
-  if (made !== undefined) lines.push(`  key       ${process.stdout.isTTY ? `${made.key} (shown once; also in ${made.file})` : `made, in ${made.file}`}`);
+  if (made !== undefined)
+    lines.push(
+      `  key       ${process.stdout.isTTY ? `${made.key} (shown once; also in ${made.file})` : `made, in ${made.file}`}`,
+    );
   return lines.join("\n");
 }

@@ -19,7 +19,10 @@ const program = new Command("svc-gate")
 const serving = program
   .command("serve")
   .description("answer checks over HTTP until SIGTERM or SIGINT")
-  .addHelpText("after", "\nEvery option can be set by its variable instead; the option wins.\n\nExample:\n  SVC_MODE=enforce svc-gate serve --port 8787 --mandate mandate.yaml");
+  .addHelpText(
+    "after",
+    "\nEvery option can be set by its variable instead; the option wins.\n\nExample:\n  SVC_MODE=enforce svc-gate serve --port 8787 --mandate mandate.yaml",
+  );
 for (const { flag, variable, value, doc, fallback } of settings) {
   serving.option(`--${flag} <${value}>`, `${doc} (${variable}${fallback === "" ? "" : `, by default ${fallback}`})`);
 }
@@ -33,17 +36,22 @@ program
   .description("compile a mandate or a contract: every error at once, with file, line, column and a hint")
   .argument("[file]", "a mandate or a contract", "mandate.yaml")
   .option("--json", "for editors and CI", false)
-  .addHelpText("after", "\nExit code 0: no errors. 2: errors, or the file cannot be read.\n\nExample:\n  svc-gate check contracts/payments.yaml")
+  .addHelpText(
+    "after",
+    "\nExit code 0: no errors. 2: errors, or the file cannot be read.\n\nExample:\n  svc-gate check contracts/payments.yaml",
+  )
   .action((file: string, options: { json: boolean }) => run(() => checkCommand(file, options)));
 
 program
   .command("verify")
-  .description("walk the chain of a ledger that no gate is serving (GET /ledger/verify asks a running one)")
+  .description("walk the chain of a ledger in a folder, whether a gate is serving it or not")
   .argument("[folder]", "the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
   .option("--json", "for programs", false)
   .option("--pin <file>", "the head pin, where it is not in the folder", process.env["SVC_PIN"])
   .addHelpText("after", "\nExit code 0: the ledger is whole. 1: it is broken, and the first broken row is named.")
-  .action((folder: string, options: { json: boolean; pin: string | undefined }) => run(() => verifyCommand(folder, options)));
+  .action((folder: string, options: { json: boolean; pin: string | undefined }) =>
+    run(() => verifyCommand(folder, options)),
+  );
 
 program
   .command("init")
