@@ -13,7 +13,8 @@ import { listening, startServer } from "./server.ts";
 
 export type CaseRun = { readonly id: string; readonly problems: readonly string[]; readonly result: ClientResult };
 
-const casesAtOnce = 48;
+const casesAtOnce = 32;
+const triesAlone = 2;
 /** A port below the free ones, which nothing serves: a free port could be another case's by the time it is used. */
 const closedUrl = "http://127.0.0.1:4";
 
@@ -35,6 +36,7 @@ export async function runCases(
     }
   };
   await Promise.all(Array.from({ length: casesAtOnce }, work));
+  await againAlone(runs, (one) => runCase(one, adapter, other ?? ""));
   await adapter.end();
   for (const stranger of strangers) stranger.close();
   const sessions = runs.map(({ result }) => result.session_id).filter((id) => id !== undefined && id.length === 36);
@@ -43,6 +45,24 @@ export async function runCases(
     ...(new Set(sessions).size === sessions.length ? [] : ["two instances have one fresh session id"]),
   ];
   return [...runs, { id: "all-cases-together", problems: own, result: { id: "" } }];
+}
+
+/**
+ * A case of short time-outs or pauses, when it failed among others, is run again alone: on a busy machine a client may
+ * have no time left before it begins. A client at fault fails alone too.
+ */
+async function againAlone(runs: CaseRun[], run: (one: Case) => Promise<CaseRun>): Promise<void> {
+  const timed = new Map(cases().flatMap((one) => (isTimed(one) ? [[one.id, one] as const] : [])));
+  for (const [index, { id, problems }] of runs.entries()) {
+    const one = timed.get(id);
+    if (one === undefined || problems.length === 0) continue;
+    for (let tries = 0; tries < triesAlone && runs[index]?.problems.length !== 0; tries += 1)
+      runs[index] = await run(one);
+  }
+}
+
+function isTimed(one: Case): boolean {
+  return Number(one.options.timeout_ms) < 8000 || one.calls.some(({ pause_ms }) => pause_ms !== undefined);
 }
 
 /** Answers whoever comes as a gate would, so that a client that came here wrongly does not even notice. */
