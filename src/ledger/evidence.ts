@@ -25,7 +25,9 @@ export function makeEvidence(values: readonly string[]): { readonly stored: Stor
 /** The digest that a leaf commits to, recomputed from what is stored; undefined unless six parts stand in their places. */
 export function evidenceDigest(stored: StoredEvidence): string | undefined {
   const parts = stored.split(separator);
-  const wellPlaced = parts.length === partNames.length && partNames.every((name, at) => isErased(parts[at]) || hasName(parts[at] ?? "", name));
+  const wellPlaced =
+    parts.length === partNames.length &&
+    partNames.every((name, at) => isErased(parts[at]) || hasName(parts[at] ?? "", name));
   return wellPlaced ? combine(parts.map(partDigest)) : undefined;
 }
 

@@ -8,7 +8,16 @@ import { HeadPin, readPin, writePin, type Pin } from "./pin.ts";
 import { callText } from "./verifier.ts";
 import { asDurable, receiptJson, type Durable, type Receipt } from "./receipt.ts";
 import { inspectSqlite, openSqlite } from "./stores/sqlite.ts";
-import { LedgerRefused, type LedgerStore, type RowQuery, type StoredCounter, type StoredEffect, type StoredLookup, type StoredRow, type Verification } from "./stores/store.ts";
+import {
+  LedgerRefused,
+  type LedgerStore,
+  type RowQuery,
+  type StoredCounter,
+  type StoredEffect,
+  type StoredLookup,
+  type StoredRow,
+  type Verification,
+} from "./stores/store.ts";
 
 export interface LedgerOptions {
   /** Made with mode 0700 where it is not there. */
@@ -99,35 +108,57 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
  *
  * @throws {LedgerRefused} when there is none, or its pin is damaged
  */
-export async function inspectLedger({ folder, pinFile }: Pick<LedgerOptions, "folder" | "pinFile">): Promise<LedgerCheck> {
+export async function inspectLedger({
+  folder,
+  pinFile,
+}: Pick<LedgerOptions, "folder" | "pinFile">): Promise<LedgerCheck> {
   const pin = await readPin(pinFile ?? join(folder, "head.pin"));
   const anchors = pin === undefined || pin.seq === 0 ? [] : [{ seq: pin.seq, hash: pin.hash, by: "head pin" }];
   const check = await inspectSqlite(folder, anchors);
-  if (pin !== undefined && pin.log !== check.log) throw new LedgerRefused(`the head pin is of the ledger "${pin.log}", the file is "${check.log}": put the right file back`);
-  return { ...check, anchored: pin === undefined || pinFile === undefined ? undefined : { seq: pin.seq, by: "head pin" } };
+  if (pin !== undefined && pin.log !== check.log)
+    throw new LedgerRefused(
+      `the head pin is of the ledger "${pin.log}", the file is "${check.log}": put the right file back`,
+    );
+  return {
+    ...check,
+    anchored: pin === undefined || pinFile === undefined ? undefined : { seq: pin.seq, by: "head pin" },
+  };
 }
 
 async function makeFolder(folder: string): Promise<void> {
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw new LedgerRefused(`the data folder ${folder} cannot be made (${(error as NodeJS.ErrnoException).code}): make it, or name another with SVC_DATA_DIR`);
+    throw new LedgerRefused(
+      `the data folder ${folder} cannot be made (${(error as NodeJS.ErrnoException).code}): make it, or name another with SVC_DATA_DIR`,
+    );
   }
 }
 
 /** Holds what was opened against the pin and its own tail before anything is served. */
-async function admit(store: LedgerStore, pin: Pin | undefined, pinFile: string, options: LedgerOptions): Promise<Ledger> {
+async function admit(
+  store: LedgerStore,
+  pin: Pin | undefined,
+  pinFile: string,
+  options: LedgerOptions,
+): Promise<Ledger> {
   const { log, head } = store.opened;
   if (options.name !== undefined && options.name !== log) {
-    throw new LedgerRefused(`the ledger in ${options.folder} is called "${log}", not "${options.name}": remove SVC_LEDGER_NAME, or name another folder`);
+    throw new LedgerRefused(
+      `the ledger in ${options.folder} is called "${log}", not "${options.name}": remove SVC_LEDGER_NAME, or name another folder`,
+    );
   }
   if (pin === undefined && head !== undefined && options.acceptMissingPin !== true) {
-    throw new LedgerRefused(`the ledger has ${head.seq} rows but its head pin ${pinFile} is not there: restore it, or verify the ledger and start once with --accept missing-pin`);
+    throw new LedgerRefused(
+      `the ledger has ${head.seq} rows but its head pin ${pinFile} is not there: restore it, or verify the ledger and start once with --accept missing-pin`,
+    );
   }
   if (pin !== undefined) await holdAgainstPin(store, pin);
   const check = await store.verify(Math.max(1, (head?.seq ?? 0) - tailRows), []);
   if (check.broken !== undefined) {
-    throw new LedgerRefused(`the ledger is damaged at row ${check.broken.seq}: ${check.broken.problem}; run \`svc-gate verify\`, and restore it from a backup`);
+    throw new LedgerRefused(
+      `the ledger is damaged at row ${check.broken.seq}: ${check.broken.problem}; run \`svc-gate verify\`, and restore it from a backup`,
+    );
   }
   const at = head === undefined ? 0 : (parseLeaf(head.leaf)?.at ?? 0);
   const current: LedgerHead = { seq: check.head.seq, hash: check.head.hash, at };
@@ -137,14 +168,21 @@ async function admit(store: LedgerStore, pin: Pin | undefined, pinFile: string, 
 
 async function holdAgainstPin(store: LedgerStore, pin: Pin): Promise<void> {
   const { log, head } = store.opened;
-  if (pin.log !== log) throw new LedgerRefused(`the head pin is of the ledger "${pin.log}", the file is "${log}": put the right file back`);
+  if (pin.log !== log)
+    throw new LedgerRefused(
+      `the head pin is of the ledger "${pin.log}", the file is "${log}": put the right file back`,
+    );
   const reached = head?.seq ?? 0;
   if (pin.seq > reached) {
-    throw new LedgerRefused(`the ledger ends at row ${reached}, and its head pin has seen row ${pin.seq}: rows are missing from its end; restore the file`);
+    throw new LedgerRefused(
+      `the ledger ends at row ${reached}, and its head pin has seen row ${pin.seq}: rows are missing from its end; restore the file`,
+    );
   }
   for await (const [row] of pin.seq === 0 ? [] : store.scan(pin.seq)) {
     if (row !== undefined && row.seq === pin.seq && leafHash(row.leaf) === pin.hash) return;
-    throw new LedgerRefused(`row ${pin.seq} of the ledger is not the one that its head pin has seen: the history was changed; restore the file`);
+    throw new LedgerRefused(
+      `row ${pin.seq} of the ledger is not the one that its head pin has seen: the history was changed; restore the file`,
+    );
   }
 }
 
@@ -182,10 +220,21 @@ export class Ledger {
    * @throws a fault of the disk
    */
   async begin(lookups: readonly CounterLookup[]): Promise<Batch> {
-    const stored = lookups.map(({ counter, key, after }): StoredLookup => ({ counter, key: this.keyDigest(key), after }));
+    const stored = lookups.map(({ counter, key, after }): StoredLookup => ({
+      counter,
+      key: this.keyDigest(key),
+      after,
+    }));
     const values = await this.#store.begin(stored);
     const known = new Map(stored.map((lookup, at) => [lookupId(lookup), values[at]]));
-    return new Batch({ head: this.#head, log: this.name, engine: this.#options.engine, known, digest: (key) => this.keyDigest(key), commit: (rows, effects, head) => this.#commit(rows, effects, head) });
+    return new Batch({
+      head: this.#head,
+      log: this.name,
+      engine: this.#options.engine,
+      known,
+      digest: (key) => this.keyDigest(key),
+      commit: (rows, effects, head) => this.#commit(rows, effects, head),
+    });
   }
 
   async #commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], head: LedgerHead): Promise<void> {
@@ -213,7 +262,10 @@ export class Ledger {
    * Keeps a counter. `folded` are events of older rows that its definition would have counted, added to those it has.
    * With `through` null it is kept up with every row from now on, else it holds what came through that row.
    */
-  async keepCounter(counter: Omit<StoredCounter, "digest">, folded: readonly (CounterMove & { readonly seq: number; readonly at: number })[]): Promise<void> {
+  async keepCounter(
+    counter: Omit<StoredCounter, "digest">,
+    folded: readonly (CounterMove & { readonly seq: number; readonly at: number })[],
+  ): Promise<void> {
     const digest = hash("sha256", counter.definition, "hex");
     const effects = folded.map(({ key, ...event }): StoredEffect => ({ ...event, key: this.keyDigest(key) }));
     await this.#store.keepCounter({ ...counter, digest }, effects);
@@ -221,7 +273,8 @@ export class Ledger {
 
   /** Rows newest first, as the JSON texts of GET /receipts, in slices. */
   async *receipts(query: RowQuery): AsyncGenerator<readonly { readonly seq: number; readonly json: string }[]> {
-    for await (const slice of this.#store.read(query)) yield slice.map((row) => ({ seq: row.seq, json: receiptJson(row) }));
+    for await (const slice of this.#store.read(query))
+      yield slice.map((row) => ({ seq: row.seq, json: receiptJson(row) }));
   }
 
   /** Stored rows oldest first, in slices: for folds over the history. */
@@ -289,8 +342,16 @@ export class Batch {
     const seq = this.#head.seq + 1;
     const effects = moves.length === 0 ? noEffects : this.#effectsOf(moves, seq, entry.at);
     const call = callText(entry.toolName, entry.sessionId);
-    const effectsText = effects.length === 0 ? "[]" : canonical(effects.map(({ amount, counter, key }) => ({ amount, counter, key })));
-    const evidence = makeEvidence([call, entry.inputText, entry.platformText ?? "null", JSON.stringify(entry.reason), canonical(entry.outcome), effectsText]);
+    const effectsText =
+      effects.length === 0 ? "[]" : canonical(effects.map(({ amount, counter, key }) => ({ amount, counter, key })));
+    const evidence = makeEvidence([
+      call,
+      entry.inputText,
+      entry.platformText ?? "null",
+      JSON.stringify(entry.reason),
+      canonical(entry.outcome),
+      effectsText,
+    ]);
     const leaf = leafText({
       answered: entry.answered,
       at: entry.at,
@@ -309,7 +370,14 @@ export class Batch {
       verdict: entry.verdict,
     });
     this.#head = { seq, hash: leafHash(leaf), at: entry.at };
-    this.#rows.push({ seq, leaf, evidence: evidence.stored, session: entry.sessionId, tool: entry.toolName, verdict: entry.verdict });
+    this.#rows.push({
+      seq,
+      leaf,
+      evidence: evidence.stored,
+      session: entry.sessionId,
+      tool: entry.toolName,
+      verdict: entry.verdict,
+    });
     this.#receipts.push({ seq, hash: this.#head.hash });
   }
 
@@ -343,4 +411,3 @@ export class Batch {
 }
 
 const noEffects: readonly StoredEffect[] = [];
-

@@ -20,11 +20,14 @@ export async function readPin(file: string): Promise<Pin | undefined> {
   }
   try {
     const { log, seq, hash } = JSON.parse(text) as Partial<Pin>;
-    if (typeof log === "string" && Number.isSafeInteger(seq) && typeof hash === "string") return { log, seq: seq ?? 0, hash };
+    if (typeof log === "string" && Number.isSafeInteger(seq) && typeof hash === "string")
+      return { log, seq: seq ?? 0, hash };
   } catch {
     // Refused below: a pin is whole or it is not one.
   }
-  throw new LedgerRefused(`the head pin ${file} is damaged: restore it, or verify the ledger and start once with --accept missing-pin after moving it away`);
+  throw new LedgerRefused(
+    `the head pin ${file} is damaged: restore it, or verify the ledger and start once with --accept missing-pin after moving it away`,
+  );
 }
 
 /** Replaces the pin: written beside, flushed, renamed, the folder flushed. A crash leaves the old one or the new one. */

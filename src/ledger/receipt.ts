@@ -27,7 +27,8 @@ export function asDurable<Value>(value: Value): Durable<Value> {
 export function receiptJson(row: StoredRow): string {
   const leaf = parseLeaf(row.leaf);
   const sound = leaf !== undefined && evidenceDigest(row.evidence) === leaf.evidence;
-  const part = (name: "input" | "platform" | "reason"): string => (sound ? (partText(row.evidence, name) ?? "null") : "null");
+  const part = (name: "input" | "platform" | "reason"): string =>
+    sound ? (partText(row.evidence, name) ?? "null") : "null";
   const call = sound ? readCall(row.evidence) : undefined;
   const fields: readonly (readonly [string, string])[] = [
     ["seq", String(row.seq)],

@@ -23,23 +23,36 @@ export function linkOf(row: StoredRow): Link {
  *
  * @returns the next link and the leaf, or what is broken
  */
-export function verifyRow(row: StoredRow, before: Link, log: string): { readonly link: Link; readonly leaf: Leaf } | Broken {
+export function verifyRow(
+  row: StoredRow,
+  before: Link,
+  log: string,
+): { readonly link: Link; readonly leaf: Leaf } | Broken {
   const seq = before.seq + 1;
-  const broken = (problem: string, expected: unknown, found: unknown): Broken => ({ seq, problem, expected: String(expected), found: String(found) });
+  const broken = (problem: string, expected: unknown, found: unknown): Broken => ({
+    seq,
+    problem,
+    expected: String(expected),
+    found: String(found),
+  });
   if (row.seq !== seq) return broken("a row is missing or out of place", `row ${seq}`, `row ${row.seq}`);
   const leaf = parseLeaf(row.leaf);
-  if (leaf === undefined) return broken("the leaf is not canonical text of version 1", "a leaf", row.leaf.slice(0, 200));
+  if (leaf === undefined)
+    return broken("the leaf is not canonical text of version 1", "a leaf", row.leaf.slice(0, 200));
   if (leaf.seq !== seq) return broken("the leaf names another row", seq, leaf.seq);
   if (leaf.log !== log) return broken("the leaf is of another ledger", log, leaf.log);
   if (leaf.prev !== before.hash) return broken("the leaf does not follow the row before", before.hash, leaf.prev);
   if (leaf.at < before.at) return broken("the clock went back", `at least ${before.at}`, leaf.at);
   const digest = evidenceDigest(row.evidence);
-  if (digest === undefined) return broken("the evidence has not its six parts, each in its place", "six parts", row.evidence.slice(0, 200));
+  if (digest === undefined)
+    return broken("the evidence has not its six parts, each in its place", "six parts", row.evidence.slice(0, 200));
   if (digest !== leaf.evidence) return broken("the evidence is not what the leaf commits to", leaf.evidence, digest);
-  if (row.verdict !== leaf.verdict) return broken("the column `verdict` differs from the leaf", leaf.verdict, row.verdict);
+  if (row.verdict !== leaf.verdict)
+    return broken("the column `verdict` differs from the leaf", leaf.verdict, row.verdict);
   const call = partText(row.evidence, "call");
   const columns = callText(row.tool, row.session);
-  if (call !== undefined && call !== columns) return broken("the columns `tool` and `session` differ from the evidence", call, columns);
+  if (call !== undefined && call !== columns)
+    return broken("the columns `tool` and `session` differ from the evidence", call, columns);
   return { link: { seq, hash: leafHash(row.leaf), at: leaf.at }, leaf };
 }
 

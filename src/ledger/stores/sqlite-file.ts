@@ -33,9 +33,14 @@ export const reserveBytes: number = 64 * 1024 * 1024;
 export function openForWriting(folder: string): DatabaseSync {
   const database = new DatabaseSync(join(folder, files.database));
   requireVersion(database);
-  database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1; PRAGMA cache_size = -4096;");
+  database.exec(
+    "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1; PRAGMA cache_size = -4096;",
+  );
   const found = [pragma(database, "journal_mode"), pragma(database, "synchronous")].join(" ");
-  if (found !== "wal 2") throw new LedgerRefused(`the ledger's file does not take the settings that durability needs (it says: ${found}); use a local disk`);
+  if (found !== "wal 2")
+    throw new LedgerRefused(
+      `the ledger's file does not take the settings that durability needs (it says: ${found}); use a local disk`,
+    );
   return database;
 }
 
@@ -52,7 +57,8 @@ function pragma(database: DatabaseSync, name: string): string {
 function requireVersion(database: DatabaseSync): void {
   const version = String(database.prepare("SELECT sqlite_version() AS version").get()?.["version"]);
   const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
-  if (major * 1e6 + minor * 1e3 + patch < 3_051_003) throw new LedgerRefused(`this runtime brings SQLite ${version}; the ledger needs 3.51.3 or later`);
+  if (major * 1e6 + minor * 1e3 + patch < 3_051_003)
+    throw new LedgerRefused(`this runtime brings SQLite ${version}; the ledger needs 3.51.3 or later`);
 }
 
 /**
@@ -69,7 +75,9 @@ export function takeOwnership(folder: string): DatabaseSync {
   } catch (error) {
     lock.close();
     if (!String(error).includes("locked")) throw error;
-    throw new LedgerRefused(`another gate is serving the ledger in ${folder}; stop it, or give this one a folder of its own (SVC_DATA_DIR)`);
+    throw new LedgerRefused(
+      `another gate is serving the ledger in ${folder}; stop it, or give this one a folder of its own (SVC_DATA_DIR)`,
+    );
   }
 }
 
@@ -97,10 +105,13 @@ export function readMeta(database: DatabaseSync): Meta | undefined {
   const rows = database.prepare("SELECT name, value FROM meta").all();
   const values = new Map(rows.map((row) => [String(row["name"]), String(row["value"])]));
   const [found, log, secret] = [values.get("layout"), values.get("log"), values.get("counter_secret")];
-  if (found !== undefined && found !== String(layout)) throw new LedgerRefused(`the ledger's file has layout ${found}; this version reads layout ${layout}`);
+  if (found !== undefined && found !== String(layout))
+    throw new LedgerRefused(`the ledger's file has layout ${found}; this version reads layout ${layout}`);
   const meta = { layout: found ?? "", log: log ?? "", counter_secret: secret ?? "" };
   if (log === undefined || secret === undefined || values.get("check") !== metaCheck(meta)) {
-    throw new LedgerRefused("the ledger's own description (its name, or the secret of its counters) is damaged: restore the file from a backup");
+    throw new LedgerRefused(
+      "the ledger's own description (its name, or the secret of its counters) is damaged: restore the file from a backup",
+    );
   }
   return { log, counterSecret: secret };
 }

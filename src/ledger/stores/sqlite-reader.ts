@@ -24,21 +24,31 @@ class Reader {
   constructor(folder: string) {
     this.#database = openForReading(folder);
     this.#log = readMeta(this.#database)?.log ?? "";
-    this.#upwards = this.#database.prepare("SELECT seq, leaf, evidence, session, tool, verdict FROM receipts WHERE seq >= ? ORDER BY seq LIMIT ?");
-    this.#previousTotal = this.#database.prepare("SELECT total FROM effects WHERE counter = ? AND key = ? AND (at, seq) < (?, ?) ORDER BY at DESC, seq DESC LIMIT 1");
-    this.#total = this.#database.prepare("SELECT total FROM effects WHERE counter = ? AND key = ? AND at = ? AND seq = ? AND folded = 0");
+    this.#upwards = this.#database.prepare(
+      "SELECT seq, leaf, evidence, session, tool, verdict FROM receipts WHERE seq >= ? ORDER BY seq LIMIT ?",
+    );
+    this.#previousTotal = this.#database.prepare(
+      "SELECT total FROM effects WHERE counter = ? AND key = ? AND (at, seq) < (?, ?) ORDER BY at DESC, seq DESC LIMIT 1",
+    );
+    this.#total = this.#database.prepare(
+      "SELECT total FROM effects WHERE counter = ? AND key = ? AND at = ? AND seq = ? AND folded = 0",
+    );
     this.#upwards.setReturnArrays(true);
   }
 
   read({ before, limit, session, tool, verdict }: RowQuery): readonly StoredRow[] {
     const filters = Object.entries({ session, tool, verdict }).filter(([, value]) => value !== undefined);
     const where = ["seq < ?", ...filters.map(([name]) => `${name} = ?`)].join(" AND ");
-    const statement = this.#database.prepare(`SELECT seq, leaf, evidence, session, tool, verdict FROM receipts WHERE ${where} ORDER BY seq DESC LIMIT ?`);
+    const statement = this.#database.prepare(
+      `SELECT seq, leaf, evidence, session, tool, verdict FROM receipts WHERE ${where} ORDER BY seq DESC LIMIT ?`,
+    );
     return bounded(statement.iterate(before, ...filters.map(([, value]) => String(value)), limit));
   }
 
   scan(from: number): readonly StoredRow[] {
-    const statement = this.#database.prepare("SELECT seq, leaf, evidence, session, tool, verdict FROM receipts WHERE seq >= ? ORDER BY seq LIMIT ?");
+    const statement = this.#database.prepare(
+      "SELECT seq, leaf, evidence, session, tool, verdict FROM receipts WHERE seq >= ? ORDER BY seq LIMIT ?",
+    );
     return bounded(statement.iterate(from, sliceRows));
   }
 
@@ -64,7 +74,12 @@ class Reader {
       if (slice.length < sliceRows) break;
       await setImmediate();
     }
-    return { log, rows: Math.max(rows, link.seq), head: link, broken: tooShort(link, anchors) ?? (from > 1 ? undefined : walk.extraEffect(link.seq)) };
+    return {
+      log,
+      rows: Math.max(rows, link.seq),
+      head: link,
+      broken: tooShort(link, anchors) ?? (from > 1 ? undefined : walk.extraEffect(link.seq)),
+    };
   }
 
   #linkBefore(from: number): Link {
@@ -80,17 +95,31 @@ class Reader {
 /** The row is not the one that an anchor vouches for. */
 function parted({ seq, hash: found }: Link, anchors: readonly Anchor[]): Broken | undefined {
   const anchor = anchors.find((candidate) => candidate.seq === seq && candidate.hash !== found);
-  return anchor === undefined ? undefined : { seq, problem: `the row is not the one that the ${anchor.by} has seen`, expected: anchor.hash, found };
+  return anchor === undefined
+    ? undefined
+    : { seq, problem: `the row is not the one that the ${anchor.by} has seen`, expected: anchor.hash, found };
 }
 
 /** The chain ends before a row that an anchor vouches for. */
 function tooShort({ seq }: Link, anchors: readonly Anchor[]): Broken | undefined {
   const anchor = anchors.find((candidate) => candidate.seq > seq);
   if (anchor === undefined) return undefined;
-  return { seq: seq + 1, problem: `rows are missing from the end: the ${anchor.by} has seen row ${anchor.seq}`, expected: `row ${anchor.seq}`, found: `row ${seq}` };
+  return {
+    seq: seq + 1,
+    problem: `rows are missing from the end: the ${anchor.by} has seen row ${anchor.seq}`,
+    expected: `row ${anchor.seq}`,
+    found: `row ${seq}`,
+  };
 }
 
-type StoredColumns = readonly [seq: number, leaf: string, evidence: string, session: string | null, tool: string, verdict: string];
+type StoredColumns = readonly [
+  seq: number,
+  leaf: string,
+  evidence: string,
+  session: string | null,
+  tool: string,
+  verdict: string,
+];
 
 function rowOf([seq, leaf, evidence, session, tool, verdict]: StoredColumns): StoredRow {
   return { seq, leaf, evidence, session, tool, verdict };
@@ -116,7 +145,11 @@ class Walk {
   readonly #contracts = new Set<string>();
   #effects = 0;
 
-  constructor(database: DatabaseSync, log: string, statements: { readonly total: StatementSync; readonly previous: StatementSync }) {
+  constructor(
+    database: DatabaseSync,
+    log: string,
+    statements: { readonly total: StatementSync; readonly previous: StatementSync },
+  ) {
     this.#database = database;
     this.#log = log;
     this.#statements = statements;
@@ -134,7 +167,8 @@ class Walk {
     const digest = contract.replace(/^sha256:/, "");
     const text = this.#database.prepare("SELECT text FROM contracts WHERE digest = ?").get(digest)?.["text"];
     const found = text === undefined ? "no text" : hash("sha256", String(text), "hex");
-    if (found !== digest) return { seq, problem: "the text of its contract is not there as it was", expected: digest, found };
+    if (found !== digest)
+      return { seq, problem: "the text of its contract is not there as it was", expected: digest, found };
     this.#contracts.add(contract);
     return undefined;
   }
@@ -146,7 +180,8 @@ class Walk {
       const previous = this.#statements.previous.get(id, under, at, seq);
       const expected = previous === undefined ? amount : addDecimals(String(previous["total"]), amount);
       const found = this.#statements.total.get(id, under, at, seq)?.["total"];
-      if (found !== expected) return { seq, problem: "a counter does not stand where its receipts put it", expected, found: String(found) };
+      if (found !== expected)
+        return { seq, problem: "a counter does not stand where its receipts put it", expected, found: String(found) };
       this.#effects += 1;
     }
     return undefined;
@@ -154,16 +189,33 @@ class Walk {
 
   /** An event in the counters that no receipt recorded. */
   extraEffect(through: number): Broken | undefined {
-    const counted = Number(this.#database.prepare("SELECT count(*) AS count FROM effects WHERE folded = 0 AND seq <= ?").get(through)?.["count"]);
+    const counted = Number(
+      this.#database.prepare("SELECT count(*) AS count FROM effects WHERE folded = 0 AND seq <= ?").get(through)?.[
+        "count"
+      ],
+    );
     if (counted === this.#effects) return undefined;
-    const rows = this.#database.prepare("SELECT seq, count(*) AS count FROM effects WHERE folded = 0 GROUP BY seq ORDER BY seq").iterate();
+    const rows = this.#database
+      .prepare("SELECT seq, count(*) AS count FROM effects WHERE folded = 0 GROUP BY seq ORDER BY seq")
+      .iterate();
     for (const row of rows) {
       const seq = Number(row["seq"]);
       const evidence = this.#database.prepare("SELECT evidence FROM receipts WHERE seq = ?").get(seq)?.["evidence"];
       const recorded = evidence === undefined ? 0 : (readEffects(String(evidence))?.length ?? 0);
-      if (recorded !== row["count"]) return { seq, problem: "the counters hold an event that its receipt did not record", expected: String(recorded), found: String(row["count"]) };
+      if (recorded !== row["count"])
+        return {
+          seq,
+          problem: "the counters hold an event that its receipt did not record",
+          expected: String(recorded),
+          found: String(row["count"]),
+        };
     }
-    return { seq: through, problem: "the counters do not hold the events that the receipts recorded", expected: String(this.#effects), found: String(counted) };
+    return {
+      seq: through,
+      problem: "the counters do not hold the events that the receipts recorded",
+      expected: String(this.#effects),
+      found: String(counted),
+    };
   }
 }
 

@@ -37,16 +37,27 @@ class Writer {
     let meta = readMeta(this.#database);
     const created = meta === undefined;
     if (meta === undefined) {
-      if (mustExist) throw new LedgerRefused(`a ledger was here (its head is pinned), and its file in ${folder} is gone or empty: restore it from a backup; a new history is not begun over an old one`);
+      if (mustExist)
+        throw new LedgerRefused(
+          `a ledger was here (its head is pinned), and its file in ${folder} is gone or empty: restore it from a backup; a new history is not begun over an old one`,
+        );
       createTables(this.#database, log);
       meta = readMeta(this.#database);
     }
     if (meta === undefined) throw new Error("the tables that were just made are not there");
     this.#head = this.#database.prepare("SELECT seq, leaf FROM receipts ORDER BY seq DESC LIMIT 1");
-    this.#insertRow = this.#database.prepare("INSERT INTO receipts (seq, session, tool, verdict, leaf, evidence) VALUES (?, ?, ?, ?, ?, ?)");
-    this.#insertEffect = this.#database.prepare("INSERT INTO effects (counter, key, at, seq, total, folded) VALUES (?, ?, ?, ?, ?, ?)");
-    this.#latest = this.#database.prepare("SELECT at, total FROM effects WHERE counter = ? AND key = ? ORDER BY at DESC, seq DESC LIMIT 1");
-    this.#totalThrough = this.#database.prepare("SELECT total FROM effects WHERE counter = ? AND key = ? AND at <= ? ORDER BY at DESC, seq DESC LIMIT 1");
+    this.#insertRow = this.#database.prepare(
+      "INSERT INTO receipts (seq, session, tool, verdict, leaf, evidence) VALUES (?, ?, ?, ?, ?, ?)",
+    );
+    this.#insertEffect = this.#database.prepare(
+      "INSERT INTO effects (counter, key, at, seq, total, folded) VALUES (?, ?, ?, ?, ?, ?)",
+    );
+    this.#latest = this.#database.prepare(
+      "SELECT at, total FROM effects WHERE counter = ? AND key = ? ORDER BY at DESC, seq DESC LIMIT 1",
+    );
+    this.#totalThrough = this.#database.prepare(
+      "SELECT total FROM effects WHERE counter = ? AND key = ? AND at <= ? ORDER BY at DESC, seq DESC LIMIT 1",
+    );
     const counters = this.#readCounters();
     this.#counters = this.#known(counters);
     const head = this.#readHead();
@@ -70,10 +81,15 @@ class Writer {
 
   commit(rows: readonly StoredRow[], effects: readonly StoredEffect[]): void {
     const { bavail, bsize } = statfsSync(this.#folder);
-    if (bavail * bsize < reserveBytes) throw new NotKept("disk-full", `under ${reserveBytes >> 20} MiB are free in ${this.#folder}`);
+    if (bavail * bsize < reserveBytes)
+      throw new NotKept("disk-full", `under ${reserveBytes >> 20} MiB are free in ${this.#folder}`);
     this.#database.exec("BEGIN IMMEDIATE");
-    if (this.#readHead()?.leaf !== this.#headLeaf) throw new Error("the ledger's last row is not the one that this gate wrote: somebody else has written to the file");
-    for (const { seq, session, tool, verdict, leaf, evidence } of rows) this.#insertRow.run(seq, session, tool, verdict, leaf, evidence);
+    if (this.#readHead()?.leaf !== this.#headLeaf)
+      throw new Error(
+        "the ledger's last row is not the one that this gate wrote: somebody else has written to the file",
+      );
+    for (const { seq, session, tool, verdict, leaf, evidence } of rows)
+      this.#insertRow.run(seq, session, tool, verdict, leaf, evidence);
     for (const effect of effects) this.#addEffect(effect, 0);
     this.#database.exec("COMMIT");
     this.#headLeaf = rows.at(-1)?.leaf ?? this.#headLeaf;
@@ -116,7 +132,9 @@ class Writer {
   }
 
   #readCounters(): readonly StoredCounter[] {
-    const rows = this.#database.prepare("SELECT digest, definition, through, unknown_through FROM counters ORDER BY id").all();
+    const rows = this.#database
+      .prepare("SELECT digest, definition, through, unknown_through FROM counters ORDER BY id")
+      .all();
     return rows.map((row) => {
       const counter = {
         digest: String(row["digest"]),
@@ -125,7 +143,9 @@ class Writer {
         unknownThrough: Number(row["unknown_through"]),
       };
       if (hash("sha256", counter.definition, "hex") !== counter.digest) {
-        throw new LedgerRefused("the definition of a counter in the ledger's file is damaged: restore the file from a backup");
+        throw new LedgerRefused(
+          "the definition of a counter in the ledger's file is damaged: restore the file from a backup",
+        );
       }
       return counter;
     });
@@ -133,7 +153,9 @@ class Writer {
 
   #known(counters: readonly StoredCounter[]): Map<string, { readonly id: number; readonly unknownThrough: number }> {
     const ids = counterIds(this.#database);
-    return new Map(counters.map(({ digest, unknownThrough }) => [digest, { id: ids.get(digest) ?? 0, unknownThrough }]));
+    return new Map(
+      counters.map(({ digest, unknownThrough }) => [digest, { id: ids.get(digest) ?? 0, unknownThrough }]),
+    );
   }
 }
 

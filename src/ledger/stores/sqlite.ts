@@ -86,7 +86,7 @@ class SqliteStore implements LedgerStore {
 
   async *scan(from: number): AsyncGenerator<readonly StoredRow[]> {
     const reader = await this.#reading();
-    for (let next = from; ; ) {
+    for (let next = from; ;) {
       const slice = await reader.call<readonly StoredRow[]>("scan", next);
       if (slice.length === 0) return;
       yield slice;
