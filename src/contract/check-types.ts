@@ -1,5 +1,5 @@
 import type { Core } from "./core.ts";
-import type { Report } from "./diagnostic.ts";
+import type { Report, Span } from "./diagnostic.ts";
 import { isExact } from "./rational.ts";
 import type { Binary } from "./syntax.ts";
 import { any, boolean, broken, comparable, isUntyped, join, listOf, string, typeText, type Type } from "./type.ts";
@@ -46,7 +46,10 @@ export function binaryType(syntax: Binary, left: Core, right: Core, report: Repo
     case ">=":
       return a.kind === b.kind && ordered.includes(a.kind)
         ? boolean
-        : wrong(`${typeText(a)} and ${typeText(b)} have no order`);
+        : wrong(
+            `${typeText(a)} and ${typeText(b)} have no order`,
+            a.kind === "boolean" && b.kind === "boolean" ? "compare them with `==`" : undefined,
+          );
     default:
       return (
         arithmeticType(operator, a, b) ??
@@ -103,6 +106,17 @@ function nullHint(type: Type): string | undefined {
   return type.kind === "nullable" ? "it may be null: test `!= null` first" : undefined;
 }
 
-export function optionalHint(type: Type): string | undefined {
+function optionalHint(type: Type): string | undefined {
   return type.kind === "optional" ? "give what holds without it: `.orValue(default)`" : undefined;
+}
+
+/** What stands in the file at a span. */
+export function textOf(span: Span): string {
+  return span.file.text.slice(span.from, span.to);
+}
+
+/** How a member with a default is written. */
+export function defaultText(of: Core, name: string, span: Span): string {
+  const isName = /^[A-Za-z_]\w*$/.test(name) && !textOf(span).endsWith("]");
+  return `${textOf(of.span)}${isName ? `.?${name}` : `[?${JSON.stringify(name)}]`}.orValue(...)`;
 }

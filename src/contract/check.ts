@@ -3,7 +3,7 @@ import { checkCall, checkMacro } from "./check-calls.ts";
 import { roots, type Core, type Root } from "./core.ts";
 import type { Span } from "./diagnostic.ts";
 import { intersect, nullFacts, pathOf, same, type Checked, type Facts } from "./facts.ts";
-import { binaryType, literalType, optionalHint, untypedHint } from "./check-types.ts";
+import { binaryType, defaultText, literalType, textOf, untypedHint } from "./check-types.ts";
 import { isExact, negate as negateExact } from "./rational.ts";
 import { partsMax, type Scope } from "./scope.ts";
 import type { Binary, Syntax } from "./syntax.ts";
@@ -183,6 +183,14 @@ export class Checker {
       case "session":
         return this.refuse(span, "incomplete", `\`${name}\` is read by member: \`${name}.name\``, facts);
       default: {
+        if (namespaces.has(name))
+          return this.refuse(
+            span,
+            "left-out",
+            `\`${name}.\` is not part of the contract language`,
+            facts,
+            "name a part of an expression under `let:`",
+          );
         const near = nearest(name, [...rootNames, ...this.scope.lets.keys(), ...this.#variables.keys()]);
         const hint =
           near === undefined
@@ -280,7 +288,7 @@ export class Checker {
         "type",
         `${typeText(of.type)} has no members`,
         facts,
-        untypedHint(of) ?? optionalHint(of.type),
+        untypedHint(of) ?? (of.type.kind === "optional" ? `write \`.?${name}\` to go on` : undefined),
       );
     }
     const field = type.fields.get(name);
@@ -430,15 +438,9 @@ export class Checker {
   }
 }
 
+/** Where CEL's extensions and messages live. */
+const namespaces: ReadonlySet<string> = new Set(["cel", "math", "optional", "base64", "proto", "google", "strings"]);
+
 const rootNames: readonly string[] = [
   ...new Set([...roots.map((root) => root.split(".")[0] ?? root), "limits", "counters"]),
 ];
-
-export function textOf(span: Span): string {
-  return span.file.text.slice(span.from, span.to);
-}
-
-function defaultText(of: Core, name: string, span: Span): string {
-  const isName = /^[A-Za-z_]\w*$/.test(name) && !textOf(span).endsWith("]");
-  return `${textOf(of.span)}${isName ? `.?${name}` : `[?${JSON.stringify(name)}]`}.orValue(...)`;
-}

@@ -69,8 +69,7 @@ function evaluate(run: ReturnType<typeof plan>, variables: Value[]): Result<Show
     });
     return good({ shown: show(value), exact: spellValue(value) });
   } catch (error) {
-    if (error instanceof EvaluationError) return bad(error.message);
-    throw error;
+    return bad(error instanceof EvaluationError ? error.message : `the engine failed on it: ${String(error)}`);
   }
 }
 
@@ -81,7 +80,7 @@ function typeOf(value: Json): Type {
   if (typeof value === "boolean") return boolean;
   if (isExact(value)) return compare(value, 0) >= 0 ? size : number;
   if (isList(value)) {
-    const [first, ...rest] = (value as readonly Json[]).map(typeOf);
+    const [first, ...rest] = value.map(typeOf);
     const of = rest.reduce<Type>((joined, next) => join(joined, next) ?? any, first ?? any);
     return listOf(of, value.length);
   }

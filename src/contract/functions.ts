@@ -145,7 +145,26 @@ export const leftOut: ReadonlyMap<string, string> = new Map([
   ["or", "write `.?member.orValue(default)`"],
   ["optMap", "write `.?member.orValue(default)`"],
   ["optFlatMap", "write `.?member.orValue(default)`"],
+  ["existsOne", "write `exists_one`, with one name for the item"],
+  ["transformList", "write `map`, with one name for the item"],
+  ...named("transformMap transformMapEntry", "send what is compared as a list, or name each member"),
+  ...named(
+    "charAt format indexOf join lastIndexOf quote replace reverse split substring trim upperAscii",
+    "a text is tested as it was sent: `startsWith`, `endsWith`, `contains`, `matches`, `lowerAscii`, `size`",
+  ),
+  ...named(
+    "distinct flatten range slice sort sortBy first last",
+    "test lists with `exists`, `all`, `filter`, `map`, `size`",
+  ),
+  ...named(
+    "getDate getDayOfMonth getDayOfWeek getDayOfYear getFullYear getHours getMilliseconds getMinutes getMonth getSeconds",
+    "compare moments with `timestamp(...)` and lengths of time with `duration(...)`",
+  ),
 ]);
+
+function named(names: string, hint: string): readonly (readonly [string, string])[] {
+  return names.split(" ").map((name) => [name, hint]);
+}
 
 function bindPattern(pattern: string): Result<Pick<ContractFunction, "run" | "cost">, PatternProblem> {
   if (!isWhole(pattern)) {

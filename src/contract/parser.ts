@@ -273,6 +273,7 @@ function hintFor(token: Token): string | undefined {
   if (operator !== undefined) return `write \`${operator}\``;
   if (token.kind === "name" && reserved.has(token.text)) return `\`${token.text}\` is a reserved word`;
   if (token.text === ".") return "names begin without a dot";
+  if (token.text === "?") return "optional entries of literals are not part of the contract language";
   const near = token.kind === "name" ? nearest(token.text, ["in", "true", "false", "null"]) : undefined;
   return near === undefined ? undefined : `did you mean \`${near}\`?`;
 }

@@ -92,7 +92,7 @@ export function comparable(a: Type, b: Type): boolean {
   if (isUntyped(a) || isUntyped(b)) return true;
   if (a.kind === "nullable") return b.kind === "null" || comparable(a.of, b);
   if (b.kind === "nullable") return comparable(b, a);
-  if (a.kind === "list" && b.kind === "list") return comparable(a.of, b.of);
+  if (a.kind === "list" && b.kind === "list") return a.maxItems === 0 || b.maxItems === 0 || comparable(a.of, b.of);
   return a.kind === b.kind && a.kind !== "optional";
 }
 
@@ -120,6 +120,9 @@ export function join(a: Type, b: Type): Type | undefined {
 type ListType = Type & { readonly kind: "list" };
 
 function joinLists(a: ListType, b: ListType): Type {
+  // An empty list is of any type: `input.?names.orValue([])` stays a list of texts.
+  if (a.maxItems === 0) return b;
+  if (b.maxItems === 0) return a;
   const bounded = a.maxItems !== undefined && b.maxItems !== undefined;
   return listOf(join(a.of, b.of) ?? any, bounded ? Math.max(a.maxItems, b.maxItems) : undefined);
 }
