@@ -18,17 +18,26 @@ const triesAlone = 2;
 /** A port below the free ones, which nothing serves: a free port could be another case's by the time it is used. */
 const closedUrl = "http://127.0.0.1:4";
 
-/** Runs all cases, or those that `only` keeps, against the adapter that the command starts. */
+export type RunOptions = {
+  /** Which cases; all by default. */
+  readonly only?: (one: Case) => boolean;
+  /** Whether a case of short times that fails is run again alone; by default it is. */
+  readonly again?: boolean;
+};
+
+/** Runs the cases against the adapter that the command starts. */
 export async function runCases(
   command: readonly string[],
-  only: (one: Case) => boolean = () => true,
+  { only = () => true, again = true }: RunOptions = {},
 ): Promise<CaseRun[]> {
   const strangers = [createServer(answerAll), createServer(answerAll)] as const;
   let visits = 0;
   for (const stranger of strangers) stranger.on("connection", () => (visits += 1));
   const [other, proxy] = await Promise.all(strangers.map((stranger) => listening(stranger)));
   const adapter = startAdapter(command, proxy ?? "");
-  const waiting = cases().filter(only);
+  const waiting = cases()
+    .filter(only)
+    .toSorted((a, b) => Number(isTimed(b)) - Number(isTimed(a))); // those that wait begin first
   const runs: CaseRun[] = [];
   const work = async (): Promise<void> => {
     for (let one = waiting.shift(); one !== undefined; one = waiting.shift()) {
@@ -36,7 +45,7 @@ export async function runCases(
     }
   };
   await Promise.all(Array.from({ length: casesAtOnce }, work));
-  await againAlone(runs, (one) => runCase(one, adapter, other ?? ""));
+  if (again) await againAlone(runs, (one) => runCase(one, adapter, other ?? ""));
   await adapter.end();
   for (const stranger of strangers) stranger.close();
   const sessions = runs.map(({ result }) => result.session_id).filter((id) => id !== undefined && id.length === 36);
