@@ -61,6 +61,11 @@ export function isEmptyList(stored: StoredEvidence, name: "effects"): boolean {
   return stored.length - stored.lastIndexOf(separator) - 1 === Math.ceil(((27 + name.length + 2 + 3) * 4) / 3);
 }
 
+/** Is a part missing, with only its digest in its place? A disclosure has no `!`. */
+export function hasErasedPart(stored: StoredEvidence): boolean {
+  return stored.includes("!");
+}
+
 function isErased(part: string | undefined): boolean {
   return part?.startsWith("!") === true && part.length === 44;
 }

@@ -47,11 +47,13 @@ function text(value: string | null): string {
   return value === null ? "null" : JSON.stringify(value);
 }
 
-const word = '("(?:[^"\\\\\\x00-\\x1f]|\\\\.)*"|null)';
+const string = '"(?:[^"\\\\\\x00-\\x1f]|\\\\.)*"';
+const word = `(${string}|null)`;
+const verdictWord = '("(?:ALLOW|BLOCK|ESCALATE)"|null)';
 const layout = new RegExp(
-  `^\\{"answered":${word},"at":(\\d{1,16}),"contract":${word},"engine":${word},"evidence":"([0-9a-f]{64})","key":${word}` +
-    `,"kind":"check","log":${word},"mode":${word},"prev":"([0-9a-f]{64})","rule":${word},"seq":(\\d{1,16}),"tool":${word}` +
-    `,"v":1,"verdict":${word}\\}$`,
+  `^\\{"answered":${verdictWord},"at":(\\d{1,15}),"contract":${word},"engine":(${string}),"evidence":"([0-9a-f]{64})"` +
+    `,"key":${word},"kind":"check","log":(${string}),"mode":("(?:observe|assist|enforce)"|null),"prev":"([0-9a-f]{64})"` +
+    `,"rule":${word},"seq":(\\d{1,15}),"tool":${word},"v":1,"verdict":${verdictWord}\\}$`,
 );
 
 /** Reads a leaf back; undefined unless the text is exactly what `leafText` writes. One pattern is half the cost of JSON. */

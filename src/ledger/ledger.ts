@@ -88,8 +88,10 @@ const nameBytesMax = 100;
  */
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const { folder, name } = options;
-  if (name !== undefined && (name === "" || Buffer.byteLength(name) > nameBytesMax)) {
-    throw new LedgerRefused(`the ledger's name must be 1 to ${nameBytesMax} bytes`);
+  if (name !== undefined && !isName(name)) {
+    throw new LedgerRefused(
+      `the ledger's name must be 1 to ${nameBytesMax} bytes of visible characters without \`+\`, \`"\` and \`\\\`, such as example.org/payments`,
+    );
   }
   await makeFolder(folder);
   const pinFile = options.pinFile ?? join(folder, "head.pin");
@@ -123,6 +125,11 @@ export async function inspectLedger({
     ...check,
     anchored: pin === undefined || pinFile === undefined ? undefined : { seq: pin.seq, by: "head pin" },
   };
+}
+
+/** What a signed note takes as the name of its key, and what stands in a leaf as it is. */
+function isName(name: string): boolean {
+  return Buffer.byteLength(name) <= nameBytesMax && name.isWellFormed() && /^[^\s\p{C}+"\\]+$/u.test(name);
 }
 
 async function makeFolder(folder: string): Promise<void> {
@@ -162,8 +169,19 @@ async function admit(
   }
   const at = head === undefined ? 0 : (parseLeaf(head.leaf)?.at ?? 0);
   const current: LedgerHead = { seq: check.head.seq, hash: check.head.hash, at };
-  await writePin(pinFile, { log, seq: current.seq, hash: current.hash });
+  await placePin(pinFile, { log, seq: current.seq, hash: current.hash });
   return new Ledger(store, current, new HeadPin(pinFile), options);
+}
+
+async function placePin(file: string, pin: Pin): Promise<void> {
+  try {
+    await writePin(file, pin);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new LedgerRefused(
+      `the head pin ${file} cannot be written (${code}): SVC_PIN names a file that this user can write`,
+    );
+  }
 }
 
 async function holdAgainstPin(store: LedgerStore, pin: Pin): Promise<void> {
@@ -320,7 +338,8 @@ export class Batch {
   readonly #rows: StoredRow[] = [];
   readonly #effects: StoredEffect[] = [];
   readonly #receipts: Receipt[] = [];
-  readonly #moved = new Map<string, StoredEffect[]>();
+  /** For each counter and key what this batch has added, one sum per moment. */
+  readonly #moved = new Map<string, { readonly at: number; sum: string }[]>();
   #head: LedgerHead;
 
   constructor(context: BatchContext) {
@@ -334,7 +353,7 @@ export class Batch {
     const before = this.#context.known.get(lookupId({ counter, key: digest, after }));
     if (before === undefined) return undefined;
     const moved = this.#moved.get(`${counter} ${digest}`) ?? [];
-    return moved.reduce((sum, { at, amount }) => (at > after ? addDecimals(sum, amount) : sum), before);
+    return moved.reduce((total, { at, sum }) => (at > after ? addDecimals(total, sum) : total), before);
   }
 
   /** Gives the check its row: place in the chain, evidence, hash. Nothing is durable yet. */
@@ -399,14 +418,18 @@ export class Batch {
       const digest = this.#context.digest(key);
       distinct.set(`${counter} ${digest}`, { seq, at, counter, key: digest, amount });
     }
-    for (const [id, effect] of distinct) {
-      const moved = this.#moved.get(id);
-      if (moved === undefined) this.#moved.set(id, [effect]);
-      else moved.push(effect);
-    }
+    for (const [id, effect] of distinct) this.#move(id, effect);
     const effects = [...distinct].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, effect]) => effect);
     this.#effects.push(...effects);
     return effects;
+  }
+
+  #move(id: string, { at, amount }: StoredEffect): void {
+    const moved = this.#moved.get(id);
+    const last = moved?.at(-1);
+    if (moved === undefined) this.#moved.set(id, [{ at, sum: amount }]);
+    else if (last?.at === at) last.sum = addDecimals(last.sum, amount);
+    else moved.push({ at, sum: amount });
   }
 }
 

@@ -9,25 +9,34 @@ export interface Pin {
   readonly hash: string;
 }
 
-/** Undefined when there is none. @throws {LedgerRefused} for one that cannot be read */
+/** Undefined when there is none. @throws {LedgerRefused} for one that is not exactly what `writePin` writes */
 export async function readPin(file: string): Promise<Pin | undefined> {
   let text: string;
   try {
     text = await readFile(file, "utf8");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return undefined;
+    throw new LedgerRefused(
+      `the head pin ${file} cannot be read (${code}): SVC_PIN names a file that this user can read and write`,
+    );
   }
   try {
     const { log, seq, hash } = JSON.parse(text) as Partial<Pin>;
-    if (typeof log === "string" && Number.isSafeInteger(seq) && typeof hash === "string")
-      return { log, seq: seq ?? 0, hash };
+    if (typeof log === "string" && typeof seq === "number" && seq >= 0 && typeof hash === "string") {
+      const pin = { log, seq, hash };
+      if (pinText(pin) === text && Number.isSafeInteger(seq) && /^[0-9a-f]{64}$/.test(hash)) return pin;
+    }
   } catch {
     // Refused below: a pin is whole or it is not one.
   }
   throw new LedgerRefused(
-    `the head pin ${file} is damaged: restore it, or verify the ledger and start once with --accept missing-pin after moving it away`,
+    `the head pin ${file} is damaged: restore it; or move it away, verify the ledger, and start once with --accept missing-pin`,
   );
+}
+
+function pinText({ log, seq, hash }: Pin): string {
+  return `${JSON.stringify({ log, seq, hash })}\n`;
 }
 
 /** Replaces the pin: written beside, flushed, renamed, the folder flushed. A crash leaves the old one or the new one. */
@@ -37,7 +46,7 @@ export async function writePin(file: string, pin: Pin): Promise<void> {
   const beside = `${file}.new`;
   const handle = await open(beside, "w", 0o600);
   try {
-    await handle.writeFile(`${JSON.stringify(pin)}\n`);
+    await handle.writeFile(pinText(pin));
     await handle.sync();
   } finally {
     await handle.close();
@@ -78,7 +87,7 @@ export class HeadPin {
     if (this.#timer !== undefined) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      this.#writing = this.#write();
+      this.#writing = this.#writing.then(() => this.#write());
     }, trailMs);
     this.#timer.unref();
   }

@@ -1,4 +1,4 @@
-import { evidenceDigest, isEmptyList, partText } from "./evidence.ts";
+import { evidenceDigest, hasErasedPart, isEmptyList, partText } from "./evidence.ts";
 import { leafHash, parseLeaf, zeroHash, type Leaf } from "./leaf.ts";
 import type { Broken, StoredRow } from "./stores/store.ts";
 
@@ -47,6 +47,13 @@ export function verifyRow(
   if (digest === undefined)
     return broken("the evidence has not its six parts, each in its place", "six parts", row.evidence.slice(0, 200));
   if (digest !== leaf.evidence) return broken("the evidence is not what the leaf commits to", leaf.evidence, digest);
+  // Version 1 has no row that records an erasure, so nothing can lawfully be missing.
+  if (hasErasedPart(row.evidence))
+    return broken(
+      "a part of the evidence is missing, and no row records its erasure",
+      "six parts",
+      row.evidence.slice(0, 200),
+    );
   if (row.verdict !== leaf.verdict)
     return broken("the column `verdict` differs from the leaf", leaf.verdict, row.verdict);
   const call = partText(row.evidence, "call");
