@@ -1,4 +1,3 @@
-import { setFlagsFromString } from "node:v8";
 import { Command } from "commander";
 import { LedgerRefused } from "../ledger/mod.ts";
 import { checkCommand, initCommand, serveCommand, verifyCommand, type Outcome } from "./commands.ts";
@@ -7,9 +6,6 @@ import { NoSuchFile } from "./contracts.ts";
 import { KeyFileDamaged } from "./keys.ts";
 import { StartRefused } from "./serve.ts";
 import { version } from "./version.ts";
-
-// What a check allocates is short-lived: a small young generation keeps the resident memory small.
-setFlagsFromString("--max-semi-space-size=8");
 
 const program = new Command("svc-gate")
   .description("May this AI agent's tool call run? A verdict with a reason, and a receipt that anyone can verify.")

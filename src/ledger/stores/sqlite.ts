@@ -39,11 +39,16 @@ function startThread(file: string): Worker {
   return new Worker(new URL(file, import.meta.url), { resourceLimits: { maxYoungGenerationSizeMb: 8 } });
 }
 
+/** A reading thread without a read for this long is ended. */
+const idleMs = 5000;
+
 class SqliteStore implements LedgerStore {
   readonly opened: OpenedStore;
   readonly #folder: string;
   readonly #writer: Caller;
   #reader: Promise<Caller> | undefined;
+  #asking = 0;
+  #idle: NodeJS.Timeout | undefined;
 
   constructor(folder: string, opened: OpenedStore, writer: Caller) {
     this.#folder = folder;
@@ -73,10 +78,9 @@ class SqliteStore implements LedgerStore {
   }
 
   async *read(query: RowQuery): AsyncGenerator<readonly StoredRow[]> {
-    const reader = await this.#reading();
     let { before, limit } = query;
     while (limit > 0) {
-      const slice = await reader.call<readonly StoredRow[]>("read", { ...query, before, limit });
+      const slice = await this.#ask<readonly StoredRow[]>("read", { ...query, before, limit });
       if (slice.length === 0) return;
       yield slice;
       limit -= slice.length;
@@ -85,35 +89,47 @@ class SqliteStore implements LedgerStore {
   }
 
   async *scan(from: number): AsyncGenerator<readonly StoredRow[]> {
-    const reader = await this.#reading();
     for (let next = from; ;) {
-      const slice = await reader.call<readonly StoredRow[]>("scan", next);
+      const slice = await this.#ask<readonly StoredRow[]>("scan", next);
       if (slice.length === 0) return;
       yield slice;
       next = (slice.at(-1)?.seq ?? next) + 1;
     }
   }
 
-  async contractText(digest: string): Promise<string | undefined> {
-    return (await this.#reading()).call("contractText", digest);
+  contractText(digest: string): Promise<string | undefined> {
+    return this.#ask("contractText", digest);
   }
 
-  async verify(from: number, anchors: readonly Anchor[]): Promise<Verification> {
-    return (await this.#reading()).call("verify", from, anchors);
+  verify(from: number, anchors: readonly Anchor[]): Promise<Verification> {
+    return this.#ask("verify", from, anchors);
   }
 
   async close(): Promise<void> {
-    const reader = await this.#reader;
-    await reader?.call("close");
-    await reader?.end();
+    clearTimeout(this.#idle);
+    await this.#endReader();
     await this.#writer.call("close");
     await this.#writer.end();
   }
 
-  /** The reading thread starts with the first read. */
-  #reading(): Promise<Caller> {
-    this.#reader ??= startReader(this.#folder);
-    return this.#reader;
+  /** The reading thread starts with the first read and ends when none has come for a while: it is memory. */
+  async #ask<Value>(name: string, ...args: readonly unknown[]): Promise<Value> {
+    clearTimeout(this.#idle);
+    this.#asking += 1;
+    try {
+      const reader = await (this.#reader ??= startReader(this.#folder));
+      return await reader.call<Value>(name, ...args);
+    } finally {
+      this.#asking -= 1;
+      if (this.#asking === 0) this.#idle = setTimeout(() => void this.#endReader(), idleMs).unref();
+    }
+  }
+
+  async #endReader(): Promise<void> {
+    const reader = await this.#reader;
+    this.#reader = undefined;
+    await reader?.call("close");
+    await reader?.end();
   }
 }
 
