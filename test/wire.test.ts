@@ -76,6 +76,7 @@ const refused: readonly (readonly [text: string, fault: string])[] = [
   ['{"a":"\\ud800"}', "1:6 a string with an unpaired surrogate"],
   ['{"a":"\\udc00\\ud800"}', "1:6 a string with an unpaired surrogate"],
   ['{"\\ud800":1}', "1:2 a string with an unpaired surrogate"],
+  ['{"a":"\ud800"}', "1:7 an unpaired surrogate"],
   ['{"a":"b\nc"}', "1:8 a control character inside a string; write it as an escape"],
   ['{"a":"b\tc"}', "1:8 a control character inside a string; write it as an escape"],
   ['{"a":"\\n\u0000"}', "1:9 a control character inside a string; write it as an escape"],
@@ -96,12 +97,15 @@ suite("the strict reader", () => {
 
   test("a prefix of a good text is never read", () => {
     const text = '{"a": [1, -2.5e+3, "x\\u00e9\\n", {"b": null, "c": [true, false]}], "d": {}}';
-    for (let end = 0; end < text.length; end += 1) assert.notEqual(fault(text.slice(0, end)), "read", text.slice(0, end));
+    for (let end = 0; end < text.length; end += 1)
+      assert.notEqual(fault(text.slice(0, end)), "read", text.slice(0, end));
     assert.equal(fault(text), "read");
   });
 
   test("names that objects inherit elsewhere are ordinary names", () => {
-    const read = readJson('{"__proto__": {"admin": true}, "constructor": 1, "toString": 2, "hasOwnProperty": 3, "": 4}');
+    const read = readJson(
+      '{"__proto__": {"admin": true}, "constructor": 1, "toString": 2, "hasOwnProperty": 3, "": 4}',
+    );
     assert.ok(read.ok);
     const names = ["__proto__", "constructor", "toString", "hasOwnProperty", ""];
     assert.deepEqual([...read.value.members.keys()], names);

@@ -94,6 +94,7 @@ class Reader {
   document(): JsonDocument {
     const text = this.#text;
     if (text.charCodeAt(0) === 0xfeff) throw new Fault(0, "a byte order mark; send UTF-8 without one");
+    if (!text.isWellFormed()) throw new Fault(text.search(/\p{Surrogate}/u), "an unpaired surrogate");
     this.#space();
     if (text.charCodeAt(this.#at) !== 0x7b) throw new Fault(this.#at, "expected one JSON object");
     const members = this.#object();
