@@ -25,7 +25,7 @@ export interface Parts {
   readonly otherwise?: string;
 }
 
-const input = `{ type: object, additionalProperties: false, required: [n, s], properties: {
+const input = `{ type: object, additionalProperties: false, required: ["n", s], properties: {
         n: { type: number }, m: { type: number, minimum: 0 }, s: { type: string }, t: { type: string },
         b: { type: boolean }, list: { type: array, items: { type: string } }, any: {},
         numbers: { type: array, items: { type: number }, maxItems: 100 },

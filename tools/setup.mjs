@@ -1,27 +1,25 @@
-// Installs what the lock file names, once: run by npm before `start`, `test` and `check`, so that a fresh clone
-// needs nothing but Node 20 or later and npm. No package's install script is run.
+// Installs what a lock file names, once: run by npm before `start`, `test` and `check`, so that a fresh clone needs
+// nothing but Node 20 or later and npm. No package's install script is run. argv: folders, this repository by default.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const lock = readFileSync(join(root, "package-lock.json"), "utf8");
-const stamp = join(root, "node_modules", ".svc-gate-lock");
+const folders = process.argv.length > 2 ? process.argv.slice(2) : ["."];
 
-if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== lock) {
-  console.error("svc-gate: installing what package-lock.json names (once, takes a minute) ...");
+for (const folder of folders.map((name) => join(root, name))) {
+  const lock = readFileSync(join(folder, "package-lock.json"), "utf8");
+  const stamp = join(folder, "node_modules", ".svc-gate-lock");
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === lock) continue;
+  console.error(`svc-gate: installing what ${join(folder, "package-lock.json")} names (once, takes a minute) ...`);
   const npm = process.env.npm_execpath;
   const [command, first] = npm ? [process.execPath, [npm]] : ["npm", []];
-  const { status } = spawnSync(
-    command,
-    [...first, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
-    {
-      cwd: root,
-      stdio: ["ignore", "ignore", "inherit"],
-      shell: !npm && process.platform === "win32",
-    },
-  );
+  const { status } = spawnSync(command, [...first, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], {
+    cwd: folder,
+    stdio: ["ignore", "ignore", "inherit"],
+    shell: !npm && process.platform === "win32",
+  });
   if (status !== 0) {
     console.error("svc-gate: the installation failed; read the lines above, then run the command again");
     process.exit(status ?? 1);

@@ -53,9 +53,9 @@ export function pythonOf(minor: number): string | undefined {
   });
 }
 
-/** Where a package of that Node is installed: beside the project's own, or in the folder that SVC_TEST_NODES names. */
+/** Where a package of that Node is installed: in `nodes/`, or in the folder that SVC_TEST_NODES names. */
 function nodeOf(major: number): string | undefined {
-  const folders = [file("../../node_modules"), process.env["SVC_TEST_NODES"]].filter((folder) => folder !== undefined);
+  const folders = [file("nodes/node_modules"), process.env["SVC_TEST_NODES"]].filter((folder) => folder !== undefined);
   const programs = folders.map((folder) => join(folder, `node${major}`, "bin", "node"));
   return programs.find((program) => existsSync(program) && spawnSync(program, ["--version"]).status === 0);
 }

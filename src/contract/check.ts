@@ -353,8 +353,8 @@ export class Checker {
       return same({ op: "constant", value: negateExact(core.value), type: number, span }, facts);
     }
     if (core.type.kind === "duration") return same({ op: "negate", of: core, type: core.type, span }, facts);
-    this.demand(core, "number", "what `-` is applied to");
-    return same({ op: "negate", of: core, type: number, span }, facts);
+    const type = this.demand(core, "number", "what `-` is applied to") ? number : broken;
+    return same({ op: "negate", of: core, type, span }, facts);
   }
 
   #binary(syntax: Binary, facts: Facts): Checked {

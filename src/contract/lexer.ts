@@ -161,7 +161,8 @@ function readString(source: ExpressionText, from: number, report: Report): Token
   }
   if (!text.startsWith(mark, at)) {
     report.add("syntax", spanOf(source, from, at), "the text is not closed", `add ${mark} at its end`);
-    return { kind: "broken", text: "", from, to: Math.max(at, from + 1) };
+    // What follows may be text or not: nothing more is said of it.
+    return { kind: "broken", text: "", from, to: text.length };
   }
   const to = at + mark.length;
   return { kind: "literal", text: text.slice(from, to), from, to, value };

@@ -37,6 +37,7 @@ class Parser {
   readonly #report: Report;
   #next = 0;
   #depth = 0;
+  #reportedAt = -1;
 
   constructor(source: ExpressionText, tokens: readonly Token[], report: Report) {
     this.#source = source;
@@ -188,7 +189,10 @@ class Parser {
   #list(closing: ")" | "]"): Syntax[] {
     const items: Syntax[] = [];
     while (!this.#accept(closing)) {
-      if (items.length > 0 && !this.#expect(",", `\`,\` or \`${closing}\``)) break;
+      if (items.length > 0 && !this.#expect(",", `\`,\` or \`${closing}\``)) {
+        this.#accept(closing);
+        break;
+      }
       if (items.length > 0 && closing === "]" && this.#accept(closing)) break;
       items.push(this.#expression());
       if (this.#peek().kind === "end") {
@@ -202,7 +206,10 @@ class Parser {
   #entries(): (readonly [Syntax, Syntax])[] {
     const entries: (readonly [Syntax, Syntax])[] = [];
     while (!this.#accept("}")) {
-      if (entries.length > 0 && !this.#expect(",", "`,` or `}`")) break;
+      if (entries.length > 0 && !this.#expect(",", "`,` or `}`")) {
+        this.#accept("}");
+        break;
+      }
       if (entries.length > 0 && this.#accept("}")) break;
       const key = this.#expression();
       this.#expect(":", "`:` and a value");
@@ -250,7 +257,9 @@ class Parser {
 
   #broken(token: Token, message: string, hint?: string): Syntax {
     const span = this.#span(token, token);
-    if (token.kind !== "broken") this.#report.add("syntax", span, message, hint);
+    // A second problem at one token follows from the first.
+    if (token.kind !== "broken" && token.from !== this.#reportedAt) this.#report.add("syntax", span, message, hint);
+    this.#reportedAt = token.from;
     return { kind: "broken", span };
   }
 

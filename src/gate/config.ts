@@ -120,7 +120,7 @@ export function readConfig(
   };
   const optional = (variable: string): string | undefined => text(variable) || undefined;
   const config: Config = {
-    mode: readMode(text("SVC_MODE"), problems),
+    mode: readMode(given("SVC_MODE") ?? "observe", problems),
     apiKey: given("SVC_API_KEY"),
     host: text("SVC_HOST"),
     port: readPort(text("SVC_PORT"), problems),
@@ -149,6 +149,7 @@ export function readConfig(
 
 function readMode(value: string, problems: string[]): Mode {
   if (isMode(value)) return value;
+  // An empty one too: where a mode was meant to be set and was not, observing in silence would enforce nothing.
   problems.push(`SVC_MODE is "${value}"; it must be ${modes.join(", ")}${meant(value, modes)}`);
   return "observe";
 }

@@ -14,10 +14,14 @@ import { bad, good, type Result } from "../wire/mod.ts";
 /**
  * Reads and compiles a mandate with the contracts that it names, or a contract alone.
  *
+ * @param name what the file is called in the text of GET /rules, and so in its digest; where it lies is no part of that
  * @throws {NoSuchFile} when the file itself cannot be read
  */
-export async function loadContracts(file: string): Promise<Result<ContractInForce, readonly Diagnostic[]>> {
-  const source = await readSource(file);
+export async function loadContracts(
+  file: string,
+  name: string = file,
+): Promise<Result<ContractInForce, readonly Diagnostic[]>> {
+  const source = { ...(await readSource(file)), name };
   if (/^contract\s*:/m.test(source.text) && !/^mandate\s*:/m.test(source.text)) return compileContracts([source]);
   return compileMandate(source, (name) => openBeside(file, name));
 }
@@ -55,7 +59,7 @@ function openBeside(mandate: string, name: string): Result<SourceFile, string> {
 }
 
 function decode(bytes: Buffer): string {
-  return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
 }
 
 function whyNot(error: unknown): string {

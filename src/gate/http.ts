@@ -1,20 +1,22 @@
 import { hash } from "node:crypto";
 import { isAscii, isUtf8 } from "node:buffer";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import {
   findUtf8Fault,
   limits,
   nearest,
   parseCheckRequest,
-  refusals,
+  quote,
   refuse,
   isVerdict,
   type Refusal,
 } from "../wire/mod.ts";
 import type { Gate } from "./gate.ts";
 import type { Keys } from "./keys.ts";
+import { refuseConnection, refuseWith, toRefusal, type BareSocket } from "./refusing.ts";
 
 export interface HttpOptions {
   readonly gate: Gate;
@@ -48,75 +50,103 @@ export const routes: readonly Route[] = [
  * It holds no state but connections.
  */
 export function makeServer({ gate, keys, basePath, log, tls }: HttpOptions): FastifyInstance {
+  const connections = {
+    maxHeaderSize: limits.headerBytesMax,
+    headersTimeout: limits.bodyTimeoutMs,
+    requestTimeout: limits.bodyTimeoutMs,
+    connectionsCheckingInterval: 1000,
+    requireHostHeader: false, // refused below, in the gate's words
+  };
   const server = Fastify({
     loggerInstance: log,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: limits.bodyBytesMax,
     requestTimeout: limits.bodyTimeoutMs,
     keepAliveTimeout: 72_000,
     forceCloseConnections: "idle",
     return503OnClosing: false,
     exposeHeadRoutes: false,
-    routerOptions: { maxParamLength: 32 },
-    clientErrorHandler: refuseConnection,
-    ...(tls === undefined
-      ? {}
-      : { https: { ...tls, maxHeaderSize: limits.headerBytesMax, connectionsCheckingInterval: 1000 } }),
-    ...(tls === undefined ? { http: { maxHeaderSize: limits.headerBytesMax, connectionsCheckingInterval: 1000 } } : {}),
+    frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
+      refuseWith(reply, keys.nameOf(request.headers.authorization) === undefined ? noKey : toRefusal(error, log)),
+    clientErrorHandler: (error: Error, socket: BareSocket) => refuseConnection(error, socket, log),
+    ...(tls === undefined ? { http: connections } : { https: { ...tls, ...connections } }),
   } as Parameters<typeof Fastify>[0]) as unknown as FastifyInstance;
-  const open = routes.filter(({ scope }) => scope === undefined).map(({ path }) => basePath + path);
   server.addHook("onRequest", (request, reply, done) => {
     const name = keys.nameOf(request.headers.authorization);
+    const refusal = name === undefined && !isOpen(request) ? noKey : refusalBeforeBody(request, basePath);
+    if (refusal !== undefined) return refuseWith(reply, refusal);
     if (name !== undefined) keyNames.set(request, name);
-    else if (!open.includes(request.url.split("?")[0] ?? "")) {
-      refuseWith(reply, refuse("unauthorized", "send the key as `Authorization: Bearer <key>`"));
-      return;
-    }
-    done();
+    return done();
   });
   server.removeAllContentTypeParsers();
-  server.addContentTypeParser(
-    /^application\/json *(?:; *charset="?utf-8"? *)?$/i,
-    { parseAs: "buffer" },
-    (request, body, done) => {
-      if (request.headers["content-encoding"] !== undefined)
-        done(
-          new Refused(
-            refuse("unsupported-media-type", "the body is encoded; send it as it is, without Content-Encoding"),
-          ),
-        );
-      else done(null, body);
-    },
-  );
+  server.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   server.setErrorHandler((error, _request, reply) => refuseWith(reply, toRefusal(error, log)));
   server.setNotFoundHandler((request, reply) => refuseWith(reply, notFound(request, basePath)));
-  for (const { method, path, handle } of routes) {
+  for (const { method, path, scope, handle } of routes) {
     server.route({
       method,
       url: basePath + path,
+      config: { open: scope === undefined },
       handler: (request, reply) => handle(gate, request, reply, keyNames.get(request) ?? ""),
     });
   }
+  server.server.maxHeadersCount = 0; // their bytes are bounded; dropping the last of them in silence would hide one
+  server.server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
+    if (keys.nameOf(request.headers.authorization) !== undefined) response.writeContinue();
+    server.routing(request, response);
+  });
+  server.server.on("checkExpectation", server.routing);
   return server;
 }
 
 const keyNames = new WeakMap<FastifyRequest, string>();
 
-class Refused extends Error {
-  readonly refusal: Refusal;
-  constructor(refusal: Refusal) {
-    super(refusal.detail);
-    this.refusal = refusal;
+const noKey = refuse("unauthorized", "send the key as `Authorization: Bearer <key>`");
+
+function isOpen(request: FastifyRequest): boolean {
+  return (request.routeOptions.config as { readonly open?: boolean } | undefined)?.open === true;
+}
+
+/** What headers alone say against a request, before any of its body is read. */
+function refusalBeforeBody(request: FastifyRequest, basePath: string): Refusal | undefined {
+  const { headers, raw } = request;
+  if (headers.host === undefined && raw.httpVersionMinor === 1) return refuse("bad-http", "the request names no host");
+  if (request.is404) return notFound(request, basePath);
+  if (raw.method !== "POST") return undefined;
+  if (!isJson(headers["content-type"])) {
+    return refuse("unsupported-media-type", "send a JSON object with Content-Type: application/json");
   }
+  if (headers["content-encoding"] === undefined) return undefined;
+  return refuse("unsupported-media-type", "the body is encoded; send it as it is, without Content-Encoding");
+}
+
+function isJson(type: string | undefined): boolean {
+  if (type === undefined) return false;
+  return type === "application/json" || /^application\/json *(?:; *charset=(?:utf-8|"utf-8") *)?$/i.test(type);
+}
+
+function notFound(request: FastifyRequest, basePath: string): Refusal {
+  const [path = ""] = request.url.split("?");
+  const methods = routes
+    .filter((route) => path === basePath + route.path || isReceiptPath(route, path, basePath))
+    .map(({ method }) => method);
+  if (methods.length === 0) {
+    return refuse("not-found", `the gate has ${routes.map((route) => basePath + shown(route)).join(", ")}`);
+  }
+  return { ...refuse("method-not-allowed", `this path takes ${methods.join(", ")}`), allow: methods.join(", ") };
+}
+
+function isReceiptPath(route: Route, path: string, basePath: string): boolean {
+  const folder = `${basePath}/receipts/`;
+  return route.path.endsWith(":seq") && path.startsWith(folder) && /^[^/]+$/.test(path.slice(folder.length));
+}
+
+function shown({ path }: Route): string {
+  return path.replace(":seq", "{seq}");
 }
 
 async function check(gate: Gate, request: FastifyRequest, reply: FastifyReply, keyName: string): Promise<FastifyReply> {
-  const body = request.body;
-  if (!Buffer.isBuffer(body))
-    return refuseWith(
-      reply,
-      refuse("unsupported-media-type", "send a JSON object with Content-Type: application/json"),
-    );
+  const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
   const text = decode(body);
   if (typeof text !== "string") return refuseWith(reply, text);
   const parsed = parseCheckRequest(text);
@@ -148,15 +178,18 @@ async function health(gate: Gate, _request: FastifyRequest, reply: FastifyReply)
 function rules(gate: Gate, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const etag = `"${gate.contractDigest}"`;
   reply.header("etag", etag).header("cache-control", "no-cache");
-  if (request.headers["if-none-match"]?.split(/, */).includes(etag) === true) return reply.code(304).send();
+  const known = request.headers["if-none-match"]?.split(",").map((tag) => tag.trim().replace(/^W\//, "")) ?? [];
+  if (known.includes(etag) || known.includes("*")) return reply.code(304).send();
   return reply.header("content-type", "text/plain; charset=utf-8").send(gate.contractText);
 }
 
 const queryNames = ["limit", "before", "session_id", "tool_name", "verdict"];
 
 function receipts(gate: Gate, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const query = new URLSearchParams(request.url.split("?")[1] ?? "");
+  const written = request.url.includes("?") ? request.url.slice(request.url.indexOf("?") + 1) : "";
+  const query = new URLSearchParams(written);
   const problem =
+    badEscape(written) ??
     unknownParameter(query) ??
     badNumber(query, "limit", limits.receiptsLimitMax) ??
     badNumber(query, "before", Number.MAX_SAFE_INTEGER) ??
@@ -189,11 +222,21 @@ async function* pageText(
   yield `],"next":${count === limit && last > 1 ? last : "null"}}`;
 }
 
+/** What would be read as another text than was meant. */
+function badEscape(written: string): string | undefined {
+  try {
+    decodeURIComponent(written);
+    return undefined;
+  } catch {
+    return "the query has a percent sign that does not stand for UTF-8";
+  }
+}
+
 function unknownParameter(query: URLSearchParams): string | undefined {
   for (const name of query.keys()) {
     if (!queryNames.includes(name)) {
       const near = nearest(name, queryNames);
-      return `unknown parameter "${name.slice(0, 64)}"${near === undefined ? "" : `; did you mean "${near}"?`}`;
+      return `unknown parameter ${quote(name)}${near === undefined ? "" : `; did you mean "${near}"?`}`;
     }
     if (query.getAll(name).length > 1) return `the parameter "${name}" stands twice`;
   }
@@ -225,79 +268,13 @@ async function verify(gate: Gate, _request: FastifyRequest, reply: FastifyReply)
   const { rows, head, broken, anchored } = await gate.verify();
   const anchor =
     anchored ?? "nothing outside the data folder anchors this ledger: set SVC_PIN to a file on another volume";
-  if (broken === undefined) return sendJson(reply, JSON.stringify({ ok: true, rows, head, anchored: anchor }));
+  const { seq, hash: headHash } = head;
+  if (broken === undefined) {
+    return sendJson(reply, JSON.stringify({ ok: true, rows, head: { seq, hash: headHash }, anchored: anchor }));
+  }
   return sendJson(reply, JSON.stringify({ ok: false, rows, first_broken: broken, anchored: anchor }));
 }
 
 function sendJson(reply: FastifyReply, body: string | Readable): FastifyReply {
   return reply.header("content-type", "application/json; charset=utf-8").header("cache-control", "no-store").send(body);
-}
-
-/** Sends a refusal and logs it. `Connection: close` where the rest of a body may still be on its way. */
-function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply {
-  const { status } = refusals[refusal.code];
-  if (status === 401) reply.header("www-authenticate", "Bearer");
-  if (status === 503) reply.header("retry-after", "1");
-  if (refusal.allow !== undefined) reply.header("allow", refusal.allow);
-  if (status === 413 || status === 408 || refusal.code === "stopping") reply.header("connection", "close");
-  reply.log.info({ code: refusal.code, status, detail: refusal.detail }, "refused");
-  return reply
-    .code(status)
-    .header("content-type", "application/problem+json; charset=utf-8")
-    .header("cache-control", "no-store")
-    .send(problemText(refusal));
-}
-
-function problemText({ code, detail }: Refusal): string {
-  const { status, title } = refusals[code];
-  return JSON.stringify({ type: `urn:svc-gate:refusal:${code}`, title, status, code, detail });
-}
-
-function notFound(request: FastifyRequest, basePath: string): Refusal {
-  const path = request.url.split("?")[0] ?? "";
-  const methods = routes
-    .filter((route) => new RegExp(`^${basePath}${route.path.replace(":seq", "[^/]+")}$`).test(path))
-    .map(({ method }) => method);
-  if (methods.length === 0)
-    return refuse(
-      "not-found",
-      `the gate has ${routes.map((route) => basePath + route.path.replace(":seq", "{seq}")).join(", ")}`,
-    );
-  return { ...refuse("method-not-allowed", `this path takes ${methods.join(", ")}`), allow: methods.join(", ") };
-}
-
-/** What Fastify refuses by itself, in the gate's words; anything unforeseen is a fault and must not be answered. */
-function toRefusal(error: unknown, log: Logger): Refusal {
-  if (error instanceof Refused) return error.refusal;
-  const { code, statusCode } = error as { readonly code?: string; readonly statusCode?: number };
-  if (code === "FST_ERR_CTP_BODY_TOO_LARGE")
-    return refuse("body-too-large", `a body is at most ${limits.bodyBytesMax} bytes`);
-  if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE" || code === "FST_ERR_CTP_INVALID_CONTENT_TYPE")
-    return refuse("unsupported-media-type", "send a JSON object with Content-Type: application/json");
-  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
-    return refuse("bad-http", "the request is not HTTP that the gate reads");
-  log.error({ err: error }, "a request failed");
-  return refuse("ledger-unavailable", "the gate could not answer; see its log");
-}
-
-/** Answers on the bare socket what never became a request. */
-function refuseConnection(
-  error: Error & { code?: string },
-  socket: { writable: boolean; destroyed: boolean; end: (text: string) => unknown; destroy: () => unknown },
-): void {
-  if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const refusal =
-    error.code === "ERR_HTTP_REQUEST_TIMEOUT"
-      ? refuse("body-timeout", `the whole request must arrive within ${limits.bodyTimeoutMs / 1000} s`)
-      : error.code === "HPE_HEADER_OVERFLOW"
-        ? refuse("headers-too-large", `headers are at most ${limits.headerBytesMax} bytes`)
-        : refuse("bad-http", "the request is not HTTP that the gate reads");
-  const { status, title } = refusals[refusal.code];
-  const body = problemText(refusal);
-  socket.end(
-    `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/problem+json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  );
 }

@@ -1,6 +1,8 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
+import { basename } from "node:path";
+import { createSecureContext } from "node:tls";
 import type { FastifyInstance } from "fastify";
 import pino, { type Logger } from "pino";
 import type { ContractInForce } from "../contract/mod.ts";
@@ -35,6 +37,9 @@ export interface Serving {
   /** Answers what waits, then lets everything go. */
   stop(): Promise<void>;
 }
+
+/** Every check is answered before this begins to run: it is for who reads a page slowly, or never ends a body. */
+const stopPatienceMs = 3000;
 
 const defaultMandate = "mandate.yaml";
 
@@ -108,7 +113,9 @@ async function open({ config, log, force, tls, ledger }: Parts): Promise<Serving
     failed: gate.failed,
     stop: async () => {
       await gate.drain();
+      const patience = setTimeout(() => server.server.closeAllConnections(), stopPatienceMs);
       await server.close();
+      clearTimeout(patience);
       await ledger.close();
     },
   };
@@ -122,17 +129,34 @@ async function contractsOf(config: Config, log: Logger): Promise<ContractInForce
     );
     return noContracts();
   }
-  const compiled = await loadContracts(file);
+  const compiled = await loadContracts(file, basename(file));
   if (!compiled.ok) throw new StartRefused(renderDiagnostics(compiled.problem), 2);
   return compiled.value;
 }
 
 async function readTls({ tlsCert, tlsKey }: Config): Promise<Parts["tls"]> {
   if (tlsCert === undefined || tlsKey === undefined) return undefined;
+  const cert = await readPem("SVC_TLS_CERT", tlsCert);
+  const key = await readPem("SVC_TLS_KEY", tlsKey);
   try {
-    return { cert: await readFile(tlsCert), key: await readFile(tlsKey) };
+    createSecureContext({ cert, key });
   } catch (error) {
-    throw new StartRefused(`the certificate or its key cannot be read: ${(error as Error).message}`);
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "ERR_OSSL_X509_KEY_VALUES_MISMATCH") {
+      throw new StartRefused(`the key in ${tlsKey} is not the key of the certificate in ${tlsCert}`);
+    }
+    throw new StartRefused(`${tlsCert} and ${tlsKey} cannot be used for TLS (${message}): both must be PEM`);
+  }
+  return { cert, key };
+}
+
+async function readPem(variable: string, file: string): Promise<Buffer> {
+  try {
+    return await readFile(file);
+  } catch (error) {
+    throw new StartRefused(
+      `${variable} names ${file}, which cannot be read (${(error as NodeJS.ErrnoException).code})`,
+    );
   }
 }
 

@@ -2,6 +2,7 @@ import { hash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { LedgerRefused } from "./store.ts";
+import type { StoredCounter } from "./store.ts";
 
 /** The layout of the file. A file of another layout is refused, never converted in silence. */
 const layout = 1;
@@ -16,10 +17,11 @@ CREATE INDEX receipts_by_tool ON receipts (tool, seq);
 CREATE INDEX receipts_refused ON receipts (verdict, seq) WHERE verdict <> 'ALLOW';
 CREATE TABLE contracts (digest TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE counters (
-  id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, definition TEXT NOT NULL, through INTEGER, unknown_through INTEGER NOT NULL
+  id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, definition TEXT NOT NULL, through INTEGER, unknown_through INTEGER NOT NULL,
+  folded INTEGER NOT NULL, seal TEXT NOT NULL
 ) STRICT;
 CREATE TABLE effects (
-  counter INTEGER NOT NULL, key BLOB NOT NULL, at INTEGER NOT NULL, seq INTEGER NOT NULL, total TEXT NOT NULL, folded INTEGER NOT NULL,
+  counter INTEGER NOT NULL, key BLOB NOT NULL, at INTEGER NOT NULL, seq INTEGER NOT NULL, total TEXT NOT NULL, folded TEXT,
   PRIMARY KEY (counter, key, at, seq)
 ) STRICT, WITHOUT ROWID;
 `;
@@ -29,9 +31,12 @@ export const files = { database: "ledger.db", lock: "owner.lock" } as const;
 /** Free space that a batch must leave: enough to stop cleanly, and for the write-ahead log to be folded back. */
 export const reserveBytes: number = 64 * 1024 * 1024;
 
+/** How long a tool that looks into the file, or a start that takes up its log, may be waited for. */
+const busyTimeoutMs = 2000;
+
 /** WAL with a flush for each commit, checked and not assumed. SQLite 3.51.3 mends a loss in write-ahead logs. */
 export function openForWriting(folder: string): DatabaseSync {
-  const database = new DatabaseSync(join(folder, files.database));
+  const database = new DatabaseSync(join(folder, files.database), { timeout: busyTimeoutMs });
   requireVersion(database);
   database.exec(
     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1; PRAGMA cache_size = -4096;",
@@ -45,7 +50,7 @@ export function openForWriting(folder: string): DatabaseSync {
 }
 
 export function openForReading(folder: string): DatabaseSync {
-  const database = new DatabaseSync(join(folder, files.database), { readOnly: true });
+  const database = new DatabaseSync(join(folder, files.database), { readOnly: true, timeout: busyTimeoutMs });
   database.exec("PRAGMA cache_size = -2048;");
   return database;
 }
@@ -100,28 +105,140 @@ export function createTables(database: DatabaseSync, log: string | undefined): v
 
 /** Undefined for a file without tables: one that was never a ledger. @throws {LedgerRefused} for a damaged one */
 export function readMeta(database: DatabaseSync): Meta | undefined {
-  const tables = database.prepare("SELECT count(*) AS count FROM sqlite_schema").get()?.["count"];
-  if (tables === 0) return undefined;
-  const rows = database.prepare("SELECT name, value FROM meta").all();
-  const values = new Map(rows.map((row) => [String(row["name"]), String(row["value"])]));
-  const [found, log, secret] = [values.get("layout"), values.get("log"), values.get("counter_secret")];
-  if (found !== undefined && found !== String(layout))
+  const objects = database.prepare("SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'").all();
+  if (objects.length === 0) return undefined;
+  const values = new Map(readTable(database, "SELECT name, value FROM meta"));
+  const found = values.get("layout");
+  if (found !== undefined && found !== String(layout) && /^[0-9]+$/.test(found)) {
     throw new LedgerRefused(`the ledger's file has layout ${found}; this version reads layout ${layout}`);
-  const meta = { layout: found ?? "", log: log ?? "", counter_secret: secret ?? "" };
-  if (log === undefined || secret === undefined || values.get("check") !== metaCheck(meta)) {
+  }
+  const meta = {
+    layout: found ?? "",
+    log: values.get("log") ?? "",
+    counter_secret: values.get("counter_secret") ?? "",
+  };
+  if (found !== String(layout) || values.size !== 4 || values.get("check") !== metaCheck(meta)) {
     throw new LedgerRefused(
-      "the ledger's own description (its name, or the secret of its counters) is damaged: restore the file from a backup",
+      "the ledger's own description (its layout, its name, or the secret of its counters) is damaged: restore the file from a backup",
     );
   }
-  return { log, counterSecret: secret };
+  const tables = objects.map(({ sql }) => `${String(sql)};`).toSorted();
+  if (
+    tables.join("\n") !==
+    schema
+      .trim()
+      .split(/\n(?=CREATE)/)
+      .toSorted()
+      .join("\n")
+  ) {
+    throw new LedgerRefused(
+      "the tables of the ledger's file are not those that it was made with: restore the file from a backup",
+    );
+  }
+  return { log: meta.log, counterSecret: meta.counter_secret };
+}
+
+function readTable(database: DatabaseSync, sql: string): readonly (readonly [string, string])[] {
+  try {
+    return database
+      .prepare(sql)
+      .all()
+      .map(({ name, value }) => [String(name), String(value)] as const);
+  } catch (error) {
+    if (!String(error).includes("no such")) throw error;
+    return [];
+  }
 }
 
 function metaCheck(meta: Readonly<Record<string, string>>): string {
   return hash("sha256", JSON.stringify(meta), "hex");
 }
 
-/** The number that stands for a counter's digest in the rows of its events. */
-export function counterIds(database: DatabaseSync): Map<string, number> {
-  const rows = database.prepare("SELECT id, digest FROM counters").all();
-  return new Map(rows.map((row) => [String(row["digest"]), Number(row["id"])]));
+/** A counter as the file keeps it. */
+export interface KeptCounter extends StoredCounter {
+  /** The number that stands for it in the rows of its events. */
+  readonly id: number;
+  /** How many events were found by folds of older rows. */
+  readonly folded: number;
+}
+
+/** The counters, and the first one whose row is not what was written, if any. */
+export function readCounters(database: DatabaseSync): {
+  readonly kept: readonly KeptCounter[];
+  readonly damaged: KeptCounter | undefined;
+} {
+  const rows = database
+    .prepare("SELECT id, digest, definition, through, unknown_through, folded, seal FROM counters ORDER BY id")
+    .all();
+  let damaged: KeptCounter | undefined;
+  const kept = rows.map((row) => {
+    const counter: KeptCounter = {
+      id: Number(row["id"]),
+      digest: String(row["digest"]),
+      definition: String(row["definition"]),
+      through: row["through"] === null ? null : Number(row["through"]),
+      unknownThrough: Number(row["unknown_through"]),
+      folded: Number(row["folded"]),
+    };
+    const sound = row["seal"] === counterSeal(counter) && hash("sha256", counter.definition, "hex") === counter.digest;
+    if (!sound) damaged ??= counter;
+    return counter;
+  });
+  return { kept, damaged };
+}
+
+/** Tells a row of `counters` that was changed apart from one that was written; its definition is under its digest. */
+export function counterSeal({ id, digest, through, unknownThrough, folded }: KeptCounter): string {
+  return hash("sha256", JSON.stringify([id, digest, through, unknownThrough, folded]), "hex");
+}
+
+/** One event that a fold of older rows found, with the total of its key before it. */
+export interface FoldedEvent {
+  /** The counter's digest. */
+  readonly counter: string;
+  readonly key: Uint8Array;
+  readonly at: number;
+  readonly seq: number;
+  readonly total: string;
+  readonly before: string | undefined;
+}
+
+/** No receipt commits to an event that was folded later, so its row carries a digest of itself and of the one before. */
+export function foldSeal({ counter, key, at, seq, total, before }: FoldedEvent): string {
+  return hash(
+    "sha256",
+    JSON.stringify([counter, Buffer.from(key).toString("hex"), at, seq, total, before ?? null]),
+    "base64url",
+  );
+}
+
+const unwritable = [3, 8, 14, 23];
+const damage = [1, 11, 26];
+
+/**
+ * What an error of the engine means to the operator while a ledger is being opened, as a sentence; anything else is a
+ * fault, and stays what it is. The numbers are SQLite's result codes.
+ */
+export function explain(error: unknown, folder: string): unknown {
+  const { errcode, errstr, code } = error as {
+    readonly errcode?: number;
+    readonly errstr?: string;
+    readonly code?: string;
+  };
+  const primary = (errcode ?? 0) & 0xff;
+  if (unwritable.includes(primary)) {
+    return new LedgerRefused(
+      `the ledger in ${folder} cannot be written (${errstr}): let this user write the folder, or name another with SVC_DATA_DIR`,
+    );
+  }
+  if (damage.includes(primary) || code === "ERR_OUT_OF_RANGE") {
+    return new LedgerRefused(
+      `the ledger's file in ${folder} is damaged (${errstr ?? "a number is out of range"}): restore it from a backup`,
+    );
+  }
+  if (primary === 5)
+    return new LedgerRefused(`another program holds the ledger's file in ${folder}: let it finish, and start again`);
+  return primary === 13
+    ? new LedgerRefused(`there is no room in ${folder} for the ledger: free space on its disk`)
+    : error;
 }

@@ -1,55 +1,60 @@
-import { hash } from "node:crypto";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
-import { addDecimals } from "../../wire/mod.ts";
-import type { Leaf } from "../leaf.ts";
-import { firstLink, linkOf, readEffects, verifyRow, type Link } from "../verifier.ts";
+import { firstLink, linkOf, type Link } from "../verifier.ts";
 import { serveCalls } from "./calls.ts";
-import { counterIds, openForReading, readMeta } from "./sqlite-file.ts";
-import type { Anchor, Broken, RowQuery, StoredRow, Verification } from "./store.ts";
+import { explain, openForReading, readMeta } from "./sqlite-file.ts";
+import { Walk } from "./sqlite-walk.ts";
+import { LedgerRefused } from "./store.ts";
+import type { Anchor, Broken, RowQuery, RowSlice, StoredRow, Verification } from "./store.ts";
 
 /** Rows of one slice of a long read: a few milliseconds, so that the write-ahead log can be folded back in between. */
 const sliceRows = 512;
-/** Characters of one slice that is sent to another thread: bounds memory where rows are large. */
+/** Characters of one slice: bounds memory where rows are large. */
 const sliceCharacters = 1_000_000;
+/** Rows that one statement looks through for those that a filter lets pass. */
+const windowRows = 65_536;
+/** A slice that has found nothing yet ends after this, so that other reads have their turn. */
+const sliceMs = 20;
+
+const columns = "seq, leaf, evidence, session, tool, verdict";
 
 /** A connection that only reads, in a thread of its own: it never holds up a commit. */
 class Reader {
   readonly #database: DatabaseSync;
-  readonly #log: string;
   readonly #upwards: StatementSync;
-  readonly #previousTotal: StatementSync;
-  readonly #total: StatementSync;
 
   constructor(folder: string) {
     this.#database = openForReading(folder);
-    this.#log = readMeta(this.#database)?.log ?? "";
-    this.#upwards = this.#database.prepare(
-      "SELECT seq, leaf, evidence, session, tool, verdict FROM receipts WHERE seq >= ? ORDER BY seq LIMIT ?",
-    );
-    this.#previousTotal = this.#database.prepare(
-      "SELECT total FROM effects WHERE counter = ? AND key = ? AND (at, seq) < (?, ?) ORDER BY at DESC, seq DESC LIMIT 1",
-    );
-    this.#total = this.#database.prepare(
-      "SELECT total FROM effects WHERE counter = ? AND key = ? AND at = ? AND seq = ? AND folded = 0",
-    );
+    if (readMeta(this.#database) === undefined)
+      throw new LedgerRefused(`there is no ledger in ${folder}: its file is empty`);
+    this.#upwards = this.#database.prepare(`SELECT ${columns} FROM receipts WHERE seq >= ? ORDER BY seq LIMIT ?`);
     this.#upwards.setReturnArrays(true);
   }
 
-  read({ before, limit, session, tool, verdict }: RowQuery): readonly StoredRow[] {
+  read({ before, limit, session, tool, verdict }: RowQuery): RowSlice {
     const filters = Object.entries({ session, tool, verdict }).filter(([, value]) => value !== undefined);
-    const where = ["seq < ?", ...filters.map(([name]) => `${name} = ?`)].join(" AND ");
+    // The literal lets the planner see that the partial index of refusals has every row that is asked for.
+    const refused = verdict !== undefined && verdict !== "ALLOW" ? ["verdict <> 'ALLOW'"] : [];
+    const where = ["seq < ?", "seq >= ?", ...filters.map(([name]) => `${name} = ?`), ...refused].join(" AND ");
     const statement = this.#database.prepare(
-      `SELECT seq, leaf, evidence, session, tool, verdict FROM receipts WHERE ${where} ORDER BY seq DESC LIMIT ?`,
+      `SELECT ${columns} FROM receipts WHERE ${where} ORDER BY seq DESC LIMIT ?`,
     );
-    return bounded(statement.iterate(before, ...filters.map(([, value]) => String(value)), limit));
+    statement.setReturnArrays(true);
+    const until = performance.now() + sliceMs;
+    let top = Math.min(before, this.#last() + 1);
+    while (top > 1) {
+      const floor = Math.max(1, top - windowRows);
+      const rows = bounded(statement.iterate(top, floor, ...filters.map(([, value]) => String(value)), limit));
+      const last = rows.at(-1);
+      if (last !== undefined) return { rows, next: last.seq };
+      top = floor;
+      if (performance.now() > until) return { rows: [], next: top };
+    }
+    return { rows: [], next: 0 };
   }
 
   scan(from: number): readonly StoredRow[] {
-    const statement = this.#database.prepare(
-      "SELECT seq, leaf, evidence, session, tool, verdict FROM receipts WHERE seq >= ? ORDER BY seq LIMIT ?",
-    );
-    return bounded(statement.iterate(from, sliceRows));
+    return bounded(this.#upwards.iterate(from, sliceRows));
   }
 
   contractText(digest: string): string | undefined {
@@ -59,37 +64,62 @@ class Reader {
 
   /** Walks from row `from` to the last row that is there at the end. Between slices other calls are answered. */
   async verify(from: number, anchors: readonly Anchor[]): Promise<Verification> {
-    const log = this.#log;
-    const rows = Number(this.#database.prepare("SELECT count(*) AS count FROM receipts").get()?.["count"]);
-    const walk = new Walk(this.#database, log, { total: this.#total, previous: this.#previousTotal });
-    let link = from > 1 ? this.#linkBefore(from) : firstLink;
-    for (;;) {
-      const slice = this.#upwards.all(link.seq + 1, sliceRows) as unknown as readonly StoredColumns[];
-      for (const columns of slice) {
-        const next = walk.step(rowOf(columns), link);
-        const broken = "problem" in next ? next : parted(next, anchors);
-        if ("problem" in next || broken !== undefined) return { log, rows, head: link, broken };
-        link = next;
+    const meta = this.#meta();
+    if ("problem" in meta) return { log: "", rows: 0, head: firstLink, broken: meta };
+    const { log } = meta;
+    let link = firstLink;
+    try {
+      const rows = this.#last();
+      link = from > 1 ? this.#linkBefore(from) : firstLink;
+      const walk = new Walk(this.#database, log);
+      for (let more = true; more;) {
+        const slice = bounded(
+          this.#upwards.iterate(link.seq === 0 ? Number.MIN_SAFE_INTEGER : link.seq + 1, sliceRows),
+        );
+        for (const row of slice) {
+          const next = walk.step(row, link);
+          const broken = "problem" in next ? next : parted(next, anchors);
+          if ("problem" in next || broken !== undefined) return { log, rows, head: link, broken };
+          link = next;
+        }
+        more = slice.length > 0;
+        await setImmediate();
       }
-      if (slice.length < sliceRows) break;
-      await setImmediate();
+      const broken = tooShort(link, anchors) ?? (from > 1 ? undefined : await walk.rest(link.seq));
+      return { log, rows: Math.max(rows, link.seq), head: link, broken };
+    } catch (error) {
+      return { log, rows: link.seq, head: link, broken: unreadable(error, link.seq + 1) };
     }
-    return {
-      log,
-      rows: Math.max(rows, link.seq),
-      head: link,
-      broken: tooShort(link, anchors) ?? (from > 1 ? undefined : walk.extraEffect(link.seq)),
-    };
+  }
+
+  #meta(): { readonly log: string } | Broken {
+    try {
+      return { log: readMeta(this.#database)?.log ?? "" };
+    } catch (error) {
+      if (!(error instanceof LedgerRefused)) throw error;
+      return { seq: 1, problem: error.message, expected: "the description that it was made with", found: "another" };
+    }
+  }
+
+  #last(): number {
+    return Number(this.#database.prepare("SELECT max(seq) AS last FROM receipts").get()?.["last"] ?? 0);
   }
 
   #linkBefore(from: number): Link {
-    const [columns] = this.#upwards.all(from - 1, 1) as unknown as readonly StoredColumns[];
-    return columns === undefined ? firstLink : linkOf(rowOf(columns));
+    const [row] = this.scan(from - 1);
+    return row === undefined ? firstLink : linkOf(row);
   }
 
   close(): void {
     this.#database.close();
   }
+}
+
+/** What cannot be read at all is broken there; a disk that fails is a fault of the disk and says nothing of the ledger. */
+function unreadable(error: unknown, seq: number): Broken {
+  const { errcode, message } = error as Error & { readonly errcode?: number };
+  if ([7, 10, 13].includes((errcode ?? 0) & 0xff)) throw error;
+  return { seq, problem: "the ledger's file cannot be read from here on", expected: "a row", found: message };
 }
 
 /** The row is not the one that an anchor vouches for. */
@@ -121,102 +151,16 @@ type StoredColumns = readonly [
   verdict: string,
 ];
 
-function rowOf([seq, leaf, evidence, session, tool, verdict]: StoredColumns): StoredRow {
-  return { seq, leaf, evidence, session, tool, verdict };
-}
-
+/** Rows as they come, until they are many or large. Arrays cost a third of what the driver's objects cost. */
 function bounded(rows: Iterable<unknown>): readonly StoredRow[] {
   const slice: StoredRow[] = [];
   let characters = 0;
-  for (const row of rows as Iterable<StoredRow>) {
-    slice.push({ ...row });
-    characters += row.leaf.length + row.evidence.length;
+  for (const [seq, leaf, evidence, session, tool, verdict] of rows as Iterable<StoredColumns>) {
+    slice.push({ seq, leaf, evidence, session, tool, verdict });
+    characters += leaf.length + evidence.length;
     if (characters > sliceCharacters) break;
   }
   return slice;
-}
-
-/** One walk over the chain: beside each row, its contract's text and the events that it recorded. */
-class Walk {
-  readonly #database: DatabaseSync;
-  readonly #log: string;
-  readonly #statements: { readonly total: StatementSync; readonly previous: StatementSync };
-  readonly #counters: ReadonlyMap<string, number>;
-  readonly #contracts = new Set<string>();
-  #effects = 0;
-
-  constructor(
-    database: DatabaseSync,
-    log: string,
-    statements: { readonly total: StatementSync; readonly previous: StatementSync },
-  ) {
-    this.#database = database;
-    this.#log = log;
-    this.#statements = statements;
-    this.#counters = counterIds(database);
-  }
-
-  step(row: StoredRow, before: Link): Link | Broken {
-    const verified = verifyRow(row, before, this.#log);
-    if ("problem" in verified) return verified;
-    return this.#contract(verified.leaf) ?? this.#effectsOf(row, verified.leaf) ?? verified.link;
-  }
-
-  #contract({ contract, seq }: Leaf): Broken | undefined {
-    if (contract === null || this.#contracts.has(contract)) return undefined;
-    const digest = contract.replace(/^sha256:/, "");
-    const text = this.#database.prepare("SELECT text FROM contracts WHERE digest = ?").get(digest)?.["text"];
-    const found = text === undefined ? "no text" : hash("sha256", String(text), "hex");
-    if (found !== digest)
-      return { seq, problem: "the text of its contract is not there as it was", expected: digest, found };
-    this.#contracts.add(contract);
-    return undefined;
-  }
-
-  #effectsOf(row: StoredRow, { at, seq }: Leaf): Broken | undefined {
-    for (const { amount, counter, key } of readEffects(row.evidence) ?? []) {
-      const id = this.#counters.get(counter) ?? -1;
-      const under = Buffer.from(key, "hex");
-      const previous = this.#statements.previous.get(id, under, at, seq);
-      const expected = previous === undefined ? amount : addDecimals(String(previous["total"]), amount);
-      const found = this.#statements.total.get(id, under, at, seq)?.["total"];
-      if (found !== expected)
-        return { seq, problem: "a counter does not stand where its receipts put it", expected, found: String(found) };
-      this.#effects += 1;
-    }
-    return undefined;
-  }
-
-  /** An event in the counters that no receipt recorded. */
-  extraEffect(through: number): Broken | undefined {
-    const counted = Number(
-      this.#database.prepare("SELECT count(*) AS count FROM effects WHERE folded = 0 AND seq <= ?").get(through)?.[
-        "count"
-      ],
-    );
-    if (counted === this.#effects) return undefined;
-    const rows = this.#database
-      .prepare("SELECT seq, count(*) AS count FROM effects WHERE folded = 0 GROUP BY seq ORDER BY seq")
-      .iterate();
-    for (const row of rows) {
-      const seq = Number(row["seq"]);
-      const evidence = this.#database.prepare("SELECT evidence FROM receipts WHERE seq = ?").get(seq)?.["evidence"];
-      const recorded = evidence === undefined ? 0 : (readEffects(String(evidence))?.length ?? 0);
-      if (recorded !== row["count"])
-        return {
-          seq,
-          problem: "the counters hold an event that its receipt did not record",
-          expected: String(recorded),
-          found: String(row["count"]),
-        };
-    }
-    return {
-      seq: through,
-      problem: "the counters do not hold the events that the receipts recorded",
-      expected: String(this.#effects),
-      found: String(counted),
-    };
-  }
 }
 
 let reader: Reader | undefined;
@@ -228,7 +172,11 @@ function opened(): Reader {
 
 serveCalls({
   open: (folder: string) => {
-    reader = new Reader(folder);
+    try {
+      reader = new Reader(folder);
+    } catch (error) {
+      throw explain(error, folder);
+    }
   },
   read: (query: RowQuery) => opened().read(query),
   scan: (from: number) => opened().scan(from),

@@ -1,9 +1,21 @@
-import { statfsSync } from "node:fs";
-import { hash } from "node:crypto";
+import { statfsSync, statSync } from "node:fs";
+import { join } from "node:path";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { addDecimals } from "../../wire/mod.ts";
 import { serveCalls } from "./calls.ts";
-import { counterIds, createTables, openForWriting, readMeta, reserveBytes, takeOwnership } from "./sqlite-file.ts";
+import {
+  counterSeal,
+  createTables,
+  explain,
+  files,
+  foldSeal,
+  openForWriting,
+  readCounters,
+  readMeta,
+  reserveBytes,
+  takeOwnership,
+  type KeptCounter,
+} from "./sqlite-file.ts";
 import { LedgerRefused, NotKept } from "./store.ts";
 import type { OpenedStore, StoredCounter, StoredEffect, StoredHead, StoredLookup, StoredRow } from "./store.ts";
 
@@ -26,21 +38,19 @@ class Writer {
   readonly #latest: StatementSync;
   readonly #totalThrough: StatementSync;
   readonly #head: StatementSync;
-  #counters: Map<string, { readonly id: number; readonly unknownThrough: number }>;
+  #counters: ReadonlyMap<string, KeptCounter>;
   /** The leaf that this owner wrote last; each commit checks that it is still the last one. */
   #headLeaf: string | undefined;
 
   constructor({ folder, log, mustExist }: OpenOptions) {
     this.#folder = folder;
     this.#lock = takeOwnership(folder);
+    if (mustExist && !isThere(folder)) throw gone(folder);
     this.#database = openForWriting(folder);
     let meta = readMeta(this.#database);
     const created = meta === undefined;
     if (meta === undefined) {
-      if (mustExist)
-        throw new LedgerRefused(
-          `a ledger was here (its head is pinned), and its file in ${folder} is gone or empty: restore it from a backup; a new history is not begun over an old one`,
-        );
+      if (mustExist) throw gone(folder);
       createTables(this.#database, log);
       meta = readMeta(this.#database);
     }
@@ -58,11 +68,10 @@ class Writer {
     this.#totalThrough = this.#database.prepare(
       "SELECT total FROM effects WHERE counter = ? AND key = ? AND at <= ? ORDER BY at DESC, seq DESC LIMIT 1",
     );
-    const counters = this.#readCounters();
-    this.#counters = this.#known(counters);
+    this.#counters = this.#readCounters();
     const head = this.#readHead();
     this.#headLeaf = head?.leaf;
-    this.opened = { ...meta, created, head, counters };
+    this.opened = { ...meta, created, head, counters: [...this.#counters.values()] };
   }
 
   values(lookups: readonly StoredLookup[]): readonly (string | undefined)[] {
@@ -90,24 +99,32 @@ class Writer {
       );
     for (const { seq, session, tool, verdict, leaf, evidence } of rows)
       this.#insertRow.run(seq, session, tool, verdict, leaf, evidence);
-    for (const effect of effects) this.#addEffect(effect, 0);
+    for (const effect of effects) this.#addEffect(effect, false);
     this.#database.exec("COMMIT");
     this.#headLeaf = rows.at(-1)?.leaf ?? this.#headLeaf;
   }
 
   keepContract(digest: string, text: string): void {
     this.#database.prepare("INSERT OR IGNORE INTO contracts (digest, text) VALUES (?, ?)").run(digest, text);
+    const kept = this.#database.prepare("SELECT text FROM contracts WHERE digest = ?").get(digest)?.["text"];
+    if (kept !== text)
+      throw new LedgerRefused(
+        `the text of the contract ${digest} in the ledger is damaged: restore the file from a backup`,
+      );
   }
 
   keepCounter({ digest, definition, through, unknownThrough }: StoredCounter, folded: readonly StoredEffect[]): void {
+    const known = this.#counters.get(digest);
+    const id = known?.id ?? Math.max(0, ...[...this.#counters.values()].map((counter) => counter.id)) + 1;
+    const counter = { id, digest, definition, through, unknownThrough, folded: (known?.folded ?? 0) + folded.length };
     this.#database.exec("BEGIN IMMEDIATE");
     this.#database
       .prepare(
-        "INSERT INTO counters (digest, definition, through, unknown_through) VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET through = excluded.through, unknown_through = excluded.unknown_through",
+        "INSERT OR REPLACE INTO counters (id, digest, definition, through, unknown_through, folded, seal) VALUES (?, ?, ?, ?, ?, ?, ?)",
       )
-      .run(digest, definition, through, unknownThrough);
-    this.#counters = this.#known(this.#readCounters());
-    for (const effect of folded) this.#addEffect(effect, 1);
+      .run(id, digest, definition, through, unknownThrough, counter.folded, counterSeal(counter));
+    this.#counters = new Map(this.#counters).set(digest, counter);
+    for (const effect of folded) this.#addEffect(effect, true);
     this.#database.exec("COMMIT");
   }
 
@@ -117,13 +134,15 @@ class Writer {
   }
 
   /** Each event carries the total up to it, so that a window of any length is two look-ups and a difference. */
-  #addEffect({ counter, key, at, seq, amount }: StoredEffect, folded: 0 | 1): void {
+  #addEffect({ counter, key, at, seq, amount }: StoredEffect, isFolded: boolean): void {
     const known = this.#counters.get(counter);
     if (known === undefined) throw new Error(`the ledger keeps no counter ${counter}`);
     const under = Buffer.from(key, "hex");
     const latest = this.#latest.get(known.id, under);
-    const total = latest === undefined ? amount : addDecimals(String(latest["total"]), amount);
-    this.#insertEffect.run(known.id, under, at, seq, total, folded);
+    const before = latest === undefined ? undefined : String(latest["total"]);
+    const total = before === undefined ? amount : addDecimals(before, amount);
+    const seal = isFolded ? foldSeal({ counter, key: under, at, seq, total, before }) : null;
+    this.#insertEffect.run(known.id, under, at, seq, total, seal);
   }
 
   #readHead(): StoredHead | undefined {
@@ -131,32 +150,25 @@ class Writer {
     return row === undefined ? undefined : { seq: Number(row["seq"]), leaf: String(row["leaf"]) };
   }
 
-  #readCounters(): readonly StoredCounter[] {
-    const rows = this.#database
-      .prepare("SELECT digest, definition, through, unknown_through FROM counters ORDER BY id")
-      .all();
-    return rows.map((row) => {
-      const counter = {
-        digest: String(row["digest"]),
-        definition: String(row["definition"]),
-        through: row["through"] === null ? null : Number(row["through"]),
-        unknownThrough: Number(row["unknown_through"]),
-      };
-      if (hash("sha256", counter.definition, "hex") !== counter.digest) {
-        throw new LedgerRefused(
-          "the definition of a counter in the ledger's file is damaged: restore the file from a backup",
-        );
-      }
-      return counter;
-    });
+  #readCounters(): ReadonlyMap<string, KeptCounter> {
+    const { kept, damaged } = readCounters(this.#database);
+    if (damaged !== undefined) {
+      throw new LedgerRefused(
+        `the counter ${damaged.id} in the ledger's file is damaged: restore the file from a backup`,
+      );
+    }
+    return new Map(kept.map((counter) => [counter.digest, counter]));
   }
+}
 
-  #known(counters: readonly StoredCounter[]): Map<string, { readonly id: number; readonly unknownThrough: number }> {
-    const ids = counterIds(this.#database);
-    return new Map(
-      counters.map(({ digest, unknownThrough }) => [digest, { id: ids.get(digest) ?? 0, unknownThrough }]),
-    );
-  }
+function isThere(folder: string): boolean {
+  return (statSync(join(folder, files.database), { throwIfNoEntry: false })?.size ?? 0) > 0;
+}
+
+function gone(folder: string): LedgerRefused {
+  return new LedgerRefused(
+    `a ledger was here (its head is pinned), and its file in ${folder} is gone or empty: restore it from a backup; a new history is not begun over an old one`,
+  );
 }
 
 let writer: Writer | undefined;
@@ -168,7 +180,11 @@ function opened(): Writer {
 
 serveCalls({
   open: (options: OpenOptions) => {
-    writer = new Writer(options);
+    try {
+      writer = new Writer(options);
+    } catch (error) {
+      throw explain(error, options.folder);
+    }
     return writer.opened;
   },
   values: (lookups: readonly StoredLookup[]) => opened().values(lookups),

@@ -10,6 +10,7 @@ import type {
   LedgerStore,
   OpenedStore,
   RowQuery,
+  RowSlice,
   StoredCounter,
   StoredEffect,
   StoredLookup,
@@ -79,12 +80,11 @@ class SqliteStore implements LedgerStore {
 
   async *read(query: RowQuery): AsyncGenerator<readonly StoredRow[]> {
     let { before, limit } = query;
-    while (limit > 0) {
-      const slice = await this.#ask<readonly StoredRow[]>("read", { ...query, before, limit });
-      if (slice.length === 0) return;
-      yield slice;
-      limit -= slice.length;
-      before = slice.at(-1)?.seq ?? 0;
+    while (limit > 0 && before > 1) {
+      const { rows, next }: RowSlice = await this.#ask("read", { ...query, before, limit });
+      if (rows.length > 0) yield rows;
+      limit -= rows.length;
+      before = next;
     }
   }
 
@@ -117,7 +117,7 @@ class SqliteStore implements LedgerStore {
     clearTimeout(this.#idle);
     this.#asking += 1;
     try {
-      const reader = await (this.#reader ??= startReader(this.#folder));
+      const reader = await this.#reading();
       return await reader.call<Value>(name, ...args);
     } finally {
       this.#asking -= 1;
@@ -125,11 +125,19 @@ class SqliteStore implements LedgerStore {
     }
   }
 
+  /** A thread that did not start is not kept: the next read tries again. */
+  #reading(): Promise<Caller> {
+    this.#reader ??= startReader(this.#folder).catch((error: unknown) => {
+      this.#reader = undefined;
+      throw error;
+    });
+    return this.#reader;
+  }
+
   async #endReader(): Promise<void> {
-    const reader = await this.#reader;
+    const reading = this.#reader;
     this.#reader = undefined;
-    await reader?.call("close");
-    await reader?.end();
+    await (await reading)?.end();
   }
 }
 

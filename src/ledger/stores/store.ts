@@ -50,6 +50,13 @@ export interface RowQuery {
   readonly verdict?: string | undefined;
 }
 
+/** Some rows, newest first. */
+export interface RowSlice {
+  readonly rows: readonly StoredRow[];
+  /** Where to go on: rows below it were not looked at; 0 when there are none. */
+  readonly next: number;
+}
+
 /** Where a ledger stops being what it says. */
 export interface Broken {
   readonly seq: number;

@@ -1,0 +1,82 @@
+import type { FastifyReply } from "fastify";
+import type { Logger } from "pino";
+import { limits, refusals, refuse, type Refusal } from "../wire/mod.ts";
+
+/**
+ * Sends a refusal as problem details (RFC 9457) and logs it. What is still to come of the body is read and dropped,
+ * within the time that a request has, so that the sender sees the refusal and not a connection that was reset.
+ */
+export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply {
+  const { status } = refusals[refusal.code];
+  if (status === 401) reply.header("www-authenticate", "Bearer");
+  if (status === 503) reply.header("retry-after", "1");
+  if (refusal.allow !== undefined) reply.header("allow", refusal.allow);
+  if (refusal.code === "stopping") reply.header("connection", "close");
+  else reply.removeHeader("connection");
+  if (!reply.request.raw.complete) answeredEarly.add(reply.request.raw.socket);
+  reply.log.info({ code: refusal.code, status, detail: refusal.detail }, "refused");
+  return reply
+    .code(status)
+    .header("content-type", "application/problem+json; charset=utf-8")
+    .header("cache-control", "no-store")
+    .send(problemText(refusal));
+}
+
+/** Connections that have their answer while the request was still coming: they get no second one. */
+const answeredEarly = new WeakSet<object>();
+
+function problemText({ code, detail }: Refusal): string {
+  const { status, title } = refusals[code];
+  return JSON.stringify({ type: `urn:svc-gate:refusal:${code}`, title, status, code, detail });
+}
+
+/** What the server refuses by itself, in the gate's words. */
+export function toRefusal(error: unknown, log: Logger): Refusal {
+  const { code, statusCode } = error as { readonly code?: string; readonly statusCode?: number };
+  if (code === "FST_ERR_CTP_BODY_TOO_LARGE") {
+    return refuse("body-too-large", `a body is at most ${limits.bodyBytesMax} bytes`);
+  }
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+    return refuse("bad-http", "the request is not HTTP that the gate reads");
+  }
+  log.error({ err: error }, "a request failed");
+  return refuse("ledger-unavailable", "the gate could not answer; see its log");
+}
+
+/** A connection whose request never became one. */
+export interface BareSocket {
+  readonly writable: boolean;
+  readonly destroyed: boolean;
+  end(text: string): unknown;
+  destroy(): unknown;
+}
+
+/** Answers on the bare socket what never became a request. */
+export function refuseConnection(error: Error & { code?: string }, socket: BareSocket, log: Logger): void {
+  if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable || answeredEarly.has(socket)) {
+    socket.destroy();
+    return;
+  }
+  const refusal = connectionRefusal(error.code);
+  const { status, title } = refusals[refusal.code];
+  const body = problemText(refusal);
+  log.info({ code: refusal.code, status, detail: refusal.detail }, "refused");
+  const head = [
+    `HTTP/1.1 ${status} ${title}`,
+    "Content-Type: application/problem+json; charset=utf-8",
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    "Cache-Control: no-store",
+    "Connection: close",
+  ];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+}
+
+function connectionRefusal(code: string | undefined): Refusal {
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") {
+    return refuse("body-timeout", `the whole request must arrive within ${limits.bodyTimeoutMs / 1000} s`);
+  }
+  if (code === "HPE_HEADER_OVERFLOW") {
+    return refuse("headers-too-large", `headers are at most ${limits.headerBytesMax} bytes`);
+  }
+  return refuse("bad-http", "the request is not HTTP that the gate reads");
+}

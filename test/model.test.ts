@@ -1,0 +1,160 @@
+/**
+ * Goal: the engine decides and counts as the contract language says, whatever the contracts and the calls.
+ * Method: random contracts, mandates and calls, as structure. The engine is given them as text; a naive model walks the
+ * structure (`model/model.ts`); after each call verdict, rule, fired rules, errors, counters read and moves are the same.
+ * Contracts that are made wrong must be refused. A scenario that is judged differently is made as small as it goes and
+ * kept in `regressions/`, where it is asked again for ever. `MODEL_RUNS` and `MODEL_SEED` set how many and which.
+ */
+import assert from "node:assert/strict";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { differ, type Disagreement, type Witness } from "./model/compare.ts";
+import { Coverage } from "./model/coverage.ts";
+import { defects } from "./model/defects.ts";
+import { compile, type Defect } from "./model/engine.ts";
+import { spoil } from "./model/generate-wrong.ts";
+import { generate } from "./model/generate.ts";
+import type { Scenario } from "./model/language.ts";
+import { minimise } from "./model/minimise.ts";
+import { printContract, printMandate } from "./model/print.ts";
+
+const regressions = fileURLToPath(new URL("regressions", import.meta.url));
+const runs = Number(process.env["MODEL_RUNS"] ?? 1500);
+const seed = Number(process.env["MODEL_SEED"] ?? Date.now() % 1_000_000_000);
+const callsMax = 40;
+
+/** Where the two differ, or why the engine does not compile what it should. */
+function problemOf(scenario: Scenario, defect: Defect = {}, witness?: Witness): Disagreement | undefined {
+  const given = defect.scenario?.(scenario) ?? scenario;
+  const force = compile(given);
+  if (force.ok) return differ(scenario, force.value, defect, witness);
+  const problems = force.problem.filter((each) => !isRedundantNullTest(each));
+  return problems.length === 0
+    ? undefined
+    : { call: -1, about: "refused", model: "compiles", engine: (problems[0] ?? "").split("\n") };
+}
+
+/** After `!= null` a value is no longer compared with null: the generator does not follow that far. */
+function isRedundantNullTest(problem: string): boolean {
+  return /^error\[type\]: a (?:number|text) never equals null/.test(problem);
+}
+
+/** Makes it as small as it goes, keeps it, and fails. */
+function keep(scenario: Scenario, from: number, found: Disagreement): never {
+  const smallest = minimise(scenario, (smaller) => {
+    const again = problemOf(smaller);
+    return again?.about === found.about && (found.about !== "refused" || codeOf(again) === codeOf(found));
+  });
+  const name = `seed-${from}.json`;
+  mkdirSync(regressions, { recursive: true });
+  writeFileSync(join(regressions, name), `${JSON.stringify(smallest, null, 1)}\n`);
+  const texts = [...smallest.contracts.map(printContract), printMandate(smallest), JSON.stringify(smallest.calls)];
+  return assert.fail(
+    `seed ${from}, kept as regressions/${name}: ${JSON.stringify(problemOf(smallest), null, 1)}\n${texts.join("\n")}`,
+  );
+}
+
+function codeOf({ engine }: Disagreement): string | undefined {
+  return Array.isArray(engine) ? /^error\[[a-z-]+\]/.exec(String(engine[0]))?.[0] : undefined;
+}
+
+suite("the engine and the model", () => {
+  for (const name of readdirSync(regressions).filter((each) => each.endsWith(".json"))) {
+    test(`judge ${name} alike`, () => {
+      const scenario: Scenario = JSON.parse(readFileSync(join(regressions, name), "utf8"));
+      assert.equal(problemOf(scenario), undefined);
+    });
+  }
+
+  const coverage = new Coverage();
+
+  test(`judge ${runs} random scenarios alike, from seed ${seed} (set MODEL_SEED to repeat)`, (t) => {
+    for (let each = seed; each < seed + runs; each += 1) {
+      const scenario = generate(each, 1 + (each % callsMax));
+      coverage.scenario(scenario);
+      const found = problemOf(scenario, {}, (...done) => coverage.call(...done));
+      if (found !== undefined) keep(scenario, each, found);
+    }
+    if (runs > 5000) t.diagnostic(`coverage\n${coverage}`);
+  });
+
+  test("the scenarios came to every verdict, by every way, and to every error", () => {
+    const missing = wanted.filter((name) => coverage.of(name) === 0);
+    assert.deepEqual(missing, []);
+    assert.ok(coverage.of("counter read, more") > coverage.of("counter read, 0") / 10, String(coverage));
+  });
+
+  test("a contract with one fault is refused, with the code of that fault", () => {
+    for (let each = seed; each < seed + Math.ceil(runs / 10); each += 1) {
+      const { fault, code, scenario } = spoil(generate(each, 1), each);
+      const force = compile(scenario);
+      const codes = force.ok ? [] : force.problem.map((problem) => /^error\[([a-z-]+)\]/.exec(problem)?.[1]);
+      assert.ok(
+        codes.includes(code),
+        `seed ${each}, ${fault}: ${codes.join()}\n${scenario.contracts.map(printContract).join("\n")}`,
+      );
+    }
+  });
+});
+
+const wanted = [
+  ...["ALLOW", "ESCALATE", "BLOCK"].map((verdict) => `verdict ${verdict}`),
+  ...[
+    "a rule",
+    "$route",
+    "$input",
+    "$platform",
+    "$requires",
+    "$otherwise",
+    "an error in a rule",
+    "an error in $counters",
+  ].map((way) => `reached by ${way}`),
+  ...[
+    "division by zero",
+    "no such place in the list",
+    "since is in the future",
+    "a key of over 256 bytes",
+    "a value of over 4,096 bits",
+  ].map((why) => `error: ${why}`),
+  "BLOCK answered ESCALATE",
+  "BLOCK answered ALLOW",
+  "ESCALATE answered ALLOW",
+  "several rules fired",
+  "a move by a fraction",
+];
+
+suite("positive control: the comparison notices", () => {
+  for (const [fault, defectOf] of defects) {
+    test(fault, () => {
+      for (let each = 1; each <= 3000; each += 1) {
+        const scenario = generate(each, 1 + (each % callsMax));
+        if (isNoticed(scenario, defectOf(scenario))) return;
+      }
+      assert.fail("not noticed in 3000 scenarios");
+    });
+  }
+
+  test("nothing where there is no defect", () => {
+    for (let each = 1; each <= 100; each += 1) assert.equal(problemOf(generate(each, 20)), undefined);
+  });
+
+  test("a disagreement is made as small as it goes", () => {
+    const defect = { moves: () => [] };
+    const isOne = (scenario: Scenario): boolean => problemOf(scenario, defect)?.about === "read";
+    let from = 1;
+    while (!isOne(generate(from))) from += 1;
+    const { contracts, calls } = minimise(generate(from), isOne);
+    assert.deepEqual(
+      [contracts.length, contracts[0]?.tools.length, contracts[0]?.rules.length, calls.length],
+      [1, 1, 1, 2],
+    );
+  });
+});
+
+/** A contract that the defect makes refused says nothing about the comparison. */
+function isNoticed(scenario: Scenario, defect: Defect): boolean {
+  const found = problemOf(scenario, defect);
+  return found !== undefined && found.about !== "refused";
+}
