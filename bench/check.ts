@@ -77,7 +77,9 @@ function report({ full, single, flushMs, rows, startMs, residentMb: resident }: 
     const { bare, gate, ratio } = of(pairs, pick);
     return [name, round(bare), round(gate), `${round(ratio * 100)} %`];
   };
-  console.log(`\n${rows} rows in the ledger, ${rounds} rounds in turn, medians; one flush of this disk: ${round(flushMs)} ms (median)`);
+  console.log(
+    `\n${rows} rows in the ledger, ${rounds} rounds in turn, medians; one flush of this disk: ${round(flushMs)} ms (median)`,
+  );
   printTable([
     ["", "bare Fastify", "svc-gate", "ratio"],
     row("64 connections: answers/s", full, (found) => found.perSecond),
@@ -94,7 +96,10 @@ function report({ full, single, flushMs, rows, startMs, residentMb: resident }: 
     p50_one_connection_ms: atMost(1000 / of(single, (found) => found.perSecond).gate, flushMs + 0.4),
     resident_mb: atMost(resident, 200),
     start_ms: atMost(startMs, 2000),
-    failed: atMost(full.concat(single).reduce((sum, pair) => sum + pair.bare.failed + pair.gate.failed, 0), 0),
+    failed: atMost(
+      full.concat(single).reduce((sum, pair) => sum + pair.bare.failed + pair.gate.failed, 0),
+      0,
+    ),
   });
 }
 
@@ -104,7 +109,11 @@ interface Server {
 }
 
 function start(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<Server> {
-  const child = spawn(process.execPath, args, { cwd: root, env: { ...process.env, ...environment }, stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, args, {
+    cwd: root,
+    env: { ...process.env, ...environment },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   return new Promise((resolve, reject) => {
     child.once("exit", (code) => reject(new Error(`${args.join(" ")} ended with ${code}`)));
     child.stdout?.on("data", (chunk: Buffer) => {
@@ -117,7 +126,10 @@ function start(args: readonly string[], environment: Readonly<Record<string, str
 async function load({ child, url }: Server, connections: number, duration: number = seconds): Promise<Load> {
   const before = cpuMicros(child);
   const text = await new Promise<string>((resolve, reject) => {
-    const generator = spawn(process.execPath, ["bench/load.ts", url, String(connections), String(duration), key], { cwd: root, stdio: ["ignore", "pipe", "inherit"] });
+    const generator = spawn(process.execPath, ["bench/load.ts", url, String(connections), String(duration), key], {
+      cwd: root,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
     let out = "";
     generator.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
     generator.once("exit", (code) => (code === 0 ? resolve(out) : reject(new Error(`the load ended with ${code}`))));

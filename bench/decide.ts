@@ -31,7 +31,11 @@ export async function benchDecide(): Promise<void> {
     }
     if (round_ > 0) rates.push(perRound / ((performance.now() - from) / 1000));
   }
-  if (allowed !== (rounds + 1) * perRound) throw new Error(`${allowed} were allowed: the requests do not fit the contract`);
-  printTable([["decisions/s", "min", "median", "max"], ["payments, one thread", round(Math.min(...rates)), round(median(rates)), round(Math.max(...rates))]]);
+  if (allowed !== (rounds + 1) * perRound)
+    throw new Error(`${allowed} were allowed: the requests do not fit the contract`);
+  printTable([
+    ["decisions/s", "min", "median", "max"],
+    ["payments, one thread", round(Math.min(...rates)), round(median(rates)), round(Math.max(...rates))],
+  ]);
   conclude("decide", { decisions_per_second: atLeast(median(rates), 500_000) });
 }

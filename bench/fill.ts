@@ -10,14 +10,29 @@ export async function fillLedger(folder: string, rows: number): Promise<void> {
   await ledger.keepContract(text);
   const from = Date.now() - rows;
   const contract = hash("sha256", text, "hex");
-  for (let done = 0; done < rows; ) {
+  for (let done = 0; done < rows;) {
     const batch = await ledger.begin([]);
     for (const end = Math.min(rows, done + 1000); done < end; done += 1) {
       const parsed = parseCheckRequest(paymentBody(done));
       if (!parsed.ok) throw new Error(parsed.problem.detail);
       const { toolName, sessionId, inputText, platformText } = parsed.value;
       batch.append(
-        { at: from + done, keyName: "default", mode: "enforce", toolName, routed: true, sessionId, inputText, platformText, verdict: "ALLOW", answered: "ALLOW", reason: "Svc: the payee is registered, and 10 USD is within every limit", rule: "payments.$otherwise", contract, outcome: { counters: {}, errors: {}, fired: [] } },
+        {
+          at: from + done,
+          keyName: "default",
+          mode: "enforce",
+          toolName,
+          routed: true,
+          sessionId,
+          inputText,
+          platformText,
+          verdict: "ALLOW",
+          answered: "ALLOW",
+          reason: "Svc: the payee is registered, and 10 USD is within every limit",
+          rule: "payments.$otherwise",
+          contract,
+          outcome: { counters: {}, errors: {}, fired: [] },
+        },
         [],
       );
     }

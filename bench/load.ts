@@ -4,7 +4,11 @@ import { paymentBody } from "./requests.ts";
 // The load, in a process of its own: autocannon against one address. argv: url, connections, seconds, key.
 const [url = "", connections = "64", seconds = "4", key = ""] = process.argv.slice(2);
 const started = Number(process.hrtime.bigint() % 1_000_000_007n);
-const requests = Array.from({ length: 512 }, (_, at) => ({ method: "POST" as const, path: "/check", body: paymentBody(started + at) }));
+const requests = Array.from({ length: 512 }, (_, at) => ({
+  method: "POST" as const,
+  path: "/check",
+  body: paymentBody(started + at),
+}));
 const result = await autocannon({
   url,
   connections: Number(connections),
@@ -13,4 +17,13 @@ const result = await autocannon({
   requests,
 });
 const { latency, requests: answered, non2xx, errors } = result;
-console.log(JSON.stringify({ perSecond: answered.average, total: answered.total, p50: latency.p50, p99: latency.p99, mean: latency.average, failed: non2xx + errors }));
+console.log(
+  JSON.stringify({
+    perSecond: answered.average,
+    total: answered.total,
+    p50: latency.p50,
+    p99: latency.p99,
+    mean: latency.average,
+    failed: non2xx + errors,
+  }),
+);

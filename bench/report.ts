@@ -27,20 +27,33 @@ export function median(values: readonly number[]): number {
 export function printTable(rows: readonly (readonly (string | number)[])[]): void {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => String(row[column] ?? "").length))) ?? [];
   for (const row of rows) {
-    console.log(row.map((cell, column) => (typeof cell === "number" || column > 0 ? String(cell).padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0))).join("  "));
+    console.log(
+      row
+        .map((cell, column) =>
+          typeof cell === "number" || column > 0
+            ? String(cell).padStart(widths[column] ?? 0)
+            : cell.padEnd(widths[column] ?? 0),
+        )
+        .join("  "),
+    );
   }
 }
 
 /** The machine, in a line: figures without it mean nothing. */
 export function machine(): string {
   const cores = cpus();
-  return `${cores.length} x ${cores[0]?.model.trim() ?? "?"}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${platform()} ${release()} ${arch()}, Node ${process.versions.node}`;
+  const processor = `${cores.length} x ${cores[0]?.model.trim() ?? "?"}`;
+  const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`;
+  return `${processor}, ${memory}, ${platform()} ${release()} ${arch()}, Node ${process.versions.node}`;
 }
 
 /** The last line of a benchmark: one JSON object. */
 export function conclude(bench: string, measures: Measures): void {
   console.log();
-  printTable([["measure", "value", "bar", "holds"], ...Object.entries(measures).map(([name, { value, bar, holds }]) => [name, value, bar, holds ? "yes" : "NO"])]);
+  printTable([
+    ["measure", "value", "bar", "holds"],
+    ...Object.entries(measures).map(([name, { value, bar, holds }]) => [name, value, bar, holds ? "yes" : "NO"]),
+  ]);
   const holds = Object.values(measures).every((measure) => measure.holds);
   console.log(JSON.stringify({ bench, holds, measures }));
   if (!holds) process.exitCode = 1;

@@ -4,7 +4,11 @@ import { machine } from "./report.ts";
 import { benchVerify } from "./verify.ts";
 
 // `npm run bench -- NAME`: one benchmark, a table, and a last line of JSON.
-const benches: Readonly<Record<string, () => Promise<void>>> = { check: benchCheck, decide: benchDecide, verify: benchVerify };
+const benches: Readonly<Record<string, () => Promise<void>>> = {
+  check: benchCheck,
+  decide: benchDecide,
+  verify: benchVerify,
+};
 
 const [name = ""] = process.argv.slice(2);
 const bench = benches[name];

@@ -32,7 +32,10 @@ export async function benchVerify(): Promise<void> {
     }
     delay.disable();
     await ledger.close();
-    printTable([["rows/s", "min", "median", "max"], ["chain and evidence", round(Math.min(...rates)), round(median(rates)), round(Math.max(...rates))]]);
+    printTable([
+      ["rows/s", "min", "median", "max"],
+      ["chain and evidence", round(Math.min(...rates)), round(median(rates)), round(Math.max(...rates))],
+    ]);
     conclude("verify", {
       rows_per_second: atLeast(median(rates), 100_000),
       memory_growth_mb: atMost(Math.max(...memory) - (memory[0] ?? 0), 30),

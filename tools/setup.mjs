@@ -15,11 +15,15 @@ for (const folder of folders.map((name) => join(root, name))) {
   console.error(`svc-gate: installing what ${join(folder, "package-lock.json")} names (once, takes a minute) ...`);
   const npm = process.env.npm_execpath;
   const [command, first] = npm ? [process.execPath, [npm]] : ["npm", []];
-  const { status } = spawnSync(command, [...first, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], {
-    cwd: folder,
-    stdio: ["ignore", "ignore", "inherit"],
-    shell: !npm && process.platform === "win32",
-  });
+  const { status } = spawnSync(
+    command,
+    [...first, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
+    {
+      cwd: folder,
+      stdio: ["ignore", "ignore", "inherit"],
+      shell: !npm && process.platform === "win32",
+    },
+  );
   if (status !== 0) {
     console.error("svc-gate: the installation failed; read the lines above, then run the command again");
     process.exit(status ?? 1);

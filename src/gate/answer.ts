@@ -23,7 +23,9 @@ export function answered({ verdict, final }: Pick<Decision, "verdict" | "final">
  */
 export function answerBody(decision: Decision, receipt: Durable<Receipt>, mode: Mode, request: string): string {
   const reason = JSON.stringify(answeredReason(decision, mode));
-  return `{"verdict":"${answered(decision, mode)}","reason":${reason},"mode":"${mode}","receipt":{"seq":${receipt.seq},"hash":"${receipt.hash}","request":"${request}"}}`;
+  const { seq, hash } = receipt;
+  const proof = `{"seq":${seq},"hash":"${hash}","request":"${request}"}`;
+  return `{"verdict":"${answered(decision, mode)}","reason":${reason},"mode":"${mode}","receipt":${proof}}`;
 }
 
 function answeredReason(decision: Decision, mode: Mode): string {

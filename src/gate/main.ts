@@ -17,7 +17,8 @@ const serving = program
   .description("answer checks over HTTP until SIGTERM or SIGINT")
   .addHelpText(
     "after",
-    "\nEvery option can be set by its variable instead; the option wins.\n\nExample:\n  SVC_MODE=enforce svc-gate serve --port 8787 --mandate mandate.yaml",
+    "\nEvery option can be set by its variable instead; the option wins." +
+      "\n\nExample:\n  SVC_MODE=enforce svc-gate serve --port 8787 --mandate mandate.yaml",
   );
 for (const { flag, variable, value, doc, fallback } of settings) {
   serving.option(`--${flag} <${value}>`, `${doc} (${variable}${fallback === "" ? "" : `, by default ${fallback}`})`);
