@@ -38,7 +38,7 @@ export function partDigest(disclosure: string): string {
 
 /** SHA-256 of the digests in ASCII order, joined without a separator, in hex. */
 function combine(digests: string[]): string {
-  return hash("sha256", digests.sort().join(""), "hex");
+  return hash("sha256", digests.toSorted().join(""), "hex");
 }
 
 /**

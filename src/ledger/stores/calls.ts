@@ -63,6 +63,7 @@ export class Caller {
     this.#next += 1;
     return new Promise<Value>((resolve, reject) => {
       this.#waiting.set(id, { resolve: resolve as (value: unknown) => void, reject });
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread has no origin
       this.#worker.postMessage({ id, name, args } satisfies Call);
     });
   }
