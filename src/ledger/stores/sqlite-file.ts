@@ -39,7 +39,8 @@ export function openForWriting(folder: string): DatabaseSync {
   const database = new DatabaseSync(join(folder, files.database), { timeout: busyTimeoutMs });
   requireVersion(database);
   database.exec(
-    "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1; PRAGMA cache_size = -4096;",
+    "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = 1;" +
+      "PRAGMA checkpoint_fullfsync = 1; PRAGMA wal_autocheckpoint = 2000; PRAGMA cache_size = -4096;",
   );
   const found = [pragma(database, "journal_mode"), pragma(database, "synchronous")].join(" ");
   if (found !== "wal 2")
