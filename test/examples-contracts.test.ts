@@ -1,0 +1,239 @@
+/**
+ * Goal: the example contracts do what their comments say over sessions of several calls: velocity, sequence, taint, budgets.
+ * Method: each session is a table of calls under examples/mandate.all.yaml, decided one after another with counters kept
+ * in a list. A call's verdict and rule are compared.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { posix } from "node:path";
+import { suite, test } from "node:test";
+import {
+  compileContracts,
+  compileMandate,
+  consult,
+  count,
+  decide,
+  prepare,
+  renderDiagnostic,
+  type ContractInForce,
+  type Decision,
+} from "../src/contract/mod.ts";
+import { good } from "../src/wire/mod.ts";
+import { request } from "./contract-kit.ts";
+
+const root = new URL("../", import.meta.url);
+const read = (name: string): string => readFileSync(new URL(name, root), "utf8");
+
+function compiled(name: string): ContractInForce {
+  const source = { name, text: read(name) };
+  const result = name.startsWith("contracts/")
+    ? compileContracts([source])
+    : compileMandate(source, (file) => good({ name: file, text: read(posix.join(posix.dirname(name), file)) }));
+  if (!result.ok) assert.fail(result.problem.map(renderDiagnostic).join("\n\n"));
+  return result.value;
+}
+
+interface Circumstances {
+  /** Seconds since the session began. */
+  readonly at?: number;
+  readonly session?: string | null;
+  readonly key?: string;
+  readonly platform?: object;
+}
+
+type Step = readonly [tool: string, input: object, expected: string, circumstances?: Circumstances];
+
+const began = Date.UTC(2026, 0, 15, 12);
+
+/** Decides the calls of a session in turn, in enforce mode. Amounts are whole numbers here. */
+function play(force: ContractInForce, steps: readonly Step[]): readonly Decision[] {
+  const events: { readonly counter: string; readonly key: string; readonly at: number; readonly amount: number }[] = [];
+  return steps.map(([tool, input, , { at = 0, session = "s", key = "default", platform } = {}]) => {
+    const now = began + at * 1000;
+    const call = request({ tool, input, platform, ...(session === null ? {} : { session }) });
+    const prepared = prepare(force, call, { keyName: key, sessionId: session });
+    const consultation = consult(prepared, now);
+    const values = consultation.lookups.map((lookup) => {
+      const found = events.filter(
+        (event) => event.counter === lookup.counter.name && event.key === lookup.key && event.at > lookup.after,
+      );
+      return String(found.reduce((sum, { amount }) => sum + amount, 0));
+    });
+    const decision = decide(consultation, values);
+    for (const move of count(prepared, { verdict: decision.verdict, answered: decision.verdict })) {
+      events.push({ counter: move.counter.name, key: move.key, at: now, amount: Number(move.amount) });
+    }
+    return decision;
+  });
+}
+
+function assertSession(steps: readonly Step[]): void {
+  const decisions = play(everything, steps);
+  for (const [place, { verdict, rule, reason, defect }] of decisions.entries()) {
+    const [tool, input, expected] = steps[place] as Step;
+    assert.equal(
+      `${verdict} ${rule.replace(/^(?:shell|session-flow)\./, "")}`,
+      expected,
+      `call ${place + 1}: ${tool} ${JSON.stringify(input)}: ${reason}`,
+    );
+    assert.match(reason, /^Svc: \S/);
+    assert.equal(defect, undefined);
+  }
+}
+
+const everything = compiled("examples/mandate.all.yaml");
+const run = (argv: string, expected: string, circumstances: Circumstances = {}): Step => [
+  "shell.exec",
+  { argv: argv.split(" ") },
+  expected,
+  circumstances,
+];
+const times = (many: number, step: Step): readonly Step[] => Array.from({ length: many }, () => step);
+
+suite("every example compiles by itself", () => {
+  for (const name of ["contracts/payments.yaml", "contracts/shell.yaml", "contracts/session-flow.yaml"])
+    test(name, () => assert.equal(compiled(name).contracts.length, 1));
+  test("examples/mandate.all.yaml puts all three in force", () => {
+    assert.deepEqual(everything.contracts, ["payments", "shell", "session-flow"]);
+  });
+});
+
+suite("shell", () => {
+  test("reading programs run, within the working folder", () => {
+    assertSession([
+      run("ls -la src", "ALLOW reads"),
+      run("grep -rn secret .", "ALLOW reads"),
+      run("cat /etc/passwd", "ESCALATE outside-the-folder"),
+      run("cat ../../key", "ESCALATE outside-the-folder"),
+      run("grep -f/etc/shadow x", "ESCALATE outside-the-folder"),
+      run("wc --files0-from=/etc/passwd", "ESCALATE outside-the-folder"),
+    ]);
+  });
+
+  test("what is not listed waits for a person, also when it only resembles a listed program", () => {
+    assertSession([
+      run("git push", "ESCALATE $otherwise"),
+      run("LS", "ESCALATE $otherwise"),
+      run("ls;rm", "ESCALATE $otherwise"),
+      run("./ls", "ESCALATE $otherwise"),
+      ["shell.exec", { argv: ["ls -la && rm -rf ."] }, "ESCALATE $otherwise"],
+    ]);
+  });
+
+  test("destruction and programs that start others are refused, under any path", () => {
+    assertSession([
+      run("rm -rf build", "BLOCK destructive"),
+      run("/bin/rm -rf /", "BLOCK destructive"),
+      run("bash -c ls", "BLOCK starts-another"),
+      run("/usr/bin/env rm x", "BLOCK starts-another"),
+    ]);
+  });
+
+  test("what is not a list of words is refused before any rule", () => {
+    assertSession([
+      ["shell.exec", { argv: "ls" }, "BLOCK $input"],
+      ["shell.exec", { argv: [] }, "BLOCK $input"],
+      ["shell.exec", { argv: ["ls"], cwd: "/" }, "BLOCK $input"],
+      run("ls", "BLOCK $requires.1", { session: null }),
+    ]);
+  });
+
+  test("the mandate's 10 commands a minute: the 11th is refused, another session is not, a minute later it runs", () => {
+    assertSession([
+      ...times(10, run("ls", "ALLOW reads")),
+      run("ls", "BLOCK too-fast"),
+      run("ls", "ALLOW reads", { session: "another" }),
+      run("ls", "BLOCK too-fast", { at: 59 }),
+      run("ls", "ALLOW reads", { at: 60 }),
+    ]);
+  });
+
+  test("after five refusals within the hour a person looks first, in every session of the key", () => {
+    assertSession([
+      ...times(5, run("rm x", "BLOCK destructive")),
+      run("ls", "ESCALATE keeps-being-refused"),
+      run("ls", "ESCALATE keeps-being-refused", { session: "begun anew" }),
+      run("ls", "ALLOW reads", { key: "another" }),
+      run("ls", "ALLOW reads", { at: 3600 }),
+    ]);
+  });
+});
+
+const post = (host: string, expected: string, circumstances: Circumstances = {}): Step => [
+  "http.post",
+  { host, path: "/", body: "" },
+  expected,
+  circumstances,
+];
+const change = (customer: string, expected: string, circumstances: Circumstances = {}): Step => [
+  "account.change",
+  { customer_id: customer, field: "email", value: "a@example.com" },
+  expected,
+  circumstances,
+];
+const verify = (customer: string, circumstances: Circumstances = {}): Step => [
+  "customer.verify",
+  { customer_id: customer },
+  "ALLOW $otherwise",
+  circumstances,
+];
+const refund = (amount: number, expected: string, circumstances: Circumstances = {}): Step => {
+  const platform = { verified_customers: ["c1"] };
+  return ["refund.create", { customer_id: "c1", amount, currency: "USD" }, expected, { platform, ...circumstances }];
+};
+
+suite("session-flow", () => {
+  test("a customer is verified before a change: the same customer, in the same session", () => {
+    assertSession([
+      change("c1", "BLOCK verify-first"),
+      verify("c1"),
+      change("c1", "ALLOW $otherwise"),
+      change("c2", "BLOCK verify-first"),
+      change("c1", "BLOCK verify-first", { session: "another" }),
+      change("c1", "BLOCK $requires.1", { session: null }),
+    ]);
+  });
+
+  test("a fact decides before the counter does", () => {
+    assertSession([
+      verify("c1"),
+      change("c1", "BLOCK verify-first-by-fact", { platform: { verified_customers: [] } }),
+      change("c2", "ALLOW $otherwise", { platform: { verified_customers: ["c2"] } }),
+      change("c1", "ALLOW $otherwise", { platform: {} }),
+    ]);
+  });
+
+  test("after a secret was read nothing leaves, but to one's own hosts", () => {
+    assertSession([
+      post("elsewhere.example", "ALLOW $otherwise"),
+      ["secret.read", { name: "db" }, "ALLOW $otherwise"],
+      post("elsewhere.example", "BLOCK nothing-leaves-after-a-secret"),
+      post("api.example.com.elsewhere.example", "BLOCK nothing-leaves-after-a-secret"),
+      post("api.example.com", "ALLOW $otherwise"),
+      post("elsewhere.example", "BLOCK nothing-leaves-after-a-secret", { at: 1e6 }),
+      post("elsewhere.example", "ALLOW $otherwise", { session: "another" }),
+    ]);
+  });
+
+  test("20 requests a minute and key", () => {
+    assertSession([
+      ...times(20, post("api.example.com", "ALLOW $otherwise")),
+      post("api.example.com", "BLOCK not-too-often", { session: "another" }),
+      post("api.example.com", "ALLOW $otherwise", { key: "another" }),
+      post("api.example.com", "ALLOW $otherwise", { at: 60 }),
+    ]);
+  });
+
+  test("refunds: 250 USD a day and key; those that wait for a person count, refused ones do not", () => {
+    assertSession([
+      refund(100, "ALLOW $otherwise"),
+      refund(101, "ESCALATE large-refund"),
+      refund(50, "BLOCK within-daily-budget", { session: "another" }),
+      refund(49, "ALLOW $otherwise"),
+      refund(1, "BLOCK within-daily-budget", { at: 43_199 }),
+      refund(1, "ALLOW $otherwise", { key: "another" }),
+      refund(1, "ALLOW $otherwise", { at: 43_200 }),
+      refund(-1, "BLOCK $input"),
+    ]);
+  });
+});
