@@ -134,7 +134,7 @@ const bad: readonly (readonly [condition: string, problem: string])[] = [
   ["startsWith(input.s, 'x')", "unknown-function: `startsWith` is written `value.startsWith(...)`"],
   ["int(input.s) > 1", "left-out: `int` is not part of the contract language"],
   ["input.s.upperAscii() == 'X'", "left-out: `upperAscii` is not part of the contract language"],
-  ["cel.bind(x, 1, x) == 1", "left-out: `cel` is not part of the contract language"],
+  ["cel.bind(x, 1, x) == 1", "left-out: `cel.bind` is not part of the contract language"],
   ["input.s.matches('x')", "pattern: the pattern must be for the whole text: `^(?:...)$`"],
   ["input.s.matches('^(?:a)|(?:b)$')", "pattern: the pattern must be for the whole text: `^(?:...)$`"],
   ["input.s.matches('^(?:(?=a)b)$')", "pattern: not a pattern of RE2: invalid or unsupported Perl syntax: `(?=`"],

@@ -176,6 +176,11 @@ const optionalFunctions: Readonly<Record<"orValue" | "hasValue", ContractFunctio
 
 /** A call of an entry of the function table, as a method or by itself. */
 export function checkCall(checker: Checker, call: Call, facts: Facts): Checked {
+  const space = call.target?.kind === "name" && !checker.isName(call.target.name) ? call.target.name : "";
+  if (namespaces.has(space)) {
+    const message = `\`${space}.${call.name}\` is not part of the contract language`;
+    return checker.refuse(call.span, "left-out", message, facts, "name a part of an expression under `let:`");
+  }
   const written = call.target === undefined ? call.args : [call.target, ...call.args];
   const args = written.map((arg) => checker.check(arg, facts).core);
   const named = functions.filter((entry) => entry.name === call.name && styleFits(entry, call));
@@ -198,6 +203,9 @@ export function checkCall(checker: Checker, call: Call, facts: Facts): Checked {
   }
   return bindCall(checker, call, entry, args, facts);
 }
+
+/** Where CEL's extensions live. */
+const namespaces: ReadonlySet<string> = new Set(["cel", "math", "optional", "base64", "proto", "strings"]);
 
 /** `size` is a method and a function, as in CEL. */
 function styleFits(entry: ContractFunction, call: Call): boolean {

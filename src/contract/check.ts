@@ -183,14 +183,6 @@ export class Checker {
       case "session":
         return this.refuse(span, "incomplete", `\`${name}\` is read by member: \`${name}.name\``, facts);
       default: {
-        if (namespaces.has(name))
-          return this.refuse(
-            span,
-            "left-out",
-            `\`${name}.\` is not part of the contract language`,
-            facts,
-            "name a part of an expression under `let:`",
-          );
         const near = nearest(name, [...rootNames, ...this.scope.lets.keys(), ...this.#variables.keys()]);
         const hint =
           near === undefined
@@ -437,9 +429,6 @@ export class Checker {
     return same({ op: "map", entries, type: { kind: "record", fields, others }, span: syntax.span }, facts);
   }
 }
-
-/** Where CEL's extensions and messages live. */
-const namespaces: ReadonlySet<string> = new Set(["cel", "math", "optional", "base64", "proto", "google", "strings"]);
 
 const rootNames: readonly string[] = [
   ...new Set([...roots.map((root) => root.split(".")[0] ?? root), "limits", "counters"]),
