@@ -1,0 +1,82 @@
+// An agent's loop with one check, at the one place where tools run. It is offline: the model is a script.
+//
+//     npm start                              # in another terminal; SVC_MODE=enforce npm start refuses for real
+//     node examples/agent-loop.mjs           # or with the gate's address as an argument
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { SvcGate } from "../clients/javascript/svc-gate.mjs";
+
+const payee = "0x52908400098527886E0F7030069857D2E4169EE7";
+const lookAlike = `${payee.slice(0, -1)}8`;
+
+const wallet = { spent: 150 };
+const parked = [];
+
+const tools = {
+  "payment.send": ({ amount, payee_address }) => {
+    wallet.spent += amount;
+    return `paid ${amount} USD to ${payee_address}`;
+  },
+  "files.delete": ({ path }) => `deleted ${path}`,
+};
+
+const nowEpoch = () => Math.floor(Date.now() / 1000);
+
+/** What the platform knows, from its own books: nothing of it comes from the model. */
+const facts = () => ({
+  monthly_spend_usd: wallet.spent,
+  approved_payees: [payee],
+  historical_price_usd: 10,
+  now_epoch: nowEpoch(),
+});
+
+/** Stands for a model: proposes one call after another, and is sent what came of each. */
+function* scriptedModel() {
+  const offer = { currency: "USD", merchant: "maps", resource: "map-tiles", offer_expires_epoch: nowEpoch() + 600 };
+  yield { name: "payment.send", input: { amount: 10, payee_address: payee, ...offer } };
+  yield { name: "payment.send", input: { amount: 20, payee_address: payee, ...offer } };
+  const result = yield { name: "payment.send", input: { amount: 10, payee_address: lookAlike, ...offer } };
+  if (result.includes("not registered")) {
+    // It can read why, and mend what it asked for.
+    yield { name: "payment.send", input: { amount: 12, payee_address: payee, ...offer } };
+  }
+  yield { name: "files.delete", input: { path: "reports" } };
+}
+
+/** The one place where tools run: nothing reaches a tool but by an ALLOW. */
+async function runTool(gate, name, input) {
+  const { verdict, reason, allowed, escalated, receipt } = await gate.check(name, input, facts());
+  console.log(`  ${verdict}: ${reason}`);
+  if (receipt) console.log(`  receipt ${receipt.seq}, ${receipt.hash.slice(0, 12)}`);
+  if (allowed) return tools[name](input);
+  if (escalated) {
+    parked.push([name, reason]);
+    return `waits for a person: ${reason}`;
+  }
+  return `refused: ${reason}`;
+}
+
+async function main([address = "http://127.0.0.1:8787"]) {
+  const root = fileURLToPath(new URL("..", import.meta.url));
+  const keyFile = join(process.env.SVC_DATA_DIR ?? join(root, "data"), "first-key");
+  const apiKey = process.env.SVC_API_KEY || readFileSync(keyFile, "utf8").trim();
+  const gate = new SvcGate(address, { apiKey }); // one session: this run
+  console.log(`mode: ${(await gate.health()).mode}`);
+  const model = scriptedModel();
+  for (let step = model.next(); !step.done;) {
+    const { name, input } = step.value;
+    console.log(`\n${name} ${input.amount ?? input.path}`);
+    const result = await runTool(gate, name, input);
+    console.log(`  to the model: ${result}`);
+    step = model.next(result);
+  }
+  console.log(`\nfor a person: ${parked.length}`);
+  for (const [name, reason] of parked) console.log(`  ${name}: ${reason}`);
+  console.log(`ledger: ${(await gate.verify()).ok ? "whole" : "BROKEN"}`);
+}
+
+main(process.argv.slice(2)).catch((error) => {
+  console.error(`${error.message}\nIs a gate running? Start one with \`npm start\`.`);
+  process.exitCode = 1;
+});

@@ -1,0 +1,92 @@
+"""An agent's loop with one check, at the one place where tools run. It is offline: the model is a script.
+
+    npm start                              # in another terminal; SVC_MODE=enforce npm start refuses for real
+    python3 examples/agent_loop.py         # or with the gate's address as an argument
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "clients" / "python"))
+from svc_gate import SvcGate, SvcGateError
+
+PAYEE = "0x52908400098527886E0F7030069857D2E4169EE7"
+LOOK_ALIKE = PAYEE[:-1] + "8"
+
+wallet = {"spent": 150}
+parked = []
+
+
+def pay(amount, payee_address, **_):
+    wallet["spent"] += amount
+    return f"paid {amount} USD to {payee_address}"
+
+
+def delete(path):
+    return f"deleted {path}"
+
+
+TOOLS = {"payment.send": pay, "files.delete": delete}
+
+
+def facts():
+    """What the platform knows, from its own books: nothing of it comes from the model."""
+    return {
+        "monthly_spend_usd": wallet["spent"],
+        "approved_payees": [PAYEE],
+        "historical_price_usd": 10,
+        "now_epoch": int(time.time()),
+    }
+
+
+def scripted_model():
+    """Stands for a model: proposes one call after another, and is sent what came of each."""
+    offer = {"currency": "USD", "merchant": "maps", "resource": "map-tiles", "offer_expires_epoch": int(time.time()) + 600}
+    yield "payment.send", {"amount": 10, "payee_address": PAYEE, **offer}
+    yield "payment.send", {"amount": 20, "payee_address": PAYEE, **offer}
+    result = yield "payment.send", {"amount": 10, "payee_address": LOOK_ALIKE, **offer}
+    if "not registered" in result:  # it can read why, and mend what it asked for
+        yield "payment.send", {"amount": 12, "payee_address": PAYEE, **offer}
+    yield "files.delete", {"path": "reports"}
+
+
+def run_tool(gate, name, arguments):
+    """The one place where tools run: nothing reaches a tool but by an ALLOW."""
+    verdict = gate.check(name, arguments, platform_state=facts())
+    print(f"  {verdict.verdict}: {verdict.reason}")
+    if verdict.receipt:
+        print(f"  receipt {verdict.receipt['seq']}, {verdict.receipt['hash'][:12]}")
+    if verdict.allowed:
+        return TOOLS[name](**arguments)
+    if verdict.escalated:
+        parked.append((name, verdict.reason))
+        return f"waits for a person: {verdict.reason}"
+    return f"refused: {verdict.reason}"
+
+
+def main():
+    key = os.environ.get("SVC_API_KEY") or Path(os.environ.get("SVC_DATA_DIR", ROOT / "data"), "first-key").read_text().strip()
+    gate = SvcGate(sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8787", api_key=key)  # one session: this run
+    print(f"mode: {gate.health()['mode']}")
+    model, result = scripted_model(), None
+    while True:
+        try:
+            name, arguments = model.send(result)
+        except StopIteration:
+            break
+        print(f"\n{name} {arguments.get('amount', arguments.get('path'))}")
+        result = run_tool(gate, name, arguments)
+        print(f"  to the model: {result}")
+    print(f"\nfor a person: {len(parked)}")
+    for name, reason in parked:
+        print(f"  {name}: {reason}")
+    print(f"ledger: {'whole' if gate.verify()['ok'] else 'BROKEN'}")
+
+
+try:
+    main()
+except (OSError, SvcGateError) as error:
+    sys.exit(f"{error}\nIs a gate running? Start one with `npm start`.")

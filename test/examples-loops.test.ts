@@ -1,0 +1,59 @@
+/**
+ * Goal: the example loops run as they stand, in both languages, and print the same. Method: each against a gate of its
+ * own in each mode; the output, with hashes replaced, is compared with test/golden/agent-loop.MODE.golden.
+ * `UPDATE_GOLDEN=1 node --test test/examples-loops.test.ts` writes those anew.
+ */
+import assert from "node:assert/strict";
+import { execFile, spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { promisify } from "node:util";
+import { key, root, startGate, temporaryFolder } from "./e2e/gate.ts";
+
+const python = ["python3", "python"].find((name) => spawnSync(name, ["--version"]).status === 0);
+const loops = [
+  { file: "agent_loop.py", command: python, missing: "there is no Python on this machine" },
+  { file: "agent-loop.mjs", command: process.execPath, missing: "" },
+] as const;
+const contracts = { "payments.yaml": readFileSync(join(root, "contracts", "payments.yaml"), "utf8") };
+const cleanEnvironment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("SVC_")));
+
+/** Runs a loop to its end; a failure shows what it printed. */
+async function run(command: string, file: string, args: readonly string[], env: object): Promise<string> {
+  const options = { env: { ...cleanEnvironment, PYTHONDONTWRITEBYTECODE: "1", ...env }, timeout: 60_000 };
+  const { stdout, stderr } = await promisify(execFile)(command, [join(root, "examples", file), ...args], options);
+  assert.equal(stderr, "");
+  return stdout.replaceAll("\r\n", "\n");
+}
+
+suite("the example loops", () => {
+  for (const { file, command, missing } of loops) {
+    for (const mode of ["observe", "enforce"]) {
+      test(`${file} against a gate in ${mode} mode [client.caller-logic]`, async (t) => {
+        if (command === undefined) return t.skip(missing);
+        const gate = await startGate(t, { contracts, flags: { mode } });
+        const printed = await run(command, file, [gate.address], { SVC_API_KEY: key });
+        const shown = printed.replaceAll(/(?<=^ {2}receipt \d+, )[0-9a-f]{12}$/gm, "HASH");
+        const golden = join(root, "test", "golden", `agent-loop.${mode}.golden`);
+        if (process.env["UPDATE_GOLDEN"] === "1") writeFileSync(golden, shown);
+        assert.equal(shown, readFileSync(golden, "utf8"));
+      });
+    }
+
+    test(`${file} reads the first key from the data folder`, async (t) => {
+      if (command === undefined) return t.skip(missing);
+      const gate = await startGate(t, { contracts });
+      const folder = temporaryFolder(t);
+      writeFileSync(join(folder, "first-key"), `${key}\n`);
+      assert.match(await run(command, file, [gate.address], { SVC_DATA_DIR: folder }), /^mode: enforce\n/);
+    });
+
+    test(`${file} says what to do when no gate is there`, async (t) => {
+      if (command === undefined) return t.skip(missing);
+      const gate = await startGate(t, { contracts });
+      await gate.stop();
+      await assert.rejects(run(command, file, [gate.address], { SVC_API_KEY: key }), /npm start/);
+    });
+  }
+});
