@@ -44,7 +44,7 @@ class Reader {
     let top = Math.min(before, this.#last() + 1);
     while (top > 1) {
       const floor = Math.max(1, top - windowRows);
-      const rows = bounded(statement.iterate(top, floor, ...filters.map(([, value]) => String(value)), limit));
+      const rows = [...bounded(statement.iterate(top, floor, ...filters.map(([, value]) => String(value)), limit))];
       const last = rows.at(-1);
       if (last !== undefined) return { rows, next: last.seq };
       top = floor;
@@ -54,7 +54,7 @@ class Reader {
   }
 
   scan(from: number): readonly StoredRow[] {
-    return bounded(this.#upwards.iterate(from, sliceRows));
+    return [...bounded(this.#upwards.iterate(from, sliceRows))];
   }
 
   contractText(digest: string): string | undefined {
@@ -73,16 +73,15 @@ class Reader {
       link = from > 1 ? this.#linkBefore(from) : firstLink;
       const walk = new Walk(this.#database, log);
       for (let more = true; more;) {
-        const slice = bounded(
-          this.#upwards.iterate(link.seq === 0 ? Number.MIN_SAFE_INTEGER : link.seq + 1, sliceRows),
-        );
+        const { seq } = link;
+        const slice = bounded(this.#upwards.iterate(seq === 0 ? Number.MIN_SAFE_INTEGER : seq + 1, sliceRows));
         for (const row of slice) {
           const next = walk.step(row, link);
           const broken = "problem" in next ? next : parted(next, anchors);
           if ("problem" in next || broken !== undefined) return { log, rows, head: link, broken };
           link = next;
         }
-        more = slice.length > 0;
+        more = link.seq > seq;
         await setImmediate();
       }
       const broken = tooShort(link, anchors) ?? (from > 1 ? undefined : await walk.rest(link.seq));
@@ -102,7 +101,7 @@ class Reader {
   }
 
   #last(): number {
-    return Number(this.#database.prepare("SELECT max(seq) AS last FROM receipts").get()?.["last"] ?? 0);
+    return Number(this.#database.prepare("SELECT cast(max(seq) AS TEXT) AS last FROM receipts").get()?.["last"] ?? 0);
   }
 
   #linkBefore(from: number): Link {
@@ -152,15 +151,13 @@ type StoredColumns = readonly [
 ];
 
 /** Rows as they come, until they are many or large. Arrays cost a third of what the driver's objects cost. */
-function bounded(rows: Iterable<unknown>): readonly StoredRow[] {
-  const slice: StoredRow[] = [];
+function* bounded(rows: Iterable<unknown>): Generator<StoredRow> {
   let characters = 0;
   for (const [seq, leaf, evidence, session, tool, verdict] of rows as Iterable<StoredColumns>) {
-    slice.push({ seq, leaf, evidence, session, tool, verdict });
+    yield { seq, leaf, evidence, session, tool, verdict };
     characters += leaf.length + evidence.length;
-    if (characters > sliceCharacters) break;
+    if (characters > sliceCharacters) return;
   }
-  return slice;
 }
 
 let reader: Reader | undefined;
