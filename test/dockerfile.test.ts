@@ -1,0 +1,157 @@
+/**
+ * Goal: the image would run: without rights, with a read-only file system but for its data, healthy, and stopped by
+ * SIGTERM. Method: there need be no Docker here; the Dockerfile is read, the files that .dockerignore lets through are
+ * copied, and its CMD and HEALTHCHECK are run there as they are written.
+ */
+import assert from "node:assert/strict";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { chmodSync, chownSync, cpSync, mkdirSync, readFileSync, readdirSync, statSync, symlinkSync } from "node:fs";
+import { delimiter, dirname, join, matchesGlob } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { root, temporaryFolder } from "./e2e/gate.ts";
+
+/** Instructions in their order, continued lines joined, comments left out. */
+function instructions(text: string): readonly (readonly [name: string, rest: string])[] {
+  const lines = text
+    .replaceAll(/^#.*\n/gm, "")
+    .replaceAll(/\\\n\s*/g, "")
+    .split("\n");
+  return lines.filter(Boolean).map((line) => {
+    const [, name = "", rest = ""] = /^([A-Z]+) (.*)$/.exec(line) ?? assert.fail(`not an instruction: ${line}`);
+    return [name, rest] as const;
+  });
+}
+
+const all = instructions(readFileSync(join(root, "Dockerfile"), "utf8"));
+const finalStage = all.slice(all.findLastIndex(([name]) => name === "FROM"));
+
+function last(name: string): string {
+  return finalStage.findLast(([found]) => found === name)?.[1] ?? assert.fail(`the image has no ${name}`);
+}
+
+/** A command in exec form: no shell stands between it and a signal. */
+function command(text: string): readonly string[] {
+  const words: unknown = JSON.parse(text);
+  assert.ok(Array.isArray(words) && words[0] === "node", text);
+  return words.map(String);
+}
+
+const start = command(last("CMD"));
+const health = command(last("HEALTHCHECK").replace(/^(?:--\S+ )*CMD /, ""));
+
+/** Docker's rule: the last pattern that matches the path or a folder above it decides. */
+function isSent(path: string, patterns: readonly string[]): boolean {
+  const above = path.split("/").map((_, depth, parts) => parts.slice(0, depth + 1).join("/"));
+  const matches = (pattern: string): boolean => pattern === "*" || above.some((each) => matchesGlob(each, pattern));
+  const deciding = patterns.findLast((pattern) => matches(pattern.replace(/^!/, "")));
+  return deciding === undefined || deciding.startsWith("!");
+}
+
+const patterns = readFileSync(join(root, ".dockerignore"), "utf8")
+  .split("\n")
+  .filter((line) => line !== "" && !line.startsWith("#"));
+
+/** Makes what /app would be, without node_modules, and without the right to write to it. */
+function copyImage(folder: string): string {
+  const app = join(folder, "app");
+  for (const name of readdirSync(root)) {
+    if (!isSent(name, patterns)) continue;
+    cpSync(join(root, name), join(app, name), {
+      recursive: true,
+      filter: (from) => statSync(from).isDirectory() || isSent(from.slice(root.length).replaceAll("\\", "/"), patterns),
+    });
+  }
+  symlinkSync(join(root, "node_modules"), join(app, "node_modules"), "junction");
+  for (const path of ["", ...readdirSync(app)]) chmodSync(join(app, path), path.includes(".") ? 0o444 : 0o555);
+  return app;
+}
+
+/** Somebody without rights, where this process may become that: to root, nothing is read-only. */
+function nobody(): { readonly uid: number; readonly gid: number } | undefined {
+  const ids = { uid: 65_534, gid: 65_534 };
+  if (process.getuid?.() !== 0) return undefined;
+  const probe = spawnSync(process.execPath, ["--print", "require.resolve('fastify')"], { cwd: root, ...ids });
+  return probe.status === 0 ? ids : undefined;
+}
+
+function runHealth(env: NodeJS.ProcessEnv): number | null {
+  return spawnSync(process.execPath, health.slice(1), { env: { ...env }, timeout: 20_000 }).status;
+}
+
+async function startImage(t: TestContext): Promise<{ readonly env: NodeJS.ProcessEnv; stop: () => Promise<unknown> }> {
+  const folder = temporaryFolder(t);
+  chmodSync(folder, 0o755);
+  const app = copyImage(folder);
+  const user = nobody();
+  const data = join(folder, "data");
+  mkdirSync(data, 0o700);
+  if (user !== undefined) chownSync(data, user.uid, user.gid);
+  const settings = Object.fromEntries(
+    last("ENV")
+      .split(" ")
+      .map((each) => each.split("=") as [string, string]),
+  );
+  const path = `${dirname(process.execPath)}${delimiter}${process.env["PATH"] ?? ""}`;
+  const env = { ...settings, PATH: path, SVC_HOST: "127.0.0.1", SVC_PORT: "0", SVC_DATA_DIR: data };
+  const gate = spawn(process.execPath, start.slice(1), { cwd: app, env, stdio: ["ignore", "pipe", "pipe"], ...user });
+  t.after(() => gate.kill("SIGKILL"));
+  const exit = new Promise<number | string | null>((resolve) =>
+    gate.on("close", (code, signal) => resolve(code ?? signal)),
+  );
+  let printed = "";
+  gate.stderr.on("data", (piece) => (printed += String(piece)));
+  const port = await new Promise<string>((resolve, reject) => {
+    gate.stdout.on("data", (piece) => {
+      printed += String(piece);
+      const found = /svc-gate listens on http:\/\/127\.0\.0\.1:(\d+)/.exec(printed)?.[1];
+      if (found !== undefined) resolve(found);
+    });
+    void exit.then((code) => reject(new Error(`ended with ${code}:\n${printed}`)));
+  });
+  const stop = (): Promise<unknown> => (gate.kill("SIGTERM"), exit);
+  return { env: { PATH: path, SVC_PORT: port }, stop };
+}
+
+suite("the Dockerfile", () => {
+  test("the process has no rights, its state is a volume, its port is named", () => {
+    assert.doesNotMatch(last("USER"), /^(?:root|0)\b/);
+    assert.equal(last("VOLUME"), "/data");
+    assert.match(last("ENV"), /(?:^| )SVC_DATA_DIR=\/data(?: |$)/);
+    assert.match(last("ENV"), /(?:^| )SVC_HOST=0\.0\.0\.0(?: |$)/);
+    assert.equal(last("EXPOSE"), /SVC_PORT=(\d+)/.exec(last("ENV"))?.[1]);
+    const steps = finalStage.map(([name]) => name);
+    assert.ok(steps.lastIndexOf("USER") < steps.indexOf("CMD"), "CMD is run as the last USER");
+  });
+
+  test("modules are installed without development packages and without any package's script", () => {
+    const install = all.find(([name, rest]) => name === "RUN" && rest.startsWith("npm ci "))?.[1] ?? "";
+    for (const flag of ["--omit=dev", "--ignore-scripts"]) assert.ok(install.includes(flag), flag);
+  });
+
+  test(".dockerignore lets through what the gate runs on, and nothing else", () => {
+    for (const path of ["src/gate/main.ts", "bin/svc-gate.mjs", "contracts/payments.yaml", "mandate.yaml"])
+      assert.ok(isSent(path, patterns), path);
+    for (const path of [
+      "data/first-key",
+      ".git/config",
+      "test/tidy.test.ts",
+      "node_modules/a",
+      "src/gate/tsconfig.json",
+    ])
+      assert.ok(!isSent(path, patterns), path);
+  });
+
+  test("CMD starts the gate with a read-only file system, HEALTHCHECK tells, SIGTERM ends it", async (t) => {
+    const { env, stop } = await startImage(t);
+    assert.equal(runHealth(env), 0);
+    assert.equal(runHealth({ ...env, SVC_BASE_PATH: "/elsewhere" }), 1);
+    assert.equal(await stop(), 0);
+    assert.equal(runHealth(env), 1);
+  });
+
+  test("the step that compiles the contracts succeeds on what is sent", (t) => {
+    const app = copyImage(temporaryFolder(t));
+    const step = finalStage.find(([name, rest]) => name === "RUN" && rest.startsWith("node "))?.[1].split(" ") ?? [];
+    assert.match(execFileSync(process.execPath, step.slice(1), { cwd: app, encoding: "utf8" }), /no errors/);
+  });
+});
