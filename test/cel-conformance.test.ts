@@ -82,7 +82,7 @@ function expectation({ original: { resultMatcher: matcher } }: IncrementalTest):
   if (matcher.case === "value") return spelling(matcher.value);
   if (matcher.case === "typedResult" && matcher.value.result !== undefined) return spelling(matcher.value.result);
   if (matcher.case === "evalError" || matcher.case === "anyEvalErrors") return undefined;
-  throw new NotJson(String(matcher.case));
+  throw new NotJson(matcher.case);
 }
 
 /** "passes", or how the case went otherwise. */

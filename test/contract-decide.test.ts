@@ -163,10 +163,10 @@ suite("what is checked when", () => {
   });
 
   test("`now` is the moment of the check, in seconds", () => {
-    const text_ = contractText({ rules: rules(rule("r", "now >= timestamp('2026-01-01T00:00:00.250Z')", "BLOCK")) });
+    const moments = contractText({ rules: rules(rule("r", "now >= timestamp('2026-01-01T00:00:00.250Z')", "BLOCK")) });
     const at = Temporal.Instant.from("2026-01-01T00:00:00.250Z").epochMilliseconds;
-    assert.equal(outcome(text_, { now: at }), "BLOCK c.r");
-    assert.equal(outcome(text_, { now: at - 1 }), "ALLOW c.$otherwise");
+    assert.equal(outcome(moments, { now: at }), "BLOCK c.r");
+    assert.equal(outcome(moments, { now: at - 1 }), "ALLOW c.$otherwise");
   });
 });
 

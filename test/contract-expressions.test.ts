@@ -186,13 +186,15 @@ suite("exact arithmetic beside naive fractions", () => {
         return String(difference > 0n);
       case ">=":
         return String(difference >= 0n);
+      default:
+        return operator satisfies never;
     }
   }
 
   /** The engine's value as a fraction in lowest terms. */
   function engine(text: string): string {
     const exact = value(text);
-    if (/^error/.test(exact)) return "error";
+    if (exact.startsWith("error")) return "error";
     const fraction = /^(-?\d+)\/(\d+)$/.exec(exact);
     if (fraction !== null) return lowest([BigInt(fraction[1] ?? ""), BigInt(fraction[2] ?? "")]);
     const [whole = "", places = ""] = exact.split(".");

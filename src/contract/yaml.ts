@@ -92,7 +92,9 @@ export function readYaml(file: SourceFile, report: Report): YamlNode | undefined
     report.add("empty-file", start, "the file is empty");
     return undefined;
   }
-  return new Reducer(file, report).node(document.contents, 0);
+  const reducer = new Reducer(file, report);
+  const root = reducer.node(document.contents, 0);
+  return reducer.isTooDeep ? undefined : root;
 }
 
 // Controls that YAML does not print, a byte order mark, and the bidirectional controls: a reviewer must see the rules
@@ -116,10 +118,11 @@ function checkCharacters(file: SourceFile, report: Report): void {
 /** Reports what is not YAML, the first of each kind: the others follow from it. Is the rest not worth reading? */
 function reportSyntax(file: SourceFile, document: Document.Parsed, report: Report): boolean {
   const seen = new Set<string>();
-  for (const { message, pos, code } of document.errors) {
+  const exhausted = document.errors.find(({ code }) => code === "RESOURCE_EXHAUSTION");
+  for (const { message, pos, code } of exhausted === undefined ? document.errors : [exhausted]) {
     const span = { file, from: pos[0], to: Math.max(pos[1], pos[0] + 1) };
     if (code === "DUPLICATE_KEY") report.add("yaml", span, "this key stands twice in one map");
-    else if (seen.size === 0 || (!seen.has(code) && code !== "RESOURCE_EXHAUSTION")) {
+    else if (!seen.has(code)) {
       report.add("yaml", span, yamlMessage(code, message));
       seen.add(code);
     }
@@ -135,6 +138,8 @@ function yamlMessage(code: string, message: string): string {
 class Reducer {
   readonly #file: SourceFile;
   readonly #report: Report;
+  /** A part was left out for its depth: what contains it would seem to lack it. */
+  isTooDeep: boolean = false;
 
   constructor(file: SourceFile, report: Report) {
     this.#file = file;
@@ -145,7 +150,10 @@ class Reducer {
     const span = this.#span(node);
     if (isAlias(node)) return this.#refuse(span, "an alias (`*name`)", "write the value out");
     this.#bare(node, span);
-    if (depth > depthMax) return this.#refuse(span, `more than ${depthMax} levels`, "flatten it");
+    if (depth > depthMax) {
+      this.isTooDeep = true;
+      return this.#refuse(span, `more than ${depthMax} levels`, "flatten it");
+    }
     if (isScalar(node)) return this.#scalar(node, span, false);
     if (isSeq(node)) {
       const items = node.items.map((item) => this.node(item as Node, depth + 1));
