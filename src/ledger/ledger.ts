@@ -105,18 +105,20 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   }
 }
 
+export interface InspectOptions extends Pick<LedgerOptions, "folder" | "pinFile"> {
+  /** Order, links and hashes of the leaves, and nothing of what they commit to. */
+  readonly chainAlone?: boolean;
+}
+
 /**
  * Walks the ledger of a folder from outside, whether a gate is serving it or not, and holds it against its pin.
  *
  * @throws {LedgerRefused} when there is none, or its pin is damaged
  */
-export async function inspectLedger({
-  folder,
-  pinFile,
-}: Pick<LedgerOptions, "folder" | "pinFile">): Promise<LedgerCheck> {
+export async function inspectLedger({ folder, pinFile, chainAlone }: InspectOptions): Promise<LedgerCheck> {
   const pin = await readPin(pinFile ?? join(folder, "head.pin"));
   const anchors = pin === undefined || pin.seq === 0 ? [] : [{ seq: pin.seq, hash: pin.hash, by: "head pin" }];
-  const check = await inspectSqlite(folder, anchors);
+  const check = await inspectSqlite(folder, anchors, chainAlone === true);
   if (pin !== undefined && pin.log !== check.log)
     throw new LedgerRefused(
       `the head pin is of the ledger "${pin.log}", the file is "${check.log}": put the right file back`,

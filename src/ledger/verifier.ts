@@ -17,24 +17,20 @@ export function linkOf(row: StoredRow): Link {
   return { seq: row.seq, hash: leafHash(row.leaf), at: leaf?.at ?? 0 };
 }
 
+/** A row that holds so far. */
+export interface Linked {
+  readonly link: Link;
+  readonly leaf: Leaf;
+}
+
 /**
- * Checks one row against the link before it: every hash is recomputed from the leaf's text and the disclosures, every
- * look-up column is compared with what it was derived from.
+ * Checks the chain alone: the leaf is canonical, follows the link before it, and its hash is recomputed from its text.
  *
  * @returns the next link and the leaf, or what is broken
  */
-export function verifyRow(
-  row: StoredRow,
-  before: Link,
-  log: string,
-): { readonly link: Link; readonly leaf: Leaf } | Broken {
+export function verifyLink(row: Pick<StoredRow, "seq" | "leaf">, before: Link, log: string): Linked | Broken {
   const seq = before.seq + 1;
-  const broken = (problem: string, expected: unknown, found: unknown): Broken => ({
-    seq,
-    problem,
-    expected: String(expected),
-    found: String(found),
-  });
+  const broken = brokenAt(seq);
   if (row.seq !== seq) return broken("a row is missing or out of place", `row ${seq}`, `row ${row.seq}`);
   const leaf = parseLeaf(row.leaf);
   if (leaf === undefined)
@@ -43,6 +39,20 @@ export function verifyRow(
   if (leaf.log !== log) return broken("the leaf is of another ledger", log, leaf.log);
   if (leaf.prev !== before.hash) return broken("the leaf does not follow the row before", before.hash, leaf.prev);
   if (leaf.at < before.at) return broken("the clock went back", `at least ${before.at}`, leaf.at);
+  return { link: { seq, hash: leafHash(row.leaf), at: leaf.at }, leaf };
+}
+
+/**
+ * Checks one row against the link before it: every hash is recomputed from the leaf's text and the disclosures, every
+ * look-up column is compared with what it was derived from.
+ *
+ * @returns the next link and the leaf, or what is broken
+ */
+export function verifyRow(row: StoredRow, before: Link, log: string): Linked | Broken {
+  const linked = verifyLink(row, before, log);
+  if ("problem" in linked) return linked;
+  const { leaf } = linked;
+  const broken = brokenAt(leaf.seq);
   const digest = evidenceDigest(row.evidence);
   if (digest === undefined)
     return broken("the evidence has not its six parts, each in its place", "six parts", row.evidence.slice(0, 200));
@@ -60,7 +70,11 @@ export function verifyRow(
   const columns = callText(row.tool, row.session);
   if (call !== undefined && call !== columns)
     return broken("the columns `tool` and `session` differ from the evidence", call, columns);
-  return { link: { seq, hash: leafHash(row.leaf), at: leaf.at }, leaf };
+  return linked;
+}
+
+function brokenAt(seq: number): (problem: string, expected: unknown, found: unknown) => Broken {
+  return (problem, expected, found) => ({ seq, problem, expected: String(expected), found: String(found) });
 }
 
 /** The value of the part `call`, canonical. */

@@ -1,4 +1,5 @@
 import { hash, randomBytes } from "node:crypto";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { LedgerRefused } from "./store.ts";
@@ -27,6 +28,17 @@ CREATE TABLE effects (
 `;
 
 export const files = { database: "ledger.db", lock: "owner.lock" } as const;
+
+/** Is there a file with something in it? */
+export function isThere(folder: string): boolean {
+  return (statSync(join(folder, files.database), { throwIfNoEntry: false })?.size ?? 0) > 0;
+}
+
+export function gone(folder: string): LedgerRefused {
+  return new LedgerRefused(
+    `a ledger was here (its head is pinned), and its file in ${folder} is gone or empty: restore it from a backup; a new history is not begun over an old one`,
+  );
+}
 
 /** Free space that a batch must leave: enough to stop cleanly, and for the write-ahead log to be folded back. */
 export const reserveBytes: number = 64 * 1024 * 1024;

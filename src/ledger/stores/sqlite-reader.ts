@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
-import { firstLink, linkOf, type Link } from "../verifier.ts";
+import { firstLink, linkOf, verifyLink, type Link } from "../verifier.ts";
 import { serveCalls } from "./calls.ts";
 import { explain, openForReading, readMeta } from "./sqlite-file.ts";
 import { Walk } from "./sqlite-walk.ts";
@@ -16,6 +16,9 @@ const windowRows = 65_536;
 /** A slice that has found nothing yet ends after this, so that other reads have their turn. */
 const sliceMs = 20;
 
+/** A number beyond it is no row's, and one that the driver throws on in the midst of a read, which would stay open. */
+const seqMax = Number.MAX_SAFE_INTEGER;
+
 const columns = "seq, leaf, evidence, session, tool, verdict";
 
 /** A connection that only reads, in a thread of its own: it never holds up a commit. */
@@ -27,7 +30,9 @@ class Reader {
     this.#database = openForReading(folder);
     if (readMeta(this.#database) === undefined)
       throw new LedgerRefused(`there is no ledger in ${folder}: its file is empty`);
-    this.#upwards = this.#database.prepare(`SELECT ${columns} FROM receipts WHERE seq >= ? ORDER BY seq LIMIT ?`);
+    this.#upwards = this.#database.prepare(
+      `SELECT ${columns} FROM receipts WHERE seq BETWEEN ? AND ${seqMax} ORDER BY seq LIMIT ?`,
+    );
     this.#upwards.setReturnArrays(true);
   }
 
@@ -84,11 +89,38 @@ class Reader {
         more = link.seq > seq;
         await setImmediate();
       }
-      const broken = tooShort(link, anchors) ?? (from > 1 ? undefined : await walk.rest(link.seq));
+      const broken =
+        strayRow(this.#last(), link) ?? tooShort(link, anchors) ?? (from > 1 ? undefined : await walk.rest(link.seq));
       return { log, rows: Math.max(rows, link.seq), head: link, broken };
     } catch (error) {
       return { log, rows: link.seq, head: link, broken: unreadable(error, link.seq + 1) };
     }
+  }
+
+  /** The same over the leaves alone: order, links and hashes, nothing of what they commit to. */
+  async verifyChain(anchors: readonly Anchor[]): Promise<Verification> {
+    const meta = this.#meta();
+    if ("problem" in meta) return { log: "", rows: 0, head: firstLink, broken: meta };
+    const { log } = meta;
+    const leaves = this.#database.prepare("SELECT seq, leaf FROM receipts WHERE seq >= ? ORDER BY seq LIMIT ?");
+    leaves.setReturnArrays(true);
+    let link = firstLink;
+    for (let more = true; more;) {
+      const { seq } = link;
+      const slice = leaves.all(seq === 0 ? Number.MIN_SAFE_INTEGER : seq + 1, sliceRows) as unknown as [
+        number,
+        string,
+      ][];
+      for (const [number, leaf] of slice) {
+        const next = verifyLink({ seq: number, leaf }, link, log);
+        const broken = "problem" in next ? next : parted(next.link, anchors);
+        if ("problem" in next || broken !== undefined) return { log, rows: this.#last(), head: link, broken };
+        link = next.link;
+      }
+      more = link.seq > seq;
+      await setImmediate();
+    }
+    return { log, rows: link.seq, head: link, broken: tooShort(link, anchors) };
   }
 
   #meta(): { readonly log: string } | Broken {
@@ -119,6 +151,16 @@ function unreadable(error: unknown, seq: number): Broken {
   const { errcode, message } = error as Error & { readonly errcode?: number };
   if ([7, 10, 13].includes((errcode ?? 0) & 0xff)) throw error;
   return { seq, problem: "the ledger's file cannot be read from here on", expected: "a row", found: message };
+}
+
+function strayRow(last: number, { seq }: Link): Broken | undefined {
+  if (last <= seqMax) return undefined;
+  return {
+    seq: seq + 1,
+    problem: "a row is missing or out of place",
+    expected: `row ${seq + 1}`,
+    found: `row ${last}`,
+  };
 }
 
 /** The row is not the one that an anchor vouches for. */
@@ -179,5 +221,6 @@ serveCalls({
   scan: (from: number) => opened().scan(from),
   contractText: (digest: string) => opened().contractText(digest),
   verify: (from: number, anchors: readonly Anchor[]) => opened().verify(from, anchors),
+  verifyChain: (anchors: readonly Anchor[]) => opened().verifyChain(anchors),
   close: () => opened().close(),
 });

@@ -144,7 +144,7 @@ export class Walk {
   #foldedEvents(from: Key | undefined, to: Key | undefined, counts: Map<number, number>): Broken | undefined {
     const rows = this.#database
       .prepare(`SELECT counter, key, at, seq, total, folded FROM effects ${within(from, to, "folded IS NOT NULL")}`)
-      .iterate(...(from ?? []), ...(to ?? []));
+      .all(...(from ?? []), ...(to ?? []));
     const digests = new Map(this.#counters.map(({ id, digest }) => [id, digest]));
     for (const row of rows) {
       const [id, key, at, seq] = [
@@ -183,7 +183,9 @@ export class Walk {
   /** The first row whose events are not those that it recorded. */
   #unrecorded(live: number, through: number): Broken {
     const rows = this.#database
-      .prepare("SELECT seq, count(*) AS count FROM effects WHERE folded IS NULL GROUP BY seq ORDER BY seq")
+      .prepare(
+        "SELECT cast(seq AS TEXT) AS seq, count(*) AS count FROM effects WHERE folded IS NULL GROUP BY effects.seq ORDER BY effects.seq",
+      )
       .iterate();
     for (const row of rows) {
       const seq = Number(row["seq"]);

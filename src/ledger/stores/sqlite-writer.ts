@@ -1,5 +1,4 @@
-import { statfsSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { statfsSync } from "node:fs";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { addDecimals } from "../../wire/mod.ts";
 import { serveCalls } from "./calls.ts";
@@ -7,8 +6,9 @@ import {
   counterSeal,
   createTables,
   explain,
-  files,
   foldSeal,
+  gone,
+  isThere,
   openForWriting,
   readCounters,
   readMeta,
@@ -159,16 +159,6 @@ class Writer {
     }
     return new Map(kept.map((counter) => [counter.digest, counter]));
   }
-}
-
-function isThere(folder: string): boolean {
-  return (statSync(join(folder, files.database), { throwIfNoEntry: false })?.size ?? 0) > 0;
-}
-
-function gone(folder: string): LedgerRefused {
-  return new LedgerRefused(
-    `a ledger was here (its head is pinned), and its file in ${folder} is gone or empty: restore it from a backup; a new history is not begun over an old one`,
-  );
 }
 
 let writer: Writer | undefined;

@@ -1,9 +1,7 @@
-import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
-import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { Caller } from "./calls.ts";
-import { files, reserveBytes } from "./sqlite-file.ts";
+import { gone, isThere, reserveBytes } from "./sqlite-file.ts";
 import type { OpenOptions } from "./sqlite-writer.ts";
 import type {
   Anchor,
@@ -153,8 +151,12 @@ async function startReader(folder: string): Promise<Caller> {
 }
 
 /** Walks a ledger from outside, whether a gate is serving it or not: nothing is locked, written or begun. */
-export async function inspectSqlite(folder: string, anchors: readonly Anchor[]): Promise<Verification> {
-  if (!existsSync(join(folder, files.database))) throw new LedgerRefused(`there is no ledger in ${folder}`);
+export async function inspectSqlite(
+  folder: string,
+  anchors: readonly Anchor[],
+  mustExist: boolean,
+): Promise<Verification> {
+  if (!isThere(folder)) throw mustExist ? gone(folder) : new LedgerRefused(`there is no ledger in ${folder}`);
   const reader = await startReader(folder);
   try {
     return await reader.call("verify", 1, anchors);
