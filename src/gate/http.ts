@@ -110,14 +110,23 @@ function isOpen(request: FastifyRequest): boolean {
 /** What headers alone say against a request, before any of its body is read. */
 function refusalBeforeBody(request: FastifyRequest, basePath: string): Refusal | undefined {
   const { headers, raw } = request;
-  if (headers.host === undefined && raw.httpVersionMinor === 1) return refuse("bad-http", "the request names no host");
+  const oddity = httpOddity(raw);
+  if (oddity !== undefined) return refuse("bad-http", oddity);
   if (request.is404) return notFound(request, basePath);
   if (raw.method !== "POST") return undefined;
   if (!isJson(headers["content-type"])) {
     return refuse("unsupported-media-type", "send a JSON object with Content-Type: application/json");
   }
-  if (headers["content-encoding"] === undefined) return undefined;
+  const coding = headers["transfer-encoding"];
+  if (headers["content-encoding"] === undefined && (coding === undefined || coding === "chunked")) return undefined;
   return refuse("unsupported-media-type", "the body is encoded; send it as it is, without Content-Encoding");
+}
+
+/** What the server's parser lets pass and two readers could take differently. */
+function httpOddity({ headers, httpVersion, url }: IncomingMessage): string | undefined {
+  if (httpVersion !== "1.1" && httpVersion !== "1.0") return "the gate speaks HTTP/1.1";
+  if (headers.host === undefined && httpVersion === "1.1") return "the request names no host";
+  return url?.includes("#") === true ? "a request's target has no fragment" : undefined;
 }
 
 function isJson(type: string | undefined): boolean {

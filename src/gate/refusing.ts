@@ -12,7 +12,7 @@ export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply 
   if (status === 503) reply.header("retry-after", "1");
   if (refusal.allow !== undefined) reply.header("allow", refusal.allow);
   if (refusal.code === "stopping") reply.header("connection", "close");
-  else reply.removeHeader("connection");
+  else if (reply.hasHeader("connection")) reply.removeHeader("connection");
   if (!reply.request.raw.complete) answeredEarly.add(reply.request.raw.socket);
   reply.log.info({ code: refusal.code, status, detail: refusal.detail }, "refused");
   return reply

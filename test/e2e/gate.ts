@@ -244,3 +244,56 @@ export async function spawnGate(
   const address = await Promise.race([listening(), ended]);
   return { ...running, address, port: Number(new URL(address).port) };
 }
+
+export interface Refused {
+  readonly status: number;
+  readonly head: string;
+  readonly body: string;
+}
+
+/** The last answer of an exchange; what went before it is of no interest here. */
+export async function send(gate: Running, bytes: string): Promise<Refused> {
+  const text = await exchange(gate.port, bytes, isWhole);
+  const [head = "", body = ""] = text.split(/\r\n\r\n(?=[^\r]*$)/);
+  return { status: Number(/^HTTP\/1\.1 (\d+)/.exec(head)?.[1]), head, body };
+}
+
+function isWhole(text: string): boolean {
+  const [head = "", ...rest] = text.split("\r\n\r\n");
+  const length = Number(/^content-length: (\d+)/im.exec(head)?.[1] ?? Number.NaN);
+  return rest.join("\r\n\r\n").length >= length;
+}
+
+export function post(body: string, ...headers: string[]): string {
+  return requestText(
+    "POST /check HTTP/1.1",
+    ["Content-Type: application/json", `Content-Length: ${Buffer.byteLength(body)}`, ...headers],
+    body,
+  );
+}
+
+/** Keeps the sequencer's first batch waiting for the ledger until it is let go. */
+export function hold(gate: Running, t: TestContext): { readonly begun: Promise<void>; readonly go: () => void } {
+  const begun = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const begin = gate.ledger.begin.bind(gate.ledger);
+  t.mock.method(gate.ledger, "begin", async (lookups: Parameters<typeof begin>[0]) => {
+    begun.resolve();
+    await held.promise;
+    return begin(lookups);
+  });
+  return { begun: begun.promise, go: held.resolve };
+}
+
+/** Asks the gate beside HTTP, as a call whose body had this many bytes. */
+export function submit(gate: Running, bytes: number): Promise<{ readonly ok: boolean }> {
+  const request = {
+    toolName: "note.add",
+    toolInput: new Map(),
+    sessionId: null,
+    platformState: null,
+    inputText: "{}",
+    platformText: null,
+  };
+  return gate.gate.check(request, { keyName: "default", digest: "0".repeat(64), bytes });
+}
