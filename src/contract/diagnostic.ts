@@ -1,3 +1,5 @@
+import type { DiagnosticCode } from "./diagnostic-codes.ts";
+
 /** A file of a contract or a mandate: `name` is how the user named it. */
 export interface SourceFile {
   readonly name: string;
@@ -14,7 +16,7 @@ export interface Span {
 /** Something wrong that was found while compiling: what, where, and what to do. */
 export interface Diagnostic {
   /** Kebab-case, stable: for editors, tests and docs. */
-  readonly code: string;
+  readonly code: DiagnosticCode;
   readonly message: string;
   readonly span: Span;
   readonly hint?: string;
@@ -24,7 +26,7 @@ export interface Diagnostic {
 export class Report {
   readonly #found = new Map<string, Diagnostic>();
 
-  add(code: string, span: Span, message: string, hint?: string): void {
+  add(code: DiagnosticCode, span: Span, message: string, hint?: string): void {
     const key = `${span.file.name}:${span.from}:${span.to}:${message}`;
     if (!this.#found.has(key)) this.#found.set(key, { code, message, span, ...(hint === undefined ? {} : { hint }) });
   }

@@ -24,6 +24,7 @@ export {
   type Prepared,
 } from "./decide.ts";
 export { recount, type RecordedCheck } from "./recount.ts";
+export { diagnosticCodes, type DiagnosticCode } from "./diagnostic-codes.ts";
 export { position, renderDiagnostic, type Diagnostic, type SourceFile } from "./diagnostic.ts";
 export { compileExpression, type Expression, type Shown } from "./expression.ts";
 export { functions, type ContractFunction } from "./functions.ts";
