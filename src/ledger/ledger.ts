@@ -118,7 +118,11 @@ export interface InspectOptions extends Pick<LedgerOptions, "folder" | "pinFile"
 export async function inspectLedger({ folder, pinFile, chainAlone }: InspectOptions): Promise<LedgerCheck> {
   const pin = await readPin(pinFile ?? join(folder, "head.pin"));
   const anchors = pin === undefined || pin.seq === 0 ? [] : [{ seq: pin.seq, hash: pin.hash, by: "head pin" }];
-  const check = await inspectSqlite(folder, anchors, chainAlone === true);
+  const check = await inspectSqlite(folder, {
+    anchors,
+    chainAlone: chainAlone === true,
+    mustExist: pin !== undefined,
+  });
   if (pin !== undefined && pin.log !== check.log)
     throw new LedgerRefused(
       `the head pin is of the ledger "${pin.log}", the file is "${check.log}": put the right file back`,

@@ -175,13 +175,14 @@ export interface KeptCounter extends StoredCounter {
   readonly folded: number;
 }
 
-/** The counters, and the first one whose row is not what was written, if any. */
+/** The counters (numbers as text, because a changed one may be past what the driver reads), and the first one whose row is not what was written, if any. */
 export function readCounters(database: DatabaseSync): {
   readonly kept: readonly KeptCounter[];
   readonly damaged: KeptCounter | undefined;
 } {
   const rows = database
-    .prepare("SELECT id, digest, definition, through, unknown_through, folded, seal FROM counters ORDER BY id")
+    .prepare(`SELECT ${["id", "through", "unknown_through", "folded"].map((name) => `cast(${name} AS TEXT) AS ${name}`).join(", ")},
+         digest, definition, seal FROM counters ORDER BY counters.id`)
     .all();
   let damaged: KeptCounter | undefined;
   const kept = rows.map((row) => {

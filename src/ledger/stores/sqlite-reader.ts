@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
+import { leafHash, parseLeaf } from "../leaf.ts";
 import { firstLink, linkOf, verifyLink, type Link } from "../verifier.ts";
 import { serveCalls } from "./calls.ts";
 import { explain, openForReading, readMeta } from "./sqlite-file.ts";
@@ -76,13 +77,13 @@ class Reader {
     try {
       const rows = this.#last();
       link = from > 1 ? this.#linkBefore(from) : firstLink;
-      const walk = new Walk(this.#database, log);
+      const walk = new Walk(this.#database, { log, from });
       for (let more = true; more;) {
         const { seq } = link;
         const slice = bounded(this.#upwards.iterate(seq === 0 ? Number.MIN_SAFE_INTEGER : seq + 1, sliceRows));
         for (const row of slice) {
           const next = walk.step(row, link);
-          const broken = "problem" in next ? next : parted(next, anchors);
+          const broken = "problem" in next ? this.#blame(next, link, anchors) : parted(next, anchors);
           if ("problem" in next || broken !== undefined) return { log, rows, head: link, broken };
           link = next;
         }
@@ -102,7 +103,9 @@ class Reader {
     const meta = this.#meta();
     if ("problem" in meta) return { log: "", rows: 0, head: firstLink, broken: meta };
     const { log } = meta;
-    const leaves = this.#database.prepare("SELECT seq, leaf FROM receipts WHERE seq >= ? ORDER BY seq LIMIT ?");
+    const leaves = this.#database.prepare(
+      `SELECT seq, leaf FROM receipts WHERE seq BETWEEN ? AND ${seqMax} ORDER BY seq LIMIT ?`,
+    );
     leaves.setReturnArrays(true);
     let link = firstLink;
     for (let more = true; more;) {
@@ -121,6 +124,21 @@ class Reader {
       await setImmediate();
     }
     return { log, rows: link.seq, head: link, broken: tooShort(link, anchors) };
+  }
+
+  /**
+   * Where a row does not follow the one before, one of the two was changed: the one before, when this one is what the
+   * next row or an anchor says that it is.
+   */
+  #blame(broken: Broken, { seq, hash: found }: Link, anchors: readonly Anchor[]): Broken {
+    const [row, after] = this.scan(broken.seq);
+    if (seq === 0 || broken.seq !== seq + 1 || row?.seq !== broken.seq) return broken;
+    const prev = parseLeaf(row.leaf)?.prev;
+    const hash = leafHash(row.leaf);
+    const vouched = anchors.some((anchor) => anchor.seq === row.seq && anchor.hash === hash);
+    const isWhole = vouched || (after?.seq === row.seq + 1 && parseLeaf(after.leaf)?.prev === hash);
+    if (prev === undefined || prev === found || !isWhole) return broken;
+    return { seq, problem: "the row is not the one that the next row follows", expected: prev, found };
   }
 
   #meta(): { readonly log: string } | Broken {

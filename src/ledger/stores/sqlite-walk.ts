@@ -29,10 +29,13 @@ export class Walk {
   readonly #totals = new Map<string, string>();
   /** Counters in which events that were folded later stand between those of the walk. */
   readonly #withFolds: ReadonlySet<number>;
+  /** It began at row 1 and still has every total, so that a key without one has not been met. */
+  #sawAll: boolean;
   #events = 0;
 
-  constructor(database: DatabaseSync, log: string) {
+  constructor(database: DatabaseSync, { log, from }: { readonly log: string; readonly from: number }) {
     this.#database = database;
+    this.#sawAll = from <= 1;
     this.#log = log;
     const { kept, damaged } = readCounters(database);
     this.#counters = kept;
@@ -84,9 +87,13 @@ export class Walk {
   /** The total before is what the walk itself has added up, where it saw all of it, else what the file says. */
   #expectedTotal({ id, under, of, at, seq, amount }: WalkedEvent): string {
     const walked = this.#totals.get(of);
-    const before = walked ?? this.#previousTotal.get(id, under, at, seq)?.["total"];
+    const isFirst = walked === undefined && this.#sawAll && !this.#withFolds.has(id);
+    const before = isFirst ? undefined : (walked ?? this.#previousTotal.get(id, under, at, seq)?.["total"]);
     const total = before === undefined ? amount : addDecimals(String(before), amount);
-    if (this.#totals.size >= totalsMax) this.#totals.clear();
+    if (this.#totals.size >= totalsMax) {
+      this.#totals.clear();
+      this.#sawAll = false;
+    }
     if (!this.#withFolds.has(id)) this.#totals.set(of, total);
     return total;
   }

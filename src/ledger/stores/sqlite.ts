@@ -150,16 +150,20 @@ async function startReader(folder: string): Promise<Caller> {
   }
 }
 
+export interface Inspection {
+  readonly anchors: readonly Anchor[];
+  readonly chainAlone: boolean;
+  /** Something outside says that a ledger was here. */
+  readonly mustExist: boolean;
+}
+
 /** Walks a ledger from outside, whether a gate is serving it or not: nothing is locked, written or begun. */
-export async function inspectSqlite(
-  folder: string,
-  anchors: readonly Anchor[],
-  mustExist: boolean,
-): Promise<Verification> {
+export async function inspectSqlite(folder: string, inspection: Inspection): Promise<Verification> {
+  const { anchors, chainAlone, mustExist } = inspection;
   if (!isThere(folder)) throw mustExist ? gone(folder) : new LedgerRefused(`there is no ledger in ${folder}`);
   const reader = await startReader(folder);
   try {
-    return await reader.call("verify", 1, anchors);
+    return await (chainAlone ? reader.call("verifyChain", anchors) : reader.call("verify", 1, anchors));
   } finally {
     await reader.end();
   }
