@@ -1,0 +1,313 @@
+/**
+ * What a gate must decide and count, in the most obvious words: rules are walked, numbers are pairs of integers, and a
+ * counter is a sum over all past receipts, made anew for every question. It knows no text, no plan, no digest and no
+ * index, and nothing of it is shared with what it is compared to.
+ */
+import { evaluate, holds, asNumber, type Surroundings } from "./evaluate.ts";
+import type { Call, Contract, Counter, Mode, Per, Requirement, Rule, Scenario, Tool, Verdict } from "./language.ts";
+import { add, CannotEvaluate, decimal, fromInteger, multiply, subtract, compare, type Fraction } from "./number.ts";
+import { meets } from "./validate.ts";
+import { fromJson, type Value } from "./value.ts";
+import { reads } from "./walk.ts";
+import { durationSeconds, lies } from "./window.ts";
+
+/** What was decided for a past call. */
+export interface Receipt {
+  readonly call: Call;
+  readonly verdict: Verdict;
+  readonly answered: Verdict;
+  /** The input and the snapshot were found to be as the schemas say. */
+  readonly sound: boolean;
+}
+
+export interface Reached {
+  readonly verdict: Verdict;
+  readonly answered: Verdict;
+  readonly final: boolean;
+  readonly rule: string;
+  readonly fired: readonly string[];
+  /** The rules, requirements and counters that could not be evaluated, with why. */
+  readonly errors: readonly (readonly [string, string])[];
+  readonly read: ReadonlyMap<string, string>;
+  readonly sound: boolean;
+}
+
+export interface Event {
+  readonly counter: string;
+  /** Equal for events that are counted together. */
+  readonly key: string;
+  readonly amount: Fraction;
+}
+
+type Outcome = Omit<Reached, "answered" | "read">;
+
+/** Decides a call that comes after those receipts. */
+export function decideCall(scenario: Scenario, past: readonly Receipt[], call: Call): Reached {
+  const read = new Map<string, string>();
+  const counterOf = (contract: Contract) => (name: string) => {
+    const counter = contract.counters.find((each) => each.name === name);
+    if (counter === undefined) throw new Error(`no counter ${name}`);
+    const value = readCounter(scenario, contract, counter, past, call);
+    read.set(`${contract.name}.${name}`, decimal(value));
+    return value;
+  };
+  const outcome = reach(scenario, call, counterOf);
+  return { ...outcome, answered: answer(outcome, scenario.mode), read };
+}
+
+type CountersOf = (contract: Contract) => (name: string) => Fraction;
+
+function reach(scenario: Scenario, call: Call, countersOf: CountersOf): Outcome {
+  const routes = scenario.contracts.flatMap((contract) =>
+    contract.tools.filter((tool) => tool.name === call.tool).map((tool) => ({ contract, tool })),
+  );
+  if (routes.length === 0) return blocked("$route", false);
+  const around = (contract: Contract): Surroundings => surroundings(scenario, contract, call, countersOf(contract));
+
+  for (const { contract, tool } of routes) {
+    const failed = firstFailing(contract, tool, true, around(contract));
+    if (failed !== undefined) return { ...failed, sound: false };
+  }
+  for (const { contract, tool } of routes) {
+    const member = unsound(contract, tool, call);
+    if (member !== undefined) return blocked(`${contract.name}.${member}`, false);
+  }
+  for (const { contract, tool } of routes) {
+    const failed = firstFailing(contract, tool, false, around(contract));
+    if (failed !== undefined) return failed;
+  }
+  const verdicts = routes.map(({ contract, tool }) => ofContract(contract, tool, around(contract)));
+  const strictest = verdicts.reduce((best, each) =>
+    strictness(each.verdict) > strictness(best.verdict) ? each : best,
+  );
+  return withBroken(scenario, call, {
+    verdict: strictest.verdict,
+    rule: strictest.rule,
+    final: verdicts.some((each) => each.verdict === "BLOCK" && each.final),
+    fired: verdicts.flatMap((each) => each.fired),
+    errors: verdicts.flatMap((each) => each.errors),
+    sound: true,
+  });
+}
+
+function blocked(rule: string, sound: boolean): Outcome {
+  return { verdict: "BLOCK", final: true, rule, fired: [], errors: [], sound };
+}
+
+function strictness(verdict: Verdict): number {
+  return verdict === "BLOCK" ? 2 : verdict === "ESCALATE" ? 1 : 0;
+}
+
+/** The first requirement that does not hold, among those on presence or among the others. */
+function firstFailing(contract: Contract, tool: Tool, onPresence: boolean, around: Surroundings): Outcome | undefined {
+  const all: readonly Requirement[] = [...contract.requires, ...tool.requires];
+  for (const [index, { when }] of all.entries()) {
+    if (isOnPresence(contract, when) !== onPresence) continue;
+    const rule = `${contract.name}.$requires.${index + 1}`;
+    const held = attempt(() => holds(when, around));
+    if ("error" in held) return { ...blocked(rule, true), errors: [[rule, held.error]] };
+    if (!held.value) return blocked(rule, true);
+  }
+  return undefined;
+}
+
+function isOnPresence(contract: Contract, when: Requirement["when"]): boolean {
+  return [...reads(when, contract.lets)].every((root) =>
+    ["platform.present", "session.present", "tool"].includes(root),
+  );
+}
+
+/** What does not meet its schema. */
+function unsound(contract: Contract, tool: Tool, call: Call): "$input" | "$platform" | undefined {
+  if (!meets(fromJson(call.input), tool.input)) return "$input";
+  if (call.platform === null || contract.platform === undefined) return undefined;
+  return meets(fromJson(call.platform), contract.platform) ? undefined : "$platform";
+}
+
+/** The verdict of one contract: the strictest of its rules that fired, else what it says otherwise. */
+function ofContract(contract: Contract, tool: Tool, around: Surroundings): Outcome {
+  const fired: { readonly rule: Rule | undefined; readonly name: string; readonly verdict: Verdict }[] = [];
+  const errors: [string, string][] = [];
+  for (const rule of contract.rules) {
+    if (!rule.on.includes(tool.name)) continue;
+    const name = `${contract.name}.${rule.name}`;
+    const held = attempt(() => holds(rule.when, { ...around, names: [...around.names, ...rule.lets] }));
+    if ("error" in held) {
+      errors.push([name, held.error]);
+      fired.push({ rule: undefined, name, verdict: "BLOCK" });
+    } else if (held.value) fired.push({ rule, name, verdict: rule.verdict });
+  }
+  const names = fired.filter(({ rule }) => rule !== undefined).map(({ name }) => name);
+  for (const verdict of ["BLOCK", "ESCALATE", "ALLOW"] as const) {
+    const winning = fired.filter((each) => each.verdict === verdict);
+    if (winning[0] === undefined) continue;
+    const final = verdict === "BLOCK" && winning.some(({ rule }) => rule === undefined || rule.final);
+    return { verdict, final, rule: winning[0].name, fired: names, errors, sound: true };
+  }
+  const otherwise = tool.otherwise ?? "BLOCK";
+  return { ...blocked(`${contract.name}.$otherwise`, true), verdict: otherwise };
+}
+
+/** A counter that the call should move and cannot is a BLOCK, so that nothing is released uncounted. */
+function withBroken(scenario: Scenario, call: Call, outcome: Outcome): Outcome {
+  const broken: [string, string][] = [];
+  for (const contract of scenario.contracts) {
+    for (const counter of contract.counters) {
+      const event = attempt(() => eventOf(scenario, contract, counter, call, outcome.sound));
+      if ("error" in event) broken.push([`${contract.name}.$counters.${counter.name}`, event.error]);
+    }
+  }
+  if (broken[0] === undefined) return outcome;
+  const errors = [...outcome.errors, ...broken];
+  if (outcome.verdict === "BLOCK") return { ...outcome, final: true, errors };
+  return { ...outcome, verdict: "BLOCK", final: true, rule: broken[0][0], errors };
+}
+
+function answer({ verdict, final }: Outcome, mode: Mode): Verdict {
+  if (mode === "observe") return "ALLOW";
+  return mode === "assist" && verdict === "BLOCK" && !final ? "ESCALATE" : verdict;
+}
+
+/** What the call moves, once it is decided and answered. */
+export function eventsOf(scenario: Scenario, receipt: Receipt): readonly Event[] {
+  return scenario.contracts.flatMap((contract) =>
+    contract.counters.flatMap((counter) => countedEvent(scenario, contract, counter, receipt) ?? []),
+  );
+}
+
+function countedEvent(
+  scenario: Scenario,
+  contract: Contract,
+  counter: Counter,
+  { call, verdict, answered, sound }: Receipt,
+): Event | undefined {
+  const counts = {
+    attempts: true,
+    released: answered === "ALLOW",
+    possible: answered !== "BLOCK",
+    blocked: verdict === "BLOCK",
+    escalated: verdict === "ESCALATE",
+  };
+  if (!counts[counter.counting ?? "attempts"]) return undefined;
+  const event = attempt(() => eventOf(scenario, contract, counter, call, sound));
+  return "error" in event ? undefined : event.value;
+}
+
+/** By what the call would move the counter, whatever is decided. @throws {CannotEvaluate} */
+function eventOf(
+  scenario: Scenario,
+  contract: Contract,
+  counter: Counter,
+  call: Call,
+  sound: boolean,
+): Event | undefined {
+  if (!counter.of.includes(call.tool)) return undefined;
+  if (!contract.tools.some(({ name }) => name === call.tool)) return undefined;
+  if (!sound && readsTheCall(contract, counter)) return undefined;
+  const around = surroundings(scenario, contract, call, () => {
+    throw new Error("a counter reads no counter");
+  });
+  if (counter.when !== undefined && !holds(counter.when, around)) return undefined;
+  const key = keyOf(counter.per, call, around);
+  if (key === undefined) return undefined;
+  const amount = counter.sum === undefined ? fromInteger(1) : asNumber(evaluate(counter.sum, around));
+  return { counter: `${contract.name}.${counter.name}`, key, amount };
+}
+
+/** Its `since` is not asked: that filters a read, and moves nothing. */
+function readsTheCall(contract: Contract, { when, per, sum }: Counter): boolean {
+  const paths = per.filter((each) => typeof each !== "string");
+  return [when, sum, ...paths].some((each) => {
+    const roots = each === undefined ? new Set<string>() : reads(each, contract.lets);
+    return roots.has("input") || roots.has("platform");
+  });
+}
+
+/** Undefined where it is counted per session and there is none. */
+function keyOf(per: readonly Per[], call: Call, around: Surroundings): string | undefined {
+  const key: string[] = [];
+  for (const each of per) {
+    if (each === "gate") key.push("gate");
+    else if (each === "key") key.push(`key ${JSON.stringify(call.key)}`);
+    else if (each === "session") {
+      if (call.session === null) return undefined;
+      key.push(`session ${JSON.stringify([call.key, call.session])}`);
+    } else key.push(keyText(evaluate(each, around)));
+  }
+  return key.join(" and ");
+}
+
+function keyText(value: Value): string {
+  if (value.type !== "number" && value.type !== "boolean" && value.type !== "text")
+    throw new Error(`a key that is a ${value.type}`);
+  const text = value.type === "number" ? decimal(value.value) : String(value.value);
+  if (new TextEncoder().encode(text).length > 256) throw new CannotEvaluate("a key of over 256 bytes");
+  return `${value.type} ${JSON.stringify(text)}`;
+}
+
+/** What the counter stands at for this call: the sum of all past events of its key that its window holds. */
+function readCounter(
+  scenario: Scenario,
+  contract: Contract,
+  counter: Counter,
+  past: readonly Receipt[],
+  call: Call,
+): Fraction {
+  const around = surroundings(scenario, contract, call, () => {
+    throw new Error("a counter reads no counter");
+  });
+  const key = keyOf(counter.per, call, around);
+  if (key === undefined) return fromInteger(0);
+  const since = counter.since === undefined ? undefined : milliseconds(asNumber(evaluate(counter.since, around)));
+  if (since !== undefined && compare(since, fromInteger(call.at)) > 0)
+    throw new CannotEvaluate("since is in the future");
+  let sum = fromInteger(0);
+  for (const receipt of past) {
+    const { at } = receipt.call;
+    if (!lies(at, counter.within, call.at)) continue;
+    if (since !== undefined && hasSettled(at, since, counter.settlesWithin ?? "0s")) continue;
+    const event = countedEvent(scenario, contract, counter, receipt);
+    if (event !== undefined && event.key === key) sum = add(sum, event.amount);
+  }
+  return sum;
+}
+
+function milliseconds(seconds: Fraction): Fraction {
+  return multiply(seconds, fromInteger(1000));
+}
+
+function hasSettled(at: number, since: Fraction, settlesWithin: string): boolean {
+  return compare(subtract(since, milliseconds(durationSeconds(settlesWithin))), fromInteger(at)) >= 0;
+}
+
+function surroundings(
+  scenario: Scenario,
+  contract: Contract,
+  call: Call,
+  counter: (name: string) => Fraction,
+): Surroundings {
+  return {
+    input: fromJson(call.input),
+    platform: call.platform === null ? undefined : fromJson(call.platform),
+    session: call.session !== null,
+    tool: call.tool,
+    now: call.at,
+    names: contract.lets,
+    counter,
+    limit(name) {
+      const set = scenario.settings.find((each) => each.contract === contract.name && each.limit === name);
+      const declared = contract.limits.find((each) => each.name === name);
+      if (declared === undefined) throw new Error(`no limit ${name}`);
+      return fromJson(set === undefined ? declared.value : set.value);
+    },
+  };
+}
+
+function attempt<Found>(work: () => Found): { readonly value: Found } | { readonly error: string } {
+  try {
+    return { value: work() };
+  } catch (error) {
+    if (error instanceof CannotEvaluate) return { error: error.message };
+    throw error;
+  }
+}
