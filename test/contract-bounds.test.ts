@@ -96,7 +96,9 @@ suite("compiling is bounded", () => {
       (at) =>
         `d${at}: { ${object}, properties: { a: { $ref: "#/$defs/d${at + 1}" }, b: { $ref: "#/$defs/d${at + 1}" } } }`,
     );
-    const tool = `{ input: { ${object}, $defs: { ${defs}, d13: { type: number } }, properties: { v: { $ref: "#/$defs/d0" } } }, otherwise: ALLOW }`;
+    const tool =
+      `{ input: { ${object}, $defs: { ${defs}, d13: { type: number } }, properties: { v: { $ref: ` +
+      `"#/$defs/d0" } } }, otherwise: ALLOW }`;
     const found = codes(`contract: c\ntools: { ${repeat(40, (at) => `t${at}: ${tool}`)} }`, 10_000);
     assert.deepEqual(found, ["too-large"]);
   });
@@ -105,7 +107,9 @@ suite("compiling is bounded", () => {
     const nested = (levels: number): string => {
       let schema = "{ type: number }";
       for (let level = 0; level < levels; level += 1)
-        schema = `{ anyOf: [{ ${object}, required: [k], properties: { k: { const: a }, v: ${schema} } }, { ${object}, required: [k], properties: { k: { const: b } } }] }`;
+        schema =
+          `{ anyOf: [{ ${object}, required: [k], properties: { k: { const: a }, v: ${schema} } }, { ` +
+          `${object}, required: [k], properties: { k: { const: b } } }] }`;
       return contractText({ input: `{ ${object}, properties: { v: ${schema} } }` });
     };
     assert.deepEqual(codes(nested(14)), []);
@@ -162,7 +166,8 @@ suite("compiling is bounded", () => {
     const rules = repeat(
       5000,
       (at) =>
-        `  - rule: r${at}\n    on: [t]\n    when: "input.n > ${at + 10} && has(input.t) && input.t == 'x${at}'"\n    verdict: ESCALATE\n    reason: "{input.n} is over ${at}"\n`,
+        `  - rule: r${at}\n    on: [t]\n    when: "input.n > ${at + 10} && has(input.t) && input.t == ` +
+        `'x${at}'"\n    verdict: ESCALATE\n    reason: "{input.n} is over ${at}"\n`,
       "",
     );
     const text = contractText({ rules: `\n${rules}` });

@@ -105,10 +105,13 @@ function identity(definition: string, parts: { readonly let?: string; readonly l
 
 suite("a counter's identity is its definition", () => {
   const base =
-    "{ of: t, per: platform.wallet, sum: platform.spent * limits.most, when: input.n > 1, within: 10m, since: platform.spent, settles_within: 60s }";
+    "{ of: t, per: platform.wallet, sum: platform.spent * limits.most, when: input.n > 1, within: " +
+    "10m, since: platform.spent, settles_within: 60s }";
   const same = [
-    '{ within: "10m", of: [t], per: [platform.wallet], counting: attempts, when: "input.n  >  1.0", sum: (platform.spent*limits.most), since: platform.spent, settles_within: 1m }',
-    "{ of: ['*'], per: 'platform[\"wallet\"]', sum: platform.spent * limits.most, when: \"(input.n) > 1e0 // many\", within: 600s, since: platform.spent, settles_within: 60000ms }",
+    '{ within: "10m", of: [t], per: [platform.wallet], counting: attempts, when: "input.n  >  1.0", ' +
+      "sum: (platform.spent*limits.most), since: platform.spent, settles_within: 1m }",
+    "{ of: ['*'], per: 'platform[\"wallet\"]', sum: platform.spent * limits.most, when: \"(input.n) > " +
+      '1e0 // many", within: 600s, since: platform.spent, settles_within: 60000ms }',
   ];
   const other = [
     base.replace("n > 1", "n >= 1"),
@@ -191,7 +194,8 @@ suite("what a call moves", () => {
     const text = contractText({
       ...required,
       counters:
-        "{ a: { of: t, per: session }, b: { of: t, per: input.s }, c: { of: t, per: gate, when: input.n > 0 }, d: { of: t, per: key, when: platform.present } }",
+        "{ a: { of: t, per: session }, b: { of: t, per: input.s }, c: { of: t, per: gate, when: input.n > " +
+        "0 }, d: { of: t, per: key, when: platform.present } }",
     });
     assert.deepEqual(
       moves(text).map(({ counter }) => counter.name),
@@ -244,7 +248,9 @@ suite("what a call moves", () => {
 
   test("what is counted is set by the verdict, or by the answer", () => {
     const counters =
-      "{ a: { of: t, per: gate, counting: attempts }, r: { of: t, per: gate, counting: released }, p: { of: t, per: gate, counting: possible }, b: { of: t, per: gate, counting: blocked }, e: { of: t, per: gate, counting: escalated } }";
+      "{ a: { of: t, per: gate, counting: attempts }, r: { of: t, per: gate, counting: released }, p: { " +
+      "of: t, per: gate, counting: possible }, b: { of: t, per: gate, counting: blocked }, e: { of: t, " +
+      "per: gate, counting: escalated } }";
     const prepared = prepare(compile(contractText({ ...required, counters })), request({ platform: snapshot }), caller);
     const counted = verdicts.map((verdict) =>
       verdicts.map((answered) =>

@@ -143,7 +143,9 @@ suite("what is checked when", () => {
 
   test("each fact of a snapshot can be compared with [platform.facts-comparable]", () => {
     const platform =
-      "{ type: object, additionalProperties: false, required: [a, b, c, d, e], properties: { a: { type: number }, b: { type: string }, c: { type: boolean }, d: { type: array, items: { type: string } }, e: { type: object, required: [f], properties: { f: { type: integer } } } } }";
+      "{ type: object, additionalProperties: false, required: [a, b, c, d, e], properties: { a: { type: " +
+      "number }, b: { type: string }, c: { type: boolean }, d: { type: array, items: { type: string } " +
+      "}, e: { type: object, required: [f], properties: { f: { type: integer } } } } }";
     const condition = "platform.a == 1.5 && platform.b == 'x' && platform.c && 'y' in platform.d && platform.e.f == 2";
     const facts = contractText({ platform, requires: "platform.present", rules: rules(rule("r", condition, "BLOCK")) });
     assert.equal(outcome(facts, { platform: { a: 1.5, b: "x", c: true, d: ["y"], e: { f: 2 } } }), "BLOCK c.r");

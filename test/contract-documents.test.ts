@@ -65,7 +65,8 @@ suite("YAML is reduced to JSON's model [contract.language]", () => {
     const limit = (value: string): string[] =>
       problems(contractText({ limits: `{ most: 1, names: [x], v: ${value} }` }));
     const ambiguous =
-      "no No NO yes on off y N 010 0o10 0x1F 1_000 12:30 1:30:00 +1 .5 5. 1.e3 .inf -.inf .nan .NaN 2026-01-31 2026-1-31T10:00:00Z True NULL";
+      "no No NO yes on off y N 010 0o10 0x1F 1_000 12:30 1:30:00 +1 .5 5. 1.e3 .inf -.inf .nan .NaN " +
+      "2026-01-31 2026-1-31T10:00:00Z True NULL";
     for (const value of ambiguous.split(" ")) assert.match(limit(value)[0] ?? "taken", /^ambiguous-scalar/, value);
     for (const value of [
       "1",
@@ -238,7 +239,11 @@ tools:
   constructor: { input: { type: object, additionalProperties: false }, otherwise: ESCALATE }
 counters: { __proto__: { of: [__proto__, constructor], per: gate }, constructor: { of: "*", per: gate } }
 rules:
-  - { rule: r, on: __proto__, when: "valueOf && counters.__proto__ == 3 && counters.constructor == 0 && input.?__proto__.orValue(0) == 1", verdict: BLOCK, reason: x }
+  - rule: r
+    on: __proto__
+    when: valueOf && counters.__proto__ == 3 && counters.constructor == 0 && input.?__proto__.orValue(0) == 1
+    verdict: BLOCK
+    reason: x
 `;
   assert.deepEqual(problems(text), ["schema: `text` is not a type of JSON"]);
   const force = compile(text.replace("type: text", "type: string"));
@@ -251,7 +256,10 @@ rules:
 const limited = contractText({
   limits: "{ most: { default: 10, min: 1, max: 50 }, names: [alice], mode: strict, strict: true, free: 5 }",
   requires: "platform.present",
-  rules: `[{ rule: r, on: t, when: "input.n > limits.most || !(input.s in limits.names) || limits.mode != 'strict' || !limits.strict || limits.free > 5", verdict: BLOCK, reason: "{limits.most} {limits.names}" }]`,
+  rules:
+    `[{ rule: r, on: t, when: "input.n > limits.most || !(input.s in limits.names) || limits.mode != ` +
+    `'strict' || !limits.strict || limits.free > 5", verdict: BLOCK, reason: "{limits.most} ` +
+    `{limits.names}" }]`,
 });
 
 const settings: readonly (readonly [settings: string, ...problems: readonly string[]])[] = [

@@ -269,9 +269,10 @@ test("what cannot be read is said once, and reading goes on behind it", () => {
 
 test("no text makes the compiler throw, and no expression escapes evaluation", () => {
   const piece = fc.constantFrom(
-    ..."a b 1 0 'x' true null ( ) [ ] { } , . .? [? ? : + - * / % < == && || ! in has size map exists x toString constructor __proto__ ` \" \\".split(
-      " ",
-    ),
+    ...(
+      "a b 1 0 'x' true null ( ) [ ] { } , . .? [? ? : + - * / % < == && || ! in has size map exists x " +
+      'toString constructor __proto__ ` " \\'
+    ).split(" "),
   );
   fc.assert(
     fc.property(

@@ -17,9 +17,10 @@ const sources = [
 ];
 const pieces = fc.oneof(
   fc.constantFrom(
-    ..."{ } [ ] : , - # & * ! | > ' \" % @ ` ? ( ) . .? [? && || in has \n \r\n \t null true 1e400 $ref anyOf allOf __proto__ constructor ALLOW BLOCK platform input limits counters \\ \u0000 \ufeff 😀".split(
-      " ",
-    ),
+    ...(
+      "{ } [ ] : , - # & * ! | > ' \" % @ ` ? ( ) . .? [? && || in has \n \r\n \t null true 1e400 $ref " +
+      "anyOf allOf __proto__ constructor ALLOW BLOCK platform input limits counters \\ \u0000 \ufeff 😀"
+    ).split(" "),
   ),
   fc.string({ unit: "binary", maxLength: 3 }),
 );
@@ -79,7 +80,8 @@ suite("no text and no call is too much [contract.compiled]", () => {
     ];
     const rules = conditions.map(
       (when, at) =>
-        `{ rule: r${at}, on: t, when: ${JSON.stringify(when)}, verdict: ESCALATE, reason: "{input.n} {input.s} {input.?list} {input.?maybe}" }`,
+        `{ rule: r${at}, on: t, when: ${JSON.stringify(when)}, verdict: ESCALATE, reason: "{input.n} ` +
+        `{input.s} {input.?list} {input.?maybe}" }`,
     );
     const counters = "{ k: { of: t, per: [input.s, key], when: input.n > 0, sum: input.?m.orValue(1), within: 1h } }";
     const force = compile(contractText({ rules: `[${rules.join(", ")}]`, counters }));

@@ -193,7 +193,9 @@ const keywords: readonly (readonly [
     ],
   ],
   [
-    "{ anyOf: [{ type: object, additionalProperties: false, required: [k, x], properties: { k: { const: a }, x: { type: number } } }, { type: object, additionalProperties: false, required: [k], properties: { k: { const: b } } }] }",
+    "{ anyOf: [{ type: object, additionalProperties: false, required: [k, x], properties: { k: { " +
+      "const: a }, x: { type: number } } }, { type: object, additionalProperties: false, required: [k], " +
+      "properties: { k: { const: b } } }] }",
     ['{"k": "a", "x": 1}', '{"k": "b"}'],
     [
       ['{"k": "b", "x": 1}', "input.v.x is not a member that this tool takes"],
@@ -225,7 +227,9 @@ test("`$ref` stands for a definition, wherever it stands", () => {
       address: { type: string, minLength: 2 }, alias: { $ref: "#/$defs/address" } },
       properties: { to: { $ref: "#/$defs/alias", description: whom }, sums: { type: array, items: { $ref: "#/$defs/money" } },
         maybe: { anyOf: [{ $ref: "#/$defs/money" }, { type: "null" }] } } }`;
-  const rules = `[{ rule: r, on: t, when: "input.?sums.orValue([]).exists(x, x.amount > 5) || has(input.maybe) && input.maybe != null && input.maybe.amount > 5", verdict: BLOCK, reason: much }]`;
+  const rules =
+    `[{ rule: r, on: t, when: "input.?sums.orValue([]).exists(x, x.amount > 5) || has(input.maybe) && ` +
+    `input.maybe != null && input.maybe.amount > 5", verdict: BLOCK, reason: much }]`;
   const force = compile(contractText({ input, rules }));
   const reason = (sent: unknown): string => judge(force, { input: sent }).reason;
   assert.equal(reason({ to: "xy", sums: [{ amount: 5 }], maybe: null }), taken);
@@ -306,7 +310,9 @@ suite("what is not in the subset does not compile [contract.language]", () => {
   });
 
   test("a keyword beside `$ref` would be ignored, so it is an error", () => {
-    const input = `{ type: object, additionalProperties: false, $defs: { a: { type: number } }, properties: { v: { $ref: "#/$defs/a", maximum: 5 } } }`;
+    const input =
+      "{ type: object, additionalProperties: false, $defs: { a: { type: number } }, properties: { v: { " +
+      `$ref: "#/$defs/a", maximum: 5 } } }`;
     assert.deepEqual(problems(contractText({ input })), ["schema: `maximum` cannot stand beside `$ref`"]);
   });
 

@@ -20,7 +20,10 @@ export interface Decision {
   readonly verdict: Verdict;
   /** One sentence for a person, beginning with `Svc: `. */
   readonly reason: string;
-  /** `contract.rule`, `$route`, `contract.$input`, `contract.$platform`, `contract.$requires.N`, `contract.$counters.name` or `contract.$otherwise`. */
+  /**
+   * `contract.rule`, `$route`, `contract.$input`, `contract.$platform`, `contract.$requires.N`,
+   * `contract.$counters.name` or `contract.$otherwise`.
+   */
   readonly rule: string;
   /** A BLOCK that stays one in assist mode. */
   readonly final: boolean;

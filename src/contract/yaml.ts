@@ -232,8 +232,15 @@ const styles: ReadonlyMap<string, ScalarStyle> = new Map([
 ]);
 
 // What YAML 1.1 or YAML 1.2's core schema take for a boolean, a null, a number, a time or a date.
-const ambiguous =
-  /^(?:y|n|yes|no|on|off|true|false|null|[-+]?(?:0[0-9_]+|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?|0[xob][0-9a-f_]+|[0-9][0-9_]*\.?[0-9_]*(?:e[-+]?[0-9]+)?|\.[0-9][0-9_]*(?:e[-+]?[0-9]+)?|\.inf)|\.nan|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[t\s].*)?)$/i;
+const ambiguous = new RegExp(
+  `^(?:${[
+    "y|n|yes|no|on|off|true|false|null",
+    String.raw`[-+]?(?:0[0-9_]+|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?|0[xob][0-9a-f_]+)`,
+    String.raw`[-+]?(?:[0-9][0-9_]*\.?[0-9_]*(?:e[-+]?[0-9]+)?|\.[0-9][0-9_]*(?:e[-+]?[0-9]+)?|\.inf)`,
+    String.raw`\.nan|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[t\s].*)?`,
+  ].join("|")})$`,
+  "i",
+);
 
 /** A YAML node as the JSON it stands for. */
 export function toJson(node: YamlNode): Json {
