@@ -1,0 +1,153 @@
+/**
+ * Goal: what the documents show is what happens. Method: a fenced block after `<!-- docs: NAME -->` is run: requests are
+ * sent to a gate, contracts compiled, the integrator's lines executed; shown output is compared, hashes left out.
+ */
+import assert from "node:assert/strict";
+import { execFile, spawnSync } from "node:child_process";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { promisify } from "node:util";
+import { compileContracts } from "../src/contract/mod.ts";
+import { settings } from "../src/gate/config.ts";
+import { renderDiagnostics } from "../src/gate/contracts.ts";
+import { ask, check, finish, key, root, startGate, temporaryFolder, type Running } from "./e2e/gate.ts";
+
+const read = (path: string): string => readFileSync(join(root, path), "utf8");
+const readme = read("README.md");
+
+/** The fenced block, or the table, that follows its marker. */
+function block(name: string): string {
+  const start = readme.indexOf(`<!-- docs: ${name} -->\n`);
+  assert.notEqual(start, -1, `README.md has no block \`${name}\``);
+  const after = readme.slice(readme.indexOf("\n", start) + 1);
+  return (/^```\w*\n([\s\S]*?)^```$/m.exec(after)?.[1] ?? "").trimEnd() + "\n";
+}
+
+function withoutHashes(text: string): string {
+  return text.replaceAll(/[0-9a-f]{64}/g, "HASH").replaceAll(/svc-gate\/[0-9a-f]{32}/g, "NAME");
+}
+
+const payments = { contracts: { "payments.yaml": read("contracts/payments.yaml") } };
+const request = /-d '(\{[\s\S]*\})'/.exec(block("request"))?.[1] ?? "";
+
+/** Whether the call of `name` runs, waits or is refused, by the lines that an integrator copies. */
+const inputs = {
+  ran: { amount: 10, currency: "USD", payee_address: "p", offer_expires_epoch: 2 },
+  parked: { amount: 20, currency: "USD", payee_address: "p", offer_expires_epoch: 2 },
+  refused: { amount: 10, currency: "USD", payee_address: "q", offer_expires_epoch: 2 },
+};
+const facts = { monthly_spend_usd: 0, approved_payees: ["p"], historical_price_usd: 10, now_epoch: 1 };
+
+const python = ["python3", "python"].find((name) => spawnSync(name, ["--version"]).status === 0);
+
+/** The lines as a program that prints what became of one call. */
+function pythonProgram(address: string, input: object): string {
+  const names = `name, arguments, facts = "payment.send", json.loads('${JSON.stringify(input)}'), json.loads('${JSON.stringify(facts)}')`;
+  const doings = `run_tool = lambda *_: "ran"\npark_for_a_person = lambda *_: "parked"`;
+  const lines = block("python").replace("http://127.0.0.1:8787", address);
+  return `import json\nkey, run_id = "${key}", "run"\n${names}\n${doings}\n${lines}\nprint(result)\n`;
+}
+
+function javascriptProgram(address: string, input: object): string {
+  const names = `const key = "${key}", runId = "run", name = "payment.send", input = ${JSON.stringify(input)}, facts = ${JSON.stringify(facts)};`;
+  const doings = `const runTool = () => "ran", parkForAPerson = () => "parked";`;
+  const client = new URL("../clients/javascript/svc-gate.mjs", import.meta.url).href;
+  const lines = block("javascript").replace("http://127.0.0.1:8787", address).replace("./svc-gate.mjs", client);
+  return `${names}\n${doings}\n${lines}\nconsole.log(result);\n`;
+}
+
+async function assertOutcomes(
+  gate: Running,
+  run: (input: object) => Promise<{ readonly stdout: string }>,
+): Promise<void> {
+  for (const [outcome, input] of Object.entries(inputs)) {
+    const { stdout } = await run(input);
+    assert.equal(stdout.trim().replace(/^Svc: .* is not registered .*$/, "refused"), outcome);
+  }
+  assert.equal(gate.ledger.head.seq, 3);
+}
+
+suite("README.md", () => {
+  test("the refusal that it shows is the one that the gate gives", async (t) => {
+    const gate = await startGate(t, payments);
+    const { status, text } = await check(gate, request);
+    assert.equal(status, 200);
+    assert.equal(`${withoutHashes(text)}\n`, withoutHashes(block("answer")));
+    const shown = JSON.parse(block("answer")) as { readonly receipt: { readonly request: string } };
+    assert.equal(JSON.parse(text).receipt.request, shown.receipt.request, "the digest of the request shown");
+  });
+
+  test("the filter of what would have been refused finds it, and `verify` says what is shown", async (t) => {
+    const gate = await startGate(t, { ...payments, flags: { mode: "observe" } });
+    await check(gate, request);
+    const path = /127\.0\.0\.1:8787(\/receipts\?\S+?)'/.exec(readme)?.[1] ?? "";
+    const { json } = await ask(gate, path);
+    assert.deepEqual(
+      [json.receipts.length, json.receipts[0].verdict, json.receipts[0].answered],
+      [1, "BLOCK", "ALLOW"],
+    );
+    const { stdout } = await finish(t, ["verify", join(gate.folder, "data")]);
+    assert.equal(withoutHashes(stdout), withoutHashes(block("verified")));
+  });
+
+  test("the contract compiles, and one more rule gives the errors that are shown", () => {
+    const contract = block("contract mail.yaml");
+    assert.ok(compileContracts([{ name: "mail.yaml", text: contract }]).ok);
+    const wrong = compileContracts([{ name: "mail.yaml", text: contract + block("rule with errors") }]);
+    assert.equal(wrong.ok ? "" : `${renderDiagnostics(wrong.problem)}\n`, block("errors"));
+  });
+
+  test("the lines for Python run, park and refuse", async (t) => {
+    if (python === undefined) return t.skip("there is no Python on this machine");
+    const gate = await startGate(t, payments);
+    const env = {
+      PATH: process.env["PATH"] ?? "",
+      PYTHONPATH: join(root, "clients", "python"),
+      PYTHONDONTWRITEBYTECODE: "1",
+    };
+    await assertOutcomes(gate, (input) =>
+      promisify(execFile)(python, ["-c", pythonProgram(gate.address, input)], { env }),
+    );
+  });
+
+  test("the lines for JavaScript run, park and refuse", async (t) => {
+    const gate = await startGate(t, payments);
+    const file = join(temporaryFolder(t), "lines.mjs");
+    await assertOutcomes(gate, (input) => {
+      writeFileSync(file, javascriptProgram(gate.address, input));
+      return promisify(execFile)(process.execPath, [file]);
+    });
+  });
+
+  test("its table of settings is the gate's", () => {
+    const rows = settings.map(
+      ({ variable, fallback, doc }) => `| ${variable} | ${fallback}${fallback && " "}| ${doc} |`,
+    );
+    assert.ok(readme.includes(`| variable | default | |\n|---|---|---|\n${rows.join("\n")}\n\n`), rows.join("\n"));
+  });
+
+  test("it is short", () => assert.ok(readme.split("\n").length <= 250));
+});
+
+suite("docs/decisions", () => {
+  const names = readdirSync(join(root, "docs", "decisions"));
+  test("they are numbered without a gap, at most 60 lines, each with its three parts", () => {
+    assert.deepEqual(
+      names.map((name) => Number(/^(\d{4})-[a-z0-9-]+\.md$/.exec(name)?.[1])),
+      names.map((_, at) => at + 1),
+    );
+    for (const name of names) {
+      const text = read(`docs/decisions/${name}`);
+      assert.ok(text.split("\n").length <= 61, name);
+      for (const part of ["## Context", "## Decision", "## Consequence"]) assert.ok(text.includes(`\n${part}\n`), name);
+    }
+  });
+
+  test("0001 gives each dependency of package.json its line of reason, and no other", () => {
+    const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read("package.json"));
+    const wanted = [dependencies, optionalDependencies, devDependencies].flatMap((each) => Object.keys(each));
+    const listed = read(`docs/decisions/${names[0]}`).matchAll(/^\| `([^`]+)`/gm);
+    assert.deepEqual(Array.from(listed, ([, name = ""]) => name).toSorted(), wanted.toSorted());
+  });
+});
