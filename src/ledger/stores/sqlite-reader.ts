@@ -123,7 +123,7 @@ class Reader {
       more = link.seq > seq;
       await setImmediate();
     }
-    return { log, rows: link.seq, head: link, broken: tooShort(link, anchors) };
+    return { log, rows: link.seq, head: link, broken: strayRow(this.#last(), link) ?? tooShort(link, anchors) };
   }
 
   /**
