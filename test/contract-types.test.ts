@@ -258,6 +258,23 @@ suite("the checker [contract.language]", () => {
   });
 });
 
+test("what one of two shapes leaves open has no type in both", () => {
+  const either = (first: string): string[] => {
+    const shape = (k: string, more: string): string =>
+      `{ type: object, required: [k], properties: { k: { const: ${k} } }, ${more} }`;
+    const second = "additionalProperties: false, properties: { k: { const: b }, x: { type: number } }";
+    const v = `{ anyOf: [${shape("a", first)}, { type: object, required: [k], ${second} }] }`;
+    const input = `{ type: object, additionalProperties: false, required: [v], properties: { v: ${v} } }`;
+    const rules = `[{ rule: r, on: t, when: has(input.v.x) && input.v.x > 5, verdict: BLOCK, reason: x }]`;
+    return problems(contractText({ input, rules }));
+  };
+  const untyped = "type: a value without a declared type and a number have no order";
+  assert.deepEqual(either("additionalProperties: false"), []);
+  assert.deepEqual(either("additionalProperties: { type: number }"), []);
+  assert.deepEqual(either("additionalProperties: true"), [untyped]);
+  assert.deepEqual(either("additionalProperties: { type: string }"), [untyped]);
+});
+
 test("a misspelt name is corrected in the hint", () => {
   const hint = (condition: string): string | undefined => diagnostics(conditionText(condition))[0]?.hint;
   assert.equal(hint("input.kidn == 'a'"), "did you mean `kind`?");

@@ -427,7 +427,10 @@ export class Checker {
         this.scope.report.add("type", key.span, `the key ${JSON.stringify(key.value)} stands twice`);
       fields.set(key.value, { type: value.type, required: true });
     }
-    return same({ op: "map", entries, type: { kind: "record", fields, others }, span: syntax.span }, facts);
+    return same(
+      { op: "map", entries, type: { kind: "record", fields, others, open: false }, span: syntax.span },
+      facts,
+    );
   }
 }
 

@@ -150,7 +150,7 @@ function checkMandateNames(mandate: MandateDocument | undefined, contracts: read
   }
 }
 
-const noFields: RecordType = { kind: "record", fields: new Map(), others: undefined };
+const noFields: RecordType = { kind: "record", fields: new Map(), others: undefined, open: false };
 
 /** Compiles one contract; `tools` gives its part of each tool's plan. */
 class ContractCompiler {

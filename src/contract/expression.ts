@@ -86,5 +86,5 @@ function typeOf(value: Json): Type {
   }
   const fields = [...value].map(([name, member]): [string, Field] => [name, { type: typeOf(member), required: true }]);
   const others = fields.map(([, { type }]) => type).reduce<Type>((a, b) => (a === any ? b : (join(a, b) ?? any)), any);
-  return { kind: "record", fields: new Map(fields), others };
+  return { kind: "record", fields: new Map(fields), others, open: false };
 }

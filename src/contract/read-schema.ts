@@ -49,7 +49,7 @@ export function readSchema(
   if (schema.type.kind !== "broken") {
     report.add("schema", node.span, `\`${place}\` is always an object`, "write `type: object` and its `properties`");
   }
-  return { type: { kind: "record", fields: new Map(), others: broken }, validate: schema.validate };
+  return { type: { kind: "record", fields: new Map(), others: broken, open: false }, validate: schema.validate };
 }
 
 class SchemaReader {
@@ -270,7 +270,7 @@ class SchemaReader {
     }
     const { others, type } = this.#others(node);
     return {
-      type: { kind: "record", fields, others: type },
+      type: { kind: "record", fields, others: type, open: others !== undefined && type === undefined },
       validate: objectValidator({ properties: validators, required: [...required.keys()], others }),
     };
   }

@@ -19,6 +19,8 @@ export interface RecordType {
   readonly fields: ReadonlyMap<string, Field>;
   /** The type of every member that is not declared, where the schema gives one. */
   readonly others: Type | undefined;
+  /** Values may have members of any type that are not declared; no condition reads them. */
+  readonly open: boolean;
 }
 
 export interface Field {
@@ -131,13 +133,19 @@ function joinLists(a: ListType, b: ListType): Type {
 function joinRecords(a: RecordType, b: RecordType): Type {
   const fields = new Map<string, Field>();
   for (const name of new Set([...a.fields.keys(), ...b.fields.keys()])) {
-    const [left, right] = [a.fields.get(name), b.fields.get(name)];
-    const type =
-      left === undefined || right === undefined ? (left ?? right)?.type : (join(left.type, right.type) ?? any);
-    fields.set(name, { type: type ?? any, required: left?.required === true && right?.required === true });
+    const [left, right] = [memberType(a, name), memberType(b, name)];
+    const type = left === undefined || right === undefined ? (left ?? right) : join(left, right);
+    const required = a.fields.get(name)?.required === true && b.fields.get(name)?.required === true;
+    fields.set(name, { type: type ?? any, required });
   }
   const others = a.others === undefined || b.others === undefined ? undefined : join(a.others, b.others);
-  return { kind: "record", fields, others };
+  const open = a.open || b.open || (others === undefined && (a.others ?? b.others) !== undefined);
+  return { kind: "record", fields, others, open };
+}
+
+/** What a member is where it is there; undefined where it never is. */
+function memberType({ fields, others, open }: RecordType, name: string): Type | undefined {
+  return fields.get(name)?.type ?? others ?? (open ? any : undefined);
 }
 
 export function isUntyped(type: Type): boolean {
