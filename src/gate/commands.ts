@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { position } from "../contract/mod.ts";
@@ -11,6 +12,8 @@ import { starterContract, starterMandate } from "./starter.ts";
 export interface Outcome {
   readonly exitCode: number;
   readonly text: string;
+  /** A program reads it: it goes to standard output, whatever the exit code. */
+  readonly forPrograms?: boolean;
 }
 
 /** `svc-gate check`: compiles, and says every error at once, or what is in force. */
@@ -33,6 +36,7 @@ export async function checkCommand(file: string, { json }: { readonly json: bool
     return {
       exitCode: 2,
       text: json ? JSON.stringify({ ok: false, errors: problems }) : renderDiagnostics(compiled.problem),
+      forPrograms: json,
     };
   }
   const { mandate, contracts, tools, counters } = compiled.value;
@@ -78,6 +82,7 @@ export async function verifyCommand(
           ? { ok: true, rows, head, anchored: anchored ?? null }
           : { ok: false, rows, first_broken: broken },
       ),
+      forPrograms: true,
     };
   if (broken !== undefined) {
     const { seq, problem, expected, found } = broken;
@@ -98,18 +103,21 @@ export async function verifyCommand(
 
 /** `svc-gate init`: a mandate and a starter contract, in a folder that has none. Overwrites nothing. */
 export async function initCommand(folder: string): Promise<Outcome> {
-  await mkdir(join(folder, "contracts"), { recursive: true });
   const files = [
     [join(folder, "mandate.yaml"), starterMandate],
     [join(folder, "contracts", "starter.yaml"), starterContract],
   ] as const;
-  for (const [file, text] of files) {
-    try {
-      await writeFile(file, text, { flag: "wx" });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-      return { exitCode: 1, text: `${file} is already there: nothing was overwritten` };
-    }
+  const there = files.find(([file]) => existsSync(file));
+  if (there !== undefined) return { exitCode: 1, text: `${there[0]} is already there: nothing was overwritten` };
+  try {
+    await mkdir(join(folder, "contracts"), { recursive: true });
+    for (const [file, text] of files) await writeFile(file, text, { flag: "wx" });
+  } catch (error) {
+    const { code, path } = error as NodeJS.ErrnoException;
+    return {
+      exitCode: 1,
+      text: `${path ?? folder} cannot be written (${code}): name a folder that this user may write`,
+    };
   }
   return {
     exitCode: 0,

@@ -65,8 +65,8 @@ program
 /** Runs a command; what the operator can mend is one sentence and an exit code, anything else is a fault with its stack. */
 async function run(command: () => Promise<Outcome>): Promise<void> {
   try {
-    const { exitCode, text } = await command();
-    (exitCode === 0 ? process.stdout : process.stderr).write(`${text}\n`);
+    const { exitCode, text, forPrograms = false } = await command();
+    (exitCode === 0 || forPrograms ? process.stdout : process.stderr).write(`${text}\n`);
     process.exitCode = exitCode;
   } catch (error) {
     process.stderr.write(`svc-gate: ${sentence(error)}\n`);

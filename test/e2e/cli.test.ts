@@ -1,0 +1,255 @@
+/**
+ * Goal: the command line says what it does, what is wrong and how to mend it. Method: the program is run; help texts are
+ * compared with files in test/e2e/golden (written anew where UPDATE_GOLDEN is set), failures with their one sentence.
+ */
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { test } from "node:test";
+import {
+  ask,
+  check,
+  desk,
+  finish,
+  key,
+  root,
+  runCommand,
+  spawnGate,
+  startGate,
+  temporaryFolder,
+  writeContracts,
+} from "./gate.ts";
+
+const golden = join(root, "test", "e2e", "golden");
+
+for (const command of ["", "serve", "check", "verify", "init", "version"]) {
+  const name = command === "" ? "svc-gate" : command;
+  test(`the help of ${name} is as its golden text`, async (t) => {
+    const { code, stdout, stderr } = await finish(t, [...(command === "" ? [] : [command]), "--help"]);
+    assert.deepEqual([code, stderr], [0, ""]);
+    const file = join(golden, `${name}.golden`);
+    if (process.env["UPDATE_GOLDEN"] !== undefined) {
+      mkdirSync(golden, { recursive: true });
+      writeFileSync(file, stdout);
+    }
+    assert.equal(stdout, readFileSync(file, "utf8"));
+  });
+}
+
+test("version is the package's", async (t) => {
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  assert.deepEqual(await finish(t, ["version"]), { code: 0, stdout: `${version}\n`, stderr: "" });
+});
+
+const misused: readonly (readonly [readonly string[], RegExp])[] = [
+  [["serv"], /unknown command 'serv'[\s\S]*Did you mean serve\?/],
+  [["chek"], /unknown command 'chek'[\s\S]*Did you mean check\?/],
+  [["serve", "--prot", "1"], /unknown option '--prot'[\s\S]*Did you mean --port\?/],
+  [["serve", "--port"], /option '--port <number>' argument missing/],
+  [["serve", "here"], /too many arguments/],
+  [["check", "--jsn"], /unknown option '--jsn'[\s\S]*Did you mean --json\?/],
+  [["check", "a", "b"], /too many arguments/],
+];
+
+test("a command or an option that does not exist is answered with the nearest one", async (t) => {
+  for (const [args, message] of misused) {
+    const { code, stdout, stderr } = await finish(t, args);
+    assert.notEqual(code, 0, args.join(" "));
+    assert.equal(stdout, "");
+    assert.match(stderr, message);
+  }
+});
+
+test("init writes a mandate and a contract that pass check, serves a check end to end, and overwrites nothing", async (t) => {
+  const folder = temporaryFolder(t);
+  const written = await finish(t, ["init"], { cwd: folder });
+  assert.deepEqual([written.code, written.stderr], [0, ""]);
+  const files = ["mandate.yaml", "contracts/starter.yaml"];
+  const texts = files.map((file) => readFileSync(join(folder, file), "utf8"));
+  const checked = await finish(t, ["check"], { cwd: folder });
+  assert.deepEqual([checked.code, checked.stderr], [0, ""]);
+  assert.match(checked.stdout, /^mandate\.yaml: no errors; 1 contract in force[\s\S]*mail\.send +3 /);
+  const second = await finish(t, ["init"], { cwd: folder });
+  assert.equal(second.code, 1);
+  assert.match(second.stderr, /mandate\.yaml is already there: nothing was overwritten/);
+  assert.deepEqual(
+    files.map((file) => readFileSync(join(folder, file), "utf8")),
+    texts,
+  );
+  const gate = await spawnGate(t, ["--mode", "enforce"], { cwd: folder, env: { SVC_API_KEY: key } });
+  const mail = (to: readonly string[]): object => ({
+    tool_name: "mail.send",
+    tool_input: { to, subject: "s", body: "b" },
+    session_id: "s",
+  });
+  const verdicts = [];
+  for (const to of [["a@example.com"], ["a@example.org"], Array.from({ length: 6 }, () => "a@example.com")]) {
+    verdicts.push((await check(gate, mail(to))).json.verdict);
+  }
+  assert.deepEqual(verdicts, ["ALLOW", "ESCALATE", "BLOCK"]);
+});
+
+test("init leaves what is there though the mandate is not", async (t) => {
+  const folder = temporaryFolder(t);
+  mkdirSync(join(folder, "contracts"));
+  writeFileSync(join(folder, "contracts", "starter.yaml"), "mine\n");
+  const { code, stderr } = await finish(t, ["init", folder]);
+  assert.equal(code, 1);
+  assert.match(stderr, /starter\.yaml is already there: nothing was overwritten/);
+  assert.equal(readFileSync(join(folder, "contracts", "starter.yaml"), "utf8"), "mine\n");
+  assert.ok(!existsSync(join(folder, "mandate.yaml")), "half of it was written");
+});
+
+const broken = desk
+  .replace("counters.visits >= limits.visits", "counters.visit >= limits.visitors")
+  .replace("verdict: BLOCK, final", "verdict: DENY, final");
+
+test("init in a folder that cannot be made is one sentence", async (t) => {
+  const folder = temporaryFolder(t);
+  writeFileSync(join(folder, "file"), "");
+  const { code, stderr } = await finish(t, ["init", join(folder, "file", "below")]);
+  assert.equal(code, 1);
+  assert.match(stderr, /^\S+ cannot be written \(ENOTDIR\): name a folder that this user may write\n$/);
+});
+
+test("check names every error of an invalid contract, with its place, for people and for programs", async (t) => {
+  const folder = temporaryFolder(t);
+  writeContracts(folder, { contracts: { "desk.yaml": broken } });
+  const people = await finish(t, ["check"], { cwd: folder });
+  assert.deepEqual([people.code, people.stdout], [2, ""]);
+  assert.match(people.stderr, /visit[\s\S]*visitors[\s\S]*errors: nothing was put in force/);
+  const programs = await finish(t, ["check", "mandate.yaml", "--json"], { cwd: folder });
+  assert.equal(programs.code, 2);
+  const { ok, errors } = JSON.parse(programs.stdout);
+  assert.equal(ok, false);
+  assert.ok(errors.length >= 3, JSON.stringify(errors));
+  for (const error of errors) {
+    assert.deepEqual(Object.keys(error), [
+      "severity",
+      "code",
+      "message",
+      "hint",
+      "file",
+      "line",
+      "column",
+      "endLine",
+      "endColumn",
+    ]);
+    assert.ok(error.line > 1 && error.column >= 1 && error.endLine >= error.line, JSON.stringify(error));
+  }
+  const alone = await finish(t, ["check", "contracts/desk.yaml"], { cwd: folder });
+  assert.equal(alone.code, 2);
+});
+
+test("check --json of a valid mandate lists tools and counters; a file that cannot be read is one sentence", async (t) => {
+  const folder = temporaryFolder(t);
+  writeContracts(folder, { contracts: { "desk.yaml": desk } });
+  const { code, stdout } = await finish(t, ["check", "--json"], { cwd: folder });
+  assert.equal(code, 0);
+  const { ok, contracts, tools, counters } = JSON.parse(stdout);
+  assert.deepEqual([ok, contracts, counters], [true, ["desk"], ["desk.visits"]]);
+  assert.equal(tools.length, 9);
+  const unreadable: readonly (readonly [string, RegExp])[] = [
+    ["lost.yaml", /^svc-gate: lost\.yaml cannot be read: there is no such file\n$/],
+    ["contracts", /^svc-gate: contracts cannot be read: it is a folder\n$/],
+    ["latin.yaml", /^svc-gate: latin\.yaml cannot be read: it is not UTF-8\n$/],
+  ];
+  writeFileSync(join(folder, "latin.yaml"), Buffer.from("contract: caf\u00e9\n", "latin1"));
+  for (const [file, message] of unreadable) {
+    const refused = await finish(t, ["check", file], { cwd: folder });
+    assert.equal(refused.code, 2);
+    assert.match(refused.stderr, message);
+  }
+});
+
+test("[contract.compiled] a contract that does not compile stops the start, with every error", async (t) => {
+  const folder = temporaryFolder(t);
+  writeContracts(folder, { contracts: { "desk.yaml": broken } });
+  const { code, stdout, stderr } = await finish(t, ["serve", "--port", "0"], { cwd: folder });
+  assert.deepEqual([code, stdout], [2, ""]);
+  assert.match(stderr, /visit[\s\S]*visitors[\s\S]*errors: nothing was put in force/);
+  assert.ok(!existsSync(join(folder, "data")), "a ledger was begun");
+});
+
+test("serve says where it listens, in which mode, under which contract, and on which ledger", async (t) => {
+  const folder = temporaryFolder(t);
+  writeContracts(folder, { contracts: { "desk.yaml": desk } });
+  const gate = await spawnGate(t, ["--ledger-name", "acme/test"], { cwd: folder, env: { SVC_API_KEY: key } });
+  const etag = (await ask(gate, "/rules")).headers.get("etag")?.replaceAll('"', "");
+  const lines = [
+    `svc-gate listens on http://127.0.0.1:${gate.port}`,
+    "  mode      observe: verdicts are recorded and nothing is enforced",
+    `  contract  sha256:${etag} (desk)`,
+    "  ledger    acme/test, 0 rows",
+  ];
+  assert.equal(gate.stdout(), `${lines.join("\n")}\n`);
+});
+
+test("a start that cannot be is one sentence and an exit code that is not 0", async (t) => {
+  const folder = temporaryFolder(t);
+  writeContracts(folder, { contracts: { "desk.yaml": desk } });
+  const env = { SVC_API_KEY: key };
+  const start = (...args: string[]): ReturnType<typeof finish> => finish(t, ["serve", ...args], { cwd: folder, env });
+  const taken = createServer();
+  const port = await new Promise<string>((resolve) => {
+    taken.listen(0, "127.0.0.1", () => resolve(String((taken.address() as { port: number }).port)));
+  });
+  writeFileSync(join(folder, "file"), "");
+  await startGate(t, { folder, flags: { "data-dir": join(folder, "owned") } });
+  const starts: readonly (readonly [readonly string[], RegExp])[] = [
+    [["--port", port], new RegExp(`^svc-gate: port ${port} on 127\\.0\\.0\\.1 is in use: `)],
+    [["--port", "0", "--host", "192.0.2.1"], /^svc-gate: 192\.0\.2\.1 is not an address of this machine: /m],
+    [["--port", "0", "--data-dir", "file"], /^svc-gate: the data folder file cannot be/m],
+    [["--port", "0", "--data-dir", "file/below"], /^svc-gate: the data folder file\/below cannot be/m],
+    [["--port", "0", "--data-dir", "owned"], /^svc-gate: another gate is serving the ledger in owned; /m],
+    [["--port", "0", "--ledger-name", "x".repeat(101)], /^svc-gate: the ledger's name must be 1 to 100 bytes/m],
+  ];
+  for (const [args, message] of starts) {
+    const { code, stdout, stderr } = await start(...args);
+    assert.deepEqual([code, stdout], [1, ""], args.join(" "));
+    assert.match(stderr, message);
+    assert.ok(!stderr.includes("    at "), stderr);
+  }
+  taken.close();
+});
+
+test(
+  "a folder that cannot be written is one sentence",
+  { skip: existsSync("/proc/self") ? false : "there is no folder here that nobody can write" },
+  async (t) => {
+    const folder = temporaryFolder(t);
+    writeContracts(folder, { contracts: { "desk.yaml": desk } });
+    const { code, stderr } = await finish(t, ["serve", "--port", "0", "--data-dir", "/proc/self"], {
+      cwd: folder,
+      env: { SVC_API_KEY: key },
+    });
+    assert.equal(code, 1);
+    assert.match(stderr, /^svc-gate: .*\/proc\/self.*$/m);
+    assert.ok(!stderr.includes("    at "), stderr);
+  },
+);
+
+test("verify says whether a ledger is whole, served or not, and where it breaks", async (t) => {
+  const folder = temporaryFolder(t);
+  writeContracts(folder, { contracts: { "desk.yaml": desk } });
+  const gate = await spawnGate(t, [], { cwd: folder, env: { SVC_API_KEY: key } });
+  for (let n = 0; n < 3; n += 1) await check(gate, { tool_name: "note.add", tool_input: { n } });
+  const served = await finish(t, ["verify"], { cwd: folder });
+  assert.equal(served.code, 0, served.stderr);
+  assert.match(served.stdout, /^ok: 3 rows, chain and evidence verified\n/);
+  gate.kill("SIGTERM");
+  assert.equal(await gate.exit, 0);
+  const database = new DatabaseSync(join(folder, "data", "ledger.db"));
+  database.exec("UPDATE receipts SET tool = 'other' WHERE seq = 2");
+  database.close();
+  const changed = await finish(t, ["verify"], { cwd: folder });
+  assert.equal(changed.code, 1);
+  assert.match(changed.stderr, /^BROKEN at row 2 of 3: /);
+  const programs = await finish(t, ["verify", "--json"], { cwd: folder });
+  assert.equal(JSON.parse(programs.stdout).first_broken.seq, 2);
+  const none = await finish(t, ["verify", join(folder, "contracts")]);
+  assert.equal(none.code, 1);
+  assert.match(none.stderr, /^svc-gate: there is no ledger in /);
+});

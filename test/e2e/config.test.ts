@@ -1,0 +1,298 @@
+/**
+ * Goal: every setting is read from its variable and its flag, and what is wrong with any is said at once. Method: the
+ * table of settings drives the cases, so that a new one without a case is reported; the rest are starts of the process.
+ */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { request } from "node:https";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { readConfig, settings, type Config } from "../../src/gate/config.ts";
+import { ask, check, desk, finish, key, spawnGate, startGate, temporaryFolder, writeContracts } from "./gate.ts";
+
+interface Case {
+  readonly field: keyof Config;
+  readonly value: string;
+  readonly read: unknown;
+  readonly fallback: unknown;
+  readonly bad: readonly string[];
+}
+
+const cases: Readonly<Record<string, Case>> = {
+  SVC_MODE: {
+    field: "mode",
+    value: "assist",
+    read: "assist",
+    fallback: "observe",
+    bad: ["", "Enforce", "block", "enforce "],
+  },
+  SVC_API_KEY: {
+    field: "apiKey",
+    value: key,
+    read: key,
+    fallback: undefined,
+    bad: ["", "a key with spaces", "clé-de-la-porte-1"],
+  },
+  SVC_HOST: { field: "host", value: "127.0.0.2", read: "127.0.0.2", fallback: "127.0.0.1", bad: [] },
+  SVC_PORT: { field: "port", value: "0", read: 0, fallback: 8787, bad: ["65536", "-1", "http", "80.5", "0x50", " 80"] },
+  SVC_BASE_PATH: {
+    field: "basePath",
+    value: "/t/a",
+    read: "/t/a",
+    fallback: "",
+    bad: ["t", "/t//a", "/t/:a", "/t?x", "/*"],
+  },
+  SVC_TLS_CERT: { field: "tlsCert", value: "c.pem", read: "c.pem", fallback: undefined, bad: ["alone.pem"] },
+  SVC_TLS_KEY: { field: "tlsKey", value: "k.pem", read: "k.pem", fallback: undefined, bad: ["alone.pem"] },
+  SVC_MANDATE: { field: "mandate", value: "m.yaml", read: "m.yaml", fallback: undefined, bad: [] },
+  SVC_DATA_DIR: { field: "dataDir", value: "elsewhere", read: "elsewhere", fallback: "./data", bad: [] },
+  SVC_LEDGER_NAME: { field: "ledgerName", value: "acme", read: "acme", fallback: undefined, bad: [] },
+  SVC_PIN: { field: "pin", value: "/pins/head", read: "/pins/head", fallback: undefined, bad: [] },
+  SVC_LOG: { field: "log", value: "warn", read: "warn", fallback: "info", bad: ["loud", "WARN"] },
+  SVC_ACCEPT: { field: "accept", value: "clock", read: ["clock"], fallback: [], bad: ["everything", "clock,rows"] },
+};
+
+/** The other half of a pair that goes together. */
+const pair: Readonly<Record<string, Record<string, string>>> = {
+  SVC_TLS_CERT: { SVC_TLS_KEY: "k.pem" },
+  SVC_TLS_KEY: { SVC_TLS_CERT: "c.pem" },
+};
+
+test("every setting is read from its variable, from its flag, and the flag wins", () => {
+  assert.deepEqual(
+    settings.map(({ variable }) => variable).toSorted(),
+    Object.keys(cases).toSorted(),
+    "a setting without a case",
+  );
+  for (const { variable, flag } of settings) {
+    const { field, value, read, fallback } = cases[variable] as Case;
+    const others = pair[variable] ?? {};
+    const fieldOf = (environment: Record<string, string>, flags: Record<string, string>): unknown => {
+      const configured = readConfig({ ...others, ...environment }, flags);
+      assert.ok(configured.ok, variable);
+      return configured.value.config[field];
+    };
+    assert.deepEqual(fieldOf({ [variable]: value }, {}), read, variable);
+    assert.deepEqual(fieldOf({}, { [flag]: value }), read, `--${flag}`);
+    assert.deepEqual(fieldOf({ [variable]: "unused" }, { [flag]: value }), read, `--${flag} over ${variable}`);
+    if (pair[variable] === undefined) assert.deepEqual(fieldOf({}, {}), fallback, `${variable} by default`);
+  }
+});
+
+test("[mode.other-value-refused, mode.new-gate-observes] a bad value is an error that names its variable, and all come at once", () => {
+  for (const [variable, { bad }] of Object.entries(cases)) {
+    for (const value of bad) {
+      const configured = readConfig({ [variable]: value }, {});
+      assert.ok(!configured.ok, `${variable}=${value} was taken`);
+      assert.equal(configured.problem.length, 1);
+      assert.match(configured.problem[0] ?? "", new RegExp(variable));
+    }
+  }
+  const all = readConfig(
+    { SVC_MODE: "enforced", SVC_PORT: "x", SVC_LOG: "x", SVC_API_KEY: "", SVC_TLS_KEY: "k", SVC_BASE_PATH: "x" },
+    {},
+  );
+  assert.ok(!all.ok);
+  assert.equal(all.problem.length, 6);
+  assert.match(
+    all.problem[0] ?? "",
+    /SVC_MODE is "enforced"; it must be observe, assist, enforce \(did you mean enforce\?\)/,
+  );
+});
+
+const warned: readonly (readonly [Record<string, string>, RegExp])[] = [
+  [{ SVC_MODES: "enforce" }, /SVC_MODES is set, and no setting is called so \(did you mean SVC_MODE\?\)/],
+  [{ SVC_TLS_CRET: "x" }, /SVC_TLS_CRET is set.*did you mean SVC_TLS_CERT\?/],
+  [{ SVC_ENTIRELY_OTHER_THING: "x" }, /SVC_ENTIRELY_OTHER_THING is set, and no setting is called so$/],
+  [{ SVC_API_KEY: "short" }, /SVC_API_KEY is under 16 characters/],
+  [{ SVC_HOST: "0.0.0.0" }, /listening on 0\.0\.0\.0 without TLS/],
+  [{ SVC_HOST: "::" }, /listening on :: without TLS/],
+  [{ SVC_HOST: "10.0.0.1" }, /without TLS/],
+];
+
+test("what can be served and looks wrong is warned about", () => {
+  for (const [environment, warning] of warned) {
+    const configured = readConfig(environment, {});
+    assert.ok(configured.ok);
+    assert.equal(configured.value.warnings.length, 1, JSON.stringify(environment));
+    assert.match(configured.value.warnings[0] ?? "", warning);
+  }
+  const quiet = [
+    { SVC_HOST: "127.9.9.9" },
+    { SVC_HOST: "::1" },
+    { SVC_HOST: "localhost" },
+    { SVC_HOST: "0.0.0.0", SVC_TLS_CERT: "c", SVC_TLS_KEY: "k" },
+    { svc_mode: "x", SVCMODE: "x" },
+  ];
+  for (const environment of quiet) {
+    const configured = readConfig(environment, {});
+    assert.ok(configured.ok && configured.value.warnings.length === 0, JSON.stringify(environment));
+  }
+});
+
+test("[service.names, mode.switched-by-environment] a process takes its variables, and warns on its log", async (t) => {
+  const folder = temporaryFolder(t);
+  writeContracts(folder, { contracts: { "desk.yaml": desk } });
+  const gate = await spawnGate(t, [], { cwd: folder, env: { SVC_MODE: "enforce", SVC_API_KEY: key, SVC_MODD: "x" } });
+  assert.deepEqual((await ask(gate, "/health")).json, { status: "ok", mode: "enforce" });
+  assert.match(gate.stderr(), /"level":40.*SVC_MODD is set, and no setting is called so \(did you mean SVC_MODE\?\)/);
+  assert.ok(existsSync(join(folder, "data", "ledger.db")));
+  assert.equal(statSync(join(folder, "data")).mode & 0o777, 0o700);
+});
+
+test("the key is in no log, no answer and no file, at the most talkative level", async (t) => {
+  const folder = temporaryFolder(t);
+  writeContracts(folder, { contracts: { "desk.yaml": desk } });
+  const gate = await spawnGate(t, ["--log", "trace"], { cwd: folder, env: { SVC_API_KEY: key } });
+  const wrong = "wrong-key-of-somebody";
+  const answers = [
+    await check(gate, { tool_name: "note.add", tool_input: {} }),
+    await check(gate, "{"),
+    await ask(gate, "/nowhere"),
+    await ask(gate, "/receipts?key=1"),
+    await ask(gate, "/%zz"),
+    await ask(gate, "/rules", { headers: { authorization: `Bearer ${wrong}` } }),
+    await ask(gate, "/rules", { headers: { authorization: wrong } }),
+    await ask(gate, "/receipts"),
+    await ask(gate, "/ledger/verify"),
+  ];
+  gate.kill("SIGTERM");
+  assert.equal(await gate.exit, 0);
+  assert.match(gate.stderr(), /"code":"unauthorized"/);
+  const files = ["ledger.db", "head.pin"].map((file) => readFileSync(join(folder, "data", file), "latin1"));
+  for (const text of [
+    gate.stdout(),
+    gate.stderr(),
+    ...files,
+    ...answers.map((answer) => answer.text + JSON.stringify([...answer.headers])),
+  ]) {
+    assert.ok(!text.includes(key) && !text.includes(wrong));
+  }
+});
+
+test("[auth.first-key] without a key one is made, once: shown in a file for its owner, kept as a digest", async (t) => {
+  const folder = temporaryFolder(t);
+  writeContracts(folder, { contracts: { "desk.yaml": desk } });
+  const first = await spawnGate(t, [], { cwd: folder });
+  const file = join(folder, "data", "first-key");
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  const made = readFileSync(file, "utf8").trim();
+  assert.match(made, /^svcg_[A-Za-z0-9_-]{43}$/);
+  assert.match(first.stdout(), /key +made, in .*first-key/);
+  assert.ok(!`${first.stdout()}${first.stderr()}`.includes(made), "the key is shown though stdout is no terminal");
+  const kept = join(folder, "data", "keys.json");
+  assert.equal(statSync(kept).mode & 0o777, 0o600);
+  const text = readFileSync(kept, "utf8");
+  assert.ok(!text.includes(made));
+  const authorization = `Bearer ${made}`;
+  assert.equal((await ask(first, "/rules", { headers: { authorization } })).status, 200);
+  assert.equal(
+    (await ask(first, "/rules", { headers: { authorization: `Bearer ${JSON.parse(text).keys[0].digest}` } })).status,
+    401,
+  );
+  first.kill("SIGTERM");
+  await first.exit;
+  rmSync(file);
+  const second = await spawnGate(t, [], { cwd: folder });
+  assert.ok(!existsSync(file), "a second key was made");
+  assert.equal((await ask(second, "/rules", { headers: { authorization } })).status, 200);
+  second.kill("SIGTERM");
+  await second.exit;
+  writeFileSync(kept, "{}");
+  const damaged = await finish(t, ["serve", "--port", "0"], { cwd: folder });
+  assert.equal(damaged.code, 1);
+  assert.match(damaged.stderr, /^svc-gate: the file of keys .* is damaged: .*\n$/m);
+});
+
+test("without a mandate no tool is routed, and the log says so; a mandate that is named must be there", async (t) => {
+  const folder = temporaryFolder(t);
+  const gate = await spawnGate(t, ["--mode", "enforce"], { cwd: folder, env: { SVC_API_KEY: key } });
+  assert.match(gate.stderr(), /there is no mandate\.yaml here, so no tool is routed and every verdict is BLOCK/);
+  assert.match(gate.stdout(), /none: every tool is refused/);
+  const { json } = await check(gate, { tool_name: "note.add", tool_input: {} });
+  assert.deepEqual([json.verdict, json.reason], ["BLOCK", 'Svc: unknown tool "note.add": no contract routes it']);
+  const missing = await finish(t, ["serve", "--mandate", "lost.yaml"], { cwd: temporaryFolder(t) });
+  assert.equal(missing.code, 2);
+  assert.equal(missing.stderr, "svc-gate: lost.yaml cannot be read: there is no such file\n");
+});
+
+function selfSigned(folder: string, name: string): { readonly cert: string; readonly key: string } | undefined {
+  const [keyFile, cert] = [join(folder, `${name}.key`), join(folder, `${name}.pem`)];
+  try {
+    execFileSync(
+      "openssl",
+      [
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=localhost",
+        "-keyout",
+        keyFile,
+        "-out",
+        cert,
+      ],
+      { stdio: "ignore" },
+    );
+    return { cert, key: keyFile };
+  } catch {
+    return undefined;
+  }
+}
+
+test("TLS: checks are answered over it; a pair that does not fit, or is no PEM, is one sentence", async (t) => {
+  const folder = temporaryFolder(t);
+  const pairs = ["one", "two"].map((name) => selfSigned(folder, name));
+  const [one, two] = pairs;
+  if (one === undefined || two === undefined) {
+    t.skip("there is no openssl here to make a certificate with");
+    return;
+  }
+  const gate = await startGate(t, { flags: { "tls-cert": one.cert, "tls-key": one.key } });
+  assert.match(gate.address, /^https:/);
+  assert.equal(await statusOverTls(t, gate.port, readFileSync(one.cert)), 200);
+  const mismatch = await finish(t, ["serve", "--port", "0", "--tls-cert", one.cert, "--tls-key", two.key], {
+    cwd: folder,
+  });
+  assert.equal(mismatch.code, 1);
+  assert.match(mismatch.stderr, /^svc-gate: the key in \S+two\.key is not the key of the certificate in \S+one\.pem$/m);
+  writeFileSync(join(folder, "no.pem"), "hello");
+  const none = await finish(t, ["serve", "--port", "0", "--tls-cert", join(folder, "no.pem"), "--tls-key", two.key], {
+    cwd: folder,
+  });
+  assert.match(none.stderr, /^svc-gate: \S+no\.pem and \S+two\.key cannot be used for TLS .*: both must be PEM$/m);
+  const lost = await finish(t, ["serve", "--port", "0", "--tls-cert", "lost.pem", "--tls-key", two.key], {
+    cwd: folder,
+  });
+  assert.match(lost.stderr, /^svc-gate: SVC_TLS_CERT names lost\.pem, which cannot be read \(ENOENT\)$/m);
+  for (const { stderr } of [mismatch, none, lost]) assert.ok(!stderr.includes("    at "), stderr);
+});
+
+function statusOverTls(_t: TestContext, port: number, ca: Buffer): Promise<number | undefined> {
+  const body = '{"tool_name":"note.add","tool_input":{}}';
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json", "content-length": body.length };
+  return new Promise((resolve, reject) => {
+    const options = {
+      port,
+      host: "127.0.0.1",
+      servername: "localhost",
+      checkServerIdentity: () => undefined,
+      ca,
+      path: "/check",
+      method: "POST",
+      headers,
+      agent: false,
+    };
+    const asked = request(options, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+    asked.on("error", reject);
+    asked.end(body);
+  });
+}
