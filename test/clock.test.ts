@@ -1,0 +1,149 @@
+/**
+ * Goal: a clock that jumps neither resets a window nor freezes one. Method: a clock whose two sources are set by hand,
+ * alone, then inside a gate that answers over HTTP routes with a ledger on disk.
+ */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import pino from "pino";
+import { compileContracts } from "../src/contract/mod.ts";
+import { alignCounters } from "../src/gate/counters.ts";
+import { Clock, type TimeSource } from "../src/gate/clock.ts";
+import { Gate } from "../src/gate/gate.ts";
+import { makeServer } from "../src/gate/http.ts";
+import { loadKeys } from "../src/gate/keys.ts";
+import { openLedger } from "../src/ledger/mod.ts";
+import { apiKey } from "./gate-process.ts";
+import { engine, temporaryFolder } from "./ledger-fixture.ts";
+
+const start = 1_790_000_000_000;
+
+/** Two clocks that a test sets. */
+class SetTime implements TimeSource {
+  wallMs = start;
+  monotonicMs = 5000;
+  readonly wall = (): number => this.wallMs;
+  readonly monotonic = (): number => this.monotonicMs;
+
+  pass(ms: number): void {
+    this.wallMs += ms;
+    this.monotonicMs += ms;
+  }
+}
+
+suite("the clock", () => {
+  const cases: readonly {
+    readonly title: string;
+    readonly wall: number;
+    readonly monotonic: number;
+    readonly last?: number;
+    readonly reads: number | RegExp;
+  }[] = [
+    { title: "both clocks go on", wall: 86_400_000, monotonic: 86_400_000, reads: start + 86_400_000 },
+    { title: "a fraction of a millisecond is let go", wall: 0.9, monotonic: 0.9, reads: start },
+    { title: "the wall clock is set on by a minute", wall: 60_000, monotonic: 0, reads: start + 60_000 },
+    {
+      title: "the wall clock is set on by more",
+      wall: 60_001,
+      monotonic: 0,
+      reads: /moved by 60 s while the gate was running/,
+    },
+    { title: "the wall clock is set back by a minute", wall: -60_000, monotonic: 0, reads: start - 60_000 },
+    { title: "the wall clock is set back by more", wall: -60_001, monotonic: 0, reads: /moved by -60 s/ },
+    { title: "the wall clock is set on by a year", wall: 31_536_000_000, monotonic: 10, reads: /moved by 31536000 s/ },
+    {
+      title: "the machine slept: the wall clock alone went on",
+      wall: 3_600_000,
+      monotonic: 1000,
+      reads: /moved by 3599 s/,
+    },
+    {
+      title: "the last receipt is later by less than a minute",
+      wall: 0,
+      monotonic: 0,
+      last: start + 59_999,
+      reads: start + 59_999,
+    },
+    {
+      title: "the last receipt is later by a minute",
+      wall: 0,
+      monotonic: 0,
+      last: start + 60_000,
+      reads: start + 60_000,
+    },
+    {
+      title: "the last receipt is later by more",
+      wall: 0,
+      monotonic: 0,
+      last: start + 61_000,
+      reads: /61 s behind the last receipt/,
+    },
+  ];
+  for (const { title, wall, monotonic, last = 0, reads } of cases) {
+    test(title, () => {
+      const time = new SetTime();
+      const clock = new Clock(time);
+      time.wallMs += wall;
+      time.monotonicMs += monotonic;
+      const read = clock.read(last);
+      if (typeof reads === "number") assert.deepEqual(read, { ok: true, value: reads });
+      else assert.match(read.ok ? `${read.value}` : read.problem, reads);
+    });
+  }
+
+  test("readings never go back while the last one is given", () => {
+    const time = new SetTime();
+    const clock = new Clock(time);
+    let last = 0;
+    for (const step of [5, -3, 0, -40_000, 10, 39_000, 1]) {
+      time.wallMs += step;
+      const read = clock.read(last);
+      assert.ok(read.ok && read.value >= last);
+      last = read.value;
+    }
+    assert.equal(last, start + 5);
+  });
+});
+
+test("a jump of the clock turns checks into 503 and back, and nothing of it is recorded [receipt.one-row]", async (t) => {
+  const time = new SetTime();
+  const ledger = await openLedger({ folder: temporaryFolder(t), engine });
+  const compiled = compileContracts([]);
+  assert.ok(compiled.ok);
+  const force = compiled.value;
+  const { digests } = await alignCounters(force, ledger);
+  await ledger.keepContract(force.text);
+  const gate = new Gate({
+    force,
+    ledger,
+    clock: new Clock(time),
+    mode: "enforce",
+    counterDigests: digests,
+    onDefect: () => undefined,
+  });
+  const { keys } = await loadKeys("", apiKey);
+  const server = makeServer({ gate, keys, basePath: "", log: pino({ level: "silent" }), tls: undefined });
+  const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
+  const check = async (): Promise<string> => {
+    const { statusCode, body } = await server.inject({
+      method: "POST",
+      url: "/check",
+      headers,
+      payload: '{"tool_name":"a","tool_input":{}}',
+    });
+    return `${statusCode} ${String(JSON.parse(body).code ?? JSON.parse(body).verdict)}`;
+  };
+  const healthy = async (): Promise<number> => (await server.inject({ method: "GET", url: "/health" })).statusCode;
+
+  assert.deepEqual([await check(), await healthy()], ["200 BLOCK", 200]);
+  time.wallMs += 3_600_000;
+  assert.deepEqual([await check(), await healthy()], ["503 clock-unreliable", 503]);
+  time.wallMs -= 7_200_000;
+  assert.deepEqual([await check(), await healthy()], ["503 clock-unreliable", 503]);
+  time.wallMs += 3_600_000;
+  time.pass(20);
+  assert.deepEqual([await check(), await healthy()], ["200 BLOCK", 200]);
+  const { rows, broken } = await ledger.verify();
+  assert.deepEqual({ rows, broken }, { rows: 2, broken: undefined });
+  await server.close();
+  await ledger.close();
+});
