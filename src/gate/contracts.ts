@@ -14,14 +14,14 @@ import { bad, good, type Result } from "../wire/mod.ts";
 /**
  * Reads and compiles a mandate with the contracts that it names, or a contract alone.
  *
- * @param name what the file is called in the text of GET /rules, and so in its digest; where it lies is no part of that
+ * @param called what the file is called in the text of GET /rules, and so in its digest; where it lies is no part of that
  * @throws {NoSuchFile} when the file itself cannot be read
  */
 export async function loadContracts(
   file: string,
-  name: string = file,
+  called: string = file,
 ): Promise<Result<ContractInForce, readonly Diagnostic[]>> {
-  const source = { ...(await readSource(file)), name };
+  const source = { ...(await readSource(file)), name: called };
   if (/^contract\s*:/m.test(source.text) && !/^mandate\s*:/m.test(source.text)) return compileContracts([source]);
   return compileMandate(source, (name) => openBeside(file, name));
 }

@@ -95,7 +95,9 @@ export function makeServer({ gate, keys, basePath, log, tls }: HttpOptions): Fas
     if (keys.nameOf(request.headers.authorization) !== undefined) response.writeContinue();
     server.routing(request, response);
   });
-  server.server.on("checkExpectation", server.routing);
+  server.server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) =>
+    server.routing(request, response),
+  );
   return server;
 }
 

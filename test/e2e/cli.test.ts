@@ -8,19 +8,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import {
-  ask,
-  check,
-  desk,
-  finish,
-  key,
-  root,
-  runCommand,
-  spawnGate,
-  startGate,
-  temporaryFolder,
-  writeContracts,
-} from "./gate.ts";
+import { ask, check, desk, finish, key, root, spawnGate, startGate, temporaryFolder, writeContracts } from "./gate.ts";
 
 const golden = join(root, "test", "e2e", "golden");
 

@@ -119,7 +119,7 @@ export async function ask(
 ): Promise<Answer> {
   const headers = { authorization: `Bearer ${key}`, ...init.headers };
   const given = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== ""));
-  const response = await fetch(address + path, { ...init, headers: given, redirect: "error" } as RequestInit);
+  const response = await fetch(address + path, { ...init, headers: given, redirect: "error" });
   const text = await response.text();
   return { status: response.status, headers: response.headers, text, json: parse(text) };
 }
@@ -170,6 +170,7 @@ export function requestText(line: string, headers: readonly string[] = [], body 
 }
 
 export interface Process {
+  readonly pid: number;
   readonly stdout: () => string;
   readonly stderr: () => string;
   /** Resolves with the exit code, or the signal's name. */
@@ -204,7 +205,13 @@ export function runCommand(
     child.on("close", (code, signal) => resolve(code ?? signal ?? "unknown"));
   });
   t.after(() => child.kill("SIGKILL"));
-  return { stdout: () => stdout, stderr: () => stderr, exit, kill: (signal) => child.kill(signal) };
+  return {
+    pid: child.pid ?? 0,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    exit,
+    kill: (signal) => child.kill(signal),
+  };
 }
 
 /** Runs a command to its end. */
