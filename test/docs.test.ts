@@ -50,7 +50,8 @@ function pythonProgram(address: string, input: object): string {
 }
 
 function javascriptProgram(address: string, input: object): string {
-  const names = `const key = "${key}", runId = "run", name = "payment.send", input = ${JSON.stringify(input)}, facts = ${JSON.stringify(facts)};`;
+  const call = `name = "payment.send", input = ${JSON.stringify(input)}, facts = ${JSON.stringify(facts)}`;
+  const names = `const key = "${key}", runId = "run", ${call};`;
   const doings = `const runTool = () => "ran", parkForAPerson = () => "parked";`;
   const client = new URL("../clients/javascript/svc-gate.mjs", import.meta.url).href;
   const lines = block("javascript").replace("http://127.0.0.1:8787", address).replace("./svc-gate.mjs", client);
