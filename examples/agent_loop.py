@@ -88,5 +88,5 @@ def main():
 
 try:
     main()
-except (OSError, SvcGateError) as error:
+except (FileNotFoundError, SvcGateError) as error:
     sys.exit(f"{error}\nIs a gate running? Start one with `npm start`.")
