@@ -123,7 +123,8 @@ suite("no text and no call is too much [contract.compiled]", () => {
       }),
       { numRuns: 3000 },
     );
-    for (const seen of ["BLOCK $input", "BLOCK $platform", "ESCALATE r0", "ALLOW $otherwise"])
-      assert.ok(verdictsSeen.has(seen), [...verdictsSeen].join());
+    // The calls reach far: both schemas refuse some, and several rules are the first to fire.
+    for (const seen of ["BLOCK $input", "BLOCK $platform"]) assert.ok(verdictsSeen.has(seen), [...verdictsSeen].join());
+    assert.ok(verdictsSeen.size >= 6, [...verdictsSeen].join());
   });
 });
