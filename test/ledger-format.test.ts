@@ -1,0 +1,373 @@
+/**
+ * Goal: a row's leaf and evidence are, byte for byte, what the receipt format says, so that anyone can recompute them.
+ * Method: the ledger's writers against the general canonical writer and against naive code that shares nothing with
+ * them; the digest rule against RFC 9901's own examples; ten worked rows recomputed here and in Python.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { createHash, createHmac } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import fc from "fast-check";
+import { evidenceDigest, isEmptyList, makeEvidence, partDigest, partNames, partText } from "../src/ledger/evidence.ts";
+import { leafHash, leafText, parseLeaf, zeroHash, type Leaf } from "../src/ledger/leaf.ts";
+import { openLedger, readEffects } from "../src/ledger/mod.ts";
+import { firstLink, verifyRow } from "../src/ledger/verifier.ts";
+import { canonical, limits, modes, verdicts, type Canonical } from "../src/wire/mod.ts";
+import { append, contracts, engine, entry, sha256, temporaryFolder } from "./ledger-fixture.ts";
+import { vectorFile } from "./ledger-vectors.ts";
+
+const words = fc.string({ unit: "grapheme", maxLength: 40 });
+const digest = fc.stringMatching(/^[0-9a-f]{64}$/);
+const leaves: fc.Arbitrary<Leaf> = fc.record({
+  answered: fc.constantFrom(...verdicts, null),
+  at: fc.nat({ max: 999_999_999_999_999 }),
+  contract: fc.option(digest.map((hex) => `sha256:${hex}`)),
+  engine: words,
+  evidence: digest,
+  key: fc.option(words),
+  kind: fc.constant("check" as const),
+  log: words,
+  mode: fc.constantFrom(...modes, null),
+  prev: digest,
+  rule: fc.option(words),
+  seq: fc.integer({ min: 1, max: 999_999_999_999_999 }),
+  tool: fc.option(words),
+  v: fc.constant(1 as const),
+  verdict: fc.constantFrom(...verdicts, null),
+});
+
+/** RFC 8785 once more, spelled out: members sorted, the short escapes, four digits for the rest below a space. */
+function naive(value: unknown): string {
+  if (typeof value === "string") {
+    const short: Record<string, string> = {
+      '"': '\\"',
+      "\\": "\\\\",
+      "\b": "\\b",
+      "\f": "\\f",
+      "\n": "\\n",
+      "\r": "\\r",
+      "\t": "\\t",
+    };
+    const escape = (unit: string): string =>
+      short[unit] ?? (unit < " " ? `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}` : unit);
+    return `"${value.split("").map(escape).join("")}"`;
+  }
+  if (Array.isArray(value)) return `[${value.map(naive).join(",")}]`;
+  if (typeof value !== "object" || value === null) return String(value);
+  const members = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return `{${members.map(([name, member]) => `${naive(name)}:${naive(member)}`).join(",")}}`;
+}
+
+suite("the leaf [receipt.fields]", () => {
+  test("it is RFC 8785 of its members, whatever they hold", () => {
+    fc.assert(
+      fc.property(leaves, (leaf) => {
+        const written = leafText(leaf);
+        assert.equal(written, canonical(leaf as unknown as Canonical));
+        assert.equal(written, naive(leaf));
+        assert.deepEqual(parseLeaf(written), { ...leaf });
+        assert.equal(leafHash(written), createHash("sha256").update(Buffer.of(0)).update(written).digest("hex"));
+      }),
+    );
+  });
+
+  test("text that is not exactly a leaf is none", () => {
+    const leaf = leafText(sampleLeaf());
+    const changes: readonly ((text: string) => string)[] = [
+      (text) => ` ${text}`,
+      (text) => `${text}\n`,
+      (text) => text.replace('"v":1', '"v":2'),
+      (text) => text.replace('"v":1', '"v":1.0'),
+      (text) => text.replace('"seq":7', '"seq":07'),
+      (text) => text.replace('"seq":7', '"seq":7e0'),
+      (text) => text.replace('"seq":7', '"seq":9007199254740993'),
+      (text) => text.replace('"kind":"check"', '"kind":"act"'),
+      (text) => text.replace('"tool":"payment.send"', '"tool":"payment\\u002esend"'),
+      (text) => text.replace('"tool":"payment.send"', '"tool":"payment\\/send"'),
+      (text) => text.replace('"tool":"payment.send"', '"tool":"a\\q"'),
+      (text) => text.replace('"tool":"payment.send"', '"tool":["payment.send"]'),
+      (text) => text.replace('"verdict":"ALLOW"}', '"verdict":"MAYBE"}'),
+      (text) => text.replace('"engine":"e"', '"engine":null'),
+      (text) => text.replace('"v":1', '"v":1,"x":1'),
+      (text) => text.replace('"answered":"ALLOW","at":5', '"at":5,"answered":"ALLOW"'),
+    ];
+    assert.notEqual(parseLeaf(leaf), undefined);
+    for (const change of changes) {
+      assert.notEqual(change(leaf), leaf, String(change));
+      assert.equal(parseLeaf(change(leaf)), undefined, String(change));
+    }
+  });
+
+  test("it is under 1 KiB with the longest names that are written as they are", () => {
+    const plain = {
+      engine: "svc-gate/10.10.10",
+      key: "k".repeat(64),
+      log: "l".repeat(100),
+      rule: `${"c".repeat(64)}.${"r".repeat(64)}`,
+    };
+    const numbers = { at: 999_999_999_999_999, seq: 999_999_999_999_999 };
+    const longest = leafText({
+      ...sampleLeaf(),
+      ...plain,
+      ...numbers,
+      answered: "ESCALATE",
+      verdict: "ESCALATE",
+      mode: "observe",
+      contract: `sha256:${zeroHash}`,
+      tool: "t".repeat(limits.toolNameBytesMax),
+    });
+    console.log(`  the longest leaf of plain names: ${Buffer.byteLength(longest)} bytes`);
+    assert.ok(Buffer.byteLength(longest) < 1024);
+    const escaped = leafText({ ...sampleLeaf(), tool: "\u0001".repeat(limits.toolNameBytesMax) });
+    assert.ok(Buffer.byteLength(escaped) > 1024, "control characters in a contract's tool name take six bytes each");
+  });
+});
+
+function sampleLeaf(): Leaf {
+  return {
+    answered: "ALLOW",
+    at: 5,
+    contract: null,
+    engine: "e",
+    evidence: zeroHash,
+    key: null,
+    kind: "check",
+    log: "l",
+    mode: "enforce",
+    prev: zeroHash,
+    rule: null,
+    seq: 7,
+    tool: "payment.send",
+    v: 1,
+    verdict: "ALLOW",
+  };
+}
+
+suite("the evidence [receipt.fields]", () => {
+  test("a disclosure's digest is RFC 9901's: its own examples (sections 4.2.3 and 4.2.4, and the appendix)", () => {
+    const examples = [
+      ["WyI2cU1RdlJMNWhhaiIsICJmYW1pbHlfbmFtZSIsICJNw7ZiaXVzIl0", "uutlBuYeMDyjLLTpf6Jxi7yNkEF35jdyWMn9U7b_RYY"],
+      ["WyJsa2x4RjVqTVlsR1RQVW92TU5JdkNBIiwgIkZSIl0", "w0I8EKcdCtUPkGCNUrfwVp2xEgNjtoIDlOxc9-PlOhs"],
+      [
+        "WyIyR0xDNDJzS1F2ZUNmR2ZyeU5STjl3IiwgImdpdmVuX25hbWUiLCAiSm9obiJd",
+        "jsu9yVulwQQlhFlM_3JlzMaSFzglhQG0DpfayQwLUK4",
+      ],
+    ] as const;
+    for (const [disclosure, expected] of examples) assert.equal(partDigest(disclosure), expected);
+  });
+
+  test("six disclosures of salt, name and value, and a digest over all of them", () => {
+    fc.assert(
+      fc.property(fc.array(fc.json(), { minLength: 6, maxLength: 6 }), (values) => {
+        const { stored, digest: committed } = makeEvidence(values);
+        const parts = stored.split("~");
+        const texts = parts.map((part) => Buffer.from(part, "base64url").toString("utf8"));
+        for (const [place, name] of partNames.entries()) {
+          const found = /^\["([A-Za-z0-9_-]{22})","([a-z]+)",(.*)\]$/s.exec(texts[place] ?? "");
+          assert.deepEqual(found?.slice(2), [name, values[place]]);
+          assert.equal(partText(stored, name), values[place]);
+        }
+        const digests = parts.map((part) => createHash("sha256").update(part, "ascii").digest("base64url"));
+        assert.equal(committed, sha256(digests.toSorted().join("")));
+        assert.equal(evidenceDigest(stored), committed);
+        assert.equal(isEmptyList(stored, "effects"), values[5]?.length === 2);
+      }),
+    );
+  });
+
+  test("salts are 128 bits and never the same", () => {
+    const salts = Array.from({ length: 500 }, () =>
+      makeEvidence([])
+        .stored.split("~")
+        .map((part) => String(JSON.parse(Buffer.from(part, "base64url").toString())[0])),
+    ).flat();
+    assert.equal(new Set(salts).size, 3000);
+    assert.ok(salts.every((salt) => Buffer.from(salt, "base64url").length === 16));
+    const bits = salts.reduce(
+      (ones, salt) =>
+        ones +
+        [...Buffer.from(salt, "base64url")].reduce((sum, byte) => sum + byte.toString(2).replaceAll("0", "").length, 0),
+      0,
+    );
+    assert.ok(Math.abs(bits / (salts.length * 128) - 0.5) < 0.01, "half of the bits are set");
+  });
+
+  test("an erased part keeps every proof, and without a row that records its erasure it is broken", async (t) => {
+    const [row, log] = await oneRow(temporaryFolder(t));
+    const parts = row.evidence.split("~");
+    const erased = {
+      ...row,
+      evidence: parts.map((part, place) => (place === 1 ? `!${partDigest(part)}` : part)).join("~"),
+    };
+    assert.equal(evidenceDigest(erased.evidence), evidenceDigest(row.evidence));
+    assert.equal(partText(erased.evidence, "input"), undefined);
+    assert.ok("link" in verifyRow(row, firstLink, log));
+    const broken = verifyRow(erased, firstLink, log);
+    assert.match("problem" in broken ? broken.problem : "", /no row records its erasure/);
+  });
+
+  test("moves are recorded under keyed digests, one per counter and key, in order", async (t) => {
+    const [row] = await oneRow(temporaryFolder(t));
+    const effects = readEffects(row.evidence) ?? [];
+    assert.deepEqual(effects.map(({ amount }) => amount).toSorted(), ["0.10", "2"]);
+    assert.deepEqual(
+      effects.map(({ counter }) => counter),
+      [sha256("a"), sha256("b")].toSorted(),
+    );
+    assert.ok(effects.every(({ key }) => /^[0-9a-f]{64}$/.test(key)));
+    assert.ok(
+      !Buffer.from(row.evidence.split("~")[5] ?? "", "base64url")
+        .toString()
+        .includes("secret-wallet"),
+    );
+  });
+});
+
+async function oneRow(folder: string): Promise<readonly [Parameters<typeof verifyRow>[0], string]> {
+  const ledger = await openLedger({ folder, engine });
+  for (const definition of ["a", "b"]) await ledger.keepCounter({ definition, through: null, unknownThrough: -1 }, []);
+  await ledger.keepContract(contracts[0]);
+  const moves = ["b", "a"].map((name) => ({
+    counter: sha256(name),
+    key: "secret-wallet",
+    amount: name === "a" ? "0.10" : "2",
+  }));
+  await append(ledger, [[entry(), moves]]);
+  const slices = await Array.fromAsync(ledger.rows(1));
+  await ledger.close();
+  return [slices[0]?.[0] ?? assert.fail(), ledger.name];
+}
+
+/** What the file of worked rows holds. */
+interface Worked {
+  readonly log: string;
+  readonly engine: string;
+  readonly counter_secret: string;
+  readonly contracts: readonly string[];
+  readonly rows: readonly {
+    readonly title: string;
+    readonly given: Given;
+    readonly leaf: string;
+    readonly hash: string;
+    readonly evidence: readonly string[];
+  }[];
+}
+
+interface Given extends Readonly<
+  Record<"answered" | "key" | "mode" | "rule" | "verdict" | "tool_name" | "input" | "reason", string>
+> {
+  readonly at: number;
+  readonly routed: boolean;
+  readonly contract: number;
+  readonly session_id: string | null;
+  readonly platform: string | null;
+  readonly outcome: object;
+  readonly moves: readonly { readonly counter: string; readonly key: string; readonly amount: string }[];
+}
+
+suite(
+  "ten worked rows [receipt.fields, receipt.chain-hashes, receipt.holds-snapshot, platform.recorded, receipt.reached-verdict]",
+  () => {
+    const worked = JSON.parse(readFileSync(vectorFile, "utf8")) as Worked;
+
+    test("they are what the ledger writes today", () => {
+      const made = spawnSync(process.execPath, [join(import.meta.dirname, "ledger-vectors.ts"), "--print"], {
+        encoding: "utf8",
+      });
+      const isSame = made.stdout === readFileSync(vectorFile, "utf8");
+      assert.ok(isSame, `${made.stderr}after a change that is meant: node test/ledger-vectors.ts --write`);
+    });
+
+    test("they follow from what was given, by code that shares nothing with the ledger", () => {
+      assert.equal(worked.rows.length, 10);
+      let prev = "0".repeat(64);
+      for (const [place, { title, given, leaf, hash, evidence }] of worked.rows.entries()) {
+        const values = valuesOf(given, worked.counter_secret);
+        const salts = evidence.map((part) => /^\["([^"]*)"/.exec(Buffer.from(part, "base64url").toString())?.[1]);
+        const made = ["call", "input", "platform", "reason", "outcome", "effects"].map((name, at) =>
+          Buffer.from(`["${salts[at]}","${name}",${values[at]}]`).toString("base64url"),
+        );
+        assert.deepEqual(evidence, made, title);
+        const digests = made.map((part) => createHash("sha256").update(part).digest("base64url"));
+        const { answered, at, key, mode, rule, verdict } = given;
+        const members = {
+          answered,
+          at,
+          key,
+          mode,
+          rule,
+          verdict,
+          prev,
+          kind: "check",
+          v: 1,
+          seq: place + 1,
+          log: worked.log,
+          engine: worked.engine,
+          contract: `sha256:${sha256(worked.contracts[given.contract] ?? "")}`,
+          evidence: sha256(digests.toSorted().join("")),
+          tool: given.routed ? given.tool_name : null,
+        };
+        assert.equal(leaf, naive(members), title);
+        prev = sha256(Buffer.concat([Buffer.of(0), Buffer.from(leaf)]));
+        assert.equal(hash, prev, title);
+      }
+    });
+
+    test("they verify", () => {
+      let link = firstLink;
+      for (const { given, leaf, evidence, title } of worked.rows) {
+        const row = {
+          seq: link.seq + 1,
+          leaf,
+          evidence: evidence.join("~"),
+          session: given.session_id,
+          tool: given.tool_name,
+          verdict: given.verdict,
+        };
+        const verified = verifyRow(row, link, worked.log);
+        assert.ok("link" in verified, `${title}: ${JSON.stringify(verified)}`);
+        link = verified.link;
+      }
+    });
+
+    test("Python recomputes them too", (t) => {
+      const run = spawnSync("python3", [join(import.meta.dirname, "recompute_chain.py"), vectorFile], {
+        encoding: "utf8",
+      });
+      if (run.error !== undefined) return t.skip("there is no python3 here");
+      assert.equal(run.stdout, "all rows recomputed\n", run.stderr);
+    });
+
+    test("positive control: Python sees a row that was changed", (t) => {
+      const changed = { ...worked, log: "example.org/another" };
+      const run = spawnSync("python3", [join(import.meta.dirname, "recompute_chain.py"), "-"], {
+        encoding: "utf8",
+        input: JSON.stringify(changed),
+      });
+      if (run.error !== undefined) return t.skip("there is no python3 here");
+      assert.equal(run.status, 1);
+      assert.match(run.stdout, /^row 1: the leaf is /);
+    });
+  },
+);
+
+/** The JSON texts of the six parts, from what was given. */
+function valuesOf(given: Given, secret: string): readonly string[] {
+  const { session_id, tool_name, moves } = given;
+  const effects = moves.map(({ counter, key, amount }) => ({
+    amount,
+    counter,
+    key: createHmac("sha256", secret).update(key).digest("hex"),
+  }));
+  const sorted = effects.toSorted((a, b) => (a.counter + a.key < b.counter + b.key ? -1 : 1));
+  return [
+    naive({ session_id, tool_name }),
+    given.input,
+    given.platform ?? "null",
+    naive(given.reason),
+    naive(given.outcome),
+    naive(sorted),
+  ];
+}
