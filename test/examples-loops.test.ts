@@ -30,7 +30,7 @@ async function run(command: string, file: string, args: readonly string[], env: 
 suite("the example loops", () => {
   for (const { file, command, missing } of loops) {
     for (const mode of ["observe", "enforce"]) {
-      test(`${file} against a gate in ${mode} mode [client.caller-logic]`, async (t) => {
+      test(`${file} against a gate in ${mode} mode [client.caller-logic, service.call-site]`, async (t) => {
         if (command === undefined) return t.skip(missing);
         const gate = await startGate(t, { contracts, flags: { mode } });
         const printed = await run(command, file, [gate.address], { SVC_API_KEY: key });
