@@ -1,6 +1,6 @@
 import type { ContractInForce } from "../../src/contract/mod.ts";
 import { Engine, type Defect, type Done } from "./engine.ts";
-import type { Call, Contract, Expression, Json, Scenario, Setting, Verdict } from "./language.ts";
+import type { Call, Contract, Counter, Expression, Json, Scenario, Setting, Verdict } from "./language.ts";
 import { decideCall, eventsOf, type Event, type Reached, type Receipt } from "./model.ts";
 import { decimal } from "./number.ts";
 import { parts } from "./walk.ts";
@@ -130,7 +130,7 @@ function twinsIn({ contracts, settings }: Scenario): Twins {
       const full = `${contract.name}.${name}`;
       const expressions = [definition.when, definition.sum, definition.since].filter((each) => each !== undefined);
       const limits = [...new Set(expressions.flatMap((each) => limitsIn(each)))].toSorted();
-      const meaning = JSON.stringify([definition, limits.map((limit) => limitOf(contract, settings, limit))]);
+      const meaning = JSON.stringify([spelt(definition), limits.map((limit) => limitOf(contract, settings, limit))]);
       const first = firsts.get(meaning) ?? full;
       firsts.set(meaning, first);
       return [full, first];
@@ -144,6 +144,30 @@ function distinct(events: readonly Event[], twins: Twins): readonly Event[] {
   return renamed.filter(
     (event, index) => renamed.findIndex(({ counter, key }) => counter === event.counter && key === event.key) === index,
   );
+}
+
+/** With what is left out written in. */
+function spelt({
+  of,
+  per,
+  when,
+  sum,
+  counting = "attempts",
+  within,
+  since,
+  settlesWithin,
+}: Omit<Counter, "name">): Json[] {
+  const whole =
+    within !== undefined && "unit" in within ? { weekStarts: "monday", timezone: "UTC", ...within } : within;
+  const entries = whole === undefined ? [] : Object.entries(whole).toSorted(byName);
+  const expressions = [per, when, sum, since].map((each) => JSON.stringify(each) ?? null);
+  return [
+    of.toSorted(),
+    counting,
+    entries.map((entry) => JSON.stringify(entry)),
+    settlesWithin ?? null,
+    ...expressions,
+  ];
 }
 
 function limitsIn(expression: Expression): readonly string[] {

@@ -362,7 +362,8 @@ export class ExpressionMaker {
     const chance = this.#chance;
     const pool = kind === "numbers" ? numbers.map(literal.number) : [...texts, ...colours].map(literal.text);
     const constant = (): Expression => literal.list(chance.many(1, 3, () => chance.pick(pool)));
-    const read = [...this.#proven(kind, scope), ...this.#withDefault(kind, scope, constant)];
+    const otherwise = (): Expression => (chance.often(0.5) ? literal.list([]) : constant());
+    const read = [...this.#proven(kind, scope), ...this.#withDefault(kind, scope, otherwise)];
     const readOr = (): Expression => (read.length === 0 ? constant() : chance.pick(read));
     if (depth <= 0)
       return chance.way([
