@@ -55,65 +55,34 @@ type Chance = ReturnType<typeof chance>;
 
 const goodAmounts = ["1", "10", "49.99", "50", "5e1", "5.0E+1", "0.50", "1e-400", `50.${"0".repeat(38)}`, "1E0"];
 const badAmounts = [
-  ...[
-    '"10"',
-    "-1",
-    "0",
-    "-0",
-    "0.0",
-    "0e5",
-    "50.000000000000000000001",
-    "9007199254740993",
-    "1e400",
-    "null",
-    "true",
-    "[10]",
-    "{}",
-  ],
-  ...[
-    "1e401",
-    "1".repeat(41),
-    "NaN",
-    "Infinity",
-    "-Infinity",
-    "010",
-    "+1",
-    ".5",
-    "1.",
-    "0x10",
-    "1e",
-    "--1",
-    "1_000",
-    "10n",
-    "",
-    "5٠",
-  ],
+  ...`"10" -1 0 -0 0.0 0e5 50.000000000000000000001 9007199254740993 1e400 null true [10] {} 1e401 NaN Infinity`.split(
+    " ",
+  ),
+  ...`-Infinity 010 +1 .5 1. 0x10 1e --1 1_000 10n 5٠`.split(" "),
+  "1".repeat(41),
+  "",
 ];
 const goodPayees = ['"acct-1"', '"acct\\u002d1"', '"\\u0061cct-1"'];
 const badPayees = [
-  ...[
-    '"acct-2"',
-    '"Acct-1"',
-    '"acct-1 "',
-    '"acct-1\\u0000"',
-    '"\u0430cct-1"',
-    '"acct-1\u200b"',
-    '"acct-1\\n"',
-    '"acct\u20101"',
-    '""',
-  ],
-  ...[
-    '["acct-1"]',
-    "null",
-    "1",
-    '"\\ud800"',
-    '"acct-1',
-    "'acct-1'",
-    '"acct\\x2d1"',
-    '"acct\t1"',
-    '"__proto__"',
-    '"constructor"',
-  ],
+  '"acct-2"',
+  '"Acct-1"',
+  '"acct-1 "',
+  '"acct-1\\u0000"',
+  '"\u0430cct-1"',
+  '"acct-1\u200b"',
+  '"acct-1\\n"',
+  '"acct\u20101"',
+  '""',
+  '["acct-1"]',
+  "null",
+  "1",
+  '"\\ud800"',
+  '"acct-1',
+  "'acct-1'",
+  '"acct\\x2d1"',
+  '"acct\t1"',
+  '"__proto__"',
+  '"constructor"',
 ];
 const spends = [
   "0",
@@ -130,11 +99,6 @@ const spends = [
   "0.1",
 ];
 const tools = [
-  '"pay"',
-  '"pay"',
-  '"pay"',
-  '"pay"',
-  '"pay"',
   '"p\\u0061y"',
   '"Pay"',
   '"PAY"',
@@ -278,7 +242,7 @@ function hostileHeaders({ number, pick }: Chance): Pick<Hostile, "headers" | "st
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   if (number(12) !== 0) return { headers, status: undefined };
   return pick<Pick<Hostile, "headers" | "status">>([
-    { headers: { ...headers, authorization: `Bearer ${key} ` + "x" }, status: 401 },
+    { headers: { ...headers, authorization: `Bearer ${key} x` }, status: 401 },
     { headers: { ...headers, authorization: "Bearer" }, status: 401 },
     { headers: { ...headers, "content-type": "text/plain" }, status: 415 },
     { headers: { ...headers, "content-type": "application/json; charset=utf-16" }, status: 415 },
@@ -389,7 +353,8 @@ function residentMib(pid: number): number | undefined {
   return kib === undefined ? undefined : Math.round(Number(kib) / 1024);
 }
 
-test(`[platform.from-platform-only, platform.not-verified] ${runs} hostile requests: no 5xx, no ALLOW that an independent reading does not give`, async (t) => {
+test(`[platform.from-platform-only, platform.not-verified] ${runs} hostile requests: no 5xx, no ALLOW that an \
+independent reading does not give`, async (t) => {
   t.diagnostic(`HOSTILE_SEED=${seed}`);
   const folder = temporaryFolder(t);
   writeContracts(folder, { contracts: { "purse.yaml": contract } });

@@ -97,7 +97,12 @@ export async function verifyCommand(
       : `anchored through row ${anchored.seq} by the ${anchored.by}`;
   return {
     exitCode: 0,
-    text: `ok: ${rows} rows, ${chain ? "the chain alone" : "chain and evidence"} verified\n  ledger  ${log}\n  head    ${head.hash}\n  ${anchor}`,
+    text: [
+      `ok: ${rows} rows, ${chain ? "the chain alone" : "chain and evidence"} verified`,
+      `  ledger  ${log}`,
+      `  head    ${head.hash}`,
+      `  ${anchor}`,
+    ].join("\n"),
   };
 }
 

@@ -14,6 +14,8 @@ export const main: string = join(root, "src", "gate", "main.ts");
 export const key = "a-key-that-only-this-test-knows";
 
 const any = "{ type: object, additionalProperties: true }";
+const amount =
+  "{ type: object, additionalProperties: false, required: [amount], properties: { amount: { type: number } } }";
 
 /** One tool for each way in which a verdict comes about. */
 export const desk = `contract: desk
@@ -25,9 +27,12 @@ tools:
   mail.send: { input: ${any}, otherwise: ESCALATE }
   safe.open: { input: ${any}, otherwise: BLOCK }
   visit: { input: ${any}, otherwise: ALLOW }
-  typed: { input: { type: object, additionalProperties: false, required: [amount], properties: { amount: { type: number } } }, otherwise: ALLOW }
-  stated: { input: ${any}, requires: [{ when: platform.present, reason: the platform said nothing }], otherwise: ALLOW }
-  divided: { input: { type: object, additionalProperties: false, required: [amount], properties: { amount: { type: number } } }, otherwise: ALLOW }
+  typed: { input: ${amount}, otherwise: ALLOW }
+  stated:
+    input: ${any}
+    requires: [{ when: platform.present, reason: the platform said nothing }]
+    otherwise: ALLOW
+  divided: { input: ${amount}, otherwise: ALLOW }
 counters:
   visits: { of: [visit], per: session }
 rules:

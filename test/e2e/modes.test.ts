@@ -32,7 +32,8 @@ const modes: readonly (readonly [string, (each: Case) => string])[] = [
 ];
 
 for (const [mode, answered] of modes) {
-  test(`[mode.observe, mode.assist, mode.enforce, verdict.meanings, receipt.reached-verdict, check.observe-allows] in ${mode} mode`, async (t) => {
+  test(`[mode.observe, mode.assist, mode.enforce, verdict.meanings, receipt.reached-verdict] \
+[check.observe-allows] in ${mode} mode`, async (t) => {
     const gate = await startGate(t, { flags: { mode } });
     const reasons = (await reachedReasons(t)) as readonly string[];
     for (const [at, each] of cases.entries()) {
@@ -63,10 +64,12 @@ function answeredReason(mode: string, { reached, assisted }: Case, reason: strin
   return mode === "assist" && assisted === "ESCALATE" ? `${reason}; in assist mode a person decides` : reason;
 }
 
-test("[service.contract-decides, verdict.contract-sets-conditions, service.separate-decider] another contract gives other verdicts for the same call", async (t) => {
+test(`[service.contract-decides, verdict.contract-sets-conditions, service.separate-decider] another contract gives \
+other verdicts for the same call`, async (t) => {
+  const input = "{ type: object, additionalProperties: true }";
   const strict = desk.replace(
-    "note.add: { input: { type: object, additionalProperties: true }, otherwise: ALLOW }",
-    "note.add: { input: { type: object, additionalProperties: true }, otherwise: BLOCK }",
+    `note.add: { input: ${input}, otherwise: ALLOW }`,
+    `note.add: { input: ${input}, otherwise: BLOCK }`,
   );
   assert.notEqual(strict, desk);
   for (const [text, verdict] of [

@@ -20,7 +20,9 @@ const verdicts = [
   { tool_name: "nobody.knows", verdict: "BLOCK", rule: "$route" },
 ] as const;
 
-test("[check.route, service.one-question, verdict.values, verdict.reason, verdict.mode, verdict.unreached-client-only, check.plain-http] POST /check answers 200 with a verdict, a reason, the mode and the receipt, a BLOCK too", async (t) => {
+test(`[check.route, service.one-question, verdict.values, verdict.reason, verdict.mode] \
+[verdict.unreached-client-only, check.plain-http] POST /check answers 200 with a verdict, a reason, the mode \
+and the receipt, a BLOCK too`, async (t) => {
   const gate = await startGate(t);
   for (const { tool_name, verdict, rule } of verdicts) {
     const body = JSON.stringify({ tool_name, tool_input: { a: 1 }, session_id: "s" });
@@ -39,7 +41,8 @@ test("[check.route, service.one-question, verdict.values, verdict.reason, verdic
   }
 });
 
-test("[check.unrouted-tool, service.silence-refuses, error.gate-blocks] a tool without a route is blocked and named, escaped where it hides something", async (t) => {
+test(`[check.unrouted-tool, service.silence-refuses, error.gate-blocks] a tool without a route is blocked and named, \
+escaped where it hides something`, async (t) => {
   const gate = await startGate(t);
   const named = await check(gate, { tool_name: "note.ad", tool_input: {} });
   assert.equal(named.json.reason, 'Svc: unknown tool "note.ad": no contract routes it; it resembles "note.add"');
@@ -61,7 +64,8 @@ test("[check.unrouted-tool, service.silence-refuses, error.gate-blocks] a tool w
   assert.equal((await ask(gate, "/receipts?limit=1")).json.receipts[0].leaf.includes('"tool":null'), true);
 });
 
-test("[check.snapshot-member, check.snapshot-optional, platform.present-false, check.session-id] a snapshot travels in platform_state, null is none, and a session may be left out", async (t) => {
+test(`[check.snapshot-member, check.snapshot-optional, platform.present-false, check.session-id] a snapshot travels \
+in platform_state, null is none, and a session may be left out`, async (t) => {
   const gate = await startGate(t);
   const rows = [
     { body: { platform_state: { a: 1 } }, verdict: "ALLOW" },
@@ -101,7 +105,8 @@ test("[health.route, health.open] GET /health is open and says ok, or 503 while 
   assert.equal((await check(gate, { tool_name: "note.add", tool_input: {} })).json.receipt.seq, 1);
 });
 
-test("[rules.route, rules.content-type, rules.compiled-text, contract.verbatim] GET /rules is the mandate and each contract, byte for byte, under the digest that receipts name", async (t) => {
+test(`[rules.route, rules.content-type, rules.compiled-text, contract.verbatim] GET /rules is the mandate and each \
+contract, byte for byte, under the digest that receipts name`, async (t) => {
   const gate = await startGate(t);
   const files = ["mandate.yaml", "contracts/payments.yaml", "contracts/desk.yaml"];
   const expected = files.map((file) => `--- # ${file}\n${readFileSync(join(gate.folder, file), "utf8")}`).join("");
@@ -136,7 +141,8 @@ test("[rules.takes-no-instruction] nothing that is sent to /rules changes the ga
   assert.equal((await ask(gate, "/rules")).text, before);
 });
 
-test("[receipts.route, receipts.limit, limit.receipts-default, service.every-check-receipt] GET /receipts pages newest first to the end", async (t) => {
+test(`[receipts.route, receipts.limit, limit.receipts-default, service.every-check-receipt] GET /receipts pages \
+newest first to the end`, async (t) => {
   const gate = await startGate(t);
   const bodies = Array.from({ length: 123 }, (_, n) => ({
     tool_name: "note.add",
@@ -191,7 +197,8 @@ const strange = [
   '{"__proto__":{"x":1},"constructor":[]}',
 ];
 
-test("[receipt.fields, receipts.row-shape, platform.recorded, receipt.holds-snapshot, receipt.chain-hashes] a receipt holds input and snapshot as they were sent, and its hashes can be recomputed", async (t) => {
+test(`[receipt.fields, receipts.row-shape, platform.recorded, receipt.holds-snapshot, receipt.chain-hashes] a receipt \
+holds input and snapshot as they were sent, and its hashes can be recomputed`, async (t) => {
   const gate = await startGate(t);
   for (const input of strange)
     await check(gate, `{"tool_name":"note.add","tool_input": ${input} ,"platform_state":${input}}`);
@@ -228,7 +235,8 @@ test("GET /receipts/{seq} is one row; another number is not found", async (t) =>
   }
 });
 
-test("[verify.route, verify.walks-chain, receipt.one-row] GET /ledger/verify walks the chain, and walks asked for together are all answered", async (t) => {
+test(`[verify.route, verify.walks-chain, receipt.one-row] GET /ledger/verify walks the chain, and walks asked for \
+together are all answered`, async (t) => {
   const gate = await startGate(t);
   const empty = (await ask(gate, "/ledger/verify")).json;
   assert.deepEqual([empty.ok, empty.rows, empty.head.seq], [true, 0, 0]);

@@ -106,7 +106,11 @@ const faults: readonly (readonly [string, string])[] = [
   ["the disk fails", 'if (n === 2) throw Object.assign(new Error("EIO: i/o error, fsync"), { code: "EIO" });'],
   [
     "a row does not fit",
-    "if (n === 2) { const batch = await begin.call(this, lookups); batch.commit = () => Promise.reject(new Error('UNIQUE constraint failed')); return batch; }",
+    `if (n === 2) {
+  const batch = await begin.call(this, lookups);
+  batch.commit = () => Promise.reject(new Error("UNIQUE constraint failed"));
+  return batch;
+}`,
   ],
 ];
 
