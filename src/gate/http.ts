@@ -276,14 +276,14 @@ async function receipt(gate: Gate, request: FastifyRequest, reply: FastifyReply)
 }
 
 async function verify(gate: Gate, _request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const { rows, head, broken, anchored } = await gate.verify();
-  const anchor =
-    anchored ?? "nothing outside the data folder anchors this ledger: set SVC_PIN to a file on another volume";
+  const { rows, head, broken, anchored = null } = await gate.verify();
+  const note = anchored === null ? { note: "nothing outside the data folder anchors this ledger: set SVC_PIN" } : {};
   const { seq, hash: headHash } = head;
-  if (broken === undefined) {
-    return sendJson(reply, JSON.stringify({ ok: true, rows, head: { seq, hash: headHash }, anchored: anchor }));
-  }
-  return sendJson(reply, JSON.stringify({ ok: false, rows, first_broken: broken, anchored: anchor }));
+  const found =
+    broken === undefined
+      ? { ok: true, rows, head: { seq, hash: headHash } }
+      : { ok: false, rows, first_broken: broken };
+  return sendJson(reply, JSON.stringify({ ...found, anchored, ...note }));
 }
 
 function sendJson(reply: FastifyReply, body: string | Readable): FastifyReply {
