@@ -3,7 +3,7 @@
 // compiled code, without which every thread holds a compiler of its own (about 40 MB of a running gate).
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { createRequire, enableCompileCache } from "node:module";
+import module from "node:module";
 import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,7 +12,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 
 if (Number(process.versions.node.split(".")[0]) >= 26) {
   const cache = (process.env["NODE_COMPILE_CACHE"] ??= join(here, "..", "node_modules", ".cache", "svc-gate"));
-  enableCompileCache(cache);
+  module.enableCompileCache(cache);
   await import("../src/gate/main.ts");
 } else {
   const runtime = bundledRuntime();
@@ -30,7 +30,7 @@ if (Number(process.versions.node.split(".")[0]) >= 26) {
 }
 
 function bundledRuntime() {
-  const require = createRequire(import.meta.url);
+  const require = module.createRequire(import.meta.url);
   const names = [
     `node-${process.platform}-${process.arch}`,
     `node-bin-${process.platform}-${process.arch}`,
