@@ -10,21 +10,11 @@
  * Does not: read files, clocks or counters; hash; keep state; know that a decision is recorded, or in which mode it is
  * answered.
  */
-export { compileContracts, compileMandate, type ContractInForce, type OpenFile } from "./compile.ts";
+export { compileContracts, compileMandate, type ContractInForce } from "./compile.ts";
 export { type Caller, type Counter } from "./counters.ts";
-export {
-  consult,
-  count,
-  decide,
-  prepare,
-  type Consultation,
-  type Decision,
-  type Lookup,
-  type Move,
-  type Prepared,
-} from "./decide.ts";
-export { recount, type RecordedCheck } from "./recount.ts";
-export { diagnosticCodes, type DiagnosticCode } from "./diagnostic-codes.ts";
+export { consult, count, decide, prepare, type Decision, type Lookup, type Move, type Prepared } from "./decide.ts";
+export { recount } from "./recount.ts";
+export { diagnosticCodes } from "./diagnostic-codes.ts";
 export { position, renderDiagnostic, type Diagnostic, type SourceFile } from "./diagnostic.ts";
-export { compileExpression, type Expression, type Shown } from "./expression.ts";
-export { functions, type ContractFunction } from "./functions.ts";
+export { compileExpression } from "./expression.ts";
+export { functions } from "./functions.ts";

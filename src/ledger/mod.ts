@@ -10,7 +10,6 @@
  */
 export { partText } from "./evidence.ts";
 export {
-  Batch,
   inspectLedger,
   Ledger,
   openLedger,
@@ -18,11 +17,9 @@ export {
   type CounterLookup,
   type CounterMove,
   type LedgerCheck,
-  type LedgerHead,
-  type LedgerOptions,
 } from "./ledger.ts";
-export { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
+export { leafHash, parseLeaf } from "./leaf.ts";
 export { readPin } from "./pin.ts";
 export { type Durable, type Receipt } from "./receipt.ts";
-export { LedgerRefused, NotKept, type Broken, type StoredCounter, type StoredRow } from "./stores/store.ts";
+export { LedgerRefused, NotKept, type StoredRow } from "./stores/store.ts";
 export { readCall, readEffects } from "./verifier.ts";

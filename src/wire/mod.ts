@@ -8,10 +8,10 @@
  * Does not: read sockets, decode bytes, know contracts or receipts, keep state. It imports nothing.
  */
 export { canonical, type Canonical } from "./canonical.ts";
-export { findUtf8Fault, readJson, type Json, type JsonArray, type JsonFault, type JsonObject } from "./json.ts";
+export { findUtf8Fault, readJson, type Json, type JsonObject } from "./json.ts";
 export { limits } from "./limits.ts";
 export { nearest } from "./nearest.ts";
-export { addDecimals, Decimal, decimalText, parseNumber, type JsonNumber } from "./number.ts";
+export { addDecimals, Decimal, decimalText, parseNumber } from "./number.ts";
 export { quote, quoteAscii } from "./quote.ts";
 export { refusals, refuse, type Refusal, type RefusalCode } from "./refusals.ts";
 export { parseCheckRequest, typeName, utf8Bytes, type CheckRequest } from "./request.ts";
