@@ -200,7 +200,7 @@ export function runCommand(
   const imports = preload.flatMap((module) => ["--import", module]);
   const child: ChildProcessByStdio<null, Readable, Readable> = spawn(process.execPath, [...imports, main, ...args], {
     cwd: cwd ?? dirname(main),
-    env: { ...inherited, ...env },
+    env: { ...inherited, NODE_COMPILE_CACHE: join(root, "node_modules", ".cache", "compiled"), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let [stdout, stderr] = ["", ""];

@@ -84,13 +84,15 @@ test(
   { concurrency: 2 },
   async (t) => {
     assert.deepEqual(Object.keys(atLimit).toSorted(), Object.keys(limits).toSorted(), "a limit without a case");
+    const shared = await startGate(t);
     const slow = ["bodyTimeoutMs"];
+    const alone = [...slow, "receiptsLimitDefault"];
     const waiting: Promise<void>[] = [];
     const names = Object.keys(limits) as (keyof typeof limits)[];
     for (const name of names.toSorted((a) => (slow.includes(a) ? -1 : 0))) {
       for (const over of [0, 1] as const) {
         const run = t.test(`${name}, ${over === 0 ? "at it" : "one past it"}`, async (inner) => {
-          const gate = await startGate(inner);
+          const gate = alone.includes(name) ? await startGate(inner) : shared;
           const refused = await atLimit[name](gate, over, inner);
           if (over === 0) assert.equal(refused, undefined);
           else assert.notEqual(refused, undefined);
