@@ -14,7 +14,7 @@ import { evidenceDigest, isEmptyList, makeEvidence, partDigest, partNames, partT
 import { leafHash, leafText, parseLeaf, zeroHash, type Leaf } from "../src/ledger/leaf.ts";
 import { openLedger, readEffects } from "../src/ledger/mod.ts";
 import { firstLink, verifyRow } from "../src/ledger/verifier.ts";
-import { canonical, limits, modes, verdicts, type Canonical } from "../src/wire/mod.ts";
+import { canonical, limits, modes, parseCheckRequest, verdicts, type Canonical } from "../src/wire/mod.ts";
 import { append, contracts, engine, entry, sha256, temporaryFolder } from "./ledger-fixture.ts";
 import { vectorFile } from "./ledger-vectors.ts";
 
@@ -175,6 +175,16 @@ suite("the evidence [receipt.fields]", () => {
         assert.equal(isEmptyList(stored, "effects"), values[5]?.length === 2);
       }),
     );
+  });
+
+  test("input and snapshot are the received text without the white space outside strings", () => {
+    const input = '{ "a" : [ 1.50 , -0, 1E+2 ] ,\n\t"b c" : "\\u00e4 \\/  x" , "d":{ } }';
+    const parsed = parseCheckRequest(
+      `{ "tool_input": ${input}, "platform_state" :{"e" :\r\n12345678901234567890.10 }, "tool_name":"t"}`,
+    );
+    assert.ok(parsed.ok);
+    assert.equal(parsed.value.inputText, '{"a":[1.50,-0,1E+2],"b c":"\\u00e4 \\/  x","d":{}}');
+    assert.equal(parsed.value.platformText, '{"e":12345678901234567890.10}');
   });
 
   test("salts are 128 bits and never the same", () => {

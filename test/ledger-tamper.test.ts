@@ -96,7 +96,10 @@ async function sweepWith(
 
 function report(tallies: ReadonlyMap<string, Tally>): void {
   const rows = [...tallies].map(([group, { changed, found }]) => [group, changed, found] as const);
-  const total = rows.reduce((sum, [, changed, found]) => [sum[0] + changed, sum[1] + found] as const, [0, 0] as const);
+  const total = [
+    rows.reduce((sum, [, changed]) => sum + changed, 0),
+    rows.reduce((sum, [, , found]) => sum + found, 0),
+  ] as const;
   for (const [group, changed, found] of [...rows, ["all", ...total] as const]) {
     console.log(`  ${group.padEnd(36)} ${String(changed).padStart(6)} changed ${String(found).padStart(6)} found`);
   }

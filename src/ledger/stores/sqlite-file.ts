@@ -252,7 +252,10 @@ export function explain(error: unknown, folder: string): unknown {
   }
   if (primary === 5)
     return new LedgerRefused(`another program holds the ledger's file in ${folder}: let it finish, and start again`);
-  return primary === 13
-    ? new LedgerRefused(`there is no room in ${folder} for the ledger: free space on its disk`)
-    : error;
+  if (primary === 10 || primary === 13) {
+    return new LedgerRefused(
+      `the disk of ${folder} is full or fails (${errstr}): free space on it, or restore the ledger on another`,
+    );
+  }
+  return error;
 }

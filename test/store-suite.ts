@@ -1,0 +1,339 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { suite, test, type TestContext } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import fc from "fast-check";
+import {
+  LedgerRefused,
+  NotKept,
+  type LedgerStore,
+  type RowQuery,
+  type StoredEffect,
+  type StoredRow,
+} from "../src/ledger/stores/store.ts";
+import { sha256, temporaryFolder } from "./ledger-fixture.ts";
+
+/** How an engine is opened on a place of its own; the same place gives the same ledger again. */
+export interface Engine {
+  readonly open: (place: string, mustExist?: boolean) => Promise<LedgerStore>;
+  /** A module that opens the place in `argv[2]`, says `open` or why not, and stays. */
+  readonly owner: string;
+  /** Writes a row behind the back of the owner. */
+  readonly intrude: (place: string) => void;
+}
+
+const digestOf = sha256;
+const keyOf = (name: string): string => sha256(`key ${name}`);
+
+export function storedRow(seq: number, over: Partial<StoredRow> = {}): StoredRow {
+  return { seq, leaf: `leaf ${seq}`, evidence: `evidence ${seq}`, session: null, tool: "t", verdict: "ALLOW", ...over };
+}
+
+async function all(slices: AsyncIterable<readonly StoredRow[]>): Promise<readonly StoredRow[]> {
+  return (await Array.fromAsync(slices)).flat();
+}
+
+const newest: Pick<RowQuery, "before" | "limit"> = { before: Number.MAX_SAFE_INTEGER, limit: 1_000_000 };
+
+/** Everything that a storage engine promises, over the door that it implements. */
+export function storeSuite(name: string, { open, owner, intrude }: Engine): void {
+  /** What a test that failed left open does not keep the process alive. */
+  const openFor = async (t: TestContext, place: string, mustExist?: boolean): Promise<LedgerStore> => {
+    const store = await open(place, mustExist);
+    t.after(() => store.close().catch(() => undefined));
+    return store;
+  };
+
+  suite(`${name}: order and reopening [receipts.limit]`, () => {
+    test("rows come back as they went in, oldest first and newest first, before and after a restart", async (t) => {
+      const place = temporaryFolder(t);
+      const rows = Array.from({ length: 1300 }, (_, at) =>
+        storedRow(at + 1, { session: at % 3 === 0 ? null : `ä ${at % 5}` }),
+      );
+      let store = await openFor(t, place);
+      assert.equal(store.opened.head, undefined);
+      for (let from = 0; from < rows.length; from += 100) await store.commit(rows.slice(from, from + 100), []);
+      for (let round = 0; round < 2; round += 1) {
+        assert.deepEqual(await all(store.scan(1)), rows);
+        assert.deepEqual(await all(store.scan(1290)), rows.slice(1289));
+        assert.deepEqual(await all(store.read(newest)), rows.toReversed());
+        await store.close();
+        store = await openFor(t, place, true);
+        assert.deepEqual(store.opened.head, { seq: 1300, leaf: "leaf 1300" });
+        assert.equal(store.opened.created, false);
+      }
+      await store.close();
+    });
+
+    test("filters and pages are those of a plain list", async (t) => {
+      const store = await openFor(t, temporaryFolder(t));
+      const rows = Array.from({ length: 600 }, (_, at) =>
+        storedRow(at + 1, {
+          session: [null, "s", "r"][at % 3] ?? null,
+          tool: `t${at % 4}`,
+          verdict: at % 7 === 0 ? "BLOCK" : at % 11 === 0 ? "ESCALATE" : "ALLOW",
+        }),
+      );
+      await store.commit(rows, []);
+      const maybe = (...values: readonly string[]): fc.Arbitrary<string | undefined> =>
+        fc.option(fc.constantFrom(...values), { nil: undefined });
+      const queries = fc.record({
+        before: fc.oneof(fc.integer({ min: 1, max: 700 }), fc.constant(Number.MAX_SAFE_INTEGER)),
+        limit: fc.integer({ min: 1, max: 1000 }),
+        session: maybe("s", "r", "none"),
+        tool: maybe("t0", "t3", "none"),
+        verdict: maybe("ALLOW", "BLOCK", "ESCALATE"),
+      });
+      await fc.assert(
+        fc.asyncProperty(queries, async (query) => {
+          const { before, limit, session, tool, verdict } = query;
+          const fits = (row: StoredRow): boolean =>
+            row.seq < before &&
+            (session ?? row.session) === row.session &&
+            (tool ?? row.tool) === row.tool &&
+            (verdict ?? row.verdict) === row.verdict;
+          assert.deepEqual(await all(store.read(query)), rows.filter(fits).toReversed().slice(0, limit));
+        }),
+        { numRuns: 150 },
+      );
+      await store.close();
+    });
+
+    test("large rows come in slices of bounded size", async (t) => {
+      const store = await openFor(t, temporaryFolder(t));
+      const rows = Array.from({ length: 40 }, (_, at) => storedRow(at + 1, { evidence: "e".repeat(200_000) }));
+      await store.commit(rows, []);
+      for (const slices of [store.scan(1), store.read(newest)]) {
+        let count = 0;
+        for await (const slice of slices) {
+          assert.ok(slice.reduce((sum, { evidence }) => sum + evidence.length, 0) <= 1_300_000);
+          count += slice.length;
+        }
+        assert.equal(count, 40);
+      }
+      await store.close();
+    });
+
+    test("contracts are kept under their digests", async (t) => {
+      const store = await openFor(t, temporaryFolder(t));
+      await store.keepContract(digestOf("目"), "目");
+      await store.keepContract(digestOf("目"), "目");
+      assert.equal(await store.contractText(digestOf("目")), "目");
+      assert.equal(await store.contractText(digestOf("other")), undefined);
+      await store.close();
+    });
+  });
+
+  suite(`${name}: one owner`, () => {
+    test("a second owner is refused in the same process and in another, in one sentence", async (t) => {
+      const place = temporaryFolder(t);
+      const store = await openFor(t, place);
+      const refusal = (error: unknown): boolean =>
+        error instanceof LedgerRefused && /^another gate is serving the ledger in [^\n]+$/.test(error.message);
+      await assert.rejects(open(place), refusal);
+      const other = startOwner(owner, place);
+      assert.match(await other.said, /^another gate is serving/);
+      await store.commit([storedRow(1)], []);
+      await store.close();
+      await (await openFor(t, place)).close();
+    });
+
+    test("after a kill -9 of the owner the next start succeeds at once, with what was committed", async (t) => {
+      const place = temporaryFolder(t);
+      const other = startOwner(owner, place);
+      assert.equal(await other.said, "open");
+      await assert.rejects(open(place), LedgerRefused);
+      await other.kill();
+      const store = await openFor(t, place, true);
+      assert.equal(store.opened.head?.seq, 1);
+      await store.close();
+    });
+  });
+
+  suite(`${name}: counters`, () => {
+    const move = fc.record({
+      counter: fc.constantFrom("a", "b"),
+      key: fc.constantFrom("x", "y", "z"),
+      amount: fc.tuple(fc.nat({ max: 10_000 }), fc.nat({ max: 3 })),
+      step: fc.nat({ max: 5 }),
+    });
+    test("a window's sum is that of a plain addition of the events in it", async (t) => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(move, { maxLength: 40 }),
+          fc.array(fc.integer({ min: -1, max: 120 }), { minLength: 3, maxLength: 6 }),
+          async (moves, afters) => {
+            const store = await openFor(t, temporaryFolder(t));
+            for (const counter of ["a", "b"])
+              await store.keepCounter(
+                { digest: digestOf(counter), definition: counter, through: null, unknownThrough: -1 },
+                [],
+              );
+            let at = 0;
+            const events = moves.map(({ counter, key, amount: [digits, places], step }, place) => {
+              at += step;
+              return {
+                seq: place + 1,
+                at,
+                counter,
+                key,
+                thousandths: digits * 10 ** (3 - places),
+                amount: decimal(digits, places),
+              };
+            });
+            for (const event of events)
+              await store.commit(
+                [storedRow(event.seq)],
+                [{ ...event, counter: digestOf(event.counter), key: keyOf(event.key) }],
+              );
+            const lookups = afters.flatMap((after) =>
+              ["a", "b"].flatMap((counter) => ["x", "y", "z"].map((key) => ({ counter, key, after }))),
+            );
+            const values = await store.begin(
+              lookups.map(({ counter, key, after }) => ({ counter: digestOf(counter), key: keyOf(key), after })),
+            );
+            for (const [place, { counter, key, after }] of lookups.entries()) {
+              const inWindow = events.filter(
+                (event) => event.counter === counter && event.key === key && event.at > after,
+              );
+              const sum = inWindow.reduce((total, { thousandths }) => total + thousandths, 0);
+              assert.equal(values[place], decimal(sum, 3), `${counter} ${key} after ${after}`);
+            }
+            await store.close();
+          },
+        ),
+        { numRuns: 12 },
+      );
+    });
+
+    test("a fold goes on where it was cut off, and what cannot be known is not made up", async (t) => {
+      const place = temporaryFolder(t);
+      const digest = digestOf("late");
+      const event = (seq: number): StoredEffect => ({
+        seq,
+        at: seq * 10,
+        counter: digest,
+        key: keyOf("x"),
+        amount: "1.5",
+      });
+      const counter = { digest, definition: "late" };
+      let store = await openFor(t, place);
+      await store.commit(
+        [1, 2, 3, 4, 5].map((seq) => storedRow(seq)),
+        [],
+      );
+      await store.keepCounter({ ...counter, through: 2, unknownThrough: -1 }, [event(1), event(2)]);
+      await store.close();
+      store = await openFor(t, place);
+      assert.deepEqual(
+        store.opened.counters.map(({ through, unknownThrough }) => ({ through, unknownThrough })),
+        [{ through: 2, unknownThrough: -1 }],
+      );
+      await store.keepCounter({ ...counter, through: 5, unknownThrough: 30 }, [event(4), event(5)]);
+      await store.keepCounter({ ...counter, through: null, unknownThrough: 30 }, []);
+      await store.commit([storedRow(6)], [event(6)]);
+      const values = await store.begin(
+        [-1, 29, 30, 40, 60].map((after) => ({ counter: digest, key: keyOf("x"), after })),
+      );
+      assert.deepEqual(values, [undefined, undefined, "4.5", "3", "0"]);
+      assert.deepEqual(await store.begin([{ counter: digestOf("never kept"), key: keyOf("x"), after: -1 }]), [
+        undefined,
+      ]);
+      await store.close();
+    });
+
+    test("an event of a counter that is not kept is a fault, and nothing of its batch stays", async (t) => {
+      const place = temporaryFolder(t);
+      let store = await openFor(t, place);
+      const effect = { seq: 1, at: 1, counter: digestOf("unknown"), key: keyOf("x"), amount: "1" };
+      await assert.rejects(store.commit([storedRow(1)], [effect]), (error) => !(error instanceof NotKept));
+      await store.close();
+      store = await openFor(t, place);
+      assert.equal(store.opened.head, undefined);
+      await store.close();
+    });
+  });
+
+  suite(`${name}: faults`, () => {
+    test("a row that somebody else wrote is a fault, not a refusal", async (t) => {
+      const place = temporaryFolder(t);
+      const store = await openFor(t, place);
+      await store.commit([storedRow(1)], []);
+      intrude(place);
+      await assert.rejects(
+        store.commit([storedRow(2)], []),
+        (error) =>
+          error instanceof Error && !(error instanceof NotKept) && /somebody else has written/.test(error.message),
+      );
+      await store.close();
+    });
+
+    test("a row that is there already is a fault, and its batch is not kept in part", async (t) => {
+      const place = temporaryFolder(t);
+      let store = await openFor(t, place);
+      await store.commit([storedRow(1)], []);
+      await assert.rejects(store.commit([storedRow(2), storedRow(1)], []), (error) => !(error instanceof NotKept));
+      await store.close();
+      store = await openFor(t, place);
+      assert.equal(store.opened.head?.seq, 1);
+      await store.close();
+    });
+
+    test("a ledger that must be there and is not is refused, and not begun", async (t) => {
+      const place = temporaryFolder(t);
+      await assert.rejects(
+        open(place, true),
+        (error) => error instanceof LedgerRefused && /gone or empty/.test(error.message),
+      );
+      const store = await openFor(t, place);
+      assert.equal(store.opened.created, true);
+      await store.close();
+    });
+
+    test("a read that stands still stops no commit", async (t) => {
+      const store = await openFor(t, temporaryFolder(t));
+      await store.commit(
+        Array.from({ length: 2000 }, (_, at) => storedRow(at + 1)),
+        [],
+      );
+      const reading = store.scan(1)[Symbol.asyncIterator]();
+      assert.equal((await reading.next()).value?.[0]?.seq, 1);
+      for (let seq = 2001; seq <= 2050; seq += 1) await Promise.race([store.commit([storedRow(seq)], []), late()]);
+      const rest = await all({ [Symbol.asyncIterator]: () => reading });
+      assert.equal(rest.at(-1)?.seq, 2050, "what came during the read is read too");
+      await store.close();
+    });
+  });
+}
+
+/** A decimal in shortest form. */
+function decimal(digits: number, places: number): string {
+  const padded = String(digits).padStart(places + 1, "0");
+  const whole = places === 0 ? padded : padded.slice(0, -places);
+  const fraction = places === 0 ? "" : padded.slice(-places).replace(/0+$/, "");
+  return fraction === "" ? whole : `${whole}.${fraction}`;
+}
+
+async function late(): Promise<never> {
+  await wait(10_000, undefined, { ref: false });
+  throw new Error("the commit waited for a read");
+}
+
+interface Owner {
+  readonly said: Promise<string>;
+  readonly kill: () => Promise<void>;
+}
+
+function startOwner(module: string, place: string): Owner {
+  const child = spawn(process.execPath, [module, place], { stdio: ["ignore", "pipe", "inherit"] });
+  const ended = once(child, "exit");
+  const said = once(child.stdout, "data").then(([chunk]) => String(chunk).trim());
+  return {
+    said,
+    kill: async () => {
+      child.kill("SIGKILL");
+      await ended;
+    },
+  };
+}
