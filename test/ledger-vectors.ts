@@ -14,6 +14,11 @@ import type { CheckEntry, CounterMove } from "../src/ledger/mod.ts";
 
 export const vectorFile: string = fileURLToPath(new URL("../spec/vectors/chains/rows.json", import.meta.url));
 
+const about = [
+  "Ten worked rows of one ledger. `given` is what the gate handed over; everything else follows from it, from the salts",
+  "in the disclosures, and from counter_secret: a move's key is HMAC-SHA256 under that text. Recomputed by",
+  "test/ledger-format.test.ts and test/recompute_chain.py; written by `node test/ledger-vectors.ts --write`.",
+].join(" ");
 const log = "example.org/worked";
 const engine = "svc-gate/1.0.0";
 const counterSecret = "0f".repeat(32);
@@ -170,9 +175,8 @@ async function makeVectors(): Promise<string> {
       hash: leafHash(String(leaf)),
       evidence: String(evidence).split("~"),
     }));
-    const about =
-      "Ten worked rows of one ledger. `given` is what the gate handed over; everything else follows from it, from the salts in the disclosures, and from counter_secret. Format: the ledger's specification; recomputed by test/ledger-format.test.ts and test/recompute_chain.py. Written by `node test/ledger-vectors.ts --write`.";
-    return `${JSON.stringify({ about, log, engine, counter_secret: counterSecret, contracts, counters: definitions, rows: shown }, null, 1)}\n`;
+    const file = { about, log, engine, counter_secret: counterSecret, contracts, counters: definitions, rows: shown };
+    return `${JSON.stringify(file, null, 1)}\n`;
   } finally {
     restore();
     rmSync(folder, { recursive: true, force: true });

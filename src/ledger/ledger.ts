@@ -90,7 +90,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const { folder, name } = options;
   if (name !== undefined && !isName(name)) {
     throw new LedgerRefused(
-      `the ledger's name must be 1 to ${nameBytesMax} bytes of visible characters without \`+\`, \`"\` and \`\\\`, such as example.org/payments`,
+      `the ledger's name must be 1 to ${nameBytesMax} bytes of visible characters without + " \\, such as example.org/payments`,
     );
   }
   await makeFolder(folder);
@@ -163,7 +163,8 @@ async function admit(
   }
   if (pin === undefined && head !== undefined && options.acceptMissingPin !== true) {
     throw new LedgerRefused(
-      `the ledger has ${head.seq} rows but its head pin ${pinFile} is not there: restore it, or verify the ledger and start once with --accept missing-pin`,
+      `the ledger has ${head.seq} rows but its head pin ${pinFile} is not there: ` +
+        "restore it, or verify the ledger and start once with --accept missing-pin",
     );
   }
   if (pin !== undefined) await holdAgainstPin(store, pin);

@@ -36,7 +36,8 @@ export function isThere(folder: string): boolean {
 
 export function gone(folder: string): LedgerRefused {
   return new LedgerRefused(
-    `a ledger was here (its head is pinned), and its file in ${folder} is gone or empty: restore it from a backup; a new history is not begun over an old one`,
+    `a ledger was here (its head is pinned), and its file in ${folder} is gone or empty: ` +
+      "restore it from a backup; a new history is not begun over an old one",
   );
 }
 
@@ -175,7 +176,10 @@ export interface KeptCounter extends StoredCounter {
   readonly folded: number;
 }
 
-/** The counters (numbers as text, because a changed one may be past what the driver reads), and the first one whose row is not what was written, if any. */
+/**
+ * The counters, and the first one whose row is not what was written, if any. Numbers are read as text, because a
+ * changed one may be past what the driver reads.
+ */
 export function readCounters(database: DatabaseSync): {
   readonly kept: readonly KeptCounter[];
   readonly damaged: KeptCounter | undefined;
