@@ -10,6 +10,8 @@ import type { Anchor, Broken, RowQuery, RowSlice, StoredRow, Verification } from
 
 /** Rows of one slice of a long read: a few milliseconds, so that the write-ahead log can be folded back in between. */
 const sliceRows = 512;
+/** Rows that a walk takes at once: fewer where they are large. */
+const walkRows = 128;
 /** Characters of one slice: bounds memory where rows are large. */
 const sliceCharacters = 1_000_000;
 /** Rows that one statement looks through for those that a filter lets pass. */
@@ -78,16 +80,20 @@ class Reader {
       const rows = this.#last();
       link = from > 1 ? this.#linkBefore(from) : firstLink;
       const walk = new Walk(this.#database, { log, from });
+      let count = walkRows;
       for (let more = true; more;) {
-        const { seq } = link;
-        const slice = bounded(this.#upwards.iterate(seq === 0 ? Number.MIN_SAFE_INTEGER : seq + 1, sliceRows));
-        for (const row of slice) {
+        const slice = this.#upwards.all(link.seq === 0 ? Number.MIN_SAFE_INTEGER : link.seq + 1, count);
+        let characters = 1;
+        for (const columnsOfRow of slice as unknown as readonly StoredColumns[]) {
+          const row = rowOf(columnsOfRow);
           const next = walk.step(row, link);
           const broken = "problem" in next ? this.#blame(next, link, anchors) : parted(next, anchors);
           if ("problem" in next || broken !== undefined) return { log, rows, head: link, broken };
           link = next;
+          characters += row.evidence.length;
         }
-        more = link.seq > seq;
+        more = slice.length > 0;
+        count = Math.max(1, Math.min(walkRows, Math.floor((slice.length * sliceCharacters) / characters)));
         await setImmediate();
       }
       const broken =
@@ -210,12 +216,17 @@ type StoredColumns = readonly [
   verdict: string,
 ];
 
+function rowOf([seq, leaf, evidence, session, tool, verdict]: StoredColumns): StoredRow {
+  return { seq, leaf, evidence, session, tool, verdict };
+}
+
 /** Rows as they come, until they are many or large. Arrays cost a third of what the driver's objects cost. */
 function* bounded(rows: Iterable<unknown>): Generator<StoredRow> {
   let characters = 0;
-  for (const [seq, leaf, evidence, session, tool, verdict] of rows as Iterable<StoredColumns>) {
-    yield { seq, leaf, evidence, session, tool, verdict };
-    characters += leaf.length + evidence.length;
+  for (const columnsOfRow of rows as Iterable<StoredColumns>) {
+    const row = rowOf(columnsOfRow);
+    yield row;
+    characters += row.leaf.length + row.evidence.length;
     if (characters > sliceCharacters) return;
   }
 }
