@@ -77,7 +77,7 @@ test("the table is sound: ids are unique, kinds exist, every kind and every requ
   );
 });
 
-test("a time-out of 10 seconds and one retry are what a client has that is not told otherwise [limit.client-timeout, limit.client-retries]", (t) => {
+test("untold, a client waits 10 seconds and tries again once [limit.client-timeout, limit.client-retries]", (t) => {
   const declared = readFileSync(fileOf("../clients/javascript/svc-gate.mjs"), "utf8");
   assert.match(declared, /timeoutMs = 10_000, retries = 1, failOpen = false/);
   if (python === undefined) return t.skip("no Python is installed here");

@@ -252,7 +252,8 @@ function written(expression: Expression): Written {
       return tight(`${atLeast(expression.of, 8)}.${expression.name}`);
     case "default":
       return tight(
-        `${atLeast(expression.of, 8)}${expression.path.map((name) => `.?${name}`).join("")}.orValue(${printExpression(expression.otherwise)})`,
+        `${atLeast(expression.of, 8)}${expression.path.map((name) => `.?${name}`).join("")}` +
+          `.orValue(${printExpression(expression.otherwise)})`,
       );
     case "has":
       return tight(`has(${atLeast(expression.of, 8)}.${expression.name})`);
