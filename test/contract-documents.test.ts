@@ -116,6 +116,7 @@ const shapes: readonly (readonly [text: string, ...problems: readonly string[]])
   ["contract: c\n", "missing: a contract lists the tools that it routes, under `tools:`"],
   [smallTool, "missing: `contract:` with its name is missing"],
   [`contract: Payments!\n${smallTool}`, "name: `Payments!` is not a name"],
+  [`contract: ${"p".repeat(65)}\n${smallTool}`, `name: \`${"p".repeat(64)}\` is not a name`],
   [`contract: [c]\n${smallTool}`, "shape: `contract` is a single text"],
   [`${small}rule: []`, "unknown-key: a contract has no `rule`"],
   ["contract: c\ntools: [t]", "shape: `tools` is a map of names to values"],

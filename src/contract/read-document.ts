@@ -95,6 +95,8 @@ export function readMandate(file: SourceFile, report: Report): MandateDocument |
   };
 }
 
+/** Contract and rule are named on every receipt's leaf, which stays under 1 KiB. */
+const nameCharactersMax = 64;
 const namePattern = /^[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*$/;
 const identifier = /^(?!(?:true|false|null|in)$)[A-Za-z_][A-Za-z0-9_]*$/;
 /** What a `let:` cannot be called: the roots, the words of `per:`, and CEL's reserved words. */
@@ -181,12 +183,12 @@ class Reader {
     if (value === undefined) {
       if (!map.entries.has(key))
         this.#report.add("missing", { ...map.span, to: map.span.from + 1 }, `\`${key}:\` with its name is missing`);
-    } else if (!namePattern.test(value.text)) {
+    } else if (!namePattern.test(value.text) || value.text.length > nameCharactersMax) {
       this.#report.add(
         "name",
         value.span,
-        `\`${value.text}\` is not a name`,
-        "use lower-case letters, digits, `-` and `_`, such as `over-budget`",
+        `\`${value.text.slice(0, nameCharactersMax)}\` is not a name`,
+        `use lower-case letters, digits, \`-\` and \`_\`, such as \`over-budget\`; at most ${nameCharactersMax} characters`,
       );
     }
     return value;
@@ -239,12 +241,12 @@ class Reader {
   }
 
   tool(name: string, node: YamlNode, span: Span): ToolDocument {
-    if (name === "" || name.includes("*") || utf8Bytes(name) > limits.toolNameBytesMax)
+    if (name === "" || /[*\p{Cc}]/u.test(name) || utf8Bytes(name) > limits.toolNameBytesMax)
       this.#report.add(
         "name",
         span,
         `\`${name}\` is not the name of a tool`,
-        `a tool is listed by its whole name, of 1 to ${limits.toolNameBytesMax} bytes; \`*\` is for \`on:\` and \`of:\``,
+        `a tool is listed by its whole name, of 1 to ${limits.toolNameBytesMax} bytes without controls; \`*\` is for \`on:\` and \`of:\``,
       );
     const map = this.asMap(node, "a tool");
     if (map === undefined) return { span, input: undefined, requires: [], otherwise: undefined };

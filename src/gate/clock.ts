@@ -33,7 +33,9 @@ export class Clock {
     const wall = Math.floor(this.#source.wall());
     const drift = wall - this.#source.monotonic() - this.#offset;
     if (Math.abs(drift) > driftMaxMs)
-      return bad(`the clock has moved by ${Math.round(drift / 1000)} s while the gate was running`);
+      return bad(
+        `the clock has moved by ${Math.round(drift / 1000)} s while the gate was running (restart it if the machine slept)`,
+      );
     if (last - wall > driftMaxMs)
       return bad(`the clock is ${Math.round((last - wall) / 1000)} s behind the last receipt`);
     return good(Math.max(wall, last));
