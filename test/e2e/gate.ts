@@ -54,10 +54,26 @@ export interface GateOptions extends GateFiles {
   readonly flags?: Readonly<Record<string, string>>;
 }
 
+const endings = new WeakMap<TestContext, (() => unknown)[]>();
+
+/** Runs at the end of the test, the last first: a gate stops before its folder goes. */
+function atEnd(t: TestContext, ending: () => unknown): void {
+  const known = endings.get(t);
+  if (known !== undefined) {
+    known.push(ending);
+    return;
+  }
+  const all = [ending];
+  endings.set(t, all);
+  t.after(async () => {
+    for (const each of all.toReversed()) await each();
+  });
+}
+
 /** A new folder that goes when the test ends. */
 export function temporaryFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  atEnd(t, () => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
@@ -98,9 +114,11 @@ export async function startGate(t: TestContext, options: GateOptions = {}): Prom
   const configured = readConfig({}, { ...flags, ...options.flags });
   if (!configured.ok) throw new Error(configured.problem.join("\n"));
   const serving = await serve(configured.value.config, configured.value.warnings);
+  // A fault leaves callers without an answer: the test must fail at once, not wait for one.
+  serving.failed.catch((fault: unknown) => setImmediate(() => Promise.reject(fault)));
   let stopped: Promise<void> | undefined;
   const stop = (): Promise<void> => (stopped ??= serving.stop());
-  t.after(stop);
+  atEnd(t, stop);
   return { ...serving, stop, folder, port: Number(new URL(serving.address).port) };
 }
 
@@ -209,7 +227,10 @@ export function runCommand(
   const exit = new Promise<number | string>((resolve) => {
     child.on("close", (code, signal) => resolve(code ?? signal ?? "unknown"));
   });
-  t.after(() => child.kill("SIGKILL"));
+  atEnd(t, () => {
+    child.kill("SIGKILL");
+    return exit;
+  });
   return {
     pid: child.pid ?? 0,
     stdout: () => stdout,
