@@ -3,7 +3,7 @@ import { closeSync, fdatasyncSync, mkdtempSync, openSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { fillLedger } from "./fill.ts";
+import { fillElsewhere } from "./fill.ts";
 import { atLeast, atMost, conclude, median, printTable, round } from "./report.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -29,7 +29,7 @@ interface Load {
 export async function benchCheck(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
   const rows = Number(process.env["BENCH_ROWS"] ?? 1_000_000);
-  await fillLedger(join(folder, "data"), rows);
+  fillElsewhere(join(folder, "data"), rows);
   const bare = await start(["bench/bare.ts"], {});
   const startedAt = performance.now();
   const gate = await start(["--max-semi-space-size=4", "bin/svc-gate.mjs", "serve"], {

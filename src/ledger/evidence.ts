@@ -24,11 +24,16 @@ export function makeEvidence(values: readonly string[]): { readonly stored: Stor
 
 /** The digest that a leaf commits to, recomputed from what is stored; undefined unless six parts stand in their places. */
 export function evidenceDigest(stored: StoredEvidence): string | undefined {
-  const parts = stored.split(separator);
-  const wellPlaced =
-    parts.length === partNames.length &&
-    partNames.every((name, at) => isErased(parts[at]) || hasName(parts[at] ?? "", name));
-  return wellPlaced ? combine(parts.map(partDigest)) : undefined;
+  const digests: string[] = [];
+  let from = 0;
+  for (const name of partNames) {
+    const end = stored.indexOf(separator, from);
+    const part = stored.slice(from, end === -1 ? stored.length : end);
+    if (!hasName(part, name) && !isErased(part)) return undefined;
+    digests.push(partDigest(part));
+    from += part.length + 1;
+  }
+  return from === stored.length + 1 ? combine(digests) : undefined;
 }
 
 /** base64url(SHA-256(ASCII of the disclosure)); an erased part keeps its digest. */
@@ -37,7 +42,7 @@ export function partDigest(disclosure: string): string {
 }
 
 /** SHA-256 of the digests in ASCII order, joined without a separator, in hex. */
-function combine(digests: string[]): string {
+function combine(digests: readonly string[]): string {
   return hash("sha256", digests.toSorted().join(""), "hex");
 }
 
@@ -66,8 +71,8 @@ export function hasErasedPart(stored: StoredEvidence): boolean {
   return stored.includes("!");
 }
 
-function isErased(part: string | undefined): boolean {
-  return part?.startsWith("!") === true && part.length === 44;
+function isErased(part: string): boolean {
+  return part.startsWith("!") && part.length === 44;
 }
 
 // `["`, 22 characters of salt and `","` are 27 bytes, so the name begins at a whole group of base64: it can be
