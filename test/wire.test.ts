@@ -135,9 +135,16 @@ function nested(levels: number): string {
   return `{"a":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
 }
 
+/** `{"a":[[],[],…]}` of so many objects and arrays, the outer two counted. */
+function siblings(containers: number): string {
+  return `{"a":[${"[],".repeat(containers - 3)}[]]}`;
+}
+
 const atLimits: readonly (readonly [what: string, text: string, fault: string])[] = [
   ["depth", nested(limits.jsonDepthMax), "read"],
   ["depth", nested(limits.jsonDepthMax + 1), "1:69 nested deeper than 64 levels"],
+  ["containers", siblings(limits.jsonContainersMax), "read"],
+  ["containers", siblings(limits.jsonContainersMax + 1), "1:30001 over 10000 objects and arrays"],
   ["depth of objects", '{"a":'.repeat(64) + "1" + "}".repeat(64), "read"],
   ["depth of objects", '{"a":'.repeat(65) + "1" + "}".repeat(65), "1:321 nested deeper than 64 levels"],
   ["depth is not breadth", `{"a":[${"[],".repeat(100)}[]]}`, "read"],

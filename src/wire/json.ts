@@ -85,6 +85,7 @@ class Reader {
   readonly #spans = new Map<string, Span>();
   #at = 0;
   #depth = 0;
+  #containers = 0;
   #spaces = 0;
 
   constructor(text: string) {
@@ -161,6 +162,9 @@ class Reader {
     this.#depth += 1;
     if (this.#depth > limits.jsonDepthMax)
       throw new Fault(this.#at, `nested deeper than ${limits.jsonDepthMax} levels`);
+    this.#containers += 1;
+    if (this.#containers > limits.jsonContainersMax)
+      throw new Fault(this.#at, `over ${limits.jsonContainersMax} objects and arrays`);
     this.#at += 1;
   }
 

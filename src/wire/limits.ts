@@ -7,6 +7,8 @@ export const limits = {
   bodyBytesMax: 262_144,
   /** Deeper than any argument seen in recorded agent sessions; keeps recursion far from the stack's end. */
   jsonDepthMax: 64,
+  /** Objects and arrays of one body: an empty object takes 3 bytes to send and 200 to hold. */
+  jsonContainersMax: 10_000,
   /** Holds any amount in any currency's smallest unit; keeps exact arithmetic cheap. */
   numberDigitsMax: 40,
   /** Holds every IEEE 754 double; 10^400 stays within the 4,096 bits that a contract may compute with. */
@@ -26,7 +28,7 @@ export const limits = {
   /** Calls waiting for a verdict: at the measured rate a second's work, after which a caller is better told. */
   queueCallsMax: 10_000,
   /** Their bodies together: bounds memory whatever the callers send. */
-  queueBytesMax: 67_108_864,
+  queueBytesMax: 33_554_432,
   /** Rows decided together: one flush for all, and a bounded time in which the ledger's head is held. */
   batchCallsMax: 512,
 } as const;

@@ -11,6 +11,7 @@ const json = "Content-Type: application/json";
 const call = '{"tool_name":"note.add","tool_input":{}}';
 
 const deep = (levels: number): string => `${'{"a":'.repeat(levels)}1${"}".repeat(levels)}`;
+const many = (objects: number): string => `[${Array.from({ length: objects }, () => "{}").join(",")}]`;
 const inputOf = (value: string): string => `{"tool_name":"note.add","tool_input":{"a":${value}}}`;
 const named = (member: string, bytes: number): string =>
   JSON.stringify({ tool_name: "note.add", tool_input: {}, [member]: "é".repeat(bytes / 2) + "x".repeat(bytes % 2) });
@@ -22,6 +23,8 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
     bodyBytesMax: (gate, over) => code(check(gate, padded(limits.bodyBytesMax + over))),
     // Two levels are the body's own object and `tool_input`.
     jsonDepthMax: (gate, over) => code(check(gate, inputOf(deep(limits.jsonDepthMax - 2 + over)))),
+    // Three are the body's own object, `tool_input` and the array.
+    jsonContainersMax: (gate, over) => code(check(gate, inputOf(many(limits.jsonContainersMax - 3 + over)))),
     numberDigitsMax: (gate, over) => code(check(gate, inputOf("1".repeat(limits.numberDigitsMax + over)))),
     numberExponentMax: (gate, over) => code(check(gate, inputOf(`1e-${limits.numberExponentMax + over}`))),
     toolNameBytesMax: (gate, over) => code(check(gate, named("tool_name", limits.toolNameBytesMax + over))),
