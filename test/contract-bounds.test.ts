@@ -224,7 +224,35 @@ suite("evaluating is bounded", () => {
     assert.match(reason("has(input.list) && input.list.exists(x, (input.s + x).endsWith('no'))", input), out);
     assert.match(reason("has(input.list) && input.list.exists(x, input.s.lowerAscii() == x)", input), out);
     assert.match(reason("has(input.list) && input.list.exists(x, input.s.matches('^(?:.*z)$'))", input), out);
+    assert.match(
+      reason("has(input.t) && input.?list.orValue([]).exists(x, input.s < input.t)", { ...input, t: input.s }),
+      out,
+    );
     assert.match(reason("input.s.matches('^(?:[a-z]+)$')", input), /^BLOCK Svc: fired$/);
+  });
+
+  test("exact arithmetic costs what it takes, and so do the items of lists", () => {
+    const exact = Array.from({ length: 100 }, (_, at) => `${"9".repeat(37)}${at + 100}e-${300 + at}`);
+    const plain = Array.from({ length: 100 }, (_, at) => String(at));
+    const pairs = (condition: string, numbers: readonly string[]): string => {
+      const text = `input.?numbers.orValue([]).exists(x, input.?numbers.orValue([]).exists(y, ${condition}))`;
+      return reason(text, `{"n": 1, "s": "", "numbers": [${numbers.join(",")}]}`, 1000);
+    };
+    const out = /^BLOCK Svc: .*: it takes over 2000000 steps$/;
+    const costly = [
+      "x * y < x - x - y",
+      "x + y == -1 || x - y == 7",
+      "x % (y + 1) < -1",
+      "x / (y + 1) < -1",
+      "-x > y || -y > x",
+      "timestamp(x) + duration('1s') < timestamp(-7)",
+    ];
+    for (const condition of costly) {
+      assert.match(pairs(condition, exact), out, condition);
+      if (!/[/]|stamp/.test(condition)) assert.doesNotMatch(pairs(condition, plain), out, condition);
+    }
+    for (const condition of ["-1 - x in input.?numbers.orValue([])", "input.?numbers.orValue([]) == [x]"])
+      assert.match(pairs(condition, plain), out, condition);
   });
 
   test("a pattern and a text that are too large together are refused", () => {

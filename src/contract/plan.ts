@@ -33,8 +33,18 @@ export interface Situation {
   steps: number;
 }
 
-/** Enough for a pass over two thousand items within another; under a second, whatever a step is. */
+/**
+ * Enough for a pass over a thousand items within another. About a second at most, since what takes longer than a step
+ * is charged as many: see `exactSteps`, `divisionSteps` and `itemSteps`.
+ */
 export const stepsMax = 2_000_000;
+
+/** An operation on a number that is no small integer, or on a time: up to 10 us on integers of 4,096 bits. */
+const exactSteps = 128;
+/** Of those, a division: up to 50 us, in lowest terms. */
+const divisionSteps = 512;
+/** An item that is compared or copied: it may itself be such a number. */
+const itemSteps = 32;
 
 /** A compiled expression. @throws {EvaluationError} when it cannot be evaluated: the caller turns that into BLOCK. */
 export type Plan = (situation: Situation) => Value;
@@ -176,6 +186,7 @@ function listIndex(key: Value, items: number): number {
 function planNegate(of: Plan): Plan {
   return (situation) => {
     const value = of(situation);
+    if (typeof value === "object") spend(situation, exactSteps);
     return value instanceof Duration ? new Duration(negate(value.seconds)) : negate(value as Exact);
   };
 }
@@ -201,32 +212,52 @@ function planBinary(operator: BinaryOperator, left: Plan, right: Plan): Plan {
     case "in":
       return (situation) => charged(situation, left(situation), right(situation), isIn);
     case "<":
-      return (situation) => order(left(situation), right(situation)) < 0;
+      return (situation) => order(situation, left(situation), right(situation)) < 0;
     case "<=":
-      return (situation) => order(left(situation), right(situation)) <= 0;
+      return (situation) => order(situation, left(situation), right(situation)) <= 0;
     case ">":
-      return (situation) => order(left(situation), right(situation)) > 0;
+      return (situation) => order(situation, left(situation), right(situation)) > 0;
     case ">=":
-      return (situation) => order(left(situation), right(situation)) >= 0;
+      return (situation) => order(situation, left(situation), right(situation)) >= 0;
     case "+":
       return (situation) => charged(situation, left(situation), right(situation), plus);
     case "-":
-      return (situation) => minus(left(situation), right(situation));
+      return (situation) => charged(situation, left(situation), right(situation), minus);
     case "*":
-      return (situation) => multiply(left(situation) as Exact, right(situation) as Exact);
+      return planArithmetic(left, right, multiply, exactSteps);
     case "/":
-      return (situation) => divide(left(situation) as Exact, right(situation) as Exact);
+      return planArithmetic(left, right, divide, divisionSteps);
     case "%":
-      return (situation) => remainder(left(situation) as Exact, right(situation) as Exact);
+      return planArithmetic(left, right, remainder, divisionSteps);
     default:
       throw new Error(`\`${operator}\` is planned elsewhere`);
   }
 }
 
-/** Charges the length of what an operator walks over before it does. */
+function planArithmetic(left: Plan, right: Plan, run: (a: Exact, b: Exact) => Exact, steps: number): Plan {
+  return (situation) => {
+    const a = left(situation) as Exact;
+    const b = right(situation) as Exact;
+    if (typeof a === "object" || typeof b === "object") spend(situation, steps);
+    return run(a, b);
+  };
+}
+
+/** Charges what an operator takes before it runs: plain numbers nothing beyond their own step. */
 function charged<Result>(situation: Situation, a: Value, b: Value, run: (a: Value, b: Value) => Result): Result {
-  spend(situation, length(a) + length(b));
+  if (typeof a !== "number" || typeof b !== "number") spend(situation, costOfPair(a, b));
   return run(a, b);
+}
+
+function costOfPair(a: Value, b: Value): number {
+  const items = length(a) + length(b);
+  if (typeof a === "string" || typeof b === "string") return items;
+  if (items > 0) return items * itemSteps;
+  return isHeavy(a) || isHeavy(b) ? exactSteps : 0;
+}
+
+function isHeavy(value: Value): boolean {
+  return typeof value === "object" && value !== null;
 }
 
 function costOfArguments(values: readonly Value[]): number {
@@ -252,7 +283,9 @@ function isIn(item: Value, range: Value): boolean {
   return (range as ValueList).some((other) => equals(item, other));
 }
 
-function order(a: Value, b: Value): number {
+function order(situation: Situation, a: Value, b: Value): number {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  spend(situation, costOfPair(a, b));
   if (typeof a === "string") return compareText(a, b as string);
   if (a instanceof Duration || a instanceof Timestamp) return compare(a.seconds, (b as Duration | Timestamp).seconds);
   return compare(a as Exact, b as Exact);
