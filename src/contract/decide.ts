@@ -156,28 +156,34 @@ export function decide(consultation: Consultation, values: readonly (string | un
   return tally.decision(read);
 }
 
+/** How a call was decided, and what the mode let out. */
+export interface Outcome {
+  readonly verdict: Verdict;
+  readonly answered: Verdict;
+}
+
 /** What the decision counts: the moves whose counter counts calls that were decided and answered so. */
-export function count(
-  prepared: Prepared,
-  outcome: { readonly verdict: Verdict; readonly answered: Verdict },
-): readonly Move[] {
+export function count(prepared: Prepared, outcome: Outcome): readonly Move[] {
   if (prepared.moves.length === 0) return noMoves;
-  return prepared.moves.filter(({ counter }) => {
-    switch (counter.counting) {
-      case "attempts":
-        return true;
-      case "released":
-        return outcome.answered === "ALLOW";
-      case "possible":
-        return outcome.answered !== "BLOCK";
-      case "blocked":
-        return outcome.verdict === "BLOCK";
-      case "escalated":
-        return outcome.verdict === "ESCALATE";
-      default:
-        return counter.counting satisfies never;
-    }
-  });
+  return prepared.moves.filter(({ counter }) => isCounted(counter, outcome));
+}
+
+/** Does the counter count calls that were decided and answered so? */
+export function isCounted({ counting }: Counter, { verdict, answered }: Outcome): boolean {
+  switch (counting) {
+    case "attempts":
+      return true;
+    case "released":
+      return answered === "ALLOW";
+    case "possible":
+      return answered !== "BLOCK";
+    case "blocked":
+      return verdict === "BLOCK";
+    case "escalated":
+      return verdict === "ESCALATE";
+    default:
+      return counting satisfies never;
+  }
 }
 
 function counterReader(

@@ -1,7 +1,7 @@
 import { readJson, type JsonObject, type Verdict } from "../wire/mod.ts";
 import type { ContractInForce } from "./compile.ts";
 import type { Counter } from "./counters.ts";
-import { count, prepare, type Move } from "./decide.ts";
+import { count, isCounted, prepare, type Move } from "./decide.ts";
 
 /** A check as its receipt tells of it. A text is undefined where it was erased. */
 export interface RecordedCheck {
@@ -13,21 +13,22 @@ export interface RecordedCheck {
   readonly platformText: string | undefined;
   readonly verdict: Verdict;
   readonly answered: Verdict;
-  /** It was refused before any rule: by a requirement or a schema. */
-  readonly failedEarly: boolean;
+  /** What decided, as `Decision.rule` names it; empty where it was erased. */
+  readonly rule: string;
 }
 
 /**
  * What a counter would have counted of a recorded check, had it been in force then.
  *
- * @returns undefined where that cannot be known: a part was erased, or the call does not fit today's schemas though it
- *   was not refused for it then
+ * @returns undefined where that cannot be known: a part was erased, or the call is refused before any rule today
+ *   though it was not refused so then
  */
 export function recount(
   counter: Counter,
   force: ContractInForce,
   recorded: RecordedCheck,
 ): readonly Move[] | undefined {
+  if (!isCounted(counter, recorded)) return [];
   const mover = force.tools
     .get(recorded.toolName)
     ?.movers.find((candidate) => candidate.counter.identity === counter.identity);
@@ -44,11 +45,21 @@ export function recount(
     platformText: null,
   };
   const prepared = prepare(force, request, { keyName: recorded.keyName, sessionId: recorded.sessionId });
-  if (prepared.early !== undefined && !mover.blind) return recorded.failedEarly ? [] : undefined;
-  if (prepared.broken.some(([rule]) => rule.replace(".$counters.", ".") === counter.name)) return undefined;
+  if (prepared.early !== undefined && !mover.blind)
+    return wasRefusedSo(recorded.rule, prepared.early.rule) ? [] : undefined;
+  if (prepared.broken.some(([rule]) => rule.replace(".$counters.", ".") === mover.counter.name)) return undefined;
   return count(prepared, recorded)
     .filter((move) => move.counter.identity === counter.identity)
     .slice(0, 1);
+}
+
+/** Was it refused before any rule then too? A requirement on presence leaves open what the schemas would have said. */
+function wasRefusedSo(then: string, today: string): boolean {
+  return /^\$route$|\.\$(?:input|platform)$/.test(then) || (isRequirement(then) && isRequirement(today));
+}
+
+function isRequirement(rule: string): boolean {
+  return /\.\$requires\.[0-9]+$/.test(rule);
 }
 
 const noMembers: JsonObject = new Map();

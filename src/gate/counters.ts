@@ -29,13 +29,23 @@ export async function alignCounters(
       await ledger.keepCounter({ definition, through: ledger.head.seq, unknownThrough }, []);
   }
   const folded: Folded[] = [];
-  const distinct = new Map(force.counters.map((counter) => [counter.identity, counter]));
-  for (const counter of distinct.values()) {
+  for (const counter of distinct(force.counters)) {
     const kept = ledger.counters.find(({ digest }) => digest === digests.get(counter.identity));
     if (kept?.through === null) continue;
     folded.push(await fold(counter, force, ledger, kept));
   }
   return { digests, folded };
+}
+
+/** One counter for each definition; it starts empty only if all contracts that share it say so. */
+function distinct(counters: readonly Counter[]): Iterable<Counter> {
+  const found = new Map<string, Counter>();
+  for (const counter of counters) {
+    const same = found.get(counter.identity);
+    const startsEmpty = counter.startsEmpty && same?.startsEmpty !== false;
+    found.set(counter.identity, { ...counter, startsEmpty });
+  }
+  return found.values();
 }
 
 type Kept = { readonly through: number | null; readonly unknownThrough: number } | undefined;
@@ -79,6 +89,6 @@ function recountRow(counter: Counter, force: ContractInForce, row: StoredRow): R
     platformText: partText(row.evidence, "platform"),
     verdict,
     answered,
-    failedEarly: /\.\$(?:input|platform|requires\.[0-9]+)$/.test(leaf.rule ?? ""),
+    rule: leaf.rule ?? "",
   });
 }

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { compileContracts, consult, count, decide, prepare } from "../../src/contract/mod.ts";
+import { compileContracts, consult, count, decide, prepare, recount } from "../../src/contract/mod.ts";
 import { ask, check, startGate, temporaryFolder, type Running } from "./gate.ts";
 
 const wallet = "{ type: object, required: [wallet], properties: { wallet: { type: string } } }";
@@ -184,4 +184,76 @@ test("where the receipts cannot tell, the counter is unknown and its rule blocks
   const { verdict, reason } = (await check(gate, pay(1))).json;
   assert.equal(verdict, "BLOCK");
   assert.match(reason, /the counter purse\.spent is not known/);
+});
+
+test("two contracts that share a definition start it empty only if both say so", async (t) => {
+  let gate = await startGate(t, { folder: temporaryFolder(t), contracts: { "purse.yaml": contract(looks) } });
+  await check(gate, pay(40));
+  await gate.stop();
+  const first = contract(spent, reading);
+  const files = { "a.yaml": first, "b.yaml": first.replace("contract: purse", "contract: second") };
+  const mandate =
+    "mandate: test\ncontracts: [contracts/a.yaml, contracts/b.yaml]\n" +
+    "counters: { second: { spent: { starts: empty } } }\n";
+  gate = await startGate(t, { folder: gate.folder, contracts: files, mandate });
+  assert.equal((await check(gate, pay(1))).json.reason, "Svc: 40");
+});
+
+type Refused = readonly [
+  counting: string,
+  rule: string,
+  verdict: "BLOCK" | "ALLOW",
+  input: string,
+  wallet: string | null,
+];
+const misfit = '{"amount":"forty"}';
+const fitting = '{"amount":40}';
+
+/** What became of a call then, and what the counter makes of it: moves, or undefined where that is not known. */
+const recorded: readonly (readonly [...Refused, moves: number | undefined])[] = [
+  ["possible", "purse.$otherwise", "ALLOW", fitting, "w", 1],
+  ["possible", "purse.$otherwise", "ALLOW", misfit, "w", undefined],
+  ["possible", "purse.often", "BLOCK", misfit, "w", 0],
+  ["released", "purse.often", "BLOCK", misfit, "w", 0],
+  ["blocked", "purse.$otherwise", "ALLOW", misfit, "w", 0],
+  ["escalated", "purse.$otherwise", "ALLOW", misfit, "w", 0],
+  ["blocked", "purse.often", "BLOCK", misfit, "w", undefined],
+  ["attempts", "$route", "BLOCK", misfit, "w", 0],
+  ["attempts", "old.$input", "BLOCK", misfit, "w", 0],
+  ["attempts", "old.$platform", "BLOCK", misfit, "w", 0],
+  ["attempts", "old.$requires.1", "BLOCK", misfit, "w", undefined],
+  ["attempts", "old.$requires.1", "BLOCK", fitting, null, 0],
+  ["attempts", "old.$otherwise", "ALLOW", fitting, null, undefined],
+  ["attempts", "", "BLOCK", misfit, "w", undefined],
+];
+
+test("a recorded call that today's contract refuses is counted as nothing only where that is sure", () => {
+  for (const [counting, rule, verdict, inputText, name, moves] of recorded) {
+    const text = contract(spent.replace("possible", counting), reading);
+    const compiled = compileContracts([{ name: "purse.yaml", text }]);
+    assert.ok(compiled.ok);
+    const [counter] = compiled.value.counters;
+    assert.ok(counter !== undefined);
+    const found = recount(counter, compiled.value, {
+      toolName: "pay",
+      sessionId: null,
+      keyName: "default",
+      inputText,
+      platformText: name === null ? "null" : JSON.stringify({ wallet: name }),
+      verdict,
+      answered: verdict,
+      rule,
+    });
+    assert.equal(found?.length, moves, `${counting} ${rule} ${inputText} ${name}`);
+  }
+});
+
+test("a call that a counter does not count needs no parts to say so", () => {
+  const compiled = compileContracts([{ name: "purse.yaml", text: contract(spent, reading) }]);
+  assert.ok(compiled.ok);
+  const [counter] = compiled.value.counters;
+  assert.ok(counter !== undefined);
+  const erased = { toolName: "pay", sessionId: null, keyName: "k", inputText: undefined, platformText: undefined };
+  const outcome = { verdict: "BLOCK", answered: "BLOCK", rule: "purse.budget" } as const;
+  assert.deepEqual(recount(counter, compiled.value, { ...erased, ...outcome }), []);
 });
