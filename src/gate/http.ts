@@ -16,7 +16,7 @@ import {
 } from "../wire/mod.ts";
 import type { Gate } from "./gate.ts";
 import type { Keys } from "./keys.ts";
-import { refuseConnection, refuseWith, toRefusal, type BareSocket } from "./refusing.ts";
+import { noteOwed, refuseConnection, refuseWith, toRefusal, type BareSocket } from "./refusing.ts";
 
 export interface HttpOptions {
   readonly gate: Gate;
@@ -91,13 +91,16 @@ export function makeServer({ gate, keys, basePath, log, tls }: HttpOptions): Fas
     });
   }
   server.server.maxHeadersCount = 0; // their bytes are bounded; dropping the last of them in silence would hide one
+  server.server.prependListener("request", noteOwed);
   server.server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
+    noteOwed(request, response);
     if (keys.nameOf(request.headers.authorization) !== undefined) response.writeContinue();
     server.routing(request, response);
   });
-  server.server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) =>
-    server.routing(request, response),
-  );
+  server.server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
+    noteOwed(request, response);
+    server.routing(request, response);
+  });
   return server;
 }
 
@@ -125,10 +128,30 @@ function refusalBeforeBody(request: FastifyRequest, basePath: string): Refusal |
 }
 
 /** What the server's parser lets pass and two readers could take differently. */
-function httpOddity({ headers, httpVersion, url }: IncomingMessage): string | undefined {
+function httpOddity({ headers, httpVersion, rawHeaders, url }: IncomingMessage): string | undefined {
   if (httpVersion !== "1.1" && httpVersion !== "1.0") return "the gate speaks HTTP/1.1";
   if (headers.host === undefined && httpVersion === "1.1") return "the request names no host";
-  return url?.includes("#") === true ? "a request's target has no fragment" : undefined;
+  if (url?.includes("#") === true) return "a request's target has no fragment";
+  const twice = repeatedHeader(rawHeaders);
+  return twice === undefined ? undefined : `the header ${twice} stands twice`;
+}
+
+/** Headers of which the first and the last could be taken, by their length: no two are of one. */
+const singleHeaders: ReadonlyMap<number, string> = new Map(
+  ["host", "content-type", "authorization", "content-encoding"].map((name) => [name.length, name]),
+);
+
+function repeatedHeader(rawHeaders: readonly string[]): string | undefined {
+  let seen = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? "";
+    const single = singleHeaders.get(name.length);
+    if (single === undefined || name.toLowerCase() !== single) continue;
+    const bit = 1 << name.length;
+    if ((seen & bit) !== 0) return single;
+    seen |= bit;
+  }
+  return undefined;
 }
 
 function isJson(type: string | undefined): boolean {

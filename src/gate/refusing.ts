@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
 import type { Logger } from "pino";
 import { limits, refusals, refuse, type Refusal } from "../wire/mod.ts";
@@ -25,6 +26,25 @@ export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply 
 /** Connections that have their answer while the request was still coming: they get no second one. */
 const answeredEarly = new WeakSet<object>();
 
+/** For each connection how many answers it is owed, and the request that came last. */
+const owing = new WeakMap<object, { answers: number; last: IncomingMessage }>();
+
+/** Notes that a request came, until its answer is out. */
+export function noteOwed(request: IncomingMessage, response: ServerResponse): void {
+  const { socket } = request;
+  const owed = owing.get(socket) ?? { answers: 0, last: request };
+  owing.set(socket, owed);
+  owed.answers += 1;
+  owed.last = request;
+  response.once("close", () => (owed.answers -= 1));
+}
+
+/** Would what is written now be taken for the answer to an earlier request? One that is still coming is the fault's own. */
+function owesEarlier(socket: object): boolean {
+  const owed = owing.get(socket);
+  return owed !== undefined && owed.answers > (owed.last.complete ? 0 : 1);
+}
+
 function problemText({ code, detail }: Refusal): string {
   const { status, title } = refusals[code];
   return JSON.stringify({ type: `urn:svc-gate:refusal:${code}`, title, status, code, detail });
@@ -51,9 +71,10 @@ export interface BareSocket {
   destroy(): unknown;
 }
 
-/** Answers on the bare socket what never became a request. */
+/** Answers on the bare socket what never became a request; ends it without a word where an earlier one waits. */
 export function refuseConnection(error: Error & { code?: string }, socket: BareSocket, log: Logger): void {
-  if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable || answeredEarly.has(socket)) {
+  const mute = answeredEarly.has(socket) || owesEarlier(socket);
+  if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable || mute) {
     socket.destroy();
     return;
   }

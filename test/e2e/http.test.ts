@@ -3,9 +3,11 @@
  * Method: bytes on a socket, one row per oddity, with the statuses that must come back and the receipts that are left.
  */
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { test } from "node:test";
 import { limits } from "../../src/wire/mod.ts";
-import { ask, check, exchange, key, requestText, startGate } from "./gate.ts";
+import { ask, check, exchange, hold, key, requestText, startGate, submit } from "./gate.ts";
 
 const call = '{"tool_name":"note.add","tool_input":{}}';
 const json = "Content-Type: application/json";
@@ -61,6 +63,22 @@ const oddities: readonly Oddity[] = [
   { title: "a bare carriage return in a header", bytes: post([json, length, "X-A: b\rc"]), statuses: [400], rows: 0 },
   { title: "HTTP/1.0", bytes: post([json, length]).replace("HTTP/1.1", "HTTP/1.0"), statuses: [200], rows: 1 },
   { title: "HTTP/2.0 in words", bytes: post([json, length]).replace("HTTP/1.1", "HTTP/2.0"), statuses: [400], rows: 0 },
+  { title: "two hosts", bytes: post([json, length, "host: other"]), statuses: [400], rows: 0 },
+  { title: "two keys", bytes: post([json, length, "AUTHORIZATION: Bearer other"]), statuses: [400], rows: 0 },
+  { title: "two types", bytes: post([json, length, "content-Type: text/plain"]), statuses: [400], rows: 0 },
+  {
+    title: "two codings",
+    bytes: post([json, length, "Content-Encoding: gzip", "Content-Encoding: identity"]),
+    statuses: [400],
+    rows: 0,
+  },
+  { title: "two headers that may repeat", bytes: post([json, length, "X-A: b", "X-A: b"]), statuses: [200], rows: 1 },
+  {
+    title: "two hosts on the open route",
+    bytes: "GET /health HTTP/1.1\r\nHost: gate\r\nHost: other\r\nConnection: close\r\n\r\n",
+    statuses: [400],
+    rows: 0,
+  },
   { title: "no host", bytes: post([json, length]).replace("Host: gate\r\n", ""), statuses: [400], rows: 0 },
   { title: "a preface of HTTP/2", bytes: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", statuses: [400], rows: 0 },
   { title: "a TLS greeting", bytes: "\u0016\u0003\u0001\u0002\u0000\u0001\r\n\r\n", statuses: [400], rows: 0 },
@@ -198,6 +216,35 @@ test("odd HTTP is answered in one way, and leaves the receipts that its answers 
       assert.equal((await check(gate, call)).json.receipt.seq, before + rows + 1);
     });
   }
+});
+
+test("what is no HTTP behind a check that is being decided gets no answer that would be taken for the check's", async (t) => {
+  const gate = await startGate(t);
+  for (const malformed of ["NOT HTTP\r\n\r\n", post([json, "Transfer-Encoding: chunked"], "x\r\n{}\r\n")]) {
+    const release = hold(gate, t);
+    const first = submit(gate, 0);
+    await release.begun;
+    const text = exchange(gate.port, keepAlive + malformed);
+    const cut = await Promise.race([text, new Promise((late) => setTimeout(late, 2000, "still open"))]);
+    release.go();
+    await first;
+    assert.equal(cut, "");
+    t.mock.restoreAll();
+  }
+  const answered = (text: string): boolean => text.includes("receipt");
+  assert.match(await exchange(gate.port, keepAlive, answered), /^HTTP\/1\.1 200 /);
+});
+
+test("what is no HTTP after a check that is answered is refused, on the same connection", async (t) => {
+  const gate = await startGate(t);
+  const socket = connect(gate.port, "127.0.0.1", () => socket.write(keepAlive));
+  let text = "";
+  socket.on("data", (piece) => {
+    if (text === "") setTimeout(() => socket.write("NOT HTTP\r\n\r\n"), 20);
+    text += String(piece);
+  });
+  await once(socket, "close");
+  assert.match(text, /^HTTP\/1\.1 200 [^]*HTTP\/1\.1 400 /);
 });
 
 const types: readonly (readonly [string, number])[] = [
