@@ -321,8 +321,11 @@ export class Ledger {
 
   /** Moves the pin to the head and lets the files go. */
   async close(): Promise<void> {
-    await this.#pin.settle();
-    await this.#store.close();
+    try {
+      await this.#pin.settle();
+    } finally {
+      await this.#store.close();
+    }
   }
 }
 
