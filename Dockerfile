@@ -26,4 +26,4 @@ VOLUME /data
 EXPOSE 8787
 # The certificate is of the gate's public name, not of the loopback address asked here.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 CMD ["node", "-e", "const { SVC_PORT: port = 8787, SVC_BASE_PATH: path = '', SVC_TLS_CERT: tls } = process.env; if (tls) process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'; fetch(`http${tls ? 's' : ''}://127.0.0.1:${port}${path}/health`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "--max-semi-space-size=4", "bin/svc-gate.mjs", "serve"]
+CMD ["node", "--max-semi-space-size=8", "bin/svc-gate.mjs", "serve"]

@@ -32,7 +32,7 @@ export async function benchCheck(): Promise<void> {
   fillElsewhere(join(folder, "data"), rows);
   const bare = await start(["bench/bare.ts"], {});
   const startedAt = performance.now();
-  const gate = await start(["--max-semi-space-size=4", "bin/svc-gate.mjs", "serve"], {
+  const gate = await start(["--max-semi-space-size=8", "bin/svc-gate.mjs", "serve"], {
     SVC_MODE: "enforce",
     SVC_API_KEY: key,
     SVC_PORT: "0",

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=4
+#!/usr/bin/env -S node --max-semi-space-size=8
 // Starts the command line: on the runtime that the package brings where this one is too old for it, and with a cache of
 // compiled code, without which every thread holds a compiler of its own (about 40 MB of a running gate).
 import { spawn } from "node:child_process";
@@ -22,7 +22,7 @@ if (Number(process.versions.node.split(".")[0]) >= 26) {
     );
     process.exit(1);
   }
-  const child = spawn(runtime, ["--max-semi-space-size=4", fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+  const child = spawn(runtime, ["--max-semi-space-size=8", fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
     stdio: "inherit",
   });
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => child.kill(signal));

@@ -213,8 +213,14 @@ suite("a check request", () => {
       'unknown member "platformState"; did you mean "platform_state"?',
     ],
     ['{"tool_name":"a","tool_input":{},"Tool_Name":"b"}', 'unknown member "Tool_Name"; did you mean "tool_name"?'],
-    ['{"tool_name":"a","tool_input":{},"mode":"observe"}', 'unknown member "mode"'],
-    ['{"tool_name":"a","tool_input":{},"\\u202e":1}', 'unknown member "\\u202e"'],
+    [
+      '{"tool_name":"a","tool_input":{},"mode":"observe"}',
+      'unknown member "mode"; members are tool_name, tool_input, session_id, platform_state',
+    ],
+    [
+      '{"tool_name":"a","tool_input":{},"\\u202e":1}',
+      'unknown member "\\u202e"; members are tool_name, tool_input, session_id, platform_state',
+    ],
     ['{"tool_name":"a","tool_name":"b"}', 'line 1, column 18: the member "tool_name" stands twice'],
   ];
 

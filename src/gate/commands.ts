@@ -126,7 +126,11 @@ export async function initCommand(folder: string): Promise<Outcome> {
   }
   return {
     exitCode: 0,
-    text: [...files.map(([file]) => `wrote ${file}`), "", "next: svc-gate check, then svc-gate serve"].join("\n"),
+    text: [
+      ...files.map(([file]) => `wrote ${file}`),
+      "",
+      `next: svc-gate check ${files[0][0]}, then svc-gate serve --mandate ${files[0][0]}`,
+    ].join("\n"),
   };
 }
 
@@ -141,7 +145,8 @@ export async function serveCommand(
   const serving = await serve(config, warnings);
   print(banner(serving));
   const signal = new Promise<string>((resolve) => {
-    for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => resolve(name));
+    // A terminal signals launcher and gate alike, and the launcher passes its own on: the second one changes nothing.
+    for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => resolve(name));
   });
   await Promise.race([signal, serving.failed]);
   await serving.stop();

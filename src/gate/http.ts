@@ -106,7 +106,7 @@ export function makeServer({ gate, keys, basePath, log, tls }: HttpOptions): Fas
 
 const keyNames = new WeakMap<FastifyRequest, string>();
 
-const noKey = refuse("unauthorized", "send the key as `Authorization: Bearer <key>`");
+const noKey = refuse("unauthorized", "no key came, or it is not this gate's: send it as `Authorization: Bearer <key>`");
 
 function isOpen(request: FastifyRequest): boolean {
   return (request.routeOptions.config as { readonly open?: boolean } | undefined)?.open === true;

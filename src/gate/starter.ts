@@ -8,7 +8,7 @@ contracts:
 export const starterContract: string = `# What an agent may do. A tool that is not listed here is refused.
 # Compile it with \`svc-gate check\`; the language is in spec/contract.md.
 contract: starter
-summary: An agent may send mail to colleagues; anything else waits for a person.
+summary: An agent may send mail to colleagues; mail to strangers waits for a person, every other tool is refused.
 
 limits:
   own_domain: "@example.com"
@@ -24,6 +24,8 @@ tools:
         to: { type: array, items: { type: string }, minItems: 1, maxItems: 100 }
         subject: { type: string, maxLength: 200 }
         body: { type: string }
+    requires: # without a session, a counter per session would count nothing
+      - { when: session.present, reason: "the call names no session, so what came before it is not known" }
     otherwise: ALLOW # what holds when no rule fires: ALLOW, ESCALATE or BLOCK
 
 counters:

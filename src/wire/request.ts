@@ -59,7 +59,7 @@ function unknownMember(body: JsonObject): string | undefined {
   for (const name of body.keys()) {
     if ((members as readonly string[]).includes(name)) continue;
     const near = nearest(name, members);
-    return `unknown member ${quote(name)}${near === undefined ? "" : `; did you mean "${near}"?`}`;
+    return `unknown member ${quote(name)}; ${near === undefined ? `members are ${members.join(", ")}` : `did you mean "${near}"?`}`;
   }
   return undefined;
 }

@@ -309,7 +309,7 @@ const bodies: readonly (readonly [string, RegExp])[] = [
     '{"tool_name":"note.add","tool_input":{},"sessionid":"a"}',
     /unknown member "sessionid"; did you mean "session_id"\?/,
   ],
-  ['{"tool_name":"note.add","tool_input":{},"qqqq":1}', /unknown member "qqqq"$/],
+  ['{"tool_name":"note.add","tool_input":{},"qqqq":1}', /unknown member "qqqq"; members are tool_name, /],
   ['{"tool_name":"note.add","tool_input":{},"a\\u202eb":1}', /unknown member "a\\u202eb"/],
   [
     '{"tool_name":"note.add","tool_input":{},"tool_input":{}}',
