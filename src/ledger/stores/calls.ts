@@ -68,6 +68,11 @@ export class Caller {
     });
   }
 
+  /** The thread is gone: nothing that is asked of it will be answered. */
+  get hasEnded(): boolean {
+    return this.#dead !== undefined;
+  }
+
   async end(): Promise<void> {
     await this.#worker.terminate();
   }

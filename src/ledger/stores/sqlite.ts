@@ -115,6 +115,7 @@ class SqliteStore implements LedgerStore {
     clearTimeout(this.#idle);
     this.#asking += 1;
     try {
+      if ((await this.#reader)?.hasEnded === true) this.#reader = undefined;
       const reader = await this.#reading();
       return await reader.call<Value>(name, ...args);
     } finally {
