@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { recount, type ContractInForce, type Counter } from "../contract/mod.ts";
-import { parseLeaf, partText, readCall, type Ledger, type StoredRow } from "../ledger/mod.ts";
+import { parseLeaf, partText, readCall, type Leaf, type Ledger } from "../ledger/mod.ts";
 import { isVerdict } from "../wire/mod.ts";
 
 /** What a start says of a counter whose events had to be found in older receipts. */
@@ -61,8 +61,9 @@ async function fold(counter: Counter, force: ContractInForce, ledger: Ledger, ke
   for await (const slice of skip ? [] : ledger.rows(from)) {
     const found = [];
     for (const row of slice) {
-      const { seq, at } = parseLeaf(row.leaf) ?? { seq: row.seq, at: 0 };
-      const moves = recountRow(counter, force, row);
+      const leaf = parseLeaf(row.leaf);
+      const { seq, at } = leaf ?? { seq: row.seq, at: 0 };
+      const moves = leaf === undefined ? undefined : recountRow(counter, force, leaf, row.evidence);
       if (moves === undefined) unknownThrough = Math.max(unknownThrough, at);
       else for (const { key, amount } of moves) found.push({ seq, at, counter: digest, key, amount });
     }
@@ -75,18 +76,22 @@ async function fold(counter: Counter, force: ContractInForce, ledger: Ledger, ke
 }
 
 /** What the counter would have counted of a recorded check; undefined where the receipt lacks what it needs. */
-function recountRow(counter: Counter, force: ContractInForce, row: StoredRow): ReturnType<typeof recount> {
-  const leaf = parseLeaf(row.leaf);
-  const call = readCall(row.evidence);
-  if (leaf === undefined || call === undefined) return undefined;
+function recountRow(
+  counter: Counter,
+  force: ContractInForce,
+  leaf: Leaf,
+  evidence: string,
+): ReturnType<typeof recount> {
+  const call = readCall(evidence);
+  if (call === undefined) return undefined;
   const { verdict, answered, key } = leaf;
   if (verdict === null || answered === null || !isVerdict(verdict)) return [];
   return recount(counter, force, {
     toolName: call.tool_name,
     sessionId: call.session_id,
     keyName: key ?? "",
-    inputText: partText(row.evidence, "input"),
-    platformText: partText(row.evidence, "platform"),
+    inputText: partText(evidence, "input"),
+    platformText: partText(evidence, "platform"),
     verdict,
     answered,
     rule: leaf.rule ?? "",

@@ -18,8 +18,8 @@ export {
   type CounterMove,
   type LedgerCheck,
 } from "./ledger.ts";
-export { leafHash, parseLeaf } from "./leaf.ts";
+export { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
 export { readPin } from "./pin.ts";
 export { type Durable, type Receipt } from "./receipt.ts";
-export { LedgerRefused, NotKept, type StoredRow } from "./stores/store.ts";
+export { LedgerRefused, NotKept } from "./stores/store.ts";
 export { readCall, readEffects } from "./verifier.ts";
