@@ -13,7 +13,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 if (Number(process.versions.node.split(".")[0]) >= 26) {
   const cache = (process.env["NODE_COMPILE_CACHE"] ??= join(here, "..", "node_modules", ".cache", "svc-gate"));
   module.enableCompileCache(cache);
-  await import("../src/gate/main.ts");
+  await import("../src/commands/main.ts");
 } else {
   const runtime = bundledRuntime();
   if (runtime === undefined) {

@@ -129,7 +129,7 @@ suite("the Dockerfile", () => {
   });
 
   test(".dockerignore lets through what the gate runs on, and nothing else", () => {
-    for (const path of ["src/gate/main.ts", "bin/svc-gate.mjs", "contracts/payments.yaml", "mandate.yaml"])
+    for (const path of ["src/commands/main.ts", "bin/svc-gate.mjs", "contracts/payments.yaml", "mandate.yaml"])
       assert.ok(isSent(path, patterns), path);
     for (const path of [
       "data/first-key",

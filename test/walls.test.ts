@@ -21,7 +21,7 @@ type LintReport = {
 };
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const rooms = ["wire", "contract", "ledger", "gate"] as const;
+const rooms = ["wire", "contract", "ledger", "gate", "analysis", "commands"] as const;
 const temporary = mkdtempSync(join(tmpdir(), "svc-gate-walls-"));
 after(() => rmSync(temporary, { recursive: true, force: true }));
 
@@ -83,6 +83,13 @@ const arrows: readonly { readonly from: string; readonly to: string; readonly co
   { from: "gate", to: "wire", codes: [] },
   { from: "gate", to: "contract", codes: [] },
   { from: "gate", to: "ledger", codes: [] },
+  { from: "gate", to: "analysis", codes: wall },
+  { from: "gate", to: "commands", codes: wall },
+  { from: "analysis", to: "contract", codes: [] },
+  { from: "analysis", to: "ledger", codes: wall },
+  { from: "analysis", to: "gate", codes: wall },
+  { from: "commands", to: "analysis", codes: [] },
+  { from: "commands", to: "gate", codes: [] },
 ];
 
 // TS2591 and TS2584 are "cannot find name" with a hint at `types` or `lib`; TS2304 is the same without one.

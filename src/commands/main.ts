@@ -1,11 +1,7 @@
 import { Command } from "commander";
+import { KeyFileDamaged, NoSuchFile, settings, StartRefused, version } from "../gate/mod.ts";
 import { LedgerRefused } from "../ledger/mod.ts";
-import { checkCommand, initCommand, serveCommand, verifyCommand, type Outcome } from "./commands.ts";
-import { settings } from "./config.ts";
-import { NoSuchFile } from "./contracts.ts";
-import { KeyFileDamaged } from "./keys.ts";
-import { StartRefused } from "./serve.ts";
-import { version } from "./version.ts";
+import type { Outcome } from "./outcome.ts";
 
 const program = new Command("svc-gate")
   .description("May this AI agent's tool call run? A verdict with a reason, and a receipt that anyone can verify.")
@@ -25,7 +21,7 @@ for (const { flag, variable, value, doc, fallback } of settings) {
 }
 serving.action((options: Record<string, string | undefined>) => {
   const flags = Object.fromEntries(settings.map(({ flag }) => [flag, options[camel(flag)]]));
-  return run(() => serveCommand(flags, print));
+  return run(async () => (await import("./serve.ts")).serveCommand(flags, print));
 });
 
 program
@@ -37,7 +33,9 @@ program
     "after",
     "\nExit code 0: no errors. 2: errors, or the file cannot be read.\n\nExample:\n  svc-gate check contracts/payments.yaml",
   )
-  .action((file: string, options: { json: boolean }) => run(() => checkCommand(file, options)));
+  .action((file: string, options: { json: boolean }) =>
+    run(async () => (await import("./check.ts")).checkCommand(file, options)),
+  );
 
 program
   .command("verify")
@@ -48,14 +46,14 @@ program
   .option("--chain", "the chain alone: twice as fast, and blind to changed evidence", false)
   .addHelpText("after", "\nExit code 0: the ledger is whole. 1: it is broken, and the first broken row is named.")
   .action((folder: string, options: { json: boolean; pin: string | undefined; chain: boolean }) =>
-    run(() => verifyCommand(folder, options)),
+    run(async () => (await import("./verify.ts")).verifyCommand(folder, options)),
   );
 
 program
   .command("init")
   .description("write a mandate and a starter contract; nothing is overwritten")
   .argument("[folder]", "where to", ".")
-  .action((folder: string) => run(() => initCommand(folder)));
+  .action((folder: string) => run(async () => (await import("./init.ts")).initCommand(folder)));
 
 program
   .command("version")

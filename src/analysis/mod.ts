@@ -1,0 +1,7 @@
+/**
+ * What can be said of a contract without a call: what it can never do, and how it differs from another.
+ *
+ * Promises: nothing is said that the engine does not confirm; what is not known is said to be unknown. Pure, apart from
+ * the solver, which is loaded when it is asked for.
+ */
+export {};

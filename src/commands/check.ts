@@ -1,0 +1,55 @@
+import { position } from "../contract/mod.ts";
+import { loadContracts, renderDiagnostics } from "../gate/mod.ts";
+import type { Outcome } from "./outcome.ts";
+
+/** `svc-gate check`: compiles, and says every error at once, or what is in force. */
+export async function checkCommand(file: string, { json }: { readonly json: boolean }): Promise<Outcome> {
+  const compiled = await loadContracts(file);
+  if (!compiled.ok) {
+    const problems = compiled.problem.map(({ code, message, span, hint }) => {
+      const end = position(span.file, span.to);
+      return {
+        severity: "error",
+        code,
+        message,
+        hint: hint ?? null,
+        file: span.file.name,
+        ...position(span.file, span.from),
+        endLine: end.line,
+        endColumn: end.column,
+      };
+    });
+    return {
+      exitCode: 2,
+      text: json ? JSON.stringify({ ok: false, errors: problems }) : renderDiagnostics(compiled.problem),
+      forPrograms: json,
+    };
+  }
+  const { mandate, contracts, tools, counters } = compiled.value;
+  const costs = [...tools.values()].map(({ tool, routes, worstCost }) => ({
+    tool,
+    contracts: routes.map(({ contract }) => contract),
+    rules: routes.reduce((sum, { rules }) => sum + rules.length, 0),
+    worstCost,
+  }));
+  if (json)
+    return {
+      exitCode: 0,
+      text: JSON.stringify({ ok: true, mandate, contracts, tools: costs, counters: counters.map(({ name }) => name) }),
+    };
+  const width = Math.max(4, ...costs.map(({ tool }) => tool.length));
+  const rows = costs.map(
+    ({ tool, rules, worstCost, contracts: by }) =>
+      `  ${tool.padEnd(width)}  ${String(rules).padStart(5)}  ${String(worstCost).padStart(12)}  ${by.join(", ")}`,
+  );
+  const head = `  ${"tool".padEnd(width)}  rules  steps, worst  contract`;
+  return {
+    exitCode: 0,
+    text: [
+      `${file}: no errors; ${contracts.length} contract${contracts.length === 1 ? "" : "s"} in force`,
+      "",
+      head,
+      ...rows,
+    ].join("\n"),
+  };
+}

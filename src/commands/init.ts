@@ -1,0 +1,33 @@
+import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Outcome } from "./outcome.ts";
+import { starterContract, starterMandate } from "./starter.ts";
+
+/** `svc-gate init`: a mandate and a starter contract, in a folder that has none. Overwrites nothing. */
+export async function initCommand(folder: string): Promise<Outcome> {
+  const files = [
+    [join(folder, "mandate.yaml"), starterMandate],
+    [join(folder, "contracts", "starter.yaml"), starterContract],
+  ] as const;
+  const there = files.find(([file]) => existsSync(file));
+  if (there !== undefined) return { exitCode: 1, text: `${there[0]} is already there: nothing was overwritten` };
+  try {
+    await mkdir(join(folder, "contracts"), { recursive: true });
+    for (const [file, text] of files) await writeFile(file, text, { flag: "wx" });
+  } catch (error) {
+    const { code, path } = error as NodeJS.ErrnoException;
+    return {
+      exitCode: 1,
+      text: `${path ?? folder} cannot be written (${code}): name a folder that this user may write`,
+    };
+  }
+  return {
+    exitCode: 0,
+    text: [
+      ...files.map(([file]) => `wrote ${file}`),
+      "",
+      `next: svc-gate check ${files[0][0]}, then svc-gate serve --mandate ${files[0][0]}`,
+    ].join("\n"),
+  };
+}

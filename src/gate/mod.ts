@@ -1,0 +1,14 @@
+/**
+ * The service: it is asked over HTTP, decides, records and answers.
+ *
+ * Promises: no answer leaves before its receipt is on disk; a mode softens a decision and never makes one up; what is
+ * wrong at a start is said before the door opens; a fault is caught by nobody and ends it.
+ *
+ * Does not: print, read a command line, or know how contracts are worked on.
+ */
+export { answered } from "./answer.ts";
+export { readConfig, settings } from "./config.ts";
+export { loadContracts, NoSuchFile, renderDiagnostics } from "./contracts.ts";
+export { KeyFileDamaged } from "./keys.ts";
+export { serve, StartRefused, type Serving } from "./serve.ts";
+export { engine, version } from "./version.ts";
