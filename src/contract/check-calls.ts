@@ -214,6 +214,7 @@ function styleFits(entry: ContractFunction, call: Call): boolean {
 
 function bindCall(checker: Checker, call: Call, entry: ContractFunction, args: readonly Core[], facts: Facts): Checked {
   const { span } = call;
+  checker.scope.calls?.add(entry);
   const literals = args.map((arg) => (arg.op === "constant" ? arg.value : undefined));
   if (entry.bind !== undefined) {
     const literal = literals.at(-1);
@@ -229,7 +230,7 @@ function bindCall(checker: Checker, call: Call, entry: ContractFunction, args: r
       return checker.refuse(args.at(-1)?.span ?? span, "pattern", bound.problem.message, facts, bound.problem.hint);
     return same({ op: "call", entry: { ...entry, ...bound.value }, args, type: entry.result, span }, facts);
   }
-  if (!literals.includes(undefined) && args.length > 0) {
+  if (!literals.includes(undefined) && args.length > 0 && entry.load === undefined) {
     try {
       const value = entry.run(literals.filter((literal) => literal !== undefined));
       return same({ op: "constant", value, type: entry.result, span }, facts);

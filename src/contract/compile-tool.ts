@@ -1,8 +1,9 @@
-import type { Verdict } from "../wire/mod.ts";
+import type { Json, Verdict } from "../wire/mod.ts";
 import { checkCondition } from "./check.ts";
 import { walk, worstCost, type Core } from "./core.ts";
 import type { Mover, Reader } from "./counters.ts";
 import type { OutcomeDocument, RequireDocument, RuleDocument } from "./document.ts";
+import type { Span } from "./diagnostic.ts";
 import type { Facts } from "./facts.ts";
 import { planCondition, type Situation } from "./plan.ts";
 import { checkReason, planReason, type Reason, type ReasonSyntax } from "./reason.ts";
@@ -27,6 +28,8 @@ export interface Route {
   readonly contract: string;
   /** Those that read presence or the tool's name alone: checked before the schemas. */
   readonly presence: readonly Requirement[];
+  /** The schemas as they were written, `platform` where there is one: for those who reason about values. */
+  readonly schemas: { readonly input: Json | undefined; readonly platform: Json | undefined };
   readonly validateInput: Validator;
   readonly validatePlatform: Validator | undefined;
   readonly requires: readonly Requirement[];
@@ -38,6 +41,7 @@ export interface Route {
 export interface Requirement {
   /** `contract.$requires.N`, N counted from 1. */
   readonly id: string;
+  readonly when: Core;
   readonly holds: (situation: Situation) => boolean;
   readonly reason: Reason;
 }
@@ -45,6 +49,9 @@ export interface Requirement {
 export interface Rule {
   /** `contract.rule`. */
   readonly id: string;
+  /** The rule's name in the text. */
+  readonly span: Span;
+  readonly when: Core;
   readonly fires: (situation: Situation) => boolean;
   readonly verdict: Verdict;
   readonly final: boolean;
@@ -100,7 +107,7 @@ export class ToolCompiler {
     const fallback = `\`${document.text}\` is required`;
     const reason = this.#reason(document.reason ?? [fallback], whenFalse, scope);
     this.#note([core]);
-    into.push({ id: `${this.#contract}.$requires.${at + 1}`, holds: this.#planned(core), reason });
+    into.push({ id: `${this.#contract}.$requires.${at + 1}`, when: core, holds: this.#planned(core), reason });
     return whenTrue;
   }
 
@@ -116,8 +123,8 @@ export class ToolCompiler {
     const { core, whenTrue } = checkCondition(document.when, scope, facts);
     this.#note([core]);
     const reason = this.#reason(document.reason, whenTrue, scope);
-    const { verdict, final } = document;
-    return { id: `${this.#contract}.${document.name}`, fires: this.#planned(core), verdict, final, reason };
+    const { name, span, verdict, final } = document;
+    return { id: `${this.#contract}.${name}`, span, when: core, fires: this.#planned(core), verdict, final, reason };
   }
 
   otherwise(document: OutcomeDocument | undefined, facts: Facts): Reason {
@@ -136,7 +143,7 @@ export class ToolCompiler {
   }
 
   #planned(core: Core): (situation: Situation) => boolean {
-    return this.#scope.report.size > 0 ? () => false : planCondition(core);
+    return this.#scope.report.size > 0 ? () => false : planCondition(core, this.#scope.probe);
   }
 
   #note(cores: readonly Core[]): void {

@@ -4,14 +4,16 @@ import { planMover, planReader, readCounter, type Counter, type Mover, type Read
 import { Report, type Diagnostic, type SourceFile } from "./diagnostic.ts";
 import type { ContractDocument, MandateDocument } from "./document.ts";
 import type { Facts } from "./facts.ts";
+import type { ContractFunction } from "./functions.ts";
 import { limitDeclarations, limitValues, type Limits } from "./limits.ts";
+import type { Probe } from "./plan.ts";
 import { readContract, readMandate } from "./read-document.ts";
 import { readSchema } from "./read-schema.ts";
 import type { Validator } from "./schema.ts";
 import { newBudget, type Scope } from "./scope.ts";
 import type { Syntax } from "./syntax.ts";
 import type { RecordType } from "./type.ts";
-import type { YamlMap, YamlScalar } from "./yaml.ts";
+import { toJson, type YamlMap, type YamlScalar } from "./yaml.ts";
 
 /** The compiled rule set that decides: a mandate's contracts, planned tool by tool. Immutable. */
 export interface ContractInForce {
@@ -21,13 +23,29 @@ export interface ContractInForce {
   readonly contracts: readonly string[];
   readonly tools: ReadonlyMap<string, ToolPlan>;
   readonly counters: readonly Counter[];
+  /** What its conditions call. */
+  readonly functions: ReadonlySet<ContractFunction>;
+}
+
+export interface CompileOptions {
+  /** Sees what each part of each condition comes to. */
+  readonly probe?: Probe;
+}
+
+/** Brings in the parsers that a contract calls. Until then, what calls one is an error, so BLOCK. */
+export async function loadFunctions({ functions }: ContractInForce): Promise<void> {
+  await Promise.all([...functions].map(({ load }) => load?.()));
 }
 
 /** Finds a file that a mandate names, or says in a clause why it cannot be had. */
 export type OpenFile = (name: string) => Result<SourceFile, string>;
 
 /** Compiles a mandate and every contract that it names. All problems of all files come at once, in order. */
-export function compileMandate(mandate: SourceFile, open: OpenFile): Result<ContractInForce, readonly Diagnostic[]> {
+export function compileMandate(
+  mandate: SourceFile,
+  open: OpenFile,
+  options: CompileOptions = {},
+): Result<ContractInForce, readonly Diagnostic[]> {
   const report = new Report();
   const document = readMandate(mandate, report);
   const files = [mandate];
@@ -46,17 +64,20 @@ export function compileMandate(mandate: SourceFile, open: OpenFile): Result<Cont
     const contract = readContract(opened.value, report);
     return contract === undefined ? [] : [{ document: contract, tools }];
   });
-  return compile({ files, mandate: document, contracts, report });
+  return compile({ files, mandate: document, contracts, report, options });
 }
 
 /** Compiles contracts that no mandate names, with the limits that they declare. */
-export function compileContracts(files: readonly SourceFile[]): Result<ContractInForce, readonly Diagnostic[]> {
+export function compileContracts(
+  files: readonly SourceFile[],
+  options: CompileOptions = {},
+): Result<ContractInForce, readonly Diagnostic[]> {
   const report = new Report();
   const contracts = files.flatMap((file) => {
     const document = readContract(file, report);
     return document === undefined ? [] : [{ document, tools: undefined }];
   });
-  return compile({ files, mandate: undefined, contracts, report });
+  return compile({ files, mandate: undefined, contracts, report, options });
 }
 
 interface Sources {
@@ -67,12 +88,19 @@ interface Sources {
     readonly tools: readonly YamlScalar[] | undefined;
   }[];
   readonly report: Report;
+  readonly options: CompileOptions;
 }
 
-function compile({ files, mandate, contracts, report }: Sources): Result<ContractInForce, readonly Diagnostic[]> {
+function compile({
+  files,
+  mandate,
+  contracts,
+  report,
+  options,
+}: Sources): Result<ContractInForce, readonly Diagnostic[]> {
   const compilers = contracts.map(({ document, tools }) => {
     if (tools !== undefined) checkAllowance(document, tools, report);
-    return new ContractCompiler(document, mandate, report);
+    return new ContractCompiler(document, mandate, report, options);
   });
   const names = contracts.map(({ document }) => document.name);
   for (const [at, { document }] of contracts.entries()) {
@@ -96,6 +124,7 @@ function compile({ files, mandate, contracts, report }: Sources): Result<Contrac
     contracts: names,
     tools,
     counters: compilers.flatMap((compiler) => [...compiler.counters.values()]),
+    functions: new Set(compilers.flatMap((compiler) => [...compiler.calls])),
   });
 }
 
@@ -155,6 +184,8 @@ const noFields: RecordType = { kind: "record", fields: new Map(), others: undefi
 /** Compiles one contract; `tools` gives its part of each tool's plan. */
 class ContractCompiler {
   readonly counters = new Map<string, Counter>();
+  readonly calls = new Set<ContractFunction>();
+  readonly #probe: Probe | undefined;
   readonly #document: ContractDocument;
   readonly #report: Report;
   readonly #budget = newBudget();
@@ -162,7 +193,13 @@ class ContractCompiler {
   readonly #limits: Limits;
   readonly #platform: { readonly type: RecordType; readonly validate: Validator } | undefined;
 
-  constructor(document: ContractDocument, mandate: MandateDocument | undefined, report: Report) {
+  constructor(
+    document: ContractDocument,
+    mandate: MandateDocument | undefined,
+    report: Report,
+    { probe }: CompileOptions,
+  ) {
+    this.#probe = probe;
     this.#document = document;
     this.#report = report;
     this.#limits = limitValues(limitDeclarations(document.limits, report), mandate?.limits.get(document.name), report);
@@ -264,6 +301,8 @@ class ContractCompiler {
       counters: new Map([...this.counters.keys()].map((name) => [name, `${this.#document.name}.${name}`])),
       lets: this.#document.lets,
       used: this.#used,
+      calls: this.calls,
+      probe: this.#probe,
       budget: this.#budget,
       report: this.#report,
     };
@@ -279,6 +318,10 @@ class ContractCompiler {
     const route: Route = {
       contract: this.#document.name,
       presence,
+      schemas: {
+        input: document?.input && toJson(document.input),
+        platform: this.#document.platform && toJson(this.#document.platform),
+      },
       validateInput: input?.validate ?? (() => undefined),
       validatePlatform: this.#platform?.validate,
       requires,

@@ -21,6 +21,11 @@ export interface ContractFunction {
   readonly run: (args: readonly Value[]) => Value;
   /** Steps that a call takes off the budget, where they are more than the arguments' length. */
   readonly cost?: (args: readonly Value[]) => number;
+  /**
+   * A parser, brought in when a contract in force calls it. Until then a call is an error, so BLOCK. A decision parses
+   * the same texts once, however many rules ask.
+   */
+  readonly load?: () => Promise<void>;
   /** For a function whose last argument must be a literal: makes the body for it once, when the contract is compiled. */
   readonly bind?: (literal: string) => Result<Pick<ContractFunction, "run" | "cost">, PatternProblem>;
 }

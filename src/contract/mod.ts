@@ -10,7 +10,13 @@
  * Does not: read files, clocks or counters; hash; keep state; know that a decision is recorded, or in which mode it is
  * answered.
  */
-export { compileContracts, compileMandate, type ContractInForce } from "./compile.ts";
+export {
+  compileContracts,
+  compileMandate,
+  loadFunctions,
+  type CompileOptions,
+  type ContractInForce,
+} from "./compile.ts";
 export { type Caller, type Counter } from "./counters.ts";
 export { consult, count, decide, prepare, type Decision, type Lookup, type Move, type Prepared } from "./decide.ts";
 export { recount } from "./recount.ts";

@@ -14,6 +14,8 @@ import {
   subtract,
 } from "./rational.ts";
 import type { Exact } from "./rational.ts";
+import type { ContractFunction } from "./functions.ts";
+import { spellValue } from "./spell.ts";
 import type { BinaryOperator } from "./syntax.ts";
 import { Duration, equals, isList, Optional, Timestamp, type Value, type ValueList, type ValueMap } from "./value.ts";
 
@@ -29,6 +31,8 @@ export interface Situation {
   readonly counter: (name: string) => Exact;
   /** Items of the folds that are under way. */
   readonly variables: Value[];
+  /** What parsers made of texts in this decision. */
+  parsed?: Map<string, Value | EvaluationError>;
   /** Steps left; an evaluation that needs more is an error. */
   steps: number;
 }
@@ -50,13 +54,20 @@ const itemSteps = 32;
 export type Plan = (situation: Situation) => Value;
 type Condition = (situation: Situation) => boolean;
 
-export function planCondition(core: Core): Condition {
-  const run = plan(core);
-  return (situation) => truth(run(situation));
+/** Stands around the plan of each part of an expression, and sees what it comes to: for `explain` and coverage. */
+export type Probe = (core: Core, run: Plan) => Plan;
+
+export function planCondition(core: Core, probe?: Probe): Condition {
+  return asCondition(plan(core, probe));
 }
 
 /** Turns a checked expression into closures. Operands go left to right; none that is evaluated may fail. */
-export function plan(core: Core): Plan {
+export function plan(core: Core, probe?: Probe): Plan {
+  const into = (part: Core): Plan => plan(part, probe);
+  return probe === undefined ? planNode(core, into) : probe(core, planNode(core, into));
+}
+
+function planNode(core: Core, into: (part: Core) => Plan): Plan {
   switch (core.op) {
     case "constant": {
       const { value } = core;
@@ -73,55 +84,84 @@ export function plan(core: Core): Plan {
       return ({ variables }) => variables[slot] ?? null;
     }
     case "member":
-      return planMember(plan(core.of), core.name);
+      return planMember(into(core.of), core.name);
     case "has": {
-      const [of, { name }] = [plan(core.of), core];
+      const [of, { name }] = [into(core.of), core];
       return (situation) => asMap(of(situation)).has(name);
     }
     case "select":
-      return planSelect(plan(core.of), plan(core.at));
+      return planSelect(into(core.of), into(core.at));
     case "index":
-      return planIndex(plan(core.of), plan(core.at));
+      return planIndex(into(core.of), into(core.at));
     case "not": {
-      const of = planCondition(core.of);
+      const of = asCondition(into(core.of));
       return (situation) => !of(situation);
     }
     case "negate":
-      return planNegate(plan(core.of));
+      return planNegate(into(core.of));
     case "and": {
-      const [left, right] = [planCondition(core.left), planCondition(core.right)];
+      const [left, right] = [asCondition(into(core.left)), asCondition(into(core.right))];
       return (situation) => left(situation) && right(situation);
     }
     case "or": {
-      const [left, right] = [planCondition(core.left), planCondition(core.right)];
+      const [left, right] = [asCondition(into(core.left)), asCondition(into(core.right))];
       return (situation) => left(situation) || right(situation);
     }
     case "conditional": {
-      const [test, yes, no] = [planCondition(core.test), plan(core.yes), plan(core.no)];
+      const [test, yes, no] = [asCondition(into(core.test)), into(core.yes), into(core.no)];
       return (situation) => (test(situation) ? yes(situation) : no(situation));
     }
     case "binary":
-      return planBinary(core.operator, plan(core.left), plan(core.right));
-    case "call": {
-      const [{ run, cost = costOfArguments }, args] = [core.entry, core.args.map(plan)];
-      return (situation) => {
-        const values = args.map((arg) => arg(situation));
-        spend(situation, cost(values));
-        return run(values);
-      };
-    }
+      return planBinary(core.operator, into(core.left), into(core.right));
+    case "call":
+      return planCall(core.entry, core.args.map(into));
     case "list": {
-      const items = core.items.map(plan);
+      const items = core.items.map(into);
       return (situation) => items.map((item) => item(situation));
     }
     case "map":
-      return planMap(core.entries.map(([key, value]) => [plan(key), plan(value)] as const));
+      return planMap(core.entries.map(([key, value]) => [into(key), into(value)] as const));
     case "fold":
-      return planFold(core);
+      return planFold(core, into);
     case "broken":
       throw new Error("a contract with an error was planned");
     default:
       return core satisfies never;
+  }
+}
+
+function asCondition(run: Plan): Condition {
+  return (situation) => truth(run(situation));
+}
+
+function planCall({ name, run, load, cost = costOfArguments }: ContractFunction, args: readonly Plan[]): Plan {
+  const call: Plan = (situation) => {
+    const values = args.map((arg) => arg(situation));
+    spend(situation, cost(values));
+    return run(values);
+  };
+  if (load === undefined) return call;
+  return (situation) => {
+    const values = args.map((arg) => arg(situation));
+    const key = `${name} ${values.map(spellValue).join(" ")}`;
+    const parsed = (situation.parsed ??= new Map());
+    let found = parsed.get(key);
+    if (found === undefined) {
+      spend(situation, cost(values));
+      found = attempt(() => run(values));
+      parsed.set(key, found);
+    }
+    if (found instanceof EvaluationError) throw found;
+    return found;
+  };
+}
+
+function attempt(run: () => Value): Value | EvaluationError {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof EvaluationError) return error;
+    throw error;
   }
 }
 
@@ -323,10 +363,10 @@ function minus(a: Value, b: Value): Value {
     : subtract(a as Exact, b as Exact);
 }
 
-function planFold({ macro, range, slot, test, body }: FoldCore): Plan {
-  const items = plan(range);
-  const holds = test === undefined ? () => true : planCondition(test);
-  const make = body === undefined ? undefined : plan(body);
+function planFold({ macro, range, slot, test, body }: FoldCore, into: (part: Core) => Plan): Plan {
+  const items = into(range);
+  const holds = test === undefined ? () => true : asCondition(into(test));
+  const make = body === undefined ? undefined : into(body);
   const each = 1 + (test === undefined ? 0 : size(test)) + (body === undefined ? 0 : size(body));
   return (situation) => {
     const list = items(situation);

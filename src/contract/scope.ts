@@ -1,4 +1,6 @@
 import type { Report } from "./diagnostic.ts";
+import type { ContractFunction } from "./functions.ts";
+import type { Probe } from "./plan.ts";
 import type { Syntax } from "./syntax.ts";
 import type { RecordType, Type } from "./type.ts";
 import type { Value } from "./value.ts";
@@ -16,6 +18,10 @@ export interface Scope {
   readonly bindings?: ReadonlyMap<string, { readonly slot: number; readonly type: Type }>;
   /** Gathers the `let:` definitions that something reads. */
   readonly used?: Set<Syntax>;
+  /** Gathers the functions that something calls. */
+  readonly calls?: Set<ContractFunction>;
+  /** Is told of every evaluation, for `explain` and coverage. */
+  readonly probe?: Probe | undefined;
   readonly budget: Budget;
   readonly report: Report;
 }

@@ -4,7 +4,9 @@ import { dirname, join } from "node:path";
 import {
   compileContracts,
   compileMandate,
+  loadFunctions,
   renderDiagnostic,
+  type CompileOptions,
   type ContractInForce,
   type Diagnostic,
   type SourceFile,
@@ -20,10 +22,20 @@ import { bad, good, type Result } from "../wire/mod.ts";
 export async function loadContracts(
   file: string,
   called: string = file,
+  options: CompileOptions = {},
 ): Promise<Result<ContractInForce, readonly Diagnostic[]>> {
   const source = { ...(await readSource(file)), name: called };
-  if (/^contract\s*:/m.test(source.text) && !/^mandate\s*:/m.test(source.text)) return compileContracts([source]);
-  return compileMandate(source, (name) => openBeside(file, name));
+  if (/^contract\s*:/m.test(source.text) && !/^mandate\s*:/m.test(source.text))
+    return ready(compileContracts([source], options));
+  return ready(compileMandate(source, (name) => openBeside(file, name), options));
+}
+
+/** Brings in what the contract calls. */
+async function ready(
+  compiled: Result<ContractInForce, readonly Diagnostic[]>,
+): Promise<Result<ContractInForce, readonly Diagnostic[]>> {
+  if (compiled.ok) await loadFunctions(compiled.value);
+  return compiled;
 }
 
 /** No contract at all: every tool is unknown, so every verdict is BLOCK. */
