@@ -17,7 +17,7 @@ export {
   type CompileOptions,
   type ContractInForce,
 } from "./compile.ts";
-export { type Caller, type Counter } from "./counters.ts";
+export { windowStart, type Caller, type Counter } from "./counters.ts";
 export { consult, count, decide, prepare, type Decision, type Lookup, type Move, type Prepared } from "./decide.ts";
 export { recount } from "./recount.ts";
 export { diagnosticCodes } from "./diagnostic-codes.ts";
