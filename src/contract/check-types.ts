@@ -33,6 +33,8 @@ export function binaryType(syntax: Binary, left: Core, right: Core, report: Repo
     case "in": {
       if (b.kind === "record")
         return a.kind === "string" || isUntyped(a) ? boolean : wrong(`${typeText(a)} is never a member's name`);
+      if (b.kind === "memory")
+        return isKey(a) ? boolean : wrong(`a counter remembers texts, numbers and booleans, not ${typeText(a)}`);
       if (b.kind !== "list")
         return wrong(
           `\`in\` looks in a list or an object, not in ${typeText(b)}`,
@@ -56,6 +58,11 @@ export function binaryType(syntax: Binary, left: Core, right: Core, report: Repo
         wrong(`\`${operator}\` does not take ${typeText(a)} and ${typeText(b)}`, arithmeticHint(a, b))
       );
   }
+}
+
+/** May a counter be kept apart by values of the type, or remember them? */
+export function isKey({ kind }: Type): boolean {
+  return kind === "string" || kind === "number" || kind === "boolean";
 }
 
 const ordered: readonly Type["kind"][] = ["number", "string", "duration", "timestamp"];

@@ -1,27 +1,42 @@
 import { nearest } from "../wire/mod.ts";
 import { checkCall, checkMacro } from "./check-calls.ts";
-import { roots, type Core, type Root } from "./core.ts";
+import { roots, walk, type Core, type Root } from "./core.ts";
 import type { DiagnosticCode } from "./diagnostic-codes.ts";
-import type { Span } from "./diagnostic.ts";
+import type { Report, Span } from "./diagnostic.ts";
 import { intersect, nullFacts, pathOf, same, type Checked, type Facts } from "./facts.ts";
 import { binaryType, defaultText, literalType, textOf, untypedHint } from "./check-types.ts";
 import { isExact, negate as negateExact } from "./rational.ts";
 import { partsMax, type Scope } from "./scope.ts";
 import type { Binary, Syntax } from "./syntax.ts";
-import { any, boolean, broken, join, listOf, number, string, typeText } from "./type.ts";
+import { any, boolean, broken, join, listOf, memory, number, size, string, typeText } from "./type.ts";
 import type { Field, RecordType, Type } from "./type.ts";
 
 /** Checks an expression in a scope with facts already proven. All problems go to the scope's report. */
 export function checkExpression(syntax: Syntax, scope: Scope, facts: Facts): Checked {
-  return new Checker(scope).check(syntax, facts);
+  const known = scope.report.size;
+  const checked = new Checker(scope).check(syntax, facts);
+  if (scope.report.size === known) checkMemories(checked.core, scope.report);
+  return checked;
 }
 
 /** The same for an expression that must come to true or false. */
 export function checkCondition(syntax: Syntax, scope: Scope, facts: Facts): Checked {
+  const known = scope.report.size;
   const checker = new Checker(scope);
   const checked = checker.check(syntax, facts);
   checker.demand(checked.core, "boolean", "a condition");
+  if (scope.report.size === known) checkMemories(checked.core, scope.report);
   return checked;
+}
+
+/** What a counter remembers is asked of the ledger value by value: it stands nowhere but behind an `in`. */
+function checkMemories(core: Core, report: Report): void {
+  const asked = new Set<Core>();
+  for (const node of walk(core)) {
+    if (node.op === "binary" && node.operator === "in" && node.right.op === "counter") asked.add(node.right);
+    if (node.type.kind === "memory" && !asked.has(node))
+      report.add("type", node.span, "a counter that remembers is asked by `in`", "write `value in counters.name`");
+  }
 }
 
 /** Parts of one expression after `let:` is written out: keeps a chain of names from growing without bound. */
@@ -261,7 +276,7 @@ export class Checker {
       );
     const counter = this.scope.counters.get(name);
     if (counter !== undefined)
-      return same({ op: "counter", name: counter, type: { kind: "number", notNegative: true }, span }, facts);
+      return same({ op: "counter", name: counter.name, type: counter.remembers ? memory : size, span }, facts);
     return this.#unknown("counter", name, this.scope.counters.keys(), nameSpan, facts);
   }
 

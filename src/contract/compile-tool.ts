@@ -9,6 +9,7 @@ import { planCondition, type Situation } from "./plan.ts";
 import { checkReason, planReason, type Reason, type ReasonSyntax } from "./reason.ts";
 import type { Validator } from "./schema.ts";
 import type { Scope } from "./scope.ts";
+import { askedOf, type Asked } from "./memory.ts";
 import { parts, type Syntax } from "./syntax.ts";
 
 /** All that is in force for one tool. */
@@ -58,6 +59,9 @@ export interface Rule {
   readonly reason: Reason;
 }
 
+/** The counters that are read, by full name, each with the values that are asked of it where it remembers. */
+export type Reads = ReadonlyMap<string, readonly Asked[]>;
+
 /** Compiles what one contract says of one tool. */
 export class ToolCompiler {
   readonly #contract: string;
@@ -65,8 +69,8 @@ export class ToolCompiler {
   readonly #scope: Scope;
   /** For what is evaluated before the schemas: nothing of the call is known to be as they say. */
   readonly #early: Scope;
-  /** Full names of the counters that its conditions and reasons read. */
-  readonly reads: Set<string> = new Set();
+  /** What its conditions and reasons read of counters. */
+  readonly reads: Map<string, Asked[]> = new Map();
   cost: number = 0;
 
   constructor(contract: string, tool: string, scope: Scope) {
@@ -149,7 +153,9 @@ export class ToolCompiler {
   #note(cores: readonly Core[]): void {
     for (const core of cores) {
       this.cost += worstCost(core);
-      for (const node of walk(core)) if (node.op === "counter") this.reads.add(node.name);
+      for (const node of walk(core))
+        if (node.op === "counter" && !this.reads.has(node.name)) this.reads.set(node.name, []);
+      for (const asked of askedOf(core, this.#scope.report)) this.reads.get(asked.counter)?.push(asked);
     }
   }
 }

@@ -1,5 +1,5 @@
 import { bad, good, nearest, type Result } from "../wire/mod.ts";
-import { ToolCompiler, type Route, type ToolPlan } from "./compile-tool.ts";
+import { ToolCompiler, type Reads, type Route, type ToolPlan } from "./compile-tool.ts";
 import { planMover, planReader, readCounter, type Counter, type Mover, type Reader } from "./counters.ts";
 import { Report, type Diagnostic, type SourceFile } from "./diagnostic.ts";
 import type { ContractDocument, MandateDocument } from "./document.ts";
@@ -34,7 +34,7 @@ export interface CompileOptions {
 
 /** Brings in the parsers that a contract calls. Until then, what calls one is an error, so BLOCK. */
 export async function loadFunctions({ functions }: ContractInForce): Promise<void> {
-  await Promise.all([...functions].map(({ load }) => load?.()));
+  await Promise.all([...functions].map(async ({ load }) => load?.()));
 }
 
 /** Finds a file that a mandate names, or says in a clause why it cannot be had. */
@@ -298,7 +298,7 @@ class ContractCompiler {
       input: input?.type ?? noFields,
       platform: this.#platform?.type ?? noFields,
       limits: this.#limits,
-      counters: new Map([...this.counters.keys()].map((name) => [name, `${this.#document.name}.${name}`])),
+      counters: this.counters,
       lets: this.#document.lets,
       used: this.#used,
       calls: this.calls,
@@ -333,12 +333,7 @@ class ContractCompiler {
     return { tool, routes: [route], movers, readers, worstCost: compiler.cost };
   }
 
-  #counters(
-    tool: string,
-    scope: Scope,
-    early: Facts,
-    reads: ReadonlySet<string>,
-  ): Pick<ToolPlan, "movers" | "readers"> {
+  #counters(tool: string, scope: Scope, early: Facts, reads: Reads): Pick<ToolPlan, "movers" | "readers"> {
     const movers: Mover[] = [];
     const readers = new Map<string, Reader>();
     const ownScope: Scope = { ...scope, counters: undefined };
@@ -346,7 +341,9 @@ class ContractCompiler {
       const document = this.#document.counters.get(name);
       if (document === undefined) continue;
       if (counter.of.includes(tool)) movers.push(planMover(counter, document, ownScope, early));
-      if (reads.has(counter.name)) readers.set(counter.name, planReader(counter, document, ownScope, early));
+      const asked = reads.get(counter.name);
+      if (asked !== undefined)
+        readers.set(counter.name, planReader(counter, document, ownScope, { facts: early, asked }));
     }
     return { movers: distinct(movers), readers };
   }

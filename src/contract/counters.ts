@@ -1,10 +1,13 @@
-import { canonical, nearest, utf8Bytes, type Canonical } from "../wire/mod.ts";
+import { canonical, nearest, type Canonical } from "../wire/mod.ts";
 import { checkCondition, checkExpression } from "./check.ts";
 import type { Facts } from "./facts.ts";
 import type { Scope } from "./scope.ts";
 import { walk, type Core } from "./core.ts";
 import type { Report } from "./diagnostic.ts";
+import { checkKey, planKey, planned, type Caller, type KeyPlan } from "./counter-keys.ts";
+import { isKey } from "./check-types.ts";
 import type { CounterDocument, WrittenExpression } from "./document.ts";
+import { keyText, planAsked, remembered, type Asked } from "./memory.ts";
 import { plan, planCondition, type Plan, type Situation } from "./plan.ts";
 import {
   compare,
@@ -28,7 +31,8 @@ import {
   type Calendar,
   type Weekday,
 } from "./time.ts";
-import { show, Timestamp, type Value } from "./value.ts";
+import { typeText } from "./type.ts";
+import { isList, show, Timestamp, type Value } from "./value.ts";
 import type { YamlScalar } from "./yaml.ts";
 
 /** Which calls a counter counts, by how they were answered or what was decided of them. */
@@ -44,6 +48,8 @@ export interface Counter {
   readonly of: readonly string[];
   readonly counting: Counting;
   readonly window: Window;
+  /** It keeps values apart, to be asked for with `in`; any other counts. */
+  readonly remembers: boolean;
   /** The mandate says that it begins at nothing, so older receipts are not folded into it. */
   readonly startsEmpty: boolean;
 }
@@ -58,7 +64,8 @@ export type Window =
 export interface Mover {
   readonly counter: Counter;
   readonly holds: (situation: Situation) => boolean;
-  readonly key: KeyPlan;
+  /** Canonical texts: one, or one for each value to remember, or none for a call without a session. @throws {EvaluationError} */
+  readonly keys: (situation: Situation, caller: Caller) => readonly string[];
   readonly amount: (situation: Situation) => string;
   /** It reads neither input nor snapshot, so that a call that failed a schema moves it too. */
   readonly blind: boolean;
@@ -68,20 +75,11 @@ export interface Mover {
 export interface Reader {
   readonly counter: Counter;
   readonly key: KeyPlan;
+  /** Of a counter that remembers: the values that the rules may ask for. */
+  readonly asked: ((situation: Situation) => ReadonlySet<string>) | undefined;
   /** Milliseconds: events at or before it have been let go (`since` less `settles_within`); undefined without `since`. */
   readonly settledThrough: ((situation: Situation) => number) | undefined;
 }
-
-/** Who asks: the key's name, and the session that it speaks for. */
-export interface Caller {
-  readonly keyName: string;
-  readonly sessionId: string | null;
-}
-
-/** The text of a key, typed and unambiguous; null where the call belongs to no session. @throws {EvaluationError} */
-export type KeyPlan = (situation: Situation, caller: Caller) => string | null;
-
-const keyBytesMax = 256;
 
 /** Compiles what all tools share of a counter. */
 export function readCounter(name: string, document: CounterDocument, context: CounterContext): Counter {
@@ -91,7 +89,13 @@ export function readCounter(name: string, document: CounterDocument, context: Co
     report.add("counter", document.settlesWithin.span, "`settles_within` belongs to `since:`");
   }
   const window = readWindow(document, report);
-  const { when, sum, since, settlesWithin } = document;
+  const { when, sum, since, settlesWithin, remembers } = document;
+  if (remembers !== undefined && sum !== undefined)
+    report.add(
+      "counter",
+      document.span,
+      "a counter adds up, or it remembers: `sum` and `remembers` exclude each other",
+    );
   const identity = canonical({
     counting,
     of: context.of.toSorted(),
@@ -101,9 +105,11 @@ export function readCounter(name: string, document: CounterDocument, context: Co
     since: spelt(since),
     settles_within: settlesWithin === undefined ? null : `${readLength(settlesWithin, report)}ms`,
     window: windowText(window),
-    names: namesIn([...document.per, when, sum, since], context),
+    names: namesIn([...document.per, when, sum, since, remembers], context),
+    ...(remembers === undefined ? {} : { remembers: spelt(remembers) }),
   });
-  return { name, identity, of: context.of, counting, window, startsEmpty: context.startsEmpty };
+  const { of, startsEmpty } = context;
+  return { name, identity, of, counting, window, remembers: remembers !== undefined, startsEmpty };
 }
 
 export interface CounterContext {
@@ -230,12 +236,23 @@ function windowText(window: Window): Canonical {
 export function planMover(counter: Counter, document: CounterDocument, scope: Scope, facts: Facts): Mover {
   const when = document.when === undefined ? undefined : checkCondition(document.when.syntax, scope, facts).core;
   const sum = document.sum === undefined ? undefined : checkSum(document.sum.syntax, scope, facts);
+  const remembers =
+    document.remembers === undefined ? undefined : checkRemembered(document.remembers.syntax, scope, facts);
   const keys = checkKey(document.per, scope, facts);
-  const reads = [when, sum, ...keys].filter((core) => core !== undefined && typeof core !== "string");
+  const key = planKey(keys, scope);
+  const reads = [when, sum, remembers, ...keys].filter((core) => core !== undefined && typeof core !== "string");
   return {
     counter,
     holds: when === undefined ? () => true : planned(scope, when, planCondition, () => false),
-    key: planKey(keys, scope),
+    keys:
+      remembers === undefined
+        ? (situation, caller) => keysOf(key(situation, caller), [undefined])
+        : planned(
+            scope,
+            remembers,
+            (core) => planRemembered(key, plan(core)),
+            () => [],
+          ),
     amount: sum === undefined ? () => "1" : planned(scope, sum, planAmount, () => "0"),
     blind: !reads.some((core) =>
       [...walk(core)].some((node) => node.op === "root" && (node.root === "input" || node.root === "platform")),
@@ -244,9 +261,15 @@ export function planMover(counter: Counter, document: CounterDocument, scope: Sc
 }
 
 /** Checks and plans how rules on one tool read the counter. */
-export function planReader(counter: Counter, document: CounterDocument, scope: Scope, facts: Facts): Reader {
+export function planReader(
+  counter: Counter,
+  document: CounterDocument,
+  scope: Scope,
+  { facts, asked: values }: { readonly facts: Facts; readonly asked: readonly Asked[] },
+): Reader {
   const key = planKey(checkKey(document.per, scope, facts), scope);
-  if (document.since === undefined) return { counter, key, settledThrough: undefined };
+  const asked = counter.remembers && scope.report.size === 0 ? planAsked(values) : undefined;
+  if (document.since === undefined) return { counter, key, asked, settledThrough: undefined };
   const { core } = checkExpression(document.since.syntax, scope, facts);
   if (!["number", "timestamp", "broken"].includes(core.type.kind)) {
     scope.report.add("type", core.span, "`since` is a moment: seconds since the epoch, or a timestamp");
@@ -255,6 +278,7 @@ export function planReader(counter: Counter, document: CounterDocument, scope: S
   return {
     counter,
     key,
+    asked,
     settledThrough: planned(
       scope,
       core,
@@ -264,11 +288,29 @@ export function planReader(counter: Counter, document: CounterDocument, scope: S
   };
 }
 
-/** Plans an expression unless something in the compilation is wrong: then nothing of it will run. */
-function planned<Result>(scope: Scope, core: Core, make: (core: Core) => Result, broken: Result): Result {
-  return scope.report.size > 0 ? broken : make(core);
+function checkRemembered(syntax: Syntax, scope: Scope, facts: Facts): Core {
+  const { core } = checkExpression(syntax, scope, facts);
+  const of = core.type.kind === "list" ? core.type.of : core.type;
+  if (!isKey(of) && of.kind !== "broken")
+    scope.report.add(
+      "counter",
+      core.span,
+      `a counter remembers texts, numbers and booleans, or a list of these, not ${typeText(core.type)}`,
+    );
+  return core;
 }
 
+function planRemembered(key: KeyPlan, values: Plan): Mover["keys"] {
+  return (situation, caller) => {
+    const value = values(situation);
+    return keysOf(key(situation, caller), [...remembered(isList(value) ? value : [value])]);
+  };
+}
+
+/** The texts of a key, with each of the values behind it. */
+function keysOf(key: readonly Canonical[] | null, values: readonly (string | undefined)[]): readonly string[] {
+  return key === null ? [] : values.map((value) => keyText(key, value));
+}
 function checkSum(syntax: Syntax, scope: Scope, facts: Facts): Core {
   const { core } = checkExpression(syntax, scope, facts);
   for (const node of walk(core)) {
@@ -297,51 +339,6 @@ function checkSum(syntax: Syntax, scope: Scope, facts: Facts): Core {
 function planAmount(core: Core): (situation: Situation) => string {
   const run = plan(core);
   return (situation) => exactText(run(situation) as Exact);
-}
-
-type KeyPart = "session" | "key" | "gate" | Core;
-
-function checkKey(per: readonly WrittenExpression[], scope: Scope, facts: Facts): readonly KeyPart[] {
-  return per.flatMap(({ text: word, syntax }): KeyPart[] => {
-    if (word === "session" || word === "key" || word === "gate") return [word];
-    const { core } = checkExpression(syntax, scope, facts);
-    if (core.type.kind === "broken") return [];
-    if (core.op === "member" && ["string", "number", "boolean"].includes(core.type.kind)) return [core];
-    scope.report.add(
-      "counter",
-      syntax.span,
-      `\`${word}\` is not a key`,
-      "`session`, `key`, `gate`, or a required text, number or boolean such as `platform.wallet_id`",
-    );
-    return [];
-  });
-}
-
-function planKey(keys: readonly KeyPart[], scope: Scope): KeyPlan {
-  const pieces = keys.map((part) => (typeof part === "string" ? part : planned<Plan>(scope, part, plan, () => null)));
-  return (situation, caller) => {
-    const values: Canonical[] = [];
-    for (const piece of pieces) {
-      if (piece === "session" && caller.sessionId === null) return null;
-      if (piece === "session") values.push(["session", caller.keyName, caller.sessionId ?? ""]);
-      else if (piece === "key") values.push(["key", caller.keyName]);
-      else if (piece === "gate") values.push(["gate"]);
-      else values.push(keyValue(piece(situation)));
-    }
-    return canonical(values);
-  };
-}
-
-/** A value as a part of a key, with its type: the text "1" is not the number 1. @throws {EvaluationError} */
-function keyValue(value: Value): Canonical {
-  const [type, text] =
-    typeof value === "string"
-      ? ["text", value]
-      : isExact(value)
-        ? ["number", exactText(value)]
-        : ["boolean", value === true ? "true" : "false"];
-  if (utf8Bytes(text) > keyBytesMax) throw new EvaluationError(`its key is over ${keyBytesMax} bytes`);
-  return [type, text];
 }
 
 function planSettled(since: Plan, settlesMs: number): (situation: Situation) => number {

@@ -1,5 +1,4 @@
 import {
-  Decimal,
   isStricter,
   nearest,
   quote,
@@ -10,9 +9,19 @@ import {
 } from "../wire/mod.ts";
 import type { ContractInForce } from "./compile.ts";
 import type { Requirement, Route, ToolPlan } from "./compile-tool.ts";
-import { windowStart, type Caller, type Counter, type Reader } from "./counters.ts";
-import { stepsMax, type Situation } from "./plan.ts";
-import { EvaluationError, type Exact } from "./rational.ts";
+import {
+  counterValues,
+  evaluationMessage,
+  noCounters,
+  situationOf,
+  type Consultation,
+  type Move,
+  type Prepared,
+} from "./consult.ts";
+import type { Caller } from "./counter-keys.ts";
+import type { Counter } from "./counters.ts";
+import type { Situation } from "./plan.ts";
+import { EvaluationError } from "./rational.ts";
 import { mismatchText } from "./schema.ts";
 
 /** What the contract reached for one call: pure data, the same for the same call, snapshot, counters and moment. */
@@ -37,35 +46,7 @@ export interface Decision {
   readonly defect: unknown;
 }
 
-/** Events of one counter under one key: what a call adds to it, or what it asks of it. */
-export interface Move {
-  readonly counter: Counter;
-  readonly key: string;
-  /** A decimal. */
-  readonly amount: string;
-}
-
-export interface Lookup {
-  readonly counter: Counter;
-  readonly key: string;
-  /** Milliseconds since the epoch: events at or before it are not counted. */
-  readonly after: number;
-}
-
-/** A call with everything done that does not depend on the moment or on counters. */
-export interface Prepared {
-  readonly request: CheckRequest;
-  readonly caller: Caller;
-  readonly plan: ToolPlan | undefined;
-  /** Reached before any rule: an unknown tool, a requirement on presence, a schema. */
-  readonly early: Decision | undefined;
-  readonly moves: readonly Move[];
-  /** A counter that this call should move and cannot: BLOCK. */
-  readonly broken: readonly (readonly [rule: string, message: string])[];
-}
-
 const noMoves: readonly Move[] = [];
-const noLookups: readonly Lookup[] = [];
 const noNames: readonly string[] = [];
 const noPairs: readonly (readonly [string, string])[] = [];
 
@@ -78,59 +59,17 @@ export function prepare(force: ContractInForce, request: CheckRequest, caller: C
   if (plan.movers.length === 0) return { request, caller, plan, early, moves: noMoves, broken: noPairs };
   const moves: Move[] = [];
   const broken: (readonly [string, string])[] = [];
-  const situation = situationOf(request, 0, noCounter);
-  for (const { counter, holds, key, amount, blind } of plan.movers) {
+  const situation = situationOf(request, 0);
+  for (const { counter, holds, keys, amount, blind } of plan.movers) {
     if (early !== undefined && !blind) continue;
     try {
-      const under = holds(situation) ? key(situation, caller) : null;
-      if (under !== null) moves.push({ counter, key: under, amount: amount(situation) });
+      if (!holds(situation)) continue;
+      for (const key of keys(situation, caller)) moves.push({ counter, key, amount: amount(situation) });
     } catch (error) {
-      broken.push([counter.name.replace(".", ".$counters."), message(error)]);
+      broken.push([counter.name.replace(".", ".$counters."), evaluationMessage(error)]);
     }
   }
   return { request, caller, plan, early, moves, broken };
-}
-
-/** A prepared call at its moment: the counters that its rules may ask for, by the ledger. */
-export interface Consultation {
-  readonly prepared: Prepared;
-  readonly now: number;
-  readonly lookups: readonly Lookup[];
-  readonly sources: ReadonlyMap<string, CounterSource>;
-}
-
-/** Where a counter's value comes from: a lookup, nothing at all (no session), or nowhere. */
-type CounterSource = { readonly lookup: number } | { readonly error: string } | "nothing";
-
-const noSources: ReadonlyMap<string, CounterSource> = new Map();
-
-/** @param now milliseconds since the epoch: the one clock reading of this check, written on its receipt as `at` */
-export function consult(prepared: Prepared, now: number): Consultation {
-  const { plan, early } = prepared;
-  if (plan === undefined || early !== undefined || plan.readers.size === 0)
-    return { prepared, now, lookups: noLookups, sources: noSources };
-  const lookups: Lookup[] = [];
-  const sources = new Map<string, CounterSource>();
-  const situation = situationOf(prepared.request, now, noCounter);
-  for (const [name, reader] of plan.readers) sources.set(name, source(reader, prepared, situation, lookups));
-  return { prepared, now, lookups, sources };
-}
-
-function source(
-  { counter, key, settledThrough }: Reader,
-  { caller }: Prepared,
-  situation: Situation,
-  lookups: Lookup[],
-): CounterSource {
-  try {
-    const under = key(situation, caller);
-    if (under === null) return "nothing";
-    const start = windowStart(counter.window, situation.now);
-    const after = settledThrough === undefined ? start : Math.max(start, settledThrough(situation));
-    return { lookup: lookups.push({ counter, key: under, after }) - 1 };
-  } catch (error) {
-    return { error: message(error) };
-  }
 }
 
 /**
@@ -143,8 +82,8 @@ export function decide(consultation: Consultation, values: readonly (string | un
   const { plan, early, request } = prepared;
   if (early !== undefined || plan === undefined) return early ?? unknownTool(undefined, request.toolName);
   const read = new Map<string, string>();
-  const counter = plan.readers.size === 0 ? noCounter : counterReader(consultation, values, read);
-  const situation = situationOf(request, now, counter);
+  const counters = plan.readers.size === 0 ? noCounters : counterValues(consultation, values, read);
+  const situation = situationOf(request, now, counters);
   const tally = new Tally(situation);
   for (const { requires } of plan.routes) {
     const failed = firstFailing(requires, situation);
@@ -186,55 +125,6 @@ export function isCounted({ counting }: Counter, { verdict, answered }: Outcome)
   }
 }
 
-function counterReader(
-  { sources }: Consultation,
-  values: readonly (string | undefined)[],
-  read: Map<string, string>,
-): (name: string) => Exact {
-  return (name) => {
-    const from = sources.get(name);
-    if (from === "nothing") {
-      read.set(name, "0");
-      return 0;
-    }
-    if (from === undefined || "error" in from)
-      throw new EvaluationError(`the counter ${name} cannot be read: ${from?.error ?? "it is not in force"}`);
-    const value = values[from.lookup];
-    if (value === undefined) {
-      throw new EvaluationError(
-        `the counter ${name} is not known: receipts that it needs are not there, and its window has not passed`,
-      );
-    }
-    read.set(name, value);
-    return exact(value);
-  };
-}
-
-function exact(decimal: string): Exact {
-  return /^[0-9]{1,15}$/.test(decimal) ? Number(decimal) : new Decimal(decimal);
-}
-
-function situationOf(request: CheckRequest, now: number, counter: Situation["counter"]): Situation {
-  return {
-    tool: request.toolName,
-    input: request.toolInput,
-    platform: request.platformState,
-    hasSession: request.sessionId !== null,
-    now,
-    counter,
-    variables: [],
-    steps: stepsMax,
-  };
-}
-
-function noCounter(name: string): never {
-  throw new EvaluationError(`the counter ${name} cannot be read here`);
-}
-
-function message(error: unknown): string {
-  return error instanceof EvaluationError ? error.message : "the engine failed on it";
-}
-
 /** Gathers what the contracts say of one call; the strictest wins, the first in the text gives the reason. */
 class Tally {
   readonly #situation: Situation;
@@ -256,7 +146,7 @@ class Tally {
         this.#add(rule.verdict, rule.id, rule.reason(this.#situation), rule.final);
         this.#fired.push(rule.id);
       } catch (error) {
-        this.fails(rule.id, `the rule ${rule.id} cannot be evaluated: ${message(error)}`, error);
+        this.fails(rule.id, `the rule ${rule.id} cannot be evaluated: ${evaluationMessage(error)}`, error);
       }
       any = true;
     }
@@ -265,7 +155,7 @@ class Tally {
     try {
       this.#add(route.otherwise, id, route.otherwiseReason(this.#situation), route.otherwise === "BLOCK");
     } catch (error) {
-      this.fails(id, `what ${route.contract} says otherwise cannot be evaluated: ${message(error)}`, error);
+      this.fails(id, `what ${route.contract} says otherwise cannot be evaluated: ${evaluationMessage(error)}`, error);
     }
   }
 
@@ -328,7 +218,7 @@ function checkPresence(plan: ToolPlan, request: CheckRequest): Decision | undefi
   let situation: Situation | undefined;
   for (const { presence } of plan.routes) {
     if (presence.length === 0) continue;
-    situation ??= situationOf(request, 0, noCounter);
+    situation ??= situationOf(request, 0);
     const failed = firstFailing(presence, situation);
     if (failed !== undefined) return failed;
   }
@@ -340,7 +230,7 @@ function firstFailing(requirements: readonly Requirement[], situation: Situation
     try {
       if (!holds(situation)) return blocked(id, reason(situation));
     } catch (error) {
-      return blocked(id, `the requirement ${id} cannot be evaluated: ${message(error)}`, error);
+      return blocked(id, `the requirement ${id} cannot be evaluated: ${evaluationMessage(error)}`, error);
     }
   }
   return undefined;
@@ -355,7 +245,11 @@ function checkSchemas(plan: ToolPlan, request: CheckRequest): Decision | undefin
       const off = snapshot === null ? undefined : validatePlatform?.(snapshot);
       if (off !== undefined) return blocked(`${contract}.$platform`, mismatchText("platform", off));
     } catch (error) {
-      return blocked(`${contract}.$input`, `the schemas of ${contract} cannot be applied: ${message(error)}`, error);
+      return blocked(
+        `${contract}.$input`,
+        `the schemas of ${contract} cannot be applied: ${evaluationMessage(error)}`,
+        error,
+      );
     }
   }
   return undefined;

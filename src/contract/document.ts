@@ -49,6 +49,7 @@ export interface CounterDocument {
   readonly when: WrittenExpression | undefined;
   readonly per: readonly WrittenExpression[];
   readonly sum: WrittenExpression | undefined;
+  readonly remembers: WrittenExpression | undefined;
   readonly counting: YamlScalar | undefined;
   readonly within: YamlScalar | undefined;
   readonly timezone: YamlScalar | undefined;

@@ -1,6 +1,7 @@
 import { bad, good, type Json, type Result } from "../wire/mod.ts";
 import { checkExpression } from "./check.ts";
 import { Report, type Diagnostic } from "./diagnostic.ts";
+import { noCounters } from "./consult.ts";
 import { parseExpression } from "./parser.ts";
 import { plan, stepsMax } from "./plan.ts";
 import { compare, EvaluationError, isExact } from "./rational.ts";
@@ -63,7 +64,7 @@ function evaluate(run: ReturnType<typeof plan>, variables: Value[]): Result<Show
       platform: null,
       hasSession: false,
       now: 0,
-      counter: () => 0,
+      counters: noCounters,
       variables,
       steps: stepsMax,
     });

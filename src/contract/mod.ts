@@ -17,8 +17,10 @@ export {
   type CompileOptions,
   type ContractInForce,
 } from "./compile.ts";
-export { windowStart, type Caller, type Counter } from "./counters.ts";
-export { consult, count, decide, prepare, type Decision, type Lookup, type Move, type Prepared } from "./decide.ts";
+export { type Caller } from "./counter-keys.ts";
+export { windowStart, type Counter } from "./counters.ts";
+export { consult, type Lookup, type Move, type Prepared } from "./consult.ts";
+export { count, decide, prepare, type Decision } from "./decide.ts";
 export { recount } from "./recount.ts";
 export { diagnosticCodes } from "./diagnostic-codes.ts";
 export { position, renderDiagnostic, type Diagnostic, type SourceFile } from "./diagnostic.ts";

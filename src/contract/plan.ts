@@ -19,6 +19,13 @@ import { spellValue } from "./spell.ts";
 import type { BinaryOperator } from "./syntax.ts";
 import { Duration, equals, isList, Optional, Timestamp, type Value, type ValueList, type ValueMap } from "./value.ts";
 
+/** Counters, as they stand for one call. @throws {EvaluationError} where what is asked is not known */
+export interface CounterValues {
+  value(name: string): Exact;
+  /** Does a counter remember the value? */
+  recalls(name: string, value: Value): boolean;
+}
+
 /** What an expression is evaluated against: one call, its snapshot, the counters it reads and the moment. */
 export interface Situation {
   readonly tool: string;
@@ -27,8 +34,7 @@ export interface Situation {
   readonly hasSession: boolean;
   /** Milliseconds since the epoch: the receipt's `at`. */
   readonly now: number;
-  /** The value of a counter, or what keeps it from being known. */
-  readonly counter: (name: string) => Exact;
+  readonly counters: CounterValues;
   /** Items of the folds that are under way. */
   readonly variables: Value[];
   /** What parsers made of texts in this decision. */
@@ -76,8 +82,9 @@ function planNode(core: Core, into: (part: Core) => Plan): Plan {
     case "root":
       return planRoot(core.root);
     case "counter": {
-      const { name } = core;
-      return (situation) => situation.counter(name);
+      const { name, type } = core;
+      if (type.kind === "memory") return () => null;
+      return ({ counters }) => counters.value(name);
     }
     case "variable": {
       const { slot } = core;
@@ -112,6 +119,8 @@ function planNode(core: Core, into: (part: Core) => Plan): Plan {
       return (situation) => (test(situation) ? yes(situation) : no(situation));
     }
     case "binary":
+      if (core.right.op === "counter" && core.right.type.kind === "memory")
+        return planRecall(core.right.name, into(core.left));
       return planBinary(core.operator, into(core.left), into(core.right));
     case "call":
       return planCall(core.entry, core.args.map(into));
@@ -128,6 +137,10 @@ function planNode(core: Core, into: (part: Core) => Plan): Plan {
     default:
       return core satisfies never;
   }
+}
+
+function planRecall(name: string, value: Plan): Plan {
+  return (situation) => situation.counters.recalls(name, value(situation));
 }
 
 function asCondition(run: Plan): Condition {

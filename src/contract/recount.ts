@@ -1,7 +1,8 @@
 import { readJson, type JsonObject, type Verdict } from "../wire/mod.ts";
 import type { ContractInForce } from "./compile.ts";
 import type { Counter } from "./counters.ts";
-import { count, isCounted, prepare, type Move } from "./decide.ts";
+import type { Move } from "./consult.ts";
+import { count, isCounted, prepare } from "./decide.ts";
 
 /** A check as its receipt tells of it. A text is undefined where it was erased. */
 export interface RecordedCheck {
@@ -48,9 +49,7 @@ export function recount(
   if (prepared.early !== undefined && !mover.blind)
     return wasRefusedSo(recorded.rule, prepared.early.rule) ? [] : undefined;
   if (prepared.broken.some(([rule]) => rule.replace(".$counters.", ".") === mover.counter.name)) return undefined;
-  return count(prepared, recorded)
-    .filter((move) => move.counter.identity === counter.identity)
-    .slice(0, 1);
+  return count(prepared, recorded).filter((move) => move.counter.identity === counter.identity);
 }
 
 /** Was it refused before any rule then too? A requirement on presence leaves open what the schemas would have said. */

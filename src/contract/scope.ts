@@ -1,4 +1,5 @@
 import type { Report } from "./diagnostic.ts";
+import type { Counter } from "./counters.ts";
 import type { ContractFunction } from "./functions.ts";
 import type { Probe } from "./plan.ts";
 import type { Syntax } from "./syntax.ts";
@@ -11,8 +12,8 @@ export interface Scope {
   readonly input: RecordType | undefined;
   readonly platform: RecordType | undefined;
   readonly limits: ReadonlyMap<string, { readonly type: Type; readonly value: Value }>;
-  /** The counters that may be read here and their full names; undefined where counters and `now` may not be. */
-  readonly counters: ReadonlyMap<string, string> | undefined;
+  /** The counters that may be read here; undefined where counters and `now` may not be. */
+  readonly counters: ReadonlyMap<string, Counter> | undefined;
   readonly lets: ReadonlyMap<string, Syntax>;
   /** Names with values of their own, each in a slot (`compileExpression`). */
   readonly bindings?: ReadonlyMap<string, { readonly slot: number; readonly type: Type }>;

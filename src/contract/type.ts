@@ -9,6 +9,8 @@ export type Type =
   | { readonly kind: "nullable"; readonly of: Type }
   /** Written `.?name`: the value or nothing. */
   | { readonly kind: "optional"; readonly of: Type }
+  /** The values that a counter remembers: may be asked by `in` only. */
+  | { readonly kind: "memory" }
   /** Nothing is declared: may be tested by `==`, `in` and `has` only. */
   | { readonly kind: "any" }
   /** Of a part with an error that was reported: nothing more is said of it. */
@@ -32,6 +34,7 @@ export const boolean: Type = { kind: "boolean" };
 export const string: Type = { kind: "string" };
 export const number: Type = { kind: "number", notNegative: false };
 export const size: Type = { kind: "number", notNegative: true };
+export const memory: Type = { kind: "memory" };
 export const any: Type = { kind: "any" };
 export const broken: Type = { kind: "broken" };
 
@@ -59,6 +62,8 @@ export function typeText(type: Type): string {
       return `${typeText(type.of)} or null`;
     case "optional":
       return `an optional (${typeText(type.of)} or nothing)`;
+    case "memory":
+      return "what a counter remembers";
     case "any":
       return "a value without a declared type";
     case "broken":

@@ -1,0 +1,154 @@
+/**
+ * Goal: a counter that remembers keeps values apart, is asked by `in` alone, and is asked for every value that a rule may
+ * need, before the decision. Method: definitions and conditions with their problems; a run of calls over a book of
+ * events, against a plain set.
+ */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { consult, count, decide, prepare, type ContractInForce, type Decision } from "../src/contract/mod.ts";
+import { compile, contractText, problems, request, type Call } from "./contract-kit.ts";
+
+const seen = "{ of: t, per: session, remembers: input.s }";
+
+function withRule(when: string, counters = `{ k: ${seen} }`): string {
+  const rules = `[{ rule: r, on: t, when: ${JSON.stringify(when)}, verdict: BLOCK, reason: x }]`;
+  return contractText({ counters, rules });
+}
+
+suite("what compiles", () => {
+  const definitions: readonly (readonly [definition: string, ...problems: readonly string[]])[] = [
+    [seen],
+    ["{ of: t, per: gate, remembers: input.n, within: 10m }"],
+    ["{ of: t, per: gate, remembers: 'input.?list.orValue([])' }"],
+    ["{ of: t, per: gate, remembers: '[input.s, input.s.lowerAscii()]' }"],
+    [
+      "{ of: t, per: gate, remembers: input }",
+      "counter: a counter remembers texts, numbers and booleans, or a list of these, not an object",
+    ],
+    ["{ of: t, per: gate, remembers: input.t }", "unproven-member: `input.t` is optional and may be absent here"],
+    [
+      "{ of: t, per: gate, remembers: input.s, sum: size(input.s) }",
+      "counter: a counter adds up, or it remembers: `sum` and `remembers` exclude each other",
+    ],
+  ];
+  const conditions: readonly (readonly [condition: string, ...problems: readonly string[]])[] = [
+    ["!(input.s in counters.k)"],
+    ["input.?list.orValue([]).exists(x, x in counters.k)"],
+    ["[[input.s], ['a']].all(xs, xs.exists(x, x in counters.k || x == input.s))"],
+    ["counters.k > 1", "type: what a counter remembers and a number have no order"],
+    ["counters.k == counters.k", "type: what a counter remembers never equals what a counter remembers"],
+    ["'a' in [counters.k]", "type: a text is never in a list of values"],
+    ["input.any == counters.k", "unproven-member: `input.any` is optional and may be absent here"],
+    ["has(input.any) && input.any == counters.k", "type: a counter that remembers is asked by `in`"],
+    ["size(counters.k) > 1", "arguments: `size` takes (text; or list; or record), not (what a counter remembers)"],
+    ["input in counters.k", "type: a counter remembers texts, numbers and booleans, not an object"],
+    ["input.n + counters.n in counters.k", "counter: what is asked of a counter is known before counters are read"],
+  ];
+
+  test("definitions", () => {
+    for (const [definition, ...expected] of definitions)
+      assert.deepEqual(problems(withRule("'a' in counters.k", `{ k: ${definition} }`)), expected, definition);
+  });
+
+  test("conditions", () => {
+    const counters = `{ k: ${seen}, n: { of: t, per: session } }`;
+    for (const [condition, ...expected] of conditions)
+      assert.deepEqual(problems(withRule(condition, counters)), expected, condition);
+  });
+
+  test("what is remembered is part of a counter's identity", () => {
+    const found = ["input.s", "input.n", "input.s.lowerAscii()", undefined].map((remembers) => {
+      const definition = `{ of: t, per: session${remembers === undefined ? "" : `, remembers: ${remembers}`} }`;
+      return compile(contractText({ counters: `{ k: ${definition} }` })).counters[0]?.identity;
+    });
+    assert.equal(new Set(found).size, 4);
+  });
+});
+
+/** Sessions of calls over events kept in a plain map. */
+class Sessions {
+  readonly #events = new Map<string, number>();
+  readonly #force: ContractInForce;
+
+  constructor(text: string) {
+    this.#force = compile(text);
+  }
+
+  ask(call: Call): Decision {
+    const caller = { keyName: "default", sessionId: call.session ?? null };
+    const prepared = prepare(this.#force, request(call), caller);
+    const consultation = consult(prepared, 1_700_000_000_000);
+    const decision = decide(
+      consultation,
+      consultation.lookups.map(({ key }) => String(this.#events.get(key) ?? 0)),
+    );
+    for (const { key } of count(prepared, { verdict: decision.verdict, answered: decision.verdict }))
+      this.#events.set(key, (this.#events.get(key) ?? 0) + 1);
+    return decision;
+  }
+}
+
+const call = (s: string, more: object = {}, session = "one"): Call => ({ session, input: { n: 1, s, ...more } });
+
+suite("what is remembered", () => {
+  test("a value that stood in an earlier call, in its session, of its type", () => {
+    const sessions = new Sessions(withRule("input.s in counters.k"));
+    assert.equal(sessions.ask(call("a")).verdict, "ALLOW");
+    assert.equal(sessions.ask(call("a")).verdict, "BLOCK");
+    assert.equal(sessions.ask(call("b")).verdict, "ALLOW");
+    assert.equal(sessions.ask(call("a", {}, "two")).verdict, "ALLOW");
+    assert.deepEqual(sessions.ask(call("a")).read, [["c.k[0]", "1"]]);
+    const typed = new Sessions(withRule("input.n in counters.k || '1' in counters.k"));
+    assert.equal(typed.ask(call("1")).verdict, "ALLOW");
+    assert.equal(typed.ask(call("x")).verdict, "BLOCK");
+    assert.equal(new Sessions(withRule("input.n in counters.k")).ask(call("1")).verdict, "ALLOW");
+  });
+
+  test("only of calls that are counted: one that was refused is not remembered as released", () => {
+    const counters = "{ k: { of: t, per: session, counting: released, remembers: input.s } }";
+    const sessions = new Sessions(withRule("input.n > 1 || input.s in counters.k", counters));
+    assert.equal(sessions.ask(call("a", { n: 2 })).verdict, "BLOCK");
+    assert.equal(sessions.ask(call("a")).verdict, "ALLOW");
+    assert.equal(sessions.ask(call("a")).verdict, "BLOCK");
+  });
+
+  test("each value of a list, each once, and each item of a fold is asked for", () => {
+    const counters = "{ k: { of: t, per: session, remembers: 'input.?list.orValue([])' } }";
+    const sessions = new Sessions(withRule("input.?list.orValue([]).exists(x, x in counters.k)", counters));
+    assert.equal(sessions.ask(call("", { list: ["a", "b", "a"] })).verdict, "ALLOW");
+    assert.equal(sessions.ask(call("", { list: ["c", "d"] })).verdict, "ALLOW");
+    assert.deepEqual(sessions.ask(call("", { list: ["e", "b", "f"] })).read, [
+      ["c.k[0]", "0"],
+      ["c.k[1]", "1"],
+    ]);
+  });
+
+  test("a value that is not there asks for nothing, and one behind it is still asked for", () => {
+    const counters = "{ k: { of: t, per: session, remembers: 'input.?t.orValue(input.s)' } }";
+    const sessions = new Sessions(withRule("has(input.t) && input.t in counters.k", counters));
+    assert.equal(sessions.ask(call("a")).verdict, "ALLOW");
+    assert.equal(sessions.ask(call("b", { t: "a" })).verdict, "BLOCK");
+  });
+
+  test("without a session nothing is remembered and nothing recalled", () => {
+    const sessions = new Sessions(withRule("input.s in counters.k"));
+    for (let turn = 0; turn < 2; turn += 1) assert.equal(sessions.ask({ input: { n: 1, s: "a" } }).verdict, "ALLOW");
+  });
+
+  test("too many values, and too long ones, block", () => {
+    const many = Array.from({ length: 257 }, (_, at) => `v${at}`);
+    const counters = "{ k: { of: t, per: session, remembers: 'input.?list.orValue([])' } }";
+    const sessions = new Sessions(withRule("input.?list.orValue([]).exists(x, x in counters.k)", counters));
+    assert.match(sessions.ask(call("", { list: many })).reason, /over 256 values for one counter/);
+    assert.match(sessions.ask(call("", { list: ["x".repeat(257)] })).reason, /over 256 bytes/);
+    assert.equal(sessions.ask(call("", { list: many.slice(1) })).verdict, "ALLOW");
+  });
+
+  test("positive control: an unknown history is an error, never `no`", () => {
+    const force = compile(withRule("input.s in counters.k"));
+    const prepared = prepare(force, request(call("a")), { keyName: "default", sessionId: "one" });
+    const consultation = consult(prepared, 1_700_000_000_000);
+    assert.equal(consultation.lookups.length, 1);
+    assert.match(decide(consultation, [undefined]).reason, /the counter c\.k is not known/);
+  });
+});
