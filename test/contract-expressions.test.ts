@@ -132,7 +132,8 @@ suite("what expressions come to [contract.language]", () => {
   });
 });
 
-test("every example of every function comes to what it says [contract.language]", () => {
+test("every example of every function comes to what it says [contract.language]", async () => {
+  await Promise.all(functions.map(async ({ load }) => load?.()));
   for (const { name, examples } of functions) {
     assert.ok(examples.length > 0, `${name} has no example`);
     for (const [text, shown] of examples) {

@@ -152,9 +152,12 @@ function wrongArrow(path: string, specifier: string): string[] {
   return target === `src/${to}/mod.ts` ? [] : [`${path} imports ${target}, not the door of ${to}`];
 }
 
-/** A pure room cannot talk the compiler into what it does not have. A brand's `unique symbol` has no value, so it may. */
+/**
+ * A pure room cannot talk the compiler into what it does not have. A brand's `unique symbol` has no value, so it may; the
+ * platform's parser of URLs is of no standard library, but as pure as one.
+ */
 function ambient(files: readonly SourceText[]): string[] {
-  const declares = /^\s*(?:export )?declare (?!const \w+: unique symbol;)|^\/\/\/ *</m;
+  const declares = /^\s*(?:export )?declare (?!const \w+: unique symbol;|const URL: new )|^\/\/\/ *</m;
   return files
     .filter(({ path, text }) => ["wire", "contract"].includes(roomOf(path)) && declares.test(text))
     .map(({ path }) => `${path} declares what the room does not have`);
@@ -302,6 +305,7 @@ const checks: readonly {
       { path: "src/wire/a.ts", text: "declare const process: object;" },
       { path: "src/contract/a.ts", text: '/// <reference lib="dom" />' },
       { path: "src/contract/b.ts", text: "declare const brand: unique symbol;" },
+      { path: "src/contract/c.ts", text: "declare const URL: new (text: string) => object;" },
       { path: "src/gate/a.ts", text: "declare const process: object;" },
     ],
     reported: 2,

@@ -133,7 +133,7 @@ function packagesOf(room: string): string[] {
   const folder = join(root, "src", room);
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
   const imports = files.flatMap((path) => [
-    ...readFileSync(join(folder, path), "utf8").matchAll(/\bfrom "([^".][^"]*)";$/gm),
+    ...readFileSync(join(folder, path), "utf8").matchAll(/\b(?:from |import\()"([^".][^"]*)"/g),
   ]);
   return [...new Set(imports.map(([, specifier = ""]) => specifier))].toSorted();
 }

@@ -230,6 +230,10 @@ function bindCall(checker: Checker, call: Call, entry: ContractFunction, args: r
       return checker.refuse(args.at(-1)?.span ?? span, "pattern", bound.problem.message, facts, bound.problem.hint);
     return same({ op: "call", entry: { ...entry, ...bound.value }, args, type: entry.result, span }, facts);
   }
+  const last = literals.at(-1);
+  const problem = typeof last === "string" ? entry.checkLiteral?.(last) : undefined;
+  if (problem !== undefined)
+    return checker.refuse(args.at(-1)?.span ?? span, "literal", problem.message, facts, problem.hint);
   if (!literals.includes(undefined) && args.length > 0 && entry.load === undefined) {
     try {
       const value = entry.run(literals.filter((literal) => literal !== undefined));

@@ -1,12 +1,32 @@
+import { addressFunctions } from "./functions/address.ts";
+import { calendarFunctions } from "./functions/calendar.ts";
+import { emailFunctions } from "./functions/email.ts";
 import type { ContractFunction } from "./functions/function.ts";
+import { globFunctions } from "./functions/glob.ts";
+import { hostFunctions } from "./functions/host.ts";
+import { pathFunctions } from "./functions/path.ts";
+import { similarFunctions } from "./functions/similar.ts";
 import { sizeFunctions } from "./functions/size.ts";
 import { textFunctions } from "./functions/text.ts";
 import { timeFunctions } from "./functions/time.ts";
+import { urlFunctions } from "./functions/url.ts";
 
 export type { ContractFunction } from "./functions/function.ts";
 
 /** What conditions may call. To add one: an entry in the list that it belongs to, in the folder `functions`. */
-export const functions: readonly ContractFunction[] = [...sizeFunctions, ...textFunctions, ...timeFunctions];
+export const functions: readonly ContractFunction[] = [
+  ...sizeFunctions,
+  ...textFunctions,
+  ...timeFunctions,
+  ...calendarFunctions,
+  ...urlFunctions,
+  ...hostFunctions,
+  ...addressFunctions,
+  ...pathFunctions,
+  ...globFunctions,
+  ...emailFunctions,
+  ...similarFunctions,
+];
 
 /** The message and hint for a function of CEL that the contract language leaves out. */
 export const leftOut: ReadonlyMap<string, string> = new Map([

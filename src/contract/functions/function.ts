@@ -24,6 +24,8 @@ export interface ContractFunction {
    * the same texts once, however many rules ask.
    */
   readonly load?: () => Promise<void>;
+  /** What is wrong with a last argument that is written in the contract, to say it when the contract is compiled. */
+  readonly checkLiteral?: (literal: string) => PatternProblem | undefined;
   /** For a function whose last argument must be a literal: makes the body for it once, when the contract is compiled. */
   readonly bind?: (literal: string) => Result<Pick<ContractFunction, "run" | "cost">, PatternProblem>;
 }

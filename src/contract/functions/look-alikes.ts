@@ -1,0 +1,50 @@
+/**
+ * What a text looks like, so that two texts that a person takes for one have one skeleton. After Unicode UTS 39, cut
+ * down to the letters that names are faked with: compatibility forms, case, accents and invisible characters go, letters
+ * of Cyrillic, Greek, Armenian and Cherokee become the Latin ones that they look like, and digits the letters.
+ */
+export function skeleton(text: string): string {
+  const plain = text
+    .normalize("NFKD")
+    .toLowerCase()
+    .normalize("NFKD")
+    .replace(/[\p{Mn}\p{Me}\p{Cf}\p{Cc}\p{White_Space}]/gu, "");
+  const single = Array.from(plain, (character) => lookAlikes.get(character) ?? character).join("");
+  return single.replaceAll("rn", "m").replaceAll("vv", "w").replaceAll("cl", "d");
+}
+
+/** For each Latin letter what looks like it, in lower case. */
+const alphabet: Readonly<Record<string, string>> = {
+  a: "аɑα4@",
+  b: "ЬЪьъƅв8",
+  c: "сϲⅽᴄꮯ",
+  d: "ԁɗԃ",
+  e: "еєҽɛε3",
+  f: "ғƒſ",
+  g: "ɡցգ9",
+  h: "һհнᏂ",
+  j: "јյϳ",
+  k: "кκĸқ",
+  l: "1i|!ıιіӏǀ∣ꭵł",
+  m: "мɱ",
+  n: "пոռηп",
+  o: "0оοօσөø",
+  p: "рρƿþ",
+  q: "ԛգ",
+  r: "гᴦꮁ",
+  s: "ѕꮪ5$",
+  t: "тτŧ7",
+  u: "υսᴜцμ",
+  v: "νѵᴠ",
+  w: "ѡԝᴡωшщ",
+  x: "хχҳ",
+  y: "уүγʏ",
+  z: "ᴢ2",
+  "-": "‐‑‒–—−_ー",
+  ".": "。．｡·․",
+  "/": "⁄∕",
+};
+
+const lookAlikes: ReadonlyMap<string, string> = new Map(
+  Object.entries(alphabet).flatMap(([latin, others]) => Array.from(others, (other) => [other, latin] as const)),
+);
