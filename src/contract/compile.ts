@@ -21,6 +21,8 @@ export interface ContractInForce {
   readonly text: string;
   readonly mandate: string;
   readonly contracts: readonly string[];
+  /** The contracts as they were written: for those who look at more than what is decided. */
+  readonly documents: readonly ContractDocument[];
   readonly tools: ReadonlyMap<string, ToolPlan>;
   readonly counters: readonly Counter[];
   /** What its conditions call. */
@@ -122,6 +124,7 @@ function compile({
     text: files.map(({ name, text }) => `--- # ${name}\n${text}${text.endsWith("\n") ? "" : "\n"}`).join(""),
     mandate: mandate?.name ?? "",
     contracts: names,
+    documents: contracts.map(({ document }) => document),
     tools,
     counters: compilers.flatMap((compiler) => [...compiler.counters.values()]),
     functions: new Set(compilers.flatMap((compiler) => [...compiler.calls])),

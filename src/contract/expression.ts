@@ -1,9 +1,9 @@
 import { bad, good, type Json, type Result } from "../wire/mod.ts";
 import { checkExpression } from "./check.ts";
+import { outsideCalls } from "./constant.ts";
 import { Report, type Diagnostic } from "./diagnostic.ts";
-import { noCounters } from "./consult.ts";
 import { parseExpression } from "./parser.ts";
-import { plan, stepsMax } from "./plan.ts";
+import { plan } from "./plan.ts";
 import { compare, EvaluationError, isExact } from "./rational.ts";
 import { newBudget } from "./scope.ts";
 import { spellValue } from "./spell.ts";
@@ -58,16 +58,7 @@ export function compileExpression(
 
 function evaluate(run: ReturnType<typeof plan>, variables: Value[]): Result<Shown, string> {
   try {
-    const value = run({
-      tool: "",
-      input: new Map(),
-      platform: null,
-      hasSession: false,
-      now: 0,
-      counters: noCounters,
-      variables,
-      steps: stepsMax,
-    });
+    const value = run(outsideCalls(variables));
     return good({ shown: show(value), exact: spellValue(value) });
   } catch (error) {
     return bad(error instanceof EvaluationError ? error.message : `the engine failed on it: ${String(error)}`);

@@ -26,3 +26,23 @@ export { diagnosticCodes } from "./diagnostic-codes.ts";
 export { position, renderDiagnostic, type Diagnostic, type SourceFile } from "./diagnostic.ts";
 export { compileExpression } from "./expression.ts";
 export { functions } from "./functions.ts";
+export { constantValue } from "./constant.ts";
+export { walk } from "./core.ts";
+export { type ContractDocument, type CounterDocument } from "./document.ts";
+export { stepsMax } from "./plan.ts";
+export {
+  add,
+  compare,
+  divide,
+  exactText,
+  floor,
+  fromBigint,
+  isExact,
+  isInteger,
+  multiply,
+  negate,
+  type Exact,
+} from "./rational.ts";
+export { spellValue } from "./spell.ts";
+export { parts, type Syntax } from "./syntax.ts";
+export { Duration, isList, Timestamp } from "./value.ts";
