@@ -2,6 +2,7 @@ import { Command } from "commander";
 import { KeyFileDamaged, NoSuchFile, settings, StartRefused, version } from "../gate/mod.ts";
 import { LedgerRefused } from "../ledger/mod.ts";
 import type { Outcome } from "./outcome.ts";
+import type { TestOptions } from "./test/command.ts";
 
 const program = new Command("svc-gate")
   .description("May this AI agent's tool call run? A verdict with a reason, and a receipt that anyone can verify.")
@@ -35,6 +36,25 @@ program
   )
   .action((file: string, options: { json: boolean }) =>
     run(async () => (await import("./check.ts")).checkCommand(file, options)),
+  );
+
+program
+  .command("test")
+  .description("decide the calls of *.test.yaml files as the gate would, and compare with what they expect")
+  .argument("[paths...]", "test files, or folders of them (contracts, else the current folder)")
+  .option("--json", "for programs", false)
+  .option("--junit <file>", "write a report for CI as well, in JUnit's XML")
+  .option("--coverage", "which conditions were seen to be true and to be false, and which tools have no test", false)
+  .option("--min <percent>", "fail where fewer outcomes are covered")
+  .option("--filter <text>", "only cases whose name, or whose file's title, holds the text")
+  .option("--watch", "run again when a test, a contract or a mandate changes", false)
+  .addHelpText(
+    "after",
+    "\nExit code 0: all passed. 1: a case failed, or too little is covered. 2: no tests, or they cannot be read." +
+      "\n\nExample:\n  svc-gate test contracts --coverage --min 100",
+  )
+  .action((paths: string[], options: TestOptions) =>
+    run(async () => (await import("./test/command.ts")).testCommand(paths, options)),
   );
 
 program

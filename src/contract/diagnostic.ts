@@ -83,19 +83,24 @@ function lineStarts(file: SourceFile): readonly number[] {
  *        = help: did you mean `monthly_spend_usd`?
  */
 export function renderDiagnostic({ code, message, span, hint }: Diagnostic): string {
-  const { line, column } = position(span.file, span.from);
-  const starts = lineStarts(span.file);
+  const gutter = " ".repeat(String(position(span.file, span.from).line).length);
+  const help = hint === undefined ? [] : [`${gutter} = help: ${hint}`];
+  return [`error[${code}]: ${message}`, ...renderPlace(span), ...help].join("\n");
+}
+
+/** A place for a terminal: its name, and the line with carets under the span. */
+export function renderPlace({ file, from, to }: Span): readonly string[] {
+  const { line, column } = position(file, from);
+  const starts = lineStarts(file);
   const lineStart = starts[line - 1] ?? 0;
-  const text = span.file.text.slice(lineStart, starts[line]).replace(/\r?\n$/, "");
-  const onLine = text.slice(span.from - lineStart, Math.max(span.to - lineStart, span.from - lineStart + 1));
+  const text = file.text.slice(lineStart, starts[line]).replace(/\r?\n$/, "");
+  const onLine = text.slice(from - lineStart, Math.max(to - lineStart, from - lineStart + 1));
   const gutter = " ".repeat(String(line).length);
-  const blank = text.slice(0, span.from - lineStart).replace(/[^\t]/gu, " ");
+  const blank = text.slice(0, from - lineStart).replace(/[^\t]/gu, " ");
   return [
-    `error[${code}]: ${message}`,
-    `${gutter}--> ${span.file.name}:${line}:${column}`,
+    `${gutter}--> ${file.name}:${line}:${column}`,
     `${gutter} |`,
     `${line} | ${text}`,
     `${gutter} | ${blank}${"^".repeat(Math.max(1, Array.from(onLine).length))}`,
-    ...(hint === undefined ? [] : [`${gutter} = help: ${hint}`]),
-  ].join("\n");
+  ];
 }

@@ -1,0 +1,153 @@
+import { children, EvaluationError, type Core, type Requirement, type Route, type Rule } from "../../contract/mod.ts";
+import type { Span } from "../../contract/mod.ts";
+import type { Verdict } from "../../wire/mod.ts";
+import type { Judged } from "../judge.ts";
+import type { Came, Seen, Witness } from "../witness.ts";
+
+/** Why a call came to what it came to: every requirement and rule of its tool, with the values that decided. */
+export interface Explanation {
+  readonly rules: readonly RuleExplained[];
+  /** Where the input or the snapshot differs from its schema. */
+  readonly mismatch: MismatchExplained | undefined;
+}
+
+export interface MismatchExplained {
+  /** `contract.$input` or `contract.$platform`. */
+  readonly id: string;
+  /** `input.lines[2].amount`. */
+  readonly path: string;
+  readonly expected: string;
+  readonly found: string;
+}
+
+export interface RuleExplained {
+  readonly id: string;
+  readonly kind: "requirement" | "rule" | "otherwise";
+  /** What the condition came to; an `otherwise` is `true` where nothing else spoke. */
+  readonly came: "true" | "false" | "error" | "not evaluated";
+  /** What it says where it speaks: a rule that is true, a requirement that is false, anything that fails. */
+  readonly speaks: { readonly verdict: Verdict; readonly reason: string } | undefined;
+  /** The condition with what it is made of; an `otherwise` has none. */
+  readonly condition: PartExplained | undefined;
+}
+
+/** A part of a condition and what it came to: more than one value in a macro, none where it was not evaluated. */
+export interface PartExplained {
+  readonly span: Span;
+  readonly first: readonly Came[];
+  readonly times: number;
+  readonly parts: readonly PartExplained[];
+}
+
+/** @param witness has seen this decision and no other */
+export function explain(judged: Judged, witness: Witness): Explanation {
+  const routes = judged.prepared.plan?.routes ?? [];
+  const requirements = routes.flatMap(({ presence, requires }) => [...presence, ...requires]);
+  return {
+    rules: [
+      ...requirements.map((requirement) => requirementExplained(requirement, witness)),
+      ...routes.flatMap(({ rules }) => rules.map((rule) => ruleExplained(rule, witness))),
+      ...routes.map((route) => otherwiseExplained(route, judged)),
+    ],
+    mismatch: mismatchOf(routes, judged),
+  };
+}
+
+function requirementExplained(requirement: Requirement, witness: Witness): RuleExplained {
+  const seen = witness.seen(requirement.when);
+  const came = cameTo(seen);
+  const speaks = came === "false" || came === "error" ? spoken("BLOCK", requirement, seen) : undefined;
+  return { id: requirement.id, kind: "requirement", came, speaks, condition: part(requirement.when, witness) };
+}
+
+function ruleExplained(rule: Rule, witness: Witness): RuleExplained {
+  const seen = witness.seen(rule.when);
+  const came = cameTo(seen);
+  const verdict = came === "error" ? "BLOCK" : rule.verdict;
+  const speaks = came === "true" || came === "error" ? spoken(verdict, rule, seen) : undefined;
+  return { id: rule.id, kind: "rule", came, speaks, condition: part(rule.when, witness) };
+}
+
+function spoken(
+  verdict: Verdict,
+  { reason }: Pick<Rule, "reason">,
+  seen: Seen | undefined,
+): { readonly verdict: Verdict; readonly reason: string } {
+  const failed = seen?.first.find((came) => "error" in came);
+  if (failed !== undefined) return { verdict, reason: `it cannot be evaluated: ${failed.error}` };
+  try {
+    return { verdict, reason: seen === undefined ? "" : reason(seen.situation) };
+  } catch (error) {
+    if (!(error instanceof EvaluationError)) throw error;
+    return { verdict: "BLOCK", reason: `its reason cannot be evaluated: ${error.message}` };
+  }
+}
+
+function otherwiseExplained({ contract, rules, otherwise }: Route, { prepared, decision }: Judged): RuleExplained {
+  const id = `${contract}.$otherwise`;
+  const isEarly = prepared.early !== undefined || decision.rule.includes(".$requires.");
+  const spoke = new Set([...decision.fired, ...decision.errors.map(([rule]) => rule)]);
+  const isReached = !isEarly && !rules.some((rule) => spoke.has(rule.id));
+  const reason = decision.rule === id ? decision.reason.replace(/^Svc: /, "") : "";
+  return {
+    id,
+    kind: "otherwise",
+    came: isEarly ? "not evaluated" : isReached ? "true" : "false",
+    speaks: isReached ? { verdict: otherwise, reason } : undefined,
+    condition: undefined,
+  };
+}
+
+function cameTo(seen: Seen | undefined): RuleExplained["came"] {
+  if (seen === undefined) return "not evaluated";
+  if (seen.first.some((came) => "error" in came)) return "error";
+  return seen.trues > 0 ? "true" : "false";
+}
+
+function part(core: Core, witness: Witness): PartExplained {
+  const seen = witness.seen(core);
+  const known = core.op === "constant" ? { first: [{ value: core.value }], times: 1 } : { first: [], times: 0 };
+  const { first, times } = seen ?? known;
+  return {
+    span: core.span,
+    first,
+    times,
+    parts: isPath(core) ? [] : children(core).flatMap((child) => shown(child, witness)),
+  };
+}
+
+/** Leaves out what says itself: literals, and the roots that members are read from. */
+function shown(core: Core, witness: Witness): readonly PartExplained[] {
+  if (core.op === "constant" && !isLimit(core.span)) return [];
+  if (core.op === "root" && (core.root === "input" || core.root === "platform")) return [];
+  if (core.type.kind === "memory") return [];
+  return [part(core, witness)];
+}
+
+/** A member of a member of a root: its owners say nothing that it does not. */
+function isPath(core: Core): boolean {
+  if (core.op === "member" || core.op === "has") return core.of.op === "root" || isPath(core.of);
+  return core.op === "root" || core.op === "variable";
+}
+
+function isLimit({ file, from }: Span): boolean {
+  return file.text.startsWith("limits", from);
+}
+
+function mismatchOf(routes: readonly Route[], { prepared, decision }: Judged): MismatchExplained | undefined {
+  const { request } = prepared;
+  for (const { contract, validateInput, validatePlatform } of routes) {
+    const isInput = decision.rule === `${contract}.$input`;
+    if (!isInput && decision.rule !== `${contract}.$platform`) continue;
+    const wrong = isInput
+      ? validateInput(request.toolInput)
+      : request.platformState === null
+        ? undefined
+        : validatePlatform?.(request.platformState);
+    if (wrong === undefined) return undefined;
+    const path = wrong.path.map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`)).join("");
+    const { expected, found } = wrong;
+    return { id: decision.rule, path: `${isInput ? "input" : "platform"}${path}`, expected, found };
+  }
+  return undefined;
+}

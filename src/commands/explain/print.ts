@@ -1,0 +1,34 @@
+import { show } from "../../contract/mod.ts";
+import { clip, placeText, textAt } from "../place.ts";
+import type { PartExplained, RuleExplained } from "./explanation.ts";
+
+/** One requirement or rule: what it came to and says, and below it its condition with the values. */
+export function printRule({ id, kind, came, speaks, condition }: RuleExplained): readonly string[] {
+  const place = condition === undefined ? "" : `  ${placeText(condition.span)}`;
+  const head = `${id}  ${kind === "otherwise" ? otherwiseText(came) : came}${place}`;
+  const said = speaks === undefined ? [] : [`  ${speaks.verdict}${speaks.reason === "" ? "" : `: ${speaks.reason}`}`];
+  return [head, ...said, ...(condition === undefined ? [] : printCondition(condition))];
+}
+
+function otherwiseText(came: RuleExplained["came"]): string {
+  return came === "true" ? "nothing else speaks" : came === "false" ? "a rule speaks" : came;
+}
+
+const textMax = 72;
+
+function printCondition(condition: PartExplained): readonly string[] {
+  const rows = rowsOf(condition, 1);
+  const width = Math.max(...rows.map(([text]) => Array.from(text).length));
+  return rows.map(([text, value]) => `${text}${" ".repeat(width - Array.from(text).length)}  ${value}`);
+}
+
+function rowsOf(part: PartExplained, depth: number): readonly (readonly [text: string, value: string])[] {
+  const text = `${"  ".repeat(depth)}${clip(textAt(part.span), textMax - 2 * depth)}`;
+  return [[text, valueText(part)], ...part.parts.flatMap((inner) => rowsOf(inner, depth + 1))];
+}
+
+function valueText({ first, times }: PartExplained): string {
+  if (times === 0) return "not evaluated";
+  const shown = first.map((came) => ("value" in came ? show(came.value) : `error: ${came.error}`)).join(", ");
+  return times > first.length ? `${shown}, … (${times} times)` : shown;
+}

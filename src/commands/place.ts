@@ -1,0 +1,18 @@
+import { position, type Span } from "../contract/mod.ts";
+
+/** `contracts/payments.yaml:41:24` */
+export function placeText({ file, from }: Span): string {
+  const { line, column } = position(file, from);
+  return `${file.name}:${line}:${column}`;
+}
+
+/** What stands at a place, on one line. */
+export function textAt({ file, from, to }: Span): string {
+  return file.text.slice(from, to).replace(/\s+/g, " ");
+}
+
+/** At most so many characters. */
+export function clip(text: string, most: number): string {
+  const characters = Array.from(text);
+  return characters.length > most ? `${characters.slice(0, most - 1).join("")}…` : text;
+}

@@ -1,0 +1,137 @@
+import { styleText } from "node:util";
+import { diffWordsWithSpace } from "diff";
+import { renderPlace } from "../../contract/mod.ts";
+import { printRule } from "../explain/print.ts";
+import { clip, placeText, textAt } from "../place.ts";
+import { outcomes, type Coverage, type Target } from "./coverage.ts";
+import type { TestFile } from "./document.ts";
+import type { CaseResult, Failure, Mismatch } from "./run.ts";
+
+export interface FileResult {
+  readonly file: TestFile;
+  readonly results: readonly CaseResult[];
+}
+
+/** One file for a person: a line for each case, and for a failed one what was expected, what came and why. */
+export function printFile({ file, results }: FileResult): string {
+  const lines = results.flatMap(({ case: testCase, failure, ms }) => {
+    const slow = ms > 1000 ? paint("yellow", ` (${(ms / 1000).toFixed(1)} s)`) : "";
+    if (failure === undefined) return [`  ${paint("green", "✔")} ${testCase.name}${slow}`];
+    return [`  ${paint("red", `✖ ${testCase.name}`)}${slow}`, ...printFailure(failure, testCase.calls.length)];
+  });
+  return [paint("bold", file.source.name), ...lines].join("\n");
+}
+
+function printFailure({ call, number, mismatches, judged, explanation }: Failure, calls: number): readonly string[] {
+  const which = calls === 1 ? "" : `, call ${number} of ${calls}`;
+  const lines = [
+    `at ${placeText(call.expect?.span ?? call.span)}${which}, ${new Date(call.at).toISOString()}`,
+    `${call.tool}  ${cut(call.body)}`,
+    "",
+    `${paint("green", "- expected")}  ${paint("red", "+ came")}`,
+    ...mismatches.flatMap(printMismatch),
+  ];
+  if (explanation !== undefined && judged !== undefined) {
+    const { rules } = explanation;
+    const telling = rules.filter(({ id, speaks }) => speaks !== undefined || isNamed(call.expect?.rule, id));
+    lines.push("", ...telling.flatMap(printRule));
+    for (const { name, value } of judged.counters) lines.push(`counter ${name}  ${value ?? "not known"}`);
+  }
+  return ["", ...lines, ""].map((line) => (line === "" ? "" : `      ${line}`));
+}
+
+function isNamed(rule: string | undefined, id: string): boolean {
+  return rule !== undefined && (rule === id || id.endsWith(`.${rule}`));
+}
+
+function printMismatch({ what, expected, came }: Mismatch): readonly string[] {
+  const label = what.padEnd(9);
+  if (what !== "reason")
+    return [`  ${label} ${paint("green", `- ${expected}`)}`, `  ${" ".repeat(9)} ${paint("red", `+ ${came}`)}`];
+  return [
+    `  ${label} ${paint("green", `- ${expected}`)}`,
+    `  ${" ".repeat(9)} ${paint("red", "+ ")}${wordDiff(expected, came)}`,
+  ];
+}
+
+/** What came, with the words that were not expected marked; a part is held against no more than itself. */
+function wordDiff(expected: string, came: string): string {
+  if (!expected.startsWith("Svc:")) return paint("red", came);
+  return diffWordsWithSpace(expected, came)
+    .filter(({ removed }) => !removed)
+    .map(({ value, added }) => (added ? paint("red", `{+${value}+}`) : value))
+    .join("");
+}
+
+export function printTotal(files: readonly FileResult[]): string {
+  const all = files.flatMap(({ results }) => results);
+  const failed = all.filter(({ failure }) => failure !== undefined).length;
+  const calls = all.reduce((sum, { case: { calls: made } }) => sum + made.length, 0);
+  const passed = paint(failed === 0 ? "green" : "red", `${all.length - failed} of ${all.length} cases passed`);
+  return `${passed}, ${calls} calls in ${files.length} ${files.length === 1 ? "file" : "files"}`;
+}
+
+/** The table of one contract, and the place of what was never seen. */
+export function printCoverage(name: string, coverage: Coverage): string {
+  const { seen, all } = outcomes(coverage);
+  const rows = coverage.targets.map(row);
+  const tools = [...coverage.tools.values()].flatMap(({ tool, calls, otherwise }) => [
+    `  ${tool.padEnd(width)} ${count(calls)}          ${calls === 0 ? paint("red", "no test calls it") : ""}`.trimEnd(),
+    ...[...otherwise].map(([contract, times]) => {
+      const missing = times === 0 ? paint("red", "never reached") : "";
+      return `    ${`${contract}.$otherwise`.padEnd(width - 2)} ${count(times)}          ${missing}`.trimEnd();
+    }),
+  ]);
+  return [
+    `${paint("bold", `coverage of ${name}`)}: ${seen} of ${all} outcomes, ${percent(coverage)} %`,
+    "",
+    `  ${"condition".padEnd(width)}    true   false`,
+    ...rows,
+    "",
+    `  ${"tool".padEnd(width)}   calls`,
+    ...tools,
+    ...coverage.targets.flatMap(printMissing),
+  ].join("\n");
+}
+
+const width = 60;
+
+function row(target: Target): string {
+  const { id, isWhole, trues, falses } = target;
+  const counts = `${count(trues)} ${count(falses)}  ${paint("red", missingOf(target))}`.trimEnd();
+  const text = `${isWhole ? "  " : "    "}${isWhole ? id : clip(textAt(target.span), width - 2)}`;
+  return `${text.padEnd(width + 2)} ${counts}`;
+}
+
+function missingOf({ trues, falses }: Target): string {
+  if (trues === 0) return falses === 0 ? "never evaluated" : "never true";
+  return falses === 0 ? "never false" : "";
+}
+
+function printMissing(target: Target): readonly string[] {
+  const missing = missingOf(target);
+  if (missing === "") return [];
+  return [
+    "",
+    `${paint("red", missing)}: ${target.isWhole ? "the condition" : "a part"} of ${target.id}`,
+    ...renderPlace(target.span),
+  ];
+}
+
+/** Rounded down: 100 is all of it. */
+export function percent(coverage: Coverage): number {
+  const { seen, all } = outcomes(coverage);
+  return all === 0 ? 100 : Math.floor((seen * 10_000) / all) / 100;
+}
+
+function count(times: number): string {
+  return String(times).padStart(7);
+}
+
+function cut(body: string): string {
+  return clip(body, 400);
+}
+
+function paint(style: Parameters<typeof styleText>[0], text: string): string {
+  return styleText(style, text, { stream: process.stdout });
+}

@@ -1,0 +1,281 @@
+import { Report, readYaml, toJson, type Diagnostic, type SourceFile } from "../../contract/mod.ts";
+import type { YamlMap, YamlNode, YamlScalar } from "../../contract/mod.ts";
+import { bad, good, isMode, isVerdict, modes, nearest, verdicts } from "../../wire/mod.ts";
+import type { Json, JsonObject, Mode, Result, Verdict } from "../../wire/mod.ts";
+import { callKeys, caseKeys, expectKeys, fileKeys, sessionKeys, templateKeys } from "./document.ts";
+import type { Expectation, TestCall, TestCase, TestFile } from "./document.ts";
+import { jsonText, Sheet, sheetOf } from "./sheet.ts";
+import { momentOf, pauseOf } from "./time.ts";
+
+/** The moment of the first call where the file names none: a Thursday, at noon. */
+const defaultNow = Date.UTC(2026, 0, 15, 12);
+const callsMax = 100_000;
+
+/** Reads a test file; all that is wrong comes at once, with its place. */
+export function readTests(source: SourceFile): Result<TestFile, readonly Diagnostic[]> {
+  const report = new Report();
+  const root = readYaml(source, report);
+  const sheet = root === undefined ? undefined : sheetOf(root, "a test file", report);
+  const file = sheet === undefined ? undefined : new Reader(report).file(sheet.known(fileKeys), source);
+  return file === undefined || report.size > 0 ? bad(report.sorted([source])) : good(file);
+}
+
+/** What a part of the file says of a call, before it is written as the body of a check. */
+interface Draft {
+  readonly tool: YamlScalar | undefined;
+  readonly input: JsonObject;
+  /** Null where no snapshot comes, undefined where nothing is said of it. */
+  readonly platform: JsonObject | null | undefined;
+  readonly key: string | undefined;
+  /** Null where the call belongs to none. */
+  readonly session: string | null | undefined;
+}
+
+const nothing: JsonObject = new Map();
+
+class Reader {
+  readonly #report: Report;
+  readonly #fixtures = new Map<string, JsonObject>();
+  readonly #templates = new Map<string, Draft>();
+  #count = 0;
+
+  constructor(report: Report) {
+    this.#report = report;
+  }
+
+  file(sheet: Sheet, source: SourceFile): TestFile {
+    for (const [name, node] of sheet.entries("fixtures")) this.#fixtures.set(name, this.#object(node, name));
+    for (const [name, node] of sheet.entries("templates")) {
+      const template = sheetOf(node, "a template", this.#report)?.known(templateKeys);
+      if (template !== undefined) this.#templates.set(name, this.#own(template));
+    }
+    const start = { draft: this.#own(sheet), now: this.#moment(sheet, "now") ?? defaultNow };
+    const cases = sheet.items("cases").flatMap((node) => this.#case(node, start) ?? []);
+    if (cases.length === 0 && this.#report.size === 0)
+      this.#report.add("missing", sheet.map.span, "there are no cases", "list them under `cases:`");
+    this.#names(cases);
+    const title = sheet.text("tests") ?? source.name.replace(/^.*[/\\]/, "").replace(/\.test\.ya?ml$/, "");
+    return { source, title, subject: this.#subject(sheet, source), mode: this.#mode(sheet), cases };
+  }
+
+  /** The file that the tests name, or the one they lie beside: `x.yaml` for `x.test.yaml`. */
+  #subject(sheet: Sheet, source: SourceFile): string {
+    const both = sheet.has("contract") && sheet.has("mandate");
+    if (both) this.#report.add("twice", sheet.map.span, "a test file names a `contract:` or a `mandate:`, not both");
+    const named = sheet.text("contract") ?? sheet.text("mandate");
+    return named ?? source.name.replace(/^.*[/\\]/, "").replace(/\.test(\.ya?ml)$/, "$1");
+  }
+
+  #mode(sheet: Sheet): Mode {
+    const scalar = sheet.scalar("mode");
+    if (scalar === undefined || isMode(scalar.text)) return (scalar?.text as Mode | undefined) ?? "enforce";
+    this.#report.add("shape", scalar.span, `\`${scalar.text}\` is no mode`, `modes are ${modes.join(", ")}`);
+    return "enforce";
+  }
+
+  #names(cases: readonly TestCase[]): void {
+    const seen = new Set<string>();
+    for (const { name, span } of cases) {
+      if (seen.has(name)) this.#report.add("twice", span, `two cases are called \`${name}\``);
+      seen.add(name);
+    }
+  }
+
+  #case(node: YamlNode, { draft, now }: { readonly draft: Draft; readonly now: number }): TestCase | undefined {
+    const sheet = sheetOf(node, "a case", this.#report);
+    if (sheet === undefined) return undefined;
+    sheet.known(sheet.has("calls") ? sessionKeys : caseKeys);
+    const name = sheet.text("case") ?? "";
+    const { span } = sheet.map.entries.get("case")?.value ?? sheet.map;
+    if (name === "") this.#report.add("missing", { ...span, to: span.from + 1 }, "a case has a name, under `case:`");
+    const given =
+      sheet.inner("given", "`given`")?.known(["counters"]).decimals("counters") ?? new Map<string, string>();
+    const clock = { now };
+    const calls = sheet.has("calls")
+      ? this.#calls(sheet, this.#draft(sheet, draft), clock)
+      : this.#call(sheet, draft, clock);
+    return { name, span, given, calls: this.#expected(calls, sheet) };
+  }
+
+  #calls(sheet: Sheet, draft: Draft, clock: { now: number }): readonly TestCall[] {
+    return sheet.items("calls").flatMap((item) => {
+      const call = sheetOf(item, "a call", this.#report)?.known(callKeys);
+      return call === undefined ? [] : this.#call(call, draft, clock);
+    });
+  }
+
+  /** A case that expects nothing could not fail. */
+  #expected(calls: readonly TestCall[], { map }: Sheet): readonly TestCall[] {
+    if (calls.every(({ expect }) => expect === undefined))
+      this.#report.add("missing", { ...map.span, to: map.span.from + 1 }, "a case expects something, under `expect:`");
+    return calls;
+  }
+
+  /** One call, as often as it is repeated; the clock goes on with it. */
+  #call(sheet: Sheet, base: Draft, clock: { now: number }): readonly TestCall[] {
+    const draft = this.#without(sheet, this.#draft(sheet, base));
+    const { span } = sheet.map;
+    const first = { ...span, to: span.from + 1 };
+    if (draft.tool === undefined) this.#report.add("missing", first, "a call names its tool, under `tool:`");
+    const tool = draft.tool?.text ?? "";
+    const body = bodyText(tool, draft);
+    const expect = this.#expectation(sheet);
+    const repeat = this.#repeat(sheet);
+    const every = this.#pause(sheet, "every") ?? 0;
+    const from = this.#moment(sheet, "at") ?? clock.now + (this.#pause(sheet, "after") ?? 0);
+    if (from < clock.now) this.#report.add("literal", first, "a call before the one above it: time goes forward");
+    clock.now = from + every * (repeat - 1);
+    const { key = "default", session = null } = draft;
+    return Array.from({ length: repeat }, (_, at) => ({
+      span,
+      tool,
+      body,
+      key,
+      session,
+      at: from + every * at,
+      expect,
+    }));
+  }
+
+  #repeat(sheet: Sheet): number {
+    const scalar = sheet.scalar("repeat");
+    if (scalar === undefined) return 1;
+    const times = typeof scalar.value === "number" ? scalar.value : 0;
+    this.#count += times;
+    if (times >= 1 && this.#count <= callsMax) return times;
+    this.#report.add("shape", scalar.span, `\`repeat\` is a whole number above 0; all together at most ${callsMax}`);
+    return 1;
+  }
+
+  /** What a map says of a call, over the template that it names, over what stands around it. */
+  #draft(sheet: Sheet, around: Draft): Draft {
+    const like = sheet.scalar("like");
+    const template = like === undefined ? undefined : this.#named(like, "template", this.#templates);
+    return over(template === undefined ? around : over(around, template), this.#own(sheet));
+  }
+
+  #own(sheet: Sheet): Draft {
+    const platform = sheet.node("platform");
+    const input = sheet.node("input");
+    return {
+      tool: sheet.scalar("tool"),
+      input: input === undefined ? nothing : this.#object(input, "input"),
+      platform: platform === undefined ? undefined : this.#platform(platform),
+      key: sheet.text("key"),
+      session: sheet.textOrNull("session"),
+    };
+  }
+
+  /** A fixture's name, a snapshot, `{ from: fixture, ... }`, or null. */
+  #platform(node: YamlNode): JsonObject | null {
+    if (node.kind === "scalar")
+      return node.value === null ? null : (this.#named(node, "fixture", this.#fixtures) ?? null);
+    const from = node.kind === "map" ? node.entries.get("from")?.value : undefined;
+    if (node.kind !== "map" || from?.kind !== "scalar") return this.#object(node, "platform");
+    const entries = new Map([...node.entries].filter(([name]) => name !== "from"));
+    const changes: YamlMap = { ...node, entries };
+    return merge(this.#named(from, "fixture", this.#fixtures) ?? nothing, this.#object(changes, "platform"));
+  }
+
+  /** Takes members out: `without: [platform.price]`. */
+  #without(sheet: Sheet, draft: Draft): Draft {
+    const input = new Map(draft.input);
+    const platform = new Map(draft.platform ?? nothing);
+    for (const { text, span } of sheet.texts("without")) {
+      const [root = "", ...rest] = text.split(".");
+      const members = root === "input" ? input : root === "platform" ? platform : undefined;
+      if (members?.delete(rest.join(".")) === true) continue;
+      this.#report.add(
+        "unknown-member",
+        span,
+        `the call has no \`${text}\` to leave out`,
+        "`input.name` or `platform.name`",
+      );
+    }
+    return { ...draft, input, platform: draft.platform instanceof Map ? platform : null };
+  }
+
+  #named<Thing>(scalar: YamlScalar, what: string, known: ReadonlyMap<string, Thing>): Thing | undefined {
+    const found = known.get(scalar.text);
+    if (found !== undefined) return found;
+    const near = nearest(scalar.text, known.keys());
+    const hint = near === undefined ? `name it under \`${what}s:\`` : `did you mean \`${near}\`?`;
+    this.#report.add("unknown-name", scalar.span, `no ${what} is called \`${scalar.text}\``, hint);
+    return undefined;
+  }
+
+  #object(node: YamlNode, name: string): JsonObject {
+    const value: Json = toJson(node);
+    if (value instanceof Map) return value;
+    this.#report.add("shape", node.span, `\`${name}\` is a map of names to values`);
+    return nothing;
+  }
+
+  #moment(sheet: Sheet, name: string): number | undefined {
+    const scalar = sheet.scalar(name);
+    const moment = scalar === undefined ? undefined : momentOf(scalar.text);
+    if (scalar !== undefined && moment === undefined)
+      this.#report.add("literal", scalar.span, `\`${name}\` is a moment`, 'such as "2026-01-15T12:00:00Z", in quotes');
+    return moment;
+  }
+
+  #pause(sheet: Sheet, name: string): number | undefined {
+    const scalar = sheet.scalar(name);
+    const pause = scalar === undefined ? undefined : pauseOf(scalar.text);
+    if (scalar !== undefined && pause === undefined)
+      this.#report.add("literal", scalar.span, `\`${name}\` is a length of time`, "such as 90s, 10m, 1h30m or 7d");
+    return pause;
+  }
+
+  #expectation(sheet: Sheet): Expectation | undefined {
+    const node = sheet.node("expect");
+    if (node === undefined) return undefined;
+    const blank = { rule: undefined, reason: undefined, final: undefined, fired: undefined, answered: undefined };
+    if (node.kind === "scalar") return { ...blank, span: node.span, verdict: this.#verdict(node), counters: new Map() };
+    const inner = sheetOf(node, "`expect`", this.#report)?.known(expectKeys);
+    if (inner === undefined) return undefined;
+    if (inner.map.entries.size === 0) this.#report.add("missing", node.span, "`expect` expects nothing");
+    return {
+      span: node.span,
+      verdict: this.#verdict(inner.scalar("verdict")),
+      answered: this.#verdict(inner.scalar("answered")),
+      rule: inner.text("rule"),
+      reason: inner.text("reason"),
+      final: inner.has("final") ? inner.flag("final") : undefined,
+      fired: inner.has("fired") ? inner.texts("fired").map(({ text }) => text) : undefined,
+      counters: inner.decimals("counters"),
+    };
+  }
+
+  #verdict(scalar: YamlScalar | undefined): Verdict | undefined {
+    if (scalar === undefined || isVerdict(scalar.text)) return scalar?.text as Verdict | undefined;
+    const near = nearest(scalar.text.toUpperCase(), verdicts);
+    const hint = near === undefined ? "verdicts are ALLOW, ESCALATE and BLOCK" : `did you mean \`${near}\`?`;
+    this.#report.add("verdict", scalar.span, `\`${scalar.text}\` is not a verdict`, hint);
+    return undefined;
+  }
+}
+
+function over(base: Draft, top: Draft): Draft {
+  return {
+    tool: top.tool ?? base.tool,
+    input: merge(base.input, top.input),
+    platform: top.platform === undefined ? base.platform : top.platform,
+    key: top.key ?? base.key,
+    session: top.session === undefined ? base.session : top.session,
+  };
+}
+
+function merge(base: JsonObject, top: JsonObject): JsonObject {
+  return new Map([...base, ...top]);
+}
+
+function bodyText(tool: string, { input, platform = null, session = null }: Draft): string {
+  const members: [string, Json][] = [
+    ["tool_name", tool],
+    ["tool_input", input],
+  ];
+  if (session !== null) members.push(["session_id", session]);
+  if (platform !== null) members.push(["platform_state", platform]);
+  return jsonText(new Map(members));
+}

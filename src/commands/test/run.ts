@@ -1,0 +1,130 @@
+import type { ContractInForce, Lookup } from "../../contract/mod.ts";
+import { addDecimals } from "../../wire/mod.ts";
+import { Book } from "../book.ts";
+import { explain, type Explanation } from "../explain/explanation.ts";
+import { judge, type Judged } from "../judge.ts";
+import type { Witness } from "../witness.ts";
+import type { Coverage } from "./coverage.ts";
+import type { Expectation, TestCall, TestCase, TestFile } from "./document.ts";
+
+/** The contract under test, with what watches it. */
+export interface Subject {
+  readonly force: ContractInForce;
+  readonly witness: Witness;
+  readonly coverage: Coverage;
+}
+
+/** What was expected of a call, and what came. */
+export interface Mismatch {
+  readonly what: string;
+  readonly expected: string;
+  readonly came: string;
+}
+
+export interface Failure {
+  readonly call: TestCall;
+  /** Which call of the case it was, from 1. */
+  readonly number: number;
+  readonly mismatches: readonly Mismatch[];
+  /** Undefined where the gate would refuse the body itself. */
+  readonly judged: Judged | undefined;
+  readonly explanation: Explanation | undefined;
+}
+
+export interface CaseResult {
+  readonly case: TestCase;
+  /** The first call that came to something else; those behind it were not made. */
+  readonly failure: Failure | undefined;
+  readonly ms: number;
+}
+
+/** Runs the cases of a file, each with counters of its own. */
+export function runTests(file: TestFile, subject: Subject, isWanted: (name: string) => boolean): readonly CaseResult[] {
+  return file.cases
+    .filter(({ name }) => isWanted(`${file.title} ${name}`))
+    .map((testCase) => {
+      const began = performance.now();
+      const failure = runCase(testCase, file, subject);
+      return { case: testCase, failure, ms: performance.now() - began };
+    });
+}
+
+function runCase({ calls, given }: TestCase, { mode }: TestFile, subject: Subject): Failure | undefined {
+  const { force, witness, coverage } = subject;
+  const book = new Book();
+  const wrong = unknownCounter(given, force);
+  if (wrong !== undefined && calls[0] !== undefined)
+    return { call: calls[0], number: 1, mismatches: [wrong], judged: undefined, explanation: undefined };
+  const valueOf = (lookup: Lookup): string => addDecimals(book.value(lookup), givenOf(lookup, given));
+  for (const [index, call] of calls.entries()) {
+    witness.forget();
+    const judged = judge(force, { ...call, mode }, valueOf);
+    const failed = { call, number: index + 1 };
+    if (!judged.ok)
+      return { ...failed, mismatches: [refused(call, judged.problem)], judged: undefined, explanation: undefined };
+    coverage.note(judged.value, witness);
+    for (const move of judged.value.moves) book.add(move, call.at);
+    const mismatches = call.expect === undefined ? [] : compare(call.expect, judged.value);
+    if (mismatches.length > 0)
+      return { ...failed, mismatches, judged: judged.value, explanation: explain(judged.value, witness) };
+  }
+  return undefined;
+}
+
+function unknownCounter(given: ReadonlyMap<string, string>, { counters }: ContractInForce): Mismatch | undefined {
+  for (const name of given.keys()) {
+    if (counters.some((counter) => isRule(name, counter.name))) continue;
+    const came = `the contract has ${listed(counters.map((counter) => counter.name))}`;
+    return { what: "given", expected: `a counter ${name}`, came };
+  }
+  return undefined;
+}
+
+function givenOf({ counter }: Lookup, given: ReadonlyMap<string, string>): string {
+  return given.get(counter.name) ?? given.get(afterDot(counter.name)) ?? "0";
+}
+
+function refused({ expect }: TestCall, problem: string): Mismatch {
+  return { what: "verdict", expected: expect?.verdict ?? "a decision", came: `refused with 400: ${problem}` };
+}
+
+function compare(expect: Expectation, { decision, answered, counters }: Judged): readonly Mismatch[] {
+  const { verdict, rule, reason, final, fired } = decision;
+  const found: Mismatch[] = [];
+  const check = (what: string, expected: string | undefined, came: string, same = expected === came): void => {
+    if (expected !== undefined && !same) found.push({ what, expected, came });
+  };
+  check("verdict", expect.verdict, verdict);
+  check("answered", expect.answered, answered);
+  check("rule", expect.rule, rule, isRule(expect.rule, rule));
+  check("reason", expect.reason, reason, isReason(expect.reason, reason));
+  check("final", expect.final?.toString(), String(final));
+  const allFired = expect.fired?.length === fired.length && fired.every((id, at) => isRule(expect.fired?.[at], id));
+  check("fired", expect.fired && listed(expect.fired), listed(fired), allFired);
+  for (const [name, expected] of expect.counters) {
+    const counter = counters.find((seen) => isRule(name, seen.name));
+    check(
+      `counter ${name}`,
+      expected,
+      counter?.value ?? (counter === undefined ? "no rule of this tool reads it" : "not known"),
+    );
+  }
+  return found;
+}
+
+function listed(names: readonly string[]): string {
+  return names.length === 0 ? "none" : names.join(", ");
+}
+
+/** Is it the same, whole or without its contract? */
+function isRule(expected: string | undefined, id: string): boolean {
+  return expected === id || expected === afterDot(id);
+}
+
+function afterDot(id: string): string {
+  return id.slice(id.indexOf(".") + 1);
+}
+
+function isReason(expected: string | undefined, reason: string): boolean {
+  return expected === undefined || (expected.startsWith("Svc:") ? expected === reason : reason.includes(expected));
+}
