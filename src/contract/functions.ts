@@ -4,9 +4,12 @@ import { emailFunctions } from "./functions/email.ts";
 import type { ContractFunction } from "./functions/function.ts";
 import { globFunctions } from "./functions/glob.ts";
 import { hostFunctions } from "./functions/host.ts";
+import { mentionFunctions } from "./functions/mentions.ts";
 import { pathFunctions } from "./functions/path.ts";
+import { shellFunctions } from "./functions/shell.ts";
 import { similarFunctions } from "./functions/similar.ts";
 import { sizeFunctions } from "./functions/size.ts";
+import { sumFunctions } from "./functions/sum.ts";
 import { textFunctions } from "./functions/text.ts";
 import { timeFunctions } from "./functions/time.ts";
 import { urlFunctions } from "./functions/url.ts";
@@ -26,6 +29,9 @@ export const functions: readonly ContractFunction[] = [
   ...globFunctions,
   ...emailFunctions,
   ...similarFunctions,
+  ...shellFunctions,
+  ...mentionFunctions,
+  ...sumFunctions,
 ];
 
 /** The message and hint for a function of CEL that the contract language leaves out. */
