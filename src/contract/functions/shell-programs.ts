@@ -1,0 +1,127 @@
+import { quote } from "../../wire/mod.ts";
+import { doubt } from "./shell-doubt.ts";
+import { literal, type Arg } from "./shell-words.ts";
+
+/** Shells whose code is read here. */
+export const shells: ReadonlySet<string> = new Set(["sh", "bash", "dash", "ash", "ksh", "mksh", "rbash", "zsh"]);
+
+/** These run code in ways, or in languages of shells, that are not read here. */
+export const neverKnown: ReadonlySet<string> = new Set(
+  (
+    "fish csh tcsh xonsh nu elvish rc pwsh powershell cmd cmd.exe powershell.exe parallel expect at batch nsenter " +
+    "systemd-run start-stop-daemon proot firejail setpriv capsh gdb lldb tmux screen dtach abduco " +
+    "socat entr bind complete compgen fc"
+  ).split(" "),
+);
+
+/** Does a builtin change what names mean: `alias ls=rm`, `hash -p /tmp/x ls`, `enable -f x.so x`? */
+export function renames(name: string, args: readonly Arg[]): boolean {
+  if (name === "alias") return args.some(({ text, known }) => !known || text.includes("="));
+  return (name === "hash" || name === "enable") && args.some(({ text, known }) => !known || text.startsWith("-"));
+}
+
+/** Options of programs whose value is run by a shell. Letters first, then options in full. */
+const runsValue: ReadonlyMap<string, { readonly letters: string; readonly long: readonly string[] }> = new Map(
+  Object.entries({
+    tar: [
+      "IF",
+      "checkpoint-action to-command use-compress-program info-script new-volume-script rsh-command rmt-command",
+    ],
+    rsync: ["e", "rsh rsync-path"],
+    sort: ["", "compress-program"],
+    rg: ["", "pre hostname-bin"],
+    man: ["PH", "pager html"],
+    split: ["", "filter"],
+    zip: ["", "unzip-command"],
+    nc: ["ec", "exec sh-exec"],
+    ncat: ["ec", "exec sh-exec lua-exec"],
+    make: ["", "eval"],
+    fd: ["xX", "exec exec-batch"],
+    fdfind: ["xX", "exec exec-batch"],
+    git: ["", "upload-pack receive-pack extcmd open-files-in-pager"],
+  }).map(([name, [letters = "", long = ""]]) => [name, { letters, long: long.split(" ") }]),
+);
+
+/**
+ * The code in options of programs that are no wrappers: `tar --to-command=CODE`.
+ * @throws {EvaluationError} where an option may hold code that is not read here
+ */
+export function codeOptions(name: string, args: readonly Arg[]): readonly Arg[] {
+  if (name === "git") checkGit(args);
+  if (/^(?:ssh|scp|sftp)$/.test(name)) checkSsh(args);
+  const options = runsValue.get(name);
+  if (options === undefined) return [];
+  return args.flatMap((arg, at) => {
+    const text = name === "tar" && at === 0 && /^[A-Za-z]+$/.test(arg.text) ? `-${arg.text}` : arg.text;
+    const attached = valueOf(text, options);
+    if (attached === undefined) return [];
+    const value = attached === "" ? (args[at + 1] ?? literal("")) : { ...arg, text: attached };
+    if (name === "tar" && value.text.includes("=") && !value.text.startsWith("exec=")) return [];
+    return [{ ...value, text: value.text.replace(/^exec=/, "") }];
+  });
+}
+
+/** What is attached to an option that runs its value, empty where the value is the next word; undefined for others. */
+function valueOf(text: string, { letters, long }: { letters: string; long: readonly string[] }): string | undefined {
+  if (text.startsWith("--")) {
+    const [name = "", ...rest] = text.slice(2).split("=");
+    const isLong = name.length > 2 && long.some((option) => option.startsWith(name));
+    return isLong ? rest.join("=") : undefined;
+  }
+  if (!/^-[A-Za-z0-9]/.test(text)) return undefined;
+  const at = Array.from(text).findIndex((letter, index) => index > 0 && letters.includes(letter));
+  return at < 0 ? undefined : text.slice(at + 1);
+}
+
+/** Keys of git's configuration that name no program. */
+const quietKeys =
+  /^(?:user\.(?:name|email)|color\..*|core\.(?:quotepath|autocrlf|filemode|ignorecase|longpaths|abbrev)|advice\..*|commit\.gpgsign|tag\.gpgsign|init\.defaultbranch|http\.(?:version|postbuffer|sslverify|lowspeed.*)|pull\.(?:rebase|ff)|push\.default|merge\.(?:ff|conflictstyle)|rebase\.autostash|diff\.(?:renames|algorithm)|log\..*|safe\.directory|protocol\.version|gc\.auto)$/i;
+
+function checkGit(args: readonly Arg[]): void {
+  for (const [at, { text, known }] of args.entries()) {
+    const next = args[at + 1];
+    if (text.startsWith("ext::")) doubt("git runs what an address with `ext::` holds");
+    if (/^--(?:exec-path=|config-env)/.test(text)) doubt(`git with ${quote(text)} runs what is not known here`);
+    const isFirst = args
+      .slice(0, at)
+      .every((arg, before) => arg.text.startsWith("-") || /^-[cC]$/.test(args[before - 1]?.text ?? ""));
+    if (text === "-c" && isFirst) {
+      const [key = ""] = (next?.text ?? "").split("=");
+      if (next?.known === false && !next.text.includes("=")) doubt("a setting of git is known only when it runs");
+      if (!quietKeys.test(key)) doubt(`the setting ${quote(key)} of git may name a program`);
+    }
+    if (isFirst && known && /^(?:filter-branch|bisect|submodule|rebase|difftool|mergetool|grep|config)$/.test(text))
+      checkGitCommand(text, args.slice(at + 1));
+  }
+}
+
+/** Subcommands of git that can run a command that stands among their words. */
+function checkGitCommand(command: string, args: readonly Arg[]): void {
+  const texts = args.map(({ text }) => text);
+  const runs =
+    command === "filter-branch" ||
+    (command === "bisect" && texts[0] === "run") ||
+    (command === "submodule" && texts.includes("foreach")) ||
+    (command === "rebase" && texts.some((text) => /^(?:-x|--ex)/.test(text))) ||
+    (command === "difftool" && texts.some((text) => /^(?:-x|--ext)/.test(text))) ||
+    (command === "grep" && texts.some((text) => text.startsWith("-O")));
+  if (runs) doubt(`\`git ${command}\` runs a command among its words`);
+  const [key, value] = texts.filter((text) => !text.startsWith("-"));
+  if (
+    command === "config" &&
+    key !== undefined &&
+    value !== undefined &&
+    !quietKeys.test(key) &&
+    !/^(?:get|list|unset)$/.test(key)
+  )
+    doubt(`the setting ${quote(key)} of git may name a program`);
+}
+
+function checkSsh(args: readonly Arg[]): void {
+  for (const [at, { text, known }] of args.entries()) {
+    if (!/^-[A-Za-z0-9]*o/.test(text)) continue;
+    const value = text.endsWith("o") ? args[at + 1] : { text: text.slice(text.indexOf("o") + 1), known };
+    if (value?.known !== true || /command|proxy|include|match|pkcs11|securitykeyprovider|xauth/i.test(value.text))
+      doubt("an option of ssh may name a program");
+  }
+}

@@ -1,0 +1,118 @@
+import type { Word, WordPart } from "unbash";
+
+/** A word of a command, as far as it is known before the shell runs. */
+export interface Arg {
+  /** Without its quotes. What the shell puts in at run time stays as written: `$HOME/x`. */
+  readonly text: string;
+  /** Is the text what the program gets? Variables, substitutions, `~` and braces are not known. */
+  readonly known: boolean;
+  /** Is it a pattern for names of files? */
+  readonly glob: boolean;
+  /** Is it one word, whatever is put in? `$x` without quotes may come to several words or to none. */
+  readonly single: boolean;
+  /** Does it name a file that a command writes while this one runs: `<(...)`? */
+  readonly process: boolean;
+}
+
+export function literal(text: string): Arg {
+  return { text, known: true, glob: false, single: true, process: false };
+}
+
+export function readWord(word: Word): Arg {
+  const home = /(?:^|[=:])~/.test(word.text);
+  const found = (word.parts ?? []).map(readPart);
+  const text = word.parts === undefined ? word.value : found.map((part) => part.text).join("");
+  return {
+    text,
+    known: !home && found.every(({ known }) => known),
+    glob: found.some(({ glob }) => glob),
+    single: found.every(({ single }) => single),
+    process: found.some(({ process }) => process),
+  };
+}
+
+function readPart(part: WordPart): Arg {
+  switch (part.type) {
+    case "Literal":
+    case "SingleQuoted":
+    case "AnsiCQuoted":
+      return literal(part.value);
+    case "DoubleQuoted":
+    case "LocaleString": {
+      const inner = part.parts.map(readPart);
+      const isList = part.parts.some(({ text }) => /^\$(?:@|\{.*[@*]\]?)/s.test(text));
+      return {
+        ...literal(inner.map(({ text }) => text).join("")),
+        // The locale may translate `$"..."`.
+        known: part.type === "DoubleQuoted" && inner.every(({ known }) => known),
+        single: !isList,
+      };
+    }
+    case "Glob":
+    case "ExtendedGlob":
+      return { ...literal(part.text), glob: true, single: false };
+    case "ProcessSubstitution":
+      return { ...literal(part.text), known: false, process: true };
+    case "SimpleExpansion":
+    case "ParameterExpansion":
+    case "CommandExpansion":
+    case "ArithmeticExpansion":
+    case "BraceExpansion":
+      return { ...literal(part.text), known: false, single: false };
+    default:
+      return part satisfies never;
+  }
+}
+
+/** The single options of a command, sorted: `-rf` is `-f` and `-r`, `--mode=x` is `--mode`; none after `--`. */
+export function flagsOf(args: readonly Arg[]): readonly string[] {
+  const found = new Set<string>();
+  for (const { text, known } of args) {
+    if (text === "--") break;
+    if (/^--[^=]/.test(text)) {
+      if (known || /^--[A-Za-z0-9-]+=/.test(text)) found.add(text.split("=", 1)[0] ?? text);
+    } else if (known && /^-[^-]/.test(text)) {
+      for (const letter of text.slice(1)) found.add(`-${letter}`);
+    }
+  }
+  return [...found].toSorted();
+}
+
+/** Options before a subcommand that take the next word. */
+const globalValues: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries({
+    git: "-C -c --git-dir --work-tree --namespace --config-env --attr-source --exec-path",
+    docker: "-c --context -H --host -l --log-level --config",
+    podman: "-c --connection --url --log-level --root --runroot",
+    kubectl: "-n --namespace --context --kubeconfig --cluster --user -s --server --as --token --request-timeout",
+    helm: "-n --namespace --kube-context --kubeconfig",
+    aws: "--profile --region --output --endpoint-url --query --ca-bundle --cli-read-timeout --cli-connect-timeout --color",
+    gcloud: "--project --account --configuration --format --verbosity",
+    az: "--subscription --output -o --query",
+    gh: "-R --repo",
+    npm: "--prefix -C -w --workspace",
+    pnpm: "--dir -C --filter -F",
+    yarn: "--cwd",
+    cargo: "--manifest-path --config --color -Z -C",
+    systemctl: "-H --host -M --machine -t --type",
+    nats: "-s --server --creds --nkey --context --user --password",
+    rclone: "--config --log-level",
+    restic: "-r --repo -p --password-file --cache-dir",
+    vault: "-address -namespace",
+    doppler: "--token --scope --config-dir",
+    velero: "-n --namespace --kubeconfig --kubecontext",
+  }).map(([name, options]) => [name, options.split(" ")]),
+);
+
+/** What is no option, in order; values of options before the subcommand are left out where they are known. */
+export function wordsOf(name: string, args: readonly Arg[]): readonly string[] {
+  const values = globalValues.get(name) ?? [];
+  const found: string[] = [];
+  for (let at = 0; at < args.length; at += 1) {
+    const { text } = args[at] ?? literal("");
+    if (text === "--") return [...found, ...args.slice(at + 1).map((arg) => arg.text)];
+    if (!/^-./.test(text)) found.push(text);
+    else if (found.length === 0 && values.includes(text)) at += 1;
+  }
+  return found;
+}

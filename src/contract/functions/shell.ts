@@ -1,0 +1,96 @@
+import { EvaluationError } from "../rational.ts";
+import { boolean, listOf, string } from "../type.ts";
+import type { Value } from "../value.ts";
+import { recordOf } from "./address.ts";
+import type { ContractFunction } from "./function.ts";
+import { library } from "./library.ts";
+import { doubt } from "./shell-doubt.ts";
+import { commandsMax, readCode, textMax, type Reading, type Run } from "./shell-read.ts";
+
+const unbash = library("the shell parser", () => import("unbash"));
+
+const texts = listOf(string, textMax);
+
+const command = recordOf({
+  name: string,
+  program: string,
+  wrapper: string,
+  subcommand: string,
+  args: texts,
+  words: texts,
+  flags: texts,
+  unknown: texts,
+  globs: texts,
+  variables: texts,
+});
+
+/** Commands for a shell. */
+export const shellFunctions: readonly ContractFunction[] = [
+  {
+    name: "shell",
+    style: "function",
+    parameters: ["string"],
+    result: recordOf({
+      commands: listOf(command, commandsMax),
+      writes: texts,
+      reads: texts,
+      unknown: texts,
+      variables: texts,
+      functions: texts,
+      scripts: listOf(recordOf({ language: string, text: string }), commandsMax),
+      background: boolean,
+    }),
+    doc:
+      "What a text for a POSIX shell or bash would run, to the bottom: every command in pipelines, lists, substitutions, " +
+      "loops and functions, behind `sudo`, `env`, `xargs` and the like, and in code given to `sh -c`, `eval` or a shell's " +
+      "input. What is not fully understood is an error. See [shell](#shell).",
+    examples: [
+      ['shell("cd /tmp && sudo -u x /bin/rm -fr $(ls *.o)").commands.map(c, c.name)', '["cd", "sudo", "rm", "ls"]'],
+      ['shell("rm -fr build").commands.all(c, c.flags == ["-f", "-r"])', "true"],
+      ['shell("date > log").writes', '["log"]'],
+    ],
+    load: unbash.load,
+    cost: ([text]) => 64 + (text as string).length * 4,
+    run: ([text]) => readShellText(text as string),
+  },
+];
+
+/** @throws {EvaluationError} on anything that is not understood */
+function readShellText(text: string): Value {
+  const { parse, forEachChild } = unbash.use();
+  const reading: Reading = {
+    parse,
+    forEachChild,
+    commands: [],
+    writes: new Set(),
+    reads: new Set(),
+    unknown: new Set(),
+    variables: new Set(),
+    functions: new Set(),
+    scripts: [],
+    background: false,
+    units: 0,
+  };
+  try {
+    readCode(reading, text, { wrapper: "", texts: 0 });
+  } catch (error) {
+    if (error instanceof EvaluationError) throw error;
+    return doubt("the parser gave up");
+  }
+  const { commands, writes, reads, unknown, variables, functions, scripts, background } = reading;
+  return new Map<string, Value>([
+    ["commands", commands.map(commandValue)],
+    ["writes", [...writes]],
+    ["reads", [...reads]],
+    ["unknown", [...unknown]],
+    ["variables", [...variables]],
+    ["functions", [...functions]],
+    ["scripts", scripts.map((script) => new Map(Object.entries(script)))],
+    ["background", background],
+  ]);
+}
+
+function commandValue(run: Run): Value {
+  const { words } = run;
+  return new Map<string, Value>([...Object.entries(run), ["subcommand", words[0] ?? ""]]);
+}
