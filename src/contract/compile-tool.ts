@@ -56,6 +56,8 @@ export interface Rule {
   readonly fires: (situation: Situation) => boolean;
   readonly verdict: Verdict;
   readonly final: boolean;
+  /** It is evaluated and recorded, and decides nothing. */
+  readonly observed: boolean;
   readonly reason: Reason;
 }
 
@@ -127,8 +129,17 @@ export class ToolCompiler {
     const { core, whenTrue } = checkCondition(document.when, scope, facts);
     this.#note([core]);
     const reason = this.#reason(document.reason, whenTrue, scope);
-    const { name, span, verdict, final } = document;
-    return { id: `${this.#contract}.${name}`, span, when: core, fires: this.#planned(core), verdict, final, reason };
+    const { name, span, verdict, final, observed } = document;
+    return {
+      id: `${this.#contract}.${name}`,
+      span,
+      when: core,
+      fires: this.#planned(core),
+      verdict,
+      final,
+      observed,
+      reason,
+    };
   }
 
   otherwise(document: OutcomeDocument | undefined, facts: Facts): Reason {

@@ -2,7 +2,7 @@ import { bad, good, nearest, type Result } from "../wire/mod.ts";
 import { ToolCompiler, type Reads, type Route, type ToolPlan } from "./compile-tool.ts";
 import { planMover, planReader, readCounter, type Counter, type Mover, type Reader } from "./counters.ts";
 import { Report, type Diagnostic, type SourceFile } from "./diagnostic.ts";
-import type { ContractDocument, MandateDocument } from "./document.ts";
+import type { ContractDocument, MandateDocument, MandateEntry } from "./document.ts";
 import type { Facts } from "./facts.ts";
 import type { ContractFunction } from "./functions.ts";
 import { limitDeclarations, limitValues, type Limits } from "./limits.ts";
@@ -27,6 +27,8 @@ export interface ContractInForce {
   readonly counters: readonly Counter[];
   /** What its conditions call. */
   readonly functions: ReadonlySet<ContractFunction>;
+  /** What would be in force with the mandate's candidates in the place of the contracts of their names. */
+  readonly candidate: ContractInForce | undefined;
 }
 
 export interface CompileOptions {
@@ -35,8 +37,29 @@ export interface CompileOptions {
 }
 
 /** Brings in the parsers that a contract calls. Until then, what calls one is an error, so BLOCK. */
-export async function loadFunctions({ functions }: ContractInForce): Promise<void> {
-  await Promise.all([...functions].map(async ({ load }) => load?.()));
+export async function loadFunctions({ functions, candidate }: ContractInForce): Promise<void> {
+  await Promise.all([...functions, ...(candidate?.functions ?? [])].map(async ({ load }) => load?.()));
+}
+
+/** Compiles again what was in force: the text of GET /rules, as a ledger keeps it for each digest on its receipts. */
+export function recompile(text: string, options: CompileOptions = {}): Result<ContractInForce, readonly Diagnostic[]> {
+  const marks = [...text.matchAll(/^--- # (.*)\n/gm)];
+  const files = marks.map((mark, at) => ({
+    name: mark[1] ?? "",
+    text: text.slice(mark.index + mark[0].length, marks[at + 1]?.index),
+  }));
+  const [mandate] = files;
+  if (mandate === undefined || isContract(mandate.text)) return compileContracts(files, options);
+  const open: OpenFile = (name) => {
+    const file = files.find((candidate) => candidate.name === name);
+    return file === undefined ? bad("it is not in the text") : good(file);
+  };
+  return compileMandate(mandate, open, options);
+}
+
+/** Is the text a contract's, rather than a mandate's? */
+export function isContract(text: string): boolean {
+  return /^contract\s*:/m.test(text) && !/^mandate\s*:/m.test(text);
 }
 
 /** Finds a file that a mandate names, or says in a clause why it cannot be had. */
@@ -51,7 +74,7 @@ export function compileMandate(
   const report = new Report();
   const document = readMandate(mandate, report);
   const files = [mandate];
-  const contracts = (document?.contracts ?? []).flatMap(({ file, tools }) => {
+  const read = ({ file, tools }: MandateEntry): readonly Contract[] => {
     const opened = open(file.text);
     if (!opened.ok) {
       report.add(
@@ -65,8 +88,10 @@ export function compileMandate(
     files.push(opened.value);
     const contract = readContract(opened.value, report);
     return contract === undefined ? [] : [{ document: contract, tools }];
-  });
-  return compile({ files, mandate: document, contracts, report, options });
+  };
+  const contracts = (document?.contracts ?? []).flatMap(read);
+  const candidates = (document?.candidates ?? []).flatMap(read);
+  return compile({ files, mandate: document, contracts, candidates, report, options });
 }
 
 /** Compiles contracts that no mandate names, with the limits that they declare. */
@@ -79,27 +104,43 @@ export function compileContracts(
     const document = readContract(file, report);
     return document === undefined ? [] : [{ document, tools: undefined }];
   });
-  return compile({ files, mandate: undefined, contracts, report, options });
+  return compile({ files, mandate: undefined, contracts, candidates: [], report, options });
+}
+
+interface Contract {
+  readonly document: ContractDocument;
+  readonly tools: readonly YamlScalar[] | undefined;
 }
 
 interface Sources {
   readonly files: readonly SourceFile[];
   readonly mandate: MandateDocument | undefined;
-  readonly contracts: readonly {
-    readonly document: ContractDocument;
-    readonly tools: readonly YamlScalar[] | undefined;
-  }[];
+  readonly contracts: readonly Contract[];
+  readonly candidates: readonly Contract[];
   readonly report: Report;
   readonly options: CompileOptions;
 }
 
-function compile({
-  files,
-  mandate,
-  contracts,
-  report,
-  options,
-}: Sources): Result<ContractInForce, readonly Diagnostic[]> {
+function compile(sources: Sources): Result<ContractInForce, readonly Diagnostic[]> {
+  const { files, contracts, candidates, report } = sources;
+  const force = link(sources);
+  const candidate =
+    candidates.length === 0 ? undefined : link({ ...sources, contracts: replaced(contracts, candidates) });
+  return report.size > 0 ? bad(report.sorted(files)) : good({ ...force, candidate });
+}
+
+/** The contracts, with candidates in the places of those that they are called like, new ones behind. */
+function replaced(contracts: readonly Contract[], candidates: readonly Contract[]): readonly Contract[] {
+  const called = (name: string): Contract | undefined => candidates.find(({ document }) => document.name === name);
+  const kept = contracts.map((contract) => {
+    const candidate = called(contract.document.name);
+    return candidate === undefined ? contract : { ...candidate, tools: candidate.tools ?? contract.tools };
+  });
+  const names = new Set(contracts.map(({ document }) => document.name));
+  return [...kept, ...candidates.filter(({ document }) => !names.has(document.name))];
+}
+
+function link({ files, mandate, contracts, report, options }: Sources): ContractInForce {
   const compilers = contracts.map(({ document, tools }) => {
     if (tools !== undefined) checkAllowance(document, tools, report);
     return new ContractCompiler(document, mandate, report, options);
@@ -119,8 +160,7 @@ function compile({
   for (const compiler of compilers) {
     for (const part of compiler.tools()) tools.set(part.tool, merge(tools.get(part.tool), part));
   }
-  if (report.size > 0) return bad(report.sorted(files));
-  return good({
+  return {
     text: files.map(({ name, text }) => `--- # ${name}\n${text}${text.endsWith("\n") ? "" : "\n"}`).join(""),
     mandate: mandate?.name ?? "",
     contracts: names,
@@ -128,7 +168,8 @@ function compile({
     tools,
     counters: compilers.flatMap((compiler) => [...compiler.counters.values()]),
     functions: new Set(compilers.flatMap((compiler) => [...compiler.calls])),
-  });
+    candidate: undefined,
+  };
 }
 
 function merge(known: ToolPlan | undefined, part: ToolPlan): ToolPlan {

@@ -20,9 +20,16 @@ import {
 } from "./consult.ts";
 import type { Caller } from "./counter-keys.ts";
 import type { Counter } from "./counters.ts";
-import type { Situation } from "./plan.ts";
+import { stepsMax, type Situation } from "./plan.ts";
 import { EvaluationError } from "./rational.ts";
 import { mismatchText } from "./schema.ts";
+
+/** What a rule says that decides nothing. */
+export interface Observation {
+  readonly rule: string;
+  readonly verdict: Verdict;
+  readonly reason: string;
+}
 
 /** What the contract reached for one call: pure data, the same for the same call, snapshot, counters and moment. */
 export interface Decision {
@@ -42,6 +49,8 @@ export interface Decision {
   readonly errors: readonly (readonly [rule: string, message: string])[];
   /** The counters that were read, with what they stood at. */
   readonly read: readonly (readonly [counter: string, value: string])[];
+  /** What the rules in `mode: observe` would have said: those that fired, or could not be evaluated. */
+  readonly observed: readonly Observation[];
   /** Something threw that is not an evaluation error: a defect, and an alarm. */
   readonly defect: unknown;
 }
@@ -92,6 +101,7 @@ export function decide(consultation: Consultation, values: readonly (string | un
   for (const route of plan.routes) tally.route(route);
   for (const [rule, why] of prepared.broken)
     tally.fails(rule, `the counter ${rule.replace(".$counters.", ".")} cannot be moved: ${why}`);
+  for (const route of plan.routes) tally.observe(route);
   return tally.decision(read);
 }
 
@@ -130,6 +140,7 @@ class Tally {
   readonly #situation: Situation;
   readonly #fired: string[] = [];
   readonly #errors: (readonly [string, string])[] = [];
+  readonly #observed: Observation[] = [];
   #defect: unknown;
   #winner: { readonly verdict: Verdict; readonly rule: string; readonly reason: string } | undefined;
   #final = false;
@@ -141,6 +152,7 @@ class Tally {
   route(route: Route): void {
     let any = false;
     for (const rule of route.rules) {
+      if (rule.observed) continue;
       try {
         if (!rule.fires(this.#situation)) continue;
         this.#add(rule.verdict, rule.id, rule.reason(this.#situation), rule.final);
@@ -159,9 +171,29 @@ class Tally {
     }
   }
 
+  /** After all that decides, with steps of its own: what is observed takes nothing from what decides. */
+  observe({ rules }: Route): void {
+    for (const rule of rules) {
+      if (!rule.observed) continue;
+      this.#situation.steps = stepsMax;
+      try {
+        if (!rule.fires(this.#situation)) continue;
+        this.#observed.push({ rule: rule.id, verdict: rule.verdict, reason: rule.reason(this.#situation) });
+      } catch (error) {
+        this.#unexpected(error);
+        const reason = `the rule ${rule.id} cannot be evaluated: ${evaluationMessage(error)}`;
+        this.#observed.push({ rule: rule.id, verdict: "BLOCK", reason });
+      }
+    }
+  }
+
+  #unexpected(error: unknown): void {
+    if (!(error instanceof EvaluationError)) this.#defect ??= error;
+  }
+
   fails(rule: string, why: string, error?: unknown): void {
     this.#errors.push([rule, why]);
-    if (error !== undefined && !(error instanceof EvaluationError)) this.#defect ??= error;
+    if (error !== undefined) this.#unexpected(error);
     this.#add("BLOCK", rule, why, true);
   }
 
@@ -185,6 +217,7 @@ class Tally {
       fired: this.#fired,
       errors: this.#errors,
       read: read.size === 0 ? noPairs : [...read],
+      observed: this.#observed,
       defect: this.#defect,
     };
   }
@@ -200,6 +233,7 @@ function blocked(rule: string, reason: string, error?: unknown): Decision {
     fired: noNames,
     errors: failed ? [[rule, reason]] : noPairs,
     read: noPairs,
+    observed: [],
     defect: failed && !(error instanceof EvaluationError) ? error : undefined,
   };
 }

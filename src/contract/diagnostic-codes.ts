@@ -12,6 +12,7 @@ const table = {
   literal: "An argument must be a text written here, or the one written here has no meaning.",
   macro: "`exists`, `all`, `exists_one`, `filter` or `map` is not written as it must be.",
   missing: "A part that is never implied is not there.",
+  mode: "A rule has no mode, or `observe`.",
   name: "A name that cannot stand here, or could not be written in a condition.",
   "no-file": "A file that the mandate names cannot be read.",
   "not-allowed": "A contract lists a tool that the mandate does not let it route.",

@@ -66,6 +66,8 @@ export interface RuleDocument {
   readonly when: Syntax;
   readonly verdict: Verdict;
   readonly final: boolean;
+  /** It is evaluated and recorded, and decides nothing. */
+  readonly observed: boolean;
   readonly reason: ReasonSyntax;
 }
 
@@ -73,6 +75,8 @@ export interface RuleDocument {
 export interface MandateDocument {
   readonly name: string;
   readonly contracts: readonly MandateEntry[];
+  /** Contracts that are decided beside those in force, and answer nothing. */
+  readonly candidates: readonly MandateEntry[];
   readonly limits: ReadonlyMap<string, YamlMap>;
   readonly counters: ReadonlyMap<string, YamlMap>;
 }

@@ -13,20 +13,28 @@
 export {
   compileContracts,
   compileMandate,
+  isContract,
   loadFunctions,
+  recompile,
   type CompileOptions,
   type ContractInForce,
 } from "./compile.ts";
 export { type Caller } from "./counter-keys.ts";
 export { windowStart, type Counter } from "./counters.ts";
-export { consult, type Lookup, type Move, type Prepared } from "./consult.ts";
-export { count, decide, prepare, type Decision } from "./decide.ts";
+export { consult, type Consultation, type Lookup, type Move, type Prepared } from "./consult.ts";
+export { count, decide, prepare, type Decision, type Observation } from "./decide.ts";
 export { recount } from "./recount.ts";
 export { diagnosticCodes } from "./diagnostic-codes.ts";
 export { position, renderDiagnostic, renderPlace, Report } from "./diagnostic.ts";
 export { type Diagnostic, type SourceFile, type Span } from "./diagnostic.ts";
 export { compileExpression } from "./expression.ts";
 export { functions } from "./functions.ts";
+export { type Requirement, type Route, type Rule, type ToolPlan } from "./compile-tool.ts";
+export { children, type Core } from "./core.ts";
+export { type Plan, type Probe } from "./plan.ts";
+export { EvaluationError } from "./rational.ts";
+export { show, type Value } from "./value.ts";
+export { readYaml, toJson, type YamlMap, type YamlNode, type YamlScalar } from "./yaml.ts";
 export { constantValue } from "./constant.ts";
 export { walk } from "./core.ts";
 export { type ContractDocument, type CounterDocument } from "./document.ts";
@@ -47,9 +55,3 @@ export {
 export { spellValue } from "./spell.ts";
 export { parts, type Syntax } from "./syntax.ts";
 export { Duration, isList, Timestamp } from "./value.ts";
-export { type Requirement, type Route, type Rule, type ToolPlan } from "./compile-tool.ts";
-export { children, type Core } from "./core.ts";
-export { type Plan, type Probe } from "./plan.ts";
-export { EvaluationError } from "./rational.ts";
-export { show, type Value } from "./value.ts";
-export { readYaml, toJson, type YamlMap, type YamlNode, type YamlScalar } from "./yaml.ts";

@@ -17,9 +17,9 @@ import type { Syntax } from "./syntax.ts";
 import { readYaml, type YamlList, type YamlMap, type YamlNode, type YamlScalar } from "./yaml.ts";
 
 const contractKeys = ["contract", "summary", "limits", "platform", "requires", "let", "tools", "counters", "rules"];
-const mandateKeys = ["mandate", "summary", "contracts", "limits", "counters"];
+const mandateKeys = ["mandate", "summary", "contracts", "candidate", "limits", "counters"];
 const toolKeys = ["summary", "input", "requires", "otherwise"];
-const ruleKeys = ["rule", "summary", "on", "let", "when", "verdict", "final", "reason"];
+const ruleKeys = ["rule", "summary", "on", "let", "when", "mode", "verdict", "final", "reason"];
 const counterKeys = [
   "of",
   "when",
@@ -91,9 +91,16 @@ export function readMandate(file: SourceFile, report: Report): MandateDocument |
       contracts === undefined
         ? []
         : (reader.asList(contracts, "`contracts`")?.items ?? []).flatMap((node) => reader.mandateEntry(node) ?? []),
+    candidates: candidateNodes(root).flatMap((node) => reader.mandateEntry(node) ?? []),
     limits: submaps("limits"),
     counters: submaps("counters"),
   };
+}
+
+/** One file, or a list of them. */
+function candidateNodes(root: YamlMap): readonly YamlNode[] {
+  const node = root.entries.get("candidate")?.value;
+  return node === undefined ? [] : node.kind === "list" ? node.items : [node];
 }
 
 /** Contract and rule are named on every receipt's leaf, which stays under 1 KiB. */
@@ -348,6 +355,9 @@ class Reader {
       this.#report.add("missing", name?.span ?? map.span, `${label} says for which tools it holds, under \`on:\``);
     const lets = this.lets(map);
     const final = this.#flag(map, "final");
+    const mode = this.text(map, "mode");
+    if (mode !== undefined && mode.text !== "observe")
+      this.#report.add("mode", mode.span, "the one mode of a rule is `observe`", "a rule without it decides");
     const condition = when === undefined ? undefined : this.expression(when).syntax;
     const sentence = reason === undefined ? undefined : parseReason(reason, this.#report);
     if (final && verdict !== undefined && verdict !== "BLOCK") {
@@ -368,6 +378,7 @@ class Reader {
       when: condition,
       verdict: verdict ?? "BLOCK",
       final,
+      observed: mode !== undefined,
       reason: sentence ?? [],
     };
   }

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import {
   compileContracts,
   compileMandate,
+  isContract,
   loadFunctions,
   renderDiagnostic,
   type CompileOptions,
@@ -25,8 +26,7 @@ export async function loadContracts(
   options: CompileOptions = {},
 ): Promise<Result<ContractInForce, readonly Diagnostic[]>> {
   const source = { ...(await readSource(file)), name: called };
-  if (/^contract\s*:/m.test(source.text) && !/^mandate\s*:/m.test(source.text))
-    return ready(compileContracts([source], options));
+  if (isContract(source.text)) return ready(compileContracts([source], options));
   return ready(compileMandate(source, (name) => openBeside(file, name), options));
 }
 

@@ -22,30 +22,40 @@ export async function alignCounters(
   force: ContractInForce,
   ledger: Ledger,
 ): Promise<{ readonly digests: ReadonlyMap<string, string>; readonly folded: readonly Folded[] }> {
-  const digests = new Map(force.counters.map(({ identity }) => [identity, hash("sha256", identity, "hex")]));
+  const owned = distinct([force, force.candidate]);
+  const digests = new Map(owned.map(({ counter: { identity } }) => [identity, hash("sha256", identity, "hex")]));
   const inForce = new Set(digests.values());
   for (const { digest, definition, through, unknownThrough } of ledger.counters) {
     if (through === null && !inForce.has(digest))
       await ledger.keepCounter({ definition, through: ledger.head.seq, unknownThrough }, []);
   }
   const folded: Folded[] = [];
-  for (const counter of distinct(force.counters)) {
+  for (const { counter, force: owner } of owned) {
     const kept = ledger.counters.find(({ digest }) => digest === digests.get(counter.identity));
     if (kept?.through === null) continue;
-    folded.push(await fold(counter, force, ledger, kept));
+    folded.push(await fold(counter, owner, ledger, kept));
   }
   return { digests, folded };
 }
 
-/** One counter for each definition; it starts empty only if all contracts that share it say so. */
-function distinct(counters: readonly Counter[]): Iterable<Counter> {
-  const found = new Map<string, Counter>();
-  for (const counter of counters) {
-    const same = found.get(counter.identity);
-    const startsEmpty = counter.startsEmpty && same?.startsEmpty !== false;
-    found.set(counter.identity, { ...counter, startsEmpty });
+/** A counter with the contract that says how calls move it. */
+interface Owned {
+  readonly counter: Counter;
+  readonly force: ContractInForce;
+}
+
+/** One counter for each definition, of the candidate too; it starts empty only if all contracts that share it say so. */
+function distinct(forces: readonly (ContractInForce | undefined)[]): readonly Owned[] {
+  const found = new Map<string, Owned>();
+  for (const force of forces) {
+    for (const counter of force?.counters ?? []) {
+      const same = found.get(counter.identity);
+      const startsEmpty = counter.startsEmpty && same?.counter.startsEmpty !== false;
+      if (force !== undefined)
+        found.set(counter.identity, { force: same?.force ?? force, counter: { ...counter, startsEmpty } });
+    }
   }
-  return found.values();
+  return [...found.values()];
 }
 
 type Kept = { readonly through: number | null; readonly unknownThrough: number } | undefined;

@@ -51,8 +51,13 @@ export class Gate {
    * @returns the body of the answer, made after the receipt is on disk, or a refusal. A fault never settles it.
    */
   async check(request: CheckRequest, asking: Asking): Promise<Result<string, Refusal>> {
-    const prepared = prepare(this.#force, request, { keyName: asking.keyName, sessionId: request.sessionId });
-    const recorded = await this.#sequencer.submit(prepared, asking.bytes);
+    const caller = { keyName: asking.keyName, sessionId: request.sessionId };
+    const { candidate } = this.#force;
+    const recorded = await this.#sequencer.submit({
+      prepared: prepare(this.#force, request, caller),
+      candidate: candidate && prepare(candidate, request, caller),
+      bytes: asking.bytes,
+    });
     if (!recorded.ok) return recorded;
     const { decision, receipt } = recorded.value;
     return good(answerBody(decision, receipt, this.mode, asking.digest));

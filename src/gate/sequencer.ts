@@ -1,6 +1,16 @@
-import { consult, count, decide, type Decision, type Lookup, type Move, type Prepared } from "../contract/mod.ts";
+import {
+  consult,
+  count,
+  decide,
+  type Consultation,
+  type Decision,
+  type Lookup,
+  type Move,
+  type Prepared,
+} from "../contract/mod.ts";
 import {
   NotKept,
+  type Batch,
   type CounterLookup,
   type CounterMove,
   type Durable,
@@ -9,7 +19,14 @@ import {
 } from "../ledger/mod.ts";
 import { bad, good, limits, refuse, type Mode, type Refusal, type Result } from "../wire/mod.ts";
 import { answered } from "./answer.ts";
+import { outcomeOf } from "./outcome.ts";
 import type { Clock } from "./clock.ts";
+
+/** A call before one contract, with what it asks of the ledger. */
+interface Asked {
+  readonly consultation: Consultation;
+  readonly lookups: readonly CounterLookup[];
+}
 
 /** What a decided and recorded call comes back as. */
 export interface Recorded {
@@ -17,9 +34,16 @@ export interface Recorded {
   readonly receipt: Durable<Receipt>;
 }
 
-interface Waiting {
+/** A call to be decided. */
+export interface Submission {
   readonly prepared: Prepared;
+  /** The same call before the candidate, where there is one. */
+  readonly candidate: Prepared | undefined;
+  /** The size of its body: what it holds of memory while it waits. */
   readonly bytes: number;
+}
+
+interface Waiting extends Submission {
   readonly settle: (result: Result<Recorded, Refusal>) => void;
 }
 
@@ -60,12 +84,9 @@ export class Sequencer {
     this.failed.catch(() => undefined);
   }
 
-  /**
-   * Has a call decided and recorded. Refuses before anything is decided when the queue is full or the gate stops.
-   *
-   * @param bytes the size of its body: what it holds of memory while it waits
-   */
-  submit(prepared: Prepared, bytes: number): Promise<Result<Recorded, Refusal>> {
+  /** Has a call decided and recorded. Refuses before anything is decided when the queue is full or the gate stops. */
+  submit(submission: Submission): Promise<Result<Recorded, Refusal>> {
+    const { bytes } = submission;
     if (this.#stopping) return Promise.resolve(bad(refuse("stopping", "the gate is stopping; ask again in a moment")));
     if (this.#queue.length >= limits.queueCallsMax || this.#queuedBytes + bytes > limits.queueBytesMax) {
       return Promise.resolve(
@@ -75,7 +96,7 @@ export class Sequencer {
       );
     }
     return new Promise((settle) => {
-      this.#queue.push({ prepared, bytes, settle });
+      this.#queue.push({ ...submission, settle });
       this.#queuedBytes += bytes;
       if (this.#running) return;
       this.#running = true;
@@ -105,18 +126,21 @@ export class Sequencer {
     if (!time.ok)
       return refuseAll(calls, refuse("clock-unreliable", `${time.problem}: no check is decided until it is right`));
     const at = time.value;
-    const consultations = calls.map(({ prepared }) => consult(prepared, at));
-    const lookups = consultations.map((consultation) => consultation.lookups.map((lookup) => this.#lookup(lookup)));
-    const batch = await ledger.begin(lookups.flat());
-    const decisions = consultations.map((consultation, call) => {
-      const decision = decide(
-        consultation,
-        (lookups[call] ?? []).map((lookup) => batch.value(lookup)),
-      );
-      if (decision.defect !== undefined) this.#options.onDefect(decision);
+    const asked = calls.map(({ prepared, candidate }) => ({
+      force: this.#ask(consult(prepared, at)),
+      candidate: candidate && this.#ask(consult(candidate, at)),
+    }));
+    const batch = await ledger.begin(
+      asked.flatMap(({ force, candidate }) => (candidate ? [...force.lookups, ...candidate.lookups] : force.lookups)),
+    );
+    const decisions = asked.map(({ force, candidate }) => {
+      const decision = this.#decide(force, batch);
+      const other = candidate && this.#decide(candidate, batch);
       const answer = answered(decision, mode);
-      const { request, caller, plan } = consultation.prepared;
-      const moves = count(consultation.prepared, { verdict: decision.verdict, answered: answer });
+      const { request, caller, plan } = force.consultation.prepared;
+      const outcome = { verdict: decision.verdict, answered: answer };
+      const counted = count(force.consultation.prepared, outcome);
+      const moves = candidate ? union(counted, count(candidate.consultation.prepared, outcome)) : counted;
       batch.append(
         {
           at,
@@ -132,7 +156,7 @@ export class Sequencer {
           reason: decision.reason,
           rule: decision.rule,
           contract,
-          outcome: outcomeOf(decision),
+          outcome: outcomeOf(decision, other),
         },
         moves.length === 0 ? noMoves : moves.map((move) => this.#move(move)),
       );
@@ -153,6 +177,19 @@ export class Sequencer {
         ),
       );
     }
+  }
+
+  #ask(consultation: Consultation): Asked {
+    return { consultation, lookups: consultation.lookups.map((lookup) => this.#lookup(lookup)) };
+  }
+
+  #decide({ consultation, lookups }: Asked, batch: Batch): Decision {
+    const decision = decide(
+      consultation,
+      lookups.map((lookup) => batch.value(lookup)),
+    );
+    if (decision.defect !== undefined) this.#options.onDefect(decision);
+    return decision;
   }
 
   #lookup({ counter, key, after }: Lookup): CounterLookup {
@@ -176,11 +213,8 @@ function refuseAll(calls: readonly Waiting[], refusal: Refusal): void {
   for (const { settle } of calls) settle(bad(refusal));
 }
 
-/** What the receipt says of how the verdict came about: rules fired, what could not be evaluated, counters read. */
-function outcomeOf({ fired, errors, read }: Decision): {
-  readonly counters: Record<string, string>;
-  readonly errors: Record<string, string>;
-  readonly fired: readonly string[];
-} {
-  return { counters: Object.fromEntries(read), errors: Object.fromEntries(errors), fired };
+/** What is counted for either: a counter that both define is one counter, moved once. */
+function union(moves: readonly Move[], others: readonly Move[]): readonly Move[] {
+  const known = new Set(moves.map(({ counter }) => counter.identity));
+  return [...moves, ...others.filter(({ counter }) => !known.has(counter.identity))];
 }

@@ -13,6 +13,7 @@ export {
   inspectLedger,
   Ledger,
   openLedger,
+  type Batch,
   type CheckEntry,
   type CounterLookup,
   type CounterMove,
