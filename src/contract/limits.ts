@@ -1,5 +1,6 @@
 import { nearest } from "../wire/mod.ts";
 import type { Report } from "./diagnostic.ts";
+import { documentKeys } from "./document-keys.ts";
 import { compare, isExact, type Exact } from "./rational.ts";
 import { boolean, join, listOf, number, size, string, typeText, type Type } from "./type.ts";
 import { isList, show, type Value } from "./value.ts";
@@ -35,7 +36,7 @@ interface Declared {
 }
 
 function declare(node: YamlMap, report: Report): Declared | undefined {
-  const unknown = [...node.entries].find(([name]) => !["default", "min", "max"].includes(name));
+  const unknown = [...node.entries].find(([name]) => !documentKeys.limit.includes(name));
   const fallback = node.entries.get("default")?.value;
   if (unknown !== undefined || fallback === undefined) {
     report.add("limit", unknown?.[1].key.span ?? node.span, "a limit is a value, or `{ default, min, max }`");

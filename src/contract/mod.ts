@@ -27,6 +27,7 @@ export { recount } from "./recount.ts";
 export { diagnosticCodes } from "./diagnostic-codes.ts";
 export { position, renderDiagnostic, renderPlace, Report } from "./diagnostic.ts";
 export { type Diagnostic, type SourceFile, type Span } from "./diagnostic.ts";
+export { documentKeys } from "./document-keys.ts";
 export { compileExpression } from "./expression.ts";
 export { functions } from "./functions.ts";
 export { type Requirement, type Route, type Rule, type ToolPlan } from "./compile-tool.ts";

@@ -1,5 +1,6 @@
 import { isVerdict, limits, nearest, utf8Bytes, type Verdict } from "../wire/mod.ts";
 import type { Report, SourceFile, Span } from "./diagnostic.ts";
+import { documentKeys } from "./document-keys.ts";
 import type {
   ContractDocument,
   CounterDocument,
@@ -16,30 +17,12 @@ import { parseReason } from "./reason.ts";
 import type { Syntax } from "./syntax.ts";
 import { readYaml, type YamlList, type YamlMap, type YamlNode, type YamlScalar } from "./yaml.ts";
 
-const contractKeys = ["contract", "summary", "limits", "platform", "requires", "let", "tools", "counters", "rules"];
-const mandateKeys = ["mandate", "summary", "contracts", "candidate", "limits", "counters"];
-const toolKeys = ["summary", "input", "requires", "otherwise"];
-const ruleKeys = ["rule", "summary", "on", "let", "when", "mode", "verdict", "final", "reason"];
-const counterKeys = [
-  "of",
-  "when",
-  "per",
-  "sum",
-  "remembers",
-  "counting",
-  "within",
-  "timezone",
-  "week_starts",
-  "since",
-  "settles_within",
-];
-
 /** Reads a contract's text. Problems go to the report; undefined only when there is nothing to go on with. */
 export function readContract(file: SourceFile, report: Report): ContractDocument | undefined {
   const reader = new Reader(report);
   const root = reader.asMap(readYaml(file, report), "a contract");
   if (root === undefined) return undefined;
-  reader.known(root, contractKeys, "a contract");
+  reader.known(root, documentKeys.contract, "a contract");
   const name = reader.name(root, "contract");
   const tools = reader.entries(root, "tools");
   if (root.entries.get("tools") === undefined)
@@ -69,7 +52,7 @@ export function readMandate(file: SourceFile, report: Report): MandateDocument |
   const reader = new Reader(report);
   const root = reader.asMap(readYaml(file, report), "a mandate");
   if (root === undefined) return undefined;
-  reader.known(root, mandateKeys, "a mandate");
+  reader.known(root, documentKeys.mandate, "a mandate");
   const contracts = root.entries.get("contracts")?.value;
   if (contracts === undefined)
     report.add(
@@ -235,7 +218,7 @@ class Reader {
     }
     const map = this.asMap(node, "a requirement");
     if (map === undefined) return undefined;
-    this.known(map, ["when", "reason"], "a requirement");
+    this.known(map, documentKeys.requirement, "a requirement");
     const when = this.#needed(map, "when", "a requirement");
     if (when === undefined) return undefined;
     const { syntax, text } = this.expression(when);
@@ -258,7 +241,7 @@ class Reader {
       );
     const map = this.asMap(node, "a tool");
     if (map === undefined) return { span, input: undefined, requires: [], otherwise: undefined };
-    this.known(map, toolKeys, "a tool");
+    this.known(map, documentKeys.tool, "a tool");
     const input = map.entries.get("input")?.value;
     if (input === undefined)
       this.#report.add(
@@ -287,7 +270,7 @@ class Reader {
     }
     const inner = this.asMap(value, "`otherwise`");
     if (inner === undefined) return undefined;
-    this.known(inner, ["verdict", "reason"], "`otherwise`");
+    this.known(inner, documentKeys.outcome, "`otherwise`");
     const verdict = this.#verdict(this.#needed(inner, "verdict", "`otherwise`"));
     const reason = this.text(inner, "reason");
     return verdict === undefined
@@ -310,7 +293,7 @@ class Reader {
 
   counter(node: YamlNode, span: Span): CounterDocument {
     const map = this.asMap(node, "a counter") ?? { kind: "map", span, entries: new Map() };
-    this.known(map, counterKeys, "a counter");
+    this.known(map, documentKeys.counter, "a counter");
     const written = (key: string): WrittenExpression | undefined => {
       const scalar = this.text(map, key);
       return scalar === undefined ? undefined : this.expression(scalar);
@@ -344,7 +327,7 @@ class Reader {
   rule(node: YamlNode): RuleDocument | undefined {
     const map = this.asMap(node, "a rule");
     if (map === undefined) return undefined;
-    this.known(map, ruleKeys, "a rule");
+    this.known(map, documentKeys.rule, "a rule");
     const name = this.name(map, "rule");
     const label = name === undefined ? "a rule" : `rule \`${name.text}\``;
     const when = this.#needed(map, "when", label);
@@ -404,7 +387,7 @@ class Reader {
     if (node.kind === "scalar") return { file: node, tools: undefined };
     const map = this.asMap(node, "a contract in a mandate");
     if (map === undefined) return undefined;
-    this.known(map, ["file", "tools"], "a contract in a mandate");
+    this.known(map, documentKeys.entry, "a contract in a mandate");
     const file = this.#needed(map, "file", "a contract in a mandate");
     return file === undefined
       ? undefined
