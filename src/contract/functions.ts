@@ -9,6 +9,7 @@ import { pathFunctions } from "./functions/path.ts";
 import { shellFunctions } from "./functions/shell.ts";
 import { similarFunctions } from "./functions/similar.ts";
 import { sizeFunctions } from "./functions/size.ts";
+import { sqlFunctions } from "./functions/sql.ts";
 import { sumFunctions } from "./functions/sum.ts";
 import { textFunctions } from "./functions/text.ts";
 import { timeFunctions } from "./functions/time.ts";
@@ -30,6 +31,7 @@ export const functions: readonly ContractFunction[] = [
   ...emailFunctions,
   ...similarFunctions,
   ...shellFunctions,
+  ...sqlFunctions,
   ...mentionFunctions,
   ...sumFunctions,
 ];

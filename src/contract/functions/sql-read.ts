@@ -1,0 +1,232 @@
+import { quote } from "../../wire/mod.ts";
+import { kinds, plain, pure, quiet } from "./sql-nodes.ts";
+import { doubt, type Fields, type Tree } from "./sql-parse.ts";
+
+/** What a statement does, to the bottom. */
+export interface Effects {
+  readonly kinds: Set<string>;
+  readonly reads: Set<string>;
+  readonly writes: Set<string>;
+  readonly functions: Set<string>;
+  /** Tables that lose or change rows without a condition on a column. */
+  readonly unfiltered: Set<string>;
+}
+
+/** Where a node stands. */
+interface Place {
+  readonly effects: Effects;
+  readonly depth: number;
+  /** Names that a `WITH` above gives: they are no tables. */
+  readonly names: ReadonlySet<string>;
+  /** Are the tables met here changed, and not read? */
+  readonly writes: boolean;
+}
+
+/** About two hundred operators or subqueries, one in the other. */
+const depthMax = 600;
+
+/** The kind of a statement, with everything that it and what is in it does added to `effects`. */
+export function readStatement(statement: Fields, effects: Effects): string {
+  walk(statement, { effects, depth: 0, names: new Set(), writes: false });
+  const [node = ""] = Object.keys(statement);
+  return kinds.get(node) ?? doubt(`${node} is not known here`);
+}
+
+export function isReadOnly(effects: Effects): boolean {
+  return (
+    effects.writes.size === 0 &&
+    [...effects.kinds].every((kind) => quiet.has(kind)) &&
+    [...effects.functions].every((name) => pure.has(name))
+  );
+}
+
+function walk(tree: Tree, place: Place): void {
+  if (tree === null || typeof tree !== "object") return;
+  if (place.depth > depthMax) doubt("it is nested too deeply");
+  const below = { ...place, depth: place.depth + 1 };
+  if (isList(tree)) {
+    for (const item of tree) walk(item, below);
+    return;
+  }
+  readShape(tree, below);
+  for (const [name, value] of Object.entries(tree)) {
+    if (/^[A-Z]/.test(name)) readNode(name, value as Fields, below);
+    else walk(value, below);
+  }
+}
+
+/** What is known by its members, for it stands in places that do not name it. */
+function readShape(tree: Fields, place: Place): void {
+  if (typeof tree["relname"] === "string") addTable(tree, place);
+  if ("funcname" in tree && "funcformat" in tree) addFunction(tree["funcname"] ?? null, place);
+}
+
+function readNode(node: string, fields: Fields, place: Place): void {
+  const kind = kinds.get(node);
+  if (kind !== undefined) return readKind(node, kind, fields, place);
+  if (node === "DoStmt" || node === "ExecuteStmt") doubt("`DO` and `EXECUTE` run what is not read here");
+  if (!plain.has(node)) doubt(`${node} is not known here`);
+  if (node === "MergeWhenClause") {
+    const action = textOf(fields, "commandType").replace("CMD_", "").toLowerCase();
+    if (action !== "nothing") place.effects.kinds.add(action);
+  }
+  if (node === "A_Expr") addOperator(fields["name"] ?? null, place);
+  if (node === "LockingClause") {
+    // Its names are those of `FROM`.
+    place.effects.kinds.add("lock");
+    return;
+  }
+  walk(fields, place);
+}
+
+function readKind(node: string, kind: string, fields: Fields, place: Place): void {
+  const { effects } = place;
+  // The `VALUES` of an `INSERT` asks for nothing.
+  if (fields["valuesLists"] === undefined || place.depth === 1) effects.kinds.add(kind);
+  switch (node) {
+    case "SelectStmt":
+      return readSelect(fields, { ...place, writes: false });
+    case "InsertStmt":
+      if (textOf(fields["onConflictClause"], "action") === "ONCONFLICT_UPDATE") effects.kinds.add("update");
+      return readChange(fields, place);
+    case "UpdateStmt":
+    case "DeleteStmt":
+      if (!hasColumn(fields["whereClause"] ?? null)) effects.unfiltered.add(tableName(fields["relation"] as Fields));
+      return readChange(fields, place);
+    case "MergeStmt":
+      if (!hasColumn(fields["joinCondition"] ?? null)) effects.unfiltered.add(tableName(fields["relation"] as Fields));
+      return readChange(fields, place);
+    case "CopyStmt":
+      return readCopy(fields, place);
+    case "TruncateStmt":
+      for (const { RangeVar: table } of (fields["relations"] ?? []) as readonly Fields[])
+        effects.unfiltered.add(tableName(table as Fields));
+      break;
+    case "VariableSetStmt":
+      if (/^(?:role|session_authorization)$/.test(textOf(fields, "name"))) effects.kinds.add("grant");
+      break;
+    case "DropStmt":
+      for (const object of (fields["objects"] ?? []) as readonly Tree[]) effects.writes.add(objectName(object));
+      break;
+  }
+  // A query in another statement is read as a query: `CREATE VIEW`, `EXPLAIN`, `PREPARE`.
+  const isQuery = kind === "explain" || kind === "prepare" || kind === "cursor" || kind === "show";
+  walk(fields, { ...place, writes: !isQuery });
+}
+
+function readSelect(fields: Fields, place: Place): void {
+  const within = readWith(fields["withClause"], place);
+  for (const [name, value] of Object.entries(fields)) {
+    if (name === "withClause") continue;
+    if (name === "larg" || name === "rarg") readSelect(value as Fields, { ...within, depth: checkDepth(within) });
+    else if (name === "intoClause") {
+      place.effects.kinds.add("create");
+      walk(value, { ...within, writes: true });
+    } else walk(value, within);
+  }
+}
+
+function checkDepth({ depth }: Place): number {
+  if (depth > depthMax) doubt("it is nested too deeply");
+  return depth + 1;
+}
+
+/** `INSERT`, `UPDATE`, `DELETE`, `MERGE`: what stands as `relation` is changed, all else is read. */
+function readChange(fields: Fields, place: Place): void {
+  addTable(fields["relation"] as Fields, { ...place, names: new Set(), writes: true });
+  const within = readWith(fields["withClause"], { ...place, writes: false });
+  for (const [name, value] of Object.entries(fields)) {
+    if (name !== "withClause" && name !== "relation") walk(value, within);
+  }
+}
+
+function readCopy(fields: Fields, place: Place): void {
+  const { is_from: isFrom, is_program: isProgram, filename, relation } = fields;
+  if (isProgram === true) place.effects.kinds.add("program");
+  else if (typeof filename === "string") place.effects.kinds.add("file");
+  if (relation !== undefined) addTable(relation as Fields, { ...place, names: new Set(), writes: isFrom === true });
+  for (const [name, value] of Object.entries(fields)) if (name !== "relation") walk(value, { ...place, writes: false });
+}
+
+/**
+ * Reads the queries of a `WITH`, and gives the place in which its names are known. Without RECURSIVE a query knows the
+ * names before it only: in `WITH t AS (SELECT * FROM t)` the second `t` is the table.
+ */
+function readWith(clause: Tree | undefined, place: Place): Place {
+  if (clause === undefined) return place;
+  const { ctes, recursive } = clause as Fields;
+  const queries = ((ctes ?? []) as readonly Fields[]).map(({ CommonTableExpr: query }) => query as Fields);
+  const names = new Set(place.names);
+  if (recursive === true) for (const query of queries) names.add(textOf(query, "ctename"));
+  for (const query of queries) {
+    walk(query, { ...place, depth: checkDepth(place), names: new Set(names) });
+    names.add(textOf(query, "ctename"));
+  }
+  return { ...place, names };
+}
+
+function addTable(table: Fields, { effects, names, writes }: Place): void {
+  const name = tableName(table);
+  if (writes) effects.writes.add(name);
+  else if (!names.has(name) || table["schemaname"] !== undefined) effects.reads.add(name);
+}
+
+/** `schema.table` as PostgreSQL folds it; a dot in a name would be read as another table. */
+function tableName(table: Fields): string {
+  const parts = [table["catalogname"], table["schemaname"], table["relname"]];
+  return joined(parts.filter((part) => typeof part === "string"));
+}
+
+function joined(parts: readonly string[]): string {
+  const odd = parts.find((part) => /[."\s]/.test(part));
+  if (odd !== undefined) doubt(`the name ${quote(odd)} holds a dot, a quote or a space`);
+  return parts.join(".");
+}
+
+function addFunction(name: Tree, { effects }: Place): void {
+  const parts = namesIn(name);
+  effects.functions.add(joined(parts[0] === "pg_catalog" ? parts.slice(1) : parts));
+}
+
+/** `OPERATOR(schema.+)` runs a function that somebody may have made. */
+function addOperator(name: Tree, { effects }: Place): void {
+  const parts = namesIn(name);
+  if (parts.length > 1 && parts[0] !== "pg_catalog") effects.functions.add(parts.join("."));
+}
+
+function namesIn(tree: Tree): readonly string[] {
+  if (!isList(tree)) return [];
+  return tree.map((part) => textOf((part as Fields)["String"], "sval"));
+}
+
+/** What `DROP` names: a list of names, one name, or a function with its arguments. */
+function objectName(object: Tree): string {
+  const { List: list, String: name, ObjectWithArgs: withArgs, TypeName: type } = object as Fields;
+  if (name !== undefined) return joined([textOf(name, "sval")]);
+  const names =
+    (list as Fields | undefined)?.["items"] ??
+    (withArgs as Fields | undefined)?.["objname"] ??
+    (type as Fields)["names"];
+  return joined(namesIn(names ?? []).filter((part) => part !== ""));
+}
+
+/** Does a condition look at a row at all? `WHERE true` and `WHERE 1 = 1` do not. */
+function hasColumn(tree: Tree): boolean {
+  const stack: Tree[] = [tree];
+  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
+    if (next === null || typeof next !== "object") continue;
+    if (isList(next)) stack.push(...next);
+    else if ("ColumnRef" in next || "CurrentOfExpr" in next) return true;
+    else stack.push(...Object.values(next));
+  }
+  return false;
+}
+
+function textOf(fields: Tree | undefined, name: string): string {
+  const value = (fields as Fields | undefined)?.[name];
+  return typeof value === "string" ? value : "";
+}
+
+function isList(tree: Tree): tree is readonly Tree[] {
+  return Array.isArray(tree);
+}

@@ -1,0 +1,89 @@
+import { boolean, listOf, string } from "../type.ts";
+import type { Value } from "../value.ts";
+import { recordOf } from "./address.ts";
+import type { ContractFunction } from "./function.ts";
+import { doubt, load, parseSql, textMax } from "./sql-parse.ts";
+import { isReadOnly, readStatement, type Effects } from "./sql-read.ts";
+import { EvaluationError } from "../rational.ts";
+
+const statementsMax = 200;
+const texts = listOf(string, textMax);
+
+const effects = {
+  kinds: texts,
+  reads: texts,
+  writes: texts,
+  functions: texts,
+  unfiltered: texts,
+  readOnly: boolean,
+};
+
+/** Queries for PostgreSQL. */
+export const sqlFunctions: readonly ContractFunction[] = [
+  {
+    name: "sql",
+    style: "function",
+    parameters: ["string"],
+    result: recordOf({
+      ...effects,
+      statements: listOf(recordOf({ ...effects, kind: string, limited: boolean }), statementsMax),
+    }),
+    doc:
+      "What a text of SQL would do in PostgreSQL, by its own grammar, to the bottom: every statement, also in `WITH`, " +
+      "subqueries and `EXPLAIN`, the tables that are read and written, the functions that are called. What other " +
+      "dialects read otherwise, and code in another language (`DO`, `EXECUTE`), is an error. See [sql](#sql).",
+    examples: [
+      ['sql("with x as (delete from t returning *) select * from x").kinds', '["delete", "select"]'],
+      ['sql("select count(*) from orders where total > 5").readOnly', "true"],
+      ['sql("update t set a = 1 where 1 = 1").unfiltered', '["t"]'],
+    ],
+    load,
+    cost: ([text]) => 64 + (text as string).length * 8,
+    run: ([text]) => readSql(text as string),
+  },
+];
+
+/** @throws {EvaluationError} on anything that is not understood */
+function readSql(text: string): Value {
+  const statements = parseSql(text);
+  if (statements.length === 0) doubt("it has no statement");
+  if (statements.length > statementsMax) doubt(`it has over ${statementsMax} statements`);
+  const all = none();
+  const found = attempt(() =>
+    statements.map(({ stmt }) => {
+      const own = none();
+      const fields = stmt as Readonly<Record<string, never>>;
+      const kind = readStatement(fields, own);
+      for (const key of keys) for (const item of own[key]) all[key].add(item);
+      const limit = (fields["SelectStmt"] as Readonly<Record<string, unknown>> | undefined)?.["limitCount"];
+      return new Map<string, Value>([["kind", kind], ["limited", isConstant(limit)], ...members(own)]);
+    }),
+  );
+  return new Map<string, Value>([...members(all), ["statements", found]]);
+}
+
+/** A tree that is not as it is known here is in doubt too. */
+function attempt<Found>(run: () => Found): Found {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof EvaluationError) throw error;
+    return doubt("its tree is not as it is known here");
+  }
+}
+
+const keys = ["kinds", "reads", "writes", "functions", "unfiltered"] as const;
+
+function none(): Effects {
+  return { kinds: new Set(), reads: new Set(), writes: new Set(), functions: new Set(), unfiltered: new Set() };
+}
+
+function members(of: Effects): readonly (readonly [string, Value])[] {
+  return [...keys.map((key) => [key, [...of[key]].toSorted()] as const), ["readOnly", isReadOnly(of)]];
+}
+
+/** `LIMIT 10`, and not `LIMIT NULL` or `LIMIT ALL`. */
+function isConstant(limit: unknown): boolean {
+  const constant = (limit as { readonly A_Const?: { readonly isnull?: boolean } } | undefined)?.A_Const;
+  return constant !== undefined && constant.isnull !== true;
+}
