@@ -1,12 +1,14 @@
 import { benchCheck } from "./check.ts";
 import { benchDecide } from "./decide.ts";
 import { machine } from "./report.ts";
+import { benchSessions } from "./sessions.ts";
 import { benchVerify } from "./verify.ts";
 
 // `npm run bench -- NAME`: one benchmark, a table, and a last line of JSON.
 const benches: Readonly<Record<string, () => Promise<void>>> = {
   check: benchCheck,
   decide: benchDecide,
+  sessions: benchSessions,
   verify: benchVerify,
 };
 
