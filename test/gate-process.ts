@@ -32,7 +32,7 @@ export interface StartOptions {
 export function spawnGate(args: readonly string[], { settings, sources = root }: StartOptions): ChildProcess {
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("SVC_")));
   const env = { ...inherited, SVC_API_KEY: apiKey, SVC_LOG: "silent", SVC_PORT: "0", NO_COLOR: "1", ...settings };
-  return spawn(process.execPath, [join(sources, "src", "gate", "main.ts"), ...args], {
+  return spawn(process.execPath, [join(sources, "src", "commands", "main.ts"), ...args], {
     env,
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -10,7 +10,7 @@ import { readConfig } from "../../src/gate/config.ts";
 import { serve, type Serving } from "../../src/gate/serve.ts";
 
 export const root: string = fileURLToPath(new URL("../..", import.meta.url));
-export const main: string = join(root, "src", "gate", "main.ts");
+export const main: string = join(root, "src", "commands", "main.ts");
 export const key = "a-key-that-only-this-test-knows";
 
 const any = "{ type: object, additionalProperties: true }";
