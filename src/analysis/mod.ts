@@ -4,4 +4,5 @@
  * Promises: nothing is said that the engine does not confirm; what is not known is said to be unknown. Pure, apart from
  * the solver, which is loaded when it is asked for.
  */
-export {};
+export { analyze } from "./analyze.ts";
+export { findingKinds, severityOf, type Finding } from "./finding.ts";

@@ -10,6 +10,35 @@ export function nearest(name: string, known: Iterable<string>): string | undefin
   return best;
 }
 
+/**
+ * Can two names be taken for one another: are they the same but for case, separators, letters of other scripts that imitate
+ * Latin ones, 0 and o, 1 and l; or is one letter of a long word another, missing, or in the place of its neighbour? Of a name
+ * and itself: does it mix letters of two such scripts?
+ */
+export function looksLike(a: string, b: string): boolean {
+  if (a === b) return lookAlikeScripts.test(a) && /[A-Za-z]/.test(a);
+  const [left, right] = [folded(a), folded(b)];
+  if (editDistance(left, right, 1) === 0) return true;
+  return isSlip(a.toLowerCase().split(/[^\p{L}\p{N}]+/u), b.toLowerCase().split(/[^\p{L}\p{N}]+/u));
+}
+
+function folded(name: string): string {
+  return skeleton(name).replaceAll("0", "o").replace(/[1|]/g, "l");
+}
+
+/** Words of fewer letters than this differ by one on purpose: get and set. */
+const longWord = 5;
+
+/** Do two names differ in one long word, by one slip that is no plural and no number? */
+function isSlip(left: readonly string[], right: readonly string[]): boolean {
+  if (left.length !== right.length) return false;
+  const [only, more] = left.flatMap((word, at) => (word === right[at] ? [] : [[word, right[at] ?? ""] as const]));
+  if (only === undefined || more !== undefined) return false;
+  const [a, b] = only;
+  if (Math.min(a.length, b.length) < longWord || /\d/.test(a + b)) return false;
+  return `${a}s` !== b && `${b}s` !== a && editDistance(a, b, 2) === 1;
+}
+
 /** Folded for comparison only: case, compatibility forms, separators, marks and invisible characters are dropped. */
 function skeleton(name: string): string {
   return name

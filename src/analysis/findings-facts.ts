@@ -1,0 +1,160 @@
+import { compare, walk, type Core } from "../contract/mod.ts";
+import type { Finding } from "./finding.ts";
+import { formulaOf, type Formula } from "./formula.ts";
+import type { Linear } from "./linear.ts";
+import { every, type Reasoner } from "./reasoner.ts";
+import { isFalse, isTrue, presenceOf, rulesOf, shortName, type RuleOnTools, type Subject } from "./subject.ts";
+import { keyOf } from "./world.ts";
+
+/** Rules that what is absent, or negative, gets past. */
+export async function findInFacts(subjects: readonly Subject[], reasoner: Reasoner): Promise<readonly Finding[]> {
+  const findings: Finding[] = [];
+  for (const each of rulesOf(subjects)) {
+    if (each.rule.verdict === "ALLOW") continue;
+    findings.push(
+      ...(await platformFindings(each, reasoner)),
+      ...(each.rule.verdict === "BLOCK" ? await factFindings(each, reasoner) : []),
+      ...(await negativeFindings(each, reasoner)),
+    );
+  }
+  return findings;
+}
+
+async function platformFindings({ id, rule, places }: RuleOnTools, reasoner: Reasoner): Promise<readonly Finding[]> {
+  for (const { subject, rule: own } of places) {
+    const present = presenceOf("platform.present", own.when.span);
+    if (!readsPlatform(own.when) || (await reasoner.impossible(subject, isFalse(present)))) continue;
+    if (!(await isSkipped(own.id, isFalse(present).core, { subject, own: own.when }, reasoner))) continue;
+    return [
+      {
+        code: "platform-not-required",
+        span: rule.when.span,
+        within: rule.span,
+        message: `\`${shortName(id)}\` says nothing of a call without a snapshot, and \`${subject.tool}\` takes such calls`,
+        hint: "add `platform.present` to `requires:`, or a rule that says what holds without it",
+      },
+    ];
+  }
+  return [];
+}
+
+function readsPlatform(core: Core): boolean {
+  return [...walk(core)].some((part) => part.op === "root" && part.root === "platform");
+}
+
+/** Facts that may be missing, without which a BLOCK is skipped and no other rule steps in. */
+async function factFindings({ id, rule, places }: RuleOnTools, reasoner: Reasoner): Promise<readonly Finding[]> {
+  const found: Finding[] = [];
+  for (const test of optionalFacts(rule.when)) {
+    const skipped = await every(places, async ({ subject, rule: own }) =>
+      isSkipped(own.id, test, { subject, own: own.when }, reasoner),
+    );
+    if (!skipped) continue;
+    const name = `platform.${test.name}`;
+    found.push({
+      code: "absent-fact-skips",
+      span: rule.when.span,
+      within: rule.span,
+      message: `\`${shortName(id)}\` does not BLOCK where the platform leaves \`${name}\` out`,
+      hint: `make it \`required\`, or BLOCK without it: \`!has(${name}) || ...\``,
+    });
+  }
+  return found;
+}
+
+/** Does the rule never fire where the test is false, so that the call passes, with no other rule for that case? */
+async function isSkipped(
+  id: string,
+  test: Core,
+  { subject, own }: { readonly subject: Subject; readonly own: Core },
+  reasoner: Reasoner,
+): Promise<boolean> {
+  if (!(await reasoner.impossible(subject, isTrue(own), isFalse(test)))) return false;
+  const { rules, route } = subject;
+  const allows = rules.filter(({ verdict }) => verdict === "ALLOW");
+  const mayPass =
+    route.otherwise === "ALLOW" ||
+    !(await every(allows, async ({ when }) => reasoner.impossible(subject, isTrue(when), isFalse(test))));
+  if (!mayPass || (await reasoner.impossible(subject, isFalse(test)))) return false;
+  const key = keyOf(test);
+  const others = rules.filter((rule) => rule.id !== id && rule.verdict !== "ALLOW" && testsIn(rule.when).has(key));
+  return every(others, async ({ when }) => reasoner.impossible(subject, isTrue(when), isFalse(test)));
+}
+
+function testsIn(core: Core): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const part of walk(core)) {
+    if (part.op === "has" || part.op === "root") found.add(keyOf(part));
+    if (part.op === "select") {
+      const test = testOf(part);
+      if (test !== undefined) found.add(keyOf(test));
+    }
+  }
+  return found;
+}
+
+type FactTest = Core & { readonly op: "has" };
+
+function testOf(part: Core): FactTest | undefined {
+  if (part.op !== "select" || part.at.op !== "constant" || typeof part.at.value !== "string") return undefined;
+  return { op: "has", of: part.of, name: part.at.value, type: { kind: "boolean" }, span: part.span };
+}
+
+function optionalFacts(core: Core): readonly FactTest[] {
+  const found = new Map<string, FactTest>();
+  for (const part of walk(core)) {
+    const test = part.op === "has" ? part : testOf(part);
+    if (test?.of.op === "root" && test.of.root === "platform") found.set(test.name, test);
+  }
+  return [...found.values()];
+}
+
+/** Amounts of the input that are added to what is spent, and may be below zero. */
+async function negativeFindings({ id, rule, places }: RuleOnTools, reasoner: Reasoner): Promise<readonly Finding[]> {
+  const found: Finding[] = [];
+  for (const amount of amountsIn(rule.when)) {
+    const zero: Core = { op: "constant", value: 0, type: { kind: "number", notNegative: true }, span: amount.span };
+    const below: Core = {
+      op: "binary",
+      operator: "<",
+      left: amount,
+      right: zero,
+      type: { kind: "boolean" },
+      span: amount.span,
+    };
+    const safe = await every(places, async ({ subject }) => {
+      const blocks = subject.rules.filter(({ verdict }) => verdict === "BLOCK").map(({ when }) => isFalse(when));
+      return reasoner.impossible(subject, isTrue(below), ...blocks);
+    });
+    if (safe) continue;
+    const text = amount.span.file.text.slice(amount.span.from, amount.span.to);
+    found.push({
+      code: "may-be-negative",
+      span: amount.span,
+      within: rule.span,
+      message: `\`${text}\` may be negative, and \`${shortName(id)}\` would count it as room in the budget`,
+      hint: "say `minimum: 0` or `exclusiveMinimum: 0` in its schema",
+    });
+  }
+  return found;
+}
+
+function amountsIn(core: Core): readonly Core[] {
+  const found = new Map<string, Core>();
+  for (const form of formsOf(formulaOf(core))) {
+    const raising = [...form.terms].filter(([, { factor }]) => compare(factor, 0) > 0);
+    const isBudget = raising.some(([, term]) => !readsInput(term.core));
+    for (const [key, term] of raising)
+      if (isBudget && term.core.op === "member" && readsInput(term.core)) found.set(key, term.core);
+  }
+  return [...found.values()];
+}
+
+function formsOf(formula: Formula): readonly Linear[] {
+  if (formula.kind === "all" || formula.kind === "any") return formula.parts.flatMap(formsOf);
+  return formula.kind === "at-least" ? [formula.form] : [];
+}
+
+function readsInput(core: Core): boolean {
+  return [...walk(core)].some((part) => part.op === "root" && part.root === "input");
+}

@@ -1,0 +1,116 @@
+import { looksLike } from "../wire/mod.ts";
+import { parts, type ContractDocument, type Span, type Syntax } from "../contract/mod.ts";
+import type { Finding } from "./finding.ts";
+
+/** Names that nothing reads, and names that can be taken for one another. */
+export function findInNames(documents: readonly ContractDocument[]): readonly Finding[] {
+  const tools = documents.flatMap((document) => [...document.tools].map(([name, { span }]) => ({ name, span })));
+  return [
+    ...documents.flatMap(unusedIn),
+    ...lookAlikes("tool", tools),
+    ...documents.flatMap((document) => [
+      ...lookAlikes("rule", document.rules),
+      ...lookAlikes(
+        "limit",
+        [...document.limits].map(([name, { span }]) => ({ name, span })),
+      ),
+      ...lookAlikes(
+        "counter",
+        [...document.counters].map(([name, { span }]) => ({ name, span })),
+      ),
+      ...lookAlikes("fact", factsOf(document)),
+    ]),
+  ];
+}
+
+interface Named {
+  readonly name: string;
+  readonly span: Span;
+}
+
+function factsOf({ platform }: ContractDocument): readonly Named[] {
+  const properties = platform?.kind === "map" ? platform.entries.get("properties")?.value : undefined;
+  if (properties?.kind !== "map") return [];
+  return [...properties.entries].map(([name, { key }]) => ({ name, span: key.span }));
+}
+
+function unusedIn(document: ContractDocument): readonly Finding[] {
+  const read = readIn(document);
+  const limits = [...document.limits].map(([name, { span }]) => ({ name, span }));
+  const counters = [...document.counters].map(([name, { span }]) => ({ name, span }));
+  const unused = (root: string, named: readonly Named[]): readonly Named[] =>
+    named.filter(({ name }) => !read.has(root) && !read.has(`${root}.${name}`));
+  return [
+    ...unused("limits", limits).map(({ name, span }): Finding => ({
+      code: "unused-limit",
+      span,
+      message: `nothing reads \`limits.${name}\`, so that setting it changes nothing`,
+      hint: "use it in a condition, or remove it",
+    })),
+    ...unused("platform", factsOf(document)).map(({ name, span }): Finding => ({
+      code: "unused-fact",
+      span,
+      message: `nothing reads \`platform.${name}\``,
+      hint: "use it in a condition, or remove it: the platform need not send it",
+    })),
+    ...unused("counters", counters).map(({ name, span }): Finding => ({
+      code: "unused-counter",
+      span,
+      message: `nothing reads \`counters.${name}\`: it is counted and limits nothing`,
+      hint: "use it in a rule, or remove it",
+    })),
+  ];
+}
+
+/** What is read anywhere, as `root.name`; a root by itself where it is read as a whole. */
+function readIn(document: ContractDocument): ReadonlySet<string> {
+  const { rules, requires, lets, tools, counters } = document;
+  const required = [...requires, ...[...tools.values()].flatMap((tool) => tool.requires)];
+  const open: Syntax[] = [
+    ...lets.values(),
+    ...required.flatMap(({ when, reason }) => [when, ...syntaxIn(reason)]),
+    ...rules.flatMap((rule) => [rule.when, ...rule.lets.values(), ...syntaxIn(rule.reason)]),
+    ...[...tools.values()].flatMap(({ otherwise }) => syntaxIn(otherwise?.reason)),
+    ...[...counters.values()].flatMap(({ when, per, sum, since, remembers }) =>
+      [...per, when, sum, since, remembers].flatMap((expression) => expression?.syntax ?? []),
+    ),
+  ];
+  const read = new Set<string>();
+  for (let syntax = open.pop(); syntax !== undefined; syntax = open.pop()) {
+    const member = memberOfRoot(syntax);
+    if (member !== undefined) read.add(member);
+    else if (syntax.kind === "name") read.add(syntax.name);
+    open.push(...(member === undefined ? parts(syntax) : []));
+  }
+  return read;
+}
+
+function syntaxIn(reason: readonly (string | Syntax)[] | undefined): readonly Syntax[] {
+  return (reason ?? []).filter((part) => typeof part !== "string");
+}
+
+function memberOfRoot(syntax: Syntax): string | undefined {
+  if (syntax.kind === "member" && syntax.of.kind === "name") return `${syntax.of.name}.${syntax.name}`;
+  if (syntax.kind !== "index" || syntax.of.kind !== "name" || syntax.at.kind !== "literal") return undefined;
+  return typeof syntax.at.value === "string" ? `${syntax.of.name}.${syntax.at.value}` : undefined;
+}
+
+/** The later of two names that differ by what an eye, or a careless hand, passes over. */
+function lookAlikes(what: string, named: readonly Named[]): readonly Finding[] {
+  const found: Finding[] = [];
+  for (const [at, { name, span }] of named.entries()) {
+    const twin = named.slice(0, at).find((other) => other.name !== name && looksLike(other.name, name));
+    const mixed = twin === undefined && looksLike(name, name);
+    if (twin === undefined && !mixed) continue;
+    found.push({
+      code: "look-alike-names",
+      span,
+      message:
+        twin === undefined
+          ? `the name of the ${what} \`${name}\` mixes letters of two scripts that look alike`
+          : `the ${what} \`${name}\` can be taken for \`${twin.name}\``,
+      hint: `give the ${what} a name of its own, in letters of one script`,
+    });
+  }
+  return found;
+}

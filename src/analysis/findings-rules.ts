@@ -1,0 +1,226 @@
+import { isStricter } from "../wire/mod.ts";
+import type { Core, Rule } from "../contract/mod.ts";
+import type { Finding } from "./finding.ts";
+import { every, type Reasoner } from "./reasoner.ts";
+import { isFalse, isTrue, rulesOf, shortName, type RuleOnTools, type Subject } from "./subject.ts";
+
+/** Rules that never fire, always fire, or never decide. */
+export async function findInRules(subjects: readonly Subject[], reasoner: Reasoner): Promise<readonly Finding[]> {
+  const findings: Finding[] = [];
+  const open: Subject[] = [];
+  for (const subject of subjects) {
+    const [first] = subject.requirements;
+    if (first === undefined || !(await reasoner.impossible(subject))) open.push(subject);
+    else findings.push(requiresNeverHold(subject, first.when));
+  }
+  for (const each of rulesOf(open)) {
+    const found = await findInRule(each, reasoner);
+    findings.push(...found);
+    if (!found.some(({ code }) => code === "never-fires")) findings.push(...(await deadParts(each, reasoner)));
+  }
+  const named = new Set(findings.filter(({ code }) => code === "always-fires").map(({ span }) => span.from));
+  for (const subject of open) findings.push(...(await nothingPasses(subject, reasoner, named)));
+  return findings;
+}
+
+function requiresNeverHold({ tool }: Subject, when: Core): Finding {
+  return {
+    code: "requires-never-hold",
+    span: when.span,
+    message: `the requirements of \`${tool}\` exclude one another, so every call of it is BLOCK`,
+    hint: "remove one of them, or take the tool out of the contract",
+  };
+}
+
+async function findInRule(each: RuleOnTools, reasoner: Reasoner): Promise<readonly Finding[]> {
+  const { rule, places } = each;
+  const at = { span: rule.when.span, within: rule.span };
+  const name = shortName(each.id);
+  if (await every(places, ({ subject, rule: { when } }) => reasoner.impossible(subject, isTrue(when))))
+    return [
+      {
+        ...at,
+        code: "never-fires",
+        message: `\`${name}\` never fires: its condition is false for every call that its schemas and requirements let through`,
+        hint: "compare it with the schema's bounds, the limits in force and the other parts of the condition",
+      },
+    ];
+  const covering = await findCover(each, reasoner);
+  if (covering !== undefined) return [{ ...at, ...covering }];
+  if (await every(places, ({ subject, rule: { when } }) => reasoner.impossible(subject, isFalse(when))))
+    return [
+      {
+        ...at,
+        code: "always-fires",
+        message: `\`${name}\` fires on every call, so that \`otherwise\` never decides`,
+        hint: `if ${rule.verdict} is meant for every call, write it as the tool's \`otherwise\`; else narrow the condition`,
+      },
+    ];
+  return [];
+}
+
+type Cover = Pick<Finding, "code" | "message" | "hint">;
+
+/** Why a rule's verdict never counts; undefined where it may. */
+async function findCover(each: RuleOnTools, reasoner: Reasoner): Promise<Cover | undefined> {
+  const { rule, places } = each;
+  const name = shortName(each.id);
+  if (rule.verdict === "ALLOW" && places.every(({ subject }) => subject.route.otherwise === "ALLOW"))
+    return {
+      code: "never-decides",
+      message: `\`${name}\` says ALLOW where \`otherwise\` is ALLOW already: it changes no verdict`,
+      hint: "remove it, or write `otherwise: ESCALATE` (or BLOCK) if only what a rule allows may pass",
+    };
+  const covered = await every(places, (place) => {
+    const others = strongerThan(place.rule, place.subject);
+    return reasoner.covered(
+      place.subject,
+      others.map(({ when }) => isTrue(when)),
+      isTrue(place.rule.when),
+    );
+  });
+  if (!covered) return undefined;
+  const single = await findSingleCover(each, reasoner);
+  if (single === undefined)
+    return {
+      code: "never-decides",
+      message: `whenever \`${name}\` fires, another rule decides: its ${rule.verdict} is never the verdict`,
+      hint: "narrow the other rules, or remove this one",
+    };
+  return coverOf(each, single, reasoner);
+}
+
+/** The rules of the same contract and tool that win over one: stricter ones, and earlier ones of its verdict. */
+function strongerThan(rule: Rule, { rules }: Subject): readonly Rule[] {
+  const at = rules.findIndex(({ id }) => id === rule.id);
+  return rules.filter((other, index) => {
+    if (isStricter(other.verdict, rule.verdict)) return true;
+    return other.verdict === rule.verdict && index < at && (other.final || !rule.final);
+  });
+}
+
+async function findSingleCover({ places }: RuleOnTools, reasoner: Reasoner): Promise<Rule | undefined> {
+  const [first] = places;
+  for (const { id } of first === undefined ? [] : strongerThan(first.rule, first.subject)) {
+    const alone = await every(places, async ({ subject, rule }) => {
+      const other = strongerThan(rule, subject).find((each) => each.id === id);
+      return other !== undefined && reasoner.covered(subject, [isTrue(other.when)], isTrue(rule.when));
+    });
+    if (alone) return first?.subject.rules.find((rule) => rule.id === id);
+  }
+  return undefined;
+}
+
+async function coverOf(each: RuleOnTools, cover: Rule, reasoner: Reasoner): Promise<Cover> {
+  const { rule, places } = each;
+  const [name, other] = [shortName(each.id), shortName(cover.id)];
+  if (cover.verdict === rule.verdict)
+    return {
+      code: "shadowed",
+      message: `whenever \`${name}\` fires, \`${other}\` has fired before it with the same verdict`,
+      hint: `remove \`${name}\`, or write it before \`${other}\` if its reason is the better one`,
+    };
+  const same = await every(places, async ({ subject, rule: { when } }) => {
+    const rival = subject.rules.find(({ id }) => id === cover.id);
+    return rival !== undefined && reasoner.covered(subject, [isTrue(when)], isTrue(rival.when));
+  });
+  if (same)
+    return {
+      code: "contradiction",
+      message: `\`${name}\` says ${rule.verdict} of the calls of which \`${other}\` says ${cover.verdict}: ${cover.verdict} wins`,
+      hint: "decide which of the two is meant, and remove the other",
+    };
+  if (rule.verdict === "ESCALATE")
+    return {
+      code: "escalate-under-block",
+      message: `no person is ever asked by \`${name}\`: \`${other}\` BLOCKs each call that it would ESCALATE`,
+      hint: `narrow \`${other}\`, or remove \`${name}\``,
+    };
+  return {
+    code: "shadowed",
+    message: `whenever \`${name}\` fires, \`${other}\` fires too and says ${cover.verdict}`,
+    hint: `narrow \`${other}\`, or remove \`${name}\``,
+  };
+}
+
+/** All rules that BLOCK, together, refuse every call. */
+async function nothingPasses(
+  subject: Subject,
+  reasoner: Reasoner,
+  named: ReadonlySet<number>,
+): Promise<readonly Finding[]> {
+  const blocks = subject.rules.filter(({ verdict }) => verdict === "BLOCK");
+  const isOpen = subject.route.otherwise !== "BLOCK" || subject.rules.length > blocks.length;
+  const [last] = blocks.toReversed();
+  if (!isOpen || last === undefined || blocks.some(({ when }) => named.has(when.span.from))) return [];
+  if (!(await reasoner.impossible(subject, ...blocks.map(({ when }) => isFalse(when))))) return [];
+  return [
+    {
+      code: "nothing-passes",
+      span: last.when.span,
+      within: last.span,
+      message: `the rules that BLOCK refuse every call of \`${subject.tool}\` together, so that nothing else decides`,
+      hint: `narrow one of ${blocks.map(({ id }) => `\`${shortName(id)}\``).join(", ")}`,
+    },
+  ];
+}
+
+/** Sides of `||` that are never true, and sides of `&&` that always are. */
+async function deadParts({ places }: RuleOnTools, reasoner: Reasoner): Promise<readonly Finding[]> {
+  const [first] = places;
+  if (first === undefined) return [];
+  const found: Finding[] = [];
+  for (const side of sidesOf(first.rule.when)) {
+    const dead = await every(places, async ({ subject, rule }) => {
+      const same = sidesOf(rule.when).find(({ at }) => at.join() === side.at.join());
+      if (same === undefined) return false;
+      const before = same.before;
+      return reasoner.impossible(subject, ...before, side.of === "or" ? isTrue(same.core) : isFalse(same.core));
+    });
+    if (!dead) continue;
+    found.push({
+      code: "dead-part",
+      span: side.core.span,
+      within: first.rule.span,
+      message:
+        side.of === "or"
+          ? "this side of `||` is never true where it is reached, so it changes nothing"
+          : "this side of `&&` is always true where it is reached, so it changes nothing",
+      hint: "remove it, or mend what was meant",
+    });
+  }
+  return found;
+}
+
+interface Side {
+  readonly of: "and" | "or";
+  readonly core: Core;
+  /** What holds where it is reached. */
+  readonly before: readonly ReturnType<typeof isTrue>[];
+  /** Left and right turns from the whole condition. */
+  readonly at: readonly string[];
+}
+
+function sidesOf(core: Core, before: Side["before"] = [], at: readonly string[] = []): readonly Side[] {
+  if (core.op === "not") return sidesOf(core.of, before, at);
+  if (core.op !== "and" && core.op !== "or") return [];
+  const reached = [...before, core.op === "and" ? isTrue(core.left) : isFalse(core.left)];
+  const sides: readonly Side[] = [
+    { of: core.op, core: core.left, before, at: [...at, "left"] },
+    { of: core.op, core: core.right, before: reached, at: [...at, "right"] },
+  ];
+  return [
+    // A side that is a chain of the same kind has sides of its own.
+    ...sides.filter((side) => !(side.of === "and" && isGuard(side.core)) && side.core.op !== core.op),
+    ...sidesOf(core.left, before, [...at, "left"]),
+    ...sidesOf(core.right, reached, [...at, "right"]),
+  ];
+}
+
+/** What proves that something is there may say more than it must. */
+function isGuard(core: Core): boolean {
+  if (core.op === "constant" || core.op === "has" || core.op === "root") return true;
+  if (core.op === "not") return isGuard(core.of);
+  if (core.op === "and" || core.op === "or") return isGuard(core.left) && isGuard(core.right);
+  return core.op === "binary" && [core.left, core.right].some(({ type }) => type.kind === "null");
+}
