@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { KeyFileDamaged, NoSuchFile, settings, StartRefused, version } from "../gate/mod.ts";
 import { LedgerRefused } from "../ledger/mod.ts";
+import type { AnalyzeOptions } from "./analyze.ts";
 import type { Outcome } from "./outcome.ts";
 import type { TestOptions } from "./test/command.ts";
 
@@ -55,6 +56,38 @@ program
   )
   .action((paths: string[], options: TestOptions) =>
     run(async () => (await import("./test/command.ts")).testCommand(paths, options)),
+  );
+
+program
+  .command("fmt")
+  .description("write contracts, mandates and test files in the one layout: comments stay, and so does what they say")
+  .argument("[files...]", "files, or folders of them; `-` reads standard input and prints", ["."])
+  .option("--check", "change nothing, name the files that would change", false)
+  .addHelpText(
+    "after",
+    "\nThe digest of a contract is that of its text: a file that changes has another one, and so have the receipts." +
+      "\nExit code 0: done. 1: with --check, a file would change. 2: a file cannot be read, and was left alone." +
+      "\n\nExample:\n  svc-gate fmt --check contracts",
+  )
+  .action((files: string[], options: { check: boolean }) =>
+    run(async () => (await import("./fmt/command.ts")).fmtCommand(files, options)),
+  );
+
+program
+  .command("analyze")
+  .description("find what is wrong with contracts that compile: rules that never fire, limits that can be escaped, names alike")
+  .argument("[file]", "a mandate or a contract", "mandate.yaml")
+  .option("--json", "for editors and CI", false)
+  .option("--deny", "notes fail as warnings do", false)
+  .option("--no-solver", "do not ask z3, even where it is installed")
+  .addHelpText(
+    "after",
+    "\nA comment before a line allows a finding there: # svc-gate: allow never-fires because ..." +
+      "\nExit code 0: no warnings. 1: warnings. 2: errors, or the file cannot be read." +
+      "\n\nExample:\n  svc-gate analyze contracts/payments.yaml",
+  )
+  .action((file: string, options: AnalyzeOptions) =>
+    run(async () => (await import("./analyze.ts")).analyzeCommand(file, options)),
   );
 
 program

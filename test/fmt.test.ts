@@ -1,0 +1,250 @@
+/**
+ * Goal: one layout that changes nothing but the layout. Method: a table of what becomes of what; every contract of the
+ * repository is laid out already; random spellings of them, with comments anywhere, keep their value and their
+ * comments and are laid out alike the second time.
+ */
+import assert from "node:assert/strict";
+import { execFile, spawn } from "node:child_process";
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text as textOf } from "node:stream/consumers";
+import { suite, test, type TestContext } from "node:test";
+import { fileURLToPath } from "node:url";
+import fc from "fast-check";
+import { CST, Document, Lexer, parse } from "yaml";
+import { layOut } from "../src/commands/fmt/layout.ts";
+import { readYaml, renderDiagnostic, Report, spellValue, toJson } from "../src/contract/mod.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const read = (path: string): string => readFileSync(join(root, path), "utf8");
+const ours = ["mandate.yaml", ...globSync(["contracts/**/*.yaml", "examples/**/*.yaml"], { cwd: root })];
+const blocks = Array.from(read("spec/contract.md").matchAll(/^```yaml\n([\s\S]*?)^```$/gm), ([, block = ""]) => block);
+
+function laidOut(text: string): string {
+  const result = layOut({ name: "c.yaml", text });
+  assert.ok(result.ok, result.ok ? "" : `${result.problem.map(renderDiagnostic).join("\n")}\n${text}`);
+  return result.value;
+}
+
+/** What a text says, or undefined where the language's reader refuses it. */
+function valueOf(text: string): string | undefined {
+  const report = new Report();
+  const node = readYaml({ name: "c.yaml", text }, report);
+  return node === undefined || report.size > 0 ? undefined : spellValue(toJson(node));
+}
+
+/** Read another way than the formatter reads them. */
+function comments(text: string): readonly string[] {
+  const tokens = [...new Lexer().lex(text)].filter((token) => CST.tokenType(token) === "comment");
+  return tokens.map((token) => token.trimEnd()).toSorted();
+}
+
+/** One line for each way in which a layout is wrong. */
+function faults(before: string, after: string): readonly string[] {
+  return [
+    valueOf(before) === valueOf(after) ? [] : ["it says something else"],
+    comments(before).join("\n") === comments(after).join("\n") ? [] : ["comments are lost"],
+    after.split("\n").some((line) => /^\s+$/.test(line)) ? ["blanks on an empty line"] : [],
+  ].flat();
+}
+
+suite("the layout", () => {
+  const cases: readonly (readonly [goal: string, before: string, after: string])[] = [
+    [
+      "parts, and the keys of tools, counters and rules, come in their order",
+      "tools: {}\nrules: [ { when: a, rule: r, on: t } ]\ncontract: c",
+      "contract: c\ntools: {}\nrules: [{ rule: r, on: t, when: a }]\n",
+    ],
+    ["quotes that say nothing go", "contract: 'c'\nsummary: \"a b\"", "contract: c\nsummary: a b\n"],
+    [
+      "quotes that say something stay: numbers, words of YAML 1.1, conditions",
+      `a: ["5", 'no', "null", "", "12:30", '!x', "a: b", "a #b", " a", "{x}", "a,b"]`,
+      `a: ["5", "no", "null", "", "12:30", "!x", "a: b", "a #b", " a", "{x}", "a,b"]\n`,
+    ],
+    ["single quotes where they save escapes", `a: "say \\"x\\""\nb: '"x" is ''y'''`, `a: say "x"\nb: '"x" is ''y'''\n`],
+    ["escapes stay escapes", `a: "\\u202e"\nb: "\\t"`, `a: "\\u202e"\nb: "\\t"\n`],
+    ["a comma needs quotes in brackets only", `a: "x, y"\nb: ["x, y"]`, `a: x, y\nb: ["x, y"]\n`],
+    ["two spaces", "a:\n      b:\n          - c\n          -   d: e\n", "a:\n  b:\n    - c\n    - d: e\n"],
+    ["a list stands further in than its key", "a:\n- b\n# about c\nc: d", "a:\n  - b\n# about c\nc: d\n"],
+    ["braces over several lines become one line", "a: {\n  b: c,\n  d: [e,\n f] }", "a: { b: c, d: [e, f] }\n"],
+    [
+      "braces that do not fit are written out",
+      `a: { b: ${"x".repeat(60)}, c: { d: e }, f: ${"y".repeat(60)} } # why`,
+      `a: # why\n  b: ${"x".repeat(60)}\n  c: { d: e }\n  f: ${"y".repeat(60)}\n`,
+    ],
+    [
+      "braces with comments inside are written out",
+      "a: { # one\n  b: c, # two\n  # three\n  d: [e, # four\n f]\n  # five\n} # six",
+      "a: # six\n  # one\n  b: c # two\n  # three\n  d:\n    - e # four\n    - f\n  # five\n",
+    ],
+    ["a comment between a key and its braces", "a: # why\n     {b: c} # how", "a: # why\n  { b: c } # how\n"],
+    ["a comment between a key and its text", "a: # why\n  b\nc:\n  # how\n  d", "a: b # why\n# how\nc: d\n"],
+    ["empty braces", "a: { # why\n }\nb: [ ]", "# why\na: {}\nb: []\n"],
+    ["a comment behind a dash", "a:\n  - # why\n    b: c\n  -\n    d: e", "a:\n  # why\n  - b: c\n  - d: e\n"],
+    [
+      "comments at the end belong to what they stand under",
+      "a:\n  b:\n    - c\n    # of the list\n  # of b\n# of the file\n",
+      "a:\n  b:\n    - c\n    # of the list\n  # of b\n# of the file\n",
+    ],
+    ["a comment moves with its rule's key", "rules:\n- # x\n  on: t # t\n  # r\n  rule: r\ncontract: c", ""],
+    [
+      "a block keeps its lines",
+      "a: >-   # why\n     x\n      && y\n\n     z\n\nb: |\n x",
+      "a: >- # why\n  x\n   && y\n\n  z\n\nb: |\n  x\n",
+    ],
+    ["a block that keeps its end is quoted", "a: |+\n  x\n\nb: c", 'a: "x\\n\\n"\n\nb: c\n'],
+    ["a text over several lines becomes one", "a: b\n  c\n  d", "a: b c d\n"],
+    [
+      "a text over several lines that does not fit into one is a block",
+      `a: ${"x".repeat(70)}\n  "${"y".repeat(70)}`,
+      `a: >-\n  ${"x".repeat(70)}\n  "${"y".repeat(70)}\n`,
+    ],
+    ["numbers stay as they are written", "a: [1.50, 1e3, -0]", "a: [1.50, 1e3, -0]\n"],
+    ["blank lines: at most one, none at the beginning", "\n\na:\n\n  b: c\n\n\n  d: e\n\n", "a:\n  b: c\n\n  d: e\n"],
+    ["line ends of Windows", "a:\r\n  b: |\r\n    c\r\n    d\r\n", "a:\n  b: |\n    c\n    d\n"],
+    ["nothing behind a key", "a:\n  # why\nb: {c: , d}", "a:\n# why\nb: { c: null, d: null }\n"],
+    ["marks of the document", "# one\n---\n# two\na: b\n...\n# three", "# one\n# two\na: b\n# three\n"],
+  ];
+  for (const [goal, before, after] of cases) {
+    test(goal, () => {
+      const found = laidOut(before);
+      if (after !== "") assert.equal(found, after);
+      else assert.equal(found, "contract: c\n\nrules:\n  # x\n  # r\n  - rule: r\n    on: t # t\n");
+      assert.equal(laidOut(found), found);
+    });
+  }
+
+  test("blank lines part the parts of a contract that take several lines, and its rules", () => {
+    const rule = (name: string): string => `- {rule: ${name}, on: t, when: a, verdict: BLOCK, # why\n reason: r}`;
+    const text = laidOut(
+      `contract: c\nsummary: s\nlimits: {a: 1}\ntools:\n  t: {}\nrules:\n${rule("r")}\n${rule("s")}`,
+    );
+    const written = (name: string): string =>
+      `  - rule: ${name}\n    on: t\n    when: a\n    verdict: BLOCK # why\n    reason: r\n`;
+    const head = "contract: c\nsummary: s\nlimits: { a: 1 }\n\ntools:\n  t: {}\n\nrules:\n";
+    assert.equal(text, `${head}${written("r")}\n${written("s")}`);
+  });
+
+  test("what is not YAML of the language is refused with its place", () => {
+    for (const text of ["a: [", "a: &x b", "a: 010", "a: b\n---\nc: d", "a: 1\na: 2"]) {
+      const result = layOut({ name: "c.yaml", text });
+      assert.ok(!result.ok && result.problem.every(({ span }) => span.file.name === "c.yaml"), text);
+    }
+  });
+});
+
+suite("every contract", () => {
+  for (const path of ours) test(`${path} is laid out`, () => assert.equal(laidOut(read(path)), read(path)));
+
+  test("those of spec/contract.md keep their value", () => {
+    assert.ok(blocks.length > 2);
+    for (const block of blocks) assert.deepEqual(faults(block, laidOut(block)), []);
+  });
+
+  test("in any spelling, with comments and blank lines anywhere, keeps its value and its comments", () => {
+    const values = [...ours.map(read), ...blocks].map((text): unknown => parse(text));
+    let valid = 0;
+    const property = fc.property(fc.constantFrom(...values), spellings, notes, (value, spelling, inserted) => {
+      const before = withNotes(new Document(value).toString(spelling), inserted);
+      if (valueOf(before) === undefined) return;
+      valid += 1;
+      const after = laidOut(before);
+      assert.deepEqual(faults(before, after), []);
+      assert.equal(laidOut(after), after, "the second time");
+    });
+    fc.assert(property, { numRuns: 200 });
+    assert.ok(valid > 80, `only ${valid} of the texts were YAML`);
+  });
+
+  test("a layout that loses a comment, a word or its calm is noticed", () => {
+    const before = "a: b # note 1 end\nc: d\n";
+    assert.deepEqual(faults(before, before), []);
+    assert.deepEqual(faults(before, "a: b\nc: d\n"), ["comments are lost"]);
+    assert.deepEqual(faults(before, "a: b # note 1 end\nc: e\n"), ["it says something else"]);
+    assert.deepEqual(faults(before, "a: b # note 1 end\n  \nc: d\n"), ["blanks on an empty line"]);
+  });
+});
+
+const spellings = fc.record({
+  indent: fc.integer({ min: 1, max: 7 }),
+  indentSeq: fc.boolean(),
+  collectionStyle: fc.constantFrom("any", "block", "flow"),
+  defaultStringType: fc.constantFrom("PLAIN", "QUOTE_DOUBLE", "QUOTE_SINGLE", "BLOCK_FOLDED", "BLOCK_LITERAL"),
+  defaultKeyType: fc.constantFrom("PLAIN", "QUOTE_DOUBLE"),
+  lineWidth: fc.constantFrom(0, 20, 80, 200),
+  flowCollectionPadding: fc.boolean(),
+});
+
+const notes = fc.array(
+  fc.record({
+    at: fc.nat(400),
+    kind: fc.constantFrom("above", "behind", "blank"),
+    indent: fc.nat(12),
+    ending: fc.constantFrom("", '"', "'{}", ": "),
+  }),
+  { maxLength: 12 },
+);
+
+type Note = (typeof notes extends fc.Arbitrary<(infer N)[]> ? N : never) & {};
+
+/** Puts comments and blank lines between the lines of a text, and behind them. */
+function withNotes(text: string, inserted: readonly Note[]): string {
+  const lines = text.split("\n");
+  for (const [number, { at, kind, indent, ending }] of inserted.entries()) {
+    const line = at % lines.length;
+    const note = `# note ${number} ${ending.trim()}end`;
+    if (kind === "behind") lines[line] = `${lines[line]} ${note}`;
+    else lines.splice(line, 0, kind === "blank" ? "" : " ".repeat(indent) + note);
+  }
+  return lines.join("\n");
+}
+
+suite("svc-gate fmt", () => {
+  const program = join(root, "src", "commands", "main.ts");
+  const messy = "contract:   c\ntools: {}\n";
+
+  function folderWith(t: TestContext, files: Readonly<Record<string, string>>): string {
+    const folder = mkdtempSync(join(tmpdir(), "svc-gate-fmt-"));
+    t.after(() => rmSync(folder, { recursive: true }));
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+    return folder;
+  }
+
+  function fmt(folder: string, ...args: readonly string[]): Promise<{ code: unknown; out: string }> {
+    return new Promise((resolve) => {
+      execFile(process.execPath, [program, "fmt", ...args], { cwd: folder }, (error, stdout, stderr) =>
+        resolve({ code: error?.code ?? 0, out: stdout + stderr }),
+      );
+    });
+  }
+
+  test("--check names what would change and changes nothing; without it the file is written", async (t) => {
+    const folder = folderWith(t, {
+      "c.yaml": messy,
+      "other.yaml": "x:   y\n",
+      "fine.yaml": "contract: f\ntools: {}\n",
+    });
+    const file = join(folder, "c.yaml");
+    assert.deepEqual(await fmt(folder, "--check"), { code: 1, out: "would change c.yaml\n2 files, 1 would change\n" });
+    assert.equal(readFileSync(file, "utf8"), messy);
+    assert.deepEqual(await fmt(folder), { code: 0, out: "wrote c.yaml\n2 files, 1 changed\n" });
+    assert.equal(readFileSync(file, "utf8"), "contract: c\ntools: {}\n");
+    assert.deepEqual(await fmt(folder, "--check", "c.yaml"), { code: 0, out: "1 file, 0 would change\n" });
+  });
+
+  test("a file with an error is reported with its place and left alone", async (t) => {
+    const folder = folderWith(t, { "c.yaml": "contract: c\ntools: [\n" });
+    const { code, out } = await fmt(folder, "c.yaml");
+    assert.equal(code, 2);
+    assert.match(out, /--> c\.yaml:3:1/);
+    assert.equal(readFileSync(join(folder, "c.yaml"), "utf8"), "contract: c\ntools: [\n");
+    assert.equal((await fmt(folder, "none.yaml")).code, 2);
+  });
+
+  test("`-` reads standard input and prints", async () => {
+    const child = spawn(process.execPath, [program, "fmt", "-"], { stdio: ["pipe", "pipe", "inherit"] });
+    child.stdin.end(messy);
+    assert.equal(await textOf(child.stdout), "contract: c\ntools: {}\n");
+  });
+});
