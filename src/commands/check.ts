@@ -1,30 +1,11 @@
-import { position } from "../contract/mod.ts";
+import { position, type Diagnostic } from "../contract/mod.ts";
 import { loadContracts, renderDiagnostics } from "../gate/mod.ts";
 import type { Outcome } from "./outcome.ts";
 
 /** `svc-gate check`: compiles, and says every error at once, or what is in force. */
 export async function checkCommand(file: string, { json }: { readonly json: boolean }): Promise<Outcome> {
   const compiled = await loadContracts(file);
-  if (!compiled.ok) {
-    const problems = compiled.problem.map(({ code, message, span, hint }) => {
-      const end = position(span.file, span.to);
-      return {
-        severity: "error",
-        code,
-        message,
-        hint: hint ?? null,
-        file: span.file.name,
-        ...position(span.file, span.from),
-        endLine: end.line,
-        endColumn: end.column,
-      };
-    });
-    return {
-      exitCode: 2,
-      text: json ? JSON.stringify({ ok: false, errors: problems }) : renderDiagnostics(compiled.problem),
-      forPrograms: json,
-    };
-  }
+  if (!compiled.ok) return badInput(compiled.problem, json);
   const { mandate, contracts, tools, counters } = compiled.value;
   const costs = [...tools.values()].map(({ tool, routes, worstCost }) => ({
     tool,
@@ -51,5 +32,27 @@ export async function checkCommand(file: string, { json }: { readonly json: bool
       head,
       ...rows,
     ].join("\n"),
+  };
+}
+
+/** What is wrong with files that do not compile, for a person or for editors and CI. */
+export function badInput(problems: readonly Diagnostic[], json: boolean): Outcome {
+  const errors = problems.map(({ code, message, span, hint }) => {
+    const end = position(span.file, span.to);
+    return {
+      severity: "error",
+      code,
+      message,
+      hint: hint ?? null,
+      file: span.file.name,
+      ...position(span.file, span.from),
+      endLine: end.line,
+      endColumn: end.column,
+    };
+  });
+  return {
+    exitCode: 2,
+    text: json ? JSON.stringify({ ok: false, errors }) : renderDiagnostics(problems),
+    forPrograms: json,
   };
 }

@@ -59,21 +59,6 @@ program
   );
 
 program
-  .command("fmt")
-  .description("write contracts, mandates and test files in the one layout: comments stay, and so does what they say")
-  .argument("[files...]", "files, or folders of them; `-` reads standard input and prints", ["."])
-  .option("--check", "change nothing, name the files that would change", false)
-  .addHelpText(
-    "after",
-    "\nThe digest of a contract is that of its text: a file that changes has another one, and so have the receipts." +
-      "\nExit code 0: done. 1: with --check, a file would change. 2: a file cannot be read, and was left alone." +
-      "\n\nExample:\n  svc-gate fmt --check contracts",
-  )
-  .action((files: string[], options: { check: boolean }) =>
-    run(async () => (await import("./fmt/command.ts")).fmtCommand(files, options)),
-  );
-
-program
   .command("analyze")
   .description("find what is wrong with contracts that compile: rules that never fire, limits that can be escaped, names alike")
   .argument("[file]", "a mandate or a contract", "mandate.yaml")

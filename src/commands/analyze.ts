@@ -1,0 +1,67 @@
+import { analyze, severityOf, type Finding } from "../analysis/mod.ts";
+import { position, renderPlace } from "../contract/mod.ts";
+import { loadContracts } from "../gate/mod.ts";
+import { badInput } from "./check.ts";
+import type { Outcome } from "./outcome.ts";
+
+export interface AnalyzeOptions {
+  readonly json: boolean;
+  /** False: no second engine is asked. */
+  readonly solver: boolean;
+  /** Notes fail as warnings do. */
+  readonly deny: boolean;
+}
+
+/** `svc-gate analyze`: what is wrong with contracts although they compile. */
+export async function analyzeCommand(file: string, { json, deny }: AnalyzeOptions): Promise<Outcome> {
+  const compiled = await loadContracts(file);
+  if (!compiled.ok) return badInput(compiled.problem, json);
+  const findings = await analyze(compiled.value);
+  const failing = findings.filter(({ code }) => deny || severityOf(code) === "warning");
+  const exitCode = failing.length > 0 ? 1 : 0;
+  if (json)
+    return {
+      exitCode,
+      text: JSON.stringify({ ok: exitCode === 0, findings: findings.map(asJson) }),
+      forPrograms: true,
+    };
+  const { contracts, tools } = compiled.value;
+  const looked = `${count(contracts.length, "contract")}, ${count(tools.size, "tool")}`;
+  if (findings.length === 0) return { exitCode, text: `${file}: nothing found in ${looked}` };
+  const notes = findings.filter(({ code }) => severityOf(code) === "note").length;
+  const summary = `${count(findings.length - notes, "warning")} and ${count(notes, "note")} in ${looked}`;
+  return { exitCode, text: [...findings.map(renderFinding), summary].join("\n\n"), forPrograms: true };
+}
+
+function renderFinding({ code, message, span, hint }: Finding): string {
+  const gutter = " ".repeat(String(position(span.file, span.from).line).length);
+  return [
+    `${severityOf(code)}[${code}]: ${message}`,
+    ...renderPlace(span),
+    `${gutter} = help: ${hint}`,
+    `${gutter} = page: ${pageOf(code)}`,
+  ].join("\n");
+}
+
+function asJson({ code, message, span, hint }: Finding): object {
+  const [from, to] = [position(span.file, span.from), position(span.file, span.to)];
+  return {
+    severity: severityOf(code),
+    code,
+    message,
+    hint,
+    page: pageOf(code),
+    file: span.file.name,
+    ...from,
+    endLine: to.line,
+    endColumn: to.column,
+  };
+}
+
+function pageOf(code: string): string {
+  return `docs/findings/${code}.md`;
+}
+
+function count(items: number, what: string): string {
+  return `${items} ${what}${items === 1 ? "" : "s"}`;
+}
