@@ -14,9 +14,10 @@ export const neverKnown: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** Does a builtin change what names mean: `alias ls=rm`, `hash -p /tmp/x ls`, `enable -f x.so x`? */
+/** Does a builtin change what names mean, or run code later: `alias ls=rm`, `hash -p /tmp/x ls`, `enable -f x.so x`? */
 export function renames(name: string, args: readonly Arg[]): boolean {
   if (name === "alias") return args.some(({ text, known }) => !known || text.includes("="));
+  if (name === "mapfile" || name === "readarray") return args.some(({ text }) => text.startsWith("-C"));
   return (name === "hash" || name === "enable") && args.some(({ text, known }) => !known || text.startsWith("-"));
 }
 
@@ -38,7 +39,7 @@ const runsValue: ReadonlyMap<string, { readonly letters: string; readonly long: 
     make: ["", "eval"],
     fd: ["xX", "exec exec-batch"],
     fdfind: ["xX", "exec exec-batch"],
-    git: ["", "upload-pack receive-pack extcmd open-files-in-pager"],
+    git: ["", "upload-pack receive-pack exec extcmd open-files-in-pager"],
   }).map(([name, [letters = "", long = ""]]) => [name, { letters, long: long.split(" ") }]),
 );
 
@@ -65,7 +66,7 @@ export function codeOptions(name: string, args: readonly Arg[]): readonly Arg[] 
 function valueOf(text: string, { letters, long }: { letters: string; long: readonly string[] }): string | undefined {
   if (text.startsWith("--")) {
     const [name = "", ...rest] = text.slice(2).split("=");
-    const isLong = name.length > 2 && long.some((option) => option.startsWith(name));
+    const isLong = name.length > 2 && name !== "checkpoint" && long.some((option) => option.startsWith(name));
     return isLong ? rest.join("=") : undefined;
   }
   if (!/^-[A-Za-z0-9]/.test(text)) return undefined;

@@ -3,7 +3,7 @@ import { quote } from "../../wire/mod.ts";
 import { checkCharacters, checkEvaluated, checkIndex, checkVariable, doubt } from "./shell-doubt.ts";
 import { givenCode, interpreterOf } from "./shell-interpreters.ts";
 import { codeOptions, neverKnown, renames, shells } from "./shell-programs.ts";
-import { flagsOf, literal, readWord, wordsOf, type Arg } from "./shell-words.ts";
+import { flagsOf, literal, putIn, readWord, wordsOf, type Arg } from "./shell-words.ts";
 import { runners, unwrap, wrappers } from "./shell-wrappers.ts";
 
 /** A command that would run, wherever it stands in the text. */
@@ -41,27 +41,26 @@ export interface Reading {
 export const textMax = 32_768;
 export const commandsMax = 500;
 const unitsMax = 4 * textMax;
-/** `sh -c "sh -c ..."` */
-const textsDeep = 8;
+/** `sudo env sh -c "sh -c ..."` */
+const callsDeep = 16;
 /** Nodes above a node: about forty substitutions, one in the other. */
 const nodesDeep = 240;
 
 /** Where a node stands. */
 interface Place {
   readonly wrapper: string;
-  readonly texts: number;
+  readonly calls: number;
   readonly nodes: number;
   /** In a pattern of `case` or `[[`, which runs nothing and is no argument. */
   readonly isPattern: boolean;
 }
 
 /** Reads code to the bottom. @throws {EvaluationError} on anything that is not understood */
-export function readCode(reading: Reading, text: string, { wrapper, texts }: { wrapper: string; texts: number }): void {
+export function readCode(reading: Reading, text: string, { wrapper, calls }: { wrapper: string; calls: number }): void {
   reading.units += text.length;
   if (text.length > textMax || reading.units > unitsMax) doubt(`it is over ${textMax} characters long`);
-  if (texts > textsDeep) doubt("code lies too deep within code");
   checkCharacters(text);
-  walk(reading, reading.parse(text), { wrapper, texts, nodes: 0, isPattern: false });
+  walk(reading, reading.parse(text), { wrapper, calls, nodes: 0, isPattern: false });
 }
 
 function walk(reading: Reading, node: SyntaxNode, place: Place): void {
@@ -137,8 +136,8 @@ const plain: ReadonlySet<SyntaxNode["type"]> = new Set<SyntaxNode["type"]>([
   ] as const),
   ...(["DoubleQuoted", "LocaleString", "SimpleExpansion", "BraceExpansion", "ArrayValue", "HereString"] as const),
   ...(["FileDescriptor", "HereDocDelimiter", "HereDocBody", "ArithmeticBinary", "ArithmeticUnary"] as const),
-  ...(["ArithmeticTernary", "ArithmeticGroup", "TestBinary", "TestLogical", "TestNot", "TestGroup"] as const),
-  ...(["Default", "Remove", "Replace", "Slice", "CaseModification", "Names"] as const),
+  ...(["ArithmeticTernary", "ArithmeticGroup", "TestLogical", "TestNot", "TestGroup"] as const),
+  ...(["Default", "Remove", "Replace", "CaseModification", "Names"] as const),
 ]);
 
 /** @throws {EvaluationError} on a node that is new here, or that shells read differently */
@@ -164,6 +163,7 @@ function checkNode(node: SyntaxNode, { isPattern }: Place): void {
       return checkIndex(node.value);
     case "ParameterExpansion":
       if (!/^(?:[A-Za-z_]\w*|\d+|[@*#?$!-])$/.test(node.parameter)) doubt(`${quote(node.text)} cannot be read`);
+      if (node.index !== undefined) checkIndex(readWord(node.index).fixed);
       return;
     case "Transform":
       // `${x@P}` runs the substitutions in the value (CVE-2025-66032).
@@ -179,7 +179,14 @@ function checkNode(node: SyntaxNode, { isPattern }: Place): void {
     case "FileDescriptorVariable":
       return;
     case "TestUnary":
-      if (node.operator === "-v") checkIndex(readWord(node.operand).text);
+      return checkIndex(readWord(node.operand).fixed);
+    case "TestBinary":
+      if (!/^-(?:eq|ne|lt|le|gt|ge)$/.test(node.operator)) return;
+      checkIndex(readWord(node.left).fixed);
+      return checkIndex(readWord(node.right).fixed);
+    case "Slice":
+      checkIndex(readWord(node.offset).fixed);
+      if (node.length !== undefined) checkIndex(readWord(node.length).fixed);
       return;
     default:
       if (!plain.has(node.type)) doubt(`a part of it (${node.type}) is not known here`);
@@ -188,9 +195,9 @@ function checkNode(node: SyntaxNode, { isPattern }: Place): void {
 
 function readAssignment(reading: Reading, node: Assignment): void {
   setVariable(reading, node.name);
-  if (node.index !== undefined) checkIndex(readWord(node.index).text);
-  if (node.value.type === "Word") checkIndex(readWord(node.value).text);
-  else for (const word of node.value.elements) checkIndex(readWord(word).text);
+  if (node.index !== undefined) checkIndex(readWord(node.index).fixed);
+  if (node.value.type === "Word") checkIndex(readWord(node.value).fixed);
+  else for (const word of node.value.elements) checkIndex(readWord(word).fixed);
 }
 
 function setVariable(reading: Reading, name: string): void {
@@ -219,10 +226,10 @@ interface Call {
   readonly input: Input;
   readonly variables: readonly string[];
   readonly wrapper: string;
-  readonly texts: number;
+  readonly calls: number;
 }
 
-function readCommand(reading: Reading, node: Command, { wrapper, texts }: Place): void {
+function readCommand(reading: Reading, node: Command, { wrapper, calls }: Place): void {
   if (node.name === undefined) return;
   const args = node.args.map((arg) => (arg.type === "Word" ? readWord(arg) : readAssigned(arg)));
   const variables = node.prefix.flatMap((part) => (part.type === "Assignment" ? [part.name] : []));
@@ -231,7 +238,7 @@ function readCommand(reading: Reading, node: Command, { wrapper, texts }: Place)
     input: inputOf(node.redirects),
     variables,
     wrapper,
-    texts,
+    calls,
   });
 }
 
@@ -266,6 +273,7 @@ function feeds(redirect: Redirection): redirect is HereDoc | HereString | Redire
 /** Lists a command and reads what it runs in turn. */
 function readCall(reading: Reading, call: Call): void {
   const [first = literal(""), ...args] = call.words;
+  if (call.calls > callsDeep) doubt("what it runs lies too deep in what runs it");
   if (!first.known || first.glob || first.text === "")
     doubt(`the command ${quote(first.text)} is known only when it runs`);
   const name = nameOf(first.text);
@@ -299,7 +307,7 @@ function nameOf(program: string): string {
 function readInner(reading: Reading, name: string, args: readonly Arg[], call: Call): void {
   const base = name.split("/").at(-1) ?? name;
   if (neverKnown.has(base) || renames(base, args)) doubt(`what ${quote(name)} runs is not known here`);
-  for (const { text } of args) checkEvaluated(base, text);
+  checkEvaluated(base, args);
   for (const value of codeOptions(base, args)) readArg(reading, value, base, call);
   const wrapper = wrappers.get(base);
   if (wrapper !== undefined) return readWrapped(reading, base, wrapper, args, call);
@@ -310,11 +318,25 @@ function readInner(reading: Reading, name: string, args: readonly Arg[], call: C
   if (shells.has(base)) return readShell(reading, base, args, call);
   const interpreter = interpreterOf(base);
   if (interpreter !== undefined) return readScript(reading, base, interpreter, args, call);
+  const dashes = args.findIndex(({ text }) => text === "--");
+  if (
+    /^(?:kubectl|oc)$/.test(base) &&
+    args.some(({ text }) => text === "exec") &&
+    dashes >= 0 &&
+    dashes + 1 < args.length
+  )
+    return readCall(reading, {
+      ...call,
+      words: args.slice(dashes + 1),
+      wrapper: base,
+      variables: [],
+      input: "elsewhere",
+    });
   const verbs = runners.get(base);
   if (verbs?.includes(args[0]?.text ?? "") === true && args.length > 1) {
     if (args[1]?.text.startsWith("-") === true)
       doubt(`${quote(name)} with ${quote(args[1]?.text ?? "")} is not known here`);
-    readCall(reading, { ...call, words: args.slice(1), wrapper: base, variables: [] });
+    readCall(reading, { ...call, words: args.slice(1), wrapper: base, variables: [], calls: call.calls + 1 });
   }
 }
 
@@ -328,6 +350,7 @@ function readWrapped(
   const { codes, command, isQuery, variables, operands, placeholder } = unwrap(name, wrapper, args);
   for (const code of codes) readArg(reading, code, name, call);
   if (isQuery) return;
+  if (codes.length > 0 && command.length > 0) doubt(`${quote(name)} is given code and a command`);
   for (const variable of variables) setVariable(reading, variable);
   if (command.length === 0) {
     const isStarted = operands.length === (wrapper.operands ?? 0) || wrapper.dash === true;
@@ -339,11 +362,11 @@ function readWrapped(
     wrapper.places === undefined
       ? command
       : placeholder === undefined
-        ? [...command, { text: "{}", known: false, glob: false, single: false, process: false }]
+        ? [...command, putIn("{}")]
         : command.map((arg) => placed(arg, placeholder));
   // `xargs` and what it runs read another input.
   const input = wrapper.places === undefined ? call.input : "elsewhere";
-  readCall(reading, { words, input, variables, wrapper: name, texts: call.texts });
+  readCall(reading, { words, input, variables, wrapper: name, calls: call.calls + 1 });
 }
 
 function placed(arg: Arg, placeholder: string): Arg {
@@ -356,9 +379,9 @@ function readJoined(reading: Reading, name: string, words: readonly Arg[], call:
   readArg(reading, { ...literal(text), known: words.every(({ known, glob }) => known && !glob) }, name, call);
 }
 
-function readArg(reading: Reading, { text, known }: Arg, wrapper: string, { texts }: Call): void {
+function readArg(reading: Reading, { text, known }: Arg, wrapper: string, { calls }: Call): void {
   if (!known) doubt(`the code that ${quote(wrapper)} runs is known only when it runs`);
-  readCode(reading, text, { wrapper, texts: texts + 1 });
+  readCode(reading, text, { wrapper, calls: calls + 1 });
 }
 
 function checkSourced(file: Arg | undefined): void {
@@ -379,7 +402,8 @@ function readFind(reading: Reading, args: readonly Arg[], call: Call): void {
     const end = rest.findIndex(({ text }, index) => text === ";" || (text === "+" && rest[index - 1]?.text === "{}"));
     const words = (end < 0 ? rest : rest.slice(0, end)).map((arg) => placed(arg, "{}"));
     if (words.length === 0) doubt("`find` is told to run nothing");
-    readCall(reading, { ...call, words, input: "elsewhere", variables: [], wrapper: "find" });
+    readCall(reading, { ...call, words, input: "elsewhere", variables: [], wrapper: "find", calls: call.calls + 1 });
+    at += words.length;
   }
 }
 
@@ -411,9 +435,9 @@ function readShell(reading: Reading, name: string, args: readonly Arg[], call: C
 }
 
 /** A shell that is given no code reads it from its input. */
-function readInput(reading: Reading, name: string, { input, texts }: Call): void {
+function readInput(reading: Reading, name: string, { input, calls }: Call): void {
   if (input === "elsewhere" || !input.known) doubt(`the code that ${quote(name)} reads is known only when it runs`);
-  readCode(reading, input.text, { wrapper: name, texts: texts + 1 });
+  readCode(reading, input.text, { wrapper: name, calls: calls + 1 });
 }
 
 /** These take values into their code by habit, and what they can do is judged by who calls them. */

@@ -4,6 +4,8 @@ import type { Word, WordPart } from "unbash";
 export interface Arg {
   /** Without its quotes. What the shell puts in at run time stays as written: `$HOME/x`. */
   readonly text: string;
+  /** What of the text stands in the code itself: a mark in place of all that is put in. */
+  readonly fixed: string;
   /** Is the text what the program gets? Variables, substitutions, `~` and braces are not known. */
   readonly known: boolean;
   /** Is it a pattern for names of files? */
@@ -15,7 +17,12 @@ export interface Arg {
 }
 
 export function literal(text: string): Arg {
-  return { text, known: true, glob: false, single: true, process: false };
+  return { text, fixed: text, known: true, glob: false, single: true, process: false };
+}
+
+/** A word, or a part of one, that is known only when the shell runs. */
+export function putIn(text: string): Arg {
+  return { text, fixed: "_", known: false, glob: false, single: false, process: false };
 }
 
 export function readWord(word: Word): Arg {
@@ -24,6 +31,7 @@ export function readWord(word: Word): Arg {
   const text = word.parts === undefined ? word.value : found.map((part) => part.text).join("");
   return {
     text,
+    fixed: word.parts === undefined ? text : found.map((part) => part.fixed).join(""),
     known: !home && found.every(({ known }) => known),
     glob: found.some(({ glob }) => glob),
     single: found.every(({ single }) => single),
@@ -43,6 +51,7 @@ function readPart(part: WordPart): Arg {
       const isList = part.parts.some(({ text }) => /^\$(?:@|\{.*[@*]\]?)/s.test(text));
       return {
         ...literal(inner.map(({ text }) => text).join("")),
+        fixed: inner.map(({ fixed }) => fixed).join(""),
         // The locale may translate `$"..."`.
         known: part.type === "DoubleQuoted" && inner.every(({ known }) => known),
         single: !isList,
@@ -52,13 +61,13 @@ function readPart(part: WordPart): Arg {
     case "ExtendedGlob":
       return { ...literal(part.text), glob: true, single: false };
     case "ProcessSubstitution":
-      return { ...literal(part.text), known: false, process: true };
+      return { ...putIn(part.text), single: true, process: true };
     case "SimpleExpansion":
     case "ParameterExpansion":
     case "CommandExpansion":
     case "ArithmeticExpansion":
     case "BraceExpansion":
-      return { ...literal(part.text), known: false, single: false };
+      return putIn(part.text);
     default:
       return part satisfies never;
   }

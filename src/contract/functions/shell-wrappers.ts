@@ -124,6 +124,9 @@ export const wrappers: ReadonlyMap<string, Wrapper> = new Map(
     strace: { flags: "cCdfFhiknqrtTuvVwxyYzZ", values: "aeEoOpPsSUbXI", queries: "-p -V -h" },
     ltrace: { flags: "bcCfiLrStTV", values: "aAeElnopsuxX", queries: "-p -V -h" },
     catchsegv: {},
+    noglob: {},
+    nocorrect: {},
+    "-": {},
     chroot: {
       longValues: "groups userspec",
       long: "skip-chdir",

@@ -50,7 +50,7 @@ export const shellFunctions: readonly ContractFunction[] = [
       ['shell("date > log").writes', '["log"]'],
     ],
     load: unbash.load,
-    cost: ([text]) => 64 + (text as string).length * 4,
+    cost: ([text]) => 64 + (text as string).length * 8,
     run: ([text]) => readShellText(text as string),
   },
 ];
@@ -72,7 +72,7 @@ function readShellText(text: string): Value {
     units: 0,
   };
   try {
-    readCode(reading, text, { wrapper: "", texts: 0 });
+    readCode(reading, text, { wrapper: "", calls: 0 });
   } catch (error) {
     if (error instanceof EvaluationError) throw error;
     return doubt("the parser gave up");
