@@ -52,21 +52,23 @@ function bindGlob(glob: string): Result<Pick<ContractFunction, "run" | "cost">, 
 
 /**
  * picomatch's expression, in the engine that is linear in the text: its own runs on one that can hang. The look-aheads
- * that picomatch writes are for texts with empty and dot segments, which `readPath` refuses, so they are left out.
+ * that picomatch writes are for texts with empty and dot segments, which `readPath` refuses, so they are left out, and with
+ * them the end of the text in the place of `**` + `/`, which a look-ahead forbids where more must follow.
  */
 function compileGlob(glob: string): Pattern {
   const options = { dot: true, fastpaths: false, nonegate: true, noextglob: true, nobracket: true, posixSlashes: true };
   const { source } = picomatch.use().makeRe(glob, options);
-  const compiled = compilePattern(lookAheads.reduce((text, part) => text.replaceAll(part, ""), source));
+  const compiled = compilePattern(rewritten.reduce((text, [from, to]) => text.replaceAll(from, to), source));
   if (!compiled.ok) throw new EvaluationError(`the pattern "${glob}": ${compiled.problem.message}`);
   return compiled.value;
 }
 
-const lookAheads: readonly string[] = [
-  String.raw`(?!\.{1,2}(?:\/|$))`,
-  String.raw`(?!(?:^|\/)\.{1,2}(?:\/|$))`,
-  String.raw`(?!\.{0,1}(?:\/|$))`,
-  "(?=.)",
+const rewritten: readonly (readonly [from: string, to: string])[] = [
+  [String.raw`(?!\.{1,2}(?:\/|$))`, ""],
+  [String.raw`(?!(?:^|\/)\.{1,2}(?:\/|$))`, ""],
+  [String.raw`(?!\.{0,1}(?:\/|$))`, ""],
+  ["(?=.)", ""],
+  [String.raw`|\/|$)`, String.raw`|\/)`],
 ];
 
 /** The part of picomatch's language that means one thing to everybody. */
