@@ -156,6 +156,8 @@ test("openapi.json describes what is really answered", async (t) => {
   add("/rules", "get", rules);
   add("/rules", "get", await ask(gate, "/rules", { headers: { "if-none-match": rules.headers.get("etag") ?? "" } }));
   add("/rules", "get", await ask(gate, "/rules", { headers: { authorization: "" } }));
+  add("/rules", "get", await ask(gate, "/rules?contract=sha256:1"));
+  add("/rules", "get", await ask(gate, `/rules?contract=sha256:${"0".repeat(64)}`));
   for (const query of ["", "?limit=1", "?limit=0", "?verdict=BLOCK"])
     add("/receipts", "get", await ask(gate, `/receipts${query}`));
   for (const seq of [1, 2, 3]) add("/receipts/{seq}", "get", await ask(gate, `/receipts/${seq}`));

@@ -2,7 +2,7 @@ import { Command } from "commander";
 import { KeyFileDamaged, NoSuchFile, settings, StartRefused, version } from "../gate/mod.ts";
 import { LedgerRefused } from "../ledger/mod.ts";
 import type { AnalyzeOptions } from "./analyze.ts";
-import type { Outcome } from "./outcome.ts";
+import { BadInput, type Outcome } from "./outcome.ts";
 import type { TestOptions } from "./test/command.ts";
 
 const program = new Command("svc-gate")
@@ -59,8 +59,25 @@ program
   );
 
 program
+  .command("fmt")
+  .description("write contracts, mandates and test files in the one layout: comments stay, and so does what they say")
+  .argument("[files...]", "files, or folders of them; `-` reads standard input and prints", ["."])
+  .option("--check", "change nothing, name the files that would change", false)
+  .addHelpText(
+    "after",
+    "\nThe digest of a contract is that of its text: a file that changes has another one, and so have the receipts." +
+      "\nExit code 0: done. 1: with --check, a file would change. 2: a file cannot be read, and was left alone." +
+      "\n\nExample:\n  svc-gate fmt --check contracts",
+  )
+  .action((files: string[], options: { check: boolean }) =>
+    run(async () => (await import("./fmt/command.ts")).fmtCommand(files, options)),
+  );
+
+program
   .command("analyze")
-  .description("find what is wrong with contracts that compile: rules that never fire, limits that can be escaped, names alike")
+  .description(
+    "find what is wrong with contracts that compile: rules that never fire, limits that can be escaped, names alike",
+  )
   .argument("[file]", "a mandate or a contract", "mandate.yaml")
   .option("--json", "for editors and CI", false)
   .option("--deny", "notes fail as warnings do", false)
@@ -106,13 +123,22 @@ async function run(command: () => Promise<Outcome>): Promise<void> {
     process.exitCode = exitCode;
   } catch (error) {
     process.stderr.write(`svc-gate: ${sentence(error)}\n`);
-    process.exit(error instanceof StartRefused ? error.exitCode : error instanceof NoSuchFile ? 2 : 1);
+    process.exit(exitCodeOf(error));
   }
 }
 
+/** 2 where somebody can mend what was given, 1 where a start is refused or something is broken. */
+function exitCodeOf(error: unknown): number {
+  if (error instanceof StartRefused) return error.exitCode;
+  const isServing = process.argv[2] === "serve";
+  return error instanceof NoSuchFile || error instanceof BadInput || (error instanceof LedgerRefused && !isServing)
+    ? 2
+    : 1;
+}
+
 function sentence(error: unknown): string {
-  const mendable = [LedgerRefused, StartRefused, NoSuchFile, KeyFileDamaged].some((kind) => error instanceof kind);
-  if (mendable) return (error as Error).message;
+  const mendable = [LedgerRefused, StartRefused, NoSuchFile, KeyFileDamaged, BadInput];
+  if (mendable.some((kind) => error instanceof kind)) return (error as Error).message;
   return `a fault; nothing more is answered. ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
 }
 

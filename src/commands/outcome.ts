@@ -5,3 +5,6 @@ export interface Outcome {
   /** A program reads it: it goes to standard output, whatever the exit code. */
   readonly forPrograms?: boolean;
 }
+
+/** What the caller of a command can mend, in one sentence: exit code 2. */
+export class BadInput extends Error {}

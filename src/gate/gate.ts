@@ -68,6 +68,11 @@ export class Gate {
     return this.#clock.read(this.#ledger.head.at).ok && (await this.#ledger.hasRoom());
   }
 
+  /** The text of what is or was in force, by its SHA-256 in hex. */
+  async rules(digest: string): Promise<string | undefined> {
+    return digest === this.contractDigest ? this.contractText : this.#ledger.contractText(digest);
+  }
+
   receipts(query: Parameters<Ledger["receipts"]>[0]): ReturnType<Ledger["receipts"]> {
     return this.#ledger.receipts(query);
   }

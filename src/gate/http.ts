@@ -209,22 +209,44 @@ async function health(gate: Gate, _request: FastifyRequest, reply: FastifyReply)
   );
 }
 
-function rules(gate: Gate, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const etag = `"${gate.contractDigest}"`;
+/** What is in force, or with `contract` what some receipt was decided under. */
+async function rules(gate: Gate, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const query = queryOf(request);
+  const named = query.parameters.get("contract");
+  const problem =
+    badEscape(query.written) ??
+    unknownParameter(query.parameters, ["contract"]) ??
+    (named === null || /^sha256:[0-9a-f]{64}$/.test(named)
+      ? undefined
+      : '"contract" must be what a receipt says, `sha256:` and 64 hex digits');
+  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
+  const digest = named?.slice("sha256:".length) ?? gate.contractDigest;
+  const text = await gate.rules(digest);
+  if (text === undefined) return refuseWith(reply, refuse("not-found", "no receipt was decided under this contract"));
+  const etag = `"${digest}"`;
   reply.header("etag", etag).header("cache-control", "no-cache");
   const known = request.headers["if-none-match"]?.split(",").map((tag) => tag.trim().replace(/^W\//, "")) ?? [];
   if (known.includes(etag) || known.includes("*")) return reply.code(304).send();
-  return reply.header("content-type", "text/plain; charset=utf-8").send(gate.contractText);
+  return reply.header("content-type", "text/plain; charset=utf-8").send(text);
+}
+
+interface Query {
+  readonly written: string;
+  readonly parameters: URLSearchParams;
+}
+
+function queryOf({ url }: FastifyRequest): Query {
+  const written = url.includes("?") ? url.slice(url.indexOf("?") + 1) : "";
+  return { written, parameters: new URLSearchParams(written) };
 }
 
 const queryNames = ["limit", "before", "session_id", "tool_name", "verdict"];
 
 function receipts(gate: Gate, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const written = request.url.includes("?") ? request.url.slice(request.url.indexOf("?") + 1) : "";
-  const query = new URLSearchParams(written);
+  const { written, parameters: query } = queryOf(request);
   const problem =
     badEscape(written) ??
-    unknownParameter(query) ??
+    unknownParameter(query, queryNames) ??
     badNumber(query, "limit", limits.receiptsLimitMax) ??
     badNumber(query, "before", Number.MAX_SAFE_INTEGER) ??
     badVerdict(query);
@@ -266,10 +288,10 @@ function badEscape(written: string): string | undefined {
   }
 }
 
-function unknownParameter(query: URLSearchParams): string | undefined {
+function unknownParameter(query: URLSearchParams, names: readonly string[]): string | undefined {
   for (const name of query.keys()) {
-    if (!queryNames.includes(name)) {
-      const near = nearest(name, queryNames);
+    if (!names.includes(name)) {
+      const near = nearest(name, names);
       return `unknown parameter ${quote(name)}${near === undefined ? "" : `; did you mean "${near}"?`}`;
     }
     if (query.getAll(name).length > 1) return `the parameter "${name}" stands twice`;

@@ -7,7 +7,7 @@ import { leafHash, leafText, parseLeaf } from "./leaf.ts";
 import { HeadPin, readPin, writePin, type Pin } from "./pin.ts";
 import { callText } from "./verifier.ts";
 import { asDurable, receiptJson, type Durable, type Receipt } from "./receipt.ts";
-import { inspectSqlite, openSqlite } from "./stores/sqlite.ts";
+import { inspectSqlite, openSqlite, readSqlite } from "./stores/sqlite.ts";
 import {
   LedgerRefused,
   type LedgerStore,
@@ -131,6 +131,30 @@ export async function inspectLedger({ folder, pinFile, chainAlone }: InspectOpti
     ...check,
     anchored: pin === undefined || pinFile === undefined ? undefined : { seq: pin.seq, by: "head pin" },
   };
+}
+
+/** A ledger that is read from outside, whether a gate is serving it or not. */
+export interface LedgerHistory {
+  readonly name: string;
+  /** The number of its last row when it was opened; 0 when there is none. */
+  readonly rows: number;
+  /** Stored rows oldest first, in slices. */
+  scan(from: number): AsyncIterable<readonly StoredRow[]>;
+  /** The body of GET /rules, by its SHA-256 in hex. */
+  contractText(digest: string): Promise<string | undefined>;
+  /** The digest under which a counter's key stands in effects. */
+  keyDigest(key: string): string;
+  close(): Promise<void>;
+}
+
+/** @throws {LedgerRefused} when there is none, or it cannot be read */
+export async function readLedger(folder: string): Promise<LedgerHistory> {
+  const { log, counterSecret, ...history } = await readSqlite(folder);
+  return { ...history, name: log, keyDigest: (key) => digestKey(counterSecret, key) };
+}
+
+function digestKey(secret: string, key: string): string {
+  return createHmac("sha256", secret).update(key).digest("hex");
 }
 
 /** What a signed note takes as the name of its key, and what stands in a leaf as it is. */
@@ -272,7 +296,7 @@ export class Ledger {
   keyDigest(key: string): string {
     const known = this.#keys.get(key);
     if (known !== undefined) return known;
-    const digest = createHmac("sha256", this.#store.opened.counterSecret).update(key).digest("hex");
+    const digest = digestKey(this.#store.opened.counterSecret, key);
     if (this.#keys.size >= 4096) this.#keys.clear();
     this.#keys.set(key, digest);
     return digest;
@@ -305,6 +329,11 @@ export class Ledger {
   /** Stored rows oldest first, in slices: for folds over the history. */
   rows(from: number): AsyncIterable<readonly StoredRow[]> {
     return this.#store.scan(from);
+  }
+
+  /** A contract's text by its SHA-256 in hex; undefined where no row was ever decided under it. */
+  contractText(digest: string): Promise<string | undefined> {
+    return this.#store.contractText(digest);
   }
 
   /** Walks the whole chain beside everything else, and holds it against the head that this owner wrote. */

@@ -13,11 +13,13 @@ export {
   inspectLedger,
   Ledger,
   openLedger,
+  readLedger,
   type Batch,
   type CheckEntry,
   type CounterLookup,
   type CounterMove,
   type LedgerCheck,
+  type LedgerHistory,
 } from "./ledger.ts";
 export { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
 export { readPin } from "./pin.ts";

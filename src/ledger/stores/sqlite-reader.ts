@@ -6,7 +6,7 @@ import { serveCalls } from "./calls.ts";
 import { explain, openForReading, readMeta } from "./sqlite-file.ts";
 import { Walk } from "./sqlite-walk.ts";
 import { LedgerRefused } from "./store.ts";
-import type { Anchor, Broken, RowQuery, RowSlice, StoredRow, Verification } from "./store.ts";
+import type { Anchor, Broken, RowQuery, RowSlice, StoredHistory, StoredRow, Verification } from "./store.ts";
 
 /** Rows of one slice of a long read: a few milliseconds, so that the write-ahead log can be folded back in between. */
 const sliceRows = 512;
@@ -63,6 +63,11 @@ class Reader {
 
   scan(from: number): readonly StoredRow[] {
     return [...bounded(this.#upwards.iterate(from, sliceRows))];
+  }
+
+  describe(): StoredHistory {
+    const { log = "", counterSecret = "" } = readMeta(this.#database) ?? {};
+    return { log, counterSecret, rows: this.#last() };
   }
 
   contractText(digest: string): string | undefined {
@@ -248,6 +253,7 @@ serveCalls({
   },
   read: (query: RowQuery) => opened().read(query),
   scan: (from: number) => opened().scan(from),
+  describe: () => opened().describe(),
   contractText: (digest: string) => opened().contractText(digest),
   verify: (from: number, anchors: readonly Anchor[]) => opened().verify(from, anchors),
   verifyChain: (anchors: readonly Anchor[]) => opened().verifyChain(anchors),

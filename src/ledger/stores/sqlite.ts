@@ -11,6 +11,7 @@ import type {
   RowSlice,
   StoredCounter,
   StoredEffect,
+  StoredHistory,
   StoredLookup,
   StoredRow,
   Verification,
@@ -86,13 +87,8 @@ class SqliteStore implements LedgerStore {
     }
   }
 
-  async *scan(from: number): AsyncGenerator<readonly StoredRow[]> {
-    for (let next = from; ;) {
-      const slice = await this.#ask<readonly StoredRow[]>("scan", next);
-      if (slice.length === 0) return;
-      yield slice;
-      next = (slice.at(-1)?.seq ?? next) + 1;
-    }
+  scan(from: number): AsyncIterable<readonly StoredRow[]> {
+    return scanSlices(from, (next) => this.#ask("scan", next));
   }
 
   contractText(digest: string): Promise<string | undefined> {
@@ -156,6 +152,43 @@ export interface Inspection {
   readonly chainAlone: boolean;
   /** Something outside says that a ledger was here. */
   readonly mustExist: boolean;
+}
+
+/** A ledger that is read from outside, whether a gate is serving it or not: nothing is locked, written or begun. */
+export interface SqliteHistory extends StoredHistory {
+  /** Oldest first, in slices. */
+  scan(from: number): AsyncIterable<readonly StoredRow[]>;
+  contractText(digest: string): Promise<string | undefined>;
+  close(): Promise<void>;
+}
+
+/** @throws {LedgerRefused} when there is none, or it cannot be read */
+export async function readSqlite(folder: string): Promise<SqliteHistory> {
+  if (!isThere(folder)) throw new LedgerRefused(`there is no ledger in ${folder}`);
+  const reader = await startReader(folder);
+  const described = await reader.call<StoredHistory>("describe");
+  return {
+    ...described,
+    scan: (from) => scanSlices(from, (next) => reader.call("scan", next)),
+    contractText: (digest) => reader.call("contractText", digest),
+    close: () => reader.end(),
+  };
+}
+
+/** Asks for the next slice while the one before is being used. */
+async function* scanSlices(
+  from: number,
+  ask: (next: number) => Promise<readonly StoredRow[]>,
+): AsyncGenerator<readonly StoredRow[]> {
+  let coming = ask(from);
+  for (;;) {
+    const slice = await coming;
+    const last = slice.at(-1);
+    if (last === undefined) return;
+    coming = ask(last.seq + 1);
+    coming.catch(() => undefined);
+    yield slice;
+  }
 }
 
 /** Walks a ledger from outside, whether a gate is serving it or not: nothing is locked, written or begun. */

@@ -65,6 +65,15 @@ export interface Broken {
   readonly found: string;
 }
 
+/** What a ledger says of itself to one that only reads it. */
+export interface StoredHistory {
+  readonly log: string;
+  /** The secret under which counter keys are digested, 64 hex digits. */
+  readonly counterSecret: string;
+  /** The number of its last row; 0 when there is none. */
+  readonly rows: number;
+}
+
 /** A row that something other than the walked file knows. */
 export interface Anchor {
   readonly seq: number;

@@ -1,0 +1,205 @@
+import { hash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { createInterface } from "node:readline";
+import { readLedger } from "../ledger/mod.ts";
+import { BadInput } from "./outcome.ts";
+
+/** A row of a ledger: what is hashed, and what that commits to. */
+export interface RecordedRow {
+  readonly seq: number;
+  readonly leaf: string;
+  /** The disclosures of its parts, with `~` between them. */
+  readonly evidence: string;
+}
+
+/** Receipts to be read again, wherever they lie. */
+export interface History {
+  /** How many rows there are; undefined where that is not known before they are read. */
+  readonly rows: number | undefined;
+  /** Oldest first, in slices. */
+  scan(from: number): AsyncIterable<readonly RecordedRow[]>;
+  /** The body of GET /rules by its SHA-256 in hex; undefined where it cannot be had. */
+  contractText(digest: string): Promise<string | undefined>;
+  /** The digest under which a counter's key stands in effects, where the ledger's secret is at hand. */
+  readonly keyDigest: ((key: string) => string) | undefined;
+  close(): Promise<void>;
+}
+
+/** Where receipts are; the first that is given counts. */
+export interface Place {
+  /** A running gate, and a file with a key of scope receipts. */
+  readonly url?: string | undefined;
+  readonly keyFile?: string | undefined;
+  /** Receipts as GET /receipts shows them: JSON Lines, or pages of it. */
+  readonly file?: string | undefined;
+  /** Files with bodies of GET /rules: the texts that the receipts of `file` were decided under. */
+  readonly rules?: readonly string[];
+  /** A data folder, whether a gate is serving it or not. */
+  readonly folder: string;
+}
+
+/**
+ * Opens receipts for reading.
+ *
+ * @throws {BadInput} or {LedgerRefused} with a sentence for the operator
+ */
+export async function openHistory({ url, keyFile, file, rules = [], folder }: Place): Promise<History> {
+  if (url !== undefined) return openGate(url, await readKey(keyFile));
+  if (file !== undefined) return openFile(file, rules);
+  const ledger = await readLedger(folder);
+  return {
+    rows: ledger.rows,
+    scan: (from) => ledger.scan(from),
+    contractText: (digest) => ledger.contractText(digest),
+    keyDigest: (key) => ledger.keyDigest(key),
+    close: () => ledger.close(),
+  };
+}
+
+/** One row by its number. */
+export async function rowOf(history: History, seq: number): Promise<RecordedRow | undefined> {
+  for await (const slice of history.scan(seq)) return slice.find((row) => row.seq === seq);
+  return undefined;
+}
+
+async function readKey(file: string | undefined): Promise<string> {
+  const given = process.env["SVC_API_KEY"];
+  if (file === undefined && given !== undefined) return given;
+  if (file === undefined) throw new BadInput("a gate asks for a key: name a file that holds it with --key-file");
+  return (await readText(file)).trim();
+}
+
+async function readText(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    throw new BadInput(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+}
+
+const pageRows = 1000;
+
+/** Pages go down from a number, so the oldest rows are asked for with the number just above them. */
+async function openGate(base: string, key: string): Promise<History> {
+  const ask = async (path: string): Promise<Response> => {
+    try {
+      return await fetch(`${base.replace(/\/$/, "")}${path}`, {
+        headers: { authorization: `Bearer ${key}` },
+        redirect: "error",
+      });
+    } catch (error) {
+      const cause = (error as { readonly cause?: { readonly code?: string } }).cause?.code ?? String(error);
+      throw new BadInput(`${base} does not answer (${cause}): is a gate listening there?`);
+    }
+  };
+  const page = async (query: string): Promise<readonly RecordedRow[]> => {
+    const answer = await ask(`/receipts?${query}`);
+    if (!answer.ok) throw new BadInput(`${base} answered ${answer.status} to GET /receipts: ${await detailOf(answer)}`);
+    return ((await answer.json()) as { readonly receipts: readonly ShownReceipt[] }).receipts.map(rowFrom);
+  };
+  const rows = (await page("limit=1"))[0]?.seq ?? 0;
+  return {
+    rows,
+    scan: (from) => ascending(from, rows, page),
+    contractText: async (digest) => {
+      const answer = await ask(`/rules?contract=sha256:${digest}`);
+      return answer.ok ? checkedText(await answer.text(), digest) : undefined;
+    },
+    keyDigest: undefined,
+    close: async () => undefined,
+  };
+}
+
+async function detailOf(answer: Response): Promise<string> {
+  try {
+    return ((await answer.json()) as { readonly detail?: string }).detail ?? "it says no more";
+  } catch {
+    return "not in the gate's words";
+  }
+}
+
+async function* ascending(
+  from: number,
+  last: number,
+  page: (query: string) => Promise<readonly RecordedRow[]>,
+): AsyncGenerator<readonly RecordedRow[]> {
+  for (let next = from; next <= last; next += pageRows) {
+    const upTo = Math.min(next + pageRows, last + 1);
+    yield (await page(`before=${upTo}&limit=${upTo - next}`)).toReversed();
+  }
+}
+
+/** The gate is not believed: the text is what its digest says. */
+function checkedText(text: string, digest: string): string | undefined {
+  return hash("sha256", text, "hex") === digest ? text : undefined;
+}
+
+/** A receipt as GET /receipts shows it, as far as it is needed. */
+interface ShownReceipt {
+  readonly seq: number;
+  readonly leaf: string;
+  readonly evidence: readonly string[];
+}
+
+function rowFrom({ seq, leaf, evidence }: ShownReceipt): RecordedRow {
+  return { seq, leaf, evidence: evidence.join("~") };
+}
+
+async function openFile(file: string, rules: readonly string[]): Promise<History> {
+  const texts = new Map<string, string>();
+  for (const name of rules) {
+    const text = await readText(name);
+    texts.set(hash("sha256", text, "hex"), text);
+  }
+  await readText(file);
+  return {
+    rows: undefined,
+    scan: (from) => readLines(file, from),
+    contractText: async (digest) => texts.get(digest),
+    keyDigest: undefined,
+    close: async () => undefined,
+  };
+}
+
+async function* readLines(file: string, from: number): AsyncGenerator<readonly RecordedRow[]> {
+  let [line, before] = [0, 0];
+  for await (const text of createInterface({ input: createReadStream(file, "utf8"), crlfDelay: Infinity })) {
+    line += 1;
+    if (text.trim() === "") continue;
+    const rows = readReceipts(text, `${file}:${line}`);
+    for (const { seq } of rows) {
+      if (seq <= before)
+        throw new BadInput(`${file}:${line}: receipt ${seq} stands behind receipt ${before}: write the oldest first`);
+      before = seq;
+    }
+    yield rows.filter(({ seq }) => seq >= from);
+  }
+}
+
+/** A receipt, or a page of GET /receipts, whose newest row stands first. */
+function readReceipts(text: string, place: string): readonly RecordedRow[] {
+  let found: unknown;
+  try {
+    found = JSON.parse(text);
+  } catch (error) {
+    throw new BadInput(`${place}: ${(error as Error).message}; each line is a receipt, or a page of GET /receipts`);
+  }
+  const page = (found as { readonly receipts?: unknown } | null)?.receipts;
+  const receipts = Array.isArray(page) ? page.toReversed() : [found];
+  if (!receipts.every(isReceipt))
+    throw new BadInput(
+      `${place}: not a receipt as GET /receipts shows it: \`seq\`, \`leaf\` and \`evidence\` are needed`,
+    );
+  return receipts.map(rowFrom);
+}
+
+function isReceipt(value: unknown): value is ShownReceipt {
+  const { seq, leaf, evidence } = (value ?? {}) as Partial<ShownReceipt>;
+  return (
+    Number.isSafeInteger(seq) &&
+    typeof leaf === "string" &&
+    Array.isArray(evidence) &&
+    evidence.every((part) => typeof part === "string")
+  );
+}
