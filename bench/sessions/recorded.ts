@@ -45,6 +45,11 @@ export function recordedFolder(root: string): string | undefined {
   return existsSync(join(folder, "dev")) ? folder : undefined;
 }
 
+/** Is the file there? Another collection may lack some. */
+export function hasSessions(folder: string, file: string): boolean {
+  return existsSync(join(folder, "dev", `${file}.jsonl.gz`));
+}
+
 export function readSessions(folder: string, file: string): readonly Session[] {
   return sessionLines(folder, file).map((line) => JSON.parse(line) as Session);
 }

@@ -31,7 +31,9 @@ interface Run {
 export function agreesWithScorePy(script: string, kept: string, runs: readonly Run[]): string {
   const found = runs.map(({ file, track, judged }) => {
     const verdicts = join(kept, `${file}.${track}.verdicts.jsonl`);
-    const { status, stdout } = spawnSync("python3", [script, join(kept, `${file}.jsonl`), verdicts], { encoding: "utf8" });
+    const { status, stdout } = spawnSync("python3", [script, join(kept, `${file}.jsonl`), verdicts], {
+      encoding: "utf8",
+    });
     return status === 0
       ? differences(agentScores(judged), readScorePy(stdout)).map((line) => `${file} ${track}: ${line}`)
       : undefined;
