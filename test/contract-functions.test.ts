@@ -310,11 +310,19 @@ suite("glob beside picomatch's own engine", () => {
 
 suite("similar beside the whole table of distances", () => {
   before(loadAll);
-  const word = fc.string({ unit: fc.constantFrom("a", "b", "x"), minLength: 1, maxLength: 12 });
+  const letters = fc.constantFrom("a", "b", "x");
+  const word = fc.string({ unit: letters, minLength: 1, maxLength: 12 });
+  /** A word and one that is a few slips away, or not at all near. */
+  const pair = fc.oneof(
+    fc.tuple(word, word),
+    fc.tuple(word, fc.nat(12), word, fc.nat(3)).map(([text, at, part, gone]) => {
+      return [text, text.slice(0, at) + part.slice(0, 3) + text.slice(at + gone)] as const;
+    }),
+  );
 
   test("both count the same slips", () => {
     fc.assert(
-      fc.property(word, word, (text, listed) => {
+      fc.property(pair, ([text, listed]) => {
         const shorter = Math.min(text.length, listed.length);
         const most = shorter < 4 ? 0 : shorter < 8 ? 1 : 2;
         const expected = text !== listed && slips(text, listed) <= most;
@@ -324,15 +332,16 @@ suite("similar beside the whole table of distances", () => {
     );
   });
 
-  test("a long list costs no more steps than a decision has, and a longer one is an error", () => {
-    const ask = (items: number): string => {
-      const list = Array.from({ length: items }, (_, at) => `${"n".repeat(240)}${at}`);
+  test("a long list is charged for, up to an error where it takes too long", () => {
+    const ask = (items: number, letter: string): string => {
+      const list = Array.from({ length: items }, (_, at) => `${letter.repeat(240)}${at}`);
       const compiled = compileExpression("similar(t, list)", bound({ t: "m".repeat(240), list }));
       const result = compiled.ok ? compiled.value.evaluate() : undefined;
       return result?.ok === true ? result.value.exact : String(result?.ok === false && result.problem);
     };
-    assert.equal(ask(2000), "false");
-    assert.match(ask(20_000), /steps/);
+    assert.equal(ask(4000, "n"), "false");
+    assert.match(ask(10_000, "n"), /steps/);
+    assert.match(ask(4000, "\uFDFA"), /steps/, "a character that unfolds to eighteen");
   });
 });
 

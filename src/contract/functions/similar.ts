@@ -35,13 +35,17 @@ function isSimilar(text: string, list: readonly Value[]): boolean {
   });
 }
 
-/** A step is about a third of a microsecond: folding takes as long for each two units, comparing for each sixteen. */
+/** A step is about half a microsecond. Folding takes long for what unfolds to many letters, comparing for what is near. */
 function costOfSimilar(text: string, list: readonly Value[]): number {
-  const own = Math.min(text.length, lengthMax);
+  const own = costOfFolding(text);
   return list.reduce<number>((steps, item) => {
-    const units = typeof item === "string" ? Math.min(item.length, lengthMax * 2) : 0;
-    return steps + 2 + (units >> 1) + (Math.abs(own - units) < 16 ? own >> 2 : 0);
+    if (typeof item !== "string" || item.length > lengthMax * 2) return steps + 1;
+    return steps + 2 + costOfFolding(item) + Math.min(text.length, item.length);
   }, own);
+}
+
+function costOfFolding(text: string): number {
+  return /^[ -~]*$/.test(text) ? text.length >> 1 : text.length * 4;
 }
 
 function isNear(a: readonly string[], b: readonly string[]): boolean {
@@ -52,27 +56,33 @@ function isNear(a: readonly string[], b: readonly string[]): boolean {
 
 /**
  * How many characters must be put in, taken out, replaced, or swapped with their neighbour (optimal string alignment);
- * `most + 1` where it is more. Only the cells within `most` of the diagonal are worked out.
+ * more than `most` where it is more. Only the cells within `most` of the diagonal are worked out, row by row while one of
+ * them is within it: three rows take turns, so what lies beside the cells of a row is set anew.
  */
 function distance(a: readonly string[], b: readonly string[], most: number): number {
   const far = most + 1;
   let before: number[] = [];
-  let last = Array.from({ length: b.length + 1 }, (_, at) => Math.min(at, far));
+  let last = Array.from({ length: b.length + 2 }, (_, at) => Math.min(at, far));
+  let next: number[] = [];
   for (let row = 1; row <= a.length; row += 1) {
-    const next = Array.from({ length: b.length + 1 }, () => far);
-    if (row <= most) next[0] = row;
-    for (let column = Math.max(1, row - most); column <= Math.min(b.length, row + most); column += 1) {
+    const [from, to] = [Math.max(1, row - most), Math.min(b.length, row + most)];
+    next[from - 1] = from === 1 ? Math.min(row, far) : far;
+    let least = next[from - 1] ?? far;
+    for (let column = from; column <= to; column += 1) {
       const changed = a[row - 1] === b[column - 1] ? 0 : 1;
       const swapped = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
-      next[column] = Math.min(
-        far,
+      const cell = Math.min(
         (last[column] ?? far) + 1,
         (next[column - 1] ?? far) + 1,
         (last[column - 1] ?? far) + changed,
         swapped ? (before[column - 2] ?? far) + 1 : far,
       );
+      next[column] = cell;
+      least = Math.min(least, cell);
     }
-    [before, last] = [last, next];
+    next[to + 1] = far;
+    if (least > most) return far;
+    [before, last, next] = [last, next, before];
   }
   return last[b.length] ?? far;
 }
