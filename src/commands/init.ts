@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Outcome } from "./outcome.ts";
+import { fileKinds, schemaText } from "./schema.ts";
 import { starterContract, starterMandate } from "./starter.ts";
 
 /** `svc-gate init`: a mandate and a starter contract, in a folder that has none. Overwrites nothing. */
@@ -15,6 +16,7 @@ export async function initCommand(folder: string): Promise<Outcome> {
   try {
     await mkdir(join(folder, "contracts"), { recursive: true });
     for (const [file, text] of files) await writeFile(file, text, { flag: "wx" });
+    await writeSchemas(join(folder, schemaFolder));
   } catch (error) {
     const { code, path } = error as NodeJS.ErrnoException;
     return {
@@ -26,8 +28,17 @@ export async function initCommand(folder: string): Promise<Outcome> {
     exitCode: 0,
     text: [
       ...files.map(([file]) => `wrote ${file}`),
+      `wrote ${join(folder, schemaFolder)}: the schemas that editors complete by`,
       "",
       `next: svc-gate check ${files[0][0]}, then svc-gate serve --mandate ${files[0][0]}`,
     ].join("\n"),
   };
+}
+
+/** What the first line of each file points to. They are this version's, whatever was there before. */
+const schemaFolder = ".svc-gate";
+
+async function writeSchemas(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  for (const kind of fileKinds) await writeFile(join(folder, `${kind}.schema.json`), await schemaText(kind));
 }

@@ -3,6 +3,7 @@ import { KeyFileDamaged, NoSuchFile, settings, StartRefused, version } from "../
 import { LedgerRefused } from "../ledger/mod.ts";
 import type { AnalyzeOptions } from "./analyze.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
+import type { ReplayOptions } from "./replay/command.ts";
 import type { TestOptions } from "./test/command.ts";
 
 const program = new Command("svc-gate")
@@ -93,6 +94,17 @@ program
   );
 
 program
+  .command("schema")
+  .description("print the JSON Schema of a kind of file, for editors: contract, mandate or test")
+  .argument("<kind>", "contract, mandate or test")
+  .addHelpText(
+    "after",
+    "\nA file names it in its first line:\n  # yaml-language-server: $schema=.svc-gate/contract.schema.json" +
+      "\n\nExample:\n  svc-gate schema contract > contract.schema.json",
+  )
+  .action((kind: string) => run(async () => (await import("./schema.ts")).schemaCommand(kind)));
+
+program
   .command("verify")
   .description("walk the chain of a ledger in a folder, whether a gate is serving it or not")
   .argument("[folder]", "the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
@@ -102,6 +114,23 @@ program
   .addHelpText("after", "\nExit code 0: the ledger is whole. 1: it is broken, and the first broken row is named.")
   .action((folder: string, options: { json: boolean; pin: string | undefined; chain: boolean }) =>
     run(async () => (await import("./verify.ts")).verifyCommand(folder, options)),
+  );
+
+placed(program.command("replay"))
+  .description("decide recorded receipts again: under what was in force, or as if another contract had been")
+  .option("--contract <file>", "a contract or mandate to decide under; without it each receipt must agree with itself")
+  .option("--mode <mode>", "with --contract: as if every answer had been given in this mode")
+  .option("--sum <member>", "with --contract: add up a member of what changes, such as input.amount")
+  .option("--examples <number>", "receipts shown of each change", "3")
+  .option("--json", "for programs", false)
+  .addHelpText(
+    "after",
+    "\nA recorded agent does not react to another answer: what came after a changed verdict is what really came." +
+      "\nExit code 0: nothing differs. 1: a verdict differs. 2: what was given cannot be used." +
+      "\n\nExample:\n  svc-gate replay ./data --contract contracts/payments-next.yaml --sum input.amount",
+  )
+  .action((folder: string, options: ReplayOptions) =>
+    run(async () => (await import("./replay/command.ts")).replayCommand(folder, options)),
   );
 
 program
@@ -114,6 +143,16 @@ program
   .command("version")
   .description("print the version")
   .action(() => run(async () => ({ exitCode: 0, text: version })));
+
+/** The options of a command that reads receipts. */
+function placed(command: Command): Command {
+  return command
+    .argument("[folder]", "the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+    .option("--url <url>", "a running gate, in place of the folder")
+    .option("--key-file <file>", "with --url: a file that holds a key (SVC_API_KEY otherwise)")
+    .option("--file <file>", "receipts as GET /receipts shows them, one or a page on each line, in place of the folder")
+    .option("--rules <files...>", "with --file: bodies of GET /rules, for the contracts that the receipts name");
+}
 
 /** Runs a command; what the operator can mend is one sentence and an exit code, anything else is a fault with its stack. */
 async function run(command: () => Promise<Outcome>): Promise<void> {

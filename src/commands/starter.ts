@@ -1,11 +1,13 @@
 /** What `svc-gate init` writes: small enough to read at once, with one rule of each verdict. */
-export const starterMandate: string = `# The contracts in force. Paths are relative to this file.
+export const starterMandate: string = `# yaml-language-server: $schema=.svc-gate/mandate.schema.json
+# The contracts in force. Paths are relative to this file.
 mandate: starter
 contracts:
   - contracts/starter.yaml
 `;
 
-export const starterContract: string = `# What an agent may do. A tool that is not listed here is refused.
+export const starterContract: string = `# yaml-language-server: $schema=../.svc-gate/contract.schema.json
+# What an agent may do. A tool that is not listed here is refused.
 # Compile it with \`svc-gate check\`; the language is in spec/contract.md.
 contract: starter
 summary: An agent may send mail to colleagues; mail to strangers waits for a person, every other tool is refused.
