@@ -25,7 +25,11 @@ export async function benchDecide(): Promise<void> {
     for (let at = 0; at < perRound; at += 1) {
       const request = requests[at & 1023] as CheckRequest;
       const prepared = prepare(compiled.value, request, { keyName: "default", sessionId: request.sessionId });
-      const decision = decide(consult(prepared, 1_790_000_000_000), []);
+      const consultation = consult(prepared, 1_790_000_000_000);
+      const decision = decide(
+        consultation,
+        consultation.lookups.map(() => "0"),
+      );
       count(prepared, { verdict: decision.verdict, answered: decision.verdict });
       if (decision.verdict === "ALLOW") allowed += 1;
     }
