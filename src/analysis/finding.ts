@@ -49,9 +49,9 @@ const table = {
   "substring-test": { severity: "warning", title: "An address, a command or a query is judged by a part of its text." },
   "suppression-without-reason": { severity: "warning", title: "A comment allows a finding and does not say why." },
   "unbounded-list": { severity: "warning", title: "A condition walks over a list that may be of any length." },
-  "unused-counter": { severity: "warning", title: "A counter that nothing reads." },
+  "unused-counter": { severity: "warning", title: "A counter that no condition reads." },
   "unused-fact": { severity: "warning", title: "A fact that the platform must send and nothing reads." },
-  "unused-limit": { severity: "warning", title: "A limit that nothing reads." },
+  "unused-limit": { severity: "warning", title: "A limit that no condition reads." },
 };
 
 export type FindingCode = keyof typeof table;

@@ -35,46 +35,58 @@ function factsOf({ platform }: ContractDocument): readonly Named[] {
 }
 
 function unusedIn(document: ContractDocument): readonly Finding[] {
-  const read = readIn(document);
+  const conditions = readIn(conditionsOf(document));
+  const anywhere = new Set([...conditions, ...readIn(reasonsOf(document))]);
   const limits = [...document.limits].map(([name, { span }]) => ({ name, span }));
   const counters = [...document.counters].map(([name, { span }]) => ({ name, span }));
-  const unused = (root: string, named: readonly Named[]): readonly Named[] =>
+  const unused = (root: string, named: readonly Named[], read: ReadonlySet<string>): readonly Named[] =>
     named.filter(({ name }) => !read.has(root) && !read.has(`${root}.${name}`));
+  const shown = (name: string): string => (anywhere.has(name) ? "; a reason shows it" : "");
   return [
-    ...unused("limits", limits).map(({ name, span }): Finding => ({
+    ...unused("limits", limits, conditions).map(({ name, span }): Finding => ({
       code: "unused-limit",
       span,
-      message: `nothing reads \`limits.${name}\`, so that setting it changes nothing`,
+      message: `no condition reads \`limits.${name}\`, so that setting it changes nothing${shown(`limits.${name}`)}`,
       hint: "use it in a condition, or remove it",
     })),
-    ...unused("platform", factsOf(document)).map(({ name, span }): Finding => ({
+    ...unused("platform", factsOf(document), anywhere).map(({ name, span }): Finding => ({
       code: "unused-fact",
       span,
       message: `nothing reads \`platform.${name}\``,
       hint: "use it in a condition, or remove it: the platform need not send it",
     })),
-    ...unused("counters", counters).map(({ name, span }): Finding => ({
+    ...unused("counters", counters, conditions).map(({ name, span }): Finding => ({
       code: "unused-counter",
       span,
-      message: `nothing reads \`counters.${name}\`: it is counted and limits nothing`,
+      message: `no condition reads \`counters.${name}\`: it is counted and limits nothing${shown(`counters.${name}`)}`,
       hint: "use it in a rule, or remove it",
     })),
   ];
 }
 
-/** What is read anywhere, as `root.name`; a root by itself where it is read as a whole. */
-function readIn(document: ContractDocument): ReadonlySet<string> {
-  const { rules, requires, lets, tools, counters } = document;
+function conditionsOf({ rules, requires, lets, tools, counters }: ContractDocument): readonly Syntax[] {
   const required = [...requires, ...[...tools.values()].flatMap((tool) => tool.requires)];
-  const open: Syntax[] = [
+  return [
     ...lets.values(),
-    ...required.flatMap(({ when, reason }) => [when, ...syntaxIn(reason)]),
-    ...rules.flatMap((rule) => [rule.when, ...rule.lets.values(), ...syntaxIn(rule.reason)]),
-    ...[...tools.values()].flatMap(({ otherwise }) => syntaxIn(otherwise?.reason)),
+    ...required.map(({ when }) => when),
+    ...rules.flatMap((rule) => [rule.when, ...rule.lets.values()]),
     ...[...counters.values()].flatMap(({ when, per, sum, since, remembers }) =>
       [...per, when, sum, since, remembers].flatMap((expression) => expression?.syntax ?? []),
     ),
   ];
+}
+
+function reasonsOf({ rules, requires, tools }: ContractDocument): readonly Syntax[] {
+  const outcomes = [...tools.values()].flatMap(({ otherwise, requires: own }) => [
+    ...own,
+    ...(otherwise === undefined ? [] : [otherwise]),
+  ]);
+  return [...rules, ...requires, ...outcomes].flatMap(({ reason }) => syntaxIn(reason));
+}
+
+/** What expressions read, as `root.name`; a root by itself where it is read as a whole. */
+function readIn(expressions: readonly Syntax[]): ReadonlySet<string> {
+  const open = [...expressions];
   const read = new Set<string>();
   for (let syntax = open.pop(); syntax !== undefined; syntax = open.pop()) {
     const member = memberOfRoot(syntax);

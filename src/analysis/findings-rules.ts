@@ -1,8 +1,9 @@
 import { isStricter } from "../wire/mod.ts";
-import type { Core, Rule } from "../contract/mod.ts";
+import { walk, type Core, type Rule } from "../contract/mod.ts";
 import type { Finding } from "./finding.ts";
 import { every, type Reasoner } from "./reasoner.ts";
 import { isFalse, isTrue, rulesOf, shortName, type RuleOnTools, type Subject } from "./subject.ts";
+import { keyOf } from "./world.ts";
 
 /** Rules that never fire, always fire, or never decide. */
 export async function findInRules(subjects: readonly Subject[], reasoner: Reasoner): Promise<readonly Finding[]> {
@@ -90,13 +91,36 @@ async function findCover(each: RuleOnTools, reasoner: Reasoner): Promise<Cover |
   return coverOf(each, single, reasoner);
 }
 
-/** The rules of the same contract and tool that win over one: stricter ones, and earlier ones of its verdict. */
+/** Rules that are compared with one; of more, the last are left out. */
+const rivalsMax = 200;
+
+/**
+ * The rules of the same contract and tool that win over one: stricter ones, and earlier ones of its verdict. Those that read
+ * nothing that it reads are left out, unless they read nothing at all.
+ */
 function strongerThan(rule: Rule, { rules }: Subject): readonly Rule[] {
   const at = rules.findIndex(({ id }) => id === rule.id);
-  return rules.filter((other, index) => {
-    if (isStricter(other.verdict, rule.verdict)) return true;
-    return other.verdict === rule.verdict && index < at && (other.final || !rule.final);
-  });
+  const read = readsOf(rule.when);
+  const wins = (other: Rule, index: number): boolean =>
+    isStricter(other.verdict, rule.verdict) ||
+    (other.verdict === rule.verdict && index < at && (other.final || !rule.final));
+  const related = ({ when }: Rule): boolean => readsOf(when).size === 0 || !readsOf(when).isDisjointFrom(read);
+  return rules.filter((other, index) => wins(other, index) && related(other)).slice(0, rivalsMax);
+}
+
+const readsOfConditions = new WeakMap<Core, ReadonlySet<string>>();
+
+/** The members and counters that a condition reads. */
+function readsOf(core: Core): ReadonlySet<string> {
+  let read = readsOfConditions.get(core);
+  if (read === undefined) {
+    const parts = [...walk(core)].filter(
+      ({ op }) => op === "member" || op === "has" || op === "counter" || op === "select",
+    );
+    read = new Set(parts.map((part) => (part.op === "has" ? keyOf(part).slice(4, -1) : keyOf(part))));
+    readsOfConditions.set(core, read);
+  }
+  return read;
 }
 
 async function findSingleCover({ places }: RuleOnTools, reasoner: Reasoner): Promise<Rule | undefined> {

@@ -37,8 +37,18 @@ export const never: Formula = { kind: "any", parts: [] };
 
 /** What a condition says where it is true, or where it is false. */
 export function formulaOf(core: Core, positive = true): Formula {
-  return translate(simplify(substitute(core, switchOf)), positive);
+  const known = positive ? whenTrue : whenFalse;
+  let formula = known.get(core);
+  if (formula === undefined) {
+    formula = translate(simplify(substitute(core, switchOf)), positive);
+    known.set(core, formula);
+  }
+  return formula;
 }
+
+/** One condition takes part in many questions. */
+const whenTrue = new WeakMap<Core, Formula>();
+const whenFalse = new WeakMap<Core, Formula>();
 
 /** A limit that is true, false or an empty list is a switch: what it turns off today is not said to be of no use. */
 function switchOf(core: Core): Core | undefined {
