@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { atLeast, atMost, conclude, printTable, type Measures } from "./report.ts";
 import {
+  contractOf,
   hasSessions,
   readFacts,
   readSessions,
@@ -27,8 +28,8 @@ import {
 } from "./sessions/scores.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-/** SESSIONS_DIR and SESSIONS_MANDATE name another collection of the same layout, with its contracts. */
-const mandate = process.env["SESSIONS_MANDATE"] ?? join(root, "bench", "sessions", "contracts", "mandate.yaml");
+/** SESSIONS_DIR and SESSIONS_CONTRACTS name another collection of the same layout, with its contracts. */
+const contracts = process.env["SESSIONS_CONTRACTS"] ?? join(root, "bench", "sessions", "contracts");
 
 interface Run {
   readonly file: string;
@@ -46,24 +47,37 @@ export async function benchSessions(): Promise<void> {
     console.log("skipped: no recorded sessions beside the repository (../shared/eval), and none named by SESSIONS_DIR");
     return;
   }
-  const facts = readFacts(folder);
-  const gate = await startGate(root, mandate);
-  const runs: Run[] = [];
-  try {
-    for (const [file, tracksOf] of files.filter(([name]) => hasSessions(folder, name))) {
-      const sessions = readSessions(folder, file);
-      for (const track of tracksOf) {
-        runs.push({ file, track, judged: await replay(gate, { sessions, facts, track, run: file }) });
-      }
-    }
-  } finally {
-    await gate.stop();
-  }
+  const runs = await replayAll(folder);
   const kept = keep(runs, folder);
   report(runs);
   console.log(`\nverdicts and reasons, a session a line: ${kept}`);
   console.log(agreesWithScorePy(join(folder, "score.py"), kept, runs.filter(isOfAgents)));
   conclude("sessions", measures(runs));
+}
+
+/** Each suite's sessions through a gate with that suite's contract. */
+async function replayAll(folder: string): Promise<readonly Run[]> {
+  const facts = readFacts(folder);
+  const recorded = files
+    .filter(([file]) => hasSessions(folder, file))
+    .map(([file, tracksOf]) => ({ file, tracksOf, sessions: readSessions(folder, file) }));
+  const runs = recorded.flatMap(({ file, tracksOf }) =>
+    tracksOf.map((track) => ({ file, track, judged: new Array<Judged>() })),
+  );
+  const needed = new Set(recorded.flatMap(({ sessions }) => sessions.map(({ suite }) => contractOf(suite))));
+  for (const contract of needed) {
+    const gate = await startGate(root, join(contracts, contract));
+    try {
+      for (const { file, track, judged } of runs) {
+        const all = recorded.find((each) => each.file === file)?.sessions ?? [];
+        const sessions = all.filter(({ suite }) => contractOf(suite) === contract);
+        judged.push(...(await replay(gate, { sessions, facts, track, run: file })));
+      }
+    } finally {
+      await gate.stop();
+    }
+  }
+  return runs;
 }
 
 /** The files, with the tracks on which they differ: the desks' contracts and the shell's read no request. */
@@ -166,6 +180,7 @@ function report(runs: readonly Run[]): void {
       "refused stopped",
       "unexpected blocked",
       "unexpected stopped",
+      "of those done",
       "reads allowed",
     ],
     deskRow("retail", desk(runs, "tau1_groundtruth")),
@@ -197,10 +212,11 @@ function agentRow(runs: readonly Run[], suite: string, track: Track): string[] {
 }
 
 function deskRow(name: string, scores: DeskScores): string[] {
-  const { expectedBlocked, expectedStopped, refusedStopped, unexpectedBlocked, unexpectedStopped, readsAllowed } =
-    scores;
-  const shares = [expectedBlocked, expectedStopped, refusedStopped, unexpectedBlocked, unexpectedStopped, readsAllowed];
-  return [name, ...shares.map(shareText)];
+  const { expectedBlocked, expectedStopped, refusedStopped } = scores;
+  const { unexpectedBlocked, unexpectedStopped, carriedOutStopped, readsAllowed } = scores;
+  const expected = [expectedBlocked, expectedStopped, refusedStopped];
+  const unexpected = [unexpectedBlocked, unexpectedStopped, carriedOutStopped];
+  return [name, ...[...expected, ...unexpected, readsAllowed].map(shareText)];
 }
 
 function byLabel(judged: readonly Judged[], label: string, allowed: boolean): Share {

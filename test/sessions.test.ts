@@ -9,6 +9,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import {
+  contractOf,
   factsOf,
   readSessions,
   recordedFolder,
@@ -20,10 +21,10 @@ import {
 import { replay, requestBody, startGate, type Judged, type Verdict } from "../bench/sessions/replay.ts";
 import { differences, readScorePy } from "../bench/sessions/score-py.ts";
 import { agentScores, commandScores, deskScores } from "../bench/sessions/scores.ts";
+import { compileContracts, renderDiagnostic } from "../src/contract/mod.ts";
 import { root, temporaryFolder } from "./e2e/gate.ts";
 
 const contracts = join(root, "bench", "sessions", "contracts");
-const mandate = join(contracts, "mandate.yaml");
 const recorded = recordedFolder(root);
 const withoutRecorded = recorded === undefined ? "no recorded sessions beside the repository" : false;
 const python = spawnSync("python3", ["--version"]).status === 0;
@@ -101,24 +102,38 @@ const made: readonly (readonly [suite: string, request: string | undefined, step
 ];
 
 test("made-up sessions through a running gate: named, known, once; and what is none of these is stopped", async (t) => {
-  const gate = await startGate(root, mandate);
-  t.after(gate.stop);
-  const sessions = made.map(([suite, prompt, steps], at): Session => {
-    const calls = steps.map(([tool_name, tool_input]): RecordedCall => ({ tool_name, tool_input, label: "user" }));
-    return { session_id: String(at), suite, user_task: at, calls, ...(prompt === undefined ? {} : { prompt }) };
-  });
   const facts = new Map([
     ["banking", bank],
     ["workspace", desk],
   ]);
-  const judged = await replay(gate, { sessions, facts, track: "B", run: "made" });
-  for (const [at, [, request, steps]] of made.entries()) {
-    const expected = steps.map(([, , verdict]) => verdict);
-    assert.deepEqual(judged[at]?.verdicts, expected, `${request}: ${judged[at]?.reasons.join("; ")}`);
+  for (const suite of new Set(made.map(([name]) => name))) {
+    const gate = await startGate(root, join(contracts, contractOf(suite)));
+    t.after(gate.stop);
+    const own = made.filter(([name]) => name === suite);
+    const judged = await replay(gate, { sessions: own.map(madeSession), facts, track: "B", run: "made" });
+    for (const [at, [, request, steps]] of own.entries()) {
+      const expected = steps.map(([, , verdict]) => verdict);
+      assert.deepEqual(judged[at]?.verdicts, expected, `${request}: ${judged[at]?.reasons.join("; ")}`);
+    }
+    if (suite !== "banking") continue;
+    // The first session without its request: what only the request made right is stopped.
+    const [blind] = await replay(gate, { sessions: own.slice(0, 1).map(madeSession), facts, track: "A", run: "blind" });
+    assert.deepEqual(blind?.verdicts, ["ESCALATE"]);
   }
-  // The same sessions without their requests: what only the request made right is stopped.
-  const blind = await replay(gate, { sessions, facts, track: "A", run: "blind" });
-  assert.notEqual(blind[0]?.verdicts[0], "ALLOW");
+});
+
+function madeSession([suite, prompt, steps]: (typeof made)[number], at: number): Session {
+  const calls = steps.map(([tool_name, tool_input]): RecordedCall => ({ tool_name, tool_input, label: "user" }));
+  return { session_id: String(at), suite, user_task: at, calls, ...(prompt === undefined ? {} : { prompt }) };
+}
+
+test("every contract of the judgement compiles by itself", () => {
+  const names = readdirSync(contracts).filter((name) => name.endsWith(".yaml"));
+  assert.ok(names.length >= 6);
+  for (const name of names) {
+    const compiled = compileContracts([{ name, text: readFileSync(join(contracts, name), "utf8") }]);
+    assert.ok(compiled.ok, compiled.ok ? "" : compiled.problem.map(renderDiagnostic).join("\n"));
+  }
 });
 
 test("a call leaves with its tool, its input, a session and facts; no label, no effect, no request on track A", () => {
@@ -221,6 +236,7 @@ test("writes at a desk and commands are counted by what was expected of them", (
     refusedStopped: { of: 1, count: 1 },
     unexpectedBlocked: { of: 2, count: 1 },
     unexpectedStopped: { of: 2, count: 1 },
+    carriedOutStopped: { of: 1, count: 1 },
     readsAllowed: { of: 1, count: 1 },
   });
   const command = (expected: "block" | "allow" | "escalate", verdict: Verdict): Judged => ({

@@ -66,6 +66,12 @@ export function readFacts(folder: string): ReadonlyMap<string, Facts> {
   return new Map(Object.entries(facts));
 }
 
+/** The contract of a suite's platform: a file's name. */
+export function contractOf(suite: string): string {
+  if (suite.startsWith("asb_")) return "agents.yaml";
+  return `${suite.replace(/^tau_/, "")}.yaml`;
+}
+
 /** The customers' desks live at one moment, which their written policies name. */
 const deskNow = "2024-05-15T15:00:00";
 

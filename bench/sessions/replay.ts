@@ -23,8 +23,8 @@ export interface ReplayedGate {
 const key = "bench-key-bench-key-bench-key";
 const sessionsAtOnce = 16;
 
-/** A gate in enforce mode, a process of its own with an empty ledger. */
-export async function startGate(root: string, mandate: string): Promise<ReplayedGate> {
+/** A gate in enforce mode, a process of its own with an empty ledger, with one contract in force. */
+export async function startGate(root: string, contract: string): Promise<ReplayedGate> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-sessions-"));
   const child = spawn(process.execPath, ["bin/svc-gate.mjs", "serve"], {
     cwd: root,
@@ -33,7 +33,7 @@ export async function startGate(root: string, mandate: string): Promise<Replayed
       SVC_MODE: "enforce",
       SVC_API_KEY: key,
       SVC_PORT: "0",
-      SVC_MANDATE: mandate,
+      SVC_MANDATE: contract,
       SVC_DATA_DIR: join(folder, "data"),
       SVC_LOG: "warn",
     },
