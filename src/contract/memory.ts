@@ -22,7 +22,8 @@ export function askedOf(core: Core, report: Report, folds: readonly FoldCore[] =
   const found = children(core).flatMap((child) =>
     askedOf(child, report, core.op === "fold" && child === core.range ? folds : inside),
   );
-  if (core.op !== "binary" || core.right.type.kind !== "memory" || core.right.op !== "counter") return found;
+  if (core.op !== "binary" || core.operator !== "in" || core.right.op !== "counter") return found;
+  if (core.right.type.kind !== "memory") return found;
   for (const part of [core.left, ...folds.map(({ range }) => range)]) {
     const early = [...walk(part)].find(({ op }) => op === "counter");
     if (early !== undefined)

@@ -100,7 +100,7 @@ export function comparable(a: Type, b: Type): boolean {
   if (a.kind === "nullable") return b.kind === "null" || comparable(a.of, b);
   if (b.kind === "nullable") return comparable(b, a);
   if (a.kind === "list" && b.kind === "list") return a.maxItems === 0 || b.maxItems === 0 || comparable(a.of, b.of);
-  return a.kind === b.kind && a.kind !== "optional";
+  return a.kind === b.kind && a.kind !== "optional" && a.kind !== "memory";
 }
 
 /** The type of a value that is of one or of the other; undefined where they have nothing in common. */

@@ -22,7 +22,7 @@ export async function alignCounters(
   force: ContractInForce,
   ledger: Ledger,
 ): Promise<{ readonly digests: ReadonlyMap<string, string>; readonly folded: readonly Folded[] }> {
-  const owned = distinct([force, force.candidate]);
+  const owned = countersOf(force);
   const digests = new Map(owned.map(({ counter: { identity } }) => [identity, hash("sha256", identity, "hex")]));
   const inForce = new Set(digests.values());
   for (const { digest, definition, through, unknownThrough } of ledger.counters) {
@@ -30,29 +30,29 @@ export async function alignCounters(
       await ledger.keepCounter({ definition, through: ledger.head.seq, unknownThrough }, []);
   }
   const folded: Folded[] = [];
-  for (const { counter, force: owner } of owned) {
+  for (const each of owned) {
+    const { counter } = each;
     const kept = ledger.counters.find(({ digest }) => digest === digests.get(counter.identity));
     if (kept?.through === null) continue;
-    folded.push(await fold(counter, owner, ledger, kept));
+    folded.push(await fold(each, ledger, kept));
   }
   return { digests, folded };
 }
 
 /** A counter with the contract that says how calls move it. */
-interface Owned {
+export interface Owned {
   readonly counter: Counter;
   readonly force: ContractInForce;
 }
 
 /** One counter for each definition, of the candidate too; it starts empty only if all contracts that share it say so. */
-function distinct(forces: readonly (ContractInForce | undefined)[]): readonly Owned[] {
+export function countersOf(inForce: ContractInForce): readonly Owned[] {
   const found = new Map<string, Owned>();
-  for (const force of forces) {
-    for (const counter of force?.counters ?? []) {
+  for (const force of inForce.candidate === undefined ? [inForce] : [inForce, inForce.candidate]) {
+    for (const counter of force.counters) {
       const same = found.get(counter.identity);
       const startsEmpty = counter.startsEmpty && same?.counter.startsEmpty !== false;
-      if (force !== undefined)
-        found.set(counter.identity, { force: same?.force ?? force, counter: { ...counter, startsEmpty } });
+      found.set(counter.identity, { force: same?.force ?? force, counter: { ...counter, startsEmpty } });
     }
   }
   return [...found.values()];
@@ -61,7 +61,8 @@ function distinct(forces: readonly (ContractInForce | undefined)[]): readonly Ow
 type Kept = { readonly through: number | null; readonly unknownThrough: number } | undefined;
 
 /** Slice by slice, so that a long history needs little memory, and a fold that is cut off goes on where it was. */
-async function fold(counter: Counter, force: ContractInForce, ledger: Ledger, kept: Kept): Promise<Folded> {
+async function fold(owned: Owned, ledger: Ledger, kept: Kept): Promise<Folded> {
+  const { counter } = owned;
   const { identity: definition, name } = counter;
   const digest = hash("sha256", definition, "hex");
   const from = (kept?.through ?? 0) + 1;
@@ -73,7 +74,7 @@ async function fold(counter: Counter, force: ContractInForce, ledger: Ledger, ke
     for (const row of slice) {
       const leaf = parseLeaf(row.leaf);
       const { seq, at } = leaf ?? { seq: row.seq, at: 0 };
-      const moves = leaf === undefined ? undefined : recountRow(counter, force, leaf, row.evidence);
+      const moves = leaf === undefined ? undefined : recountRow(owned, leaf, row.evidence);
       if (moves === undefined) unknownThrough = Math.max(unknownThrough, at);
       else for (const { key, amount } of moves) found.push({ seq, at, counter: digest, key, amount });
     }
@@ -86,12 +87,7 @@ async function fold(counter: Counter, force: ContractInForce, ledger: Ledger, ke
 }
 
 /** What the counter would have counted of a recorded check; undefined where the receipt lacks what it needs. */
-function recountRow(
-  counter: Counter,
-  force: ContractInForce,
-  leaf: Leaf,
-  evidence: string,
-): ReturnType<typeof recount> {
+export function recountRow({ counter, force }: Owned, leaf: Leaf, evidence: string): ReturnType<typeof recount> {
   const call = readCall(evidence);
   if (call === undefined) return undefined;
   const { verdict, answered, key } = leaf;

@@ -9,6 +9,8 @@
 export { answered } from "./answer.ts";
 export { readConfig, settings } from "./config.ts";
 export { loadContracts, NoSuchFile, renderDiagnostics } from "./contracts.ts";
+export { countersOf, recountRow, type Owned } from "./counters.ts";
+export { countedOf, outcomeOf } from "./outcome.ts";
 export { KeyFileDamaged } from "./keys.ts";
 export { serve, StartRefused, type Serving } from "./serve.ts";
 export { engine, version } from "./version.ts";

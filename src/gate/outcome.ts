@@ -1,4 +1,4 @@
-import type { Decision, Observation } from "../contract/mod.ts";
+import { count, type Decision, type Move, type Observation, type Outcome, type Prepared } from "../contract/mod.ts";
 import type { Canonical } from "../wire/mod.ts";
 
 /**
@@ -17,4 +17,12 @@ export function outcomeOf({ fired, errors, read, observed }: Decision, candidate
 
 function wouldBe({ reason, rule, verdict }: Observation): Canonical {
   return { reason: reason.replace(/^Svc: /, ""), rule, verdict };
+}
+
+/** What a call moves for the contract in force and for the candidate: a counter of both is one counter, moved once. */
+export function countedOf(prepared: Prepared, candidate: Prepared | undefined, outcome: Outcome): readonly Move[] {
+  const moves = count(prepared, outcome);
+  if (candidate === undefined) return moves;
+  const known = new Set(moves.map(({ counter }) => counter.identity));
+  return [...moves, ...count(candidate, outcome).filter(({ counter }) => !known.has(counter.identity))];
 }

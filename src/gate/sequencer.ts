@@ -1,6 +1,5 @@
 import {
   consult,
-  count,
   decide,
   type Consultation,
   type Decision,
@@ -19,7 +18,7 @@ import {
 } from "../ledger/mod.ts";
 import { bad, good, limits, refuse, type Mode, type Refusal, type Result } from "../wire/mod.ts";
 import { answered } from "./answer.ts";
-import { outcomeOf } from "./outcome.ts";
+import { countedOf, outcomeOf } from "./outcome.ts";
 import type { Clock } from "./clock.ts";
 
 /** A call before one contract, with what it asks of the ledger. */
@@ -139,8 +138,7 @@ export class Sequencer {
       const answer = answered(decision, mode);
       const { request, caller, plan } = force.consultation.prepared;
       const outcome = { verdict: decision.verdict, answered: answer };
-      const counted = count(force.consultation.prepared, outcome);
-      const moves = candidate ? union(counted, count(candidate.consultation.prepared, outcome)) : counted;
+      const moves = countedOf(force.consultation.prepared, candidate?.consultation.prepared, outcome);
       batch.append(
         {
           at,
@@ -211,10 +209,4 @@ const noMoves: readonly CounterMove[] = [];
 
 function refuseAll(calls: readonly Waiting[], refusal: Refusal): void {
   for (const { settle } of calls) settle(bad(refusal));
-}
-
-/** What is counted for either: a counter that both define is one counter, moved once. */
-function union(moves: readonly Move[], others: readonly Move[]): readonly Move[] {
-  const known = new Set(moves.map(({ counter }) => counter.identity));
-  return [...moves, ...others.filter(({ counter }) => !known.has(counter.identity))];
 }

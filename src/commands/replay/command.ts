@@ -1,0 +1,143 @@
+import { loadContracts, renderDiagnostics } from "../../gate/mod.ts";
+import { isMode, modes, type Mode } from "../../wire/mod.ts";
+import { openHistory, type History, type Place } from "../history.ts";
+import { BadInput, type Outcome } from "../outcome.ts";
+import { showProgress } from "../progress.ts";
+import type { Difference } from "./decide-again.ts";
+import { agreementText, comparisonText, sorted, type Disagreement, type Skipped } from "./print.ts";
+import { decideAllAgain, holdAgainstItself } from "./replay.ts";
+import { Tally } from "./tally.ts";
+
+export interface ReplayOptions extends Omit<Place, "folder"> {
+  /** A contract or mandate to decide under, in place of those that were in force. */
+  readonly contract?: string | undefined;
+  readonly mode?: string | undefined;
+  /** A path such as `input.amount`. */
+  readonly sum?: string | undefined;
+  readonly examples: string;
+  readonly json: boolean;
+}
+
+/** `svc-gate replay`: recorded receipts decided again, under what was in force or under another contract. */
+export async function replayCommand(folder: string, options: ReplayOptions): Promise<Outcome> {
+  const examples = readCount(options.examples);
+  const mode = readMode(options.mode);
+  const field = readField(options.sum);
+  if (options.contract === undefined && (mode !== undefined || field !== undefined))
+    throw new BadInput("--mode and --sum belong to --contract: without it, receipts are held against themselves");
+  const history = await openHistory({ ...options, folder });
+  try {
+    return options.contract === undefined
+      ? await agreement(history, examples, options.json)
+      : await comparison(history, { ...options, contract: options.contract, mode, field, examples });
+  } finally {
+    await history.close();
+  }
+}
+
+async function agreement(history: History, examples: number, json: boolean): Promise<Outcome> {
+  const progress = showProgress(history.rows);
+  const skips = new Skips();
+  const shown: Disagreement[] = [];
+  let [agreed, disagreements] = [0, 0];
+  await holdAgainstItself(history, {
+    passed: (seq) => progress.at(seq),
+    skipped: (seq, why) => skips.add(seq, why),
+    agreed: () => void (agreed += 1),
+    differs: ({ leaf: { seq } }, difference: Difference) => {
+      disagreements += 1;
+      if (shown.length < examples) shown.push({ seq, difference });
+    },
+  });
+  progress.end();
+  const found = { agreed, disagreements, shown, skipped: skips.found };
+  return {
+    exitCode: disagreements === 0 ? 0 : 1,
+    text: json ? JSON.stringify({ ...found, skipped: skips.json }) : agreementText(found),
+    forPrograms: json,
+  };
+}
+
+interface ComparisonOptions {
+  readonly contract: string;
+  readonly mode: Mode | undefined;
+  readonly field: readonly string[] | undefined;
+  readonly examples: number;
+  readonly json: boolean;
+}
+
+async function comparison(history: History, options: ComparisonOptions): Promise<Outcome> {
+  const { contract, mode, field, examples, json } = options;
+  const compiled = await loadContracts(contract);
+  if (!compiled.ok) return { exitCode: 2, text: renderDiagnostics(compiled.problem) };
+  const progress = showProgress(history.rows);
+  const skips = new Skips();
+  const tally = new Tally({ field, examples });
+  await decideAllAgain(
+    history,
+    { force: compiled.value, mode },
+    {
+      passed: (seq) => progress.at(seq),
+      skipped: (seq, why) => skips.add(seq, why),
+      decided: (recorded, again) => tally.add(recorded, again),
+    },
+  );
+  progress.end();
+  const found = { contract, tally, field: field?.join("."), skipped: skips.found };
+  return {
+    exitCode: tally.changed === 0 ? 0 : 1,
+    text: json ? JSON.stringify(comparisonJson(tally, skips)) : comparisonText(found),
+    forPrograms: json,
+  };
+}
+
+function comparisonJson(tally: Tally, skips: Skips): object {
+  const groups = (of: Tally["byRule"]): object => sorted(of).map(([name, share]) => ({ name, ...share }));
+  return {
+    decided: tally.decided,
+    changed: tally.changed,
+    changes: sorted(tally.changes).map(([, change]) => change),
+    by_rule: groups(tally.byRule),
+    by_tool: groups(tally.byTool),
+    by_session: groups(tally.bySession),
+    examples: [...tally.examples.values()].flat(),
+    skipped: skips.json,
+  };
+}
+
+class Skips {
+  readonly #reasons = new Map<string, { receipts: number; first: number }>();
+  #receipts = 0;
+
+  add(seq: number, why: string): void {
+    this.#receipts += 1;
+    const known = this.#reasons.get(why);
+    if (known === undefined) this.#reasons.set(why, { receipts: 1, first: seq });
+    else known.receipts += 1;
+  }
+
+  get found(): Skipped {
+    return { receipts: this.#receipts, reasons: this.#reasons };
+  }
+
+  get json(): object {
+    return [...this.#reasons].map(([why, counts]) => ({ why, ...counts }));
+  }
+}
+
+function readCount(text: string): number {
+  if (!/^[0-9]{1,4}$/.test(text)) throw new BadInput(`--examples takes a number from 0 to 9999, not "${text}"`);
+  return Number(text);
+}
+
+function readMode(text: string | undefined): Mode | undefined {
+  if (text === undefined || isMode(text)) return text;
+  throw new BadInput(`--mode takes ${modes.join(", ")}, not "${text}"`);
+}
+
+function readField(text: string | undefined): readonly string[] | undefined {
+  const path = text?.split(".");
+  if (path === undefined || (["input", "platform"].includes(path[0] ?? "") && path.length > 1 && !path.includes("")))
+    return path;
+  throw new BadInput(`--sum takes a member such as input.amount or platform.total, not "${text ?? ""}"`);
+}

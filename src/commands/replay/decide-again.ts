@@ -1,0 +1,130 @@
+import {
+  consult,
+  decide,
+  loadFunctions,
+  prepare,
+  recompile,
+  type ContractInForce,
+  type Decision,
+  type Prepared,
+} from "../../contract/mod.ts";
+import { answered, countedOf, outcomeOf, renderDiagnostics } from "../../gate/mod.ts";
+import { canonical, type Mode, type Verdict } from "../../wire/mod.ts";
+import type { History } from "../history.ts";
+import type { Recorded } from "./recorded.ts";
+import { counterDigest, Standing } from "./standing.ts";
+
+/** A decision made again, with what it is compared by. */
+export interface Again {
+  readonly decision: Decision;
+  readonly answered: Verdict;
+  readonly candidate: Decision | undefined;
+  readonly prepared: Prepared;
+  readonly otherPrepared: Prepared | undefined;
+}
+
+/** Decides under one contract, with counters as they stand. */
+export function decideAgain(force: ContractInForce, recorded: Recorded, standing: Standing, mode: Mode): Again {
+  const { leaf, request } = recorded;
+  const caller = { keyName: leaf.key ?? "", sessionId: request.sessionId };
+  const prepared = prepare(force, request, caller);
+  const otherPrepared = force.candidate && prepare(force.candidate, request, caller);
+  const decision = decideAt(prepared, leaf.at, standing);
+  const candidate = otherPrepared && decideAt(otherPrepared, leaf.at, standing);
+  return { decision, answered: answered(decision, mode), candidate, prepared, otherPrepared };
+}
+
+function decideAt(prepared: Prepared, at: number, standing: Standing): Decision {
+  const consultation = consult(prepared, at);
+  return decide(
+    consultation,
+    consultation.lookups.map((lookup) => standing.value(lookup)),
+  );
+}
+
+/** Contracts by the digest that a receipt names, each compiled once. */
+export class Contracts {
+  readonly #history: History;
+  readonly #found = new Map<string, Promise<ContractInForce | string>>();
+
+  constructor(history: History) {
+    this.#history = history;
+  }
+
+  /** What was in force, or a clause that says why it cannot be had. */
+  of(named: string): Promise<ContractInForce | string> {
+    const known = this.#found.get(named);
+    if (known !== undefined) return known;
+    const found = this.#compile(named.replace(/^sha256:/, ""));
+    this.#found.set(named, found);
+    return found;
+  }
+
+  async #compile(digest: string): Promise<ContractInForce | string> {
+    const text = await this.#history.contractText(digest);
+    if (text === undefined) return `the text of its contract (sha256:${digest.slice(0, 12)}…) is not there`;
+    const compiled = recompile(text);
+    if (!compiled.ok)
+      return `its contract does not compile under this version:\n${renderDiagnostics(compiled.problem)}`;
+    await loadFunctions(compiled.value);
+    return compiled.value;
+  }
+}
+
+/** What differs between a receipt and the same decision made again; undefined where nothing does. */
+export function difference(recorded: Recorded, again: Again, history: History): Difference | undefined {
+  const { leaf, reasonText, outcomeText, effectsText } = recorded;
+  const { decision, candidate } = again;
+  const parts: readonly (readonly [what: string, was: string | null, is: string])[] = [
+    ["verdict", leaf.verdict, decision.verdict],
+    ["rule", leaf.rule, decision.rule],
+    ["reason", reasonText, JSON.stringify(decision.reason)],
+    ["answer", leaf.answered, again.answered],
+    ["trace", outcomeText, canonical(outcomeOf(decision, candidate))],
+    ["effects", ...effectsOf(recorded, again, history, effectsText)],
+  ];
+  const found = parts.find(([, was, is]) => was !== is);
+  return found && { what: found[0], was: String(found[1]), is: found[2] };
+}
+
+export interface Difference {
+  readonly what: string;
+  readonly was: string;
+  readonly is: string;
+}
+
+interface Effect {
+  readonly amount: string;
+  readonly counter: string;
+  readonly key?: string;
+}
+
+/** Both as canonical text. Without the ledger's secret, keys cannot be compared: amounts and counters still are. */
+function effectsOf(
+  { leaf }: Recorded,
+  { prepared, otherPrepared }: Again,
+  { keyDigest }: History,
+  effectsText: string,
+): readonly [was: string, is: string] {
+  const outcome = { verdict: leaf.verdict ?? "BLOCK", answered: leaf.answered ?? "BLOCK" };
+  const moves = countedOf(prepared, otherPrepared, outcome);
+  if (moves.length === 0) return [effectsText, "[]"];
+  const distinct = new Map(
+    moves.map(({ counter, key, amount }): [string, Effect] => {
+      const digest = counterDigest(counter.identity);
+      const under = keyDigest?.(key);
+      return [`${digest} ${under ?? key}`, { amount, counter: digest, ...(under === undefined ? {} : { key: under }) }];
+    }),
+  );
+  const is = [...distinct].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, effect]) => effect);
+  if (keyDigest !== undefined) return [effectsText, canonical(is.map((effect) => ({ ...effect })))];
+  const was = (JSON.parse(effectsText) as readonly Effect[]).map(({ amount, counter }) => ({ amount, counter }));
+  return [unordered(was), unordered(is)];
+}
+
+function unordered(effects: readonly Effect[]): string {
+  return effects
+    .map(({ amount, counter }) => `${counter} ${amount}`)
+    .toSorted()
+    .join(", ");
+}

@@ -1,0 +1,130 @@
+import { isStricter } from "../../wire/mod.ts";
+import type { Difference } from "./decide-again.ts";
+import { otherGroups, type Change, type Example, type Share, type Tally } from "./tally.ts";
+
+/** Rows that could not be decided again, and why. */
+export interface Skipped {
+  readonly receipts: number;
+  readonly reasons: ReadonlyMap<string, { readonly receipts: number; readonly first: number }>;
+}
+
+export interface Disagreement {
+  readonly seq: number;
+  readonly difference: Difference;
+}
+
+export interface AgreementFound {
+  readonly agreed: number;
+  readonly disagreements: number;
+  /** The first of them. */
+  readonly shown: readonly Disagreement[];
+  readonly skipped: Skipped;
+}
+
+export function agreementText({ agreed, disagreements, shown, skipped }: AgreementFound): string {
+  const head =
+    disagreements === 0
+      ? `${plural(agreed)} decided again: verdict, rule, reason, trace and counters of each are as recorded`
+      : `${plural(agreed + disagreements)} decided again: ${disagreements} differ from what was recorded`;
+  const rows = shown.map(
+    ({ seq, difference: { what, was, is } }) =>
+      `  receipt ${seq}: another ${what}\n    recorded  ${was}\n    again     ${is}`,
+  );
+  const more = disagreements > shown.length ? [`  and ${disagreements - shown.length} more`] : [];
+  return [head, ...rows, ...more, ...skippedText(skipped)].join("\n");
+}
+
+export interface ComparisonFound {
+  readonly contract: string;
+  readonly tally: Tally;
+  readonly field: string | undefined;
+  readonly skipped: Skipped;
+}
+
+export function comparisonText({ contract, tally, field, skipped }: ComparisonFound): string {
+  const { decided, changed } = tally;
+  const head = `${plural(decided)} decided as if ${contract} had been in force: ${changed === 0 ? "no verdict changes" : `${changed} verdicts change`}`;
+  if (changed === 0) return [head, ...skippedText(skipped)].join("\n");
+  const sum = field === undefined ? [] : [`sum of ${field}`];
+  const share = (group: Share): readonly string[] => [
+    String(group.receipts),
+    ...(field === undefined ? [] : [group.sum]),
+  ];
+  const changes = sorted(tally.changes).map(([, change]) => [change.was, change.wouldBe, ...share(change)]);
+  return [
+    head,
+    "",
+    ...columns([["was", "would be", "receipts", ...sum], ...changes]),
+    ...(field === undefined ? [] : [`  ${moneyText([...tally.changes.values()], field)}`]),
+    ...groupsText("by rule", tally.byRule, share),
+    ...groupsText("by tool", tally.byTool, share),
+    ...groupsText("by session", tally.bySession, share),
+    "",
+    "examples",
+    ...[...tally.examples.values()].flat().map(exampleText),
+    ...skippedText(skipped),
+  ].join("\n");
+}
+
+/** What would now run without a person, and what would no longer. */
+function moneyText(changes: readonly Change[], field: string): string {
+  const sums = (of: (change: Change) => boolean): string =>
+    changes
+      .filter(of)
+      .map(({ sum }) => sum)
+      .join(" + ") || "0";
+  const released = sums(({ wouldBe }) => wouldBe === "ALLOW");
+  const held = sums(({ was, wouldBe }) => was === "ALLOW" && isStricter(wouldBe, was));
+  return `${field}: ${released} would now be released, ${held} would now be held`;
+}
+
+const groupsShown = 10;
+
+function groupsText(
+  title: string,
+  groups: ReadonlyMap<string, Share>,
+  share: (group: Share) => readonly string[],
+): readonly string[] {
+  const all = sorted(groups);
+  const rows = all.slice(0, groupsShown).map(([name, group]) => [name, ...share(group)]);
+  const more = all.length > groupsShown ? [`  and ${all.length - groupsShown} more (--json has all)`] : [];
+  return ["", title, ...columns(rows), ...more];
+}
+
+/** The largest first, what is lumped together last. */
+export function sorted<Group extends Share>(groups: ReadonlyMap<string, Group>): readonly (readonly [string, Group])[] {
+  return [...groups].toSorted(
+    ([a, x], [b, y]) =>
+      Number(a === otherGroups) - Number(b === otherGroups) || y.receipts - x.receipts || (a < b ? -1 : 1),
+  );
+}
+
+function exampleText({ seq, tool, session, was, wouldBe }: Example): string {
+  return [
+    `  receipt ${seq}: ${tool}${session === null ? "" : `, session ${session}`}`,
+    `    was       ${was.verdict}  ${was.rule}: ${was.reason}`,
+    `    would be  ${wouldBe.verdict}  ${wouldBe.rule}: ${wouldBe.reason}`,
+  ].join("\n");
+}
+
+export function skippedText({ receipts, reasons }: Skipped): readonly string[] {
+  if (receipts === 0) return [];
+  return [
+    "",
+    `${plural(receipts)} cannot be decided again:`,
+    ...[...reasons].map(([why, { receipts: count, first }]) => `  ${count} from receipt ${first} on: ${why}`),
+  ];
+}
+
+/** Words stand left, figures right. */
+export function columns(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = (rows[0] ?? []).map((_, at) => Math.max(...rows.map((row) => (row[at] ?? "").length)));
+  const isFigure = (at: number): boolean => rows.some((row) => /^-?[0-9]/.test(row[at] ?? ""));
+  return rows.map((row) =>
+    `  ${row.map((cell, at) => (isFigure(at) ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0))).join("  ")}`.trimEnd(),
+  );
+}
+
+export function plural(receipts: number): string {
+  return `${receipts.toLocaleString("en-US")} receipt${receipts === 1 ? "" : "s"}`;
+}
