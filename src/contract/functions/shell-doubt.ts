@@ -25,6 +25,11 @@ export function checkVariable(name: string): void {
   if (runs.has(name) || runsByBeginning.test(name)) doubt(`setting ${quote(name)} changes what programs run`);
 }
 
+/** @throws {EvaluationError} where a value is a function to a shell that has the fault of CVE-2014-6271 */
+export function checkValue(value: string): void {
+  if (/^\s*\(\)\s*\{/.test(value)) doubt("a variable holds a function");
+}
+
 /**
  * Beside tab and newline no control characters, and none that turn the direction of writing (CVE-2021-42574).
  * @throws {EvaluationError}

@@ -39,6 +39,7 @@ const runsValue: ReadonlyMap<string, { readonly letters: string; readonly long: 
     make: ["", "eval"],
     fd: ["xX", "exec exec-batch"],
     fdfind: ["xX", "exec exec-batch"],
+    go: ["", "exec toolexec vettool"],
     git: ["", "upload-pack receive-pack exec extcmd open-files-in-pager"],
   }).map(([name, [letters = "", long = ""]]) => [name, { letters, long: long.split(" ") }]),
 );
@@ -58,7 +59,8 @@ export function codeOptions(name: string, args: readonly Arg[]): readonly Arg[] 
     if (attached === undefined) return [];
     const value = attached === "" ? (args[at + 1] ?? literal("")) : { ...arg, text: attached };
     if (name === "tar" && value.text.includes("=") && !value.text.startsWith("exec=")) return [];
-    return [{ ...value, text: value.text.replace(/^exec=/, "") }];
+    // `tar --checkpoint-action=exec=CODE`, `fd -x=CODE`.
+    return [{ ...value, text: value.text.replace(/^(?:exec)?=/, "") }];
   });
 }
 
@@ -69,6 +71,9 @@ function valueOf(text: string, { letters, long }: { letters: string; long: reado
     const isLong = name.length > 2 && name !== "checkpoint" && long.some((option) => option.startsWith(name));
     return isLong ? rest.join("=") : undefined;
   }
+  // Go's options in full have one dash or two.
+  const [name = "", ...value] = text.slice(1).split("=");
+  if (letters === "" && text.startsWith("-") && long.includes(name)) return value.join("=");
   if (!/^-[A-Za-z0-9]/.test(text)) return undefined;
   const at = Array.from(text).findIndex((letter, index) => index > 0 && letters.includes(letter));
   return at < 0 ? undefined : text.slice(at + 1);
@@ -81,7 +86,7 @@ const quietKeys =
 function checkGit(args: readonly Arg[]): void {
   for (const [at, { text, known }] of args.entries()) {
     const next = args[at + 1];
-    if (text.startsWith("ext::")) doubt("git runs what an address with `ext::` holds");
+    if (/^(?:ext::|[a-z+]*ssh:\/\/-)/.test(text)) doubt("git runs what such an address holds");
     if (/^--(?:exec-path=|config-env)/.test(text)) doubt(`git with ${quote(text)} runs what is not known here`);
     const isFirst = args
       .slice(0, at)

@@ -1,6 +1,6 @@
 import type { Assignment, Command, HereDoc, HereString, ParsedScript, Redirect, Redirection, SyntaxNode } from "unbash";
 import { quote } from "../../wire/mod.ts";
-import { checkCharacters, checkEvaluated, checkIndex, checkVariable, doubt } from "./shell-doubt.ts";
+import { checkCharacters, checkEvaluated, checkIndex, checkValue, checkVariable, doubt } from "./shell-doubt.ts";
 import { givenCode, interpreterOf } from "./shell-interpreters.ts";
 import { codeOptions, neverKnown, renames, shells } from "./shell-programs.ts";
 import { flagsOf, literal, putIn, readWord, wordsOf, type Arg } from "./shell-words.ts";
@@ -196,8 +196,11 @@ function checkNode(node: SyntaxNode, { isPattern }: Place): void {
 function readAssignment(reading: Reading, node: Assignment): void {
   setVariable(reading, node.name);
   if (node.index !== undefined) checkIndex(readWord(node.index).fixed);
-  if (node.value.type === "Word") checkIndex(readWord(node.value).fixed);
-  else for (const word of node.value.elements) checkIndex(readWord(word).fixed);
+  if (node.value.type === "Word") {
+    const { fixed } = readWord(node.value);
+    checkIndex(fixed);
+    checkValue(fixed);
+  } else for (const word of node.value.elements) checkIndex(readWord(word).fixed);
 }
 
 function setVariable(reading: Reading, name: string): void {

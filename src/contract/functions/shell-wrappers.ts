@@ -1,5 +1,5 @@
 import { quote } from "../../wire/mod.ts";
-import { doubt } from "./shell-doubt.ts";
+import { checkValue, doubt } from "./shell-doubt.ts";
 import { literal, type Arg } from "./shell-words.ts";
 
 /** How a program that runs other programs is called. An option that does not stand here is in doubt. */
@@ -239,6 +239,7 @@ export function unwrap(name: string, wrapper: Wrapper, args: readonly Arg[]): Un
       isQuery ||= option.isQuery;
     } else if (wrapper.assigns === true && /^[A-Za-z_][A-Za-z0-9_]*=/.test(text)) {
       variables.push(text.slice(0, text.indexOf("=")));
+      checkValue(text.slice(text.indexOf("=") + 1));
       at += 1;
     } else if (operands.length < (wrapper.operands ?? 0)) {
       if (!arg.single) doubt(`what ${quote(name)} runs depends on what is put in for ${quote(text)}`);
