@@ -97,6 +97,8 @@ const made: readonly (readonly [suite: string, request: string | undefined, step
   ],
   ["shell", undefined, [["shell", { command: "git status && rm -rf /tmp/build" }, "ALLOW"]]],
   ["shell", undefined, [["shell", { command: "git status; rm -rf /tmp/../etc" }, "ESCALATE"]]],
+  ["shell", undefined, [["shell", { command: "git reset --har && git push --forc" }, "ESCALATE"]]],
+  ["shell", undefined, [["shell", { command: "rm --rec --fo src" }, "ESCALATE"]]],
   ["shell", undefined, [["shell", { command: 'psql -c "select 1"' }, "ALLOW"]]],
   ["shell", undefined, [["shell", { command: `echo ${"x".repeat(8000)}` }, "ALLOW"]]],
 ];
