@@ -37,6 +37,6 @@ export async function analyze(force: ContractInForce, second?: SecondOpinion): P
 
 /** One finding for each place: a rule on several tools has it once. */
 function distinct(findings: readonly Finding[]): readonly Finding[] {
-  const key = ({ code, span }: Finding): string => `${code} ${span.file.name} ${span.from}`;
+  const key = ({ code, span }: Finding): string => `${code} ${span.file.name} ${span.from} ${span.to}`;
   return [...new Map(findings.toReversed().map((finding) => [key(finding), finding])).values()].toReversed();
 }

@@ -3,7 +3,16 @@ import type { Finding } from "./finding.ts";
 import { formulaOf, type Formula } from "./formula.ts";
 import type { Linear } from "./linear.ts";
 import { every, type Reasoner } from "./reasoner.ts";
-import { isFalse, isTrue, presenceOf, rulesOf, shortName, type RuleOnTools, type Subject } from "./subject.ts";
+import {
+  conditionPlace,
+  isFalse,
+  isTrue,
+  presenceOf,
+  rulesOf,
+  shortName,
+  type RuleOnTools,
+  type Subject,
+} from "./subject.ts";
 import { keyOf } from "./world.ts";
 
 /** Rules that what is absent, or negative, gets past. */
@@ -20,7 +29,10 @@ export async function findInFacts(subjects: readonly Subject[], reasoner: Reason
   return findings;
 }
 
-async function platformFindings({ id, rule, places }: RuleOnTools, reasoner: Reasoner): Promise<readonly Finding[]> {
+async function platformFindings(
+  { id, rule, document, places }: RuleOnTools,
+  reasoner: Reasoner,
+): Promise<readonly Finding[]> {
   for (const { subject, rule: own } of places) {
     const present = presenceOf("platform.present", own.when.span);
     if (!readsPlatform(own.when) || (await reasoner.impossible(subject, isFalse(present)))) continue;
@@ -28,8 +40,7 @@ async function platformFindings({ id, rule, places }: RuleOnTools, reasoner: Rea
     return [
       {
         code: "platform-not-required",
-        span: rule.when.span,
-        within: rule.span,
+        ...conditionPlace(rule, document),
         message: `\`${shortName(id)}\` says nothing of a call without a snapshot, and \`${subject.tool}\` takes such calls`,
         hint: "add `platform.present` to `requires:`, or a rule that says what holds without it",
       },
@@ -43,7 +54,10 @@ function readsPlatform(core: Core): boolean {
 }
 
 /** Facts that may be missing, without which a BLOCK is skipped and no other rule steps in. */
-async function factFindings({ id, rule, places }: RuleOnTools, reasoner: Reasoner): Promise<readonly Finding[]> {
+async function factFindings(
+  { id, rule, document, places }: RuleOnTools,
+  reasoner: Reasoner,
+): Promise<readonly Finding[]> {
   const found: Finding[] = [];
   for (const test of optionalFacts(rule.when)) {
     const skipped = await every(places, async ({ subject, rule: own }) =>
@@ -53,8 +67,7 @@ async function factFindings({ id, rule, places }: RuleOnTools, reasoner: Reasone
     const name = `platform.${test.name}`;
     found.push({
       code: "absent-fact-skips",
-      span: rule.when.span,
-      within: rule.span,
+      ...conditionPlace(rule, document),
       message: `\`${shortName(id)}\` does not BLOCK where the platform leaves \`${name}\` out`,
       hint: `make it \`required\`, or BLOCK without it: \`!has(${name}) || ...\``,
     });

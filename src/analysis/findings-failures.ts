@@ -75,13 +75,12 @@ function risksIn(core: Core, place: Place): readonly Risk[] {
 
 function ownRisk(core: Core, place: Place): readonly Risk[] {
   if (core.op === "binary" && (core.operator === "/" || core.operator === "%")) {
-    if (core.right.op === "constant") return [];
     return [
       {
         core,
         place,
         ways: [isTrue(compared("==", core.right, zeroAt(core)))],
-        message: `\`${textOf(core.right)}\` may be 0, and a division by it has no value: such a call is BLOCK`,
+        message: `\`${textOf(core.right)}\` ${core.right.op === "constant" ? "is" : "may be"} 0, and a division by it has no value: such a call is BLOCK`,
         hint: `test it first (\`${textOf(core.right)} != 0 && ...\`), or say \`exclusiveMinimum: 0\` in its schema`,
       },
     ];

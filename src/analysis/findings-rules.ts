@@ -2,7 +2,16 @@ import { isStricter } from "../wire/mod.ts";
 import { walk, type Core, type Rule } from "../contract/mod.ts";
 import type { Finding } from "./finding.ts";
 import { every, type Reasoner } from "./reasoner.ts";
-import { isFalse, isTrue, rulesOf, shortName, type RuleOnTools, type Subject } from "./subject.ts";
+import {
+  conditionPlace,
+  isFalse,
+  isShared,
+  isTrue,
+  rulesOf,
+  shortName,
+  type RuleOnTools,
+  type Subject,
+} from "./subject.ts";
 import { keyOf } from "./world.ts";
 
 /** Rules that never fire, always fire, or never decide. */
@@ -19,7 +28,7 @@ export async function findInRules(subjects: readonly Subject[], reasoner: Reason
     findings.push(...found);
     if (!found.some(({ code }) => code === "never-fires")) findings.push(...(await deadParts(each, reasoner)));
   }
-  const named = new Set(findings.filter(({ code }) => code === "always-fires").map(({ span }) => span.from));
+  const named = new Set(findings.filter(({ code }) => code === "always-fires").map(({ within }) => within?.from));
   for (const subject of open) findings.push(...(await nothingPasses(subject, reasoner, named)));
   return findings;
 }
@@ -35,7 +44,7 @@ function requiresNeverHold({ tool }: Subject, when: Core): Finding {
 
 async function findInRule(each: RuleOnTools, reasoner: Reasoner): Promise<readonly Finding[]> {
   const { rule, places } = each;
-  const at = { span: rule.when.span, within: rule.span };
+  const at = conditionPlace(rule, each.document);
   const name = shortName(each.id);
   if (await every(places, ({ subject, rule: { when } }) => reasoner.impossible(subject, isTrue(when))))
     return [
@@ -171,18 +180,17 @@ async function coverOf(each: RuleOnTools, cover: Rule, reasoner: Reasoner): Prom
 async function nothingPasses(
   subject: Subject,
   reasoner: Reasoner,
-  named: ReadonlySet<number>,
+  named: ReadonlySet<number | undefined>,
 ): Promise<readonly Finding[]> {
   const blocks = subject.rules.filter(({ verdict }) => verdict === "BLOCK");
   const isOpen = subject.route.otherwise !== "BLOCK" || subject.rules.length > blocks.length;
   const [last] = blocks.toReversed();
-  if (!isOpen || last === undefined || blocks.some(({ when }) => named.has(when.span.from))) return [];
+  if (!isOpen || last === undefined || blocks.some(({ span }) => named.has(span.from))) return [];
   if (!(await reasoner.impossible(subject, ...blocks.map(({ when }) => isFalse(when))))) return [];
   return [
     {
       code: "nothing-passes",
-      span: last.when.span,
-      within: last.span,
+      ...conditionPlace(last, subject.document),
       message: `the rules that BLOCK refuse every call of \`${subject.tool}\` together, so that nothing else decides`,
       hint: `narrow one of ${blocks.map(({ id }) => `\`${shortName(id)}\``).join(", ")}`,
     },
@@ -190,11 +198,11 @@ async function nothingPasses(
 }
 
 /** Sides of `||` that are never true, and sides of `&&` that always are. */
-async function deadParts({ places }: RuleOnTools, reasoner: Reasoner): Promise<readonly Finding[]> {
+async function deadParts({ document, places }: RuleOnTools, reasoner: Reasoner): Promise<readonly Finding[]> {
   const [first] = places;
   if (first === undefined) return [];
   const found: Finding[] = [];
-  for (const side of sidesOf(first.rule.when)) {
+  for (const side of sidesOf(first.rule.when).filter(({ core }) => !isShared(core, document))) {
     const dead = await every(places, async ({ subject, rule }) => {
       const same = sidesOf(rule.when).find(({ at }) => at.join() === side.at.join());
       if (same === undefined) return false;

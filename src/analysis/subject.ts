@@ -7,6 +7,7 @@ import {
   type Rule,
   type Span,
 } from "../contract/mod.ts";
+import type { Finding } from "./finding.ts";
 import { shapeOf } from "./shapes.ts";
 import type { World } from "./world.ts";
 
@@ -61,6 +62,7 @@ function subjectOf(document: ContractDocument, tool: string, route: Route): Subj
 export interface RuleOnTools {
   readonly id: string;
   readonly rule: Rule;
+  readonly document: ContractDocument;
   readonly places: readonly { readonly subject: Subject; readonly rule: Rule }[];
 }
 
@@ -73,7 +75,20 @@ export function rulesOf(subjects: readonly Subject[]): readonly RuleOnTools[] {
       found.set(rule.id, places);
     }
   }
-  return [...found].flatMap(([id, places]) => (places[0] === undefined ? [] : [{ id, rule: places[0].rule, places }]));
+  return [...found].flatMap(([id, places]) => {
+    const [first] = places;
+    return first === undefined ? [] : [{ id, rule: first.rule, document: first.subject.document, places }];
+  });
+}
+
+/** Where a rule's condition is written; its name where that is under the contract's `let:`, which others may read. */
+export function conditionPlace({ when, span }: Rule, document: ContractDocument): Pick<Finding, "span" | "within"> {
+  return { span: isShared(when, document) ? span : when.span, within: span };
+}
+
+/** Does an expression stand under the contract's `let:`, where others may read it? */
+export function isShared({ span }: Core, { lets }: ContractDocument): boolean {
+  return [...lets.values()].some((definition) => definition.span.from <= span.from && span.to <= definition.span.to);
 }
 
 /** A rule's or counter's name without its contract's. */

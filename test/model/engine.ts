@@ -7,7 +7,7 @@ import {
   renderDiagnostic,
   type ContractInForce,
 } from "../../src/contract/mod.ts";
-import type { Caller, Decision, Lookup } from "../../src/contract/mod.ts";
+import type { Caller, CompileOptions, Decision, Lookup, SourceFile } from "../../src/contract/mod.ts";
 import { addDecimals, bad, good, parseCheckRequest, type CheckRequest, type Result } from "../../src/wire/mod.ts";
 import type { Call, Mode, Scenario, Verdict } from "./language.ts";
 import { printContract, printJson, printMandate } from "./print.ts";
@@ -39,12 +39,13 @@ export interface Defect {
   moves?(right: readonly Move[]): readonly Move[];
 }
 
-export function compile(scenario: Scenario): Result<ContractInForce, readonly string[]> {
+export function compile(scenario: Scenario, options: CompileOptions = {}): Result<ContractInForce, readonly string[]> {
   const texts = new Map(scenario.contracts.map((contract) => [`${contract.name}.yaml`, printContract(contract)]));
-  const force = compileMandate({ name: "mandate.yaml", text: printMandate(scenario) }, (name) => {
+  const open = (name: string): Result<SourceFile, string> => {
     const text = texts.get(name);
     return text === undefined ? bad("there is no such file") : good({ name, text });
-  });
+  };
+  const force = compileMandate({ name: "mandate.yaml", text: printMandate(scenario) }, open, options);
   return force.ok ? force : bad(force.problem.map(renderDiagnostic));
 }
 

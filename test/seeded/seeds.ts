@@ -55,6 +55,7 @@ function ruleSeeds(base: string, text: string, rule: WrittenRule): readonly Seed
             "asked of a person, narrower",
             { verdict: "ESCALATE", when: `${when} && now > timestamp(1000)` },
             "escalate-under-block",
+            "contradiction", // where the rule asks for a later moment already
           ),
         ]
       : [added("stricter as well", { verdict: stricter }, "contradiction")]),
