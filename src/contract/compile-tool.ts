@@ -37,6 +37,8 @@ export interface Route {
   readonly rules: readonly Rule[];
   readonly otherwise: Verdict;
   readonly otherwiseReason: Reason;
+  /** What that reason shows: where a part of it cannot be evaluated, the verdict is BLOCK. */
+  readonly otherwiseShows: readonly Core[];
 }
 
 export interface Requirement {
@@ -59,6 +61,13 @@ export interface Rule {
   /** It is evaluated and recorded, and decides nothing. */
   readonly observed: boolean;
   readonly reason: Reason;
+  /** What its reason shows: where a part of it cannot be evaluated, the verdict is BLOCK. */
+  readonly shows: readonly Core[];
+}
+
+interface CheckedReason {
+  readonly reason: Reason;
+  readonly shows: readonly Core[];
 }
 
 /** The counters that are read, by full name, each with the values that are asked of it where it remembers. */
@@ -111,7 +120,7 @@ export class ToolCompiler {
   ): Facts {
     const { core, whenTrue, whenFalse } = checkCondition(document.when, scope, facts);
     const fallback = `\`${document.text}\` is required`;
-    const reason = this.#reason(document.reason ?? [fallback], whenFalse, scope);
+    const { reason } = this.#reason(document.reason ?? [fallback], whenFalse, scope);
     this.#note([core]);
     into.push({ id: `${this.#contract}.$requires.${at + 1}`, when: core, holds: this.#planned(core), reason });
     return whenTrue;
@@ -128,7 +137,7 @@ export class ToolCompiler {
     }
     const { core, whenTrue } = checkCondition(document.when, scope, facts);
     this.#note([core]);
-    const reason = this.#reason(document.reason, whenTrue, scope);
+    const { reason, shows } = this.#reason(document.reason, whenTrue, scope);
     const { name, span, verdict, final, observed } = document;
     return {
       id: `${this.#contract}.${name}`,
@@ -139,10 +148,11 @@ export class ToolCompiler {
       final,
       observed,
       reason,
+      shows,
     };
   }
 
-  otherwise(document: OutcomeDocument | undefined, facts: Facts): Reason {
+  otherwise(document: OutcomeDocument | undefined, facts: Facts): CheckedReason {
     const fallback = {
       ALLOW: `no rule of ${this.#contract} objects`,
       ESCALATE: `${this.#contract} leaves ${this.#tool} to a person where no rule decides`,
@@ -151,10 +161,11 @@ export class ToolCompiler {
     return this.#reason(document?.reason ?? [fallback], facts);
   }
 
-  #reason(written: ReasonSyntax, facts: Facts, scope: Scope = this.#scope): Reason {
+  #reason(written: ReasonSyntax, facts: Facts, scope: Scope = this.#scope): CheckedReason {
     const checked = checkReason(written, scope, facts);
-    this.#note(checked.filter((part) => typeof part !== "string"));
-    return scope.report.size > 0 ? () => "" : planReason(checked);
+    const shows = checked.filter((part) => typeof part !== "string");
+    this.#note(shows);
+    return { reason: scope.report.size > 0 ? () => "" : planReason(checked), shows };
   }
 
   #planned(core: Core): (situation: Situation) => boolean {

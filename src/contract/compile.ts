@@ -359,6 +359,7 @@ class ContractCompiler {
       .filter(({ on }) => on.some(({ text }) => fits(text, tool)))
       .map((rule) => compiler.rule(rule, facts));
     const otherwise = document?.otherwise;
+    const said = compiler.otherwise(otherwise, facts);
     const route: Route = {
       contract: this.#document.name,
       presence,
@@ -371,7 +372,8 @@ class ContractCompiler {
       requires,
       rules: rules.flatMap((rule) => rule ?? []),
       otherwise: otherwise?.verdict ?? "BLOCK",
-      otherwiseReason: compiler.otherwise(otherwise, facts),
+      otherwiseReason: said.reason,
+      otherwiseShows: said.shows,
     };
     const { movers, readers } = this.#counters(tool, scope, early, compiler.reads);
     return { tool, routes: [route], movers, readers, worstCost: compiler.cost };

@@ -4,7 +4,7 @@ import type { Facts } from "./facts.ts";
 import type { Scope } from "./scope.ts";
 import { walk, type Core } from "./core.ts";
 import type { Report } from "./diagnostic.ts";
-import { checkKey, planKey, planned, type Caller, type KeyPlan } from "./counter-keys.ts";
+import { checkKey, planKey, planned, type Caller, type KeyPart, type KeyPlan } from "./counter-keys.ts";
 import { isKey } from "./check-types.ts";
 import type { CounterDocument, WrittenExpression } from "./document.ts";
 import { keyText, planAsked, remembered, type Asked } from "./memory.ts";
@@ -67,6 +67,12 @@ export interface Mover {
   /** Canonical texts: one, or one for each value to remember, or none for a call without a session. @throws {EvaluationError} */
   readonly keys: (situation: Situation, caller: Caller) => readonly string[];
   readonly amount: (situation: Situation) => string;
+  /** What it is planned from: where a part of it cannot be evaluated, the verdict is BLOCK. */
+  readonly reads: {
+    readonly when: Core | undefined;
+    readonly per: readonly KeyPart[];
+    readonly values: readonly Core[];
+  };
   /** It reads neither input nor snapshot, so that a call that failed a schema moves it too. */
   readonly blind: boolean;
 }
@@ -77,6 +83,9 @@ export interface Reader {
   readonly key: KeyPlan;
   /** Of a counter that remembers: the values that the rules may ask for. */
   readonly asked: ((situation: Situation) => ReadonlySet<string>) | undefined;
+  /** What its key is made of, and the moment that lets events go. */
+  readonly per: readonly KeyPart[];
+  readonly since: Core | undefined;
   /** Milliseconds: events at or before it have been let go (`since` less `settles_within`); undefined without `since`. */
   readonly settledThrough: ((situation: Situation) => number) | undefined;
 }
@@ -254,6 +263,7 @@ export function planMover(counter: Counter, document: CounterDocument, scope: Sc
             () => [],
           ),
     amount: sum === undefined ? () => "1" : planned(scope, sum, planAmount, () => "0"),
+    reads: { when, per: keys, values: [sum, remembers].filter((core) => core !== undefined) },
     blind: !reads.some((core) =>
       [...walk(core)].some((node) => node.op === "root" && (node.root === "input" || node.root === "platform")),
     ),
@@ -267,9 +277,10 @@ export function planReader(
   scope: Scope,
   { facts, asked: values }: { readonly facts: Facts; readonly asked: readonly Asked[] },
 ): Reader {
-  const key = planKey(checkKey(document.per, scope, facts), scope);
+  const per = checkKey(document.per, scope, facts);
+  const key = planKey(per, scope);
   const asked = counter.remembers && scope.report.size === 0 ? planAsked(values) : undefined;
-  if (document.since === undefined) return { counter, key, asked, settledThrough: undefined };
+  if (document.since === undefined) return { counter, key, asked, per, since: undefined, settledThrough: undefined };
   const { core } = checkExpression(document.since.syntax, scope, facts);
   if (!["number", "timestamp", "broken"].includes(core.type.kind)) {
     scope.report.add("type", core.span, "`since` is a moment: seconds since the epoch, or a timestamp");
@@ -279,6 +290,8 @@ export function planReader(
     counter,
     key,
     asked,
+    per,
+    since: core,
     settledThrough: planned(
       scope,
       core,
