@@ -50,9 +50,21 @@ export async function benchSessions(): Promise<void> {
   const runs = await replayAll(folder);
   const kept = keep(runs, folder);
   report(runs);
-  console.log(`\nverdicts and reasons, a session a line: ${kept}`);
+  console.log(`\n${unevaluated(runs)}`);
+  console.log(`verdicts and reasons, a session a line: ${kept}`);
   console.log(agreesWithScorePy(join(folder, "score.py"), kept, runs.filter(isOfAgents)));
   conclude("sessions", measures(runs));
+}
+
+/** An error is a BLOCK, which looks like harm stopped: how many are such, by the suite. */
+function unevaluated(runs: readonly Run[]): string {
+  const suites = runs.flatMap(({ judged }) =>
+    judged.flatMap(({ session, reasons }) =>
+      reasons.filter((reason) => reason.includes("cannot be evaluated")).map(() => session.suite),
+    ),
+  );
+  const counts = [...new Set(suites)].map((suite) => `${suite} ${suites.filter((each) => each === suite).length}`);
+  return `blocked because a rule cannot be evaluated: ${counts.length === 0 ? "none" : counts.join(", ")}`;
 }
 
 /** Each suite's sessions through a gate with that suite's contract. */
