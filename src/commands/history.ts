@@ -89,8 +89,9 @@ async function openGate(base: string, key: string): Promise<History> {
         redirect: "error",
       });
     } catch (error) {
-      const cause = (error as { readonly cause?: { readonly code?: string } }).cause?.code ?? String(error);
-      throw new BadInput(`${base} does not answer (${cause}): is a gate listening there?`);
+      const { cause } = error as { readonly cause?: NodeJS.ErrnoException };
+      const why = cause?.code ?? cause?.message ?? String(error);
+      throw new BadInput(`${base} does not answer (${why}): is a gate listening there?`);
     }
   };
   const page = async (query: string): Promise<readonly RecordedRow[]> => {

@@ -4,6 +4,8 @@ import { LedgerRefused } from "../ledger/mod.ts";
 import type { AnalyzeOptions } from "./analyze.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import type { ReplayOptions } from "./replay/command.ts";
+import type { ReportOptions } from "./report.ts";
+import type { ImportOptions } from "./import-tools/command.ts";
 import type { TestOptions } from "./test/command.ts";
 
 const program = new Command("svc-gate")
@@ -105,6 +107,29 @@ program
   .action((kind: string) => run(async () => (await import("./schema.ts")).schemaCommand(kind)));
 
 program
+  .command("import-tools")
+  .description(
+    "write a contract that lists the tools of a source, all refused; or say where a contract has drifted from it",
+  )
+  .argument("[source]", "an MCP tools/list result or a list of functions (JSON), or an OpenAPI 3 document (JSON, YAML)")
+  .option("--stdio <command>", "start an MCP server instead and ask it; no shell, and it is ended in any case")
+  .option("--timeout <seconds>", "how long the server has", "30")
+  .option("--contract <file>", "a contract or a mandate: write only the tools that it lacks")
+  .option("--check", "with --contract: which tools of the source are new, gone or changed", false)
+  .option("--name <name>", "what the written contract is called")
+  .option("--out <file>", "write there; nothing is overwritten")
+  .option("--json", "for programs", false)
+  .addHelpText(
+    "after",
+    "\nWhat the language cannot say of a schema is left open; a comment and a warning name it." +
+      "\nExit code 0: done. 1: with --check, they differ. 2: the source or the contract cannot be read." +
+      "\n\nExample:\n  svc-gate import-tools --stdio 'npx -y some-mcp-server' --contract contracts/mail.yaml --check",
+  )
+  .action((source: string | undefined, options: ImportOptions) =>
+    run(async () => (await import("./import-tools/command.ts")).importToolsCommand(source, options)),
+  );
+
+program
   .command("verify")
   .description("walk the chain of a ledger in a folder, whether a gate is serving it or not")
   .argument("[folder]", "the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
@@ -131,6 +156,16 @@ placed(program.command("replay"))
   )
   .action((folder: string, options: ReplayOptions) =>
     run(async () => (await import("./replay/command.ts")).replayCommand(folder, options)),
+  );
+
+placed(program.command("report"))
+  .description("what the receipts say was, or would have been, refused or held: by rule, with examples")
+  .option("--from <number>", "the first receipt to count", "1")
+  .option("--examples <number>", "receipts shown of each rule", "2")
+  .option("--json", "for programs", false)
+  .addHelpText("after", "\nExit code 0, whatever was refused.\n\nExample:\n  svc-gate report ./data")
+  .action((folder: string, options: ReportOptions) =>
+    run(async () => (await import("./report.ts")).reportCommand(folder, options)),
   );
 
 program

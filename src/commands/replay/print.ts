@@ -43,22 +43,23 @@ export interface ComparisonFound {
 
 export function comparisonText({ contract, tally, field, skipped }: ComparisonFound): string {
   const { decided, changed } = tally;
-  const head = `${plural(decided)} decided as if ${contract} had been in force: ${changed === 0 ? "no verdict changes" : `${changed} verdicts change`}`;
-  if (changed === 0) return [head, ...skippedText(skipped)].join("\n");
-  const sum = field === undefined ? [] : [`sum of ${field}`];
+  const title = `${plural(decided)} decided as if ${contract} had been in force: ${changed === 0 ? "no verdict changes" : `${changed} verdicts change`}`;
+  if (changed === 0) return [title, ...skippedText(skipped)].join("\n");
+  const head = ["receipts", ...(field === undefined ? [] : [`sum of ${field}`])];
   const share = (group: Share): readonly string[] => [
     String(group.receipts),
     ...(field === undefined ? [] : [group.sum]),
   ];
+  const figures = { head, share };
   const changes = sorted(tally.changes).map(([, change]) => [change.was, change.wouldBe, ...share(change)]);
   return [
-    head,
+    title,
     "",
-    ...columns([["was", "would be", "receipts", ...sum], ...changes]),
+    ...columns([["was", "would be", ...head], ...changes]),
     ...(field === undefined ? [] : [`  ${moneyText([...tally.changes.values()], field)}`]),
-    ...groupsText("by rule", tally.byRule, share),
-    ...groupsText("by tool", tally.byTool, share),
-    ...groupsText("by session", tally.bySession, share),
+    ...groupsText("by rule", tally.byRule, figures),
+    ...groupsText("by tool", tally.byTool, figures),
+    ...groupsText("by session", tally.bySession, figures),
     "",
     "examples",
     ...[...tally.examples.values()].flat().map(exampleText),
@@ -83,12 +84,12 @@ const groupsShown = 10;
 function groupsText(
   title: string,
   groups: ReadonlyMap<string, Share>,
-  share: (group: Share) => readonly string[],
+  figures: { readonly head: readonly string[]; readonly share: (group: Share) => readonly string[] },
 ): readonly string[] {
   const all = sorted(groups);
-  const rows = all.slice(0, groupsShown).map(([name, group]) => [name, ...share(group)]);
+  const rows = all.slice(0, groupsShown).map(([name, group]) => [name, ...figures.share(group)]);
   const more = all.length > groupsShown ? [`  and ${all.length - groupsShown} more (--json has all)`] : [];
-  return ["", title, ...columns(rows), ...more];
+  return ["", ...columns([[title, ...figures.head], ...rows]), ...more];
 }
 
 /** The largest first, what is lumped together last. */

@@ -1,0 +1,196 @@
+import { isStricter, type Verdict } from "../wire/mod.ts";
+import { openHistory, type Place } from "./history.ts";
+import { BadInput, type Outcome } from "./outcome.ts";
+import { showProgress } from "./progress.ts";
+import { columns, plural, sorted } from "./replay/print.ts";
+import { readRecorded, type Recorded } from "./replay/recorded.ts";
+import type { Share } from "./replay/tally.ts";
+
+export interface ReportOptions extends Omit<Place, "folder"> {
+  readonly from: string;
+  readonly examples: string;
+  readonly json: boolean;
+}
+
+/** What a receipt says of a rule that observes, or of the candidate. */
+interface WouldBe {
+  readonly reason: string;
+  readonly rule: string;
+  readonly verdict: Verdict;
+}
+
+interface Trace {
+  readonly candidate?: WouldBe;
+  readonly observed?: readonly WouldBe[];
+}
+
+/** One line of the report: receipts with something in common, and the first of them. */
+interface Line extends Share {
+  readonly cells: readonly string[];
+  readonly examples: Example[];
+}
+
+interface Example {
+  readonly seq: number;
+  readonly tool: string;
+  readonly session: string | null;
+  readonly reason: string;
+}
+
+/** `svc-gate report`: what would have been refused, by which rule, with examples. */
+export async function reportCommand(folder: string, options: ReportOptions): Promise<Outcome> {
+  const from = readWhole("--from", options.from, 1);
+  const summary = new Summary(readWhole("--examples", options.examples, 0));
+  const history = await openHistory({ ...options, folder });
+  const progress = showProgress(history.rows);
+  try {
+    for await (const slice of history.scan(from)) {
+      for (const row of slice) {
+        progress.at(row.seq);
+        const recorded = readRecorded(row);
+        if (typeof recorded === "string") summary.erased += 1;
+        else summary.add(recorded);
+      }
+    }
+  } finally {
+    progress.end();
+    await history.close();
+  }
+  return { exitCode: 0, text: options.json ? JSON.stringify(summary.json) : summary.text, forPrograms: options.json };
+}
+
+function readWhole(option: string, text: string, least: number): number {
+  if (/^[0-9]{1,15}$/.test(text) && Number(text) >= least) return Number(text);
+  throw new BadInput(`${option} takes a whole number of ${least} or more, not "${text}"`);
+}
+
+/** Lines beyond this many of one kind are not kept apart: memory stays flat over any history. */
+const linesMax = 10_000;
+
+class Summary {
+  readonly #examplesMax: number;
+  readonly #verdicts = new Map<string, Line>();
+  readonly #rules = new Map<string, Line>();
+  readonly #tools = new Map<string, Line>();
+  readonly #observing = new Map<string, Line>();
+  readonly #candidate = new Map<string, Line>();
+  #receipts = 0;
+  #first = 0;
+  #last = 0;
+  #softened = 0;
+  #compared = 0;
+  erased = 0;
+
+  constructor(examplesMax: number) {
+    this.#examplesMax = examplesMax;
+  }
+
+  add(recorded: Recorded): void {
+    const { leaf, reasonText, outcomeText } = recorded;
+    const verdict = leaf.verdict ?? "BLOCK";
+    const rule = leaf.rule ?? "";
+    if (this.#receipts === 0) this.#first = leaf.at;
+    this.#receipts += 1;
+    this.#last = leaf.at;
+    if (leaf.answered !== verdict) this.#softened += 1;
+    const reason = (): string => (JSON.parse(reasonText) as string).replace(/^Svc: /, "");
+    this.#count(this.#verdicts, [verdict, leaf.mode ?? "", leaf.answered ?? ""], recorded, undefined);
+    if (verdict !== "ALLOW") {
+      this.#count(this.#rules, [rule, verdict], recorded, reason);
+      this.#count(this.#tools, [recorded.request.toolName, verdict], recorded, undefined);
+    }
+    if (!outcomeText.includes('"candidate"') && !outcomeText.includes('"observed"')) return;
+    const { candidate, observed = [] } = JSON.parse(outcomeText) as Trace;
+    for (const seen of observed) {
+      const effect = isStricter(seen.verdict, verdict) ? `${verdict} becomes ${seen.verdict}` : `${verdict} stays`;
+      this.#count(this.#observing, [seen.rule, effect], recorded, () => seen.reason);
+    }
+    if (candidate === undefined) return;
+    this.#compared += 1;
+    if (candidate.verdict !== verdict)
+      this.#count(
+        this.#candidate,
+        [`${verdict} becomes ${candidate.verdict}`, `${rule} -> ${candidate.rule}`],
+        recorded,
+        () => candidate.reason,
+      );
+  }
+
+  #count(
+    lines: Map<string, Line>,
+    cells: readonly string[],
+    recorded: Recorded,
+    reason: (() => string) | undefined,
+  ): void {
+    const key = cells.join(" ");
+    let line = lines.get(key);
+    if (line === undefined) {
+      if (lines.size >= linesMax) return;
+      line = { cells, receipts: 0, sum: "0", examples: [] };
+      lines.set(key, line);
+    }
+    line.receipts += 1;
+    if (reason === undefined || line.examples.length >= this.#examplesMax) return;
+    const { leaf, request } = recorded;
+    line.examples.push({ seq: leaf.seq, tool: request.toolName, session: request.sessionId, reason: reason() });
+  }
+
+  get text(): string {
+    if (this.#receipts === 0) return "no receipts";
+    const disagreed = [...this.#candidate.values()].reduce((sum, { receipts }) => sum + receipts, 0);
+    return [
+      `${plural(this.#receipts)}, ${moment(this.#first)} to ${moment(this.#last)}`,
+      ...(this.#softened === 0
+        ? []
+        : [
+            `${this.#softened} were answered more leniently than decided, for the mode says so; enforced, they would not have run`,
+          ]),
+      ...(this.erased === 0 ? [] : [`${this.erased} more have erased parts and are not counted`]),
+      ...table("verdicts", ["verdict", "mode", "answered", "receipts"], this.#verdicts),
+      ...table("refused or held, by rule", ["rule", "verdict", "receipts"], this.#rules),
+      ...table("refused or held, by tool", ["tool", "verdict", "receipts"], this.#tools),
+      ...table("rules that observe: if they decided", ["rule", "effect", "receipts"], this.#observing),
+      ...(this.#compared === 0
+        ? []
+        : ["", `the candidate was decided beside ${plural(this.#compared)} and disagrees on ${disagreed}`]),
+      ...table("the candidate", ["effect", "rule -> the candidate's", "receipts"], this.#candidate),
+    ].join("\n");
+  }
+
+  get json(): object {
+    const lines = (of: Map<string, Line>, ...names: readonly string[]): object =>
+      sorted(of).map(([, { cells, receipts, examples }]) => ({
+        ...Object.fromEntries(names.map((name, at) => [name, cells[at]])),
+        receipts,
+        ...(examples.length === 0 ? {} : { examples }),
+      }));
+    return {
+      receipts: this.#receipts,
+      from: this.#first,
+      to: this.#last,
+      softened: this.#softened,
+      erased: this.erased,
+      verdicts: lines(this.#verdicts, "verdict", "mode", "answered"),
+      by_rule: lines(this.#rules, "rule", "verdict"),
+      by_tool: lines(this.#tools, "tool", "verdict"),
+      observing: lines(this.#observing, "rule", "effect"),
+      candidate: { compared: this.#compared, disagreements: lines(this.#candidate, "effect", "rules") },
+    };
+  }
+}
+
+function table(title: string, head: readonly string[], lines: ReadonlyMap<string, Line>): readonly string[] {
+  if (lines.size === 0) return [];
+  const all = sorted(lines).map(([, line]) => line);
+  const rows = columns([head, ...all.map(({ cells, receipts }) => [...cells, String(receipts)])]);
+  const [headRow = "", ...body] = rows;
+  return ["", title, headRow, ...body.flatMap((row, at) => [row, ...(all[at]?.examples ?? []).map(exampleText)])];
+}
+
+function exampleText({ seq, tool, session, reason }: Example): string {
+  return `      receipt ${seq}, ${tool}${session === null ? "" : `, session ${session}`}: ${reason}`;
+}
+
+function moment(at: number): string {
+  return new Date(at).toISOString().replace(/\.[0-9]+Z$/, "Z");
+}

@@ -1,0 +1,199 @@
+/**
+ * Goal: docs/rollout.md shows what really happens, and rules that observe and candidates decide nothing.
+ * Method: the walk is taken with gates in this process; each block of output is compared, moments left out.
+ * UPDATE_GOLDEN=1 writes the blocks.
+ */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { replayCommand, type ReplayOptions } from "../src/commands/replay/command.ts";
+import { reportCommand } from "../src/commands/report.ts";
+import { ask, check, key, root, startGate, temporaryFolder, type Running } from "./e2e/gate.ts";
+
+const file = join(root, "docs", "rollout.md");
+let page = readFileSync(file, "utf8");
+
+function blockAt(name: string): { readonly from: number; readonly to: number } {
+  const marker = `<!-- rollout: ${name} -->\n`;
+  const start = page.indexOf(marker);
+  assert.notEqual(start, -1, `no block \`${name}\``);
+  const from = page.indexOf("\n", start + marker.length) + 1;
+  return { from, to: page.indexOf("```", from) };
+}
+
+function block(name: string): string {
+  const { from, to } = blockAt(name);
+  return page.slice(from, to);
+}
+
+/** Compares a block with what came, or writes it. */
+function assertShown(name: string, text: string): void {
+  const stable = `${text.replaceAll(/\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z/g, "2026-11-21T09:00:00Z")}\n`;
+  if (process.env["UPDATE_GOLDEN"] === "1") {
+    const { from, to } = blockAt(name);
+    page = page.slice(0, from) + stable + page.slice(to);
+    writeFileSync(file, page);
+  }
+  assert.equal(stable, block(name));
+}
+
+const call = (tool_name: string, tool_input: object, session_id: string): object => ({
+  tool_name,
+  tool_input,
+  session_id,
+});
+const mail = (session: string): object => call("mail.send", { to: "ada@example.com" }, session);
+const refund = (usd: number, order: string, session: string): object => call("refund.give", { usd, order }, session);
+
+/** Two sessions of a support agent, as its customers make them. */
+const traffic: readonly object[] = [
+  refund(20, "A-1", "mon-1"),
+  ...Array.from({ length: 4 }, () => mail("mon-1")),
+  refund(80, "A-2", "mon-2"),
+  refund(25, "A-1", "mon-2"),
+  mail("mon-2"),
+  call("order.delete", { order: "A-1" }, "mon-2"),
+];
+
+const names = ["support.yaml", "support-next.yaml"];
+const contracts = (): Record<string, string> => Object.fromEntries(names.map((name) => [name, block(name)]));
+const plain: ReplayOptions = { examples: "2", json: false };
+
+function start(t: TestContext, folder: string, mandate: string, mode: string): Promise<Running> {
+  return startGate(t, { folder, contracts: contracts(), mandate, flags: { mode } });
+}
+
+async function send(gate: Running, calls: readonly object[]): Promise<readonly { readonly verdict: string }[]> {
+  const answers = [];
+  for (const asked of calls) answers.push((await check(gate, asked)).json);
+  return answers;
+}
+
+suite("docs/rollout.md", () => {
+  test("the whole walk", async (t) => {
+    const folder = temporaryFolder(t);
+    const data = join(folder, "data");
+    const first = "mandate: support-agent\ncontracts: [contracts/support.yaml]\n";
+    const observing = await start(t, folder, first, "observe");
+    assert.ok((await send(observing, traffic)).every(({ verdict }) => verdict === "ALLOW"));
+    await observing.stop();
+    assertShown("report", (await reportCommand(data, { from: "1", examples: "1", json: false })).text);
+
+    const next = join(folder, "contracts", "support-next.yaml");
+    const replayed = await replayCommand(data, { ...plain, contract: next, sum: "input.usd" });
+    assert.equal(replayed.exitCode, 1);
+    assertShown("replay", replayed.text.replaceAll(`${folder}/`, ""));
+
+    const beside = await start(t, folder, block("mandate"), "enforce");
+    const answers = await send(beside, [refund(5, "A-3", "tue-1"), refund(5, "A-3", "tue-1"), ...traffic.slice(1, 5)]);
+    assert.deepEqual(
+      answers.map(({ verdict }) => verdict),
+      ["ALLOW", "ALLOW", "BLOCK", "BLOCK", "BLOCK", "BLOCK"],
+    );
+    const ninth = observing.ledger.head.seq + 1;
+    assertShown("candidate", (await reportCommand(data, { from: String(ninth), examples: "1", json: false })).text);
+    const agreement = await replayCommand(data, plain);
+    assert.equal(agreement.exitCode, 0);
+    assertShown("agreement", agreement.text);
+  });
+});
+
+suite("where receipts are read from makes no difference", () => {
+  test("a folder, a gate that serves it, and what GET /receipts gave", async (t) => {
+    const folder = temporaryFolder(t);
+    const gate = await start(t, folder, block("mandate"), "assist");
+    await send(gate, [...traffic, ...traffic]);
+    const [keyFile, pages, rules] = ["key", "pages.jsonl", "rules.txt"].map((name) => join(folder, name));
+    writeFileSync(keyFile ?? "", `${key}\n`);
+    writeFileSync(pages ?? "", (await ask(gate, "/receipts?limit=1000")).text);
+    writeFileSync(rules ?? "", (await ask(gate, "/rules")).text);
+    const places = [{}, { url: gate.address, keyFile }, { file: pages, rules: [rules ?? ""] }];
+    const found = await Promise.all(
+      places.map(async (place) => [
+        (await replayCommand(join(folder, "data"), { ...plain, ...place })).text,
+        (await reportCommand(join(folder, "data"), { from: "1", examples: "2", json: true, ...place })).text,
+      ]),
+    );
+    assert.match(found[0]?.[0] ?? "", /^18 receipts decided again: .* as recorded$/);
+    assert.deepEqual(found[1], found[0]);
+    assert.deepEqual(found[2], found[0]);
+  });
+
+  test("what cannot be read is one sentence", async (t) => {
+    const folder = temporaryFolder(t);
+    const gate = await start(t, folder, block("mandate"), "assist");
+    const [wrongKey, notLines] = ["wrong", "not-lines"].map((name) => join(folder, name));
+    writeFileSync(wrongKey ?? "", "no such key");
+    writeFileSync(notLines ?? "", '{"seq": 1}\n');
+    const rows: readonly (readonly [Partial<ReplayOptions>, RegExp])[] = [
+      [{ url: gate.address, keyFile: wrongKey }, /answered 401 to GET \/receipts: no key came/],
+      [{ url: "http://127.0.0.1:1", keyFile: wrongKey }, /does not answer \(bad port\)/],
+      [{ file: notLines }, /not-lines:1: not a receipt as GET \/receipts shows it/],
+      [{ file: join(folder, "none") }, /none cannot be read \(ENOENT\)/],
+      [{ sum: "input.usd" }, /--mode and --sum belong to --contract/],
+      [{ contract: "x", sum: "usd" }, /--sum takes a member such as input\.amount/],
+      [{ contract: "x", mode: "loose" }, /--mode takes observe, assist, enforce/],
+      [{ examples: "many" }, /--examples takes a number/],
+    ];
+    for (const [options, message] of rows)
+      await assert.rejects(replayCommand(join(folder, "data"), { ...plain, ...options }), message);
+    await assert.rejects(replayCommand(join(folder, "nothing"), plain), /there is no ledger in/);
+  });
+});
+
+suite("what observes decides nothing", () => {
+  test("a rule in mode observe is on the receipt, with its errors, and takes no steps from those that decide", async (t) => {
+    const contract = `${block("support.yaml")}  - { rule: quiet, on: refund.give, when: input.usd > 1, mode: observe, verdict: BLOCK, reason: "{input.usd}" }
+  - { rule: wrong, on: refund.give, when: 1 / (input.usd - 20) > 0, mode: observe, verdict: BLOCK, reason: x }
+`;
+    const gate = await startGate(t, { contracts: { "support.yaml": contract } });
+    assert.equal((await check(gate, refund(20, "A", "s"))).json.verdict, "ALLOW");
+    const { json } = await ask(gate, "/receipts/1");
+    const outcome = JSON.parse(Buffer.from(json.evidence[4], "base64url").toString())[2];
+    assert.deepEqual(outcome, {
+      counters: {},
+      errors: {},
+      fired: [],
+      observed: [
+        { reason: "20", rule: "support.quiet", verdict: "BLOCK" },
+        {
+          reason: "the rule support.wrong cannot be evaluated: division by zero",
+          rule: "support.wrong",
+          verdict: "BLOCK",
+        },
+      ],
+    });
+    const report = JSON.parse(
+      (await reportCommand(join(gate.folder, "data"), { from: "1", examples: "1", json: true })).text,
+    );
+    assert.deepEqual(
+      report.observing.map(({ rule, effect }: { rule: string; effect: string }) => [rule, effect]),
+      [
+        ["support.quiet", "ALLOW becomes BLOCK"],
+        ["support.wrong", "ALLOW becomes BLOCK"],
+      ],
+    );
+  });
+
+  test("positive control: the same rule without its mode decides", async (t) => {
+    const contract = `${block("support.yaml")}  - { rule: quiet, on: refund.give, when: input.usd > 1, verdict: BLOCK, reason: "{input.usd}" }\n`;
+    const gate = await startGate(t, { contracts: { "support.yaml": contract } });
+    assert.equal((await check(gate, refund(20, "A", "s"))).json.verdict, "BLOCK");
+  });
+
+  test("a candidate that does not compile stops the start; one of another name is decided beside all", async (t) => {
+    const broken = {
+      "support.yaml": block("support.yaml"),
+      "next.yaml": "contract: support\ntools: {}\nrules: [{}]\n",
+    };
+    const mandate = "mandate: m\ncontracts: [contracts/support.yaml]\ncandidate: contracts/next.yaml\n";
+    await assert.rejects(startGate(t, { contracts: broken, mandate }), /errors?: nothing was put in force/);
+    const added = block("support.yaml").replace("contract: support", "contract: more").replaceAll("ALLOW", "BLOCK");
+    const gate = await startGate(t, { contracts: { ...broken, "next.yaml": added }, mandate });
+    assert.equal((await check(gate, refund(20, "A", "s"))).json.verdict, "ALLOW");
+    const { json } = await ask(gate, "/receipts/1");
+    const outcome = JSON.parse(Buffer.from(json.evidence[4], "base64url").toString())[2];
+    assert.deepEqual([outcome.candidate.verdict, outcome.candidate.rule], ["BLOCK", "more.$otherwise"]);
+  });
+});
