@@ -4,11 +4,15 @@
  * compared; comments that allow a finding, and the command's output and exit codes, are tried.
  */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { suite, test } from "node:test";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
 import { analyze, findingKinds, type Finding } from "../src/analysis/mod.ts";
+import { analyzeCommand } from "../src/commands/analyze.ts";
 import { loadFunctions } from "../src/contract/mod.ts";
-import { compile } from "./contract-kit.ts";
+import { looksLike } from "../src/wire/mod.ts";
+import { compile, conditionText } from "./contract-kit.ts";
 
 const folder = new URL("../docs/findings/", import.meta.url);
 
@@ -34,4 +38,140 @@ suite("each finding has a page, and its examples are true", () => {
       assert.deepEqual(await codes(good), []);
     });
   }
+
+  test("and there is no other page", () => {
+    const pages = readdirSync(folder).filter((name) => name !== "README.md");
+    assert.deepEqual(pages.toSorted(), findingKinds.map(({ code }) => `${code}.md`).toSorted());
+  });
+
+  test("the index lists them", () => {
+    const rows = findingKinds.map(({ code, severity, title }) => `| [${code}](${code}.md) | ${severity} | ${title} |`);
+    const index = new URL("README.md", folder);
+    const [head = "", foot = ""] = readFileSync(index, "utf8").split(/(?<=\| --- \| --- \| --- \|\n)[^]*?(?=\n\n)/);
+    const text = `${head}${rows.join("\n")}${foot}`;
+    if (process.env["UPDATE_GOLDEN"] !== undefined) writeFileSync(index, text);
+    assert.equal(readFileSync(index, "utf8"), text);
+  });
+});
+
+const withRule = (before: string, after = ""): string =>
+  conditionText("input.n > 5 && input.n < 3").replace("rules: [", `rules:\n${before}  [`) + after;
+
+suite("a comment allows a finding", () => {
+  const cases: readonly (readonly [comment: string, expected: readonly string[]])[] = [
+    ["", ["never-fires"]],
+    ["  # svc-gate: allow never-fires because it is an example\n", []],
+    ["  # svc-gate: allow never-fires because it is an example\n  # and another comment\n\n", []],
+    ["  # svc-gate: allow never-fires\n", ["suppression-without-reason", "never-fires"]],
+    ["  # svc-gate: allow never-fires because\n", ["suppression-without-reason", "never-fires"]],
+    ["  # svc-gate: allow always-fires because it is an example\n", ["stale-suppression", "never-fires"]],
+    ["  # svc-gate: allow nevr-fires because it is an example\n", ["stale-suppression", "never-fires"]],
+    ["  # svc-gate: never-fires because it is an example\n", ["never-fires"]],
+  ];
+  for (const [comment, expected] of cases) {
+    test(comment.trim() === "" ? "none" : comment.trim(), async () => {
+      const found = await codes(withRule(comment));
+      assert.deepEqual(
+        found.filter((code) => !ignored.has(code)),
+        expected,
+      );
+    });
+  }
+
+  test("on the line itself", async () => {
+    const text = `${withRule("").trimEnd()} # svc-gate: allow never-fires because it is an example\n`;
+    assert.deepEqual(
+      (await codes(text)).filter((code) => !ignored.has(code)),
+      [],
+    );
+  });
+
+  test("and not two lines above", async () => {
+    const text = `# svc-gate: allow never-fires because it is an example\n${withRule("")}`;
+    assert.deepEqual(
+      (await codes(text)).filter((code) => !ignored.has(code)),
+      ["stale-suppression", "never-fires"],
+    );
+  });
+});
+
+/** What the kit's contract has on purpose. */
+const ignored: ReadonlySet<string> = new Set(["unused-limit", "unused-fact", "no-rule"]);
+
+suite("names that can be taken for one another", () => {
+  const alike = [
+    ["mail.send", "mail.Send"],
+    ["mail_send", "mail-send"],
+    ["payment.send", "p\u0430yment.send"],
+    ["order.place", "order.plaec"],
+    ["file.read", "fi1e.read"],
+    ["cust0mer", "customer"],
+    ["delete_branch", "delete_brunch"],
+  ] as const;
+  const apart = [
+    ["config.get", "config.set"],
+    ["get_user", "get_users"],
+    ["read_v1", "read_v2"],
+    ["list_issues", "list_commits"],
+    ["db.read", "db.write"],
+    ["\u043f\u043b\u0430\u0442\u0451\u0436", "\u0441\u0447\u0451\u0442"],
+  ] as const;
+  for (const [a, b] of alike) test(`${a} and ${b}`, () => assert.equal(looksLike(a, b), true));
+  for (const [a, b] of apart) test(`not ${a} and ${b}`, () => assert.equal(looksLike(a, b), false));
+  test("a name in letters of two scripts looks like another", () =>
+    assert.equal(looksLike("p\u0430y", "p\u0430y"), true));
+  test("a name in one script does not", () =>
+    assert.equal(looksLike("\u0441\u0447\u0451\u0442", "\u0441\u0447\u0451\u0442"), false));
+});
+
+suite("the command", () => {
+  const bad = withRule("");
+  const file = (t: TestContext, text: string): string => {
+    const name = join(mkdtempSync(join(tmpdir(), "svc-gate-analyze-")), "c.yaml");
+    writeFileSync(name, text);
+    t.after(() => rmSync(dirname(name), { recursive: true }));
+    return name;
+  };
+  const options = { json: false, solver: false, deny: false };
+
+  test("prints place, help and page, and ends with 1", async (t) => {
+    const { exitCode, text } = await analyzeCommand(file(t, bad), options);
+    assert.equal(exitCode, 1);
+    assert.match(text, /^warning\[never-fires\]: `r` never fires/m);
+    assert.match(text, /c\.yaml:\d+:\d+\n/);
+    assert.match(text, /\^\^\^/);
+    assert.match(text, /= page: docs\/findings\/never-fires\.md/);
+  });
+
+  test("without findings it ends with 0, with notes only when they are denied", async (t) => {
+    const clean =
+      "contract: c\ntools:\n  t: { input: { type: object, additionalProperties: false }, otherwise: ESCALATE }\n";
+    assert.equal((await analyzeCommand(file(t, clean), options)).exitCode, 0);
+    const noted = file(t, clean.replace("ESCALATE", "ALLOW"));
+    assert.equal((await analyzeCommand(noted, options)).exitCode, 0);
+    assert.equal((await analyzeCommand(noted, { ...options, deny: true })).exitCode, 1);
+  });
+
+  test("says the same to programs", async (t) => {
+    const { exitCode, text } = await analyzeCommand(file(t, bad), { ...options, json: true });
+    const { ok, findings: found } = JSON.parse(text) as { ok: boolean; findings: { code: string; line: number }[] };
+    assert.deepEqual([exitCode, ok], [1, false]);
+    assert.equal(
+      found.some(({ code, line }) => code === "never-fires" && line > 1),
+      true,
+    );
+  });
+
+  test("ends with 2 where nothing compiles", async (t) => {
+    const { exitCode, text } = await analyzeCommand(file(t, "contract: c\n"), options);
+    assert.equal(exitCode, 2);
+    assert.match(text, /error\[missing\]/);
+  });
+});
+
+suite("an observed rule decides nothing", () => {
+  test("and is not looked at", async () => {
+    const text = conditionText("input.n > 5 && input.n < 3").replace("verdict: BLOCK", "mode: observe, verdict: BLOCK");
+    assert.equal((await codes(text)).includes("never-fires"), false);
+  });
 });

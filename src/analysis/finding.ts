@@ -28,7 +28,7 @@ const table = {
   "escalate-under-block": { severity: "warning", title: "An ESCALATE is hidden under a wider BLOCK." },
   "look-alike-names": { severity: "warning", title: "Two names can be taken for one another." },
   "may-be-negative": { severity: "warning", title: "A negative amount would widen a budget." },
-  "may-exhaust": { severity: "warning", title: "A decision may take more steps than there are, and is BLOCK then." },
+  "may-exhaust": { severity: "note", title: "A decision may take more steps than there are, and is BLOCK then." },
   "may-fail": { severity: "warning", title: "A condition may not be evaluable, and the call is BLOCK then." },
   "never-decides": { severity: "warning", title: "A rule's verdict is never the one that counts." },
   "never-fires": { severity: "warning", title: "A rule's condition cannot be true." },

@@ -74,19 +74,20 @@ function risksIn(core: Core, place: Place): readonly Risk[] {
 }
 
 function ownRisk(core: Core, place: Place): readonly Risk[] {
-  if (core.op === "binary" && (core.operator === "/" || core.operator === "%")) {
-    return [
-      {
-        core,
-        place,
-        ways: [isTrue(compared("==", core.right, zeroAt(core)))],
-        message: `\`${textOf(core.right)}\` ${core.right.op === "constant" ? "is" : "may be"} 0, and a division by it has no value: such a call is BLOCK`,
-        hint: `test it first (\`${textOf(core.right)} != 0 && ...\`), or say \`exclusiveMinimum: 0\` in its schema`,
-      },
-    ];
-  }
+  if (core.op === "binary" && (core.operator === "/" || core.operator === "%")) return [divisionRisk(core, place)];
   if (core.op !== "index") return [];
   return core.of.type.kind === "list" ? [listRisk(core, place)] : [memberRisk(core, place)];
+}
+
+function divisionRisk(core: Core & { op: "binary" }, place: Place): Risk {
+  const by = textOf(core.right);
+  return {
+    core,
+    place,
+    ways: [isTrue(compared("==", core.right, zeroAt(core)))],
+    message: `\`${by}\` ${core.right.op === "constant" ? "is" : "may be"} 0, and a division by it has no value: such a call is BLOCK`,
+    hint: `test it first (\`${by} != 0 && ...\`), or say \`exclusiveMinimum: 0\` in its schema`,
+  };
 }
 
 function listRisk(core: Core & { op: "index" }, place: Place): Risk {

@@ -134,7 +134,11 @@ function readsOf(core: Core): ReadonlySet<string> {
 
 async function findSingleCover({ places }: RuleOnTools, reasoner: Reasoner): Promise<Rule | undefined> {
   const [first] = places;
-  for (const { id } of first === undefined ? [] : strongerThan(first.rule, first.subject)) {
+  const stronger = first === undefined ? [] : strongerThan(first.rule, first.subject);
+  // A stricter verdict says more of what is wrong than an earlier rule of the same.
+  for (const { id } of stronger.toSorted(
+    (a, b) => Number(isStricter(b.verdict, a.verdict)) - Number(isStricter(a.verdict, b.verdict)),
+  )) {
     const alone = await every(places, async ({ subject, rule }) => {
       const other = strongerThan(rule, subject).find((each) => each.id === id);
       return other !== undefined && reasoner.covered(subject, [isTrue(other.when)], isTrue(rule.when));

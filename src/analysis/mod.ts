@@ -3,6 +3,8 @@
  *
  * Promises: nothing is said that the engine does not confirm; what is not known is said to be unknown. Pure, apart from
  * the solver, which is loaded when it is asked for.
+ *
+ * Does not: decide calls, read files or receipts, change a contract.
  */
 export { analyze } from "./analyze.ts";
 export { findingKinds, severityOf, type Finding } from "./finding.ts";

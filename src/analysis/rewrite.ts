@@ -87,7 +87,7 @@ function simplifyNode(core: Core): Core {
     case "has":
       return isRequired(core.of, core.name) ? truth(true, core) : core;
     case "call":
-      return withoutOptional(core) ?? core;
+      return withoutOptional(core) ?? sizeOfMapped(core) ?? core;
     case "binary":
       return core.operator === "in" ? simplifyIn(core) : core;
     case "fold":
@@ -128,6 +128,14 @@ function withoutOptional(core: Core & { op: "call" }): Core | undefined {
     type: core.type,
     span: core.span,
   });
+}
+
+/** `list.map(x, v).size()` is `list.size()`. */
+function sizeOfMapped(core: Core & { op: "call" }): Core | undefined {
+  const [list] = core.args;
+  const isMapped =
+    list?.op === "fold" && list.macro === "map" && list.test === undefined && list.range.type.kind === "list";
+  return core.entry.name === "size" && isMapped ? simplifyNode({ ...core, args: [list.range] }) : undefined;
 }
 
 /** When an optional is there, and what it is then; undefined for one that is read at a place computed from the call. */

@@ -31,7 +31,8 @@ function speaksOf({ code, span, line }: Suppression, finding: Finding): boolean 
   );
 }
 
-const pattern = /#[ \t]*svc-gate:[ \t]*allow\b[ \t]*([^\s]*)(?:[ \t]+because[ \t]+(\S.*?))?[ \t]*$/;
+const pattern = /#[ \t]*svc-gate:[ \t]*allow\b[ \t]*(\S*)[ \t]*(.*)$/;
+const reasonPattern = /^because[ \t]+(\S.*)$/;
 
 function suppressionsIn(file: SourceFile): readonly Suppression[] {
   const lines = file.text.split(/\r?\n/);
@@ -44,7 +45,7 @@ function suppressionsIn(file: SourceFile): readonly Suppression[] {
       const target = line.slice(0, match.index).trim() === "" ? nextLine(lines, at) : at + 1;
       found.push({
         code: match[1] ?? "",
-        reason: match[2],
+        reason: reasonPattern.exec(match[2] ?? "")?.[1],
         span: { file, from, to: offset + line.length },
         line: target,
       });
