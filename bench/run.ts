@@ -1,6 +1,7 @@
 import { benchCheck } from "./check.ts";
 import { benchDecide } from "./decide.ts";
 import { machine } from "./report.ts";
+import { benchReplay } from "./replay.ts";
 import { benchSessions } from "./sessions.ts";
 import { benchVerify } from "./verify.ts";
 
@@ -8,6 +9,7 @@ import { benchVerify } from "./verify.ts";
 const benches: Readonly<Record<string, () => Promise<void>>> = {
   check: benchCheck,
   decide: benchDecide,
+  replay: benchReplay,
   sessions: benchSessions,
   verify: benchVerify,
 };
