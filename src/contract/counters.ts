@@ -48,6 +48,8 @@ export interface Counter {
   readonly of: readonly string[];
   readonly counting: Counting;
   readonly window: Window;
+  /** It adds up a `sum`; any other counts calls, in whole numbers. */
+  readonly sums: boolean;
   /** It keeps values apart, to be asked for with `in`; any other counts. */
   readonly remembers: boolean;
   /** The mandate says that it begins at nothing, so older receipts are not folded into it. */
@@ -118,7 +120,16 @@ export function readCounter(name: string, document: CounterDocument, context: Co
     ...(remembers === undefined ? {} : { remembers: spelt(remembers) }),
   });
   const { of, startsEmpty } = context;
-  return { name, identity, of, counting, window, remembers: remembers !== undefined, startsEmpty };
+  return {
+    name,
+    identity,
+    of,
+    counting,
+    window,
+    sums: sum !== undefined,
+    remembers: remembers !== undefined,
+    startsEmpty,
+  };
 }
 
 export interface CounterContext {

@@ -1,0 +1,49 @@
+import type { Evaluated, Sym } from "./sym.ts";
+import { choose, equal, not, or, type Term } from "./term.ts";
+
+/** Order of numbers, moments and texts; undefined for what has none. */
+export function comparison(operator: "<" | "<=" | ">" | ">=", left: Sym, right: Sym): Term | undefined {
+  if (left.kind === "number" && right.kind === "number") return `(${operator} ${left.term} ${right.term})`;
+  if (left.kind !== "text" || right.kind !== "text") return undefined;
+  const [a, b] = operator === "<" || operator === "<=" ? [left.term, right.term] : [right.term, left.term];
+  const less = `(str.< ${a} ${b})`;
+  return operator === "<" || operator === ">" ? less : or(less, equal(a, b));
+}
+
+/** `+ - * / %`, exactly; undefined where there is no translation. */
+export function arithmetic(operator: string, left: Sym, right: Sym): Evaluated | undefined {
+  if (left.kind === "text" && right.kind === "text" && operator === "+")
+    return { value: { kind: "text", term: `(str.++ ${left.term} ${right.term})` }, fails: "false" };
+  if (left.kind === "list" && right.kind === "list" && operator === "+")
+    return { value: { kind: "list", parts: [...left.parts, ...right.parts] }, fails: "false" };
+  if (left.kind !== "number" || right.kind !== "number") return undefined;
+  const [a, b] = [left.term, right.term];
+  const isZero = equal(b, "0.0");
+  switch (operator) {
+    case "+":
+    case "-":
+    case "*":
+      return { value: { kind: "number", term: `(${operator} ${a} ${b})` }, fails: "false" };
+    case "/":
+      return { value: { kind: "number", term: `(/ ${a} ${b})` }, fails: isConstant(b) ? constantZero(b) : isZero };
+    case "%":
+      return { value: { kind: "number", term: remainder(a, b) }, fails: isConstant(b) ? constantZero(b) : isZero };
+    default:
+      return undefined;
+  }
+}
+
+/** What remains, with the sign of the left: the quotient is cut towards zero. */
+function remainder(a: Term, b: Term): Term {
+  const quotient = `(/ ${a} ${b})`;
+  const cut = choose(`(>= ${quotient} 0.0)`, `(to_int ${quotient})`, `(- (to_int (- ${quotient})))`);
+  return `(- ${a} (* ${b} (to_real ${cut})))`;
+}
+
+function isConstant(term: Term): boolean {
+  return !/[a-z]/.test(term);
+}
+
+function constantZero(term: Term): Term {
+  return /[1-9]/.test(term) ? "false" : not("false");
+}

@@ -1,0 +1,160 @@
+import type { ContractInForce, ToolPlan } from "../../contract/mod.ts";
+import { compareCall, directionOf, type Compared, type Direction } from "./call.ts";
+import { Guesser } from "./guess.ts";
+import { questionOf, type Question } from "./question.ts";
+import { samePlans } from "./same.ts";
+import type { Solver } from "./solver.ts";
+
+export type Answer = "equivalent" | "weaker" | "stricter" | "changed" | "unknown";
+
+/** What became of one tool. */
+export interface ToolDifference {
+  readonly tool: string;
+  readonly answer: Answer;
+  /** For each direction a call that shows it, decided by the engine on both sides. */
+  readonly shown: ReadonlyMap<Direction, Compared>;
+  /** What else is to be known: why it is unknown, what was left out. */
+  readonly notes: readonly string[];
+  /** A call that the translation says to differ, exactly, and the engine judges otherwise. */
+  readonly defects: readonly Compared[];
+}
+
+export interface CompareOptions {
+  readonly solver: Solver | undefined;
+  /** For each tool. */
+  readonly timeMs: number;
+  /** Calls that are tried before the solver is asked. */
+  readonly guesses?: number;
+  readonly seed?: number;
+}
+
+interface Pair {
+  readonly before: ContractInForce;
+  readonly after: ContractInForce;
+}
+
+/** Every tool of either, by name. */
+export async function compareContracts(
+  before: ContractInForce,
+  after: ContractInForce,
+  options: CompareOptions,
+): Promise<readonly ToolDifference[]> {
+  const tools = [...new Set([...before.tools.keys(), ...after.tools.keys()])].toSorted();
+  const found: ToolDifference[] = [];
+  for (const tool of tools) found.push(await compareTool({ before, after }, tool, options));
+  return found;
+}
+
+async function compareTool(pair: Pair, tool: string, options: CompareOptions): Promise<ToolDifference> {
+  const [a, b] = [planOf(pair.before, tool), planOf(pair.after, tool)];
+  if (samePlans(a, b)) return { tool, answer: "equivalent", shown: new Map(), notes: [], defects: [] };
+  const search = new Search(pair, [a, b], options);
+  search.guess();
+  await search.prove();
+  return search.difference();
+}
+
+/** A tool that no contract routes has a plan without routes: it blocks every call. */
+function planOf(force: ContractInForce, tool: string): ToolPlan {
+  return force.tools.get(tool) ?? { tool, routes: [], movers: [], readers: new Map(), worstCost: 0 };
+}
+
+const directions: readonly Direction[] = ["weaker", "stricter"];
+
+/** Looks for calls that are judged differently, and for the proof that there are none. */
+class Search {
+  readonly #pair: Pair;
+  readonly #plans: readonly [ToolPlan, ToolPlan];
+  readonly #options: CompareOptions;
+  readonly #until: number;
+  readonly #shown = new Map<Direction, Compared>();
+  readonly #excluded = new Set<Direction>();
+  readonly #notes = new Set<string>();
+  readonly #defects: Compared[] = [];
+
+  constructor(pair: Pair, plans: readonly [ToolPlan, ToolPlan], options: CompareOptions) {
+    this.#pair = pair;
+    this.#plans = plans;
+    this.#options = options;
+    this.#until = performance.now() + options.timeMs;
+  }
+
+  /** Calls made from what the conditions compare with: quick, and often enough. */
+  guess(): void {
+    const guesser = new Guesser(this.#plans, this.#options.seed ?? 1);
+    for (let left = this.#options.guesses ?? 2000; left > 0; left -= 1) {
+      if (left % 64 === 0 && performance.now() > this.#until) return;
+      const compared = compareCall(this.#pair.before, this.#pair.after, guesser.next());
+      if (compared !== undefined) this.#show(compared);
+    }
+  }
+
+  #show(compared: Compared): Direction | undefined {
+    const direction = directionOf(compared);
+    if (direction === undefined) return undefined;
+    const known = this.#shown.get(direction);
+    if (known === undefined || size(compared) < size(known)) this.#shown.set(direction, compared);
+    return direction;
+  }
+
+  /** Asks the solver for what was not found: first of short lists, for a call; then of all, for the proof. */
+  async prove(): Promise<void> {
+    const { solver } = this.#options;
+    if (solver === undefined) {
+      if (this.#shown.size < 2) this.#notes.add("z3-solver is not installed, so that nothing is proven");
+      return;
+    }
+    const few = questionOf(...this.#plans, "few");
+    for (const name of few.redefined)
+      this.#notes.add(`the counter ${name} is defined otherwise: verdicts are compared for equal values of it`);
+    const open = directions.filter((direction) => !this.#shown.has(direction));
+    for (const direction of open) await this.#ask(solver, few, direction, !few.readsLists);
+    if (!few.readsLists) return;
+    const any = questionOf(...this.#plans, "any");
+    for (const direction of open) {
+      if (!this.#shown.has(direction)) await this.#ask(solver, any, direction, true);
+    }
+  }
+
+  /** @param isWhole nothing that exists is left out of the question: where nothing fulfils it, nothing does */
+  async #ask(solver: Solver, question: Question, direction: Direction, isWhole: boolean): Promise<void> {
+    const left = this.#until - performance.now();
+    if (left <= 0) {
+      this.#notes.add("the time is up");
+      return;
+    }
+    const answer = await solver.ask(question.text(direction), question.constants, left);
+    if (answer.kind === "no" && isWhole && question.redefined.length === 0) this.#excluded.add(direction);
+    if (answer.kind === "unknown") this.#notes.add("the solver does not know");
+    if (answer.kind !== "yes") return;
+    const { call, isFaithful } = question.call(answer.model);
+    const compared = compareCall(this.#pair.before, this.#pair.after, call);
+    if (compared !== undefined && this.#show(compared) === direction) return;
+    if (question.isExact && isFaithful && compared !== undefined) this.#defects.push(compared);
+    this.#notes.add("what differs is beyond what the solver is told of the conditions");
+  }
+
+  difference(): ToolDifference {
+    const answer = this.#answer();
+    return {
+      tool: this.#plans[0].tool,
+      answer,
+      shown: this.#shown,
+      notes: [...this.#notes].filter((note) => answer === "unknown" || note.startsWith("the counter")),
+      defects: this.#defects,
+    };
+  }
+
+  #answer(): Answer {
+    if (this.#defects.length > 0) return "unknown";
+    const settled = directions.every((direction) => this.#shown.has(direction) || this.#excluded.has(direction));
+    if (!settled) return "unknown";
+    if (this.#shown.size === 2) return "changed";
+    const [only] = this.#shown.keys();
+    return only ?? "equivalent";
+  }
+}
+
+function size({ call }: Compared): number {
+  return call.input.length + (call.platform?.length ?? 0) + (call.hasSession ? 1 : 0);
+}

@@ -1,0 +1,70 @@
+import type { ToolPlan } from "../../contract/mod.ts";
+import type { Call, Direction } from "./call.ts";
+import { decimalOf, isDecimal, jsonAt, readModel } from "./model.ts";
+import type { ListView } from "./place.ts";
+import { and, not, or, type Term } from "./term.ts";
+import { Translator } from "./translate.ts";
+import { declareCounters, PlanTerms, type VerdictTerms } from "./verdict-terms.ts";
+import { World } from "./world.ts";
+
+/** Two plans of one tool over the same free call, ready to be asked about. */
+export interface Question {
+  /** For the solver: what fulfils it is a call that is judged differently, in that direction. */
+  readonly text: (direction: Direction) => string;
+  readonly constants: readonly Term[];
+  /** Everything is said exactly: a model is a call that the engine judges as the question says. */
+  readonly isExact: boolean;
+  /** Lists are asked about, so that their length matters. */
+  readonly readsLists: boolean;
+  /** Counters that the plans define differently, by full name. */
+  readonly redefined: readonly string[];
+  /** The call that a model describes, and whether it is exactly that: some numbers are no decimals. */
+  readonly call: (model: string) => { readonly call: Call; readonly isFaithful: boolean };
+}
+
+export function questionOf(before: ToolPlan, after: ToolPlan, view: ListView): Question {
+  const world = new World(before.tool, view);
+  const sides = [before, after].map((plan) => [plan, new Translator(world)] as const);
+  const redefined = declareCounters(sides);
+  const terms = sides.map(([plan, translator]) => new PlanTerms(plan, translator));
+  for (const each of terms) each.declare();
+  const [a, b] = terms.map((each) => each.verdict());
+  world.settle();
+  if (a === undefined || b === undefined) throw new Error("a question is about two plans");
+  const known = world.script.text();
+  const counters = new Map(
+    sides.flatMap(([, translator]) => [...translator.counters.values()].map(({ key, free }) => [key, free])),
+  );
+  return {
+    text: (direction) => `${known}\n(assert ${direction === "weaker" ? isLess(b, a) : isLess(a, b)})`,
+    constants: world.script.constants,
+    isExact: world.isExact,
+    readsLists: world.readsLists,
+    redefined,
+    call: (model) => callOf(world, counters, model),
+  };
+}
+
+/** The first verdict is more lenient than the second. */
+function isLess(first: VerdictTerms, second: VerdictTerms): Term {
+  const escalatesOnly = and(second.escalates, not(first.escalates));
+  return and(not(first.blocks), or(second.blocks, escalatesOnly));
+}
+
+function callOf(world: World, counters: ReadonlyMap<string, Term>, text: string): ReturnType<Question["call"]> {
+  const model = readModel(text);
+  const decimal = (term: Term): string | undefined => {
+    const value = model.get(term);
+    return typeof value === "object" ? decimalOf(value) : undefined;
+  };
+  const call: Call = {
+    tool: world.tool,
+    input: jsonAt(world.input, model),
+    platform: model.get(world.hasPlatform) === true ? jsonAt(world.platform, model) : null,
+    hasSession: model.get(world.hasSession) === true,
+    now: Number(decimal(world.now) ?? "0"),
+    counters: new Map([...counters].map(([key, free]) => [key, decimal(free) ?? "0"])),
+  };
+  const isFaithful = world.script.constants.every((name) => isDecimal(model.get(name)));
+  return { call, isFaithful };
+}

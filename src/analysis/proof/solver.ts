@@ -1,0 +1,81 @@
+import type { Z3_context, Z3HighLevel, Z3LowLevel } from "z3-solver";
+import type { Term } from "./term.ts";
+
+/** What the solver says of a question: nothing fulfils it, something does (the values of the constants), or it does not know. */
+export type SolverAnswer = { readonly kind: "no" | "unknown" } | { readonly kind: "yes"; readonly model: string };
+
+/** An SMT solver. It holds threads: whoever opens it closes it. */
+export interface Solver {
+  /**
+   * @param text declarations and assertions in SMT-LIB 2.6
+   * @param constants those whose values a "yes" gives
+   */
+  readonly ask: (text: string, constants: readonly Term[], timeMs: number) => Promise<SolverAnswer>;
+  readonly close: () => Promise<void>;
+}
+
+/** Loads `z3-solver`; undefined where it is not installed. */
+export async function openSolver(): Promise<Solver | undefined> {
+  let package_: typeof import("z3-solver");
+  try {
+    package_ = await import("z3-solver");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND") return undefined;
+    throw error;
+  }
+  return new Z3Solver(package_);
+}
+
+/** What a question may take beyond its time before its threads are ended. */
+const graceMs = 1000;
+
+type Running = Z3HighLevel & Z3LowLevel;
+
+class Z3Solver implements Solver {
+  readonly #package: typeof import("z3-solver");
+  #running: { readonly z3: Running; readonly context: Z3_context } | undefined;
+
+  constructor(package_: typeof import("z3-solver")) {
+    this.#package = package_;
+  }
+
+  ask = async (text: string, constants: readonly Term[], timeMs: number): Promise<SolverAnswer> => {
+    this.#running ??= await this.#start();
+    const { z3, context } = this.#running;
+    const values = constants.length === 0 ? "" : `(get-value (${constants.join(" ")}))`;
+    const question = `(reset)\n(set-option :timeout ${Math.ceil(timeMs)})\n${text}\n(check-sat)\n${values}`;
+    const answer = await within(z3.Z3.eval_smtlib2_string(context, question), timeMs + graceMs);
+    if (answer === undefined) await this.close();
+    return read(answer ?? "unknown");
+  };
+
+  close = async (): Promise<void> => {
+    const running = this.#running;
+    this.#running = undefined;
+    if (running !== undefined) await this.#package.killThreads(running.z3.em);
+  };
+
+  async #start(): Promise<{ readonly z3: Running; readonly context: Z3_context }> {
+    const z3 = await this.#package.init();
+    return { z3, context: z3.Z3.mk_context(z3.Z3.mk_config()) };
+  }
+}
+
+function read(answer: string): SolverAnswer {
+  if (/^unsat\b/m.test(answer) && !/^\(error (?!.*model is not available)/m.test(answer)) return { kind: "no" };
+  const at = answer.indexOf("sat\n");
+  return at === 0 ? { kind: "yes", model: answer.slice(4) } : { kind: "unknown" };
+}
+
+/** What a promise gives, or undefined when it takes too long. */
+async function within<Result>(promise: Promise<Result>, timeMs: number): Promise<Result | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), timeMs);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

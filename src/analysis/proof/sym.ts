@@ -1,0 +1,137 @@
+import type { Place } from "./place.ts";
+import { tags } from "./place.ts";
+import { and, choose, equal, not, or, type Term } from "./term.ts";
+
+/** What an expression comes to, as terms. */
+export type Sym =
+  | { readonly kind: "boolean" | "number"; readonly term: Term }
+  /** `lowered`: the text is this one with A to Z in lower case. */
+  | { readonly kind: "text"; readonly term: Term; readonly lowered?: Term; readonly known?: string }
+  | { readonly kind: "null" }
+  | Tagged
+  | { readonly kind: "optional"; readonly present: Term; readonly value: Sym }
+  | SymList
+  | { readonly kind: "map"; readonly entries: ReadonlyMap<string, Sym> };
+
+/** A value of which the schema does not say the one type, or an object. */
+export interface Tagged {
+  readonly kind: "tagged";
+  readonly tag: Term;
+  readonly boolean: () => Term;
+  readonly number: () => Term;
+  readonly text: () => Term;
+  readonly place: Place | undefined;
+}
+
+export interface SymList {
+  readonly kind: "list";
+  readonly parts: readonly ListPart[];
+}
+
+/** One item, where `isThere`; or the items of a list of unknown length, those that are taken, as what they are made into. */
+export type ListPart =
+  | { readonly isThere: Term; readonly value: Sym }
+  | {
+      readonly isThere: Term;
+      readonly place: Place;
+      readonly takes: (item: Place) => Term;
+      readonly make: (item: Place) => Sym;
+      readonly isWhole: boolean;
+    };
+
+/** Evaluated: what it comes to, and when it cannot be evaluated. Where it fails, the value means nothing. */
+export interface Evaluated {
+  readonly value: Sym;
+  readonly fails: Term;
+}
+
+export function taggedPlace(place: Place): Tagged {
+  return {
+    kind: "tagged",
+    tag: place.tag,
+    boolean: () => place.boolean,
+    number: () => place.number,
+    text: () => place.text,
+    place,
+  };
+}
+
+/** The same as a tagged value; undefined for what is no single JSON value. */
+export function tagged(value: Sym): Tagged | undefined {
+  const base = {
+    kind: "tagged",
+    boolean: () => "false",
+    number: () => "0.0",
+    text: () => '""',
+    place: undefined,
+  } as const;
+  switch (value.kind) {
+    case "tagged":
+      return value;
+    case "null":
+      return { ...base, tag: String(tags.null) };
+    case "boolean":
+      return { ...base, tag: String(tags.boolean), boolean: () => value.term };
+    case "number":
+      return { ...base, tag: String(tags.number), number: () => value.term };
+    case "text":
+      return { ...base, tag: String(tags.text), text: () => value.term };
+    default:
+      return undefined;
+  }
+}
+
+/**
+ * One value or the other; undefined where they are too different to be one.
+ *
+ * @param isSingle neither is a list or an object
+ */
+export function merge(condition: Term, yes: Sym, no: Sym, isSingle: boolean): Sym | undefined {
+  if (condition === "true") return yes;
+  if (condition === "false") return no;
+  if (yes.kind === "list" && no.kind === "list")
+    return { kind: "list", parts: [...guarded(yes, condition), ...guarded(no, not(condition))] };
+  if (yes.kind === "optional" && no.kind === "optional") {
+    const value = merge(condition, yes.value, no.value, isSingle);
+    return value && { kind: "optional", present: choose(condition, yes.present, no.present), value };
+  }
+  if ((yes.kind === "boolean" || yes.kind === "number") && yes.kind === no.kind)
+    return { kind: yes.kind, term: choose(condition, yes.term, no.term) };
+  if (yes.kind === "text" && no.kind === "text") return { kind: "text", term: choose(condition, yes.term, no.term) };
+  const [a, b] = [tagged(yes), tagged(no)];
+  if (a === undefined || b === undefined) return undefined;
+  if (a.place !== undefined && a.place === b.place) return a;
+  return isSingle ? mergeSingle(condition, a, b) : undefined;
+}
+
+function mergeSingle(condition: Term, a: Tagged, b: Tagged): Tagged {
+  return {
+    kind: "tagged",
+    tag: choose(condition, a.tag, b.tag),
+    boolean: () => choose(condition, a.boolean(), b.boolean()),
+    number: () => choose(condition, a.number(), b.number()),
+    text: () => choose(condition, a.text(), b.text()),
+    place: undefined,
+  };
+}
+
+/** The items, where the condition holds. */
+export function guarded({ parts }: SymList, condition: Term): readonly ListPart[] {
+  return parts.map((part) => ({ ...part, isThere: and(part.isThere, condition) }));
+}
+
+/** Are two values equal, of which one at least is no list and no object? Undefined where they are no JSON. */
+export function sameSym(left: Sym, right: Sym): Term | undefined {
+  if ((left.kind === "boolean" || left.kind === "number") && left.kind === right.kind)
+    return equal(left.term, right.term);
+  if (left.kind === "text" && right.kind === "text") return equal(left.term, right.term);
+  const [a, b] = [tagged(left), tagged(right)];
+  if (a === undefined || b === undefined) return undefined;
+  const same = (tag: number, what: Term): Term => and(equal(a.tag, String(tag)), equal(b.tag, String(tag)), what);
+  return or(
+    same(tags.null, "true"),
+    same(tags.boolean, equal(a.boolean(), b.boolean())),
+    same(tags.number, equal(a.number(), b.number())),
+    same(tags.text, equal(a.text(), b.text())),
+  );
+}

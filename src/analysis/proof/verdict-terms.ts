@@ -1,0 +1,169 @@
+import type { Core, Counter, KeyPart, Requirement, Route, ToolPlan } from "../../contract/mod.ts";
+import { meets, names } from "./shape-term.ts";
+import { and, choose, not, or, type Term } from "./term.ts";
+import { Translator } from "./translate.ts";
+import type { World } from "./world.ts";
+
+/** When a plan says BLOCK, and when ESCALATE where it does not: what is neither is ALLOW. */
+export interface VerdictTerms {
+  readonly blocks: Term;
+  readonly escalates: Term;
+}
+
+/** What one plan says of any call, as terms over the world. Its counters must be known to the world. */
+export class PlanTerms {
+  readonly #plan: ToolPlan;
+  readonly #translator: Translator;
+  readonly #world: World;
+
+  constructor(plan: ToolPlan, translator: Translator) {
+    this.#plan = plan;
+    this.#translator = translator;
+    this.#world = translator.world;
+  }
+
+  /** To be called of every plan of a question before the verdict of any: a closed object refuses the others' members. */
+  declare(): void {
+    for (const { schemas } of this.#plan.routes) {
+      names(schemas.input, this.#world.input);
+      names(schemas.platform, this.#world.platform);
+    }
+  }
+
+  /** Presence, schemas and the other requirements hold, so that the rules are asked. */
+  admitted(): Term {
+    const { routes } = this.#plan;
+    const [presence, requires] = [routes.flatMap((route) => route.presence), routes.flatMap((route) => route.requires)];
+    return and(this.#allHold(presence), ...routes.map((route) => this.#meetsSchemas(route)), this.#allHold(requires));
+  }
+
+  verdict(): VerdictTerms {
+    const { routes, movers } = this.#plan;
+    if (routes.length === 0) return { blocks: "true", escalates: "false" };
+    const said = routes.map((route) => this.#route(route));
+    const broken = movers.map(({ counter, reads }) => this.#cannotMove(counter, reads));
+    const refused = not(this.admitted());
+    const blocks = or(refused, ...said.map((each) => each.blocks), ...broken);
+    const escalates = and(not(blocks), or(...said.map((each) => each.escalates)));
+    return { blocks: this.#short(blocks), escalates: this.#short(escalates) };
+  }
+
+  #short(term: Term): Term {
+    return this.#world.script.shared("Bool", term);
+  }
+
+  #allHold(requirements: readonly Requirement[]): Term {
+    return and(
+      ...requirements.map(({ when }) => {
+        const { holds, fails } = this.#translator.condition(when);
+        return and(holds, not(fails));
+      }),
+    );
+  }
+
+  #meetsSchemas({ schemas }: Route): Term {
+    const { input, platform, hasPlatform } = this.#world;
+    const snapshot = schemas.platform === undefined ? "true" : meets(schemas.platform, platform, this.#world);
+    return this.#short(and(meets(schemas.input, input, this.#world), or(not(hasPlatform), snapshot)));
+  }
+
+  /** Rules of one contract: its verdict is the strictest of those that fire, else what it says otherwise. */
+  #route({ rules, otherwise, otherwiseShows }: Route): VerdictTerms {
+    const blocks: Term[] = [];
+    const escalates: Term[] = [];
+    const fired: Term[] = [];
+    for (const { when, verdict, shows, observed } of rules) {
+      if (observed) continue;
+      const { holds, fails } = this.#translator.condition(when);
+      const wrong = or(fails, and(holds, this.#anyFails(shows)));
+      blocks.push(verdict === "BLOCK" ? or(wrong, holds) : wrong);
+      if (verdict === "ESCALATE") escalates.push(and(holds, not(fails)));
+      fired.push(or(fails, holds));
+    }
+    const none = not(or(...fired));
+    blocks.push(and(none, otherwise === "BLOCK" ? "true" : this.#anyFails(otherwiseShows)));
+    if (otherwise === "ESCALATE") escalates.push(none);
+    return { blocks: or(...blocks), escalates: or(...escalates) };
+  }
+
+  #anyFails(cores: readonly Core[]): Term {
+    return or(...cores.map((core) => this.#translator.evaluate(core).fails));
+  }
+
+  /** A counter that the call should move and cannot: its key is too long, or a part of it fails. */
+  #cannotMove(counter: Counter, { when, per, values }: ToolPlan["movers"][number]["reads"]): Term {
+    const condition = when === undefined ? { holds: "true", fails: "false" } : this.#translator.condition(when);
+    const amount = counter.remembers
+      ? or(this.#anyFails(values), this.#world.unknown(`${counter.identity} cannot remember`))
+      : this.#anyFails(values);
+    const session = per.includes("session") ? this.#world.hasSession : "true";
+    const wrong = or(keyFails(this.#translator, per), and(session, amount));
+    return or(condition.fails, and(condition.holds, wrong));
+  }
+}
+
+/** A key fails where a part of it does, or is a text of over 256 bytes. Behind `session` only within one. */
+function keyFails(translator: Translator, per: readonly KeyPart[]): Term {
+  const { world } = translator;
+  let reached: Term = "true";
+  const found: Term[] = [];
+  for (const part of per) {
+    if (part === "session") reached = world.hasSession;
+    if (typeof part === "string") continue;
+    const { value, fails } = translator.evaluate(part);
+    found.push(and(reached, fails));
+    if (value.kind !== "text") continue;
+    const length = `(str.len ${value.term})`;
+    const key = translator.key(part, new Map());
+    // A character takes one to four bytes: between 65 and 256 characters it depends on which they are.
+    found.push(
+      and(reached, or(`(> ${length} 256)`, and(`(> ${length} 64)`, world.unknown(`${key} takes over 256 bytes`)))),
+    );
+  }
+  return or(...found);
+}
+
+/**
+ * Makes the counters of every plan known to its translator. Counters of one definition, and those of one name, are one
+ * number: verdicts are compared for equal values of it.
+ *
+ * @returns the names that stand for other definitions in other plans
+ */
+export function declareCounters(plans: readonly (readonly [ToolPlan, Translator])[]): readonly string[] {
+  const readers = plans.flatMap(([plan, translator]) =>
+    [...plan.readers].map((entry) => [...entry, translator] as const),
+  );
+  const values = new Map<string, Term>();
+  const redefined = new Set<string>();
+  for (const [name, { counter, per, since }, translator] of readers) {
+    const { world } = translator;
+    const namesakes = readers.filter(([other]) => other === name).map(([, reader]) => reader.counter.identity);
+    const isRedefined = namesakes.some((identity) => identity !== counter.identity);
+    if (isRedefined) redefined.add(name);
+    const key = isRedefined ? name : counter.identity;
+    const free = values.get(key) ?? freeCounter(world, counter);
+    values.set(key, free);
+    const session = per.includes("session") ? world.hasSession : "true";
+    const late = since === undefined ? "false" : sinceFails(translator, since);
+    translator.counters.set(name, {
+      value: choose(session, free, "0.0"),
+      fails: or(keyFails(translator, per), and(session, late)),
+      key,
+      free,
+    });
+  }
+  return [...redefined];
+}
+
+function freeCounter({ script }: World, { sums }: Counter): Term {
+  const value = script.constant("Real");
+  script.assert(and(`(>= ${value} 0.0)`, sums ? "true" : `(is_int ${value})`));
+  return value;
+}
+
+/** The moment that lets events go is still to come. */
+function sinceFails(translator: Translator, since: Core): Term {
+  const { value, fails } = translator.evaluate(since);
+  const isLate = value.kind === "number" ? `(> (* 1000.0 ${value.term}) (to_real ${translator.world.now}))` : "false";
+  return or(fails, isLate);
+}

@@ -1,0 +1,80 @@
+import type { Core } from "../../contract/mod.ts";
+import { Place, type ListView } from "./place.ts";
+import { Script } from "./script.ts";
+import { and, type Term } from "./term.ts";
+
+export type Type = Core["type"];
+
+/** A counter as a question sees it: a number that is free, and whether reading it fails. */
+export interface CounterTerms {
+  readonly value: Term;
+  readonly fails: Term;
+  /** One name, whichever contract reads it. */
+  readonly key: string;
+  /** The number, before a call without a session makes it nothing. */
+  readonly free: Term;
+}
+
+/** What a question is about: any call of one tool, with any snapshot, at any moment. */
+export class World {
+  readonly script: Script = new Script();
+  readonly view: ListView;
+  readonly tool: string;
+  readonly input: Place;
+  readonly platform: Place;
+  readonly hasPlatform: Term;
+  readonly hasSession: Term;
+  /** Milliseconds since the epoch. */
+  readonly now: Term;
+  readonly #opaque = new Map<string, Place>();
+  readonly #unknown = new Map<string, Term>();
+
+  constructor(tool: string, view: ListView) {
+    this.tool = tool;
+    this.view = view;
+    this.input = new Place(this.script, view);
+    this.platform = new Place(this.script, view);
+    this.hasPlatform = this.script.constant("Bool");
+    this.hasSession = this.script.constant("Bool");
+    this.now = this.script.constant("Int");
+    this.script.assert(and(this.input.is("object"), this.platform.is("object")));
+    this.script.assert(`(and (<= 0 ${this.now}) (<= ${this.now} 4102444800000))`);
+  }
+
+  /** Is everything that the question says exact? Else what it finds may not be real. */
+  get isExact(): boolean {
+    return this.#opaque.size === 0 && this.#unknown.size === 0;
+  }
+
+  /** Is the length of a list asked about? */
+  get readsLists(): boolean {
+    return [this.input, this.platform, ...this.#opaque.values()].some((place) => place.readsLists);
+  }
+
+  /** True or false, nobody knows which; the same for one key. */
+  unknown(key: string): Term {
+    let term = this.#unknown.get(key);
+    if (term === undefined) {
+      term = this.script.constant("Bool");
+      this.#unknown.set(key, term);
+    }
+    return term;
+  }
+
+  /** Where a value of the type stands of which nothing else is known; the same for one key. */
+  opaque(key: string, type: Type): Place {
+    let place = this.#opaque.get(key);
+    if (place === undefined) {
+      place = new Place(this.script, this.view);
+      this.#opaque.set(key, place);
+      if (type.kind === "number" && type.notNegative) this.script.assert(`(>= ${place.number} 0.0)`);
+    }
+    return place;
+  }
+
+  /** Says of lists what there is to say of each item; when nothing more is asked. */
+  settle(): void {
+    const places = [this.input, this.platform, ...this.#opaque.values()];
+    for (let rounds = 4; rounds > 0; rounds -= 1) if (!places.some((place) => place.settle(rounds))) return;
+  }
+}
