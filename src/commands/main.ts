@@ -11,7 +11,8 @@ import type { TestOptions } from "./test/command.ts";
 const program = new Command("svc-gate")
   .description("May this AI agent's tool call run? A verdict with a reason, and a receipt that anyone can verify.")
   .showHelpAfterError("(svc-gate --help lists the commands)")
-  .helpCommand(false);
+  .helpCommand(false)
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2));
 
 const serving = program
   .command("serve")
@@ -136,7 +137,10 @@ program
   .option("--json", "for programs", false)
   .option("--pin <file>", "the head pin, where it is not in the folder", process.env["SVC_PIN"])
   .option("--chain", "the chain alone: twice as fast, and blind to changed evidence", false)
-  .addHelpText("after", "\nExit code 0: the ledger is whole. 1: it is broken, and the first broken row is named.")
+  .addHelpText(
+    "after",
+    "\nExit code 0: the ledger is whole. 1: it is broken, and the first broken row is named. 2: there is none.",
+  )
   .action((folder: string, options: { json: boolean; pin: string | undefined; chain: boolean }) =>
     run(async () => (await import("./verify.ts")).verifyCommand(folder, options)),
   );
