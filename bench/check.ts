@@ -35,6 +35,7 @@ export async function benchCheck(): Promise<void> {
   const gate = await start(["--max-semi-space-size=8", "bin/svc-gate.mjs", "serve"], {
     SVC_MODE: "enforce",
     SVC_API_KEY: key,
+    SVC_MANDATE: "bench/mandate.yaml",
     SVC_PORT: "0",
     SVC_DATA_DIR: join(folder, "data"),
     SVC_LOG: "warn",

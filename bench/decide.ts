@@ -10,7 +10,7 @@ const perRound = 1_000_000;
 
 /** Decisions a second of the payments contract, schemas and counting included, requests already parsed. */
 export async function benchDecide(): Promise<void> {
-  const file = fileURLToPath(new URL("../contracts/payments.yaml", import.meta.url));
+  const file = fileURLToPath(new URL("contracts/payments.yaml", import.meta.url));
   const compiled = compileContracts([{ name: "contracts/payments.yaml", text: readFileSync(file, "utf8") }]);
   if (!compiled.ok) throw new Error("the payments contract does not compile");
   const requests = Array.from({ length: 1024 }, (_, at): CheckRequest => {
