@@ -79,9 +79,18 @@ function valueOf(text: string, { letters, long }: { letters: string; long: reado
   return at < 0 ? undefined : text.slice(at + 1);
 }
 
-/** Keys of git's configuration that name no program. */
-const quietKeys =
-  /^(?:user\.(?:name|email)|color\..*|core\.(?:quotepath|autocrlf|filemode|ignorecase|longpaths|abbrev)|advice\..*|commit\.gpgsign|tag\.gpgsign|init\.defaultbranch|http\.(?:version|postbuffer|sslverify|lowspeed.*)|pull\.(?:rebase|ff)|push\.default|merge\.(?:ff|conflictstyle)|rebase\.autostash|diff\.(?:renames|algorithm)|log\..*|safe\.directory|protocol\.version|gc\.auto)$/i;
+/** Settings of git that name no program; a dot at the end stands for all below. */
+const quietSettings = (
+  "user.name user.email color. advice. log. core.quotepath core.autocrlf core.filemode core.ignorecase core.longpaths " +
+  "core.abbrev commit.gpgsign tag.gpgsign init.defaultbranch http.version http.postbuffer http.lowspeedlimit " +
+  "http.lowspeedtime pull.rebase pull.ff push.default merge.ff merge.conflictstyle rebase.autostash diff.renames " +
+  "diff.algorithm safe.directory protocol.version gc.auto"
+).split(" ");
+
+function isQuiet(key: string): boolean {
+  const lower = key.toLowerCase();
+  return quietSettings.some((quiet) => (quiet.endsWith(".") ? lower.startsWith(quiet) : lower === quiet));
+}
 
 function checkGit(args: readonly Arg[]): void {
   for (const [at, { text, known }] of args.entries()) {
@@ -94,7 +103,7 @@ function checkGit(args: readonly Arg[]): void {
     if (text === "-c" && isFirst) {
       const [key = ""] = (next?.text ?? "").split("=");
       if (next?.known === false && !next.text.includes("=")) doubt("a setting of git is known only when it runs");
-      if (!quietKeys.test(key)) doubt(`the setting ${quote(key)} of git may name a program`);
+      if (!isQuiet(key)) doubt(`the setting ${quote(key)} of git may name a program`);
     }
     if (isFirst && known && /^(?:filter-branch|bisect|submodule|rebase|difftool|mergetool|grep|config)$/.test(text))
       checkGitCommand(text, args.slice(at + 1));
@@ -117,7 +126,7 @@ function checkGitCommand(command: string, args: readonly Arg[]): void {
     command === "config" &&
     key !== undefined &&
     value !== undefined &&
-    !quietKeys.test(key) &&
+    !isQuiet(key) &&
     !/^(?:get|list|unset)$/.test(key)
   )
     doubt(`the setting ${quote(key)} of git may name a program`);

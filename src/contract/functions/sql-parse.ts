@@ -8,7 +8,7 @@ export interface Fields {
 }
 
 export const textMax = 32_768;
-/** Brackets in each other, and words and operators that can nest without brackets: a tenth of what the parser bears. */
+/** Brackets in each other, and words and operators that can nest without brackets: well below what the parser bears. */
 const bracketsMax = 64;
 const operatorsMax = 1500;
 
