@@ -1,4 +1,4 @@
-import { compare, divide, isExact, isList, type Core, type Value } from "../contract/mod.ts";
+import { compare, divide, isExact, isList, walk, type Core, type Value } from "../contract/mod.ts";
 import { constantForm, minus, numberOf, plus, termForm, times, type Linear } from "./linear.ts";
 import { constant, not, rebuild, simplify, substitute } from "./rewrite.ts";
 import { keyOf } from "./world.ts";
@@ -103,11 +103,15 @@ function test(core: Core, positive: boolean): Formula {
   return { kind: "test", core, key: keyOf(core), positive };
 }
 
-/** A conditional inside an expression, brought to its outside; undefined where there is none. */
+/** Each doubles what is said of the expression around it: beyond so many they stay inside, not understood. */
+const liftedMax = 5;
+
+/** A conditional inside an expression, brought to its outside; undefined where there is none, or there are too many. */
 function lift(core: Core): { readonly test: Core; readonly yes: Core; readonly no: Core } | undefined {
   if (core.op === "conditional") return undefined;
   const inner = firstConditional(core);
-  if (inner === undefined) return undefined;
+  if (inner === undefined || [...walk(core)].filter(({ op }) => op === "conditional").length > liftedMax)
+    return undefined;
   const put = (branch: Core): Core => simplify(substitute(core, (part) => (part === inner ? branch : undefined)));
   return { test: inner.test, yes: put(inner.yes), no: put(inner.no) };
 }
@@ -152,9 +156,18 @@ function translateEquality({ left, right, ...rest }: Core & { op: "binary" }, po
       return { kind: positive ? "zero" : "nonzero", form: minus(linearOf(other), linearOf(value)) };
     return { kind: "choice", core: other, values: [value.value], positive };
   }
-  if (left.type.kind === "boolean" && right.type.kind === "boolean")
+  if (left.type.kind === "boolean" && right.type.kind === "boolean" && [left, right].every(isSimple))
     return split(left, translate(right, positive), translate(right, !positive));
   return test({ ...rest, left, right, operator: "==" }, positive);
+}
+
+/** Said twice in "both or neither", which must not double again and again. */
+function isSimple(core: Core): boolean {
+  return ![...walk(core)].some(
+    (part) =>
+      part.op === "conditional" ||
+      (part.op === "binary" && ["==", "!="].includes(part.operator) && part.left.type.kind === "boolean"),
+  );
 }
 
 function translateMembership(core: Core & { op: "binary" }, positive: boolean): Formula {

@@ -1,4 +1,4 @@
-import { constantValue, isList, type Core, type Value } from "../contract/mod.ts";
+import { children, constantValue, isList, walk, type Core, type Value } from "../contract/mod.ts";
 
 /** The same expression with each part directly inside it replaced. */
 export function rebuild(core: Core, replace: (part: Core) => Core): Core {
@@ -62,6 +62,8 @@ export function not(core: Core): Core {
 
 /** Lists of constants up to this length are written out; longer ones stay as they are. */
 const writtenOutMax = 40;
+/** And conditions over them, up to so many parts in all. */
+const writtenPartsMax = 4000;
 
 /**
  * An expression of the same value in fewer forms: what is constant is evaluated, defaults become conditionals, folds over
@@ -72,7 +74,7 @@ export function simplify(core: Core): Core {
 }
 
 function simplifyNode(core: Core): Core {
-  if (core.op !== "constant") {
+  if (core.op !== "constant" && mayBeConstant(core)) {
     const value = constantValue(core);
     if (value !== undefined) return constant(value, core);
   }
@@ -95,6 +97,11 @@ function simplifyNode(core: Core): Core {
     default:
       return core;
   }
+}
+
+/** Its parts are simplified already: only what is made of constants can come to one. */
+function mayBeConstant(core: Core): boolean {
+  return core.op === "fold" ? core.range.op === "constant" : children(core).every(({ op }) => op === "constant");
 }
 
 function simplifyLogic(core: Core & { op: "and" | "or" }): Core {
@@ -171,6 +178,7 @@ function writtenOut(core: Core & { op: "fold" }): Core | undefined {
   if (range.op !== "constant" || !isList(range.value) || range.value.length > writtenOutMax || test === undefined)
     return undefined;
   if (macro !== "exists" && macro !== "all") return undefined;
+  if ([...walk(test)].length * range.value.length > writtenPartsMax) return undefined;
   const itemType = range.type.kind === "list" ? range.type.of : range.type;
   const parts = range.value.map((value) => {
     const item: Core = { op: "constant", value, type: itemType, span: test.span };

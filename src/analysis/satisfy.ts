@@ -6,7 +6,7 @@ import { constant, simplify, substitute } from "./rewrite.ts";
 import { admits } from "./shapes.ts";
 import { boundsOf, isWhole, keyOf, shapeAt, valuesOf, withItem, type World } from "./world.ts";
 
-/** Sets of statements that are looked at for one question; beyond it the answer is that they may hold together. */
+/** Sets of statements, of fifty each, that are looked at for one question; beyond it the answer is that they may hold together. */
 const looksMax = 4000;
 
 class TooHard extends Error {}
@@ -40,21 +40,85 @@ interface Search {
 
 /** Analytic tableau: what holds of all is gathered, then each way of the narrowest "any" is tried. */
 function search(branch: Branch, task: Search): boolean {
-  const literals = [...branch.literals];
-  const choices: (Formula & { kind: "any" })[] = [];
-  const open = [...branch.open];
+  const gathered = gather(branch, task);
+  if (gathered === undefined) return false;
+  const { literals, open } = gathered;
+  const [next, ...rest] = open.toSorted((a, b) => a.parts.length - b.parts.length);
+  if (next === undefined) return true;
+  return next.parts.some((part) => search({ open: [...rest, part], literals }, task));
+}
+
+type Any = Formula & { readonly kind: "any" };
+
+/**
+ * All that follows without a choice: statements that must hold, and of each "any" what can still hold. Undefined where they
+ * exclude one another.
+ */
+function gather(
+  { literals, open }: Branch,
+  task: Search,
+): { readonly literals: readonly Literal[]; readonly open: readonly Any[] } | undefined {
+  const { forced, choices } = flatten(open);
+  const known = [...literals, ...forced];
+  if (forced.length > 0 && !look(known, task)) return undefined;
+  const left: Any[] = [];
+  for (const choice of choices) {
+    const parts = remaining(choice, known, task);
+    if (parts === undefined) continue;
+    if (parts.length === 0) return undefined;
+    left.push({ kind: "any", parts });
+  }
+  const isSettled = left.every(({ parts }) => parts.length > 1);
+  return isSettled ? { literals: known, open: left } : gather({ literals: known, open: left }, task);
+}
+
+/** The parts of an "any" that can still hold; undefined where one of them does already. */
+function remaining({ parts }: Any, known: readonly Literal[], task: Search): readonly Formula[] | undefined {
+  if (parts.some((part) => isLiteral(part) && !look([...known, opposite(part)], task))) return undefined;
+  return parts.filter((part) => !isLiteral(part) || look([...known, part], task));
+}
+
+function flatten(formulas: readonly Formula[]): {
+  readonly forced: readonly Literal[];
+  readonly choices: readonly Any[];
+} {
+  const forced: Literal[] = [];
+  const choices: Any[] = [];
+  const open = [...formulas];
   for (let formula = open.pop(); formula !== undefined; formula = open.pop()) {
     if (formula.kind === "all") open.push(...formula.parts);
-    else if (formula.kind !== "any") literals.push(formula);
+    else if (formula.kind !== "any") forced.push(formula);
     else if (formula.parts.length === 1) open.push(...formula.parts);
     else choices.push(formula);
   }
-  task.looks.left -= 1;
+  return { forced, choices };
+}
+
+function look(literals: readonly Literal[], task: Search): boolean {
+  // Texts and bounds are compared in pairs.
+  task.looks.left -= 1 + literals.length ** 2 / 2500;
   if (task.looks.left < 0) throw new TooHard();
-  if (literals.length > branch.literals.length && !consistent(literals, task)) return false;
-  const [next, ...rest] = choices.toSorted((a, b) => a.parts.length - b.parts.length);
-  if (next === undefined) return true;
-  return next.parts.some((part) => search({ open: [...rest, part], literals }, task));
+  return consistent(literals, task);
+}
+
+function isLiteral(formula: Formula): formula is Literal {
+  return formula.kind !== "all" && formula.kind !== "any";
+}
+
+function opposite(literal: Literal): Literal {
+  switch (literal.kind) {
+    case "at-least":
+      return { kind: "at-least", form: times(literal.form, -1), strict: !literal.strict };
+    case "zero":
+      return { kind: "nonzero", form: literal.form };
+    case "nonzero":
+      return { kind: "zero", form: literal.form };
+    case "choice":
+    case "test":
+      return { ...literal, positive: !literal.positive };
+    default:
+      return literal satisfies never;
+  }
 }
 
 /** May all of these be true? */
@@ -120,14 +184,27 @@ function includes(values: readonly Value[], value: Value): boolean {
 function partsWithValues(literals: readonly Literal[], world: World): readonly Core[] {
   const found = new Map<string, Core>();
   for (const core of literals.flatMap(coresOf)) {
-    for (const part of walk(core)) {
-      if (part.op !== "member" && part.op !== "variable") continue;
-      if (part.op === "variable" && !world.ranges.has(part.slot)) continue;
-      if ((valuesOf(part, world)?.length ?? 0) > 0) found.set(keyOf(part), part);
-    }
+    for (const part of partsIn(core, world)) found.set(keyOf(part), part);
   }
   return [...found.values()];
 }
+
+function partsIn(core: Core, world: World): readonly Core[] {
+  const known = partsOfWorlds.get(world) ?? new WeakMap<Core, readonly Core[]>();
+  partsOfWorlds.set(world, known);
+  let parts = known.get(core);
+  if (parts === undefined) {
+    parts = [...walk(core)].filter(
+      (part) =>
+        (part.op === "member" || (part.op === "variable" && world.ranges.has(part.slot))) &&
+        (valuesOf(part, world)?.length ?? 0) > 0,
+    );
+    known.set(core, parts);
+  }
+  return parts;
+}
+
+const partsOfWorlds = new WeakMap<World, WeakMap<Core, readonly Core[]>>();
 
 function coresOf(literal: Literal): readonly Core[] {
   if (literal.kind === "test" || literal.kind === "choice") return [literal.core];

@@ -99,8 +99,19 @@ export function valuesOf(core: Core, world: World): readonly Value[] | undefined
 }
 
 /** One text for expressions that read and do the same; names of items are by their depth. */
-export function keyOf(core: Core, slots: ReadonlyMap<number, number> = new Map()): string {
-  const inner = (part: Core): string => keyOf(part, slots);
+export function keyOf(core: Core): string {
+  let key = keys.get(core);
+  if (key === undefined) {
+    key = keyWithin(core, new Map());
+    keys.set(core, key);
+  }
+  return key;
+}
+
+const keys = new WeakMap<Core, string>();
+
+function keyWithin(core: Core, slots: ReadonlyMap<number, number>): string {
+  const inner = (part: Core): string => (slots.size === 0 ? keyOf(part) : keyWithin(part, slots));
   switch (core.op) {
     case "constant":
       return spellValue(core.value);
@@ -139,7 +150,7 @@ export function keyOf(core: Core, slots: ReadonlyMap<number, number> = new Map()
       return `{${core.entries.map(([name, value]) => `${inner(name)}: ${inner(value)}`).join(", ")}}`;
     case "fold": {
       const inside = new Map([...slots, [core.slot, slots.size]]);
-      const parts = [core.test, core.body].map((part) => (part === undefined ? "" : keyOf(part, inside)));
+      const parts = [core.test, core.body].map((part) => (part === undefined ? "" : keyWithin(part, inside)));
       return `${inner(core.range)}.${core.macro}(${parts.join(", ")})`;
     }
     case "broken":
