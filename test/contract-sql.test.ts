@@ -109,19 +109,18 @@ suite("sql", () => {
     }
   });
 
-  test("positive control: without the bounds such texts break the parser for good", async () => {
+  test("positive control: without the bounds such a text is no syntax error but a fault of the parser", async () => {
+    // One fault, in a thread of its own: after some thirty the parser answers nonsense, or never.
     const worker = new Worker(
       `const { parentPort } = require("node:worker_threads");
-       const attempt = (run) => { try { run(); return "parsed"; } catch (error) { return error.name; } };
        import("libpg-query").then(async ({ loadModule, parseSync }) => {
          await loadModule();
-         for (let times = 0; times < 100; times += 1) attempt(() => parseSync("select " + "1+".repeat(20_000) + "1"));
-         parentPort.postMessage(attempt(() => parseSync("select 1")));
+         try { parseSync("select " + "1+".repeat(20_000) + "1"); } catch (error) { parentPort.postMessage(error.name); }
        });`,
       { eval: true, resourceLimits: { stackSizeMb: 1 } },
     );
-    const [after] = await once(worker, "message");
-    assert.equal(after, "RuntimeError");
+    const [name] = await once(worker, "message");
+    assert.equal(name, "RangeError");
     await worker.terminate();
   });
 
