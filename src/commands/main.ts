@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { KeyFileDamaged, NoSuchFile, settings, StartRefused, version } from "../gate/mod.ts";
 import { LedgerRefused } from "../ledger/mod.ts";
+import type { DiffOptions } from "./diff.ts";
 import type { AnalyzeOptions } from "./analyze.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import type { ReplayOptions } from "./replay/command.ts";
@@ -131,6 +132,13 @@ program
   );
 
 program
+  .command("lsp")
+  .description("a language server for contracts, mandates and test files, on standard input and output")
+  .option("--stdio", "the one way to talk to it; editors say it by habit", true)
+  .addHelpText("after", "\nHow editors start it is in docs/editor.md.")
+  .action(() => run(async () => (await import("./lsp/command.ts")).lspCommand()));
+
+program
   .command("verify")
   .description("walk the chain of a ledger in a folder, whether a gate is serving it or not")
   .argument("[folder]", "the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
@@ -170,6 +178,24 @@ placed(program.command("report"))
   .addHelpText("after", "\nExit code 0, whatever was refused.\n\nExample:\n  svc-gate report ./data")
   .action((folder: string, options: ReportOptions) =>
     run(async () => (await import("./report.ts")).reportCommand(folder, options)),
+  );
+
+program
+  .command("diff")
+  .description("how two contracts or mandates differ: in their text, and for which calls in their verdicts")
+  .argument("<before>", "a mandate or a contract")
+  .argument("<after>", "another, or another version")
+  .option("--json", "for programs", false)
+  .option("--no-text", "only what is decided differently, not how the texts differ")
+  .option("--no-weaker", "for CI: exit code 1 unless every tool is equivalent or stricter")
+  .option("--time <seconds>", "for each tool; what is not settled by then is unknown", "10")
+  .addHelpText(
+    "after",
+    "\nExit code 0: compared. 1: with --no-weaker, a tool is weaker, changed or unknown. 2: a contract does not compile." +
+      "\n\nExample:\n  svc-gate diff old/mandate.yaml mandate.yaml --no-weaker",
+  )
+  .action((before: string, after: string, options: DiffOptions) =>
+    run(async () => (await import("./diff.ts")).diffCommand(before, after, options)),
   );
 
 program

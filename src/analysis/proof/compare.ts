@@ -2,7 +2,8 @@ import type { ContractInForce, ToolPlan } from "../../contract/mod.ts";
 import { compareCall, directionOf, type Compared, type Direction } from "./call.ts";
 import { Guesser } from "./guess.ts";
 import { questionOf, type Question } from "./question.ts";
-import { samePlans } from "./same.ts";
+import { sameFinality, samePlans } from "./same.ts";
+import { shrink } from "./shrink.ts";
 import type { Solver } from "./solver.ts";
 
 export type Answer = "equivalent" | "weaker" | "stricter" | "changed" | "unknown";
@@ -47,11 +48,13 @@ export async function compareContracts(
 
 async function compareTool(pair: Pair, tool: string, options: CompareOptions): Promise<ToolDifference> {
   const [a, b] = [planOf(pair.before, tool), planOf(pair.after, tool)];
-  if (samePlans(a, b)) return { tool, answer: "equivalent", shown: new Map(), notes: [], defects: [] };
+  const notes = sameFinality(a, b) ? [] : ["other rules are final: in assist mode, other BLOCKs may be waved through"];
+  if (samePlans(a, b)) return { tool, answer: "equivalent", shown: new Map(), notes, defects: [] };
   const search = new Search(pair, [a, b], options);
   search.guess();
   await search.prove();
-  return search.difference();
+  const found = search.difference();
+  return { ...found, notes: [...found.notes, ...notes] };
 }
 
 /** A tool that no contract routes has a plan without routes: it blocks every call. */
@@ -139,10 +142,14 @@ class Search {
     return {
       tool: this.#plans[0].tool,
       answer,
-      shown: this.#shown,
+      shown: new Map([...this.#shown].map(([direction, found]) => [direction, this.#small(found)])),
       notes: [...this.#notes].filter((note) => answer === "unknown" || note.startsWith("the counter")),
       defects: this.#defects,
     };
+  }
+
+  #small(found: Compared): Compared {
+    return shrink(this.#pair.before, this.#pair.after, found);
   }
 
   #answer(): Answer {

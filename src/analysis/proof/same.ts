@@ -7,11 +7,28 @@ export function samePlans(a: ToolPlan, b: ToolPlan): boolean {
   return spellPlan(a) === spellPlan(b);
 }
 
-function spellPlan(plan: ToolPlan): string {
-  const names: KeyNames = {
+/** Are the same conditions final BLOCKs? */
+export function sameFinality(a: ToolPlan, b: ToolPlan): boolean {
+  return finalRules(a).join("\n") === finalRules(b).join("\n");
+}
+
+function finalRules(plan: ToolPlan): readonly string[] {
+  const rules = plan.routes.flatMap((route) => route.rules);
+  return rules
+    .filter(({ final, observed }) => final && !observed)
+    .map(({ when }) => keyOf(when, namesOf(plan)))
+    .toSorted();
+}
+
+function namesOf(plan: ToolPlan): KeyNames {
+  return {
     variable: (slot) => `$${slot}`,
     counter: (name) => plan.readers.get(name)?.counter.identity ?? name,
   };
+}
+
+function spellPlan(plan: ToolPlan): string {
+  const names = namesOf(plan);
   const spell = (core: Core): string => keyOf(core, names);
   const spellAll = (cores: readonly Core[]): readonly string[] =>
     cores.map(spell).filter((text) => !text.startsWith('"'));

@@ -16,14 +16,14 @@ export interface Solver {
 
 /** Loads `z3-solver`; undefined where it is not installed. */
 export async function openSolver(): Promise<Solver | undefined> {
-  let package_: typeof import("z3-solver");
+  let library: typeof import("z3-solver");
   try {
-    package_ = await import("z3-solver");
+    library = await import("z3-solver");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND") return undefined;
     throw error;
   }
-  return new Z3Solver(package_);
+  return new Z3Solver(library);
 }
 
 /** What a question may take beyond its time before its threads are ended. */
@@ -35,8 +35,8 @@ class Z3Solver implements Solver {
   readonly #package: typeof import("z3-solver");
   #running: { readonly z3: Running; readonly context: Z3_context } | undefined;
 
-  constructor(package_: typeof import("z3-solver")) {
-    this.#package = package_;
+  constructor(library: typeof import("z3-solver")) {
+    this.#package = library;
   }
 
   ask = async (text: string, constants: readonly Term[], timeMs: number): Promise<SolverAnswer> => {
