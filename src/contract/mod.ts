@@ -56,3 +56,4 @@ export {
 export { spellValue } from "./spell.ts";
 export { parts, type Syntax } from "./syntax.ts";
 export { Duration, isList, Timestamp } from "./value.ts";
+export { typeText } from "./type.ts";
