@@ -265,6 +265,13 @@ suite("an OpenAPI document", () => {
     );
   });
 
+  test("the gate's own", () => {
+    const found = stubs(JSON.parse(readFileSync(join(root, "spec", "openapi.json"), "utf8")));
+    const force = compiled(contractOf("c", found));
+    assert.ok(force.tools.size >= 5);
+    assert.deepEqual(driftOf(found, force), { added: [], gone: [], changed: [] });
+  });
+
   test("another version is refused", () => {
     const source = sourceOf(jsonOf({ ...document, openapi: "2.0" }), "s");
     assert.equal(source.ok ? "" : source.problem, "only OpenAPI 3 is read");

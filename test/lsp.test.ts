@@ -212,6 +212,25 @@ suite("svc-gate lsp", () => {
     assert.equal(((await editor.ask("textDocument/definition", place)) as { uri: string }).uri, mail);
   });
 
+  test("a mandate that is not saved yet can be written too, and a very long line", async () => {
+    const uri = "untitled:Untitled-1";
+    editor.open(uri, "mandate: m\ncontracts: [a.yaml]\n");
+    assert.deepEqual(
+      (await editor.shown(uri, (problems) => problems.length > 0)).map(({ code }) => code),
+      ["no-file"],
+    );
+    const place = { textDocument: { uri }, position: { line: 1, character: 14 } };
+    assert.equal(await editor.ask("textDocument/definition", place), null);
+    const long = `contract: c\nsummary: ${"{ a : [".repeat(60_000)}`;
+    editor.change(uri, 2, long);
+    const began = performance.now();
+    await editor.ask("textDocument/completion", {
+      textDocument: { uri },
+      position: { line: 1, character: long.length },
+    });
+    assert.ok(performance.now() - began < 5000, "it took longer than anybody waits");
+  });
+
   test("a test file's errors are shown too", async () => {
     const uri = uriOf("x.test.yaml");
     editor.open(uri, "cases: [{ case: a, tool: t, expect: MAYBE }]\n");

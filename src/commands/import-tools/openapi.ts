@@ -61,7 +61,10 @@ function addBody(operation: JsonObject, document: JsonObject, properties: Map<st
   const flat = asMap(resolved(schema, document));
   const members = asMap(flat.get("properties"));
   const isRequired = body.get("required") === true;
-  const isPlain = [...flat.keys()].every((name) => plainKeywords.has(name) || name.startsWith("x-"));
+  const isPlain = [...flat].every(
+    ([name, value]) =>
+      plainKeywords.has(name) || name.startsWith("x-") || (name === "additionalProperties" && value === false),
+  );
   if (members.size === 0 || !isPlain) {
     const key = properties.has("body") ? "request_body" : "body";
     properties.set(key, schema);

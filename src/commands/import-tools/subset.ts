@@ -1,4 +1,4 @@
-import { compileContracts } from "../../contract/mod.ts";
+import { compare, compileContracts, isExact } from "../../contract/mod.ts";
 import { quoteAscii, type Json, type JsonObject } from "../../wire/mod.ts";
 import { yamlFlow } from "./yaml-flow.ts";
 
@@ -195,7 +195,7 @@ class Converter {
       if (value === undefined) continue;
       const isNull = name === "enum" && node.get("nullable") === true && Array.isArray(value) && !value.includes(null);
       const values = isNull ? [...(value as readonly Json[]), null] : value;
-      if (isTaken(new Map([...found, [name, values]]))) found.set(name, values);
+      if (name === "const" || (Array.isArray(values) && values.length > 0)) found.set(name, values);
       else this.#note(at, `${quoteAscii(name)} is left out: it is no list of values`);
     }
     for (const [name, owner] of owners) {
@@ -239,7 +239,7 @@ class Converter {
       found.delete(bound);
       found.set(name, limit);
     } else if (name === "uniqueItems" && value === false) return;
-    else if (isTaken(new Map([...found, [name, value]]))) found.set(name, value);
+    else if (isBound(name, value) ?? isTaken(new Map([...found, [name, value]]))) found.set(name, value);
     else this.#note(at, `${quoteAscii(name)} is left out: it is not what the subset takes`);
   }
 
@@ -258,13 +258,26 @@ class Converter {
   }
 }
 
+/** Is a bound what the subset takes? Undefined for keywords that are no bound. */
+function isBound(name: string, value: Json): boolean | undefined {
+  if (/(?:Length|Items)$/.test(name) && name !== "uniqueItems") return typeof value === "number" && value >= 0;
+  if (!/[mM](?:inimum|aximum|ultipleOf)$/.test(name)) return undefined;
+  return isExact(value) && (name !== "multipleOf" || compare(value, 0) > 0);
+}
+
+const taken = new Map<string, boolean>();
+
 /** Does the gate's own reader take it? Patterns, alternatives and bounds are its business. */
 function isTaken(schema: Json): boolean {
-  const closed =
-    schema instanceof Map && schema.get("type") === "object" ? having(schema, "additionalProperties", true) : schema;
-  const input = `{ type: object, additionalProperties: false, properties: { x: ${yamlFlow(closed)} } }`;
+  const isObject = schema instanceof Map && schema.get("type") === "object";
+  const closed = yamlFlow(isObject ? having(schema, "additionalProperties", true) : schema);
+  const known = taken.get(closed);
+  if (known !== undefined) return known;
+  const input = `{ type: object, additionalProperties: false, properties: { x: ${closed} } }`;
   const text = `contract: c\ntools:\n  t: { input: ${input}, otherwise: BLOCK }\n`;
-  return compileContracts([{ name: "schema", text }]).ok;
+  const { ok } = compileContracts([{ name: "schema", text }]);
+  taken.set(closed, ok);
+  return ok;
 }
 
 function onlyConst(branch: Json): Json | undefined {

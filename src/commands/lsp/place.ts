@@ -45,7 +45,8 @@ export function placeAt(text: string, offset: number): Place {
   return { path, key: undefined, before: own.text, around };
 }
 
-function readLine(text: string): Line {
+function readLine(whole: string): Line {
+  const text = whole.slice(0, columnsMax);
   const dashes: number[] = [];
   let column = text.length - text.trimStart().length;
   while (/^- ?/.test(text.slice(column)) && /^-(?: |$)/.test(text.slice(column))) {
@@ -87,6 +88,11 @@ function ancestors(above: readonly Line[], own: Line): readonly string[] {
   return path;
 }
 
+/** How much before a brace or a quote says whether it begins a value. */
+const lookBack = 20;
+/** A longer line is read to here: nobody writes it by hand. */
+const columnsMax = 2000;
+
 /** Inside braces on one line: the keys of the open braces, and the key or value that is being written. */
 function flowPlace(prefix: string): Pick<Place, "path" | "key" | "before"> | undefined {
   const open: { readonly brace: string; key: string | undefined; from: number }[] = [];
@@ -97,8 +103,12 @@ function flowPlace(prefix: string): Pick<Place, "path" | "key" | "before"> | und
     if (quote !== "") {
       if (unit === "\\" && quote === '"') at += 1;
       else if (unit === quote) quote = "";
-    } else if ((unit === '"' || unit === "'") && /(?:^|[\s{[,])$/.test(prefix.slice(0, at))) quote = unit;
-    else if ((unit === "{" || unit === "[") && /(?:^|: |- |[{[,]\s*)$/.test(prefix.slice(0, at)))
+    } else if ((unit === '"' || unit === "'") && /(?:^|[\s{[,])$/.test(prefix.slice(Math.max(0, at - lookBack), at)))
+      quote = unit;
+    else if (
+      (unit === "{" || unit === "[") &&
+      /(?:^|: |- |[{[,]\s*)$/.test(prefix.slice(Math.max(0, at - lookBack), at))
+    )
       open.push({ brace: unit, key: undefined, from: at + 1 });
     else if ((unit === "}" || unit === "]") && top !== undefined) open.pop();
     else if (unit === "," && top !== undefined) {

@@ -51,6 +51,7 @@ export class Workspace {
   /** A contract of a mandate: as it is in the editor, else as it is on the disk. Files are called by their URIs. */
   #beside(mandate: string, name: string): Result<SourceFile, string> {
     const uri = besideUri(mandate, name);
+    if (uri === undefined) return bad("the mandate is not saved yet");
     const open = this.#open(uri);
     if (open !== undefined) return good(sourceOf(open));
     try {
@@ -83,8 +84,9 @@ export function sourceOf(document: TextDocument): SourceFile {
   return { name: document.uri, text: document.getText() };
 }
 
-export function besideUri(uri: string, name: string): string {
-  return pathToFileURL(join(dirname(fileURLToPath(uri)), name)).href;
+/** A file that another one names; undefined where that one lies nowhere on the disk. */
+export function besideUri(uri: string, name: string): string | undefined {
+  return uri.startsWith("file:") ? pathToFileURL(join(dirname(fileURLToPath(uri)), name)).href : undefined;
 }
 
 /** Offsets of a file as an editor counts: lines and UTF-16 units. */
