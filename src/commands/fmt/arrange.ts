@@ -83,8 +83,9 @@ class Arranger {
 
   #scalar(scalar: YamlScalar): Part {
     const isBlock = /[|>]/.test(this.#text.charAt(scalar.span.from)) && scalar.text !== "";
-    const head = this.#text.indexOf("\n", scalar.span.from);
-    const comment = isBlock ? this.#comments.behind(scalar.span.from, head) : undefined;
+    const comment = isBlock
+      ? this.#comments.behind(scalar.span.from, this.#text.indexOf("\n", scalar.span.from))
+      : undefined;
     return { kind: "scalar", scalar, comment };
   }
 

@@ -84,9 +84,18 @@ export class Comments {
     return comment.ownLine && this.#followsBlank(comment.from) ? ["", comment.text] : [comment.text];
   }
 
+  /** Scans no further than it must: a line may hold thousands of parts. */
   #followsBlank(offset: number): boolean {
-    const lineStart = this.#text.lastIndexOf("\n", offset - 1) + 1;
-    if (lineStart === 0) return false;
-    return this.#text.slice(this.#text.lastIndexOf("\n", lineStart - 2) + 1, lineStart - 1).trim() === "";
+    const line = this.#back(offset - 1, /[ \t-]/);
+    if (this.#text[line] !== "\n") return false;
+    const above = this.#back(line - 1, /[ \t\r]/);
+    return above >= 0 ? this.#text[above] === "\n" : line > 0;
+  }
+
+  /** The offset, at or before one, of what is none of some characters; -1 where there is nothing else. */
+  #back(offset: number, characters: RegExp): number {
+    let at = offset;
+    while (at >= 0 && characters.test(this.#text.charAt(at))) at -= 1;
+    return at;
   }
 }
