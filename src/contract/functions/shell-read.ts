@@ -51,8 +51,12 @@ interface Place {
   readonly wrapper: string;
   readonly calls: number;
   readonly nodes: number;
+  /** What the positions of nodes count in. */
+  readonly source: string;
   /** In a pattern of `case` or `[[`, which runs nothing and is no argument. */
   readonly isPattern: boolean;
+  /** In double quotes, a here-document or an expansion, where brackets and `<` are letters. */
+  readonly isQuoted: boolean;
 }
 
 /** Reads code to the bottom. @throws {EvaluationError} on anything that is not understood */
@@ -60,7 +64,7 @@ export function readCode(reading: Reading, text: string, { wrapper, calls }: { w
   reading.units += text.length;
   if (text.length > textMax || reading.units > unitsMax) doubt(`it is over ${textMax} characters long`);
   checkCharacters(text);
-  walk(reading, reading.parse(text), { wrapper, calls, nodes: 0, isPattern: false });
+  walk(reading, reading.parse(text), { wrapper, calls, nodes: 0, source: text, isPattern: false, isQuoted: false });
 }
 
 function walk(reading: Reading, node: SyntaxNode, place: Place): void {
@@ -97,12 +101,31 @@ function walk(reading: Reading, node: SyntaxNode, place: Place): void {
     default:
       checkNode(node, place);
   }
+  checkRest(node, place);
   const isPattern = node.type === "TestCommand" || (place.isPattern && node.type !== "Script");
-  const below = { ...deeper(place), isPattern };
+  const source = node.type === "Script" ? (node.source ?? place.source) : place.source;
+  const isQuoted = quoting.has(node.type) || (place.isQuoted && node.type !== "Script");
+  const below = { ...deeper(place), source, isPattern, isQuoted };
   if (node.type === "CaseItem") {
     for (const word of node.pattern) walk(reading, word, { ...below, isPattern: true });
     walk(reading, node.body, below);
   } else reading.forEachChild(node, (child) => walk(reading, child, below));
+}
+
+const quoting = new Set<SyntaxNode["type"]>(["DoubleQuoted", "LocaleString", "HereDocBody", "ParameterExpansion"]);
+
+/**
+ * What the parser takes for letters holds no code, and what it takes for the end of a word is one: it reads `a=(b $(c))d`
+ * as letters, and a comment in `<(a)#b`.
+ * @throws {EvaluationError}
+ */
+function checkRest(node: SyntaxNode, { source, isPattern, isQuoted }: Place): void {
+  if ((node.type === "Word" || node.type === "Assignment") && source.charAt(node.end) === "#")
+    doubt("a word goes on with `#`, which others take for a comment");
+  if (node.type !== "Literal" && (node.type !== "Word" || node.parts !== undefined)) return;
+  const bare = node.text.replace(/\\./gs, "");
+  if (/`|\$[({[]/.test(bare) || (!isPattern && !isQuoted && /[()<>;&|]/.test(bare)))
+    doubt(`${quote(node.text)} may hold code`);
 }
 
 function deeper(place: Place): Place {
