@@ -93,6 +93,7 @@ suite("the layout", () => {
       "a: >-   # why\n     x\n      && y\n\n     z\n\nb: |\n x",
       "a: >- # why\n  x\n   && y\n\n  z\n\nb: |\n  x\n",
     ],
+    ["blanks at the end of a block's line are text", "a: |-\n   x \nb: c", "a: |-\n  x \nb: c\n"],
     ["a block that keeps its end is quoted", "a: |+\n  x\n\nb: c", 'a: "x\\n\\n"\n\nb: c\n'],
     ["a text over several lines becomes one", "a: b\n  c\n  d", "a: b c d\n"],
     [
@@ -157,8 +158,8 @@ suite("every contract", () => {
       assert.deepEqual(faults(before, after), []);
       assert.equal(laidOut(after), after, "the second time");
     });
-    fc.assert(property, { numRuns: 200 });
-    assert.ok(valid > 80, `only ${valid} of the texts were YAML`);
+    fc.assert(property, { numRuns: 150 });
+    assert.ok(valid > 60, `only ${valid} of the texts were YAML`);
   });
 
   test("a layout that loses a comment or a word is noticed", () => {

@@ -29,7 +29,7 @@ export function scalarBlock(
 
 /** As it stands in the file. */
 function rawText({ span }: YamlScalar): string {
-  return span.file.text.slice(span.from, span.to).trimEnd();
+  return span.file.text.slice(span.from, span.to).replace(/[\r\n]+$/, "");
 }
 
 function isQuoted(raw: string): boolean {
