@@ -86,7 +86,7 @@ const everything = compiled("examples/mandate.all.yaml");
 await loadFunctions(everything);
 const run = (command: string, expected: string, circumstances: Circumstances = {}): Step => [
   "shell.run",
-  { command, cwd: "/work/app" },
+  { command, cwd: "/srv/app" },
   expected,
   circumstances,
 ];
