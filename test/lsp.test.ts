@@ -382,6 +382,14 @@ suite("svc-gate lsp", () => {
     other.send("exit", null);
     assert.equal(await ended, 0);
   });
+
+  test("and when the editor goes without a word", async () => {
+    const other = new Editor();
+    await other.ask("initialize", { processId: null, rootUri: null, capabilities: {} });
+    const ended = new Promise((resolve) => other.child.once("exit", resolve));
+    other.child.stdin.end();
+    assert.equal(await ended, 0);
+  });
 });
 
 suite("the place of a cursor", () => {

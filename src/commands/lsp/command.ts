@@ -69,7 +69,8 @@ export async function lspCommand(): Promise<Outcome> {
     return document === undefined ? [] : format(document);
   });
   documents.listen(connection);
-  // The library ends the process when the editor says `exit` or closes the stream.
+  // The library ends the process when the editor says `exit`; one that goes without a word only closes the stream.
+  process.stdin.once("end", () => process.exit(0));
   return new Promise<Outcome>(() => connection.listen());
 }
 
