@@ -1,3 +1,4 @@
+import type { Script } from "./script.ts";
 import type { Evaluated, Sym } from "./sym.ts";
 import { choose, equal, not, or, type Term } from "./term.ts";
 
@@ -11,7 +12,7 @@ export function comparison(operator: "<" | "<=" | ">" | ">=", left: Sym, right: 
 }
 
 /** `+ - * / %`, exactly; undefined where there is no translation. */
-export function arithmetic(operator: string, left: Sym, right: Sym): Evaluated | undefined {
+export function arithmetic(script: Script, operator: string, left: Sym, right: Sym): Evaluated | undefined {
   if (left.kind === "text" && right.kind === "text" && operator === "+")
     return { value: { kind: "text", term: `(str.++ ${left.term} ${right.term})` }, fails: "false" };
   if (left.kind === "list" && right.kind === "list" && operator === "+")
@@ -27,17 +28,25 @@ export function arithmetic(operator: string, left: Sym, right: Sym): Evaluated |
     case "/":
       return { value: { kind: "number", term: `(/ ${a} ${b})` }, fails: isConstant(b) ? constantZero(b) : isZero };
     case "%":
-      return { value: { kind: "number", term: remainder(a, b) }, fails: isConstant(b) ? constantZero(b) : isZero };
+      return {
+        value: { kind: "number", term: remainder(script, a, b) },
+        fails: isConstant(b) ? constantZero(b) : isZero,
+      };
     default:
       return undefined;
   }
 }
 
 /** What remains, with the sign of the left: the quotient is cut towards zero. */
-function remainder(a: Term, b: Term): Term {
+function remainder(script: Script, a: Term, b: Term): Term {
   const quotient = `(/ ${a} ${b})`;
   const cut = choose(`(>= ${quotient} 0.0)`, `(to_int ${quotient})`, `(- (to_int (- ${quotient})))`);
-  return `(- ${a} (* ${b} (to_real ${cut})))`;
+  const rest = `(- ${a} (* ${b} (to_real ${cut})))`;
+  const by = /^(?:\(- )?([1-9][0-9]{0,14})\.0\)?$/.exec(b)?.[1];
+  if (by === undefined) return rest;
+  const whole = script.wholeOf(a);
+  const wholeRest = `(to_real (ite (>= ${whole} 0) (mod ${whole} ${by}) (- (mod (- ${whole}) ${by}))))`;
+  return choose(script.isWhole(a), wholeRest, rest);
 }
 
 function isConstant(term: Term): boolean {

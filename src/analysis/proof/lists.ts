@@ -1,6 +1,7 @@
 import type { Core } from "../../contract/mod.ts";
 import { merge, sameSym, type Evaluated, type ListPart, type Sym, type SymList } from "./sym.ts";
 import { and, choose, equal, implies, not, or, sum, type Term } from "./term.ts";
+import type { Script } from "./script.ts";
 import { loweredEquals } from "./texts.ts";
 import type { Translator } from "./translate.ts";
 import { opaqueValue } from "./values.ts";
@@ -36,15 +37,16 @@ export function some(list: SymList, name: string, of: OnItem): Term {
 }
 
 /** `value in list`, and `"name" in object`; undefined where there is no translation. */
-export function isIn(core: Core & { op: "binary" }, left: Sym, right: Sym): Term | undefined {
+export function isIn(script: Script, core: Core & { op: "binary" }, left: Sym, right: Sym): Term | undefined {
   if (right.kind === "list") {
     let isKnown = true;
     const found = some(right, "in", (value) => {
-      const same = loweredEquals(left, value) ?? sameSym(left, value);
+      const same = loweredEquals(script, left, value) ?? sameSym(left, value);
       isKnown &&= same !== undefined;
       return same ?? "false";
     });
-    return isKnown && isSingleType(core.left.type) ? found : undefined;
+    const item = core.right.type.kind === "list" ? core.right.type.of : core.right.type;
+    return isKnown && (isSingleType(core.left.type) || isSingleType(item)) ? found : undefined;
   }
   const name = core.left.op === "constant" && typeof core.left.value === "string" ? core.left.value : undefined;
   if (name === undefined) return undefined;

@@ -101,15 +101,28 @@ export function jsonAt(place: Place, model: Model): string {
     case tags.text:
       return JSON.stringify(part("text") ?? "");
     case tags.list:
-      return `[${place.items
-        .slice(0, count(part("length")))
-        .map((item) => jsonAt(item, model))
-        .join(", ")}]`;
+      return listAt(place, model, count(part("length")));
     case tags.object:
       return objectAt(place, model);
     default:
       return "null";
   }
+}
+
+/** More items than a body could hold are not written. */
+const longest = 2000;
+
+/** Items that are known of, those with a place of their own there, and the first again and again up to the length. */
+function listAt(place: Place, model: Model, length: number): string {
+  const { numbered } = place;
+  const free = place.items.filter((item) => ![...numbered.values()].includes(item)).map((item) => jsonAt(item, model));
+  const texts = place.view === "few" ? free : [...new Set(free)];
+  const [first = "null"] = [...texts, ...[...numbered.values()].map((item) => jsonAt(item, model))];
+  const items = Array.from({ length: Math.min(length, longest) }, (_, at): string => {
+    const own = numbered.get(at);
+    return own === undefined ? (texts.shift() ?? first) : jsonAt(own, model);
+  });
+  return `[${items.join(", ")}]`;
 }
 
 function count(length: ModelValue | undefined): number {

@@ -1,7 +1,7 @@
 import { walk, type Route } from "../../contract/mod.ts";
 import type { SecondOpinion } from "../reasoner.ts";
 import type { Condition, Subject } from "../subject.ts";
-import { meets, names } from "./shape-term.ts";
+import { declareSchema, meets } from "./shape-term.ts";
 import type { Solver } from "./solver.ts";
 import { and, not, or, type Term } from "./term.ts";
 import { Translator } from "./translate.ts";
@@ -18,12 +18,13 @@ export function solverOpinion(solver: Solver, timeMs: number): SecondOpinion {
 function questionOf({ tool, route, world: known }: Subject, conditions: readonly Condition[]): string {
   const world = new World(tool, "any");
   const translator = new Translator(world);
+  declareSchema(route.schemas.input, world.input, world.sight);
+  declareSchema(route.schemas.platform, world.platform, world.sight);
+  world.sight.schemas += 1;
   for (const { core } of conditions) {
     for (const node of walk(core))
       if (node.op === "counter") declareCounter(translator, node.name, known.whole.has(node.name));
   }
-  names(route.schemas.input, world.input);
-  names(route.schemas.platform, world.platform);
   const all = conditions.map(({ core, holds }) => {
     const found = translator.condition(core);
     return and(holds ? found.holds : not(found.holds), not(found.fails));

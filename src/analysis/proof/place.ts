@@ -14,6 +14,14 @@ export type ListView = "few" | "any";
 
 export const itemsMax = 4;
 
+/** What all places of one question share. */
+export interface Sight {
+  readonly script: Script;
+  readonly view: ListView;
+  /** How many schemas speak of one place at most: one for each contract on either side. */
+  schemas: number;
+}
+
 interface Everywhere {
   readonly holds: Term;
   readonly of: (item: Place) => Term;
@@ -23,8 +31,9 @@ interface Everywhere {
 export class Place {
   /** Another for each place of one question. */
   readonly id: string;
+  readonly #sight: Sight;
   readonly #script: Script;
-  readonly view: ListView;
+  readonly #lengths = new Map<number, number>();
   readonly #own = new Map<string, Term>();
   readonly #members = new Map<string, Member>();
   readonly #items: Place[] = [];
@@ -33,10 +42,25 @@ export class Place {
   readonly #done: number[] = [];
   readonly #greetings: ((item: Place) => void)[] = [];
 
-  constructor(script: Script, view: ListView) {
-    this.id = script.name();
-    this.#script = script;
-    this.view = view;
+  constructor(sight: Sight) {
+    this.id = sight.script.name();
+    this.#sight = sight;
+    this.#script = sight.script;
+  }
+
+  /** A list that is short wherever it is taken at all is seen whole. */
+  get view(): ListView {
+    return this.#sight.view === "few" || this.#isShort ? "few" : "any";
+  }
+
+  get #isShort(): boolean {
+    const lengths = [...this.#lengths.values()];
+    return lengths.length > 0 && lengths.length === this.#sight.schemas && lengths.every((most) => most <= itemsMax);
+  }
+
+  /** To be told before anything is asked: what the schema of that number takes for a list here. */
+  takesItems(schema: number, most: number): void {
+    this.#lengths.set(schema, Math.max(this.#lengths.get(schema) ?? 0, most));
   }
 
   #part(name: string, sort: Sort, limit: (term: Term) => Term = () => "true"): Term {
@@ -57,10 +81,11 @@ export class Place {
     return this.#members;
   }
 
-  /** Is the length of a list here, or inside, asked about? */
-  get readsLists(): boolean {
-    if (this.#own.has("length")) return true;
-    return [...this.#members.values()].some(({ place }) => place.readsLists);
+  /** Is a list here, or inside, asked about whose length no schema keeps short? */
+  get readsLong(): boolean {
+    if (this.#own.has("length") && !this.#isShort) return true;
+    const inside = [...[...this.#members.values()].map(({ place }) => place), ...this.#items];
+    return inside.some((place) => place.readsLong);
   }
 
   /** The items that are known of: all of them, or some. */
@@ -84,6 +109,18 @@ export class Place {
     return this.#part("number", "Real");
   }
 
+  get isWhole(): Term {
+    return this.#script.isWhole(this.number);
+  }
+
+  matches(pattern: Term): Term {
+    return this.#script.matches(this.text, pattern);
+  }
+
+  isMultipleOf(step: Term): Term {
+    return this.#script.isWhole(`(/ ${this.number} ${step})`);
+  }
+
   get text(): Term {
     return this.#part("text", "String");
   }
@@ -102,7 +139,7 @@ export class Place {
   member(name: string): Member {
     let member = this.#members.get(name);
     if (member === undefined) {
-      member = { present: this.#script.constant("Bool"), place: new Place(this.#script, this.view) };
+      member = { present: this.#script.constant("Bool"), place: new Place(this.#sight) };
       this.#members.set(name, member);
     }
     return member;
@@ -112,6 +149,11 @@ export class Place {
   allItems(): readonly (readonly [isThere: Term, item: Place])[] {
     while (this.#items.length < itemsMax) this.#newItem();
     return this.#items.map((item, at) => [`(< ${at} ${this.length})`, item]);
+  }
+
+  /** Of `any`: the items that stand at a place of their own. */
+  get numbered(): ReadonlyMap<number, Place> {
+    return this.#numbered;
   }
 
   /** Of `any`: the item at a place, where the list is that long. */
@@ -124,7 +166,7 @@ export class Place {
   }
 
   #newItem(): Place {
-    const item = new Place(this.#script, this.view);
+    const item = new Place(this.#sight);
     this.#items.push(item);
     for (const greet of this.#greetings) greet(item);
     return item;

@@ -1,7 +1,7 @@
 import { isExact, spellValue } from "../../contract/mod.ts";
 import type { Json, JsonObject } from "../../wire/mod.ts";
 import { patternTerm } from "./pattern.ts";
-import { tags, type Place, type Tag } from "./place.ts";
+import { tags, type Place, type Sight, type Tag } from "./place.ts";
 import { and, equal, implies, literal, not, or, real, type Term } from "./term.ts";
 
 /** What a schema's translation may ask for where it is not exact. */
@@ -11,7 +11,7 @@ export interface Unknowns {
 }
 
 /**
- * Does the value that stands at the place meet the schema? `names` must have been called before with every schema that
+ * Does the value that stands at the place meet the schema? `declareSchema` must have been called before with every schema that
  * the place is asked about: a closed object refuses the members of the others.
  */
 export function meets(
@@ -33,16 +33,24 @@ export function meets(
   );
 }
 
-/** Makes the members that a schema speaks of known to the place. */
-export function names(schema: Json | undefined, place: Place, root: Json | undefined = schema): void {
+/** Makes known to the place what a schema speaks of: members, and how long lists are. To be called before all else. */
+export function declareSchema(schema: Json | undefined, place: Place, sight: Sight): void {
+  const number = sight.schemas;
+  if (schema !== undefined) declarePart(schema, place, number, schema);
+}
+
+function declarePart(schema: Json | undefined, place: Place, number: number, root: Json): void {
   const part = resolved(schema, root);
   if (part === undefined) return;
   const branches = part.get("anyOf");
-  if (isList(branches)) for (const branch of branches) names(branch, place, root);
+  if (isList(branches)) for (const branch of branches) declarePart(branch, place, number, root);
   const properties = part.get("properties");
-  if (isObject(properties)) for (const [name, each] of properties) names(each, place.member(name).place, root);
+  if (isObject(properties))
+    for (const [name, each] of properties) declarePart(each, place.member(name).place, number, root);
+  const most = part.get("maxItems");
+  if (speaksOf(part, "array")) place.takesItems(number, typeof most === "number" ? most : Infinity);
   const items = part.get("items");
-  if (items !== undefined) place.greet((item) => names(items, item, root));
+  if (items !== undefined) place.greet((item) => declarePart(items, item, number, root));
 }
 
 function resolved(schema: Json | undefined, root: Json | undefined): JsonObject | undefined {
@@ -72,7 +80,7 @@ function ofTypes(schema: JsonObject, place: Place): Term {
     ...types.map((name) => {
       const tag = typeof name === "string" ? tagsOfTypes[name] : undefined;
       if (tag === undefined) return "false";
-      return name === "integer" ? and(place.is(tag), `(is_int ${place.number})`) : place.is(tag);
+      return name === "integer" ? and(place.is(tag), place.isWhole) : place.is(tag);
     }),
   );
 }
@@ -106,8 +114,7 @@ function ofBounds(schema: JsonObject, place: Place, unknowns: Unknowns): Term {
     if (isExact(bound)) found.push(ofBound(name, real(bound), place));
     if (name === "pattern" && typeof bound === "string") {
       const pattern = patternTerm(bound);
-      const fits =
-        pattern === undefined ? unknowns.unknown(`${place.id} fits ${bound}`) : `(str.in_re ${place.text} ${pattern})`;
+      const fits = pattern === undefined ? unknowns.unknown(`${place.id} fits ${bound}`) : place.matches(pattern);
       found.push(implies(place.is("text"), fits));
     }
   }
@@ -130,7 +137,7 @@ function ofBound(name: string, bound: Term, place: Place): Term {
     case "exclusiveMaximum":
       return ofNumber("<");
     case "multipleOf":
-      return implies(place.is("number"), `(is_int (/ ${place.number} ${bound}))`);
+      return implies(place.is("number"), place.isMultipleOf(bound));
     case "minLength":
       return ofText(">=");
     case "maxLength":

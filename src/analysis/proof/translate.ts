@@ -213,7 +213,7 @@ export class Translator {
         return { value: { kind: "boolean", term: core.operator === "==" ? same : not(same) }, fails };
       }
       case "in": {
-        const found = isIn(core, left.value, right.value);
+        const found = isIn(this.world.script, core, left.value, right.value);
         if (found === undefined) break;
         return { value: { kind: "boolean", term: found }, fails };
       }
@@ -226,7 +226,7 @@ export class Translator {
         return { value: { kind: "boolean", term }, fails };
       }
       default: {
-        const made = arithmetic(core.operator, left.value, right.value);
+        const made = arithmetic(this.world.script, core.operator, left.value, right.value);
         if (made === undefined) break;
         return { value: made.value, fails: or(fails, made.fails) };
       }
@@ -237,7 +237,8 @@ export class Translator {
   #same(core: Core & { op: "binary" }, bound: Bindings, left: Sym, right: Sym): Term {
     const lists = left.kind === "list" && right.kind === "list" ? listsEqual(left, right) : undefined;
     const isOneSingle = isSingle(core.left.type) || isSingle(core.right.type);
-    const same = lists ?? loweredEquals(left, right) ?? (isOneSingle ? sameSym(left, right) : undefined);
+    const same =
+      lists ?? loweredEquals(this.world.script, left, right) ?? (isOneSingle ? sameSym(left, right) : undefined);
     return same ?? this.world.unknown(this.key({ ...core, operator: "==" }, bound));
   }
 
@@ -267,7 +268,7 @@ export class Translator {
     if (of?.kind === "optional") return this.#optional(core, of, other);
     if (of?.kind === "list" && core.entry.name === "size") return sizeOf(this, of, key);
     if (core.entry.name === "timestamp" && of?.kind === "number") return of;
-    return textCall(core, args, () => opaqueValue(this.world, key, core.type));
+    return textCall(this.world.script, core, args, () => opaqueValue(this.world, key, core.type));
   }
 
   #optional(core: Core & { op: "call" }, of: Sym & { kind: "optional" }, fallback: Sym | undefined): Sym | undefined {

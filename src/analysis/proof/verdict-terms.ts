@@ -1,5 +1,5 @@
 import type { Core, Counter, KeyPart, Requirement, Route, ToolPlan } from "../../contract/mod.ts";
-import { meets, names } from "./shape-term.ts";
+import { declareSchema, meets } from "./shape-term.ts";
 import { and, choose, not, or, type Term } from "./term.ts";
 import { Translator } from "./translate.ts";
 import type { World } from "./world.ts";
@@ -25,8 +25,9 @@ export class PlanTerms {
   /** To be called of every plan of a question before the verdict of any: a closed object refuses the others' members. */
   declare(): void {
     for (const { schemas } of this.#plan.routes) {
-      names(schemas.input, this.#world.input);
-      names(schemas.platform, this.#world.platform);
+      declareSchema(schemas.input, this.#world.input, this.#world.sight);
+      declareSchema(schemas.platform, this.#world.platform, this.#world.sight);
+      this.#world.sight.schemas += 1;
     }
   }
 

@@ -1,5 +1,5 @@
 import type { Core } from "../../contract/mod.ts";
-import { Place, type ListView } from "./place.ts";
+import { Place, type ListView, type Sight } from "./place.ts";
 import { Script } from "./script.ts";
 import { and, type Term } from "./term.ts";
 
@@ -18,7 +18,7 @@ export interface CounterTerms {
 /** What a question is about: any call of one tool, with any snapshot, at any moment. */
 export class World {
   readonly script: Script = new Script();
-  readonly view: ListView;
+  readonly sight: Sight;
   readonly tool: string;
   readonly input: Place;
   readonly platform: Place;
@@ -31,9 +31,9 @@ export class World {
 
   constructor(tool: string, view: ListView) {
     this.tool = tool;
-    this.view = view;
-    this.input = new Place(this.script, view);
-    this.platform = new Place(this.script, view);
+    this.sight = { script: this.script, view, schemas: 0 };
+    this.input = new Place(this.sight);
+    this.platform = new Place(this.sight);
     this.hasPlatform = this.script.constant("Bool");
     this.hasSession = this.script.constant("Bool");
     this.now = this.script.constant("Int");
@@ -43,12 +43,13 @@ export class World {
 
   /** Is everything that the question says exact? Else what it finds may not be real. */
   get isExact(): boolean {
+    if (this.sight.view === "any" && this.readsLong) return false;
     return this.#opaque.size === 0 && this.#unknown.size === 0;
   }
 
-  /** Is the length of a list asked about? */
-  get readsLists(): boolean {
-    return [this.input, this.platform, ...this.#opaque.values()].some((place) => place.readsLists);
+  /** Is a list asked about that may be longer than `itemsMax`? */
+  get readsLong(): boolean {
+    return [this.input, this.platform, ...this.#opaque.values()].some((place) => place.readsLong);
   }
 
   /** True or false, nobody knows which; the same for one key. */
@@ -65,7 +66,7 @@ export class World {
   opaque(key: string, type: Type): Place {
     let place = this.#opaque.get(key);
     if (place === undefined) {
-      place = new Place(this.script, this.view);
+      place = new Place(this.sight);
       this.#opaque.set(key, place);
       if (type.kind === "number" && type.notNegative) this.script.assert(`(>= ${place.number} 0.0)`);
     }

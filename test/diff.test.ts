@@ -1,0 +1,193 @@
+/**
+ * Goal: each construct of the language is translated as the engine means it.
+ * Method: two contracts that differ in one condition, with the answer that a person reaches by thinking. With and without
+ * calls that are guessed first, so that the solver answers by itself. What it finds is decided by the engine: an answer that
+ * needs no call (equivalent, and the direction that is excluded) is what the table is for.
+ */
+import assert from "node:assert/strict";
+import { after, suite, test } from "node:test";
+import { compareContracts, openSolver, type Solver, type ToolDifference } from "../src/analysis/mod.ts";
+import { compileContracts, loadFunctions, renderDiagnostic, type ContractInForce } from "../src/contract/mod.ts";
+
+const whole = (rules: string, more = ""): string => `contract: c
+limits: { most: 5, words: [red, green] }
+platform:
+  type: object
+  required: [spent]
+  properties: { spent: { type: number }, wallet: { type: string }, seen: { type: array, items: { type: string } } }
+tools:
+  t:
+    input:
+      type: object
+      additionalProperties: false
+      required: [amount, count, text, few, many, maybe, flag, lines, any]
+      properties:
+        amount: { type: number, minimum: 0, maximum: 1000 }
+        count: { type: integer }
+        text: { type: string }
+        opt: { type: string }
+        few: { type: array, items: { type: string }, maxItems: 3 }
+        many: { type: array, items: { type: number } }
+        maybe: { type: [number, "null"] }
+        flag: { type: boolean }
+        colour: { enum: [red, green, blue] }
+        lines: { type: array, items: { type: object, additionalProperties: false, required: [price], properties: { price: { type: number } } } }
+        any: true
+${more}    otherwise: ALLOW
+counters:
+  calls: { of: [t], per: session, within: 10m }
+  spent: { of: [t], per: gate, sum: input.amount }
+rules:
+${rules}`;
+
+const rule = (when: string, verdict = "BLOCK"): string =>
+  `  - { rule: r, on: [t], when: ${JSON.stringify(when)}, verdict: ${verdict}, reason: it is so }\n`;
+
+async function load(text: string): Promise<ContractInForce> {
+  const force = compileContracts([{ name: "c.yaml", text }]);
+  assert.ok(force.ok, force.ok ? "" : force.problem.map(renderDiagnostic).join("\n"));
+  await loadFunctions(force.value);
+  return force.value;
+}
+
+/** A rule that BLOCKs, before and after, and what became of the tool. */
+const cases: readonly (readonly [before: string, after: string, answer: string])[] = [
+  // Order and arithmetic
+  ["input.amount > 5", "5 < input.amount", "equivalent"],
+  ["input.amount > 5", "input.amount >= 5", "stricter"],
+  ["input.amount > 5", "input.amount > 5.0000001", "weaker"],
+  ["input.amount > 5", "input.amount * 2 > 10", "equivalent"],
+  ["input.amount > 0.1 + 0.2", "input.amount > 0.3", "equivalent"],
+  ["input.amount / 3 > 1", "input.amount > 3", "equivalent"],
+  ["input.amount > 1000", "false", "equivalent"],
+  ["input.amount < 0", "false", "equivalent"],
+  ["input.amount > 5 && input.amount < 4", "false", "equivalent"],
+  ["input.amount > 5", "input.amount < 5", "changed"],
+  ["input.count > 5", "input.count >= 6", "equivalent"],
+  ["input.amount > 5", "input.amount >= 6", "weaker"],
+  ["input.count % 2 == 0", "input.count % 2 != 1 && input.count % 2 != -1", "equivalent"],
+  ["input.count % 2 == 1", "input.count % 2 != 0", "stricter"],
+  ["-input.count > 5", "input.count < -5", "equivalent"],
+  ["input.amount > limits.most", "input.amount > 5", "equivalent"],
+  // Errors are BLOCK, and are never absorbed
+  ["1 / input.amount > 2", "input.amount < 0.5", "equivalent"],
+  ["1 / input.count > 2", "input.count == 0", "equivalent"],
+  ["1 / input.count > 2 || true", "true", "equivalent"],
+  ["false && 1 / input.count > 2", "false", "equivalent"],
+  ["1 / input.count > 2", "1 / input.count > 2 && input.count != 0", "equivalent"],
+  ["input.count != 0 && 1 / input.count > 0.7", "input.count == 1", "equivalent"],
+  ["10 % input.count == 0 && false", "input.count == 0", "equivalent"],
+  ["input.few[1] == 'x'", "input.few.size() < 2 || input.few[1] == 'x'", "equivalent"],
+  ["input.few[1] == 'x'", "input.few.size() >= 2 && input.few[1] == 'x'", "weaker"],
+  // Presence and null
+  ["has(input.opt) && input.opt == 'x'", "input.?opt.orValue('') == 'x'", "equivalent"],
+  ["!has(input.opt)", "!('opt' in input)", "equivalent"],
+  ["has(input.opt) && input.opt == ''", "input.?opt.orValue('') == ''", "stricter"],
+  ["input.?opt.hasValue()", "has(input.opt)", "equivalent"],
+  ["input.maybe != null && input.maybe > 5", "input.maybe == null ? false : input.maybe > 5", "equivalent"],
+  ["input.maybe == null", "input.maybe == 0", "changed"],
+  ["platform.present && platform.spent > 5", "platform.present ? platform.spent > 5 : false", "equivalent"],
+  ["!platform.present", "!platform.present || platform.spent > 5", "stricter"],
+  ["session.present", "!session.present", "changed"],
+  // Text
+  ["input.text == 'a'", "input.text in ['a']", "equivalent"],
+  ["input.text.startsWith('ab')", "input.text.startsWith('a')", "stricter"],
+  ["input.text.contains('ab')", "input.text.contains('a') && input.text.contains('b')", "stricter"],
+  ["input.text.endsWith('.pdf')", "input.text.matches('^(?:.*[.]pdf)$')", "weaker"],
+  ["input.text.matches('^(?:[a-c]+)$')", "input.text.matches('^(?:[abc]+)$')", "equivalent"],
+  ["input.text.matches('^(?:a{2,3})$')", "input.text in ['aa', 'aaa']", "equivalent"],
+  ["input.text.matches('^(?:(?:a|b)c?)$')", "input.text in ['a', 'b', 'ac', 'bc']", "equivalent"],
+  ["input.text.size() > 3", "input.text.size() >= 4", "equivalent"],
+  ["input.text.lowerAscii() == 'ab'", "input.text in ['ab', 'AB', 'Ab', 'aB']", "equivalent"],
+  ["input.text.lowerAscii() == 'AB'", "false", "equivalent"],
+  ["input.text.lowerAscii().startsWith('x')", "input.text.startsWith('x')", "weaker"],
+  ["input.text + 'b' == 'ab'", "input.text == 'a'", "equivalent"],
+  ["input.text == 'é𝔸'", "input.text.matches('^(?:é𝔸)$')", "equivalent"],
+  // Values of a few kinds, and of any
+  [
+    "has(input.colour) && input.colour != 'red'",
+    "has(input.colour) && input.colour in ['green', 'blue']",
+    "equivalent",
+  ],
+  ["input.any == 1", "input.any in [1]", "equivalent"],
+  ["input.any == 1", "input.any == 1 || input.any == 'x'", "stricter"],
+  ["input.flag == true", "input.flag", "equivalent"],
+  [
+    "input.flag ? input.amount > 5 : input.amount > 6",
+    "input.amount > 6 || (input.flag && input.amount > 5)",
+    "equivalent",
+  ],
+  // Lists of a bounded length, and of any
+  ["input.few.exists(x, x == 'a')", "'a' in input.few", "equivalent"],
+  ["input.few.all(x, x == 'a')", "!input.few.exists(x, x != 'a')", "equivalent"],
+  ["input.few.all(x, x != 'a')", "input.few.size() == 0", "weaker"],
+  ["input.few.size() > 3", "false", "equivalent"],
+  ["input.few == ['a']", "input.few.size() == 1 && input.few[0] == 'a'", "equivalent"],
+  ["input.few.exists_one(x, x == 'a')", "input.few.filter(x, x == 'a').size() == 1", "equivalent"],
+  ["input.many.exists(x, x > 5)", "!input.many.all(x, x <= 5)", "equivalent"],
+  ["input.many.exists(x, x > 5)", "input.many.exists(x, x > 4)", "stricter"],
+  ["input.many.exists(x, x > 5)", "input.many.exists(x, x > 4 && x > 5)", "equivalent"],
+  ["input.many.exists(x, x > 5) && input.many.size() == 0", "false", "equivalent"],
+  ["input.many.filter(x, x > 5).size() > 0", "input.many.exists(x, x > 5)", "equivalent"],
+  ["input.many.map(x, x * 2).exists(x, x > 10)", "input.many.exists(x, x > 5)", "equivalent"],
+  ["input.many.exists(x, 1 / x > 2)", "input.many.exists(x, 1 / x > 2) || false", "equivalent"],
+  ["input.many.all(x, 1 / x > 2)", "input.many.all(x, x != 0 && 1 / x > 2)", "weaker"],
+  ["input.many.size() > 20", "input.many.size() > 21", "weaker"],
+  ["input.many.exists(x, x in [1, 2])", "1 in input.many || 2 in input.many", "equivalent"],
+  ["input.lines.exists(l, l.price > 5)", "input.lines.exists(l, 5 < l.price)", "equivalent"],
+  ["input.lines.exists(l, l.price > 5)", "!input.lines.all(l, l.price <= 6)", "weaker"],
+  ["input.text in limits.words", "input.text == 'red' || input.text == 'green'", "equivalent"],
+  [
+    "platform.present && input.text in platform.?seen.orValue([])",
+    "platform.present && has(platform.seen) && platform.seen.exists(s, s == input.text)",
+    "equivalent",
+  ],
+  // Counters, moments, functions
+  ["counters.calls > 4", "counters.calls >= 5", "equivalent"],
+  ["counters.spent > 4", "counters.spent >= 5", "weaker"],
+  ["counters.spent < 0", "false", "equivalent"],
+  ["counters.calls >= 0", "true", "equivalent"],
+  ["!session.present && counters.calls > 0", "false", "equivalent"],
+  ["counters.spent + input.amount > 10", "10 < input.amount + counters.spent", "equivalent"],
+  ["now > timestamp('2026-01-01T00:00:00Z')", "timestamp(1767225600) < now", "equivalent"],
+  ["now - timestamp(input.count) > duration('1h')", "now > timestamp(input.count + 3600)", "equivalent"],
+  ["now - timestamp(input.count) > duration('1h')", "now - timestamp(input.count) > duration('2h')", "weaker"],
+  ["url(input.text).host == 'a.com'", "'a.com' == url(input.text).host", "equivalent"],
+  [
+    "url(input.text).host == 'a.com' || input.amount > 5",
+    "input.amount > 5 || url(input.text).host == 'a.com'",
+    "equivalent",
+  ],
+];
+
+suite("a condition and another", () => {
+  const opened = openSolver();
+  after(async () => (await opened)?.close());
+  const solved = async (
+    before: string,
+    other: string,
+    guesses = 0,
+    by?: (solver: Solver) => Solver,
+  ): Promise<ToolDifference> => {
+    const solver = await opened;
+    assert.ok(solver, "z3-solver is not installed");
+    const [found] = await compareContracts(await load(before), await load(other), {
+      solver: by === undefined ? solver : by(solver),
+      timeMs: 10_000,
+      guesses,
+    });
+    assert.ok(found);
+    return found;
+  };
+
+  for (const [before, other, answer] of cases) {
+    test(`${before}  =>  ${other}: ${answer}`, async () => {
+      const found = await solved(whole(rule(before)), whole(rule(other)));
+      assert.deepEqual(
+        [found.answer, found.defects],
+        [answer, []],
+        JSON.stringify({ ...found, shown: [...found.shown] }),
+      );
+    });
+  }
+});
