@@ -144,6 +144,92 @@ suite("what is remembered", () => {
     assert.equal(sessions.ask(call("", { list: many.slice(1) })).verdict, "ALLOW");
   });
 
+  test("what a rule that observes asks for takes nothing from the rules that decide", () => {
+    const list = Array.from({ length: 257 }, (_, at) => `v${at}`);
+    const rules = (mode: string): string =>
+      `[{ rule: r, on: t, when: "input.s in counters.k", verdict: BLOCK, reason: seen },
+        { rule: o, on: t, ${mode}when: "has(input.list) && input.list.exists(x, x in counters.k)", verdict: BLOCK, reason: any }]`;
+    const observing = new Sessions(contractText({ counters: `{ k: ${seen} }`, rules: rules("mode: observe, ") }));
+    for (const asked of [list, ["x".repeat(300)]]) {
+      const { verdict, observed } = observing.ask(call(`s${asked.length}`, { list: asked }));
+      assert.deepEqual([verdict, observed.map(({ verdict: said }) => said)], ["ALLOW", ["BLOCK"]]);
+    }
+    assert.equal(observing.ask(call("s257", { list })).rule, "c.r");
+    const control = new Sessions(contractText({ counters: `{ k: ${seen} }`, rules: rules("") }));
+    assert.equal(control.ask(call("s", { list })).verdict, "BLOCK");
+  });
+
+  test("a value behind a condition is found without it, and is not asked for where it does not hold", () => {
+    const guarded =
+      "has(input.maybe) && input.maybe != null && input.maybe.lowerAscii() in counters.k || input.s in counters.k";
+    const sessions = new Sessions(withRule(guarded));
+    assert.equal(sessions.ask(call("a", { maybe: null })).verdict, "ALLOW");
+    assert.equal(sessions.ask(call("b", { maybe: "A" })).verdict, "BLOCK");
+    const long = "input.s.size() < 100 && input.s in counters.k || 'a' in counters.k";
+    const counters = "{ k: { of: t, when: input.s.size() < 100, per: session, remembers: input.s } }";
+    const short = new Sessions(withRule(long, counters));
+    assert.equal(short.ask(call("x".repeat(300))).verdict, "ALLOW");
+    assert.equal(short.ask(call("a")).verdict, "ALLOW");
+    assert.equal(short.ask(call("x".repeat(300))).verdict, "BLOCK");
+  });
+
+  test("finding what is asked for takes steps: long lists within each other are an error, in a moment", () => {
+    const list = Array.from({ length: 30_000 }, () => "a");
+    for (const asked of ["y", "input.s"]) {
+      const nested = `has(input.list) && input.list.exists(x, input.list.exists(y, ${asked} in counters.k))`;
+      const began = performance.now();
+      const { verdict, reason } = new Sessions(withRule(nested)).ask(call("a", { list }));
+      assert.deepEqual([verdict, /over 2000000 steps/.test(reason)], ["BLOCK", true], reason);
+      assert.ok(performance.now() - began < 20_000);
+    }
+  });
+
+  test("values that look alike, and equal ones of another spelling", () => {
+    const pairs: readonly (readonly [a: unknown, b: unknown, same: boolean])[] = [
+      ["a", "\u0430", false],
+      ["\u00e9", "e\u0301", false],
+      ["A", "a", false],
+      ["a", "a ", false],
+      ["", " ", false],
+      ['","b', "b", false],
+      ['["text","a"]', "a", false],
+      ["a", "a", true],
+    ];
+    for (const [a, b, same] of pairs) {
+      const sessions = new Sessions(withRule("input.s in counters.k"));
+      sessions.ask(call(String(a)));
+      assert.equal(sessions.ask(call(String(b))).verdict, same ? "BLOCK" : "ALLOW", JSON.stringify([a, b]));
+    }
+    const numbered = (): Sessions =>
+      new Sessions(withRule("input.n in counters.k", "{ k: { of: t, per: session, remembers: input.n } }"));
+    const sent = (number: string): Call => ({ session: "one", input: `{"n": ${number}, "s": ""}` });
+    for (const [a, b, same] of [
+      ["1", "1.0", true],
+      ["10", "1e1", true],
+      ["0", "-0", true],
+      ["9007199254740993", "9007199254740992", false],
+      ["0.1", "0.10000000000000001", false],
+    ] as const) {
+      const sessions = numbered();
+      sessions.ask(sent(a));
+      assert.equal(sessions.ask(sent(b)).verdict, same ? "BLOCK" : "ALLOW", `${a} ${b}`);
+    }
+    const mixed = "{ k: { of: t, per: session, remembers: 'input.n > 1 ? input.s : \"1\"' } }";
+    const typed = new Sessions(withRule("input.n in counters.k || (input.n == 1) in counters.k", mixed));
+    for (let turn = 0; turn < 2; turn += 1) assert.equal(typed.ask(call("true")).verdict, "ALLOW");
+  });
+
+  test("folds within folds, and a `let:` written out", () => {
+    const rules = `[{ rule: r, on: t, let: { words: '[input.s, "-"]', known: 'words.exists(w, list.exists(x, w + x in counters.k))' },
+      when: known, verdict: BLOCK, reason: seen }]`;
+    const text = contractText({ let: "{ list: 'input.?list.orValue([])' }", counters: `{ k: ${seen} }`, rules });
+    const sessions = new Sessions(text);
+    assert.equal(sessions.ask(call("-b")).verdict, "ALLOW");
+    assert.equal(sessions.ask(call("a", { list: ["a"] })).verdict, "ALLOW");
+    assert.equal(sessions.ask(call("a", { list: ["c", "b"] })).verdict, "BLOCK");
+    assert.equal(sessions.ask(call("", { list: ["a"] })).verdict, "BLOCK");
+  });
+
   test("positive control: an unknown history is an error, never `no`", () => {
     const force = compile(withRule("input.s in counters.k"));
     const prepared = prepare(force, request(call("a")), { keyName: "default", sessionId: "one" });

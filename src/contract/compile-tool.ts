@@ -120,8 +120,8 @@ export class ToolCompiler {
   ): Facts {
     const { core, whenTrue, whenFalse } = checkCondition(document.when, scope, facts);
     const fallback = `\`${document.text}\` is required`;
-    const { reason } = this.#reason(document.reason ?? [fallback], whenFalse, scope);
-    this.#note([core]);
+    const { reason } = this.#reason(document.reason ?? [fallback], whenFalse, { scope, observed: false });
+    this.#note([core], false);
     into.push({ id: `${this.#contract}.$requires.${at + 1}`, when: core, holds: this.#planned(core), reason });
     return whenTrue;
   }
@@ -136,9 +136,9 @@ export class ToolCompiler {
         this.#scope.report.add("shadowed-name", document.span, `\`${name}\` is already defined by the contract`);
     }
     const { core, whenTrue } = checkCondition(document.when, scope, facts);
-    this.#note([core]);
-    const { reason, shows } = this.#reason(document.reason, whenTrue, scope);
     const { name, span, verdict, final, observed } = document;
+    this.#note([core], observed);
+    const { reason, shows } = this.#reason(document.reason, whenTrue, { scope, observed });
     return {
       id: `${this.#contract}.${name}`,
       span,
@@ -158,13 +158,17 @@ export class ToolCompiler {
       ESCALATE: `${this.#contract} leaves ${this.#tool} to a person where no rule decides`,
       BLOCK: `${this.#contract} refuses ${this.#tool} where no rule allows it`,
     }[document?.verdict ?? "BLOCK"];
-    return this.#reason(document?.reason ?? [fallback], facts);
+    return this.#reason(document?.reason ?? [fallback], facts, { scope: this.#scope, observed: false });
   }
 
-  #reason(written: ReasonSyntax, facts: Facts, scope: Scope = this.#scope): CheckedReason {
+  #reason(
+    written: ReasonSyntax,
+    facts: Facts,
+    { scope, observed }: { readonly scope: Scope; readonly observed: boolean },
+  ): CheckedReason {
     const checked = checkReason(written, scope, facts);
     const shows = checked.filter((part) => typeof part !== "string");
-    this.#note(shows);
+    this.#note(shows, observed);
     return { reason: scope.report.size > 0 ? () => "" : planReason(checked), shows };
   }
 
@@ -172,12 +176,12 @@ export class ToolCompiler {
     return this.#scope.report.size > 0 ? () => false : planCondition(core, this.#scope.probe);
   }
 
-  #note(cores: readonly Core[]): void {
+  #note(cores: readonly Core[], observed: boolean): void {
     for (const core of cores) {
       this.cost += worstCost(core);
       for (const node of walk(core))
         if (node.op === "counter" && !this.reads.has(node.name)) this.reads.set(node.name, []);
-      for (const asked of askedOf(core, this.#scope.report)) this.reads.get(asked.counter)?.push(asked);
+      for (const asked of askedOf(core, this.#scope.report, { observed })) this.reads.get(asked.counter)?.push(asked);
     }
   }
 }

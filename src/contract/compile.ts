@@ -43,18 +43,36 @@ export async function loadFunctions({ functions, candidate }: ContractInForce): 
 
 /** Compiles again what was in force: the text of GET /rules, as a ledger keeps it for each digest on its receipts. */
 export function recompile(text: string, options: CompileOptions = {}): Result<ContractInForce, readonly Diagnostic[]> {
-  const marks = [...text.matchAll(/^--- # (.*)\n/gm)];
-  const files = marks.map((mark, at) => ({
-    name: mark[1] ?? "",
-    text: text.slice(mark.index + mark[0].length, marks[at + 1]?.index),
+  const marks = [...text.matchAll(mark)];
+  const files = marks.map((line, at) => ({
+    name: line[1] ?? "",
+    text: text.slice(line.index + line[0].length, marks[at + 1]?.index),
   }));
-  const [mandate] = files;
+  const [mandate, ...others] = files;
   if (mandate === undefined || isContract(mandate.text)) return compileContracts(files, options);
   const open: OpenFile = (name) => {
-    const file = files.find((candidate) => candidate.name === name);
+    const file = others.find((other) => other.name === name);
     return file === undefined ? bad("it is not in the text") : good(file);
   };
   return compileMandate(mandate, open, options);
+}
+
+/** The line before each file in that text. Lines end in LF alone, whatever else a text or a pattern takes for an end. */
+const mark = /(?<![^\n])--- # ([^\n]*)\n/g;
+
+/** No file holds such a line, and no name breaks it: what is compiled again is what was in force. */
+function checkMarks(files: readonly SourceFile[], report: Report): void {
+  for (const file of files) {
+    if (/[\p{Cc}\u2028\u2029]/u.test(file.name))
+      report.add("name", { file, from: 0, to: 1 }, "a file's name has no line breaks and no control characters");
+    for (const { index } of file.text.matchAll(/(?<![^\n])--- #/g))
+      report.add(
+        "yaml",
+        { file, from: index, to: index + 5 },
+        "a line that begins like this stands between the files in the text of GET /rules",
+        "write the comment on a line of its own",
+      );
+  }
 }
 
 /** Is the text a contract's, rather than a mandate's? */
@@ -123,6 +141,8 @@ interface Sources {
 
 function compile(sources: Sources): Result<ContractInForce, readonly Diagnostic[]> {
   const { files, contracts, candidates, report } = sources;
+  checkMarks(files, report);
+  checkNames(sources);
   const force = link(sources);
   const candidate =
     candidates.length === 0 ? undefined : link({ ...sources, contracts: replaced(contracts, candidates) });
@@ -140,22 +160,29 @@ function replaced(contracts: readonly Contract[], candidates: readonly Contract[
   return [...kept, ...candidates.filter(({ document }) => !names.has(document.name))];
 }
 
+/** No two contracts in force have one name, nor two candidates; and the mandate sets nothing of others. */
+function checkNames({ mandate, contracts, candidates, report }: Sources): void {
+  for (const together of [contracts, candidates]) {
+    const names = together.map(({ document }) => document.name);
+    for (const [at, { document }] of together.entries()) {
+      if (names.indexOf(document.name) < at)
+        report.add(
+          "twice",
+          document.span,
+          `two contracts are called \`${document.name}\``,
+          "rules and receipts name them: give one another name",
+        );
+    }
+  }
+  checkMandateNames(mandate, [...new Set([...contracts, ...candidates].map(({ document }) => document.name))], report);
+}
+
 function link({ files, mandate, contracts, report, options }: Sources): ContractInForce {
   const compilers = contracts.map(({ document, tools }) => {
     if (tools !== undefined) checkAllowance(document, tools, report);
     return new ContractCompiler(document, mandate, report, options);
   });
   const names = contracts.map(({ document }) => document.name);
-  for (const [at, { document }] of contracts.entries()) {
-    if (names.indexOf(document.name) < at)
-      report.add(
-        "twice",
-        document.span,
-        `two contracts are called \`${document.name}\``,
-        "rules and receipts name them: give one another name",
-      );
-  }
-  checkMandateNames(mandate, names, report);
   const tools = new Map<string, ToolPlan>();
   for (const compiler of compilers) {
     for (const part of compiler.tools()) tools.set(part.tool, merge(tools.get(part.tool), part));

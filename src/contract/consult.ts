@@ -3,7 +3,7 @@ import type { ToolPlan } from "./compile-tool.ts";
 import type { Caller } from "./counter-keys.ts";
 import { windowStart, type Counter, type Reader } from "./counters.ts";
 import type { Decision } from "./decide.ts";
-import { keyText, valueText } from "./memory.ts";
+import { keyText, rememberedMax, valueText, type Seekers } from "./memory.ts";
 import { stepsMax, type CounterValues, type Situation } from "./plan.ts";
 import { EvaluationError, type Exact } from "./rational.ts";
 
@@ -45,7 +45,7 @@ export interface Consultation {
 /** Where a counter's value comes from: a lookup, one for each value asked, nothing at all (no session), or nowhere. */
 type CounterSource =
   | { readonly lookup: number }
-  | { readonly asked: ReadonlyMap<string, number> }
+  | { readonly asked: ReadonlyMap<string, number>; readonly complete: boolean }
   | { readonly error: string }
   | "nothing";
 
@@ -59,27 +59,30 @@ export function consult(prepared: Prepared, now: number): Consultation {
     return { prepared, now, lookups: noLookups, sources: noSources };
   const lookups: Lookup[] = [];
   const sources = new Map<string, CounterSource>();
-  const situation = situationOf(prepared.request, now);
-  for (const [name, reader] of plan.readers) sources.set(name, source(reader, prepared, situation, lookups));
+  const seekers = { deciding: situationOf(prepared.request, now), observing: situationOf(prepared.request, now) };
+  for (const [name, reader] of plan.readers) sources.set(name, source(reader, prepared, seekers, lookups));
   return { prepared, now, lookups, sources };
 }
 
 function source(
   { counter, key, asked, settledThrough }: Reader,
   { caller }: Prepared,
-  situation: Situation,
+  seekers: Seekers,
   lookups: Lookup[],
 ): CounterSource {
+  const situation = seekers.deciding;
   try {
     const under = key(situation, caller);
     if (under === null) return "nothing";
     const start = windowStart(counter.window, situation.now);
     const after = settledThrough === undefined ? start : Math.max(start, settledThrough(situation));
     if (asked === undefined) return { lookup: lookups.push({ counter, key: keyText(under), after }) - 1 };
-    const values = [...asked(situation)];
-    return {
-      asked: new Map(values.map((value) => [value, lookups.push({ counter, key: keyText(under, value), after }) - 1])),
-    };
+    const { values, complete } = asked(seekers);
+    const places = [...values].map((value): readonly [string, number] => [
+      value,
+      lookups.push({ counter, key: keyText(under, value), after }) - 1,
+    ]);
+    return { asked: new Map(places), complete };
   } catch (error) {
     return { error: evaluationMessage(error) };
   }
@@ -109,6 +112,10 @@ export function counterValues(
       const text = valueText(value);
       const places = "asked" in from ? [...from.asked.keys()] : [];
       const lookup = "asked" in from ? from.asked.get(text) : undefined;
+      if (lookup === undefined && "asked" in from && !from.complete)
+        throw new EvaluationError(
+          `the counter ${name} cannot be asked: over ${rememberedMax} values for one counter, or too many steps to them`,
+        );
       const found = known(name, lookup === undefined ? undefined : values[lookup]) !== "0";
       read.set(`${name}[${places.indexOf(text)}]`, found ? "1" : "0");
       return found;

@@ -66,6 +66,7 @@ export function keyValue(value: Value): Canonical {
       : isExact(value)
         ? ["number", exactText(value)]
         : ["boolean", value === true ? "true" : "false"];
-  if (utf8Bytes(text) > keyBytesMax) throw new EvaluationError(`its key is over ${keyBytesMax} bytes`);
+  if (text.length > keyBytesMax || utf8Bytes(text) > keyBytesMax)
+    throw new EvaluationError(`its key is over ${keyBytesMax} bytes`);
   return [type, text];
 }

@@ -7,7 +7,7 @@ import type { Report } from "./diagnostic.ts";
 import { checkKey, planKey, planned, type Caller, type KeyPart, type KeyPlan } from "./counter-keys.ts";
 import { isKey } from "./check-types.ts";
 import type { CounterDocument, WrittenExpression } from "./document.ts";
-import { keyText, planAsked, remembered, type Asked } from "./memory.ts";
+import { keyText, planAsked, remembered, type Asked, type Seekers, type Sought } from "./memory.ts";
 import { plan, planCondition, type Plan, type Situation } from "./plan.ts";
 import {
   compare,
@@ -84,7 +84,7 @@ export interface Reader {
   readonly counter: Counter;
   readonly key: KeyPlan;
   /** Of a counter that remembers: the values that the rules may ask for. */
-  readonly asked: ((situation: Situation) => ReadonlySet<string>) | undefined;
+  readonly asked: ((seekers: Seekers) => Sought) | undefined;
   /** What its key is made of, and the moment that lets events go. */
   readonly per: readonly KeyPart[];
   readonly since: Core | undefined;

@@ -101,7 +101,7 @@ export function decide(consultation: Consultation, values: readonly (string | un
   for (const route of plan.routes) tally.route(route);
   for (const [rule, why] of prepared.broken)
     tally.fails(rule, `the counter ${rule.replace(".$counters.", ".")} cannot be moved: ${why}`);
-  for (const route of plan.routes) tally.observe(route);
+  tally.observe(plan.routes);
   return tally.decision(read);
 }
 
@@ -171,11 +171,11 @@ class Tally {
     }
   }
 
-  /** After all that decides, with steps of its own: what is observed takes nothing from what decides. */
-  observe({ rules }: Route): void {
-    for (const rule of rules) {
+  /** After all that decides, with steps of their own: what is observed takes nothing from what decides. */
+  observe(routes: readonly Route[]): void {
+    this.#situation.steps = stepsMax;
+    for (const rule of routes.flatMap(({ rules }) => rules)) {
       if (!rule.observed) continue;
-      this.#situation.steps = stepsMax;
       try {
         if (!rule.fires(this.#situation)) continue;
         this.#observed.push({ rule: rule.id, verdict: rule.verdict, reason: rule.reason(this.#situation) });

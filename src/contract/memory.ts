@@ -2,7 +2,7 @@ import { canonical, type Canonical } from "../wire/mod.ts";
 import { children, walk, type Core, type FoldCore } from "./core.ts";
 import { keyValue } from "./counter-keys.ts";
 import type { Report } from "./diagnostic.ts";
-import { plan, type Plan, type Situation } from "./plan.ts";
+import { plan, spendOnAsking, type Plan, type Situation } from "./plan.ts";
 import { EvaluationError } from "./rational.ts";
 import { isList, type Value } from "./value.ts";
 
@@ -11,16 +11,22 @@ export interface Asked {
   readonly counter: string;
   readonly value: Core;
   readonly folds: readonly FoldCore[];
+  /** It is asked by what decides nothing. */
+  readonly observed: boolean;
 }
 
 /**
  * What an expression asks of counters that remember. The ledger is asked before the decision, so the values read nothing
  * that is known only then.
  */
-export function askedOf(core: Core, report: Report, folds: readonly FoldCore[] = []): readonly Asked[] {
+export function askedOf(
+  core: Core,
+  report: Report,
+  { observed, folds = [] }: { readonly observed: boolean; readonly folds?: readonly FoldCore[] },
+): readonly Asked[] {
   const inside = core.op === "fold" ? [...folds, core] : folds;
   const found = children(core).flatMap((child) =>
-    askedOf(child, report, core.op === "fold" && child === core.range ? folds : inside),
+    askedOf(child, report, { observed, folds: core.op === "fold" && child === core.range ? folds : inside }),
   );
   if (core.op !== "binary" || core.operator !== "in" || core.right.op !== "counter") return found;
   if (core.right.type.kind !== "memory") return found;
@@ -34,7 +40,7 @@ export function askedOf(core: Core, report: Report, folds: readonly FoldCore[] =
         "ask for a value of `input` or `platform`",
       );
   }
-  return [...found, { counter: core.right.name, value: core.left, folds }];
+  return [...found, { counter: core.right.name, value: core.left, folds, observed }];
 }
 
 /** Distinct values that one call may ask of a counter, or have it remember: each is a look-up, or an event. */
@@ -60,22 +66,52 @@ export function keyText(key: readonly Canonical[], value?: string): string {
   return value === undefined ? text : `${text.slice(0, -1)},["value",${value}]]`;
 }
 
-/** Finds every value that the rules may ask for. One that cannot be evaluated is left out: the rule that asks fails. */
-export function planAsked(asked: readonly Asked[]): (situation: Situation) => ReadonlySet<string> {
-  const collectors = asked.map(({ value, folds }) => planCollector(plan(value), folds));
-  return (situation) => {
-    const values: Value[] = [];
-    for (const collect of collectors) attempt(() => collect(situation, values));
-    return remembered(values);
+/** What may be asked of a counter by one call. */
+export interface Sought {
+  readonly values: ReadonlySet<string>;
+  /** Are they all? Not where there are too many, or too many steps to them. */
+  readonly complete: boolean;
+}
+
+/** What finds the values: the steps of the rules that decide, and those of the rules that observe. */
+export interface Seekers {
+  readonly deciding: Situation;
+  readonly observing: Situation;
+}
+
+/**
+ * Finds every value that the rules may ask for, those of the rules that decide first: the others take nothing from them.
+ * A value that cannot be evaluated is left out: the rule that comes to ask for it fails by itself.
+ */
+export function planAsked(asked: readonly Asked[]): (seekers: Seekers) => Sought {
+  const collectors = (of: boolean): readonly Collector[] =>
+    asked.filter(({ observed }) => observed === of).map(({ value, folds }) => planCollector(plan(value), folds));
+  const [first, second] = [collectors(false), collectors(true)];
+  return ({ deciding, observing }) => {
+    const values = new Set<string>();
+    const found = first.every((collect) => collect(deciding, values));
+    return { values, complete: second.every((collect) => collect(observing, values)) && found };
   };
 }
 
-type Collector = (situation: Situation, into: Value[]) => void;
+/** Puts texts of values into the set. Is there more to be found? Not where the set is full, or the steps are used up. */
+type Collector = (situation: Situation, into: Set<string>) => boolean;
+
+function planValue(value: Plan): Collector {
+  return (situation, into) => {
+    const item = value(situation);
+    spendOnAsking(situation, item);
+    const text = valueText(item);
+    if (into.size >= rememberedMax && !into.has(text)) return false;
+    into.add(text);
+    return true;
+  };
+}
 
 function planCollector(value: Plan, folds: readonly FoldCore[]): Collector {
   return folds.reduceRight<Collector>(
-    (inner, { range, slot }) => planEach(plan(range), slot, inner),
-    (situation, into) => into.push(value(situation)),
+    (inner, { range, slot }) => guarded(planEach(plan(range), slot, inner)),
+    guarded(planValue(value)),
   );
 }
 
@@ -83,16 +119,24 @@ function planEach(range: Plan, slot: number, inner: Collector): Collector {
   return (situation, into) => {
     const items = range(situation);
     for (const item of isList(items) ? items : (items as ReadonlyMap<string, Value>).keys()) {
+      situation.steps -= 1;
       situation.variables[slot] = item;
-      attempt(() => inner(situation, into));
+      if (situation.steps < 0 || !inner(situation, into)) return false;
     }
+    return true;
   };
 }
 
-function attempt(run: () => void): void {
-  try {
-    run();
-  } catch (error) {
-    if (!(error instanceof EvaluationError)) throw error;
-  }
+/**
+ * Here values stand without the conditions around them, so whatever may go wrong there goes wrong here, and in more ways
+ * than a rule can: a member that a condition has tested for null may be null.
+ */
+function guarded(collect: Collector): Collector {
+  return (situation, into) => {
+    try {
+      return collect(situation, into);
+    } catch {
+      return situation.steps >= 0;
+    }
+  };
 }

@@ -140,7 +140,16 @@ function planNode(core: Core, into: (part: Core) => Plan): Plan {
 }
 
 function planRecall(name: string, value: Plan): Plan {
-  return (situation) => situation.counters.recalls(name, value(situation));
+  return (situation) => {
+    const item = value(situation);
+    spendOnAsking(situation, item);
+    return situation.counters.recalls(name, item);
+  };
+}
+
+/** What writing a value as a key takes. */
+export function spendOnAsking(situation: Situation, value: Value): void {
+  if (isHeavy(value)) spend(situation, exactSteps);
 }
 
 function asCondition(run: Plan): Condition {
@@ -156,7 +165,9 @@ function planCall({ name, run, load, cost = costOfArguments }: ContractFunction,
   if (load === undefined) return call;
   return (situation) => {
     const values = args.map((arg) => arg(situation));
-    const key = `${name} ${values.map(spellValue).join(" ")}`;
+    const [text] = values;
+    const isText = values.length === 1 && typeof text === "string";
+    const key = isText ? `${name} ${text}` : `${name}(${values.map(spellValue).join(" ")}`;
     const parsed = (situation.parsed ??= new Map());
     let found = parsed.get(key);
     if (found === undefined) {

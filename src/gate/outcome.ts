@@ -19,10 +19,14 @@ function wouldBe({ reason, rule, verdict }: Observation): Canonical {
   return { reason: reason.replace(/^Svc: /, ""), rule, verdict };
 }
 
-/** What a call moves for the contract in force and for the candidate: a counter of both is one counter, moved once. */
+/**
+ * What a call moves for the contract in force and for the candidate. A counter of both is one counter, and it is the
+ * contract's: what the candidate alone would move it by, as where its schema takes what the contract refuses, decides
+ * nothing.
+ */
 export function countedOf(prepared: Prepared, candidate: Prepared | undefined, outcome: Outcome): readonly Move[] {
   const moves = count(prepared, outcome);
   if (candidate === undefined) return moves;
-  const known = new Set(moves.map(({ counter }) => counter.identity));
+  const known = new Set(prepared.plan?.movers.map(({ counter }) => counter.identity));
   return [...moves, ...count(candidate, outcome).filter(({ counter }) => !known.has(counter.identity))];
 }
