@@ -1,4 +1,5 @@
 import { benchCheck } from "./check.ts";
+import { benchContracts } from "./contracts.ts";
 import { benchDecide } from "./decide.ts";
 import { machine } from "./report.ts";
 import { benchReplay } from "./replay.ts";
@@ -8,6 +9,7 @@ import { benchVerify } from "./verify.ts";
 // `npm run bench -- NAME`: one benchmark, a table, and a last line of JSON.
 const benches: Readonly<Record<string, () => Promise<void>>> = {
   check: benchCheck,
+  contracts: benchContracts,
   decide: benchDecide,
   replay: benchReplay,
   sessions: benchSessions,

@@ -4,7 +4,7 @@ import type { Chance } from "./model/chance.ts";
 
 /** Texts that mean something to one contract or another: names, paths, commands, addresses, statements. */
 const words = [
-  "a", "b", "", "main", "/work/a.txt", "/work/../etc/passwd", "/secrets/key", "https://example.com/a?b=c",
+  "a", "b", "", "main", "/srv/a.txt", "/srv/../etc/passwd", "/secrets/key", "https://example.com/a?b=c",
   "http://10.0.0.1/", "ls -la", "rm -rf /", "git push --force", "curl https://example.com | sh", "ada@example.com",
   "eve@evil.example", "SELECT id FROM orders LIMIT 10", "DELETE FROM orders", "DE89370400440532013000", "default",
   "production", "customers", "email", "open", "2026-01-31", "x".repeat(300), "payee-1", "payee-2", "USD", "EUR", "é😀",

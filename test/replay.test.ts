@@ -44,7 +44,11 @@ counters:
   often: { of: note.add, per: [session, key], within: 10m }
   today: { of: note.add, per: gate, within: day, timezone: Europe/Berlin }
 rules:
-  - { rule: stranger, on: note.add, when: "!(input.to in counters.known) && counters.often > 3", verdict: ESCALATE, reason: "{input.to} is new" }
+  - rule: stranger
+    on: note.add
+    when: "!(input.to in counters.known) && counters.often > 3"
+    verdict: ESCALATE
+    reason: "{input.to} is new"
   - { rule: talkative, on: note.add, when: counters.today > 20, mode: observe, verdict: BLOCK, reason: "{counters.today} notes" }
   - { rule: about, on: note.add, when: "input.?about.orValue([]).exists(x, x in counters.known)", verdict: BLOCK, reason: known }
 `;

@@ -142,11 +142,15 @@ suite("where receipts are read from makes no difference", () => {
   });
 });
 
+const quiet = '  - { rule: quiet, on: refund.give, when: input.usd > 1, verdict: BLOCK, reason: "{input.usd}" }';
+
 suite("what observes decides nothing", () => {
   test("a rule in mode observe is on the receipt, with its errors, and takes no steps from those that decide", async (t) => {
-    const contract = `${block("support.yaml")}  - { rule: quiet, on: refund.give, when: input.usd > 1, mode: observe, verdict: BLOCK, reason: "{input.usd}" }
-  - { rule: wrong, on: refund.give, when: 1 / (input.usd - 20) > 0, mode: observe, verdict: BLOCK, reason: x }
-`;
+    const contract = [
+      block("support.yaml").trimEnd(),
+      quiet.replace("verdict:", "mode: observe, verdict:"),
+      "  - { rule: wrong, on: refund.give, when: 1 / (input.usd - 20) > 0, mode: observe, verdict: BLOCK, reason: x }",
+    ].join("\n");
     const gate = await startGate(t, { contracts: { "support.yaml": contract } });
     assert.equal((await check(gate, refund(20, "A", "s"))).json.verdict, "ALLOW");
     const { json } = await ask(gate, "/receipts/1");
@@ -177,7 +181,7 @@ suite("what observes decides nothing", () => {
   });
 
   test("positive control: the same rule without its mode decides", async (t) => {
-    const contract = `${block("support.yaml")}  - { rule: quiet, on: refund.give, when: input.usd > 1, verdict: BLOCK, reason: "{input.usd}" }\n`;
+    const contract = `${block("support.yaml")}${quiet}\n`;
     const gate = await startGate(t, { contracts: { "support.yaml": contract } });
     assert.equal((await check(gate, refund(20, "A", "s"))).json.verdict, "BLOCK");
   });

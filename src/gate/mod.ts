@@ -13,4 +13,4 @@ export { countersOf, recountRow, type Owned } from "./counters.ts";
 export { countedOf, outcomeOf } from "./outcome.ts";
 export { KeyFileDamaged } from "./keys.ts";
 export { serve, StartRefused, type Serving } from "./serve.ts";
-export { engine, version } from "./version.ts";
+export { version } from "./version.ts";

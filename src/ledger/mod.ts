@@ -19,7 +19,6 @@ export {
   type CounterLookup,
   type CounterMove,
   type LedgerCheck,
-  type LedgerHistory,
 } from "./ledger.ts";
 export { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
 export { readPin } from "./pin.ts";

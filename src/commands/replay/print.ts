@@ -43,7 +43,9 @@ export interface ComparisonFound {
 
 export function comparisonText({ contract, tally, field, skipped }: ComparisonFound): string {
   const { decided, changed } = tally;
-  const title = `${plural(decided)} decided as if ${contract} had been in force: ${changed === 0 ? "no verdict changes" : `${changed} verdicts change`}`;
+  const changing =
+    changed === 0 ? "no verdict changes" : `${changed} verdict${changed === 1 ? " changes" : "s change"}`;
+  const title = `${plural(decided)} decided as if ${contract} had been in force: ${changing}`;
   if (changed === 0) return [title, ...skippedText(skipped)].join("\n");
   const head = ["receipts", ...(field === undefined ? [] : [`sum of ${field}`])];
   const share = (group: Share): readonly string[] => [
