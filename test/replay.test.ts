@@ -129,7 +129,10 @@ suite(`${runs} random checks, seed ${seed}`, async () => {
         'UPDATE receipts SET leaf = replace(leaf, \'"verdict":"BLOCK"\', \'"verdict":"ALLOW"\') WHERE seq > 100',
         /"what":"verdict"/,
       ],
-      ["DELETE FROM receipts WHERE seq = (SELECT min(seq) FROM effects)", /"what":"(?:reason|trace|verdict)"/],
+      [
+        "DELETE FROM receipts WHERE seq = (SELECT min(seq) FROM receipts WHERE tool = 'note.add')",
+        /"what":"(?:reason|trace|verdict)"/,
+      ],
     ];
     for (const [change, expected] of doctored) {
       const copy = join(folder, "copy");

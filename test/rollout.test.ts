@@ -96,6 +96,10 @@ suite("docs/rollout.md", () => {
     const agreement = await replayCommand(data, plain);
     assert.equal(agreement.exitCode, 0);
     assertShown("agreement", agreement.text);
+    const keyFile = join(folder, "key");
+    writeFileSync(keyFile, key);
+    const asked = await replayCommand(data, { ...plain, url: beside.address, keyFile });
+    assert.equal(asked.text, agreement.text, "a gate gives the contracts of its older receipts too");
   });
 });
 
