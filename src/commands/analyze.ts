@@ -1,4 +1,12 @@
-import { analyze, severityOf, type Finding } from "../analysis/mod.ts";
+import {
+  analyze,
+  openSolver,
+  severityOf,
+  solverOpinion,
+  type Finding,
+  type SecondOpinion,
+  type Solver,
+} from "../analysis/mod.ts";
 import { position, renderPlace } from "../contract/mod.ts";
 import { loadContracts } from "../gate/mod.ts";
 import { badInput } from "./check.ts";
@@ -13,10 +21,12 @@ export interface AnalyzeOptions {
 }
 
 /** `svc-gate analyze`: what is wrong with contracts although they compile. */
-export async function analyzeCommand(file: string, { json, deny }: AnalyzeOptions): Promise<Outcome> {
+export async function analyzeCommand(file: string, { json, solver, deny }: AnalyzeOptions): Promise<Outcome> {
   const compiled = await loadContracts(file);
   if (!compiled.ok) return badInput(compiled.problem, json);
-  const findings = await analyze(compiled.value);
+  const second = solver ? new SolverOnDemand() : undefined;
+  const findings = await analyze(compiled.value, second?.opinion);
+  await second?.close();
   const failing = findings.filter(({ code }) => deny || severityOf(code) === "warning");
   const exitCode = failing.length > 0 ? 1 : 0;
   if (json)
@@ -32,6 +42,30 @@ export async function analyzeCommand(file: string, { json, deny }: AnalyzeOption
   const summary = `${count(findings.length - notes, "warning")} and ${count(notes, "note")} in ${looked}`;
   return { exitCode, text: [...findings.map(renderFinding), summary].join("\n\n"), forPrograms: true };
 }
+
+/** z3, where it is installed, started with the first question, and given up when it has taken its time. */
+class SolverOnDemand {
+  #solver: Promise<Solver | undefined> | undefined;
+  #leftMs = solverMs;
+
+  readonly opinion: SecondOpinion = async (subject, conditions) => {
+    if (this.#leftMs <= 0) return undefined;
+    const solver = await (this.#solver ??= openSolver());
+    if (solver === undefined) return undefined;
+    const before = performance.now();
+    const opinion = await solverOpinion(solver, questionMs)(subject, conditions);
+    this.#leftMs -= performance.now() - before;
+    return opinion;
+  };
+
+  async close(): Promise<void> {
+    await (await this.#solver)?.close();
+  }
+}
+
+/** Of all questions, and of one. */
+const solverMs = 5_000;
+const questionMs = 250;
 
 function renderFinding({ code, message, span, hint }: Finding): string {
   const gutter = " ".repeat(String(position(span.file, span.from).line).length);

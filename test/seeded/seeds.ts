@@ -11,11 +11,15 @@ export interface Seed {
 
 /** Every rule of every contract, broken in the same ways; and the parts of each base that have one meaning, one by one. */
 export function seeds(): readonly Seed[] {
-  const perRule = [...Object.entries(published), ...Object.entries(bases)].flatMap(([base, text]) =>
-    rulesIn(text).flatMap((rule) => ruleSeeds(base, text, rule)),
-  );
+  const perRule = [
+    ...Object.entries(bases).map(([base, text]) => ({ base, text, rules: rulesIn(text) })),
+    ...Object.entries(published).map(([base, text]) => ({ base, text, rules: rulesIn(text).slice(0, publishedMax) })),
+  ].flatMap(({ base, text, rules }) => rules.flatMap((rule) => ruleSeeds(base, text, rule)));
   return [...perRule, ...edits.map(editSeed), ...additions.map(additionSeed)];
 }
+
+/** Rules of one published contract that are broken: they are many, and more come. */
+const publishedMax = 4;
 
 interface WrittenRule {
   readonly rule: string;

@@ -1,4 +1,4 @@
-import type { Z3_context, Z3HighLevel, Z3LowLevel } from "z3-solver";
+import type { Z3HighLevel, Z3LowLevel } from "z3-solver";
 import type { Term } from "./term.ts";
 
 /** What the solver says of a question: nothing fulfils it, something does (the values of the constants), or it does not know. */
@@ -32,33 +32,30 @@ const graceMs = 1000;
 type Running = Z3HighLevel & Z3LowLevel;
 
 class Z3Solver implements Solver {
-  readonly #package: typeof import("z3-solver");
-  #running: { readonly z3: Running; readonly context: Z3_context } | undefined;
+  readonly #library: typeof import("z3-solver");
+  #running: Running | undefined;
 
   constructor(library: typeof import("z3-solver")) {
-    this.#package = library;
+    this.#library = library;
   }
 
   ask = async (text: string, constants: readonly Term[], timeMs: number): Promise<SolverAnswer> => {
-    this.#running ??= await this.#start();
-    const { z3, context } = this.#running;
+    const { Z3 } = (this.#running ??= await this.#library.init());
     const values = constants.length === 0 ? "" : `(get-value (${constants.join(" ")}))`;
-    const question = `(reset)\n(set-option :timeout ${Math.ceil(timeMs)})\n${text}\n(check-sat)\n${values}`;
-    const answer = await within(z3.Z3.eval_smtlib2_string(context, question), timeMs + graceMs);
+    const question = `(set-option :timeout ${Math.ceil(timeMs)})\n${text}\n(check-sat)\n${values}`;
+    // A context of its own: what one question leaves behind makes the answers to others hang on their order.
+    const context = Z3.mk_context(Z3.mk_config());
+    const answer = await within(Z3.eval_smtlib2_string(context, question), timeMs + graceMs);
     if (answer === undefined) await this.close();
+    else Z3.del_context(context);
     return read(answer ?? "unknown");
   };
 
   close = async (): Promise<void> => {
     const running = this.#running;
     this.#running = undefined;
-    if (running !== undefined) await this.#package.killThreads(running.z3.em);
+    if (running !== undefined) await this.#library.killThreads(running.em);
   };
-
-  async #start(): Promise<{ readonly z3: Running; readonly context: Z3_context }> {
-    const z3 = await this.#package.init();
-    return { z3, context: z3.Z3.mk_context(z3.Z3.mk_config()) };
-  }
 }
 
 function read(answer: string): SolverAnswer {
