@@ -12,7 +12,7 @@ import { ask, check, desk, finish, key, root, spawnGate, startGate, temporaryFol
 
 const golden = join(root, "test", "e2e", "golden");
 
-for (const command of ["", "serve", "check", "verify", "replay", "report", "init", "version"]) {
+for (const command of ["", "serve", "check", "analyze", "verify", "replay", "report", "init", "version"]) {
   const name = command === "" ? "svc-gate" : command;
   test(`the help of ${name} is as its golden text`, async (t) => {
     const { code, stdout, stderr } = await finish(t, [...(command === "" ? [] : [command]), "--help"]);
