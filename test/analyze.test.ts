@@ -162,6 +162,19 @@ suite("the command", () => {
     );
   });
 
+  test("names the rules that let calls through", async (t) => {
+    const rule = (verdict: string): string =>
+      conditionText("input.n > 5", { otherwise: "ESCALATE" }).replace("verdict: BLOCK", `verdict: ${verdict}`);
+    const { text } = await analyzeCommand(file(t, rule("ALLOW")), { ...options, json: true });
+    const { loosening } = JSON.parse(text) as { loosening: unknown };
+    assert.deepEqual(loosening, [{ tool: "t", rule: "c.r", verdict: "ALLOW", otherwise: "ESCALATE" }]);
+    assert.match(
+      (await analyzeCommand(file(t, rule("ALLOW")), options)).text,
+      /t: c\.r says ALLOW, `otherwise` ESCALATE/,
+    );
+    assert.doesNotMatch((await analyzeCommand(file(t, rule("BLOCK")), options)).text, /lets calls through/);
+  });
+
   test("ends with 2 where nothing compiles", async (t) => {
     const { exitCode, text } = await analyzeCommand(file(t, "contract: c\n"), options);
     assert.equal(exitCode, 2);

@@ -1,9 +1,11 @@
 import {
   analyze,
+  looseningRules,
   openSolver,
   severityOf,
   solverOpinion,
   type Finding,
+  type Loosening,
   type SecondOpinion,
   type Solver,
 } from "../analysis/mod.ts";
@@ -25,22 +27,38 @@ export async function analyzeCommand(file: string, { json, solver, deny }: Analy
   const compiled = await loadContracts(file);
   if (!compiled.ok) return badInput(compiled.problem, json);
   const second = solver ? new SolverOnDemand() : undefined;
-  const findings = await analyze(compiled.value, second?.opinion);
-  await second?.close();
+  const findings = await analyze(compiled.value, second?.opinion).finally(() => second?.close());
   const failing = findings.filter(({ code }) => deny || severityOf(code) === "warning");
   const exitCode = failing.length > 0 ? 1 : 0;
-  if (json)
-    return {
-      exitCode,
-      text: JSON.stringify({ ok: exitCode === 0, findings: findings.map(asJson) }),
-      forPrograms: true,
-    };
+  const loosening = looseningRules(compiled.value);
+  if (json) {
+    const report = { ok: exitCode === 0, findings: findings.map(asJson), loosening: loosening.map(looseningJson) };
+    return { exitCode, text: JSON.stringify(report), forPrograms: true };
+  }
   const { contracts, tools } = compiled.value;
   const looked = `${count(contracts.length, "contract")}, ${count(tools.size, "tool")}`;
-  if (findings.length === 0) return { exitCode, text: `${file}: nothing found in ${looked}` };
   const notes = findings.filter(({ code }) => severityOf(code) === "note").length;
-  const summary = `${count(findings.length - notes, "warning")} and ${count(notes, "note")} in ${looked}`;
-  return { exitCode, text: [...findings.map(renderFinding), summary].join("\n\n"), forPrograms: true };
+  const summary =
+    findings.length === 0
+      ? `${file}: nothing found in ${looked}`
+      : `${count(findings.length - notes, "warning")} and ${count(notes, "note")} in ${looked}`;
+  return {
+    exitCode,
+    text: [...findings.map(renderFinding), ...renderLoosening(loosening), summary].join("\n\n"),
+    forPrograms: true,
+  };
+}
+
+function renderLoosening(loosening: readonly Loosening[]): readonly string[] {
+  if (loosening.length === 0) return [];
+  const rows = loosening.map(
+    ({ tool, rule, otherwise }) => `  ${tool}: ${rule.id} says ${rule.verdict}, \`otherwise\` ${otherwise}`,
+  );
+  return [["what lets calls through (any other rule can only make a verdict stricter):", ...rows].join("\n")];
+}
+
+function looseningJson({ tool, rule, otherwise }: Loosening): object {
+  return { tool, rule: rule.id, verdict: rule.verdict, otherwise };
 }
 
 /** z3, where it is installed, started with the first question, and given up when it has taken its time. */
