@@ -1,7 +1,8 @@
 import { consult, count, decide, prepare } from "../contract/mod.ts";
-import type { ContractInForce, Decision, Lookup, Move, Prepared } from "../contract/mod.ts";
+import type { Consultation, ContractInForce, Decision, Lookup, Move, Prepared } from "../contract/mod.ts";
 import { answered } from "../gate/mod.ts";
-import { bad, good, parseCheckRequest, type Mode, type Result, type Verdict } from "../wire/mod.ts";
+import { bad, good, parseCheckRequest, type CheckRequest } from "../wire/mod.ts";
+import type { Mode, Result, Verdict } from "../wire/mod.ts";
 
 /** A call as it reaches the gate, at its moment. */
 export interface Call {
@@ -17,7 +18,7 @@ export interface Call {
 /** What a counter stood at before the call. */
 export interface CounterSeen {
   readonly name: string;
-  /** A decimal; undefined where it is not known, or was not to be read. */
+  /** A decimal; undefined where it is not known. */
   readonly value: string | undefined;
   /** Undefined where there was nothing to look up. */
   readonly lookup: Lookup | undefined;
@@ -34,32 +35,66 @@ export interface Judged {
 }
 
 /**
+ * Says what a counter stands at; undefined where that is not known.
+ *
+ * @param read how a receipt calls it: the counter's name, and of one that remembers `name[N]` for the N-th value asked
+ */
+export type ValueOf = (lookup: Lookup, read: string) => string | undefined;
+
+/**
  * Decides one call as the gate would.
  *
- * @param valueOf what a counter stands at; undefined where that is not known
  * @returns the decision, or the sentence of the 400 that the gate would answer
  */
-export function judge(
+export function judge(force: ContractInForce, call: Call, valueOf: ValueOf): Result<Judged, string> {
+  const request = parseCheckRequest(call.body);
+  return request.ok ? good(judgeRequest(force, request.value, call, valueOf)) : bad(request.problem.detail);
+}
+
+/** The same for a request that was read before. */
+export function judgeRequest(
   force: ContractInForce,
-  { body, key, at, mode }: Call,
-  valueOf: (lookup: Lookup) => string | undefined,
-): Result<Judged, string> {
-  const request = parseCheckRequest(body);
-  if (!request.ok) return bad(request.problem.detail);
-  const prepared = prepare(force, request.value, { keyName: key, sessionId: request.value.sessionId });
+  request: CheckRequest,
+  { key, at, mode }: Omit<Call, "body">,
+  valueOf: ValueOf,
+): Judged {
+  const prepared = prepare(force, request, { keyName: key, sessionId: request.sessionId });
   const consultation = consult(prepared, at);
-  const values = consultation.lookups.map(valueOf);
+  const sought = [...consultation.sources].flatMap(([name, source]) => soughtOf(name, source));
+  const reads = new Map(sought.map(({ place, read }) => [place, read]));
+  const values = consultation.lookups.map((lookup, place) => valueOf(lookup, reads.get(place) ?? ""));
   const decision = decide(consultation, values);
   const out = answered(decision, mode);
-  const counters = [...consultation.sources].flatMap(([name, source]): CounterSeen[] => {
-    if (source === "nothing") return [{ name, value: "0", lookup: undefined }];
-    if ("error" in source) return [{ name, value: undefined, lookup: undefined }];
-    const seen = (label: string, place: number): CounterSeen => {
-      return { name: label, value: values[place], lookup: consultation.lookups[place] };
-    };
-    if ("lookup" in source) return [seen(name, source.lookup)];
-    return [...source.asked].map(([value, place]) => seen(`${name}[${value}]`, place));
-  });
+  const counters = sought.map(({ name, place }) => ({
+    name,
+    value: place === undefined ? "0" : values[place],
+    lookup: place === undefined ? undefined : consultation.lookups[place],
+  }));
   const moves = count(prepared, { verdict: decision.verdict, answered: out });
-  return good({ prepared, decision, answered: out, counters, moves });
+  return { prepared, decision, answered: out, counters, moves };
+}
+
+interface Sought {
+  /** For a person: of one that remembers, with the value that is asked. */
+  readonly name: string;
+  readonly read: string;
+  /** Undefined where there is nothing to look up: the call belongs to no session. */
+  readonly place: number | undefined;
+}
+
+type Source = Consultation["sources"] extends ReadonlyMap<string, infer Found> ? Found : never;
+
+function soughtOf(name: string, source: Source): readonly Sought[] {
+  if (source === "nothing") return [{ name, read: name, place: undefined }];
+  if ("error" in source) return [];
+  if ("lookup" in source) return [{ name, read: name, place: source.lookup }];
+  return [...source.asked].map(([value, place], at) => {
+    return { name: `${name}[${rememberedText(value)}]`, read: `${name}[${at}]`, place };
+  });
+}
+
+/** A remembered value as a condition writes it. */
+function rememberedText(value: string): string {
+  const [type, text = ""] = JSON.parse(value) as readonly string[];
+  return type === "text" ? JSON.stringify(text) : text;
 }

@@ -16,3 +16,17 @@ export function clip(text: string, most: number): string {
   const characters = Array.from(text);
   return characters.length > most ? `${characters.slice(0, most - 1).join("")}…` : text;
 }
+
+/** A place for programs: lines and columns count from 1, the end is exclusive. */
+export interface Place {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+  readonly endLine: number;
+  readonly endColumn: number;
+}
+
+export function placeRow({ file, from, to }: Span): Place {
+  const end = position(file, to);
+  return { file: file.name, ...position(file, from), endLine: end.line, endColumn: end.column };
+}

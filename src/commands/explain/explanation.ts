@@ -25,6 +25,8 @@ export interface RuleExplained {
   readonly kind: "requirement" | "rule" | "otherwise";
   /** What the condition came to; an `otherwise` is `true` where nothing else spoke. */
   readonly came: "true" | "false" | "error" | "not evaluated";
+  /** It is in `mode: observe`: what it says decides nothing. */
+  readonly observes: boolean;
   /** What it says where it speaks: a rule that is true, a requirement that is false, anything that fails. */
   readonly speaks: { readonly verdict: Verdict; readonly reason: string } | undefined;
   /** The condition with what it is made of; an `otherwise` has none. */
@@ -57,7 +59,14 @@ function requirementExplained(requirement: Requirement, witness: Witness): RuleE
   const seen = witness.seen(requirement.when);
   const came = cameTo(seen);
   const speaks = came === "false" || came === "error" ? spoken("BLOCK", requirement, seen) : undefined;
-  return { id: requirement.id, kind: "requirement", came, speaks, condition: part(requirement.when, witness) };
+  return {
+    id: requirement.id,
+    kind: "requirement",
+    came,
+    observes: false,
+    speaks,
+    condition: part(requirement.when, witness),
+  };
 }
 
 function ruleExplained(rule: Rule, witness: Witness): RuleExplained {
@@ -65,7 +74,7 @@ function ruleExplained(rule: Rule, witness: Witness): RuleExplained {
   const came = cameTo(seen);
   const verdict = came === "error" ? "BLOCK" : rule.verdict;
   const speaks = came === "true" || came === "error" ? spoken(verdict, rule, seen) : undefined;
-  return { id: rule.id, kind: "rule", came, speaks, condition: part(rule.when, witness) };
+  return { id: rule.id, kind: "rule", came, observes: rule.observed, speaks, condition: part(rule.when, witness) };
 }
 
 function spoken(
@@ -93,6 +102,7 @@ function otherwiseExplained({ contract, rules, otherwise }: Route, { prepared, d
     id,
     kind: "otherwise",
     came: isEarly ? "not evaluated" : isReached ? "true" : "false",
+    observes: false,
     speaks: isReached ? { verdict: otherwise, reason } : undefined,
     condition: undefined,
   };

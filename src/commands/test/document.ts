@@ -46,6 +46,8 @@ export interface Expectation {
   readonly final: boolean | undefined;
   /** Every rule that fires, in order, written as `rule` is. */
   readonly fired: readonly string[] | undefined;
+  /** Every rule in `mode: observe` that would have fired, in order. */
+  readonly observed: readonly string[] | undefined;
   /** Decimals by name: what the call's rules see. */
   readonly counters: ReadonlyMap<string, string>;
 }
@@ -68,4 +70,13 @@ export const templateKeys: readonly string[] = draftKeys.slice(1);
 export const callKeys: readonly string[] = [...draftKeys, "without", "at", "after", "repeat", "every", "expect"];
 export const caseKeys: readonly string[] = ["case", "given", ...callKeys];
 export const sessionKeys: readonly string[] = ["case", "given", "calls", ...draftKeys];
-export const expectKeys: readonly string[] = ["verdict", "answered", "rule", "reason", "final", "fired", "counters"];
+export const expectKeys: readonly string[] = [
+  "verdict",
+  "answered",
+  "rule",
+  "reason",
+  "final",
+  "fired",
+  "observed",
+  "counters",
+];

@@ -20,6 +20,16 @@ export function readTests(source: SourceFile): Result<TestFile, readonly Diagnos
   return file === undefined || report.size > 0 ? bad(report.sorted([source])) : good(file);
 }
 
+const expectsNothing: Omit<Expectation, "span" | "verdict"> = {
+  answered: undefined,
+  rule: undefined,
+  reason: undefined,
+  final: undefined,
+  fired: undefined,
+  observed: undefined,
+  counters: new Map(),
+};
+
 /** What a part of the file says of a call, before it is written as the body of a check. */
 interface Draft {
   readonly tool: YamlScalar | undefined;
@@ -230,8 +240,7 @@ class Reader {
   #expectation(sheet: Sheet): Expectation | undefined {
     const node = sheet.node("expect");
     if (node === undefined) return undefined;
-    const blank = { rule: undefined, reason: undefined, final: undefined, fired: undefined, answered: undefined };
-    if (node.kind === "scalar") return { ...blank, span: node.span, verdict: this.#verdict(node), counters: new Map() };
+    if (node.kind === "scalar") return { ...expectsNothing, span: node.span, verdict: this.#verdict(node) };
     const inner = sheetOf(node, "`expect`", this.#report)?.known(expectKeys);
     if (inner === undefined) return undefined;
     if (inner.map.entries.size === 0) this.#report.add("missing", node.span, "`expect` expects nothing");
@@ -242,9 +251,14 @@ class Reader {
       rule: inner.text("rule"),
       reason: inner.text("reason"),
       final: inner.has("final") ? inner.flag("final") : undefined,
-      fired: inner.has("fired") ? inner.texts("fired").map(({ text }) => text) : undefined,
+      fired: this.#rules(inner, "fired"),
+      observed: this.#rules(inner, "observed"),
       counters: inner.decimals("counters"),
     };
+  }
+
+  #rules(sheet: Sheet, name: string): readonly string[] | undefined {
+    return sheet.has(name) ? sheet.texts(name).map(({ text }) => text) : undefined;
   }
 
   #verdict(scalar: YamlScalar | undefined): Verdict | undefined {

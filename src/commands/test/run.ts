@@ -99,8 +99,14 @@ function compare(expect: Expectation, { decision, answered, counters }: Judged):
   check("rule", expect.rule, rule, isRule(expect.rule, rule));
   check("reason", expect.reason, reason, isReason(expect.reason, reason));
   check("final", expect.final?.toString(), String(final));
-  const allFired = expect.fired?.length === fired.length && fired.every((id, at) => isRule(expect.fired?.[at], id));
-  check("fired", expect.fired && listed(expect.fired), listed(fired), allFired);
+  const wouldFire = decision.observed.map((observation) => observation.rule);
+  check("fired", expect.fired && listed(expect.fired), listed(fired), areRules(expect.fired, fired));
+  check(
+    "observed",
+    expect.observed && listed(expect.observed),
+    listed(wouldFire),
+    areRules(expect.observed, wouldFire),
+  );
   for (const [name, expected] of expect.counters) {
     const counter = counters.find((seen) => isRule(name, seen.name));
     check(
@@ -114,6 +120,10 @@ function compare(expect: Expectation, { decision, answered, counters }: Judged):
 
 function listed(names: readonly string[]): string {
   return names.length === 0 ? "none" : names.join(", ");
+}
+
+function areRules(expected: readonly string[] | undefined, ids: readonly string[]): boolean {
+  return expected?.length === ids.length && ids.every((id, at) => isRule(expected[at], id));
 }
 
 /** Is it the same, whole or without its contract? */
