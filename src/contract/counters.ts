@@ -326,8 +326,10 @@ function checkRemembered(syntax: Syntax, scope: Scope, facts: Facts): Core {
 
 function planRemembered(key: KeyPlan, values: Plan): Mover["keys"] {
   return (situation, caller) => {
+    const under = key(situation, caller);
+    if (under === null) return [];
     const value = values(situation);
-    return keysOf(key(situation, caller), [...remembered(isList(value) ? value : [value])]);
+    return keysOf(under, [...remembered(isList(value) ? value : [value])]);
   };
 }
 
@@ -335,6 +337,7 @@ function planRemembered(key: KeyPlan, values: Plan): Mover["keys"] {
 function keysOf(key: readonly Canonical[] | null, values: readonly (string | undefined)[]): readonly string[] {
   return key === null ? [] : values.map((value) => keyText(key, value));
 }
+
 function checkSum(syntax: Syntax, scope: Scope, facts: Facts): Core {
   const { core } = checkExpression(syntax, scope, facts);
   for (const node of walk(core)) {

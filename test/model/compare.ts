@@ -1,9 +1,19 @@
 import type { ContractInForce } from "../../src/contract/mod.ts";
 import { Engine, type Defect, type Done } from "./engine.ts";
-import type { Call, Contract, Counter, Expression, Json, Scenario, Setting, Verdict } from "./language.ts";
-import { decideCall, eventsOf, type Event, type Reached, type Receipt } from "./model.ts";
+import type { Decision } from "../../src/contract/mod.ts";
+import type { Call, Scenario, Verdict } from "./language.ts";
+import { meaningOf } from "./meaning.ts";
+import {
+  candidateName,
+  candidateOf,
+  decideCall,
+  eventsOf,
+  type Alone,
+  type Event,
+  type Reached,
+  type Receipt,
+} from "./model.ts";
 import { decimal } from "./number.ts";
-import { parts } from "./walk.ts";
 
 /** One call that the engine and the model judge differently. */
 export interface Disagreement {
@@ -29,7 +39,8 @@ export function differ(
   const twins = twinsIn(scenario);
   for (const [index, call] of scenario.calls.entries()) {
     const reached = decideCall(scenario, past, call);
-    const receipt: Receipt = { call, verdict: reached.verdict, answered: reached.answered, sound: reached.sound };
+    const { verdict, answered, sound, candidate } = reached;
+    const receipt: Receipt = { call, verdict, answered, sound, candidateSound: candidate?.sound ?? false };
     const events = eventsOf(scenario, receipt);
     const done = engine.check(call);
     witness?.(reached, events, done);
@@ -47,29 +58,54 @@ function compareCall(
   reached: Reached,
   events: readonly Event[],
   done: Done,
-  { keys, twins }: { readonly keys: Keys; readonly twins: Twins },
+  { keys, twins }: { readonly keys: Keys; readonly twins: AllTwins },
 ): Finding | undefined {
-  const { decision } = done;
-  const pairs: readonly (readonly [about: string, model: unknown, engine: unknown])[] = [
+  const pairs: readonly Pair[] = [
+    ...pairsOf(call, reached, done.decision, twins.force),
+    ["answered", reached.answered, done.answered],
+    ["candidate", reached.candidate !== undefined, done.candidate !== undefined],
+    ...candidatePairs(call, reached.candidate, done.candidate, twins.candidate),
+    [
+      "moves",
+      distinct(events, twins.all).map(eventText).toSorted(),
+      done.moves.map(({ name, amount }) => `${twins.all.get(name) ?? name} ${amount}`).toSorted(),
+    ],
+  ];
+  for (const [about, model, engine] of pairs) {
+    if (JSON.stringify(model) !== JSON.stringify(engine)) return { about, model, engine };
+  }
+  return keys.add(distinct(events, twins.all), done, twins.all);
+}
+
+type Pair = readonly [about: string, model: unknown, engine: unknown];
+
+function pairsOf(call: Call, reached: Alone, decision: Decision, twins: Twins): readonly Pair[] {
+  return [
     ["defect", undefined, decision.defect],
     ["verdict", reached.verdict, decision.verdict],
     ["rule", reached.rule, decision.rule],
     ["final", reached.verdict === "BLOCK" && reached.final, decision.verdict === "BLOCK" && decision.final],
     ["fired", reached.fired, decision.fired],
     ["errors", names(reached.errors, twins), names(decision.errors, twins)],
-    ["read", [...reached.read].toSorted(byName), decision.read.toSorted(byName)],
-    ["answered", reached.answered, done.answered],
+    ["observed", reached.observed, decision.observed.map(({ rule, verdict }) => [rule, verdict])],
+    ["read", [...reached.read].map(readText).toSorted(), decision.read.map(readText).toSorted()],
     ["reason", undefined, reasonFault(decision.reason, reached.rule, call, decision.verdict)],
-    [
-      "moves",
-      distinct(events, twins).map(eventText).toSorted(),
-      done.moves.map(({ name, amount }) => `${twins.get(name) ?? name} ${amount}`).toSorted(),
-    ],
   ];
-  for (const [about, model, engine] of pairs) {
-    if (JSON.stringify(model) !== JSON.stringify(engine)) return { about, model, engine };
-  }
-  return keys.add(distinct(events, twins), done, twins);
+}
+
+function candidatePairs(
+  call: Call,
+  reached: Alone | undefined,
+  decision: Decision | undefined,
+  twins: Twins,
+): readonly Pair[] {
+  if (reached === undefined || decision === undefined) return [];
+  return pairsOf(call, reached, decision, twins).map(([about, ...both]) => [`candidate's ${about}`, ...both]);
+}
+
+/** A value that was asked for has a number in the engine, and its text in the model. */
+function readText([name, value]: readonly [string, string]): string {
+  return `${name.replace(/\[.*\]$/s, "[]")} ${value}`;
 }
 
 /** A counter that stands twice under two names is broken once. */
@@ -79,10 +115,6 @@ function names(errors: readonly (readonly [string, string])[], twins: Twins): re
     return name.includes(".$counters.") && first !== undefined ? first : name;
   });
   return [...new Set(inOne)];
-}
-
-function byName([a]: readonly [string, string], [b]: readonly [string, string]): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 function eventText({ counter, amount }: Event): string {
@@ -101,8 +133,9 @@ class Keys {
   readonly #modelOf = new Map<string, string>();
 
   add(events: readonly Event[], done: Done, twins: Twins): Finding | undefined {
-    for (const event of events) {
-      const move = done.moves.find(({ name }) => (twins.get(name) ?? name) === event.counter);
+    for (const [index, event] of events.entries()) {
+      const before = events.slice(0, index).filter(({ counter }) => counter === event.counter).length;
+      const move = done.moves.filter(({ name }) => (twins.get(name) ?? name) === event.counter)[before];
       if (move === undefined) continue;
       const model = JSON.stringify([event.counter, event.key]);
       const engine = JSON.stringify([event.counter, move.key]);
@@ -120,23 +153,37 @@ class Keys {
   }
 }
 
-/** By the name of a counter, the first counter that has the same definition and the same limits to go by. */
+/** By the name of a counter, the first counter that means the same. */
 type Twins = ReadonlyMap<string, string>;
 
-function twinsIn({ contracts, settings }: Scenario): Twins {
-  const firsts = new Map<string, string>();
-  const entries = contracts.flatMap((contract) =>
-    contract.counters.map(({ name, ...definition }): readonly [string, string] => {
-      const full = `${contract.name}.${name}`;
-      const expressions = [definition.when, definition.sum, definition.since].filter((each) => each !== undefined);
-      const limits = [...new Set(expressions.flatMap((each) => limitsIn(each)))].toSorted();
-      const meaning = JSON.stringify([spelt(definition), limits.map((limit) => limitOf(contract, settings, limit))]);
-      const first = firsts.get(meaning) ?? full;
-      firsts.set(meaning, first);
-      return [full, first];
-    }),
+interface AllTwins {
+  readonly force: Twins;
+  readonly candidate: Twins;
+  /** Of both: counters in force first. */
+  readonly all: Twins;
+}
+
+function twinsIn(scenario: Scenario): AllTwins {
+  const force = named(scenario);
+  const candidate = named(candidateOf(scenario));
+  return {
+    force: firsts(force),
+    candidate: firsts(candidate),
+    all: firsts([...force, ...candidate.map(([name, meaning]) => [candidateName(name), meaning] as const)]),
+  };
+}
+
+function named(scenario: Scenario | undefined): readonly (readonly [name: string, meaning: string])[] {
+  return (scenario?.contracts ?? []).flatMap((contract) =>
+    contract.counters.map(
+      (counter) =>
+        [`${contract.name}.${counter.name}`, meaningOf(contract, counter, scenario?.settings ?? [])] as const,
+    ),
   );
-  return new Map(entries);
+}
+
+function firsts(counters: readonly (readonly [name: string, meaning: string])[]): Twins {
+  return new Map(counters.map(([name, meaning]) => [name, counters.find((each) => each[1] === meaning)?.[0] ?? name]));
 }
 
 function distinct(events: readonly Event[], twins: Twins): readonly Event[] {
@@ -144,38 +191,4 @@ function distinct(events: readonly Event[], twins: Twins): readonly Event[] {
   return renamed.filter(
     (event, index) => renamed.findIndex(({ counter, key }) => counter === event.counter && key === event.key) === index,
   );
-}
-
-/** With what is left out written in. */
-function spelt({
-  of,
-  per,
-  when,
-  sum,
-  counting = "attempts",
-  within,
-  since,
-  settlesWithin,
-}: Omit<Counter, "name">): Json[] {
-  const whole =
-    within !== undefined && "unit" in within ? { weekStarts: "monday", timezone: "UTC", ...within } : within;
-  const entries = whole === undefined ? [] : Object.entries(whole).toSorted(byName);
-  const expressions = [per, when, sum, since].map((each) => JSON.stringify(each) ?? null);
-  return [
-    of.toSorted(),
-    counting,
-    entries.map((entry) => JSON.stringify(entry)),
-    settlesWithin ?? null,
-    ...expressions,
-  ];
-}
-
-function limitsIn(expression: Expression): readonly string[] {
-  const own = expression.kind === "limit" ? [expression.name] : [];
-  return [...own, ...parts(expression).flatMap(limitsIn)];
-}
-
-function limitOf(contract: Contract, settings: readonly Setting[], name: string): Json {
-  const set = settings.find((each) => each.contract === contract.name && each.limit === name);
-  return set?.value ?? contract.limits.find((each) => each.name === name)?.value ?? null;
 }

@@ -56,7 +56,13 @@ export class Coverage {
     this.add(`reached by ${reached.errors.some(([name]) => name === reached.rule) ? `an error in ${named}` : named}`);
     for (const [, why] of reached.errors) this.add(`error: ${why}`);
     if (reached.fired.length > 1) this.add("several rules fired");
-    for (const value of reached.read.values()) this.add(value === "0" ? "counter read, 0" : "counter read, more");
+    for (const [name, value] of reached.read) {
+      if (name.endsWith("]")) this.add(value === "0" ? "a value asked for, unknown" : "a value asked for, known");
+      else this.add(value === "0" ? "counter read, 0" : "counter read, more");
+    }
+    if (reached.observed.length > 0) this.add("a rule that observes fired");
+    if (reached.candidate !== undefined)
+      this.add(`the candidate ${reached.candidate.verdict === reached.verdict ? "agrees" : "disagrees"}`);
     if (events.some(({ amount }) => amount.d !== 1n)) this.add("a move by a fraction");
     if (done.moves.length > 0) this.add("moved");
   }

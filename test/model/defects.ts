@@ -1,5 +1,6 @@
 import type { Decision } from "../../src/contract/mod.ts";
-import type { Defect } from "./engine.ts";
+import { countedOf } from "../../src/gate/mod.ts";
+import { countAlone, type Defect, type Move } from "./engine.ts";
 import type { Contract, Counter, Rule, Scenario, Schema } from "./language.ts";
 
 /** Ways in which an engine could be wrong, each of which a comparison must notice. */
@@ -50,7 +51,65 @@ export const defects: readonly (readonly [fault: string, of: (scenario: Scenario
     "numbers are read as binary fractions",
     () => ({ body: (text) => text.replaceAll("9007199254740993", "9007199254740992") }),
   ],
+  ["of a list, one value is remembered", () => ({ moves: oneValueEach })],
+  [
+    "a value is remembered though its call is not counted",
+    () => inCounters((each) => (each.remembers === undefined ? each : { ...each, counting: "attempts" })),
+  ],
+  [
+    "a value is remembered for ever",
+    () => inCounters((each) => (each.remembers === undefined ? each : without(each, ["within"]))),
+  ],
+  [
+    "a value that is remembered is not found",
+    () => ({ lookup: (each) => ({ ...each, key: each.key.replace(/"[^"]*"\]\]\]$/, "") }) }),
+  ],
+  [
+    "a rule that observes decides",
+    () => inContracts((each) => ({ ...each, rules: each.rules.map((rule) => without(rule, ["observed"])) })),
+  ],
+  [
+    "an error in a rule that observes blocks",
+    () => ({
+      decision: (each) =>
+        each.observed.some(({ reason }) => reason.includes("cannot be evaluated"))
+          ? { ...each, verdict: "BLOCK" as const }
+          : each,
+    }),
+  ],
+  ["the candidate's verdict is answered", () => ({ decision: (each, candidate) => ({ ...each, ...candidate }) })],
+  [
+    "a counter of both is moved by the candidate too",
+    () => ({
+      counted: ({ prepared, candidate, outcome }) => [
+        ...countAlone(prepared, outcome),
+        ...(candidate === undefined ? [] : countAlone(candidate, outcome)),
+      ],
+    }),
+  ],
+  [
+    "the candidate's counters count by its own verdict",
+    () => ({
+      counted: ({ prepared, candidate, outcome, verdict }) =>
+        verdict === undefined
+          ? countedOf(prepared, candidate, outcome)
+          : countedOf(prepared, candidate, { ...outcome, verdict }),
+    }),
+  ],
+  [
+    "the candidate's counters stay at nothing",
+    () => ({ moves: (moves) => moves.filter(({ name }) => !name.startsWith("candidate ")) }),
+  ],
+  ["the candidate is not heard", () => ({ scenario: (right) => without(right, ["candidate"]) })],
 ];
+
+/** Of the values that one counter remembers of a call, the first. */
+function oneValueEach(moves: readonly Move[]): readonly Move[] {
+  return moves.filter(
+    (move, index) =>
+      !move.identity.includes('"remembers"') || moves.findIndex(({ identity }) => identity === move.identity) === index,
+  );
+}
 
 function leniently({ contracts }: Scenario, decision: Decision): Decision {
   if (decision.verdict !== "ESCALATE") return decision;

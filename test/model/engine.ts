@@ -7,14 +7,26 @@ import {
   renderDiagnostic,
   type ContractInForce,
 } from "../../src/contract/mod.ts";
-import type { Caller, CompileOptions, Decision, Lookup, SourceFile } from "../../src/contract/mod.ts";
+import type {
+  Caller,
+  CompileOptions,
+  Counter,
+  Decision,
+  Lookup,
+  Prepared,
+  SourceFile,
+} from "../../src/contract/mod.ts";
+import type { Move as Moved, Outcome } from "../../src/contract/mod.ts";
+import { countedOf } from "../../src/gate/mod.ts";
 import { addDecimals, bad, good, parseCheckRequest, type CheckRequest, type Result } from "../../src/wire/mod.ts";
 import type { Call, Mode, Scenario, Verdict } from "./language.ts";
-import { printContract, printJson, printMandate } from "./print.ts";
+import { candidateName } from "./model.ts";
+import { fileOf, printContract, printJson, printMandate } from "./print.ts";
 
 /** What the engine made of one call. */
 export interface Done {
   readonly decision: Decision;
+  readonly candidate: Decision | undefined;
   readonly answered: Verdict;
   readonly moves: readonly Move[];
 }
@@ -34,13 +46,30 @@ export interface Defect {
   caller?(right: Caller): Caller;
   lookup?(right: Lookup): Lookup;
   isWithin?(move: Move, lookup: Lookup, now: number): boolean;
-  decision?(right: Decision): Decision;
+  decision?(right: Decision, candidate: Decision | undefined): Decision;
   answered?(right: Verdict, decision: Decision): Verdict;
   moves?(right: readonly Move[]): readonly Move[];
+  /** In the place of `countedOf`. */
+  counted?(sides: Sides): readonly Moved[];
 }
 
+/** What is known of a call when it is counted. */
+export interface Sides {
+  readonly prepared: Prepared;
+  readonly candidate: Prepared | undefined;
+  readonly outcome: Outcome;
+  /** What the candidate would have decided. */
+  readonly verdict: Verdict | undefined;
+}
+
+/** What the engine counts of one set of contracts. */
+export const countAlone: typeof count = count;
+
 export function compile(scenario: Scenario, options: CompileOptions = {}): Result<ContractInForce, readonly string[]> {
-  const texts = new Map(scenario.contracts.map((contract) => [`${contract.name}.yaml`, printContract(contract)]));
+  const texts = new Map([
+    ...scenario.contracts.map((contract) => [fileOf.contract(contract), printContract(contract)] as const),
+    ...(scenario.candidate ?? []).map((contract) => [fileOf.candidate(contract), printContract(contract)] as const),
+  ]);
   const open = (name: string): Result<SourceFile, string> => {
     const text = texts.get(name);
     return text === undefined ? bad("there is no such file") : good({ name, text });
@@ -65,18 +94,21 @@ export class Engine {
   check(call: Call): Done {
     const defect = this.#defect;
     const caller = { keyName: call.key, sessionId: call.session };
-    const prepared = prepare(this.#force, requestOf(call, defect), defect.caller?.(caller) ?? caller);
-    const consultation = consult(prepared, call.at);
-    const right = decide(
-      consultation,
-      consultation.lookups.map((lookup) => this.#sum(defect.lookup?.(lookup) ?? lookup, call.at)),
-    );
-    const decision = defect.decision?.(right) ?? right;
+    const request = requestOf(call, defect);
+    const asking = defect.caller?.(caller) ?? caller;
+    const prepared = prepare(this.#force, request, asking);
+    const other = this.#force.candidate && prepare(this.#force.candidate, request, asking);
+    const candidate = other && this.#decide(other, call.at);
+    const right = this.#decide(prepared, call.at);
+    const decision = defect.decision?.(right, candidate) ?? right;
     const honest = answer(decision, this.#mode);
     const answered = defect.answered?.(honest, decision) ?? honest;
-    const counted = count(prepared, { verdict: decision.verdict, answered });
+    const outcome = { verdict: decision.verdict, answered };
+    const counted =
+      defect.counted?.({ prepared, candidate: other, outcome, verdict: candidate?.verdict }) ??
+      countedOf(prepared, other, outcome);
     const each = counted.map(({ counter, key, amount }) => ({
-      name: counter.name,
+      name: this.#name(counter),
       identity: counter.identity,
       key,
       at: call.at,
@@ -84,7 +116,19 @@ export class Engine {
     }));
     const moves = defect.moves?.(each) ?? each;
     this.#moves.push(...once(moves));
-    return { decision, answered, moves };
+    return { decision, candidate, answered, moves };
+  }
+
+  #decide(prepared: Prepared, at: number): Decision {
+    const consultation = consult(prepared, at);
+    return decide(
+      consultation,
+      consultation.lookups.map((lookup) => this.#sum(this.#defect.lookup?.(lookup) ?? lookup, at)),
+    );
+  }
+
+  #name(counter: Counter): string {
+    return this.#force.counters.includes(counter) ? counter.name : candidateName(counter.name);
   }
 
   #sum(lookup: Lookup, now: number): string {
@@ -108,7 +152,7 @@ function answer({ verdict, final }: Decision, mode: Mode): Verdict {
   return mode === "assist" && verdict === "BLOCK" && !final ? "ESCALATE" : verdict;
 }
 
-function requestOf(call: Call, defect: Defect): CheckRequest {
+export function requestOf(call: Call, defect: Defect = {}): CheckRequest {
   const body = printJson({
     obj: [
       ["tool_name", call.tool],

@@ -25,6 +25,8 @@ export interface Surroundings {
   readonly now: number;
   limit(name: string): Value;
   counter(name: string): Fraction;
+  /** Does the counter remember the value? */
+  recalls(counter: string, value: Value): boolean;
   /** What a name stands for: an expression that is put in its place, or a value. */
   readonly names: readonly (readonly [string, Expression | { readonly bound: Value }])[];
 }
@@ -50,6 +52,8 @@ export function evaluate(expression: Expression, around: Surroundings): Value {
       return around.limit(expression.name);
     case "counter":
       return number(around.counter(expression.name));
+    case "asked":
+      return truth(around.recalls(expression.counter, evaluate(expression.value, around)));
     case "name":
       return named(expression.name, around);
     case "member": {

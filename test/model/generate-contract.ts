@@ -43,7 +43,7 @@ export const verdicts: readonly Verdict[] = ["ALLOW", "ESCALATE", "BLOCK"];
 const present: Expression = { kind: "root", name: "platform.present" };
 const inSession: Expression = { kind: "root", name: "session.present" };
 
-const limitPool: readonly (readonly [string, Kind, Limit])[] = [
+export const limitPool: readonly (readonly [string, Kind, Limit])[] = [
   ["most", "number", { name: "most", value: { num: "5" } }],
   ["least", "number", { name: "least", value: { num: "0.5" }, min: "0", max: "9.5" }],
   ["below", "number", { name: "below", value: { num: "-2" }, max: "3" }],
@@ -71,7 +71,7 @@ export function limits(chance: Chance): readonly Limit[] {
   return chance.some(limitPool, 0.5).map(([, , limit]) => limit);
 }
 
-interface Draft {
+export interface Draft {
   readonly name: string;
   readonly limits: readonly (readonly [string, Kind])[];
   readonly platform: Schema | undefined;
@@ -143,7 +143,7 @@ function platformSchema(chance: Chance, facts: Members): Schema {
 }
 
 /** What may be read of the call where all of these tools come by. */
-function scopeOf(draft: Draft, tools: readonly Tool[], facts: ReadonlySet<string>): Scope {
+export function scopeOf(draft: Draft, tools: readonly Tool[], facts: ReadonlySet<string>): Scope {
   const each = tools.map(({ input }) => leavesOf("input", input));
   const shared = (each[0] ?? []).flatMap((leaf): readonly Leaf[] => {
     const same = each.map((leaves) => leaves.find(({ path }) => path.join(".") === leaf.path.join(".")));
@@ -187,7 +187,7 @@ const rootsOnPresence = (when: Expression): boolean =>
   when.kind === "root" ? when !== inSession : when.kind === "binary" && when.operator === "&&";
 
 /** What holds for every one of the tools: by requirements on presence alone, or by all of them. */
-function factsOf(draft: Draft, tools: readonly Tool[], onPresence: boolean): ReadonlySet<string> {
+export function factsOf(draft: Draft, tools: readonly Tool[], onPresence: boolean): ReadonlySet<string> {
   const sets = tools.map((tool) => {
     const all = [...draft.requires, ...tool.requires].map(({ when }) => when);
     return new Set(all.filter((when) => !onPresence || rootsOnPresence(when)).flatMap(proves));
@@ -230,7 +230,7 @@ function readsMore(when: Expression): boolean {
   return [...reads(when, [])].some((root) => ["input", "platform", "limits"].includes(root));
 }
 
-const counterNames = ["attempts", "released", "possible", "blocked", "escalated"] as const;
+export const counterNames = ["attempts", "released", "possible", "blocked", "escalated"] as const;
 
 function counter(chance: Chance, maker: ExpressionMaker, draft: Draft, name: string): Counter {
   const some = chance.some(draft.tools, 0.6);
@@ -262,11 +262,11 @@ function counter(chance: Chance, maker: ExpressionMaker, draft: Draft, name: str
   };
 }
 
-function pathPer({ root, path }: Leaf): Per {
+export function pathPer({ root, path }: Leaf): Per {
   return memberAt(root, path);
 }
 
-function isKey({ schema, path }: Leaf): boolean {
+export function isKey({ schema, path }: Leaf): boolean {
   return ["text", "number", "boolean"].includes(kindOf(schema)) && path.length > 0;
 }
 
@@ -284,7 +284,7 @@ const timezones = [
 /** Their clocks go back within an hour, and what the calendar hour is then nobody says. */
 const hourless = ["Pacific/Chatham", "Australia/Lord_Howe"];
 
-function window(chance: Chance): Window {
+export function window(chance: Chance): Window {
   if (chance.often(0.5)) return { rolling: chance.pick(rolling) };
   const unit = chance.pick(["hour", "day", "week", "month", "year"] as const);
   const timezone = chance.pick(unit === "hour" ? timezones : [...timezones, ...hourless]);
@@ -339,7 +339,7 @@ function rule(
 }
 
 /** Its key and its `since` stand in every one of the tools' schemas, and are known to be there. */
-function isReadable(each: Counter, draft: Draft, on: readonly Tool[]): boolean {
+export function isReadable(each: Counter, draft: Draft, on: readonly Tool[]): boolean {
   const scope = scopeOf(draft, on, factsOf(draft, on, true));
   const paths = [
     ...each.per.filter((per) => typeof per !== "string"),

@@ -70,6 +70,28 @@ export const faults: readonly Fault[] = [
   ["a sum with a remainder", "counter", counted({ sum: binary("%", literal.number("3"), literal.number("2")) })],
   ["a sum that may be negative", "counter", counted({ sum: literal.number("-1") })],
   ["a sum of two that may be negative", "counter", counted({ sum: binary("-", one, one) })],
+  ["a counter that adds up and remembers", "counter", counted({ sum: one, remembers: one })],
+  ["a counter that remembers an object", "counter", counted({ remembers: { kind: "root", name: "input" } })],
+  [
+    "a counter that remembers, compared",
+    "type",
+    (scenario) => ruled(readsWrong)(counted({ remembers: one })(scenario)),
+  ],
+  [
+    "a counter that counts, asked for a value",
+    "type",
+    (scenario) => ruled({ kind: "asked", counter: "wrong", value: one })(counted({})(scenario)),
+  ],
+  [
+    "a counter asked for what another stands at",
+    "counter",
+    (scenario) =>
+      ruled({ kind: "asked", counter: "wrong", value: { kind: "counter", name: "other" } })(
+        counted({ name: "other" })(counted({ remembers: one })(scenario)),
+      ),
+  ],
+  ["a candidate that does not compile", "type", (scenario) => asCandidate(ruled(one)(scenario), scenario)],
+  ["two candidates of one name", "twice", (scenario) => ({ ...scenario, candidate: twice(scenario.contracts) })],
   ["a counter of an unknown tool", "unknown-tool", counted({ of: ["no.such"] })],
   [
     "a counter that reads a counter",
@@ -102,6 +124,15 @@ export function spoil(scenario: Scenario, seed: number): Wrong {
   const chance = new Chance(seed);
   const [fault, code, work] = chance.pick(faults);
   return { fault, code, scenario: work(scenario) };
+}
+
+/** The contracts of the one as the candidate of the other. */
+function asCandidate(wrong: Scenario, scenario: Scenario): Scenario {
+  return { ...scenario, candidate: wrong.contracts };
+}
+
+function twice(contracts: readonly Contract[]): readonly Contract[] {
+  return [...contracts, ...contracts.slice(0, 1)];
 }
 
 function first(change: (contract: Contract) => Contract) {

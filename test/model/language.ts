@@ -50,6 +50,8 @@ export type Expression =
   | { readonly kind: "root"; readonly name: RootName }
   | { readonly kind: "limit"; readonly name: string }
   | { readonly kind: "counter"; readonly name: string }
+  /** `value in counters.counter` */
+  | { readonly kind: "asked"; readonly counter: string; readonly value: Expression }
   /** A `let` of the rule or the contract, or the variable of a macro. */
   | { readonly kind: "name"; readonly name: string }
   | { readonly kind: "member"; readonly of: Expression; readonly name: string }
@@ -107,6 +109,8 @@ export interface Rule {
   readonly when: Expression;
   readonly verdict: Verdict;
   readonly final: boolean;
+  /** It is in `mode: observe`. */
+  readonly observed?: boolean;
   readonly reason: Reason;
 }
 
@@ -123,6 +127,7 @@ export interface Counter {
   readonly when?: Expression;
   readonly per: readonly Per[];
   readonly sum?: Expression;
+  readonly remembers?: Expression;
   readonly counting?: Counting;
   readonly within?: Window;
   readonly since?: Expression;
@@ -168,6 +173,8 @@ export interface Setting {
 export interface Scenario {
   readonly mode: Mode;
   readonly contracts: readonly Contract[];
+  /** In the places of the contracts of their names, or behind them all. */
+  readonly candidate?: readonly Contract[];
   readonly settings: readonly Setting[];
   readonly calls: readonly Call[];
 }

@@ -6,6 +6,7 @@
 import { evaluate, holds, asNumber, type Surroundings } from "./evaluate.ts";
 import type { Call, Contract, Counter, Mode, Per, Requirement, Rule, Scenario, Tool, Verdict } from "./language.ts";
 import { add, CannotEvaluate, decimal, fromInteger, multiply, subtract, compare, type Fraction } from "./number.ts";
+import { meaningOf } from "./meaning.ts";
 import { meets } from "./validate.ts";
 import { fromJson, type Value } from "./value.ts";
 import { reads } from "./walk.ts";
@@ -18,46 +19,114 @@ export interface Receipt {
   readonly answered: Verdict;
   /** The input and the snapshot were found to be as the schemas say. */
   readonly sound: boolean;
+  /** As the candidate's schemas say. */
+  readonly candidateSound: boolean;
 }
 
-export interface Reached {
+/** What one set of contracts comes to, by itself. */
+export interface Alone {
   readonly verdict: Verdict;
-  readonly answered: Verdict;
   readonly final: boolean;
   readonly rule: string;
   readonly fired: readonly string[];
   /** The rules, requirements and counters that could not be evaluated, with why. */
   readonly errors: readonly (readonly [string, string])[];
+  /** What rules that observe would have said, and what of that could not be evaluated. */
+  readonly observed: readonly (readonly [rule: string, verdict: Verdict])[];
+  /** Counters with what they stood at, and values that were asked for as `counter[value]`, with 1 or 0. */
   readonly read: ReadonlyMap<string, string>;
   readonly sound: boolean;
+}
+
+export interface Reached extends Alone {
+  readonly answered: Verdict;
+  readonly candidate: Alone | undefined;
 }
 
 export interface Event {
   readonly counter: string;
   /** Equal for events that are counted together. */
   readonly key: string;
+  /** The same without the value that is remembered, and that value's text. */
+  readonly of: string;
+  readonly value: string | undefined;
   readonly amount: Fraction;
 }
 
-type Outcome = Omit<Reached, "answered" | "read">;
+type Outcome = Omit<Alone, "read">;
 
 /** Decides a call that comes after those receipts. */
 export function decideCall(scenario: Scenario, past: readonly Receipt[], call: Call): Reached {
-  const read = new Map<string, string>();
-  const counterOf = (contract: Contract) => (name: string) => {
-    const counter = contract.counters.find((each) => each.name === name);
-    if (counter === undefined) throw new Error(`no counter ${name}`);
-    const value = readCounter(scenario, contract, counter, past, call);
-    read.set(`${contract.name}.${name}`, decimal(value));
-    return value;
-  };
-  const outcome = reach(scenario, call, counterOf);
-  return { ...outcome, answered: answer(outcome, scenario.mode), read };
+  const own = decideAlone(scenario, call, () => past);
+  const other = candidateOf(scenario);
+  const pastOfCandidate = past.map(asCandidate);
+  const candidate =
+    other &&
+    decideAlone(other, call, (contract, counter) => (isInForce(scenario, contract, counter) ? past : pastOfCandidate));
+  return { ...own, answered: answer(own, scenario.mode), candidate };
 }
 
-type CountersOf = (contract: Contract) => (name: string) => Fraction;
+/** What would be in force with the candidate. */
+export function candidateOf(scenario: Scenario): Scenario | undefined {
+  const { contracts, candidate = [] } = scenario;
+  if (candidate.length === 0) return undefined;
+  const named = (name: string): Contract | undefined => candidate.find((each) => each.name === name);
+  const others = candidate.filter(({ name }) => !contracts.some((each) => each.name === name));
+  return { ...scenario, contracts: [...contracts.map((each) => named(each.name) ?? each), ...others] };
+}
 
-function reach(scenario: Scenario, call: Call, countersOf: CountersOf): Outcome {
+function asCandidate(receipt: Receipt): Receipt {
+  return { ...receipt, sound: receipt.candidateSound };
+}
+
+/** Does a contract in force have a counter of that definition? Then it is the contract's. */
+function isInForce({ contracts, settings }: Scenario, contract: Contract, counter: Counter): boolean {
+  const meaning = meaningOf(contract, counter, settings);
+  return contracts.some((each) => each.counters.some((own) => meaningOf(each, own, settings) === meaning));
+}
+
+type PastOf = (contract: Contract, counter: Counter) => readonly Receipt[];
+
+function decideAlone(scenario: Scenario, call: Call, pastOf: PastOf): Alone {
+  const read = new Map<string, string>();
+  const outcome = reach(scenario, call, (contract) => readingOf(scenario, contract, call, { pastOf, read }));
+  return { ...outcome, read };
+}
+
+type Reading = Pick<Surroundings, "counter" | "recalls">;
+
+function readingOf(
+  scenario: Scenario,
+  contract: Contract,
+  call: Call,
+  { pastOf, read }: { readonly pastOf: PastOf; readonly read: Map<string, string> },
+): Reading {
+  const named = (name: string): Counter => {
+    const counter = contract.counters.find((each) => each.name === name);
+    if (counter === undefined) throw new Error(`no counter ${name}`);
+    return counter;
+  };
+  return {
+    counter(name) {
+      const counter = named(name);
+      const found = readCounter(scenario, contract, counter, pastOf(contract, counter), call) ?? [];
+      const value = found.reduce((sum, { amount }) => add(sum, amount), fromInteger(0));
+      read.set(`${contract.name}.${name}`, decimal(value));
+      return value;
+    },
+    recalls(name, value) {
+      const counter = named(name);
+      const found = readCounter(scenario, contract, counter, pastOf(contract, counter), call);
+      if (found === undefined) return false;
+      const text = keyText(value);
+      const isThere = found.some((event) => event.value === text);
+      read.set(`${contract.name}.${name}[${text}]`, isThere ? "1" : "0");
+      return isThere;
+    },
+  };
+}
+
+function reach(scenario: Scenario, call: Call, countersOf: (contract: Contract) => Reading): Outcome {
   const routes = scenario.contracts.flatMap((contract) =>
     contract.tools.filter((tool) => tool.name === call.tool).map((tool) => ({ contract, tool })),
   );
@@ -86,12 +155,13 @@ function reach(scenario: Scenario, call: Call, countersOf: CountersOf): Outcome 
     final: verdicts.some((each) => each.verdict === "BLOCK" && each.final),
     fired: verdicts.flatMap((each) => each.fired),
     errors: verdicts.flatMap((each) => each.errors),
+    observed: routes.flatMap(({ contract, tool }) => observedBy(contract, tool, around(contract))),
     sound: true,
   });
 }
 
 function blocked(rule: string, sound: boolean): Outcome {
-  return { verdict: "BLOCK", final: true, rule, fired: [], errors: [], sound };
+  return { verdict: "BLOCK", final: true, rule, fired: [], errors: [], observed: [], sound };
 }
 
 function strictness(verdict: Verdict): number {
@@ -129,7 +199,7 @@ function ofContract(contract: Contract, tool: Tool, around: Surroundings): Outco
   const fired: { readonly rule: Rule | undefined; readonly name: string; readonly verdict: Verdict }[] = [];
   const errors: [string, string][] = [];
   for (const rule of contract.rules) {
-    if (!rule.on.includes(tool.name)) continue;
+    if (!rule.on.includes(tool.name) || rule.observed === true) continue;
     const name = `${contract.name}.${rule.name}`;
     const held = attempt(() => holds(rule.when, { ...around, names: [...around.names, ...rule.lets] }));
     if ("error" in held) {
@@ -142,10 +212,20 @@ function ofContract(contract: Contract, tool: Tool, around: Surroundings): Outco
     const winning = fired.filter((each) => each.verdict === verdict);
     if (winning[0] === undefined) continue;
     const final = verdict === "BLOCK" && winning.some(({ rule }) => rule === undefined || rule.final);
-    return { verdict, final, rule: winning[0].name, fired: names, errors, sound: true };
+    return { verdict, final, rule: winning[0].name, fired: names, errors, observed: [], sound: true };
   }
   const otherwise = tool.otherwise ?? "BLOCK";
   return { ...blocked(`${contract.name}.$otherwise`, true), verdict: otherwise };
+}
+
+/** What its rules that decide nothing say, or that they cannot. */
+function observedBy(contract: Contract, tool: Tool, around: Surroundings): Outcome["observed"] {
+  return contract.rules.flatMap((rule): Outcome["observed"] => {
+    if (rule.observed !== true || !rule.on.includes(tool.name)) return [];
+    const held = attempt(() => holds(rule.when, { ...around, names: [...around.names, ...rule.lets] }));
+    if ("error" in held) return [[`${contract.name}.${rule.name}`, "BLOCK"]];
+    return held.value ? [[`${contract.name}.${rule.name}`, rule.verdict]] : [];
+  });
 }
 
 /** A counter that the call should move and cannot is a BLOCK, so that nothing is released uncounted. */
@@ -153,7 +233,7 @@ function withBroken(scenario: Scenario, call: Call, outcome: Outcome): Outcome {
   const broken: [string, string][] = [];
   for (const contract of scenario.contracts) {
     for (const counter of contract.counters) {
-      const event = attempt(() => eventOf(scenario, contract, counter, call, outcome.sound));
+      const event = attempt(() => eventsOfCounter(scenario, contract, counter, call, outcome.sound));
       if ("error" in event) broken.push([`${contract.name}.$counters.${counter.name}`, event.error]);
     }
   }
@@ -168,19 +248,31 @@ function answer({ verdict, final }: Outcome, mode: Mode): Verdict {
   return mode === "assist" && verdict === "BLOCK" && !final ? "ESCALATE" : verdict;
 }
 
-/** What the call moves, once it is decided and answered. */
+/** What the call moves, once it is decided and answered, for the contracts in force and for the candidate. */
 export function eventsOf(scenario: Scenario, receipt: Receipt): readonly Event[] {
-  return scenario.contracts.flatMap((contract) =>
-    contract.counters.flatMap((counter) => countedEvent(scenario, contract, counter, receipt) ?? []),
+  const own = scenario.contracts.flatMap((contract) =>
+    contract.counters.flatMap((counter) => countedEvents(scenario, contract, counter, receipt)),
   );
+  const other = candidateOf(scenario);
+  const candidates = (other?.contracts ?? []).flatMap((contract) =>
+    contract.counters
+      .filter((counter) => !isInForce(scenario, contract, counter))
+      .flatMap((counter) => countedEvents(other ?? scenario, contract, counter, asCandidate(receipt))),
+  );
+  return [...own, ...candidates.map((event) => ({ ...event, counter: candidateName(event.counter) }))];
 }
 
-function countedEvent(
+/** What a counter of the candidate is called where it stands beside those in force. */
+export function candidateName(counter: string): string {
+  return `candidate ${counter}`;
+}
+
+function countedEvents(
   scenario: Scenario,
   contract: Contract,
   counter: Counter,
   { call, verdict, answered, sound }: Receipt,
-): Event | undefined {
+): readonly Event[] {
   const counts = {
     attempts: true,
     released: answered === "ALLOW",
@@ -188,36 +280,56 @@ function countedEvent(
     blocked: verdict === "BLOCK",
     escalated: verdict === "ESCALATE",
   };
-  if (!counts[counter.counting ?? "attempts"]) return undefined;
-  const event = attempt(() => eventOf(scenario, contract, counter, call, sound));
-  return "error" in event ? undefined : event.value;
+  if (!counts[counter.counting ?? "attempts"]) return [];
+  const events = attempt(() => eventsOfCounter(scenario, contract, counter, call, sound));
+  return "error" in events ? [] : events.value;
 }
 
 /** By what the call would move the counter, whatever is decided. @throws {CannotEvaluate} */
-function eventOf(
+function eventsOfCounter(
   scenario: Scenario,
   contract: Contract,
   counter: Counter,
   call: Call,
   sound: boolean,
-): Event | undefined {
-  if (!counter.of.includes(call.tool)) return undefined;
-  if (!contract.tools.some(({ name }) => name === call.tool)) return undefined;
-  if (!sound && readsTheCall(contract, counter)) return undefined;
-  const around = surroundings(scenario, contract, call, () => {
-    throw new Error("a counter reads no counter");
-  });
-  if (counter.when !== undefined && !holds(counter.when, around)) return undefined;
+): readonly Event[] {
+  if (!counter.of.includes(call.tool)) return [];
+  if (!contract.tools.some(({ name }) => name === call.tool)) return [];
+  if (!sound && readsTheCall(contract, counter)) return [];
+  const around = surroundings(scenario, contract, call, noCounters);
+  if (counter.when !== undefined && !holds(counter.when, around)) return [];
+  const name = `${contract.name}.${counter.name}`;
   const key = keyOf(counter.per, call, around);
-  if (key === undefined) return undefined;
+  if (key === undefined) return [];
+  if (counter.remembers !== undefined) {
+    const remembered = evaluate(counter.remembers, around);
+    const values = new Set((remembered.type === "list" ? remembered.items : [remembered]).map(keyText));
+    if (values.size > 256) throw new CannotEvaluate("over 256 values");
+    return [...values].map((value) => ({
+      counter: name,
+      key: `${key} and ${value}`,
+      of: key,
+      value,
+      amount: fromInteger(1),
+    }));
+  }
   const amount = counter.sum === undefined ? fromInteger(1) : asNumber(evaluate(counter.sum, around));
-  return { counter: `${contract.name}.${counter.name}`, key, amount };
+  return [{ counter: name, key, of: key, value: undefined, amount }];
 }
 
+const noCounters: Reading = {
+  counter: () => {
+    throw new Error("a counter reads no counter");
+  },
+  recalls: () => {
+    throw new Error("a counter asks no counter");
+  },
+};
+
 /** Its `since` is not asked: that filters a read, and moves nothing. */
-function readsTheCall(contract: Contract, { when, per, sum }: Counter): boolean {
+function readsTheCall(contract: Contract, { when, per, sum, remembers }: Counter): boolean {
   const paths = per.filter((each) => typeof each !== "string");
-  return [when, sum, ...paths].some((each) => {
+  return [when, sum, remembers, ...paths].some((each) => {
     const roots = each === undefined ? new Set<string>() : reads(each, contract.lets);
     return roots.has("input") || roots.has("platform");
   });
@@ -240,36 +352,38 @@ function keyOf(per: readonly Per[], call: Call, around: Surroundings): string | 
 function keyText(value: Value): string {
   if (value.type !== "number" && value.type !== "boolean" && value.type !== "text")
     throw new Error(`a key that is a ${value.type}`);
-  const text = value.type === "number" ? decimal(value.value) : String(value.value);
+  const text = value.type === "number" ? numberText(value.value) : String(value.value);
   if (new TextEncoder().encode(text).length > 256) throw new CannotEvaluate("a key of over 256 bytes");
   return `${value.type} ${JSON.stringify(text)}`;
 }
 
-/** What the counter stands at for this call: the sum of all past events of its key that its window holds. */
+/** As a decimal where it is one. */
+function numberText(value: Fraction): string {
+  let rest = value.d;
+  for (const prime of [2n, 5n]) while (rest % prime === 0n) rest /= prime;
+  return rest === 1n ? decimal(value) : `${value.n}/${value.d}`;
+}
+
+/** What the counter holds for this call: all past events of its key in its window. Undefined without its session. */
 function readCounter(
   scenario: Scenario,
   contract: Contract,
   counter: Counter,
   past: readonly Receipt[],
   call: Call,
-): Fraction {
-  const around = surroundings(scenario, contract, call, () => {
-    throw new Error("a counter reads no counter");
-  });
+): readonly Event[] | undefined {
+  const around = surroundings(scenario, contract, call, noCounters);
   const key = keyOf(counter.per, call, around);
-  if (key === undefined) return fromInteger(0);
+  if (key === undefined) return undefined;
   const since = counter.since === undefined ? undefined : milliseconds(asNumber(evaluate(counter.since, around)));
   if (since !== undefined && compare(since, fromInteger(call.at)) > 0)
     throw new CannotEvaluate("since is in the future");
-  let sum = fromInteger(0);
-  for (const receipt of past) {
+  return past.flatMap((receipt) => {
     const { at } = receipt.call;
-    if (!lies(at, counter.within, call.at)) continue;
-    if (since !== undefined && hasSettled(at, since, counter.settlesWithin ?? "0s")) continue;
-    const event = countedEvent(scenario, contract, counter, receipt);
-    if (event !== undefined && event.key === key) sum = add(sum, event.amount);
-  }
-  return sum;
+    if (!lies(at, counter.within, call.at)) return [];
+    if (since !== undefined && hasSettled(at, since, counter.settlesWithin ?? "0s")) return [];
+    return countedEvents(scenario, contract, counter, receipt).filter(({ of }) => of === key);
+  });
 }
 
 function milliseconds(seconds: Fraction): Fraction {
@@ -280,12 +394,7 @@ function hasSettled(at: number, since: Fraction, settlesWithin: string): boolean
   return compare(subtract(since, milliseconds(durationSeconds(settlesWithin))), fromInteger(at)) >= 0;
 }
 
-function surroundings(
-  scenario: Scenario,
-  contract: Contract,
-  call: Call,
-  counter: (name: string) => Fraction,
-): Surroundings {
+function surroundings(scenario: Scenario, contract: Contract, call: Call, reading: Reading): Surroundings {
   return {
     input: fromJson(call.input),
     platform: call.platform === null ? undefined : fromJson(call.platform),
@@ -293,7 +402,7 @@ function surroundings(
     tool: call.tool,
     now: call.at,
     names: contract.lets,
-    counter,
+    ...reading,
     limit(name) {
       const set = scenario.settings.find((each) => each.contract === contract.name && each.limit === name);
       const declared = contract.limits.find((each) => each.name === name);

@@ -22,6 +22,7 @@ export function printContract(contract: Contract): string {
             ["on", rule.on],
             ...some("let", named(rule.lets.map(([name, expression]) => [name, printExpression(expression)]))),
             ["when", printExpression(rule.when)],
+            ...(rule.observed === true ? [["mode", "observe"] as const] : []),
             ["verdict", rule.verdict],
             ...(rule.final ? [["final", true] as const] : []),
             ["reason", reasonText(rule.reason)],
@@ -32,7 +33,13 @@ export function printContract(contract: Contract): string {
   });
 }
 
-export function printMandate({ contracts, settings }: Scenario): string {
+/** What the files are called that the mandate names. */
+export const fileOf = {
+  contract: ({ name }: Contract): string => `${name}.yaml`,
+  candidate: ({ name }: Contract): string => `candidate/${name}.yaml`,
+};
+
+export function printMandate({ contracts, candidate = [], settings }: Scenario): string {
   const set = contracts.map(({ name }): [string, Yaml] => [
     name,
     named(settings.filter(({ contract }) => contract === name).map(({ limit, value }) => [limit, jsonYaml(value)])),
@@ -41,7 +48,8 @@ export function printMandate({ contracts, settings }: Scenario): string {
   return block({
     map: [
       ["mandate", "model"],
-      ["contracts", contracts.map(({ name }) => `${name}.yaml`)],
+      ["contracts", contracts.map(fileOf.contract)],
+      ...some("candidate", candidate.map(fileOf.candidate)),
       ...some("limits", named(limits)),
     ],
   });
@@ -87,7 +95,7 @@ function requirementYaml({ when, reason }: Requirement): Yaml {
   };
 }
 
-function counterYaml({ of, when, per, sum, counting, within, since, settlesWithin }: Counter): Yaml {
+function counterYaml({ of, when, per, sum, remembers, counting, within, since, settlesWithin }: Counter): Yaml {
   const apart = per.map((each) => (typeof each === "string" ? each : printExpression(each)));
   const [only] = apart;
   return {
@@ -96,6 +104,7 @@ function counterYaml({ of, when, per, sum, counting, within, since, settlesWithi
       ...(when === undefined ? [] : [["when", printExpression(when)] as const]),
       ["per", apart.length === 1 && only !== undefined ? only : apart],
       ...(sum === undefined ? [] : [["sum", printExpression(sum)] as const]),
+      ...(remembers === undefined ? [] : [["remembers", printExpression(remembers)] as const]),
       ...(counting === undefined ? [] : [["counting", counting] as const]),
       ...windowYaml(within),
       ...(since === undefined ? [] : [["since", printExpression(since)] as const]),
@@ -248,6 +257,8 @@ function written(expression: Expression): Written {
       return tight(`limits.${expression.name}`);
     case "counter":
       return tight(`counters.${expression.name}`);
+    case "asked":
+      return { text: `${atLeast(expression.value, 5)} in counters.${expression.counter}`, strength: 4 };
     case "member":
       return tight(`${atLeast(expression.of, 8)}.${expression.name}`);
     case "default":

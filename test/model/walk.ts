@@ -14,6 +14,8 @@ export function parts(expression: Expression): readonly Expression[] {
       return [expression.of];
     case "default":
       return [expression.of, expression.otherwise];
+    case "asked":
+      return [expression.value];
     case "index":
       return [expression.of, expression.at];
     case "binary":
@@ -35,7 +37,7 @@ export function reads(expression: Expression, lets: readonly (readonly [string, 
   const visit = (each: Expression): void => {
     if (each.kind === "root") found.add(each.name);
     if (each.kind === "limit") found.add("limits");
-    if (each.kind === "counter") found.add("counters");
+    if (each.kind === "counter" || each.kind === "asked") found.add("counters");
     const meaning = each.kind === "name" ? lets.findLast(([name]) => name === each.name)?.[1] : undefined;
     if (meaning !== undefined) visit(meaning);
     parts(each).forEach(visit);

@@ -1,0 +1,229 @@
+/**
+ * Goal: what the model says is what a gate writes to its ledger, in batches and over restarts, and what `replay` finds
+ * there again; a contract that goes and comes back, or follows its candidate, is folded to the same.
+ * Method: random scenarios through gates over one ledger each, on the clock of the scenario, several calls at a time;
+ * each receipt is held against the model, then the ledger against itself. LEDGER_RUNS and MODEL_SEED set how many and which.
+ */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { openHistory } from "../src/commands/history.ts";
+import { replayCommand } from "../src/commands/replay/command.ts";
+import { readRecorded } from "../src/commands/replay/recorded.ts";
+import type { ContractInForce } from "../src/contract/mod.ts";
+import { Clock } from "../src/gate/clock.ts";
+import { alignCounters } from "../src/gate/counters.ts";
+import { Gate } from "../src/gate/gate.ts";
+import { openLedger } from "../src/ledger/mod.ts";
+import { temporaryFolder } from "./e2e/gate.ts";
+import { compile, requestOf } from "./model/engine.ts";
+import { generateWhole } from "./model/generate-rollout.ts";
+import type { Call, Contract, Rule, Scenario } from "./model/language.ts";
+import { candidateOf, decideCall, type Receipt } from "./model/model.ts";
+import { names, reads } from "./model/walk.ts";
+
+const runs = Number(process.env["LEDGER_RUNS"] ?? 6);
+const seed = Number(process.env["MODEL_SEED"] ?? Date.now() % 1_000_000_000);
+const callsMax = 40;
+
+/** Calls that come together: one to four, at the moment of the first. */
+function batchesOf(calls: readonly Call[], from: number): readonly (readonly Call[])[] {
+  const batches: Call[][] = [];
+  for (let next = 0; next < calls.length;) {
+    const size = 1 + ((from + batches.length * 7) % 4);
+    const together = calls.slice(next, next + size);
+    batches.push(together.map((call) => ({ ...call, at: together[0]?.at ?? call.at })));
+    next += size;
+  }
+  return batches;
+}
+
+/** Serves some batches and stops. */
+async function serve(data: string, force: ContractInForce, { mode }: Scenario, batches: readonly (readonly Call[])[]) {
+  let now = batches[0]?.[0]?.at ?? 0;
+  const ledger = await openLedger({ folder: data, engine: "svc-gate/test" });
+  await ledger.keepContract(force.text);
+  const { digests } = await alignCounters(force, ledger);
+  const gate = new Gate({
+    force,
+    ledger,
+    clock: new Clock({ wall: () => now, monotonic: () => now }),
+    mode,
+    counterDigests: digests,
+    onDefect: ({ rule, defect }) => assert.fail(`a defect in ${rule}: ${String(defect)}`),
+  });
+  for (const batch of batches) {
+    now = batch[0]?.at ?? now;
+    const answers = batch.map((call) =>
+      gate.check(requestOf(call), { keyName: call.key, bytes: 1000, digest: "0".repeat(64) }),
+    );
+    for (const { ok } of await Promise.all(answers)) assert.ok(ok);
+  }
+  await gate.drain();
+  await ledger.close();
+}
+
+interface Written {
+  readonly verdict: string | null;
+  readonly rule: string | null;
+  readonly answered: string | null;
+  readonly observed: readonly (readonly [string, string])[];
+  readonly candidate: readonly [string, string] | undefined;
+}
+
+/** With all that was written of how it came about. */
+type Found = Written & { readonly text: string };
+
+function shown({ text: _text, ...seen }: Found): Written {
+  return seen;
+}
+
+interface Said {
+  readonly rule: string;
+  readonly verdict: string;
+}
+
+async function written(data: string): Promise<readonly Found[]> {
+  const history = await openHistory({ folder: data });
+  const found: Found[] = [];
+  for await (const slice of history.scan(1)) {
+    for (const row of slice) {
+      const recorded = readRecorded(row);
+      if (typeof recorded === "string") assert.fail(recorded);
+      const { verdict, rule, answered } = recorded.leaf;
+      const { observed = [], candidate } = JSON.parse(recorded.outcomeText) as {
+        readonly observed?: readonly Said[];
+        readonly candidate?: Said;
+      };
+      const pair = (said: Said): readonly [string, string] => [said.rule, said.verdict];
+      const text = recorded.outcomeText;
+      found.push({
+        verdict,
+        rule,
+        answered,
+        observed: observed.map(pair),
+        candidate: candidate && pair(candidate),
+        text,
+      });
+    }
+  }
+  await history.close();
+  return found;
+}
+
+function withoutCandidate({ candidate: _candidate, ...alone }: Scenario): Scenario {
+  return alone;
+}
+
+/** The same schemas and requirements, and no counters: what comes after it counts, is folded from its receipts. */
+function withoutCounters(scenario: Scenario): Scenario {
+  const bare = ({ rules, counters: _counters, ...contract }: Contract): Contract => ({
+    ...contract,
+    lets: contract.lets.filter(([name]) => rules.some((rule) => isFree(rule) && names(rule.when).has(name))),
+    counters: [],
+    rules: rules.filter(isFree),
+  });
+  return { ...withoutCandidate(scenario), contracts: scenario.contracts.map(bare) };
+}
+
+/** It reads no counter. */
+function isFree({ when, lets }: Rule): boolean {
+  return lets.length === 0 && !reads(when, []).has("counters");
+}
+
+/** What the model says, where the calls before a place were decided under other contracts. */
+function expected(
+  scenario: Scenario,
+  calls: readonly Call[],
+  { before, from }: { readonly before: Scenario; readonly from: number } = { before: scenario, from: 0 },
+): readonly Written[] {
+  const past: Receipt[] = [];
+  return calls.map((call, index) => {
+    const now = index < from ? before : scenario;
+    const { verdict, rule, answered, observed, candidate, sound } = decideCall(now, past, call);
+    const other = index < from ? decideCall(scenario, [], call).candidate : candidate;
+    past.push({ call, verdict, answered, sound, candidateSound: other?.sound ?? false });
+    return { verdict, rule, answered, observed, candidate: candidate && [candidate.rule, candidate.verdict] };
+  });
+}
+
+async function assertReplays(data: string, from: number): Promise<void> {
+  const { exitCode, text } = await replayCommand(data, { examples: "3", json: true });
+  const { disagreements, skipped, shown } = JSON.parse(text);
+  assert.deepEqual([exitCode, disagreements, skipped], [0, 0, []], `seed ${from}: ${JSON.stringify(shown, null, 1)}`);
+}
+
+function compiled(scenario: Scenario): ContractInForce | undefined {
+  const force = compile(scenario);
+  return force.ok ? force.value : undefined;
+}
+
+async function eachScenario(t: TestContext, work: (data: string, scenario: Scenario, from: number) => Promise<void>) {
+  const folder = temporaryFolder(t);
+  for (let from = seed; from < seed + runs; from += 1)
+    await work(join(folder, String(from)), generateWhole(from, callsMax), from);
+}
+
+suite(`gates over a ledger, ${runs} scenarios from seed ${seed} (set MODEL_SEED to repeat)`, () => {
+  test("write what the model says, over a restart", (t) =>
+    eachScenario(t, async (data, scenario, from) => {
+      const force = compiled(scenario);
+      if (force === undefined) return;
+      const batches = batchesOf(scenario.calls, from);
+      const half = Math.floor(batches.length / 2);
+      await serve(data, force, scenario, batches.slice(0, half));
+      await serve(data, force, scenario, batches.slice(half));
+      assert.deepEqual((await written(data)).map(shown), expected(scenario, batches.flat()), `seed ${from}`);
+      await assertReplays(data, from);
+    }));
+
+  test("and replay finds it again where the candidate comes, goes, comes back and is put in force", (t) =>
+    eachScenario(t, async (data, scenario, from) => {
+      const alone = withoutCandidate(scenario);
+      const after = withoutCandidate(candidateOf(scenario) ?? scenario);
+      const forces = [alone, scenario, alone, scenario, after].map(compiled);
+      const batches = batchesOf(scenario.calls, from);
+      const share = Math.ceil(batches.length / forces.length);
+      for (const [stage, force] of forces.entries()) {
+        if (force === undefined) return;
+        await serve(data, force, scenario, batches.slice(stage * share, (stage + 1) * share));
+      }
+      await assertReplays(data, from);
+    }));
+
+  test("a definition that is new is folded to what the model says, or to what is not known", async (t) => {
+    let [compared, unknown] = [0, 0];
+    await eachScenario(t, async (data, scenario, from) => {
+      const before = withoutCounters(scenario);
+      const forces = [before, scenario].map(compiled);
+      const batches = batchesOf(scenario.calls, from);
+      const half = Math.floor(batches.length / 2);
+      for (const [stage, force] of forces.entries()) {
+        if (force === undefined) return;
+        await serve(data, force, scenario, stage === 0 ? batches.slice(0, half) : batches.slice(half));
+      }
+      const first = batches.slice(0, half).flat().length;
+      const found = await written(data);
+      const model = expected(scenario, batches.flat(), { before, from: first });
+      const end = found.findIndex(({ text }) => text.includes("is not known"));
+      unknown += end < 0 ? 0 : 1;
+      const known = end < 0 ? found.length : end;
+      compared += known - first;
+      assert.deepEqual(found.slice(0, known).map(shown), model.slice(0, known), `seed ${from}`);
+      await assertReplays(data, from);
+    });
+    t.diagnostic(`${compared} receipts after a fold, ${unknown} scenarios came to what is not known`);
+  });
+
+  test("positive control: a gate that loses its candidate is noticed", async (t) => {
+    let from = 1;
+    while (generateWhole(from, callsMax).candidate === undefined) from += 1;
+    const scenario = generateWhole(from, callsMax);
+    const data = join(temporaryFolder(t), "data");
+    const force = compiled(withoutCandidate(scenario));
+    assert.ok(force !== undefined);
+    const batches = batchesOf(scenario.calls, from);
+    await serve(data, force, scenario, batches);
+    assert.notDeepEqual((await written(data)).map(shown), expected(scenario, batches.flat()));
+  });
+});
