@@ -2,6 +2,7 @@ import { Command } from "commander";
 import { KeyFileDamaged, NoSuchFile, settings, StartRefused, version } from "../gate/mod.ts";
 import { LedgerRefused } from "../ledger/mod.ts";
 import type { DiffOptions } from "./diff.ts";
+import type { ExplainOptions } from "./explain/command.ts";
 import type { AnalyzeOptions } from "./analyze.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import type { ReplayOptions } from "./replay/command.ts";
@@ -153,6 +154,29 @@ program
     run(async () => (await import("./verify.ts")).verifyCommand(folder, options)),
   );
 
+program
+  .command("explain")
+  .description("why a call comes to what it comes to: each rule with the values of its operands, counters, places")
+  .argument("[call]", "a file with the body of a POST /check")
+  .option("--contract <file>", "the contract or mandate that decides", "mandate.yaml")
+  .option("--counters <json>", 'what counters stand at, such as {"attempts": 5}; others at 0')
+  .option("--now <moment>", "the moment of the check; by default, this one")
+  .option("--key <name>", "the name of the API key that asks", "default")
+  .option("--mode <mode>", "the mode of the gate", "enforce")
+  .option("--receipt <number>", "a receipt in place of a call: with its contract, its moment and its counters")
+  .option("--data-dir <folder>", "with --receipt: the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+  .option("--url <url>", "with --receipt: a running gate, in place of the folder")
+  .option("--key-file <file>", "with --url: a file that holds a key (SVC_API_KEY otherwise)")
+  .option("--json", "for programs", false)
+  .addHelpText(
+    "after",
+    "\nExit code 0. 1: a receipt does not come to what it says. 2: what was given cannot be used." +
+      "\n\nExamples:\n  svc-gate explain call.json --contract contracts/payments.yaml\n  svc-gate explain --receipt 17",
+  )
+  .action((file: string | undefined, options: ExplainOptions) =>
+    run(async () => (await import("./explain/command.ts")).explainCommand(file, options)),
+  );
+
 placed(program.command("replay"))
   .description("decide recorded receipts again: under what was in force, or as if another contract had been")
   .option("--contract <file>", "a contract or mandate to decide under; without it each receipt must agree with itself")
@@ -223,8 +247,10 @@ function placed(command: Command): Command {
 async function run(command: () => Promise<Outcome>): Promise<void> {
   try {
     const { exitCode, text, forPrograms = false } = await command();
-    (exitCode === 0 || forPrograms ? process.stdout : process.stderr).write(`${text}\n`);
-    process.exitCode = exitCode;
+    const stream = exitCode === 0 || forPrograms ? process.stdout : process.stderr;
+    await new Promise<void>((resolve) => stream.write(`${text}\n`, () => resolve()));
+    // What a library leaves behind (a solver's threads) must not keep a finished command from ending.
+    process.exit(exitCode);
   } catch (error) {
     process.stderr.write(`svc-gate: ${sentence(error)}\n`);
     process.exit(exitCodeOf(error));

@@ -22,7 +22,8 @@ export interface MismatchExplained {
 
 export interface RuleExplained {
   readonly id: string;
-  readonly kind: "requirement" | "rule" | "otherwise";
+  /** One that is `observing` decides nothing. */
+  readonly kind: "requirement" | "rule" | "observing" | "otherwise";
   /** What the condition came to; an `otherwise` is `true` where nothing else spoke. */
   readonly came: "true" | "false" | "error" | "not evaluated";
   /** It is in `mode: observe`: what it says decides nothing. */
@@ -74,7 +75,14 @@ function ruleExplained(rule: Rule, witness: Witness): RuleExplained {
   const came = cameTo(seen);
   const verdict = came === "error" ? "BLOCK" : rule.verdict;
   const speaks = came === "true" || came === "error" ? spoken(verdict, rule, seen) : undefined;
-  return { id: rule.id, kind: "rule", came, observes: rule.observed, speaks, condition: part(rule.when, witness) };
+  return {
+    id: rule.id,
+    kind: rule.observed ? "observing" : "rule",
+    came,
+    observes: rule.observed,
+    speaks,
+    condition: part(rule.when, witness),
+  };
 }
 
 function spoken(

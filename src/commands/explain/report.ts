@@ -1,0 +1,107 @@
+import { show } from "../../contract/mod.ts";
+import { placeRow, textAt } from "../place.ts";
+import type { Call, Judged } from "../judge.ts";
+import type { CounterExplained } from "./counted.ts";
+import type { Explanation, PartExplained, RuleExplained } from "./explanation.ts";
+import { printRule } from "./print.ts";
+
+/** A call with all that led to its verdict. */
+export interface Explained {
+  readonly call: Call;
+  readonly judged: Judged;
+  readonly explanation: Explanation;
+  readonly counters: readonly CounterExplained[];
+  /** Of a receipt: what it is, and whether it comes to the same today. */
+  readonly recorded: { readonly seq: number; readonly contract: string; readonly agrees: boolean } | undefined;
+}
+
+export function explainedText({ call, judged, explanation, counters, recorded }: Explained): string {
+  const { decision, answered, prepared } = judged;
+  const { request } = prepared;
+  const who = [
+    request.toolName,
+    request.sessionId === null ? "no session" : `session ${request.sessionId}`,
+    `key ${call.key}`,
+    new Date(call.at).toISOString(),
+  ].join(", ");
+  return [
+    `${decision.verdict}  ${decision.rule}: ${decision.reason.replace(/^Svc: /, "")}`,
+    `  ${who}`,
+    ...(answered === decision.verdict ? [] : [`  answered ${answered}, in mode ${call.mode}`]),
+    ...(recorded === undefined
+      ? []
+      : [
+          `  receipt ${recorded.seq}, under ${recorded.contract}`,
+          ...(recorded.agrees
+            ? []
+            : ["  and that is NOT what the receipt says: `svc-gate replay` shows the difference"]),
+        ]),
+    ...countersText(counters),
+    ...explanation.rules.flatMap((rule) => ["", ...printRule(rule)]),
+  ].join("\n");
+}
+
+function countersText(counters: readonly CounterExplained[]): readonly string[] {
+  if (counters.length === 0) return [];
+  const width = Math.max(...counters.map(({ name }) => name.length));
+  return ["", "counters, as they stood before the call", ...counters.flatMap((counter) => counterText(counter, width))];
+}
+
+function counterText({ name, value, lookup, counted }: CounterExplained, width: number): readonly string[] {
+  const under = lookup === undefined ? "" : `  under ${lookup.key}${windowText(lookup.after)}`;
+  const last = (counted?.last ?? []).map(({ seq, amount }) => `receipt ${seq} (${amount})`).join(", ");
+  const more =
+    counted === undefined || counted.receipts <= counted.last.length
+      ? ""
+      : `, and ${counted.receipts - counted.last.length} before`;
+  return [
+    `  ${name.padEnd(width)}  ${value ?? "not read"}${under}`,
+    ...(last === "" ? [] : [`  ${" ".repeat(width)}  from ${last}${more}`]),
+  ];
+}
+
+function windowText(after: number): string {
+  return after < 0 ? "" : `, since ${new Date(after + 1).toISOString()}`;
+}
+
+/**
+ * The same for programs: `{verdict, answered, rule, reason, final, errors, observed, counters, rules, mismatch, recorded}`.
+ * A condition is `{text, place, came, times, parts}`, `came` its first values, each `{value}` or `{error}`.
+ */
+export function explainedJson({ judged, explanation, counters, recorded }: Explained): object {
+  const { verdict, rule, reason, final, fired, errors, observed } = judged.decision;
+  return {
+    verdict,
+    answered: judged.answered,
+    rule,
+    reason,
+    final,
+    fired,
+    errors: Object.fromEntries(errors),
+    observed,
+    counters: counters.map(({ name, value, lookup, counted }) => ({
+      name,
+      value: value ?? null,
+      key: lookup?.key ?? null,
+      after: lookup?.after ?? null,
+      counted: counted ?? null,
+    })),
+    rules: explanation.rules.map(ruleJson),
+    mismatch: explanation.mismatch ?? null,
+    recorded: recorded ?? null,
+  };
+}
+
+function ruleJson({ id, kind, came, speaks, condition }: RuleExplained): object {
+  return { id, kind, came, speaks: speaks ?? null, condition: condition === undefined ? null : partJson(condition) };
+}
+
+function partJson({ span, first, times, parts }: PartExplained): object {
+  return {
+    text: textAt(span),
+    place: placeRow(span),
+    came: first.map((came) => ("value" in came ? { value: show(came.value) } : came)),
+    times,
+    parts: parts.map(partJson),
+  };
+}
