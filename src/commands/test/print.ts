@@ -2,15 +2,12 @@ import { styleText } from "node:util";
 import { diffWordsWithSpace } from "diff";
 import { renderPlace } from "../../contract/mod.ts";
 import { printRule } from "../explain/print.ts";
+import type { Judged } from "../judge.ts";
 import { clip, placeText, textAt } from "../place.ts";
 import { outcomes, type Coverage, type Target } from "./coverage.ts";
-import type { TestFile } from "./document.ts";
-import type { CaseResult, Failure, Mismatch } from "./run.ts";
-
-export interface FileResult {
-  readonly file: TestFile;
-  readonly results: readonly CaseResult[];
-}
+import type { TestCall } from "./document.ts";
+import type { FileResult } from "./round.ts";
+import type { Failure, Mismatch } from "./run.ts";
 
 /** One file for a person: a line for each case, and for a failed one what was expected, what came and why. */
 export function printFile({ file, results }: FileResult): string {
@@ -22,11 +19,15 @@ export function printFile({ file, results }: FileResult): string {
   return [paint("bold", file.source.name), ...lines].join("\n");
 }
 
-function printFailure({ call, number, mismatches, judged, explanation }: Failure, calls: number): readonly string[] {
+/** What was expected of a call, what came, and the rules that spoke or were expected to. */
+export function printFailure(
+  { call, number, mismatches, judged, explanation }: Failure,
+  calls: number,
+): readonly string[] {
   const which = calls === 1 ? "" : `, call ${number} of ${calls}`;
   const lines = [
     `at ${placeText(call.expect?.span ?? call.span)}${which}, ${new Date(call.at).toISOString()}`,
-    `${call.tool}  ${cut(call.body)}`,
+    ...callLines(call, judged),
     "",
     `${paint("green", "- expected")}  ${paint("red", "+ came")}`,
     ...mismatches.flatMap(printMismatch),
@@ -38,6 +39,13 @@ function printFailure({ call, number, mismatches, judged, explanation }: Failure
     for (const { name, value } of judged.counters) lines.push(`counter ${name}  ${value ?? "not known"}`);
   }
   return ["", ...lines, ""].map((line) => (line === "" ? "" : `      ${line}`));
+}
+
+function callLines({ tool, body, session, key }: TestCall, judged: Judged | undefined): readonly string[] {
+  const who = `${tool}  ${session === null ? "no session" : `session ${session}`}, key ${key}`;
+  if (judged === undefined) return [who, `  body      ${cut(body)}`];
+  const { inputText, platformText } = judged.prepared.request;
+  return [who, `  input     ${cut(inputText)}`, `  platform  ${cut(platformText ?? "none")}`];
 }
 
 function isNamed(rule: string | undefined, id: string): boolean {

@@ -1,0 +1,83 @@
+import type { Judged } from "../judge.ts";
+import { placeRow, textAt } from "../place.ts";
+import { outcomes, type Coverage } from "./coverage.ts";
+import { percent } from "./print.ts";
+import type { Round } from "./round.ts";
+import type { CaseResult, Failure } from "./run.ts";
+
+/** What `svc-gate test --json` prints: see docs/testing.md. */
+export function roundJson({ files, subjects }: Round, ok: boolean): object {
+  const results = files.flatMap((file) => file.results);
+  return {
+    ok,
+    cases: results.length,
+    failed: results.filter(({ failure }) => failure !== undefined).length,
+    files: files.map(({ file, subject, results: cases }) => ({
+      file: file.source.name,
+      subject,
+      cases: cases.map(caseJson),
+    })),
+    coverage: [...subjects].map(([subject, { coverage }]) => ({ subject, ...coverageJson(coverage) })),
+  };
+}
+
+function caseJson({ case: testCase, failure, ms }: CaseResult): object {
+  const { name, span, calls } = testCase;
+  return {
+    case: name,
+    ok: failure === undefined,
+    ...placeRow(span),
+    calls: calls.length,
+    ms: Math.round(ms * 1000) / 1000,
+    failure: failure === undefined ? null : failureJson(failure),
+  };
+}
+
+function failureJson({ call, number, mismatches, judged }: Failure): object {
+  return {
+    call: number,
+    ...placeRow(call.expect?.span ?? call.span),
+    at: new Date(call.at).toISOString(),
+    key: call.key,
+    body: call.body,
+    mismatches,
+    came: judged === undefined ? null : cameJson(judged),
+  };
+}
+
+function cameJson({ decision, answered, counters }: Judged): object {
+  const { verdict, rule, reason, final, fired, observed, errors } = decision;
+  return {
+    verdict,
+    answered,
+    rule,
+    reason,
+    final,
+    fired,
+    observed,
+    errors: Object.fromEntries(errors),
+    counters: Object.fromEntries(counters.map(({ name, value }) => [name, value ?? null])),
+  };
+}
+
+function coverageJson(coverage: Coverage): object {
+  const { seen, all } = outcomes(coverage);
+  return {
+    percent: percent(coverage),
+    seen,
+    all,
+    conditions: coverage.targets.map(({ id, isWhole, span, trues, falses }) => ({
+      rule: id,
+      whole: isWhole,
+      text: textAt(span),
+      ...placeRow(span),
+      true: trues,
+      false: falses,
+    })),
+    tools: [...coverage.tools.values()].map(({ tool, calls, otherwise }) => ({
+      tool,
+      calls,
+      otherwise: Object.fromEntries(otherwise),
+    })),
+  };
+}

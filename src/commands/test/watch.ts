@@ -1,0 +1,56 @@
+import { watch as watchFolder, type FSWatcher } from "node:fs";
+import { NoSuchFile } from "../../gate/mod.ts";
+import { BadInput, type Outcome } from "../outcome.ts";
+import type { Tested } from "./command.ts";
+
+/** Editors write a file in several steps: the run comes after the last of them. */
+const quietMs = 100;
+const clearScreen = "\u001b[2J\u001b[3J\u001b[H";
+
+/** Runs, and runs again whenever a YAML file changes, until Ctrl-C; the outcome is that of the last run. */
+export async function watch(run: () => Promise<Tested>): Promise<Outcome> {
+  const watchers = new Map<string, FSWatcher>();
+  const { promise: stopped, resolve: stop } = Promise.withResolvers<"stop">();
+  let changed = Promise.withResolvers<"changed">();
+  const onChange = (name: string | null): void => {
+    if (name === null || /\.ya?ml$/.test(name)) changed.resolve("changed");
+  };
+  process.once("SIGINT", () => stop("stop"));
+  let last: Outcome;
+  do {
+    changed = Promise.withResolvers();
+    const { outcome, folders } = watchers.size === 0 ? await run() : await runAnyway(run);
+    for (const folder of folders) {
+      if (!watchers.has(folder))
+        watchers.set(
+          folder,
+          watchFolder(folder, (_, name) => onChange(name)),
+        );
+    }
+    last = outcome;
+    const clear = process.stdout.isTTY ? clearScreen : "";
+    process.stdout.write(`${clear}${outcome.text}\n\nwaiting for a change; Ctrl-C ends it\n`);
+  } while ((await Promise.race([stopped, changed.promise.then(quiet)])) !== "stop");
+  for (const watcher of watchers.values()) watcher.close();
+  return { ...last, text: "stopped", forPrograms: true };
+}
+
+/** A file that is gone for a moment is no reason to end. */
+async function runAnyway(run: () => Promise<Tested>): Promise<Tested> {
+  try {
+    return await run();
+  } catch (error) {
+    if (!(error instanceof BadInput || error instanceof NoSuchFile || isGone(error))) throw error;
+    return { outcome: { exitCode: 2, text: (error as Error).message }, folders: [] };
+  }
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof Error && (error as NodeJS.ErrnoException).code === "ENOENT";
+}
+
+function quiet(): Promise<"changed"> {
+  return new Promise((resolve) => {
+    setTimeout(() => resolve("changed"), quietMs);
+  });
+}
