@@ -22,12 +22,9 @@ export interface MismatchExplained {
 
 export interface RuleExplained {
   readonly id: string;
-  /** One that is `observing` decides nothing. */
-  readonly kind: "requirement" | "rule" | "observing" | "otherwise";
+  readonly kind: "requirement" | "rule" | "otherwise";
   /** What the condition came to; an `otherwise` is `true` where nothing else spoke. */
   readonly came: "true" | "false" | "error" | "not evaluated";
-  /** It is in `mode: observe`: what it says decides nothing. */
-  readonly observes: boolean;
   /** What it says where it speaks: a rule that is true, a requirement that is false, anything that fails. */
   readonly speaks: { readonly verdict: Verdict; readonly reason: string } | undefined;
   /** The condition with what it is made of; an `otherwise` has none. */
@@ -64,7 +61,6 @@ function requirementExplained(requirement: Requirement, witness: Witness): RuleE
     id: requirement.id,
     kind: "requirement",
     came,
-    observes: false,
     speaks,
     condition: part(requirement.when, witness),
   };
@@ -77,9 +73,8 @@ function ruleExplained(rule: Rule, witness: Witness): RuleExplained {
   const speaks = came === "true" || came === "error" ? spoken(verdict, rule, seen) : undefined;
   return {
     id: rule.id,
-    kind: rule.observed ? "observing" : "rule",
+    kind: "rule",
     came,
-    observes: rule.observed,
     speaks,
     condition: part(rule.when, witness),
   };
@@ -110,7 +105,6 @@ function otherwiseExplained({ contract, rules, otherwise }: Route, { prepared, d
     id,
     kind: "otherwise",
     came: isEarly ? "not evaluated" : isReached ? "true" : "false",
-    observes: false,
     speaks: isReached ? { verdict: otherwise, reason } : undefined,
     condition: undefined,
   };
