@@ -16,9 +16,9 @@ let page = readFileSync(file, "utf8");
 
 function blockAt(name: string): { readonly from: number; readonly to: number } {
   const marker = `<!-- rollout: ${name} -->\n`;
-  const start = page.indexOf(marker);
-  assert.notEqual(start, -1, `no block \`${name}\``);
-  const from = page.indexOf("\n", start + marker.length) + 1;
+  const at = page.indexOf(marker);
+  assert.notEqual(at, -1, `no block \`${name}\``);
+  const from = page.indexOf("\n", at + marker.length) + 1;
   return { from, to: page.indexOf("```", from) };
 }
 

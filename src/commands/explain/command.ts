@@ -30,12 +30,12 @@ export interface ExplainOptions extends Omit<Place, "folder"> {
 export async function explainCommand(file: string | undefined, options: ExplainOptions): Promise<Outcome> {
   if ((file === undefined) === (options.receipt === undefined))
     throw new BadInput("name a file that holds the body of a POST /check, or a receipt with --receipt NUMBER");
-  const explained =
+  const found =
     file === undefined ? await explainReceipt(options.receipt ?? "", options) : await explainCall(file, options);
-  if ("diagnostics" in explained) return { exitCode: 2, text: renderDiagnostics(explained.diagnostics) };
+  if ("diagnostics" in found) return { exitCode: 2, text: renderDiagnostics(found.diagnostics) };
   return {
-    exitCode: explained.recorded === undefined || explained.recorded.agrees ? 0 : 1,
-    text: options.json ? JSON.stringify(explainedJson(explained)) : explainedText(explained),
+    exitCode: found.recorded === undefined || found.recorded.agrees ? 0 : 1,
+    text: options.json ? JSON.stringify(explainedJson(found)) : explainedText(found),
     forPrograms: true,
   };
 }

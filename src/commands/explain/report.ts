@@ -92,8 +92,15 @@ export function explainedJson({ judged, explanation, counters, recorded }: Expla
   };
 }
 
-function ruleJson({ id, kind, came, speaks, condition }: RuleExplained): object {
-  return { id, kind, came, speaks: speaks ?? null, condition: condition === undefined ? null : partJson(condition) };
+function ruleJson({ id, kind, came, observes, speaks, condition }: RuleExplained): object {
+  return {
+    id,
+    kind,
+    came,
+    observes,
+    speaks: speaks ?? null,
+    condition: condition === undefined ? null : partJson(condition),
+  };
 }
 
 function partJson({ span, first, times, parts }: PartExplained): object {
