@@ -141,7 +141,7 @@ suite("a receipt", () => {
     );
     assert.deepEqual(counted["shop.tries"], ["3", [1, 2, 3]]);
     assert.deepEqual(counted["shop.paid"], ["11", [2, 3]]);
-    assert.equal(fourth.rules.find(({ id }: any) => id === "shop.busy").observes, true);
+    assert.equal(fourth.rules.find(({ id }: any) => id === "shop.busy").kind, "observing");
 
     const keyFile = join(gate.folder, "key");
     writeFileSync(keyFile, key);

@@ -22,7 +22,8 @@ export interface MismatchExplained {
 
 export interface RuleExplained {
   readonly id: string;
-  readonly kind: "requirement" | "rule" | "otherwise";
+  /** One that is `observing` decides nothing. */
+  readonly kind: "requirement" | "rule" | "observing" | "otherwise";
   /** What the condition came to; an `otherwise` is `true` where nothing else spoke. */
   readonly came: "true" | "false" | "error" | "not evaluated";
   /** What it says where it speaks: a rule that is true, a requirement that is false, anything that fails. */
@@ -73,7 +74,7 @@ function ruleExplained(rule: Rule, witness: Witness): RuleExplained {
   const speaks = came === "true" || came === "error" ? spoken(verdict, rule, seen) : undefined;
   return {
     id: rule.id,
-    kind: "rule",
+    kind: rule.observed ? "observing" : "rule",
     came,
     speaks,
     condition: part(rule.when, witness),

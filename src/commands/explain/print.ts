@@ -6,7 +6,7 @@ import type { PartExplained, RuleExplained } from "./explanation.ts";
 export function printRule({ id, kind, came, speaks, condition }: RuleExplained): readonly string[] {
   const place = condition === undefined ? "" : `  ${placeText(condition.span)}`;
   const head = `${id}  ${kind === "otherwise" ? otherwiseText(came) : came}${place}`;
-  const would = observes ? "observes only; it would say " : "";
+  const would = kind === "observing" ? "observes only; it would say " : "";
   const said =
     speaks === undefined ? [] : [`  ${would}${speaks.verdict}${speaks.reason === "" ? "" : `: ${speaks.reason}`}`];
   return [head, ...said, ...(condition === undefined || came === "not evaluated" ? [] : printCondition(condition))];

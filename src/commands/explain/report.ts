@@ -92,12 +92,11 @@ export function explainedJson({ judged, explanation, counters, recorded }: Expla
   };
 }
 
-function ruleJson({ id, kind, came, observes, speaks, condition }: RuleExplained): object {
+function ruleJson({ id, kind, came, speaks, condition }: RuleExplained): object {
   return {
     id,
     kind,
     came,
-    observes,
     speaks: speaks ?? null,
     condition: condition === undefined ? null : partJson(condition),
   };
