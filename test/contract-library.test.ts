@@ -1,7 +1,8 @@
 /**
  * Goal: the tests beside each contract in contracts/ see all of it, and `analyze` has nothing to say of it. Method:
  * `svc-gate test` covers every outcome; then, as a control of those tests, each rule in turn is switched off
- * (`mode: observe`), and each bound in its condition takes in one value more or less: some case must fail.
+ * (`mode: observe`), and each bound in its condition takes in one value more or less: some case must fail. Of the hostile
+ * texts in spec/vectors/functions, none is let through but those that are harmless, which are listed.
  */
 import assert from "node:assert/strict";
 import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -11,6 +12,8 @@ import { after, suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { analyzeCommand } from "../src/commands/analyze.ts";
 import { testCommand } from "../src/commands/test/command.ts";
+import { compileContracts, loadFunctions } from "../src/contract/mod.ts";
+import { judge } from "./contract-kit.ts";
 
 const contracts = fileURLToPath(new URL("../contracts", import.meta.url));
 const names = globSync("*.yaml", { cwd: contracts })
@@ -73,3 +76,66 @@ for (const name of names) {
     });
   });
 }
+
+/** What is let through of each corpus, though it looks hostile or odd. */
+const harmless: Readonly<Record<string, readonly string[]>> = {
+  shell: [
+    "echo '$(rm x)'",
+    "cat <<'EOF'\n$(rm x)\nEOF",
+    "ls # $(rm x)",
+    'echo "\\"; rm x; echo \\""',
+    "ls 2>/dev/null >&2 2>&1",
+  ],
+  sql: ["SHOW server_version"],
+  http: [
+    "HTTPS://API.Example.COM/Path",
+    "https://api.example.com/Path",
+    "https://example.com",
+    "https://example.com/caf%C3%A9/a%20b",
+    "https://example.com/?q=a%2Fb&x='1'#part",
+  ],
+};
+
+/** A text, or its parts, each with how often it stands. */
+type Written = string | readonly (readonly [part: string, times: number])[];
+
+interface Corpus {
+  readonly rows: readonly { readonly text?: Written; readonly given?: { readonly text?: string } }[];
+}
+
+function textsOf(corpus: string): readonly string[] {
+  const file = new URL(`../spec/vectors/functions/${corpus}.json`, import.meta.url);
+  const { rows } = JSON.parse(readFileSync(file, "utf8")) as Corpus;
+  return rows.map(({ text, given }) => written(text ?? given?.text ?? "")).filter((text) => text.isWellFormed());
+}
+
+function written(text: Written): string {
+  return typeof text === "string" ? text : text.map(([part, times]) => part.repeat(times)).join("");
+}
+
+/** The texts that the contract lets through, each in a call of its own. */
+async function allowedOf(name: string, corpus: string, callOf: (text: string) => object): Promise<readonly string[]> {
+  const source = { name, text: readFileSync(join(contracts, `${name}.yaml`), "utf8") };
+  const compiled = compileContracts([source]);
+  assert.ok(compiled.ok);
+  await loadFunctions(compiled.value);
+  const [tool = ""] = compiled.value.tools.keys();
+  const texts = textsOf(corpus);
+  assert.ok(texts.length > 50, `${texts.length} texts`);
+  return texts.filter((text) => judge(compiled.value, { tool, input: callOf(text) }).verdict === "ALLOW");
+}
+
+suite("of the hostile texts, only what is harmless is let through", () => {
+  test("shell", async () => {
+    const allowed = await allowedOf("shell", "shell", (command) => ({ command, cwd: "/srv" }));
+    assert.deepEqual(allowed, harmless["shell"]);
+  });
+  test("sql", async () => {
+    const allowed = await allowedOf("sql", "sql", (sql) => ({ sql, database: "app" }));
+    assert.deepEqual(allowed, harmless["sql"]);
+  });
+  test("http", async () => {
+    const allowed = await allowedOf("http", "url", (url) => ({ url }));
+    assert.deepEqual(allowed, harmless["http"]);
+  });
+});
