@@ -31,7 +31,9 @@ tools:
         maybe: { type: [number, "null"] }
         flag: { type: boolean }
         colour: { enum: [red, green, blue] }
-        lines: { type: array, items: { type: object, additionalProperties: false, required: [price], properties: { price: { type: number } } } }
+        lines:
+          type: array
+          items: { type: object, additionalProperties: false, required: [price], properties: { price: { type: number } } }
         any: true
 ${more}    otherwise: ALLOW
 counters:
@@ -190,4 +192,168 @@ suite("a condition and another", () => {
       );
     });
   }
+
+  const base = whole(rule("input.amount > 5"));
+  const renamed = base.replace("rule: r,", "rule: another,").replace("it is so", "it is as it is");
+  const shapes: readonly (readonly [what: string, before: string, other: string, answer: string])[] = [
+    ["another name and reason", base, renamed, "equivalent"],
+    ["an ESCALATE in place of a BLOCK", base, whole(rule("input.amount > 5", "ESCALATE")), "weaker"],
+    [
+      "an ESCALATE in place of an ALLOW",
+      whole(rule("input.amount > 5", "ALLOW")),
+      whole(rule("input.amount > 5", "ESCALATE")),
+      "stricter",
+    ],
+    [
+      "an ALLOW rule where ALLOW stands otherwise",
+      whole(rule("input.amount > 5", "ALLOW")),
+      whole(rule("false")),
+      "equivalent",
+    ],
+    [
+      "a rule that others cover",
+      base,
+      `${base}  - { rule: s, on: [t], when: input.amount > 6, verdict: BLOCK, reason: too much }\n`,
+      "equivalent",
+    ],
+    [
+      "another rule",
+      base,
+      `${base}  - { rule: s, on: [t], when: input.amount < 1, verdict: ESCALATE, reason: little }\n`,
+      "stricter",
+    ],
+    [
+      "a rule that observes",
+      base,
+      `${base}  - { rule: s, on: [t], when: input.amount < 1, verdict: BLOCK, mode: observe, reason: little }\n`,
+      "equivalent",
+    ],
+    [
+      "a reason that may fail",
+      whole(rule("input.amount > 5", "ESCALATE")),
+      whole(rule("input.amount > 5", "ESCALATE").replace("it is so", '"{input.few[0]}"')),
+      "stricter",
+    ],
+    ["a BLOCK's reason that may fail", base, base.replace("it is so", '"{input.few[0]}"'), "equivalent"],
+    ["a maximum that is a rule", base, base.replace("maximum: 1000", "maximum: 5"), "equivalent"],
+    ["a minimum", base, base.replace("minimum: 0", "minimum: 1"), "stricter"],
+    [
+      "a step",
+      base.replace("type: integer", "type: number"),
+      base.replace("type: integer", "type: number, multipleOf: 1"),
+      "stricter",
+    ],
+    ["a whole number as a step of 1", base, base.replace("type: integer", "type: number, multipleOf: 1"), "equivalent"],
+    [
+      "other members are taken",
+      base,
+      base.replace("additionalProperties: false", "additionalProperties: true"),
+      "weaker",
+    ],
+    ["a member is required", base, base.replace("lines, any]", "lines, any, opt]"), "stricter"],
+    ["a member goes", base, base.replace("        opt: { type: string }\n", ""), "stricter"],
+    ["a value more of an enum", base, base.replace("[red, green, blue]", "[red, green, blue, grey]"), "weaker"],
+    ["an enum in another order", base, base.replace("[red, green, blue]", "[blue, red, green]"), "equivalent"],
+    ["more items", base, base.replace("maxItems: 3", "maxItems: 30"), "weaker"],
+    ["items that differ", base, base.replace("maxItems: 3", "maxItems: 3, uniqueItems: true"), "stricter"],
+    ["a pattern", base, base.replace("opt: { type: string }", "opt: { type: string, pattern: '^a' }"), "stricter"],
+    [
+      "a pattern in other words",
+      base.replace("opt: { type: string }", "opt: { type: string, pattern: '^a' }"),
+      base.replace("opt: { type: string }", "opt: { type: string, pattern: '^(?:a)' }"),
+      "equivalent",
+    ],
+    ["a fact of another type", base, base.replace("spent: { type: number }", "spent: { type: integer }"), "stricter"],
+    ["a snapshot is required", base, whole(rule("input.amount > 5"), "    requires: platform.present\n"), "stricter"],
+    [
+      "a requirement that is a rule",
+      base,
+      whole(rule("input.amount > 5"), "    requires: input.amount <= 5\n"),
+      "equivalent",
+    ],
+    ["otherwise", base, base.replace("otherwise: ALLOW", "otherwise: BLOCK"), "stricter"],
+    ["a tool goes", base, base.replace("  t:\n", "  u:\n").replaceAll("[t]", "[u]"), "stricter"],
+    [
+      "a counter of another name",
+      whole(rule("counters.calls > 4")),
+      whole(rule("counters.calls2 > 4")).replace("  calls:", "  calls2:"),
+      "equivalent",
+    ],
+  ];
+  for (const [what, before, other, answer] of shapes) {
+    test(`${what}: ${answer}`, async () => {
+      assert.notEqual(before, other);
+      const found = await solved(before, other);
+      assert.deepEqual(
+        [found.answer, found.defects],
+        [answer, []],
+        JSON.stringify({ ...found, shown: [...found.shown] }),
+      );
+    });
+  }
+
+  test("a key that may be too long: stricter", async () => {
+    const found = await solved(base, base.replace("per: gate, sum", "per: input.text, sum"), 500);
+    assert.deepEqual([found.answer, found.shown.get("stricter")?.after.rule], ["stricter", "c.$counters.spent"]);
+  });
+
+  test("a counter that is defined otherwise is said so, and nothing that reads it is called equivalent", async () => {
+    const before = whole(rule("counters.calls > 4"));
+    const found = await solved(before, before.replace("within: 10m", "within: 20m"));
+    assert.equal(found.answer, "unknown");
+    assert.match(found.notes.join(), /the counter c\.calls is defined otherwise/);
+  });
+
+  test("other finality is noted, since it shows in assist mode alone", async () => {
+    const found = await solved(base, base.replace("verdict: BLOCK,", "verdict: BLOCK, final: true,"));
+    assert.equal(found.answer, "equivalent");
+    assert.match(found.notes.join(), /assist mode/);
+  });
+
+  test("without a solver: the same words are equivalent, calls are found, nothing else is known", async () => {
+    const without = { solver: undefined, timeMs: 10_000 };
+    const answer = async (other: string): Promise<string | undefined> =>
+      (await compareContracts(await load(base), await load(other), without))[0]?.answer;
+    assert.equal(await answer(renamed), "equivalent");
+    assert.equal(await answer(whole(rule("input.amount >= 5 && input.amount != 5"))), "unknown");
+    assert.equal(await answer(whole(rule("input.amount < 5"))), "changed");
+    const [found] = await compareContracts(await load(base), await load(whole(rule("input.amount > 4"))), without);
+    assert.deepEqual([found?.answer, [...(found?.shown.keys() ?? [])]], ["unknown", ["stricter"]]);
+    assert.match(found?.notes.join() ?? "", /z3-solver is not installed/);
+  });
+
+  suite("positive control: a translation that is wrong", () => {
+    const changed =
+      (from: string | RegExp, to: string) =>
+      (solver: Solver): Solver => ({
+        ...solver,
+        ask: async (text, ...rest) => solver.ask(text.replaceAll(from, to), ...rest),
+      });
+
+    test("a call that the engine judges alike on both sides is a defect, and the answer is unknown", async () => {
+      const other = whole(rule("input.amount > 6"));
+      const found = await solved(base, other, 0, changed("6.0", "2.0"));
+      assert.equal(found.answer, "unknown");
+      assert.ok(found.defects.length > 0);
+    });
+
+    test("errors that are ignored make two contracts equivalent that are not", async () => {
+      const ignored = changed(/\(= (c[0-9]+) 0\.0\)/g, "false");
+      const [before, other] = [whole(rule("10 % input.count == 0 && false")), whole(rule("false"))];
+      assert.equal((await solved(before, other)).answer, "weaker");
+      assert.equal((await solved(before, other, 0, ignored)).answer, "equivalent");
+    });
+  });
+
+  test("a question that takes too long is unknown, and the next one is answered", async () => {
+    const cubes = "input.count * input.count * input.count";
+    const many = "input.amount * input.amount * input.amount";
+    const hard = rule(`${cubes} + ${many} == 114 && input.amount != input.count && input.text.size() > input.amount`);
+    const solver = await opened;
+    assert.ok(solver);
+    const options = { solver, timeMs: 300, guesses: 0 };
+    const [late] = await compareContracts(await load(whole(hard)), await load(whole(rule("false"))), options);
+    assert.ok(late?.answer === "unknown" || late?.answer === "weaker");
+    assert.equal((await solved(base, whole(rule("5 < input.amount")))).answer, "equivalent");
+  });
 });

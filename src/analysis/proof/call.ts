@@ -39,7 +39,8 @@ export function directionOf({ before, after }: Compared): Direction | undefined 
 
 function decideCall(force: ContractInForce, call: Call): Decision | undefined {
   const session = call.hasSession ? ',"session_id":"s"' : "";
-  const body = `{"tool_name":${JSON.stringify(call.tool)},"tool_input":${call.input}${session},"platform_state":${call.platform ?? "null"}}`;
+  const facts = call.platform ?? "null";
+  const body = `{"tool_name":${JSON.stringify(call.tool)},"tool_input":${call.input}${session},"platform_state":${facts}}`;
   const request = parseCheckRequest(body);
   if (!request.ok) return undefined;
   const caller = { keyName: "k", sessionId: request.value.sessionId };

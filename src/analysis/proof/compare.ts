@@ -111,8 +111,8 @@ class Search {
     for (const name of few.redefined)
       this.#notes.add(`the counter ${name} is defined otherwise: verdicts are compared for equal values of it`);
     const open = directions.filter((direction) => !this.#shown.has(direction));
-    for (const direction of open) await this.#ask(solver, few, direction, !few.readsLong);
-    if (!few.readsLong) return;
+    for (const direction of open) await this.#ask(solver, few, direction, !few.leavesOut);
+    if (!few.leavesOut) return;
     const any = questionOf(...this.#plans, "any");
     for (const direction of open) {
       if (!this.#shown.has(direction)) await this.#ask(solver, any, direction, true);

@@ -123,10 +123,21 @@ export class Guesser {
     if (this.#often(0.7)) return text;
     const other = this.#pick(this.#pool.texts) ?? "";
     return (
-      this.#pick([`${text}${other}`, `${text}x`, `x${text}`, text.toUpperCase(), text.slice(1), text.repeat(8)]) ?? text
+      this.#pick([
+        `${text}${other}`,
+        `${text}x`,
+        `x${text}`,
+        text.toUpperCase(),
+        text.slice(1),
+        text.repeat(8),
+        long,
+      ]) ?? text
     );
   }
 }
+
+/** Longer than a counter's key may be. */
+const long = "x".repeat(257);
 
 const kinds = ["string", "number", "boolean", "null"];
 

@@ -14,8 +14,8 @@ export interface Question {
   readonly constants: readonly Term[];
   /** Everything is said exactly: a model is a call that the engine judges as the question says. */
   readonly isExact: boolean;
-  /** Lists are asked about that may be longer than those that are seen whole. */
-  readonly readsLong: boolean;
+  /** There are calls that it does not look at: that nothing fulfils it proves nothing. */
+  readonly leavesOut: boolean;
   /** Counters that the plans define differently, by full name. */
   readonly redefined: readonly string[];
   /** The call that a model describes, and whether it is exactly that: some numbers are no decimals. */
@@ -39,7 +39,7 @@ export function questionOf(before: ToolPlan, after: ToolPlan, view: ListView): Q
     text: (direction) => `${known}\n(assert ${direction === "weaker" ? isLess(b, a) : isLess(a, b)})`,
     constants: world.script.constants,
     isExact: world.isExact,
-    readsLong: world.readsLong,
+    leavesOut: world.leavesOut,
     redefined,
     call: (model) => callOf(world, counters, model),
   };

@@ -27,6 +27,7 @@ export class World {
   /** Milliseconds since the epoch. */
   readonly now: Term;
   readonly #opaque = new Map<string, Place>();
+  #leavesOut = false;
   readonly #unknown = new Map<string, Term>();
 
   constructor(tool: string, view: ListView) {
@@ -47,6 +48,11 @@ export class World {
     return this.#opaque.size === 0 && this.#unknown.size === 0;
   }
 
+  /** Are there calls that the question leaves out: those with longer lists than it looks at, or what is rarely so? */
+  get leavesOut(): boolean {
+    return this.#leavesOut || this.readsLong;
+  }
+
   /** Is a list asked about that may be longer than `itemsMax`? */
   get readsLong(): boolean {
     return [this.input, this.platform, ...this.#opaque.values()].some((place) => place.readsLong);
@@ -60,6 +66,13 @@ export class World {
       this.#unknown.set(key, term);
     }
     return term;
+  }
+
+  /** The same; where only short lists are looked at, so that what is found is real, it is false instead. */
+  rarely(key: string): Term {
+    if (this.sight.view === "any") return this.unknown(key);
+    this.#leavesOut = true;
+    return "false";
   }
 
   /** Where a value of the type stands of which nothing else is known; the same for one key. */
