@@ -149,8 +149,8 @@ function expected(
 
 async function assertReplays(data: string, from: number): Promise<void> {
   const { exitCode, text } = await replayCommand(data, { examples: "3", json: true });
-  const { disagreements, skipped, shown } = JSON.parse(text);
-  assert.deepEqual([exitCode, disagreements, skipped], [0, 0, []], `seed ${from}: ${JSON.stringify(shown, null, 1)}`);
+  const { disagreements, skipped, shown: first } = JSON.parse(text);
+  assert.deepEqual([exitCode, disagreements, skipped], [0, 0, []], `seed ${from}: ${JSON.stringify(first, null, 1)}`);
 }
 
 function compiled(scenario: Scenario): ContractInForce | undefined {

@@ -3,6 +3,7 @@ import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { readLedger } from "../ledger/mod.ts";
+import { visible } from "../wire/mod.ts";
 import { BadInput } from "./outcome.ts";
 
 /** A row of a ledger: what is hashed, and what that commits to. */
@@ -184,7 +185,7 @@ function readReceipts(text: string, place: string): readonly RecordedRow[] {
   try {
     found = JSON.parse(text);
   } catch (error) {
-    throw new BadInput(`${place}: ${(error as Error).message}; each line is a receipt, or a page of GET /receipts`);
+    throw new BadInput(`${place}: ${visible((error as Error).message)}; each line is a receipt, or a page of GET /receipts`);
   }
   const page = (found as { readonly receipts?: unknown } | null)?.receipts;
   const receipts = Array.isArray(page) ? page.toReversed() : [found];

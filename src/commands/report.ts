@@ -1,27 +1,15 @@
-import { isStricter, type Verdict } from "../wire/mod.ts";
+import { isStricter, visible } from "../wire/mod.ts";
 import { openHistory, type Place } from "./history.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { showProgress } from "./progress.ts";
 import { columns, plural, sorted } from "./replay/print.ts";
 import { readRecorded, type Recorded } from "./replay/recorded.ts";
-import type { Share } from "./replay/tally.ts";
+import { otherGroups, type Share } from "./replay/tally.ts";
 
 export interface ReportOptions extends Omit<Place, "folder"> {
   readonly from: string;
   readonly examples: string;
   readonly json: boolean;
-}
-
-/** What a receipt says of a rule that observes, or of the candidate. */
-interface WouldBe {
-  readonly reason: string;
-  readonly rule: string;
-  readonly verdict: Verdict;
-}
-
-interface Trace {
-  readonly candidate?: WouldBe;
-  readonly observed?: readonly WouldBe[];
 }
 
 /** One line of the report: receipts with something in common, and the first of them. */
@@ -64,7 +52,7 @@ function readWhole(option: string, text: string, least: number): number {
   throw new BadInput(`${option} takes a whole number of ${least} or more, not "${text}"`);
 }
 
-/** Lines beyond this many of one kind are not kept apart: memory stays flat over any history. */
+/** Lines beyond this many of one kind are counted together: memory stays flat over any history. */
 const linesMax = 10_000;
 
 class Summary {
@@ -86,21 +74,20 @@ class Summary {
   }
 
   add(recorded: Recorded): void {
-    const { leaf, reasonText, outcomeText } = recorded;
+    const { leaf, trace } = recorded;
     const verdict = leaf.verdict ?? "BLOCK";
     const rule = leaf.rule ?? "";
     if (this.#receipts === 0) this.#first = leaf.at;
     this.#receipts += 1;
     this.#last = leaf.at;
     if (leaf.answered !== verdict) this.#softened += 1;
-    const reason = (): string => (JSON.parse(reasonText) as string).replace(/^Svc: /, "");
+    const reason = (): string => recorded.reason.replace(/^Svc: /, "");
     this.#count(this.#verdicts, [verdict, leaf.mode ?? "", leaf.answered ?? ""], recorded, undefined);
     if (verdict !== "ALLOW") {
       this.#count(this.#rules, [rule, verdict], recorded, reason);
       this.#count(this.#tools, [recorded.request.toolName, verdict], recorded, undefined);
     }
-    if (!outcomeText.includes('"candidate"') && !outcomeText.includes('"observed"')) return;
-    const { candidate, observed = [] } = JSON.parse(outcomeText) as Trace;
+    const { candidate, observed } = trace;
     for (const seen of observed) {
       const effect = isStricter(seen.verdict, verdict) ? `${verdict} becomes ${seen.verdict}` : `${verdict} stays`;
       this.#count(this.#observing, [seen.rule, effect], recorded, () => seen.reason);
@@ -122,13 +109,10 @@ class Summary {
     recorded: Recorded,
     reason: (() => string) | undefined,
   ): void {
-    const key = cells.join(" ");
-    let line = lines.get(key);
-    if (line === undefined) {
-      if (lines.size >= linesMax) return;
-      line = { cells, receipts: 0, sum: "0", examples: [] };
-      lines.set(key, line);
-    }
+    const known = lines.get(cells.join(" "));
+    const others = lines.size >= linesMax ? [otherGroups, ...cells.slice(1).map(() => "")] : cells;
+    const line = known ?? lines.get(others.join(" ")) ?? { cells: others, receipts: 0, sum: "0", examples: [] };
+    lines.set(line.cells.join(" "), line);
     line.receipts += 1;
     if (reason === undefined || line.examples.length >= this.#examplesMax) return;
     const { leaf, request } = recorded;
@@ -145,7 +129,9 @@ class Summary {
         : [
             `${this.#softened} were answered more leniently than decided, for the mode says so; enforced, they would not have run`,
           ]),
-      ...(this.erased === 0 ? [] : [`${this.erased} more have erased parts and are not counted`]),
+      ...(this.erased === 0
+        ? []
+        : [`${this.erased} more have erased parts, or are not as a gate writes them, and are not counted`]),
       ...table("verdicts", ["verdict", "mode", "answered", "receipts"], this.#verdicts),
       ...table("refused or held, by rule", ["rule", "verdict", "receipts"], this.#rules),
       ...table("refused or held, by tool", ["tool", "verdict", "receipts"], this.#tools),
@@ -182,13 +168,13 @@ class Summary {
 function table(title: string, head: readonly string[], lines: ReadonlyMap<string, Line>): readonly string[] {
   if (lines.size === 0) return [];
   const all = sorted(lines).map(([, line]) => line);
-  const rows = columns([head, ...all.map(({ cells, receipts }) => [...cells, String(receipts)])]);
+  const rows = columns([head, ...all.map(({ cells, receipts }) => [...cells.map(visible), String(receipts)])]);
   const [headRow = "", ...body] = rows;
   return ["", title, headRow, ...body.flatMap((row, at) => [row, ...(all[at]?.examples ?? []).map(exampleText)])];
 }
 
 function exampleText({ seq, tool, session, reason }: Example): string {
-  return `      receipt ${seq}, ${tool}${session === null ? "" : `, session ${session}`}: ${reason}`;
+  return `      receipt ${seq}, ${visible(tool)}${session === null ? "" : `, session ${visible(session)}`}: ${visible(reason)}`;
 }
 
 function moment(at: number): string {

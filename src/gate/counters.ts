@@ -73,7 +73,7 @@ async function fold(owned: Owned, ledger: Ledger, kept: Kept): Promise<Folded> {
     const found = [];
     for (const row of slice) {
       const leaf = parseLeaf(row.leaf);
-      const { seq, at } = leaf ?? { seq: row.seq, at: 0 };
+      const { seq, at } = leaf ?? { seq: row.seq, at: ledger.head.at };
       const moves = leaf === undefined ? undefined : recountRow(owned, leaf, row.evidence);
       if (moves === undefined) unknownThrough = Math.max(unknownThrough, at);
       else for (const { key, amount } of moves) found.push({ seq, at, counter: digest, key, amount });

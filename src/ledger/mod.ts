@@ -8,7 +8,7 @@
  * Does not: know what a contract is, decide, choose what a caller is told, read the clock, or retry a flush that
  * failed. A body is JSON text to it.
  */
-export { partText } from "./evidence.ts";
+export { evidenceDigest, partText } from "./evidence.ts";
 export {
   inspectLedger,
   Ledger,

@@ -87,10 +87,21 @@ export interface RecordedCall {
   readonly session_id: string | null;
 }
 
-/** The call that a row records; undefined when it was erased. */
+/** The call that a row records; undefined when it was erased, or is none. */
 export function readCall(evidence: string): RecordedCall | undefined {
-  const text = partText(evidence, "call");
-  return text === undefined ? undefined : (JSON.parse(text) as RecordedCall);
+  const call = readPart(evidence, "call") as Partial<RecordedCall> | null | undefined;
+  const { tool_name, session_id } = call ?? {};
+  const isCall = typeof tool_name === "string" && (session_id === null || typeof session_id === "string");
+  return isCall ? { tool_name, session_id } : undefined;
+}
+
+function readPart(evidence: string, name: "call" | "effects"): unknown {
+  const text = partText(evidence, name);
+  try {
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 export interface RecordedEffect {
@@ -99,9 +110,14 @@ export interface RecordedEffect {
   readonly key: string;
 }
 
-/** What a row moved its counters by; undefined when it was erased. */
+/** What a row moved its counters by; undefined when it was erased, or is nothing of the kind. */
 export function readEffects(evidence: string): readonly RecordedEffect[] | undefined {
   if (isEmptyList(evidence, "effects")) return [];
-  const text = partText(evidence, "effects");
-  return text === undefined ? undefined : (JSON.parse(text) as readonly RecordedEffect[]);
+  const effects = readPart(evidence, "effects");
+  return Array.isArray(effects) && effects.every(isEffect) ? effects : undefined;
+}
+
+function isEffect(effect: unknown): effect is RecordedEffect {
+  const { amount, counter, key } = (effect ?? {}) as Partial<RecordedEffect>;
+  return [amount, counter, key].every((member) => typeof member === "string");
 }

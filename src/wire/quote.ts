@@ -11,7 +11,12 @@ export function quote(text: string): string {
   return quoted(text, hidden);
 }
 
-/** The same with every character beyond ASCII escaped, so that a look-alike letter shows. */
+/** A text of others as it may stand on a line of a terminal: whole, hidden characters and line ends escaped. */
+export function visible(text: string): string {
+  return text.replace(hidden, (character) => (character === '"' || character === "\\" ? character : escape(character)));
+}
+
+/** As `quote`, with every character beyond ASCII escaped, so that a look-alike letter shows. */
 export function quoteAscii(text: string): string {
   return quoted(text, notAscii);
 }

@@ -1,6 +1,6 @@
-import type { Decision } from "../../src/contract/mod.ts";
+import { count, type Decision } from "../../src/contract/mod.ts";
 import { countedOf } from "../../src/gate/mod.ts";
-import { countAlone, type Defect, type Move } from "./engine.ts";
+import type { Defect, Move } from "./engine.ts";
 import type { Contract, Counter, Rule, Scenario, Schema } from "./language.ts";
 
 /** Ways in which an engine could be wrong, each of which a comparison must notice. */
@@ -82,8 +82,8 @@ export const defects: readonly (readonly [fault: string, of: (scenario: Scenario
     "a counter of both is moved by the candidate too",
     () => ({
       counted: ({ prepared, candidate, outcome }) => [
-        ...countAlone(prepared, outcome),
-        ...(candidate === undefined ? [] : countAlone(candidate, outcome)),
+        ...count(prepared, outcome),
+        ...(candidate === undefined ? [] : count(candidate, outcome)),
       ],
     }),
   ],

@@ -1,7 +1,6 @@
 import {
   compileMandate,
   consult,
-  count,
   decide,
   prepare,
   renderDiagnostic,
@@ -61,9 +60,6 @@ export interface Sides {
   /** What the candidate would have decided. */
   readonly verdict: Verdict | undefined;
 }
-
-/** What the engine counts of one set of contracts. */
-export const countAlone: typeof count = count;
 
 export function compile(scenario: Scenario, options: CompileOptions = {}): Result<ContractInForce, readonly string[]> {
   const texts = new Map([

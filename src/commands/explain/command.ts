@@ -109,8 +109,7 @@ function bodyOf({ request }: Recorded): string {
 }
 
 /** What the counters stood at: a receipt has those that were read, and of one that remembers the N-th value asked. */
-function recordedValues({ outcomeText }: Recorded): (lookup: Lookup) => string | undefined {
-  const { counters } = JSON.parse(outcomeText) as { readonly counters: Readonly<Record<string, string>> };
+function recordedValues({ trace: { counters } }: Recorded): (lookup: Lookup) => string | undefined {
   const asked = new Map<string, number>();
   return ({ counter: { name, remembers } }) => {
     if (!remembers) return counters[name];

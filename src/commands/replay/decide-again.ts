@@ -101,7 +101,7 @@ interface Effect {
 
 /** Both as canonical text. Without the ledger's secret, keys cannot be compared: amounts and counters still are. */
 function effectsOf(
-  { leaf }: Recorded,
+  { leaf, effects }: Recorded,
   { prepared, otherPrepared }: Again,
   { keyDigest }: History,
   effectsText: string,
@@ -118,7 +118,7 @@ function effectsOf(
   );
   const is = [...distinct].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, effect]) => effect);
   if (keyDigest !== undefined) return [effectsText, canonical(is.map((effect) => ({ ...effect })))];
-  const was = (JSON.parse(effectsText) as readonly Effect[]).map(({ amount, counter }) => ({ amount, counter }));
+  const was = effects.map(({ amount, counter }) => ({ amount, counter }));
   return [unordered(was), unordered(is)];
 }
 

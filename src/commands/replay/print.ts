@@ -1,4 +1,4 @@
-import { isStricter } from "../../wire/mod.ts";
+import { isStricter, visible } from "../../wire/mod.ts";
 import type { Difference } from "./decide-again.ts";
 import { otherGroups, type Change, type Example, type Share, type Tally } from "./tally.ts";
 
@@ -28,7 +28,7 @@ export function agreementText({ agreed, disagreements, shown, skipped }: Agreeme
       : `${plural(agreed + disagreements)} decided again: ${disagreements} differ from what was recorded`;
   const rows = shown.map(
     ({ seq, difference: { what, was, is } }) =>
-      `  receipt ${seq}: another ${what}\n    recorded  ${was}\n    again     ${is}`,
+      `  receipt ${seq}: another ${what}\n    recorded  ${visible(was)}\n    again     ${visible(is)}`,
   );
   const more = disagreements > shown.length ? [`  and ${disagreements - shown.length} more`] : [];
   return [head, ...rows, ...more, ...skippedText(skipped)].join("\n");
@@ -89,7 +89,7 @@ function groupsText(
   figures: { readonly head: readonly string[]; readonly share: (group: Share) => readonly string[] },
 ): readonly string[] {
   const all = sorted(groups);
-  const rows = all.slice(0, groupsShown).map(([name, group]) => [name, ...figures.share(group)]);
+  const rows = all.slice(0, groupsShown).map(([name, group]) => [visible(name), ...figures.share(group)]);
   const more = all.length > groupsShown ? [`  and ${all.length - groupsShown} more (--json has all)`] : [];
   return ["", ...columns([[title, ...figures.head], ...rows]), ...more];
 }
@@ -104,8 +104,8 @@ export function sorted<Group extends Share>(groups: ReadonlyMap<string, Group>):
 
 function exampleText({ seq, tool, session, was, wouldBe }: Example): string {
   return [
-    `  receipt ${seq}: ${tool}${session === null ? "" : `, session ${session}`}`,
-    `    was       ${was.verdict}  ${was.rule}: ${was.reason}`,
+    `  receipt ${seq}: ${visible(tool)}${session === null ? "" : `, session ${visible(session)}`}`,
+    `    was       ${was.verdict}  ${visible(was.rule)}: ${visible(was.reason)}`,
     `    would be  ${wouldBe.verdict}  ${wouldBe.rule}: ${wouldBe.reason}`,
   ].join("\n");
 }

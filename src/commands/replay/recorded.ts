@@ -1,6 +1,5 @@
-import type { CheckRequest, JsonObject } from "../../wire/mod.ts";
-import { readJson } from "../../wire/mod.ts";
-import { parseLeaf, partText, readCall, type Leaf } from "../../ledger/mod.ts";
+import { isVerdict, readJson, type CheckRequest, type JsonObject, type Verdict } from "../../wire/mod.ts";
+import { evidenceDigest, parseLeaf, partText, readCall, readEffects, type Leaf } from "../../ledger/mod.ts";
 import type { RecordedRow } from "../history.ts";
 
 /** A check, as its receipt tells of it. */
@@ -8,16 +7,42 @@ export interface Recorded {
   readonly row: RecordedRow;
   readonly leaf: Leaf;
   readonly request: CheckRequest;
+  readonly reason: string;
+  readonly trace: Trace;
+  readonly effects: NonNullable<ReturnType<typeof readEffects>>;
   /** JSON texts, as they were written. */
   readonly reasonText: string;
   readonly outcomeText: string;
   readonly effectsText: string;
 }
 
+/** What a receipt says of a rule that observes, or of the candidate. */
+export interface WouldBe {
+  readonly reason: string;
+  readonly rule: string;
+  readonly verdict: Verdict;
+}
+
+/** What is read back of how a verdict came about. */
+export interface Trace {
+  readonly candidate: WouldBe | undefined;
+  /** The counters that were read, with what they stood at. */
+  readonly counters: Readonly<Record<string, string>>;
+  readonly observed: readonly WouldBe[];
+}
+
+/** The leaf of a row, or a clause that says what is wrong with the row: it is not believed, wherever it lies. */
+export function readLeaf({ seq, leaf: text, evidence }: RecordedRow): Leaf | string {
+  const leaf = parseLeaf(text);
+  if (leaf === undefined) return "its leaf is not one that this version reads";
+  if (leaf.seq !== seq) return "its leaf has another number";
+  return evidenceDigest(evidence) === leaf.evidence ? leaf : "its evidence is not what its leaf commits to";
+}
+
 /** Reads a receipt back; a clause that says why it cannot be decided again, where it cannot. */
 export function readRecorded(row: RecordedRow): Recorded | string {
-  const leaf = parseLeaf(row.leaf);
-  if (leaf === undefined) return "its leaf is not one that this version reads";
+  const leaf = readLeaf(row);
+  if (typeof leaf === "string") return leaf;
   const call = readCall(row.evidence);
   const inputText = partText(row.evidence, "input");
   const platformText = partText(row.evidence, "platform");
@@ -25,7 +50,6 @@ export function readRecorded(row: RecordedRow): Recorded | string {
   const outcomeText = partText(row.evidence, "outcome");
   const effectsText = partText(row.evidence, "effects");
   if (
-    call === undefined ||
     inputText === undefined ||
     platformText === undefined ||
     reasonText === undefined ||
@@ -33,6 +57,11 @@ export function readRecorded(row: RecordedRow): Recorded | string {
     effectsText === undefined
   )
     return "a part of its evidence was erased";
+  const reason = readJsonText(reasonText);
+  const trace = traceOf(readJsonText(outcomeText));
+  const effects = readEffects(row.evidence);
+  if (call === undefined || typeof reason !== "string" || trace === undefined || effects === undefined)
+    return "a part of its evidence is erased, or not as a gate writes it";
   const toolInput = objectOf(inputText);
   const platformState = platformText === "null" ? null : objectOf(platformText);
   if (toolInput === undefined || platformState === undefined) return "its input or its snapshot is not readable";
@@ -44,7 +73,33 @@ export function readRecorded(row: RecordedRow): Recorded | string {
     inputText,
     platformText: platformState === null ? null : platformText,
   };
-  return { row, leaf, request, reasonText, outcomeText, effectsText };
+  return { row, leaf, request, reason, trace, effects, reasonText, outcomeText, effectsText };
+}
+
+/** The moment that a leaf names, as far as it can be made out. */
+export function recordedAt(leaf: string): number {
+  return Number(/"at":(\d{1,15})/.exec(leaf)?.[1] ?? 0);
+}
+
+function readJsonText(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function traceOf(outcome: unknown): Trace | undefined {
+  const { candidate, counters, observed = [] } = (outcome ?? {}) as { readonly [name: string]: unknown };
+  if (typeof counters !== "object" || counters === null || !Array.isArray(observed)) return undefined;
+  if (!Object.values(counters).every((value) => typeof value === "string")) return undefined;
+  if (!observed.every(isWouldBe) || (candidate !== undefined && !isWouldBe(candidate))) return undefined;
+  return { candidate, counters: counters as Trace["counters"], observed };
+}
+
+function isWouldBe(value: unknown): value is WouldBe {
+  const { reason, rule, verdict } = (value ?? {}) as Partial<WouldBe>;
+  return typeof reason === "string" && typeof rule === "string" && typeof verdict === "string" && isVerdict(verdict);
 }
 
 function objectOf(text: string): JsonObject | undefined {

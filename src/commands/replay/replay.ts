@@ -3,7 +3,7 @@ import { countedOf } from "../../gate/mod.ts";
 import type { Mode } from "../../wire/mod.ts";
 import type { History } from "../history.ts";
 import { Contracts, decideAgain, difference, type Again, type Difference } from "./decide-again.ts";
-import { readRecorded, type Recorded } from "./recorded.ts";
+import { readRecorded, recordedAt, type Recorded } from "./recorded.ts";
 import { Standing } from "./standing.ts";
 
 /** What a replay tells as it goes. */
@@ -82,8 +82,4 @@ async function* recordedRows(history: History, telling: Telling, standing: Stand
       }
     }
   }
-}
-
-function recordedAt(leaf: string): number {
-  return Number(/"at":(\d+)/.exec(leaf)?.[1] ?? 0);
 }

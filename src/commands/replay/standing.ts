@@ -1,9 +1,9 @@
 import { hash } from "node:crypto";
 import type { ContractInForce, Lookup, Move } from "../../contract/mod.ts";
 import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
-import { parseLeaf } from "../../ledger/mod.ts";
 import { Book } from "../book.ts";
 import type { History } from "../history.ts";
+import { readLeaf, recordedAt } from "./recorded.ts";
 
 /** How far the history of a counter is known. */
 interface Kept {
@@ -54,13 +54,15 @@ export class Standing {
     for await (const slice of this.#history.scan(
       Math.min(...counters.map(({ counter }) => this.#next(counter.identity))),
     )) {
-      for (const { seq, leaf: text, evidence } of slice) {
+      for (const row of slice) {
+        const { seq, evidence } = row;
         if (seq >= before) return;
-        const leaf = parseLeaf(text);
+        const read = readLeaf(row);
+        const leaf = typeof read === "string" ? undefined : read;
         for (const owned of counters) {
           if (seq < this.#next(owned.counter.identity)) continue;
           const moves = leaf === undefined ? undefined : recountRow(owned, leaf, evidence);
-          if (moves === undefined) this.#lacks(owned.counter.identity, leaf?.at ?? 0);
+          if (moves === undefined) this.#lacks(owned.counter.identity, leaf?.at ?? recordedAt(row.leaf));
           else for (const move of moves) this.#book.add(move, leaf?.at ?? 0);
         }
       }

@@ -89,12 +89,12 @@ function amountOf(request: Recorded["request"], [root, ...steps]: readonly strin
   return value !== undefined && isExact(value) ? exactText(value) : "0";
 }
 
-function exampleOf({ leaf, request, reasonText }: Recorded, { decision }: Again): Example {
+function exampleOf({ leaf, request, reason }: Recorded, { decision }: Again): Example {
   return {
     seq: leaf.seq,
     tool: request.toolName,
     session: request.sessionId,
-    was: { verdict: leaf.verdict ?? "", rule: leaf.rule ?? "", reason: JSON.parse(reasonText) as string },
+    was: { verdict: leaf.verdict ?? "", rule: leaf.rule ?? "", reason },
     wouldBe: { verdict: decision.verdict, rule: decision.rule, reason: decision.reason },
   };
 }
