@@ -230,6 +230,30 @@ suite("what is remembered", () => {
     assert.equal(sessions.ask(call("", { list: ["a"] })).verdict, "BLOCK");
   });
 
+  test("a requirement may ask, and a reason", () => {
+    const requires =
+      '[{ when: "!(input.s in counters.k)", reason: "{input.s in counters.k ? 1 : 0} of {input.s} before" }]';
+    const sessions = new Sessions(contractText({ counters: `{ k: ${seen} }`, requires }));
+    assert.equal(sessions.ask(call("a")).verdict, "ALLOW");
+    assert.equal(sessions.ask(call("a")).reason, 'Svc: 1 of "a" before');
+    const rules = `[{ rule: r, on: t, when: "true", verdict: ALLOW, reason: "known: {input.s in counters.k}" }]`;
+    const shown = new Sessions(contractText({ counters: `{ k: ${seen} }`, rules }));
+    assert.equal(shown.ask(call("a")).reason, "Svc: known: false");
+    assert.equal(shown.ask(call("a")).reason, "Svc: known: true");
+  });
+
+  test("what rules that observe take of steps, they take from each other, not from those that decide", () => {
+    const long = "has(input.list) && !input.list.all(x, input.list.all(y, y.size() == 1 || y == x))";
+    const rule = (name: string, mode: string): string =>
+      `{ rule: ${name}, on: t, ${mode}when: ${JSON.stringify(long)}, verdict: BLOCK, reason: long }`;
+    const list = Array.from({ length: 390 }, () => "a");
+    const judged = (...rules: readonly string[]): Decision =>
+      new Sessions(contractText({ rules: `[${rules.join(", ")}]` })).ask(call("a", { list }));
+    const observed = judged(rule("o", "mode: observe, "), rule("r", ""), rule("p", "mode: observe, "));
+    assert.deepEqual([observed.verdict, observed.observed.map(({ rule: name }) => name)], ["ALLOW", ["c.p"]]);
+    assert.match(judged(rule("o", ""), rule("r", "")).reason, /over 2000000 steps/);
+  });
+
   test("positive control: an unknown history is an error, never `no`", () => {
     const force = compile(withRule("input.s in counters.k"));
     const prepared = prepare(force, request(call("a")), { keyName: "default", sessionId: "one" });

@@ -181,6 +181,24 @@ suite("receipts that are not as a gate writes them", () => {
     assert.match(replay?.text ?? "", /its evidence is not what its leaf commits to/);
   });
 
+  test("more names than report keeps apart are counted together, and none is lost", async (t) => {
+    const found = await rowsOf(t);
+    const unknown = found.rows[5] as RecordedRow;
+    const names = Array.from({ length: 10_100 }, (_, at) => `{"session_id":null,"tool_name":"tool-${at}"}`);
+    const rows = names.map((name, at) => {
+      const row = withPart(unknown, 0, name);
+      return { ...row, seq: at + 1, leaf: row.leaf.replace(/"seq":\d+/, `"seq":${at + 1}`) };
+    });
+    const file = join(found.folder, "many.jsonl");
+    writeFileSync(file, lines(rows));
+    const report = await reportCommand(found.folder, { file, json: true, from: "1", examples: "0" });
+    const { receipts, by_tool: tools } = JSON.parse(report.text);
+    assert.deepEqual(
+      [receipts, tools.length, tools.at(-1)],
+      [10_100, 10_001, { tool: "(others)", verdict: "", receipts: 100 }],
+    );
+  });
+
   test("positive control: what is not changed agrees, and hidden characters are shown as escapes", async (t) => {
     const found = await rowsOf(t);
     const [report, replay] = await ask(found, lines(found.rows));

@@ -98,9 +98,9 @@ async function openGate(base: string, key: string): Promise<History> {
   const page = async (query: string): Promise<readonly RecordedRow[]> => {
     const answer = await ask(`/receipts?${query}`);
     if (!answer.ok) throw new BadInput(`${base} answered ${answer.status} to GET /receipts: ${await detailOf(answer)}`);
-    return ((await answer.json()) as { readonly receipts: readonly ShownReceipt[] }).receipts.map(rowFrom);
+    return readReceipts(await answer.text(), `${base}/receipts`);
   };
-  const rows = (await page("limit=1"))[0]?.seq ?? 0;
+  const rows = (await page("limit=1")).at(-1)?.seq ?? 0;
   return {
     rows,
     scan: (from) => ascending(from, rows, page),
@@ -128,7 +128,7 @@ async function* ascending(
 ): AsyncGenerator<readonly RecordedRow[]> {
   for (let next = from; next <= last; next += pageRows) {
     const upTo = Math.min(next + pageRows, last + 1);
-    yield (await page(`before=${upTo}&limit=${upTo - next}`)).toReversed();
+    yield await page(`before=${upTo}&limit=${upTo - next}`);
   }
 }
 
@@ -179,13 +179,15 @@ async function* readLines(file: string, from: number): AsyncGenerator<readonly R
   }
 }
 
-/** A receipt, or a page of GET /receipts, whose newest row stands first. */
+/** Oldest first: a receipt, or a page of GET /receipts, whose newest row stands first. */
 function readReceipts(text: string, place: string): readonly RecordedRow[] {
   let found: unknown;
   try {
     found = JSON.parse(text);
   } catch (error) {
-    throw new BadInput(`${place}: ${visible((error as Error).message)}; each line is a receipt, or a page of GET /receipts`);
+    throw new BadInput(
+      `${place}: ${visible((error as Error).message)}; each line is a receipt, or a page of GET /receipts`,
+    );
   }
   const page = (found as { readonly receipts?: unknown } | null)?.receipts;
   const receipts = Array.isArray(page) ? page.toReversed() : [found];

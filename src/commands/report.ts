@@ -109,10 +109,11 @@ class Summary {
     recorded: Recorded,
     reason: (() => string) | undefined,
   ): void {
-    const known = lines.get(cells.join(" "));
-    const others = lines.size >= linesMax ? [otherGroups, ...cells.slice(1).map(() => "")] : cells;
-    const line = known ?? lines.get(others.join(" ")) ?? { cells: others, receipts: 0, sum: "0", examples: [] };
-    lines.set(line.cells.join(" "), line);
+    const own = cells.join(" ");
+    const key = lines.has(own) || lines.size < linesMax ? own : otherGroups;
+    const named = key === own ? cells : [otherGroups, ...cells.slice(1).map(() => "")];
+    const line = lines.get(key) ?? { cells: named, receipts: 0, sum: "0", examples: [] };
+    lines.set(key, line);
     line.receipts += 1;
     if (reason === undefined || line.examples.length >= this.#examplesMax) return;
     const { leaf, request } = recorded;
