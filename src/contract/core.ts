@@ -22,12 +22,19 @@ export type Core = { readonly type: Type; readonly span: Span } & (
   | { readonly op: "and" | "or"; readonly left: Core; readonly right: Core }
   | { readonly op: "conditional"; readonly test: Core; readonly yes: Core; readonly no: Core }
   | { readonly op: "binary"; readonly operator: BinaryOperator; readonly left: Core; readonly right: Core }
-  | { readonly op: "call"; readonly entry: ContractFunction; readonly args: readonly Core[] }
+  | CallPart
   | { readonly op: "list"; readonly items: readonly Core[] }
   | { readonly op: "map"; readonly entries: readonly (readonly [Core, Core])[] }
   | FoldCore
   | { readonly op: "broken" }
 );
+
+interface CallPart {
+  readonly op: "call";
+  readonly entry: ContractFunction;
+  readonly args: readonly Core[];
+}
+export type CallCore = Core & CallPart;
 
 export interface FoldCore {
   readonly op: "fold";

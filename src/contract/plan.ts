@@ -1,5 +1,5 @@
 import type { JsonObject } from "../wire/mod.ts";
-import { walk, type Core, type FoldCore, type Root } from "./core.ts";
+import { walk, type CallCore, type Core, type FoldCore, type Root } from "./core.ts";
 import {
   add,
   compare,
@@ -26,6 +26,9 @@ export interface CounterValues {
   recalls(name: string, value: Value): boolean;
 }
 
+/** What parsers made of texts in one decision, by place and by texts. */
+type Parsed = Map<string, Value | EvaluationError>;
+
 /** What an expression is evaluated against: one call, its snapshot, the counters it reads and the moment. */
 export interface Situation {
   readonly tool: string;
@@ -37,8 +40,7 @@ export interface Situation {
   readonly counters: CounterValues;
   /** Items of the folds that are under way. */
   readonly variables: Value[];
-  /** What parsers made of texts in this decision. */
-  parsed?: Map<string, Value | EvaluationError>;
+  parsed?: Parsed;
   /** Steps left; an evaluation that needs more is an error. */
   steps: number;
 }
@@ -123,7 +125,9 @@ function planNode(core: Core, into: (part: Core) => Plan): Plan {
         return planRecall(core.right.name, into(core.left));
       return planBinary(core.operator, into(core.left), into(core.right));
     case "call":
-      return planCall(core.entry, core.args.map(into));
+      return core.entry.load === undefined
+        ? planCall(core.entry, core.args.map(into))
+        : planParser(core, core.args.map(into));
     case "list": {
       const items = core.items.map(into);
       return (situation) => items.map((item) => item(situation));
@@ -156,24 +160,39 @@ function asCondition(run: Plan): Condition {
   return (situation) => truth(run(situation));
 }
 
-function planCall({ name, run, load, cost = costOfArguments }: ContractFunction, args: readonly Plan[]): Plan {
-  const call: Plan = (situation) => {
+function planCall({ run, cost = costOfArguments }: ContractFunction, args: readonly Plan[]): Plan {
+  return (situation) => {
     const values = args.map((arg) => arg(situation));
     spend(situation, cost(values));
     return run(values);
   };
-  if (load === undefined) return call;
-  return (situation) => {
+}
+
+/**
+ * A call of a parser: a decision parses a text once. It is found again by its place, which is one for all that read a
+ * `let:`, or else by its texts.
+ */
+function planParser(core: CallCore, args: readonly Plan[]): Plan {
+  const { name, run, cost = costOfArguments } = core.entry;
+  const parse = (situation: Situation, parsed: Parsed): Value | EvaluationError => {
     const values = args.map((arg) => arg(situation));
-    const [text] = values;
-    const isText = values.length === 1 && typeof text === "string";
-    const key = isText ? `${name} ${text}` : `${name}(${values.map(spellValue).join(" ")}`;
+    const key = `${name}(${values.map(spellValue).join(" ")})`;
+    const known = parsed.get(key);
+    if (known !== undefined) return known;
+    spend(situation, cost(values));
+    const found = attempt(() => run(values));
+    parsed.set(key, found);
+    return found;
+  };
+  const isFixed = ![...walk(core)].some(({ op }) => op === "variable");
+  const { file, from, to } = core.span;
+  const place = `${file.name}:${from}:${to}`;
+  return (situation) => {
     const parsed = (situation.parsed ??= new Map());
-    let found = parsed.get(key);
+    let found = isFixed ? parsed.get(place) : undefined;
     if (found === undefined) {
-      spend(situation, cost(values));
-      found = attempt(() => run(values));
-      parsed.set(key, found);
+      found = parse(situation, parsed);
+      if (isFixed) parsed.set(place, found);
     }
     if (found instanceof EvaluationError) throw found;
     return found;
