@@ -4,7 +4,10 @@
  * Method: receipts of a real gate, each with one part made into something else; with the digests made to fit, and without.
  */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { openHistory, type RecordedRow } from "../src/commands/history.ts";
@@ -12,7 +15,7 @@ import { BadInput, type Outcome } from "../src/commands/outcome.ts";
 import { replayCommand } from "../src/commands/replay/command.ts";
 import { reportCommand } from "../src/commands/report.ts";
 import { evidenceDigest, partNames } from "../src/ledger/evidence.ts";
-import { check, startGate, temporaryFolder } from "./e2e/gate.ts";
+import { check, key, startGate, temporaryFolder } from "./e2e/gate.ts";
 
 const object = (properties: string): string =>
   `{ type: object, additionalProperties: false, required: [to], properties: { ${properties} } }`;
@@ -197,6 +200,21 @@ suite("receipts that are not as a gate writes them", () => {
       [receipts, tools.length, tools.at(-1)],
       [10_100, 10_001, { tool: "(others)", verdict: "", receipts: 100 }],
     );
+  });
+
+  test("a running gate is read page by page, and one that answers otherwise is refused with a sentence", async (t) => {
+    const gate = await startGate(t, { contracts, mandate });
+    for (let turn = 0; turn < 1003; turn += 1)
+      await check(gate, { tool_name: "note.add", tool_input: { to: `${turn}` }, session_id: "s" });
+    const keyFile = join(gate.folder, "key.txt");
+    writeFileSync(keyFile, key);
+    const place = { url: `http://127.0.0.1:${gate.port}`, keyFile, examples: "1", json: false };
+    assert.match((await replayCommand("", place)).text, /^1,003 receipts decided again/);
+    const liar = createServer((_, response) => void response.end('{"receipts":[{"seq":"1"}]}')).listen(0, "127.0.0.1");
+    await once(liar, "listening");
+    const { port } = liar.address() as AddressInfo;
+    await assert.rejects(replayCommand("", { ...place, url: `http://127.0.0.1:${port}` }), /not a receipt as GET/);
+    liar.close();
   });
 
   test("positive control: what is not changed agrees, and hidden characters are shown as escapes", async (t) => {
