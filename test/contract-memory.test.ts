@@ -5,7 +5,16 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { consult, count, decide, prepare, type ContractInForce, type Decision } from "../src/contract/mod.ts";
+import {
+  consult,
+  count,
+  decide,
+  prepare,
+  recount,
+  type ContractInForce,
+  type Counter,
+  type Decision,
+} from "../src/contract/mod.ts";
 import { compile, contractText, problems, request, type Call } from "./contract-kit.ts";
 
 const seen = "{ of: t, per: session, remembers: input.s }";
@@ -252,6 +261,25 @@ suite("what is remembered", () => {
     const observed = judged(rule("o", "mode: observe, "), rule("r", ""), rule("p", "mode: observe, "));
     assert.deepEqual([observed.verdict, observed.observed.map(({ rule: name }) => name)], ["ALLOW", ["c.p"]]);
     assert.match(judged(rule("o", ""), rule("r", "")).reason, /over 2000000 steps/);
+  });
+
+  test("a call that could not be remembered leaves a history unknown only if it ran", () => {
+    const force = compile(contractText({ counters: `{ k: ${seen} }` }));
+    const counter = force.counters[0] as Counter;
+    const recorded = (s: string, verdict: "ALLOW" | "BLOCK"): Parameters<typeof recount>[2] => ({
+      toolName: "t",
+      sessionId: "one",
+      keyName: "default",
+      inputText: JSON.stringify({ n: 1, s }),
+      platformText: "null",
+      verdict,
+      answered: verdict,
+      rule: "c.r",
+    });
+    const counted = (s: string, verdict: "ALLOW" | "BLOCK"): number | undefined =>
+      recount(counter, force, recorded(s, verdict))?.length;
+    assert.deepEqual([counted("a", "ALLOW"), counted("a", "BLOCK")], [1, 1]);
+    assert.deepEqual([counted("x".repeat(257), "ALLOW"), counted("x".repeat(257), "BLOCK")], [undefined, 0]);
   });
 
   test("positive control: an unknown history is an error, never `no`", () => {

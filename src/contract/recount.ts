@@ -21,8 +21,8 @@ export interface RecordedCheck {
 /**
  * What a counter would have counted of a recorded check, had it been in force then.
  *
- * @returns undefined where that cannot be known: a part was erased, or the call is refused before any rule today
- *   though it was not refused so then
+ * @returns undefined where that cannot be known: a part was erased, the counter cannot be moved by a call that ran, or
+ *   the call is refused before any rule today though it was not refused so then
  */
 export function recount(
   counter: Counter,
@@ -48,7 +48,9 @@ export function recount(
   const prepared = prepare(force, request, { keyName: recorded.keyName, sessionId: recorded.sessionId });
   if (prepared.early !== undefined && !mover.blind)
     return wasRefusedSo(recorded.rule, prepared.early.rule) ? [] : undefined;
-  if (prepared.broken.some(([rule]) => rule.replace(".$counters.", ".") === mover.counter.name)) return undefined;
+  // It would have been refused and not counted. Where it was refused anyway, that is what happened.
+  if (prepared.broken.some(([rule]) => rule.replace(".$counters.", ".") === mover.counter.name))
+    return recorded.answered === "BLOCK" ? [] : undefined;
   return count(prepared, recorded).filter((move) => move.counter.identity === counter.identity);
 }
 
