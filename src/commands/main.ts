@@ -48,7 +48,7 @@ program
 program
   .command("test")
   .description("decide the calls of *.test.yaml files as the gate would, and compare with what they expect")
-  .argument("[paths...]", "test files, or folders of them (contracts, else the current folder)")
+  .argument("[paths...]", "test files, contracts with one beside them, or folders (contracts, else the current folder)")
   .option("--json", "for programs", false)
   .option("--junit <file>", "write a report for CI as well, in JUnit's XML")
   .option("--coverage", "which conditions were seen to be true and to be false, and which tools have no test", false)

@@ -1,12 +1,12 @@
 import { writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
 import { renderDiagnostic, type Diagnostic } from "../../contract/mod.ts";
 import { badInput } from "../check.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
+import { findFiles, foldersOf, untested } from "./files.ts";
 import { junitText } from "./junit.ts";
 import { roundJson } from "./json.ts";
-import { percent, printCoverage, printFile, printTotal } from "./print.ts";
-import { findTests, runRound, type Round } from "./round.ts";
+import { percent, printCoverage, printFile, printTotal, printUntested } from "./print.ts";
+import { runRound, type Round } from "./round.ts";
 import { watch } from "./watch.ts";
 
 export interface TestOptions {
@@ -34,34 +34,48 @@ export interface Tested {
   readonly folders: readonly string[];
 }
 
-async function testOnce(
-  paths: readonly string[],
-  options: Omit<TestOptions, "min"> & { readonly min: number | undefined },
-): Promise<Tested> {
-  const files = await findTests(paths);
-  if (files.length === 0) throw new BadInput(nothingFound(paths));
-  const round = await runRound(files, options.filter ?? "");
-  return { outcome: await outcomeOf(round, options), folders: foldersOf(files, round) };
+interface Settings extends Omit<TestOptions, "min" | "watch"> {
+  readonly min: number | undefined;
+}
+
+async function testOnce(paths: readonly string[], settings: Settings): Promise<Tested> {
+  const found = await findFiles(paths);
+  if (found.tests.length === 0) throw new BadInput(nothingFound(paths));
+  const round = await runRound(found.tests, settings.filter ?? "");
+  const asksAll = settings.coverage || settings.min !== undefined;
+  const outcome = await outcomeOf(round, settings, asksAll ? await untested(found, round) : []);
+  return { outcome, folders: foldersOf(found, round) };
 }
 
 async function outcomeOf(
   round: Round,
-  { json, junit, coverage, min, filter }: Omit<TestOptions, "min"> & { readonly min: number | undefined },
+  { json, junit, coverage, min, filter }: Settings,
+  without: readonly string[],
 ): Promise<Outcome> {
   if (round.problems.length > 0)
     return json ? badInput(round.problems, true) : { exitCode: 2, text: problemsText(round.problems) };
   if (round.files.length === 0) throw new BadInput(`no case is called anything with "${filter ?? ""}"`);
-  if (junit !== undefined) await writeFile(junit, junitText(round.files));
-  const lacking = lackingOf(round, min);
+  if (junit !== undefined) await writeReport(junit, junitText(round.files));
+  const lacking = lackingOf(round, without, min);
   const passed = round.files.every(({ results }) => results.every(({ failure }) => failure === undefined));
   const exitCode = passed && lacking.length === 0 ? 0 : 1;
-  if (json) return { exitCode, text: JSON.stringify(roundJson(round, exitCode === 0)), forPrograms: true };
+  if (json)
+    return { exitCode, text: JSON.stringify(roundJson(round, { ok: exitCode === 0, without })), forPrograms: true };
   const text = [
     ...round.files.map(printFile),
     ...(coverage ? [...round.subjects].map(([name, subject]) => printCoverage(name, subject.coverage)) : []),
+    ...(coverage ? without.map(printUntested) : []),
     [printTotal(round.files), ...lacking].join("\n"),
   ].join("\n\n");
   return { exitCode, text, forPrograms: true };
+}
+
+async function writeReport(file: string, text: string): Promise<void> {
+  try {
+    await writeFile(file, text);
+  } catch (error) {
+    throw new BadInput(`--junit: ${file} cannot be written (${(error as NodeJS.ErrnoException).code})`);
+  }
 }
 
 function readMin(text: string | undefined): number | undefined {
@@ -70,23 +84,15 @@ function readMin(text: string | undefined): number | undefined {
   throw new BadInput(`--min takes a number from 0 to 100, not "${text}"`);
 }
 
-function lackingOf({ subjects }: Round, min: number | undefined): readonly string[] {
+function lackingOf({ subjects }: Round, without: readonly string[], min: number | undefined): readonly string[] {
   if (min === undefined) return [];
-  return [...subjects].flatMap(([name, { coverage }]) => {
-    const reached = percent(coverage);
-    return reached >= min
-      ? []
-      : [`${name}: coverage is ${reached} %, below ${min} % (--coverage says what is missing)`];
-  });
-}
-
-/** Where the tests, what they test and the contracts of a mandate lie. */
-function foldersOf(files: readonly string[], { names, subjects }: Round): readonly string[] {
-  const inMandates = [...subjects].flatMap(([subject, { force }]) => {
-    const parts = Array.from(force.text.matchAll(/^--- # (.*)$/gm), ([, name = ""]) => name);
-    return parts.slice(1).map((name) => join(dirname(subject), name));
-  });
-  return [...new Set([...files, ...names, ...inMandates].map((file) => dirname(file)))];
+  const reached = [...subjects].map(([name, { coverage }]) => [name, percent(coverage)] as const);
+  return [
+    ...reached
+      .filter(([, share]) => share < min)
+      .map(([name, share]) => `${name}: coverage is ${share} %, below ${min} % (--coverage says what is missing)`),
+    ...(min === 0 ? [] : without.map((name) => `${name}: no test is about it`)),
+  ];
 }
 
 function nothingFound(paths: readonly string[]): string {

@@ -5,8 +5,14 @@ import { percent } from "./print.ts";
 import type { Round } from "./round.ts";
 import type { CaseResult, Failure } from "./run.ts";
 
+interface Told {
+  readonly ok: boolean;
+  /** Contracts that no test is about. */
+  readonly without: readonly string[];
+}
+
 /** What `svc-gate test --json` prints: see docs/testing.md. */
-export function roundJson({ files, subjects }: Round, ok: boolean): object {
+export function roundJson({ files, subjects }: Round, { ok, without }: Told): object {
   const results = files.flatMap((file) => file.results);
   return {
     ok,
@@ -18,6 +24,7 @@ export function roundJson({ files, subjects }: Round, ok: boolean): object {
       cases: cases.map(caseJson),
     })),
     coverage: [...subjects].map(([subject, { coverage }]) => ({ subject, ...coverageJson(coverage) })),
+    untested: without,
   };
 }
 

@@ -16,7 +16,7 @@ export function printFile({ file, results }: FileResult): string {
     if (failure === undefined) return [`  ${paint("green", "✔")} ${testCase.name}${slow}`];
     return [`  ${paint("red", `✖ ${testCase.name}`)}${slow}`, ...printFailure(failure, testCase.calls.length)];
   });
-  return [paint("bold", file.source.name), ...lines].join("\n");
+  return [paint("bold", file.source.name), ...lines].join("\n").trimEnd();
 }
 
 /** What was expected of a call, what came, and the rules that spoke or were expected to. */
@@ -74,9 +74,21 @@ function wordDiff(expected: string, came: string): string {
 export function printTotal(files: readonly FileResult[]): string {
   const all = files.flatMap(({ results }) => results);
   const failed = all.filter(({ failure }) => failure !== undefined).length;
-  const calls = all.reduce((sum, { case: { calls: made } }) => sum + made.length, 0);
-  const passed = paint(failed === 0 ? "green" : "red", `${all.length - failed} of ${all.length} cases passed`);
-  return `${passed}, ${calls} calls in ${files.length} ${files.length === 1 ? "file" : "files"}`;
+  const calls = all.reduce((sum, { case: { calls: wanted }, failure }) => sum + (failure?.number ?? wanted.length), 0);
+  const passed = paint(
+    failed === 0 ? "green" : "red",
+    `${all.length - failed} of ${plural(all.length, "case")} passed`,
+  );
+  return `${passed}, ${plural(calls, "call")} in ${plural(files.length, "file")}`;
+}
+
+function plural(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+/** A contract in a folder of tests that no test is about. */
+export function printUntested(name: string): string {
+  return `${paint("bold", `coverage of ${name}`)}: ${paint("red", "no test is about it")}`;
 }
 
 /** The table of one contract, and the place of what was never seen. */

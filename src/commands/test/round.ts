@@ -1,7 +1,7 @@
-import { readdir, readFile, stat } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Diagnostic } from "../../contract/mod.ts";
-import { loadContracts, NoSuchFile } from "../../gate/mod.ts";
+import { loadContracts } from "../../gate/mod.ts";
 import { bad, good, type Result } from "../../wire/mod.ts";
 import { Witness } from "../witness.ts";
 import { Coverage } from "./coverage.ts";
@@ -62,41 +62,4 @@ async function loadSubject(name: string): Promise<Result<Subject, readonly Diagn
   const loaded = await loadContracts(name, name, { probe: witness.probe });
   if (!loaded.ok) return bad(loaded.problem);
   return good({ force: loaded.value, witness, coverage: new Coverage(loaded.value) });
-}
-
-/** Every `*.test.yaml` at or below the paths, in order; `contracts`, else the current folder, where none is given. */
-export async function findTests(paths: readonly string[]): Promise<readonly string[]> {
-  const starts = paths.length > 0 ? paths : [(await isFolder("contracts")) === true ? "contracts" : "."];
-  const found: string[] = [];
-  for (const start of starts) {
-    const folder = await isFolder(start);
-    if (folder === undefined) throw new NoSuchFile(`${start} cannot be read: there is no such file`);
-    found.push(...(folder ? await testsBelow(start) : [start]));
-  }
-  return [...new Set(found)];
-}
-
-/** Folders of tools are left out. */
-const skipped = /(?:^|[/\\])(?:node_modules|\.[^/\\.][^/\\]*)(?:[/\\]|$)/;
-
-async function testsBelow(folder: string): Promise<readonly string[]> {
-  const entries = await readdir(folder, { withFileTypes: true });
-  const below = await Promise.all(
-    entries.map(async (entry) => {
-      const path = join(folder, entry.name);
-      if (entry.isDirectory() && !skipped.test(entry.name)) return testsBelow(path);
-      return entry.isFile() && /\.test\.ya?ml$/.test(entry.name) ? [path] : [];
-    }),
-  );
-  return below.flat().toSorted();
-}
-
-/** Undefined where there is nothing. */
-async function isFolder(path: string): Promise<boolean | undefined> {
-  try {
-    return (await stat(path)).isDirectory();
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
 }

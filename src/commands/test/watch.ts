@@ -7,7 +7,7 @@ import type { Tested } from "./command.ts";
 const quietMs = 100;
 const clearScreen = "\u001b[2J\u001b[3J\u001b[H";
 
-/** Runs, and runs again whenever a YAML file changes, until Ctrl-C; the outcome is that of the last run. */
+/** Runs, and runs again whenever a YAML file changes, until Ctrl-C or SIGTERM; the outcome is that of the last run. */
 export async function watch(run: () => Promise<Tested>): Promise<Outcome> {
   const watchers = new Map<string, FSWatcher>();
   const { promise: stopped, resolve: stop } = Promise.withResolvers<"stop">();
@@ -15,7 +15,7 @@ export async function watch(run: () => Promise<Tested>): Promise<Outcome> {
   const onChange = (name: string | null): void => {
     if (name === null || /\.ya?ml$/.test(name)) changed.resolve("changed");
   };
-  process.once("SIGINT", () => stop("stop"));
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => stop("stop"));
   let last: Outcome;
   do {
     changed = Promise.withResolvers();
