@@ -53,6 +53,7 @@ async function compareTool(pair: Pair, tool: string, options: CompareOptions): P
   const search = new Search(pair, [a, b], options);
   search.guess();
   await search.prove();
+  search.guessOn();
   const found = search.difference();
   return { ...found, notes: [...found.notes, ...notes] };
 }
@@ -69,6 +70,7 @@ class Search {
   readonly #pair: Pair;
   readonly #plans: readonly [ToolPlan, ToolPlan];
   readonly #options: CompareOptions;
+  readonly #guesser: Guesser;
   readonly #until: number;
   readonly #shown = new Map<Direction, Compared>();
   readonly #excluded = new Set<Direction>();
@@ -79,15 +81,24 @@ class Search {
     this.#pair = pair;
     this.#plans = plans;
     this.#options = options;
+    this.#guesser = new Guesser(plans, options.seed ?? 1);
     this.#until = performance.now() + options.timeMs;
   }
 
   /** Calls made from what the conditions compare with: quick, and often enough. */
   guess(): void {
-    const guesser = new Guesser(this.#plans, this.#options.seed ?? 1);
-    for (let left = this.#options.guesses ?? 2000; left > 0; left -= 1) {
-      if (left % 64 === 0 && performance.now() > this.#until) return;
-      const compared = compareCall(this.#pair.before, this.#pair.after, guesser.next());
+    this.#try(this.#options.guesses ?? 2000);
+  }
+
+  /** More of them, where the solver does not know. */
+  guessOn(): void {
+    if (this.#open().length > 0) this.#try(15 * (this.#options.guesses ?? 2000));
+  }
+
+  #try(count: number): void {
+    for (let left = count; left > 0; left -= 1) {
+      if (left % 64 === 0 && (performance.now() > this.#until || this.#shown.size === 2)) return;
+      const compared = compareCall(this.#pair.before, this.#pair.after, this.#guesser.next());
       if (compared !== undefined) this.#show(compared);
     }
   }
@@ -107,21 +118,32 @@ class Search {
       if (this.#shown.size < 2) this.#notes.add("z3-solver is not installed, so that nothing is proven");
       return;
     }
-    const few = questionOf(...this.#plans, "few");
-    for (const name of few.redefined)
+    const words = questionOf(...this.#plans, "words");
+    for (const name of words.redefined)
       this.#notes.add(`the counter ${name} is defined otherwise: verdicts are compared for equal values of it`);
-    const open = directions.filter((direction) => !this.#shown.has(direction));
-    for (const direction of open) await this.#ask(solver, few, direction, !few.leavesOut);
-    if (!few.leavesOut) return;
+    for (const direction of this.#open()) await this.#exclude(solver, words, direction);
+    if (this.#open().length === 0) return;
+    const few = questionOf(...this.#plans, "few");
+    for (const direction of this.#open()) await this.#ask(solver, few, direction, !few.leavesOut);
+    if (!few.leavesOut || this.#open().length === 0) return;
     const any = questionOf(...this.#plans, "any");
-    for (const direction of open) {
-      if (!this.#shown.has(direction)) await this.#ask(solver, any, direction, true);
-    }
+    for (const direction of this.#open()) await this.#ask(solver, any, direction, true);
+  }
+
+  #open(): readonly Direction[] {
+    return directions.filter((direction) => !this.#shown.has(direction) && !this.#excluded.has(direction));
+  }
+
+  /** What is excluded though little is known is excluded; what is not may still be. */
+  async #exclude(solver: Solver, question: Question, direction: Direction): Promise<void> {
+    if (question.redefined.length > 0) return;
+    const answer = await solver.ask(question.text(direction), [], this.#options.timeMs / 8);
+    if (answer.kind === "no") this.#excluded.add(direction);
   }
 
   /** @param isWhole nothing that exists is left out of the question: where nothing fulfils it, nothing does */
   async #ask(solver: Solver, question: Question, direction: Direction, isWhole: boolean): Promise<void> {
-    const left = this.#until - performance.now();
+    const left = (this.#until - performance.now()) * 0.6;
     if (left <= 0) {
       this.#notes.add("the time is up");
       return;

@@ -36,8 +36,12 @@ export class Guesser {
       platform: this.#often(0.9) ? this.#object(platforms) : null,
       hasSession: this.#often(0.8),
       now: this.#now(),
-      counters: new Map(this.#counters.map((key) => [key, this.#pick(this.#pool.numbers.filter(isCount)) ?? "0"])),
+      counters: new Map(this.#counters.map((key) => [key, this.#count()])),
     };
+  }
+
+  #count(): string {
+    return this.#often(0.5) ? "0" : (this.#pick(this.#pool.numbers.filter(isCount)) ?? "0");
   }
 
   /** mulberry32 */

@@ -4,7 +4,7 @@ import { decimalOf, isDecimal, jsonAt, readModel } from "./model.ts";
 import type { ListView } from "./place.ts";
 import { and, not, or, type Term } from "./term.ts";
 import { Translator } from "./translate.ts";
-import { declareCounters, PlanTerms, type VerdictTerms } from "./verdict-terms.ts";
+import { closeShared, declareCounters, PlanTerms, type VerdictTerms } from "./verdict-terms.ts";
 import { World } from "./world.ts";
 
 /** Two plans of one tool over the same free call, ready to be asked about. */
@@ -22,11 +22,18 @@ export interface Question {
   readonly call: (model: string) => { readonly call: Call; readonly isFaithful: boolean };
 }
 
-export function questionOf(before: ToolPlan, after: ToolPlan, view: ListView): Question {
-  const world = new World(before.tool, view);
+/**
+ * How closely the plans are looked at: `words` takes what both say in the same words for anything at all, which is quick and
+ * enough where little differs; the others translate all of it.
+ */
+export type Detail = ListView | "words";
+
+export function questionOf(before: ToolPlan, after: ToolPlan, detail: Detail): Question {
+  const world = new World(before.tool, detail === "words" ? "any" : detail);
   const sides = [before, after].map((plan) => [plan, new Translator(world)] as const);
   const redefined = declareCounters(sides);
-  const terms = sides.map(([plan, translator]) => new PlanTerms(plan, translator));
+  const closed = detail === "words" ? closeShared(sides) : undefined;
+  const terms = sides.map(([plan, translator]) => new PlanTerms(plan, translator, closed));
   for (const each of terms) each.declare();
   const [a, b] = terms.map((each) => each.verdict());
   world.settle();

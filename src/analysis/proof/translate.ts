@@ -27,6 +27,8 @@ export class Translator {
   readonly world: World;
   /** The counters of the plan that is translated, by full name. */
   readonly counters: Map<string, CounterTerms> = new Map();
+  /** Keys of expressions that are not looked into: values of which nothing is known, though they may fail. */
+  readonly closed: Set<string> = new Set();
   readonly #known = new Map<string, Evaluated>();
 
   constructor(world: World) {
@@ -38,7 +40,9 @@ export class Translator {
     const key = this.key(core, bound);
     const known = this.#known.get(key);
     if (known !== undefined) return known;
-    const made = this.#evaluate(core, bound, key);
+    const made = this.closed.has(key)
+      ? this.opaque(core, key, this.world.unknown(`${key} fails`))
+      : this.#evaluate(core, bound, key);
     const found = { value: this.#short(made.value), fails: this.world.script.shared("Bool", made.fails) };
     this.#known.set(key, found);
     return found;

@@ -1,4 +1,13 @@
-import type { Core, Counter, KeyPart, Requirement, Route, ToolPlan } from "../../contract/mod.ts";
+import {
+  spellValue,
+  type Core,
+  type Counter,
+  type KeyPart,
+  type Requirement,
+  type Route,
+  type ToolPlan,
+} from "../../contract/mod.ts";
+import type { Place } from "./place.ts";
 import { declareSchema, meets } from "./shape-term.ts";
 import { and, choose, not, or, type Term } from "./term.ts";
 import { Translator } from "./translate.ts";
@@ -12,11 +21,14 @@ export interface VerdictTerms {
 
 /** What one plan says of any call, as terms over the world. Its counters must be known to the world. */
 export class PlanTerms {
+  /** What is not looked into: schemas and movers that every plan has, by their spelling. */
+  readonly #closed: ReadonlySet<string>;
   readonly #plan: ToolPlan;
   readonly #translator: Translator;
   readonly #world: World;
 
-  constructor(plan: ToolPlan, translator: Translator) {
+  constructor(plan: ToolPlan, translator: Translator, closed: ReadonlySet<string> = new Set()) {
+    this.#closed = closed;
     this.#plan = plan;
     this.#translator = translator;
     this.#world = translator.world;
@@ -64,8 +76,14 @@ export class PlanTerms {
 
   #meetsSchemas({ schemas }: Route): Term {
     const { input, platform, hasPlatform } = this.#world;
-    const snapshot = schemas.platform === undefined ? "true" : meets(schemas.platform, platform, this.#world);
-    return this.#short(and(meets(schemas.input, input, this.#world), or(not(hasPlatform), snapshot)));
+    const snapshot = this.#meets(schemas.platform, platform);
+    return this.#short(and(this.#meets(schemas.input, input), or(not(hasPlatform), snapshot)));
+  }
+
+  #meets(schema: Route["schemas"]["input"], place: Place): Term {
+    if (schema === undefined) return "true";
+    const key = `${place.id} meets ${spellValue(schema)}`;
+    return this.#closed.has(spellValue(schema)) ? this.#world.unknown(key) : meets(schema, place, this.#world);
   }
 
   /** Rules of one contract: its verdict is the strictest of those that fire, else what it says otherwise. */
@@ -93,6 +111,7 @@ export class PlanTerms {
 
   /** A counter that the call should move and cannot: its key is too long, or a part of it fails. */
   #cannotMove(counter: Counter, { when, per, values }: ToolPlan["movers"][number]["reads"]): Term {
+    if (this.#closed.has(counter.identity)) return this.#world.unknown(`${counter.identity} cannot be moved`);
     const condition = when === undefined ? { holds: "true", fails: "false" } : this.#translator.condition(when);
     const amount = counter.remembers
       ? or(this.#anyFails(values), this.#world.unknown(`${counter.identity} cannot remember`))
@@ -101,6 +120,22 @@ export class PlanTerms {
     const wrong = or(keyFails(this.#translator, per), and(session, amount));
     return or(condition.fails, and(condition.holds, wrong));
   }
+}
+
+/** What both plans say in the same words: expressions by key, schemas and movers by their spelling. */
+export function closeShared(sides: readonly (readonly [ToolPlan, Translator])[]): ReadonlySet<string> {
+  const [a, b] = sides.map(([{ routes, movers }, translator]) => ({
+    keys: routes
+      .flatMap(({ requires, rules }) => [...requires, ...rules])
+      .map(({ when }) => translator.key(when, new Map())),
+    words: [
+      ...routes.flatMap(({ schemas }) => [schemas.input ?? [], schemas.platform ?? []]).map(spellValue),
+      ...movers.map(({ counter }) => counter.identity),
+    ],
+  }));
+  for (const [, translator] of sides)
+    for (const key of a?.keys ?? []) if (b?.keys.includes(key) === true) translator.closed.add(key);
+  return new Set(a?.words.filter((word) => b?.words.includes(word)));
 }
 
 /** A key fails where a part of it does, or is a text of over 256 bytes. Behind `session` only within one. */
