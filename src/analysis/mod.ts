@@ -10,7 +10,7 @@ export { analyze } from "./analyze.ts";
 export { findingKinds, severityOf, type Finding } from "./finding.ts";
 export { looseningRules, type Loosening } from "./loosening.ts";
 export { type SecondOpinion } from "./reasoner.ts";
-export { compareContracts, type Answer, type CompareOptions, type ToolDifference } from "./proof/compare.ts";
+export { compareContracts, type ToolDifference } from "./proof/compare.ts";
 export { type Compared, type Direction } from "./proof/call.ts";
 export { solverOpinion } from "./proof/opinion.ts";
 export { openSolver, type Solver } from "./proof/solver.ts";
