@@ -35,7 +35,8 @@ export function printFailure(
   if (explanation !== undefined && judged !== undefined) {
     const { rules } = explanation;
     const telling = rules.filter(({ id, speaks }) => speaks !== undefined || isNamed(call.expect?.rule, id));
-    lines.push("", ...telling.flatMap(printRule));
+    const { rule, reason } = judged.decision;
+    lines.push("", `decided by ${rule}: ${reason.replace(/^Svc: /, "")}`, ...telling.flatMap(printRule));
     for (const { name, value } of judged.counters) lines.push(`counter ${name}  ${value ?? "not known"}`);
   }
   return ["", ...lines, ""].map((line) => (line === "" ? "" : `      ${line}`));
@@ -124,7 +125,7 @@ function row(target: Target): string {
 }
 
 function missingOf({ trues, falses }: Target): string {
-  if (trues === 0) return falses === 0 ? "never evaluated" : "never true";
+  if (trues === 0) return falses === 0 ? "never true nor false" : "never true";
   return falses === 0 ? "never false" : "";
 }
 

@@ -98,6 +98,7 @@ class Reader {
     const name = sheet.text("case") ?? "";
     const { span } = sheet.map.entries.get("case")?.value ?? sheet.map;
     if (name === "") this.#report.add("missing", { ...span, to: span.from + 1 }, "a case has a name, under `case:`");
+    if (/\p{Cc}/u.test(name)) this.#report.add("shape", span, "a case's name is one line");
     const given =
       sheet.inner("given", "`given`")?.known(["counters"]).decimals("counters") ?? new Map<string, string>();
     const clock = { now };
@@ -132,6 +133,10 @@ class Reader {
     const expect = this.#expectation(sheet);
     const repeat = this.#repeat(sheet);
     const every = this.#pause(sheet, "every") ?? 0;
+    if (sheet.has("at") && sheet.has("after"))
+      this.#report.add("twice", first, "a call says `at:` or `after:`, not both");
+    if (sheet.has("every") && !sheet.has("repeat"))
+      this.#report.add("missing", first, "`every:` says how far apart repetitions are: `repeat:` says how many");
     const from = this.#moment(sheet, "at") ?? clock.now + (this.#pause(sheet, "after") ?? 0);
     if (from < clock.now) this.#report.add("literal", first, "a call before the one above it: time goes forward");
     clock.now = from + every * (repeat - 1);

@@ -1,0 +1,96 @@
+/**
+ * Goal: `svc-gate test --watch` runs again when a file changes, outlives what is broken, and ends when it is told to.
+ * Method: the command line as a process of its own, over a contract and its tests that are rewritten.
+ */
+import assert from "node:assert/strict";
+import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { root, temporaryFolder } from "./e2e/gate.ts";
+
+const contract = `contract: shop
+limits: { usd: 50 }
+tools:
+  pay:
+    input: { type: object, additionalProperties: false, required: [usd], properties: { usd: { type: number } } }
+    otherwise: ALLOW
+rules:
+  - { rule: over, on: pay, when: input.usd > limits.usd, verdict: BLOCK, reason: over }
+`;
+const tests = `cases:
+  - { case: up to it, tool: pay, input: { usd: 50 }, expect: ALLOW }
+  - { case: over, tool: pay, input: { usd: 51 }, expect: BLOCK }
+`;
+
+interface Watching {
+  readonly child: ChildProcessWithoutNullStreams;
+  /** What was printed since it was last asked, once it ends with the pattern and the line that says it waits. */
+  readonly told: (pattern: RegExp) => Promise<void>;
+}
+
+function start(t: TestContext, ...args: readonly string[]): Watching {
+  const child = spawn(process.execPath, [join(root, "bin", "svc-gate.mjs"), "test", ...args]);
+  t.after(() => child.kill("SIGKILL"));
+  let shown = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (text: Buffer) => (shown += text.toString()));
+  const told = async (pattern: RegExp): Promise<void> => {
+    for (let waited = 0; !pattern.test(shown) || !shown.includes("waiting for a change"); waited += 50) {
+      assert.ok(waited < 20_000 && child.exitCode === null, shown);
+      await sleep(50);
+    }
+    shown = "";
+  };
+  return { child, told };
+}
+
+async function ended(child: ChildProcessWithoutNullStreams, signal: NodeJS.Signals): Promise<number | null> {
+  child.kill(signal);
+  const [code] = (await once(child, "exit", { signal: AbortSignal.timeout(10_000) })) as [number | null];
+  return code;
+}
+
+function folderWith(t: TestContext): string {
+  const folder = temporaryFolder(t);
+  writeFileSync(join(folder, "shop.yaml"), contract);
+  writeFileSync(join(folder, "shop.test.yaml"), tests);
+  return folder;
+}
+
+suite("svc-gate test --watch", () => {
+  test("runs again for a contract, a test and a new file; outlives errors; SIGINT ends it", async (t) => {
+    const folder = folderWith(t);
+    const { child, told } = start(t, folder, "--watch");
+    await told(/2 of 2 cases passed/);
+    writeFileSync(join(folder, "shop.yaml"), contract.replace("usd: 50", "usd: 40"));
+    await told(/1 of 2 cases passed/);
+    writeFileSync(join(folder, "shop.yaml"), contract.replace("limits.usd", "limits.eur"));
+    await told(/1 error: nothing was tested/);
+    writeFileSync(join(folder, "shop.yaml"), contract);
+    await told(/2 of 2 cases passed/);
+    writeFileSync(join(folder, "more.test.yaml"), `contract: shop.yaml\n${tests}`);
+    await told(/4 of 4 cases passed, 4 calls in 2 files/);
+    writeFileSync(join(folder, "shop.test.yaml"), "cases: []");
+    await told(/there are no cases/);
+    writeFileSync(join(folder, "shop.test.yaml"), tests);
+    await told(/4 of 4 cases passed/);
+    assert.equal(await ended(child, "SIGINT"), 0);
+  });
+
+  test("SIGTERM ends it too, with the exit code of the last run", async (t) => {
+    const folder = folderWith(t);
+    const { child, told } = start(t, join(folder, "shop.yaml"), "--watch", "--min", "100");
+    await told(/2 of 2 cases passed/);
+    writeFileSync(join(folder, "shop.test.yaml"), tests.replace("expect: ALLOW", "expect: ESCALATE"));
+    await told(/1 of 2 cases passed/);
+    assert.equal(await ended(child, "SIGTERM"), 1);
+  });
+
+  test("where there is nothing to begin with it ends by itself", async (t) => {
+    const { child } = start(t, temporaryFolder(t), "--watch");
+    const [code] = (await once(child, "exit", { signal: AbortSignal.timeout(20_000) })) as [number | null];
+    assert.equal(code, 2);
+  });
+});
