@@ -1,0 +1,98 @@
+/**
+ * Goal: docs/testing.md shows what really happens. Method: its files are written out, its commands run, and each block
+ * of output is compared. UPDATE_GOLDEN=1 writes the blocks. What it lists is held against what the reader knows.
+ */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { explainCommand } from "../src/commands/explain/command.ts";
+import { testCommand, type TestOptions } from "../src/commands/test/command.ts";
+import { caseKeys, expectKeys, fileKeys, sessionKeys } from "../src/commands/test/document.ts";
+import { root, temporaryFolder } from "./e2e/gate.ts";
+
+const file = join(root, "docs", "testing.md");
+let page = readFileSync(file, "utf8");
+
+function blockAt(name: string): { readonly from: number; readonly to: number } {
+  const marker = `<!-- testing: ${name} -->\n`;
+  const at = page.indexOf(marker);
+  assert.notEqual(at, -1, `no block \`${name}\``);
+  const from = page.indexOf("\n", at + marker.length) + 1;
+  return { from, to: page.indexOf("```", from) };
+}
+
+function block(name: string): string {
+  const { from, to } = blockAt(name);
+  return page.slice(from, to);
+}
+
+/** Compares a block with what came, or writes it. */
+function assertShown(name: string, text: string): void {
+  if (process.env["UPDATE_GOLDEN"] === "1") {
+    const { from, to } = blockAt(name);
+    page = `${page.slice(0, from)}${text}\n${page.slice(to)}`;
+    writeFileSync(file, page);
+  }
+  assert.equal(`${text}\n`, block(name));
+}
+
+const plain: TestOptions = {
+  json: false,
+  junit: undefined,
+  coverage: false,
+  min: undefined,
+  filter: undefined,
+  watch: false,
+};
+
+suite("docs/testing.md", () => {
+  test("the walk: all passes, something is missing, a test more sees it, a failure says why", async (t) => {
+    const folder = temporaryFolder(t);
+    const shown = (text: string): string => text.replaceAll(join(folder, "/"), "");
+    const write = (name: string, text: string): void => writeFileSync(join(folder, name), text);
+    const tests = [join(folder, "shop.test.yaml")];
+    write("shop.yaml", block("shop.yaml"));
+    write("shop.test.yaml", block("shop.test.yaml"));
+
+    const first = await testCommand(tests, { ...plain, coverage: true });
+    assert.equal(first.exitCode, 0);
+    assertShown("passing", shown(first.text));
+    assert.equal((await testCommand(tests, { ...plain, min: "100" })).exitCode, 1);
+
+    write("shop.test.yaml", `${block("shop.test.yaml")}\n${block("more.yaml")}`);
+    assert.equal((await testCommand(tests, { ...plain, min: "100" })).exitCode, 0);
+
+    write("shop.yaml", block("shop.yaml").replace("usd: 50", "usd: 30"));
+    const failing = await testCommand(tests, { ...plain, filter: "over the budget" });
+    assert.equal(failing.exitCode, 1);
+    assertShown("failing", shown(failing.text));
+  });
+
+  test("a call explained", async (t) => {
+    const folder = temporaryFolder(t);
+    for (const name of ["shop.yaml", "call.json"]) writeFileSync(join(folder, name), block(name));
+    const { exitCode, text } = await explainCommand(join(folder, "call.json"), {
+      contract: join(folder, "shop.yaml"),
+      counters: '{"tries": 2}',
+      now: "2026-01-15T12:00:00Z",
+      key: "default",
+      mode: "enforce",
+      dataDir: "",
+      json: false,
+    });
+    assert.equal(exitCode, 0);
+    assertShown("explained", text.replaceAll(join(folder, "/"), ""));
+  });
+
+  test("names every part of a test file, and no other", () => {
+    const cells = Array.from(page.matchAll(/^\| (`[^|]*) \|/gm), ([, cell = ""]) => cell);
+    const named = new Set(
+      cells.flatMap((cell) => Array.from(cell.matchAll(/`([a-z]+)[`:]/g), ([, name = ""]) => name)),
+    );
+    assert.deepEqual(
+      [...named].toSorted(),
+      [...new Set([...fileKeys, ...caseKeys, ...sessionKeys, ...expectKeys])].toSorted(),
+    );
+  });
+});
