@@ -133,7 +133,8 @@ function manyContracts(): readonly { readonly name: string; readonly text: strin
       "rules:",
       ...Array.from({ length: 100 }, (_rule, rule) => {
         const on = rule < 30 ? "shared" : `own${contract}`;
-        return `  - { rule: r${rule}, on: ${on}, when: 'input.n > ${rule + 10} && input.s == "a${rule}" || counters.k > ${rule + 5}', verdict: BLOCK, reason: "{input.n} is too much" }`;
+        const when = `input.n > ${rule + 10} && input.s == "a${rule}" || counters.k > ${rule + 5}`;
+        return `  - { rule: r${rule}, on: ${on}, when: '${when}', verdict: BLOCK, reason: "{input.n} is too much" }`;
       }),
     ].join("\n"),
   }));

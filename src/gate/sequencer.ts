@@ -27,6 +27,16 @@ interface Asked {
   readonly lookups: readonly CounterLookup[];
 }
 
+interface AskedCall {
+  readonly force: Asked;
+  readonly candidate: Asked | undefined;
+}
+
+/** What a call may cost the ledger: counters asked, and moved. */
+function eventsOf({ consultation, lookups }: Asked): number {
+  return lookups.length + consultation.prepared.moves.length;
+}
+
 /** What a decided and recorded call comes back as. */
 export interface Recorded {
   readonly decision: Decision;
@@ -110,25 +120,43 @@ export class Sequencer {
   }
 
   async #run(): Promise<void> {
-    while (this.#queue.length > 0) {
-      const batch = this.#queue.splice(0, limits.batchCallsMax);
-      for (const { bytes } of batch) this.#queuedBytes -= bytes;
-      await this.#decideAll(batch);
-    }
+    while (this.#queue.length > 0) await this.#decideNext();
     this.#running = false;
     for (const idle of this.#idle.splice(0)) idle();
   }
 
-  async #decideAll(calls: readonly Waiting[]): Promise<void> {
+  #take(calls: number): readonly Waiting[] {
+    const taken = this.#queue.splice(0, calls);
+    for (const { bytes } of taken) this.#queuedBytes -= bytes;
+    return taken;
+  }
+
+  /** The calls that wait longest, as many as share a batch, each with what it asks. */
+  #askNext(at: number): readonly AskedCall[] {
+    const asked: AskedCall[] = [];
+    let events = 0;
+    for (const { prepared, candidate } of this.#queue.slice(0, limits.batchCallsMax)) {
+      const next = {
+        force: this.#ask(consult(prepared, at)),
+        candidate: candidate && this.#ask(consult(candidate, at)),
+      };
+      events += eventsOf(next.force) + (next.candidate === undefined ? 0 : eventsOf(next.candidate));
+      if (asked.length > 0 && events > limits.batchEventsMax) break;
+      asked.push(next);
+    }
+    return asked;
+  }
+
+  async #decideNext(): Promise<void> {
     const { ledger, clock, mode, contract } = this.#options;
     const time = clock.read(ledger.head.at);
-    if (!time.ok)
-      return refuseAll(calls, refuse("clock-unreliable", `${time.problem}: no check is decided until it is right`));
+    if (!time.ok) {
+      const refusal = refuse("clock-unreliable", `${time.problem}: no check is decided until it is right`);
+      return refuseAll(this.#take(limits.batchCallsMax), refusal);
+    }
     const at = time.value;
-    const asked = calls.map(({ prepared, candidate }) => ({
-      force: this.#ask(consult(prepared, at)),
-      candidate: candidate && this.#ask(consult(candidate, at)),
-    }));
+    const asked = this.#askNext(at);
+    const calls = this.#take(asked.length);
     const batch = await ledger.begin(
       asked.flatMap(({ force, candidate }) => (candidate ? [...force.lookups, ...candidate.lookups] : force.lookups)),
     );

@@ -31,4 +31,6 @@ export const limits = {
   queueBytesMax: 33_554_432,
   /** Rows decided together: one flush for all, and a bounded time in which the ledger's head is held. */
   batchCallsMax: 512,
+  /** Counters asked and moved by the calls of one batch: many calls with many values to remember share the time. */
+  batchEventsMax: 4096,
 } as const;

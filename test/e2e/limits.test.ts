@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { limits, quote } from "../../src/wire/mod.ts";
+import { limits, parseCheckRequest, quote } from "../../src/wire/mod.ts";
 import { ask, check, hold, post, requestText, send, startGate, submit, type Running } from "./gate.ts";
 
 const json = "Content-Type: application/json";
@@ -57,7 +57,38 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
       await Promise.all(Array.from({ length: limits.batchCallsMax + over }, () => submit(gate, 0)));
       return begin.mock.callCount() === 1 ? undefined : begin.mock.callCount();
     },
+    batchEventsMax: async (_gate, over, t) => {
+      const gate = await startGate(t, { contracts: { "bag.yaml": bag } });
+      const begin = t.mock.method(gate.ledger, "begin");
+      const items = Array.from({ length: 256 }, (_, at) => `item-${at}`);
+      // Each call asks for 256 values and remembers as many.
+      const full = JSON.stringify({ tool_name: "bag", tool_input: { items }, session_id: "s" });
+      const calls = Array.from({ length: limits.batchEventsMax / 512 + over }, () => full);
+      await Promise.all(calls.map((body) => submitBody(gate, body)));
+      return begin.mock.callCount() === 1 ? undefined : begin.mock.callCount();
+    },
   };
+
+async function submitBody(gate: Running, body: string): Promise<void> {
+  const parsed = parseCheckRequest(body);
+  assert.ok(parsed.ok);
+  await gate.gate.check(parsed.value, { keyName: "default", digest: "0".repeat(64), bytes: body.length });
+}
+
+const bag = `contract: bag
+tools:
+  bag:
+    input:
+      type: object
+      additionalProperties: false
+      required: [items]
+      properties: { items: { type: array, items: { type: string, maxLength: 20 }, maxItems: 256 } }
+    otherwise: ALLOW
+counters:
+  seen: { of: bag, per: session, remembers: input.items }
+rules:
+  - { rule: seen, on: bag, when: "input.items.exists(item, item in counters.seen)", verdict: ESCALATE, reason: seen }
+`;
 
 async function code(
   answer: Promise<{ readonly status: number; readonly json: { code?: string } }>,
