@@ -3,6 +3,7 @@ import { placeRow, textAt } from "../place.ts";
 import type { Call, Judged } from "../judge.ts";
 import type { CounterExplained } from "./counted.ts";
 import type { Explanation, PartExplained, RuleExplained } from "./explanation.ts";
+import { keyText } from "./key.ts";
 import { printRule } from "./print.ts";
 
 /** A call with all that led to its verdict. */
@@ -48,7 +49,7 @@ function countersText(counters: readonly CounterExplained[]): readonly string[] 
 }
 
 function counterText({ name, value, lookup, counted }: CounterExplained, width: number): readonly string[] {
-  const under = lookup === undefined ? "" : `  under ${lookup.key}${windowText(lookup.after)}`;
+  const under = lookup === undefined ? "" : `  of ${keyText(lookup.key)}${windowText(lookup.after)}`;
   const last = (counted?.last ?? []).map(({ seq, amount }) => `receipt ${seq} (${amount})`).join(", ");
   const more =
     counted === undefined || counted.receipts <= counted.last.length

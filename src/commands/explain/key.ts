@@ -1,0 +1,23 @@
+/** A counter's key as a person says it: `session "s1" of key "default"`, `the gate`, `"wallet-7"`, `the value "bob"`. */
+export function keyText(key: string): string {
+  return (JSON.parse(key) as readonly KeyPart[]).map(partText).join(", ");
+}
+
+type KeyPart = readonly (string | readonly string[])[];
+
+function partText([kind, first = "", second = ""]: KeyPart): string {
+  switch (kind) {
+    case "session":
+      return `session ${JSON.stringify(second)} of key ${JSON.stringify(first)}`;
+    case "key":
+      return `key ${JSON.stringify(first)}`;
+    case "gate":
+      return "the gate";
+    case "value":
+      return `the value ${typeof first === "string" ? first : partText(first)}`;
+    case "text":
+      return JSON.stringify(first);
+    default:
+      return String(first);
+  }
+}
