@@ -1,9 +1,10 @@
 /**
- * Goal: `svc-gate test --watch` runs again when a file changes, outlives what is broken, and ends when it is told to.
+ * Goal: `svc-gate test` ends with its exit code and colours nothing that is no terminal's; `--watch` runs again when a file
+ * changes, outlives what is broken, and ends when it is told to.
  * Method: the command line as a process of its own, over a contract and its tests that are rewritten.
  */
 import assert from "node:assert/strict";
-import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { spawn, spawnSync, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -58,6 +59,32 @@ function folderWith(t: TestContext): string {
   writeFileSync(join(folder, "shop.test.yaml"), tests);
   return folder;
 }
+
+suite("svc-gate test as a process", () => {
+  const run = (...args: readonly string[]): { readonly status: number | null; readonly stdout: string } =>
+    spawnSync(process.execPath, [join(root, "bin", "svc-gate.mjs"), "test", ...args], {
+      encoding: "utf8",
+      cwd: root,
+      env: { ...process.env, FORCE_COLOR: "1" },
+      timeout: 60_000,
+    });
+
+  test("without a path it takes contracts/, where every contract has its tests and every outcome is seen", () => {
+    const { status, stdout } = run("--min", "100");
+    assert.equal(status, 0, stdout);
+    assert.match(stdout, /\n\n([0-9]+) of \1 cases passed, [0-9]+ calls in [0-9]{2} files\n$/);
+  });
+
+  test("a case that fails is exit code 1, no tests are 2, and nothing is coloured for a pipe", (t) => {
+    const folder = folderWith(t);
+    writeFileSync(join(folder, "shop.test.yaml"), tests.replace("expect: ALLOW", "expect: ESCALATE"));
+    const { status, stdout } = run(folder, "--coverage");
+    assert.equal(status, 1);
+    assert.match(stdout, /verdict +- ESCALATE/);
+    assert.ok(!stdout.includes("\u001b"), stdout);
+    assert.equal(run(temporaryFolder(t)).status, 2);
+  });
+});
 
 suite("svc-gate test --watch", () => {
   test("runs again for a contract, a test and a new file; outlives errors; SIGINT ends it", async (t) => {

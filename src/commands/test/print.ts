@@ -153,6 +153,7 @@ function cut(body: string): string {
   return clip(body, 400);
 }
 
+/** In colour on a terminal only, whatever the environment forces: elsewhere a file or a program reads it. */
 function paint(style: Parameters<typeof styleText>[0], text: string): string {
-  return styleText(style, text, { stream: process.stdout });
+  return process.stdout.isTTY && text !== "" ? styleText(style, text, { stream: process.stdout }) : text;
 }
