@@ -3,7 +3,7 @@ import { quote } from "../../wire/mod.ts";
 import { checkCharacters, checkEvaluated, checkIndex, checkValue, checkVariable, doubt } from "./shell-doubt.ts";
 import { givenCode, interpreterOf } from "./shell-interpreters.ts";
 import { codeOptions, neverKnown, renames, shells } from "./shell-programs.ts";
-import { flagsOf, literal, putIn, readWord, wordsOf, type Arg } from "./shell-words.ts";
+import { flagsOf, literal, putIn, readWord, unknownIn, wordsOf, type Arg } from "./shell-words.ts";
 import { runners, unwrap, wrappers } from "./shell-wrappers.ts";
 
 /** A command that would run, wherever it stands in the text. */
@@ -69,6 +69,7 @@ export function readCode(reading: Reading, text: string, { wrapper, calls }: { w
 
 function walk(reading: Reading, node: SyntaxNode, place: Place): void {
   if (place.nodes > nodesDeep) doubt("it is nested too deeply");
+  for (const text of unknownIn(node)) reading.unknown.add(text);
   switch (node.type) {
     case "Script":
       if (node.errors !== undefined && node.errors.length > 0) doubt(node.errors[0]?.message ?? "it cannot be read");

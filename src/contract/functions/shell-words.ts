@@ -1,4 +1,4 @@
-import type { Word, WordPart } from "unbash";
+import type { SyntaxNode, Word, WordPart } from "unbash";
 
 /** A word of a command, as far as it is known before the shell runs. */
 export interface Arg {
@@ -70,6 +70,37 @@ function readPart(part: WordPart): Arg {
       return putIn(part.text);
     default:
       return part satisfies never;
+  }
+}
+
+/**
+ * What a node that is neither an argument nor a file takes in at run time. It tells as much as an argument does:
+ * `cat <<< $KEY`, `[[ $KEY == a* ]] && echo a`.
+ */
+export function unknownIn(node: SyntaxNode): readonly string[] {
+  if (node.type === "ArithmeticCommand") return /[A-Za-z_$]/.test(node.body) ? [node.body] : [];
+  return wordsBeside(node)
+    .map(readWord)
+    .filter(({ known }) => !known)
+    .map(({ text }) => text);
+}
+
+function wordsBeside(node: SyntaxNode): readonly Word[] {
+  switch (node.type) {
+    case "HereString":
+      return node.target === undefined ? [] : [node.target];
+    case "HereDocBody":
+      return [{ type: "Word", text: "", value: "", pos: node.pos, end: node.end, parts: node.parts }];
+    case "Case":
+      return [node.word];
+    case "CaseItem":
+      return node.pattern;
+    case "TestUnary":
+      return [node.operand];
+    case "TestBinary":
+      return [node.left, node.right];
+    default:
+      return [];
   }
 }
 

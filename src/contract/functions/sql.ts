@@ -1,4 +1,4 @@
-import { boolean, listOf, string } from "../type.ts";
+import { boolean, listOf, size, string } from "../type.ts";
 import type { Value } from "../value.ts";
 import { recordOf } from "./address.ts";
 import type { ContractFunction } from "./function.ts";
@@ -26,7 +26,7 @@ export const sqlFunctions: readonly ContractFunction[] = [
     parameters: ["string"],
     result: recordOf({
       ...effects,
-      statements: listOf(recordOf({ ...effects, kind: string, limited: boolean }), statementsMax),
+      statements: listOf(recordOf({ ...effects, kind: string, limited: boolean, limit: size }), statementsMax),
     }),
     doc:
       "What a text of SQL would do in PostgreSQL, by its own grammar, to the bottom: every statement, also in `WITH`, " +
@@ -55,8 +55,13 @@ function readSql(text: string): Value {
       const fields = stmt as Readonly<Record<string, never>>;
       const kind = readStatement(fields, own);
       for (const key of keys) for (const item of own[key]) all[key].add(item);
-      const limit = (fields["SelectStmt"] as Readonly<Record<string, unknown>> | undefined)?.["limitCount"];
-      return new Map<string, Value>([["kind", kind], ["limited", isConstant(limit)], ...members(own)]);
+      const limit = limitOf(fields["SelectStmt"]);
+      return new Map<string, Value>([
+        ["kind", kind],
+        ["limited", limit !== undefined],
+        ["limit", limit ?? 0],
+        ...members(own),
+      ]);
     }),
   );
   return new Map<string, Value>([...members(all), ["statements", found]]);
@@ -82,8 +87,16 @@ function members(of: Effects): readonly (readonly [string, Value])[] {
   return [...keys.map((key) => [key, [...of[key]].toSorted()] as const), ["readOnly", isReadOnly(of)]];
 }
 
-/** `LIMIT 10`, and not `LIMIT NULL` or `LIMIT ALL`. */
-function isConstant(limit: unknown): boolean {
-  const constant = (limit as { readonly A_Const?: { readonly isnull?: boolean } } | undefined)?.A_Const;
-  return constant !== undefined && constant.isnull !== true;
+/**
+ * How many rows a query gives at most: of `LIMIT 10`, and not of `LIMIT NULL`, of `LIMIT 1e9`, which is no whole number as
+ * it stands, and of `WITH TIES`, which gives all rows that the order takes for one.
+ */
+function limitOf(query: Readonly<Record<string, unknown>> | undefined): number | undefined {
+  if (query?.["limitOption"] === "LIMIT_OPTION_WITH_TIES") return undefined;
+  const limit = query?.["limitCount"] as
+    | { readonly A_Const?: { readonly ival?: { readonly ival?: number } } }
+    | undefined;
+  const whole = limit?.A_Const?.ival;
+  const rows = whole === undefined ? undefined : (whole.ival ?? 0);
+  return rows === undefined || rows < 0 ? undefined : rows;
 }
