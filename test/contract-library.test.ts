@@ -85,6 +85,7 @@ const harmless: Readonly<Record<string, readonly string[]>> = {
     "ls # $(rm x)",
     'echo "\\"; rm x; echo \\""',
     "ls 2>/dev/null >&2 2>&1",
+    "cat <<'E'\n$KEY\nE",
   ],
   sql: ["SHOW server_version"],
   http: [
