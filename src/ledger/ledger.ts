@@ -150,11 +150,20 @@ export interface LedgerHistory {
 /** @throws {LedgerRefused} when there is none, or it cannot be read */
 export async function readLedger(folder: string): Promise<LedgerHistory> {
   const { log, counterSecret, ...history } = await readSqlite(folder);
-  return { ...history, name: log, keyDigest: (key) => digestKey(counterSecret, key) };
+  return { ...history, name: log, keyDigest: keyDigester(counterSecret) };
 }
 
-function digestKey(secret: string, key: string): string {
-  return createHmac("sha256", secret).update(key).digest("hex");
+/** Digests counters' keys: HMAC-SHA256 with the ledger's own secret, in hex. The latest are remembered. */
+function keyDigester(secret: string): (key: string) => string {
+  const digests = new Map<string, string>();
+  return (key) => {
+    const known = digests.get(key);
+    if (known !== undefined) return known;
+    const digest = createHmac("sha256", secret).update(key).digest("hex");
+    if (digests.size >= 4096) digests.clear();
+    digests.set(key, digest);
+    return digest;
+  };
 }
 
 /** What a signed note takes as the name of its key, and what stands in a leaf as it is. */
@@ -240,7 +249,8 @@ export class Ledger {
   readonly #store: LedgerStore;
   readonly #pin: HeadPin;
   readonly #options: LedgerOptions;
-  readonly #keys = new Map<string, string>();
+  /** The digest under which a counter's key is kept. */
+  readonly keyDigest: (key: string) => string;
   #head: LedgerHead;
 
   constructor(store: LedgerStore, head: LedgerHead, pin: HeadPin, options: LedgerOptions) {
@@ -248,6 +258,7 @@ export class Ledger {
     this.#head = head;
     this.#pin = pin;
     this.#options = options;
+    this.keyDigest = keyDigester(store.opened.counterSecret);
   }
 
   get name(): string {
@@ -290,16 +301,6 @@ export class Ledger {
     await this.#store.commit(rows, effects);
     this.#head = head;
     this.#pin.follow({ log: this.name, seq: head.seq, hash: head.hash });
-  }
-
-  /** The digest under which a counter's key is kept: HMAC-SHA256 with the ledger's own secret, in hex. */
-  keyDigest(key: string): string {
-    const known = this.#keys.get(key);
-    if (known !== undefined) return known;
-    const digest = digestKey(this.#store.opened.counterSecret, key);
-    if (this.#keys.size >= 4096) this.#keys.clear();
-    this.#keys.set(key, digest);
-    return digest;
   }
 
   /** Keeps the text of a contract, so that its rows can be decided again. */
