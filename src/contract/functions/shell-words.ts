@@ -78,7 +78,10 @@ function readPart(part: WordPart): Arg {
  * `cat <<< $KEY`, `[[ $KEY == a* ]] && echo a`.
  */
 export function unknownIn(node: SyntaxNode): readonly string[] {
-  if (node.type === "ArithmeticCommand") return /[A-Za-z_$]/.test(node.body) ? [node.body] : [];
+  if (node.type === "ArithmeticWord") return /^\d+$/.test(node.value) ? [] : [node.value];
+  // `[[ KEY -gt 5 ]]` reads variables by their names alone, as `((KEY > 5))` does.
+  if (node.type === "TestBinary" && /^-(?:eq|ne|lt|le|gt|ge)$/.test(node.operator))
+    return [node.left, node.right].map((word) => readWord(word).text).filter((text) => !/^[-+]?\d+$/.test(text));
   return wordsBeside(node)
     .map(readWord)
     .filter(({ known }) => !known)
