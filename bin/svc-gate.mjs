@@ -10,6 +10,10 @@ import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
 
+// npm runs a script in the package's folder; the paths that are typed are relative to where they are typed.
+const typedIn = process.env["INIT_CWD"];
+if (process.env["npm_lifecycle_event"] === "svc-gate" && typedIn !== undefined) process.chdir(typedIn);
+
 if (Number(process.versions.node.split(".")[0]) >= 26) {
   const cache = (process.env["NODE_COMPILE_CACHE"] ??= join(here, "..", "node_modules", ".cache", "svc-gate"));
   module.enableCompileCache(cache);

@@ -102,7 +102,7 @@ suite("a call from a file", () => {
       [{ counters: '{"trys": 1}' }, /there is no counter trys; there are shop\.tries/],
       [{ now: "noon" }, /--now takes a moment/],
       [{ mode: "loose" }, /--mode takes observe, assist, enforce/],
-      [{ receipt: "1" }, /name a file .* or a receipt/],
+      [{ receipt: "1" }, /name a call's file or a receipt, not both/],
       [{ contract: join(options.contract, "none") }, /cannot be read/],
     ];
     for (const [more, message] of rows) await assert.rejects(explainCommand(file, { ...options, ...more }), message);

@@ -431,7 +431,7 @@ suite("svc-gate import-tools", () => {
   test("what is no source is one sentence", async () => {
     for (const [args, sentence] of [
       [[], /name one source/],
-      [["none.json"], /none\.json cannot be read: ENOENT/],
+      [["none.json"], /none\.json cannot be read: there is no such file/],
       [[join(root, "package.json")], /it is no `tools\/list` result/],
       [["--stdio", "/no/such/program"], /did not list its tools: .*ENOENT/],
       [["x.json", "--stdio", "y"], /name one source/],

@@ -134,7 +134,7 @@ suite("where receipts are read from makes no difference", () => {
       [{ url: gate.address, keyFile: wrongKey }, /answered 401 to GET \/receipts: no key came/],
       [{ url: "http://127.0.0.1:1", keyFile: wrongKey }, /does not answer \(bad port\)/],
       [{ file: notLines }, /not-lines:1: not a receipt as GET \/receipts shows it/],
-      [{ file: join(folder, "none") }, /none cannot be read \(ENOENT\)/],
+      [{ file: join(folder, "none") }, /none cannot be read: there is no such file/],
       [{ sum: "input.usd" }, /--mode and --sum belong to --contract/],
       [{ contract: "x", sum: "usd" }, /--sum takes a member such as input\.amount/],
       [{ contract: "x", mode: "loose" }, /--mode takes observe, assist, enforce/],

@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
+import { whyNot } from "../gate/mod.ts";
 import { readLedger } from "../ledger/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { BadInput } from "./outcome.ts";
@@ -75,7 +76,7 @@ async function readText(file: string): Promise<string> {
   try {
     return await readFile(file, "utf8");
   } catch (error) {
-    throw new BadInput(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+    throw new BadInput(`${file} cannot be read: ${whyNot(error)}`);
   }
 }
 

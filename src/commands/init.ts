@@ -12,7 +12,7 @@ export async function initCommand(folder: string): Promise<Outcome> {
     [join(folder, "contracts", "starter.yaml"), starterContract],
   ] as const;
   const there = files.find(([file]) => existsSync(file));
-  if (there !== undefined) return { exitCode: 1, text: `${there[0]} is already there: nothing was overwritten` };
+  if (there !== undefined) return { exitCode: 2, text: `${there[0]} is already there: nothing was overwritten` };
   try {
     await mkdir(join(folder, "contracts"), { recursive: true });
     for (const [file, text] of files) await writeFile(file, text, { flag: "wx" });
@@ -20,7 +20,7 @@ export async function initCommand(folder: string): Promise<Outcome> {
   } catch (error) {
     const { code, path } = error as NodeJS.ErrnoException;
     return {
-      exitCode: 1,
+      exitCode: 2,
       text: `${path ?? folder} cannot be written (${code}): name a folder that this user may write`,
     };
   }

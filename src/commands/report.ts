@@ -121,7 +121,7 @@ class Summary {
   }
 
   get text(): string {
-    if (this.#receipts === 0) return "no receipts";
+    if (this.#receipts === 0) return "there are no receipts to report on (--from begins at receipt 1)";
     const disagreed = [...this.#candidate.values()].reduce((sum, { receipts }) => sum + receipts, 0);
     return [
       `${plural(this.#receipts)}, ${moment(this.#first)} to ${moment(this.#last)}`,

@@ -25,6 +25,7 @@ function banner({ address, gate, ledger, contracts, made }: Serving): string {
     `svc-gate listens on ${address}`,
     `  mode      ${gate.mode}${gate.mode === "observe" ? ": verdicts are recorded and nothing is enforced" : ""}`,
     `  contract  sha256:${gate.contractDigest}${contracts.length === 0 ? " (none: every tool is refused)" : ` (${contracts.join(", ")})`}`,
+    ...(gate.hasCandidate ? ["  candidate decided beside it; it answers nothing"] : []),
     `  ledger    ${ledger.name}, ${ledger.head.seq} rows`,
   ];
   if (made !== undefined)

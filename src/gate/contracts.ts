@@ -74,10 +74,13 @@ function decode(bytes: Buffer): string {
   return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
 }
 
-function whyNot(error: unknown): string {
+/** Why a file cannot be read, in a clause. */
+export function whyNot(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
   if (code === "ENOENT") return "there is no such file";
   if (code === "EISDIR") return "it is a folder";
-  if (code === "EACCES") return "this user may not read it";
+  if (code === "EACCES") return "this user may not use it";
+  if (code === "ENOTDIR") return "a part of its path is no folder";
+  if (code === "EEXIST") return "it is already there";
   return code === "ERR_ENCODING_INVALID_ENCODED_DATA" ? "it is not UTF-8" : String(code ?? error);
 }

@@ -40,6 +40,11 @@ export class Gate {
     this.#sequencer = new Sequencer({ ...options, contract: this.contractDigest });
   }
 
+  /** Is a candidate decided beside the contract in force? */
+  get hasCandidate(): boolean {
+    return this.#force.candidate !== undefined;
+  }
+
   /** Rejects when the gate must answer nothing more. */
   get failed(): Promise<never> {
     return this.#sequencer.failed;

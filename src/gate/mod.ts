@@ -8,7 +8,7 @@
  */
 export { answered } from "./answer.ts";
 export { readConfig, settings } from "./config.ts";
-export { loadContracts, NoSuchFile, renderDiagnostics } from "./contracts.ts";
+export { loadContracts, NoSuchFile, renderDiagnostics, whyNot } from "./contracts.ts";
 export { countersOf, recountRow, type Owned } from "./counters.ts";
 export { countedOf, outcomeOf } from "./outcome.ts";
 export { KeyFileDamaged } from "./keys.ts";

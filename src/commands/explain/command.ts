@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { loadFunctions, recompile, type ContractInForce, type Diagnostic, type Lookup } from "../../contract/mod.ts";
-import { loadContracts, renderDiagnostics } from "../../gate/mod.ts";
+import { loadContracts, renderDiagnostics, whyNot } from "../../gate/mod.ts";
 import type { Leaf } from "../../ledger/mod.ts";
 import { isMode, modes, type Mode, type Result } from "../../wire/mod.ts";
 import { openHistory, rowOf, type History, type Place } from "../history.ts";
@@ -28,7 +28,9 @@ export interface ExplainOptions extends Omit<Place, "folder"> {
 
 /** `svc-gate explain`: why a call comes to what it comes to, with the values of every operand. */
 export async function explainCommand(file: string | undefined, options: ExplainOptions): Promise<Outcome> {
-  if ((file === undefined) === (options.receipt === undefined))
+  if (file !== undefined && options.receipt !== undefined)
+    throw new BadInput("name a call's file or a receipt, not both");
+  if (file === undefined && options.receipt === undefined)
     throw new BadInput("name a file that holds the body of a POST /check, or a receipt with --receipt NUMBER");
   const found =
     file === undefined ? await explainReceipt(options.receipt ?? "", options) : await explainCall(file, options);
@@ -44,7 +46,7 @@ type Broken = { readonly diagnostics: readonly Diagnostic[] };
 
 async function explainCall(file: string, options: ExplainOptions): Promise<Explained | Broken> {
   const body = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new BadInput(`${file} cannot be read (${error.code})`);
+    throw new BadInput(`${file} cannot be read: ${whyNot(error)}`);
   });
   const given = readCounters(options.counters);
   const witness = new Witness();
@@ -61,7 +63,10 @@ async function explainReceipt(number: string, options: ExplainOptions): Promise<
   const history = await openHistory({ ...options, folder: options.dataDir });
   try {
     const row = await rowOf(history, Number(number));
-    if (row === undefined) throw new BadInput(`there is no receipt ${number}`);
+    if (row === undefined) {
+      const place = options.url ?? options.dataDir;
+      throw new BadInput(`there is no receipt ${number} in ${place}, which has ${history.rows ?? 0}`);
+    }
     const recorded = readRecorded(row);
     if (typeof recorded === "string") throw new BadInput(`receipt ${number} cannot be explained: ${recorded}`);
     return await explainRecorded(recorded, history);

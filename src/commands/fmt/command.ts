@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { text as textOf } from "node:stream/consumers";
 import type { Diagnostic, SourceFile } from "../../contract/mod.ts";
 import { renderDiagnostic } from "../../contract/mod.ts";
-import { NoSuchFile } from "../../gate/mod.ts";
-import type { Outcome } from "../outcome.ts";
+import { NoSuchFile, whyNot } from "../../gate/mod.ts";
+import { BadInput, type Outcome } from "../outcome.ts";
 import { layOut } from "./layout.ts";
 
 /**
@@ -14,6 +14,7 @@ import { layOut } from "./layout.ts";
 export async function fmtCommand(names: readonly string[], { check }: { readonly check: boolean }): Promise<Outcome> {
   if (names.includes("-")) return fmtInput(check);
   const files = (await Promise.all(names.map(filesOf))).flat();
+  if (files.length === 0) throw new BadInput(`there is no contract, mandate or test file in ${names.join(", ")}`);
   const changed: string[] = [];
   const problems: Diagnostic[] = [];
   for (const name of files) {
@@ -48,7 +49,7 @@ async function read(name: string): Promise<SourceFile> {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(await readFile(name));
     return { name, text };
   } catch (error) {
-    throw new NoSuchFile(`${name} cannot be read: ${(error as NodeJS.ErrnoException).code ?? "it is not UTF-8"}`);
+    throw new NoSuchFile(`${name} cannot be read: ${whyNot(error)}`);
   }
 }
 

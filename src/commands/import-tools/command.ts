@@ -1,5 +1,5 @@
 import { writeFile } from "node:fs/promises";
-import { loadContracts, renderDiagnostics } from "../../gate/mod.ts";
+import { loadContracts, renderDiagnostics, whyNot } from "../../gate/mod.ts";
 import { bad, quoteAscii, type Result } from "../../wire/mod.ts";
 import type { Outcome } from "../outcome.ts";
 import { driftOf, type Drift } from "./drift.ts";
@@ -69,8 +69,8 @@ async function written(source: Source, stubs: readonly Stub[], options: ImportOp
     await writeFile(options.out, text, { flag: "wx" });
   } catch (error) {
     return {
-      exitCode: 1,
-      text: `${options.out} was not written: ${(error as NodeJS.ErrnoException).code ?? String(error)}`,
+      exitCode: 2,
+      text: `${options.out} was not written: ${whyNot(error)}`,
     };
   }
   return { exitCode: 0, text: `wrote ${options.out}: ${stubs.length} tools, all refused` };

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { parseDocument } from "yaml";
-import { NoSuchFile } from "../../gate/mod.ts";
+import { NoSuchFile, whyNot } from "../../gate/mod.ts";
 import { bad, Decimal, good, limits, parseNumber, quoteAscii, utf8Bytes } from "../../wire/mod.ts";
 import type { Json, JsonObject, Result } from "../../wire/mod.ts";
 import { openApiTools } from "./openapi.ts";
@@ -26,7 +26,7 @@ const toolsMax = 5000;
 /** The tools that a file describes: an MCP `tools/list` result, a list of functions, or an OpenAPI 3 document. */
 export async function readSource(file: string): Promise<Result<Source, string>> {
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new NoSuchFile(`${file} cannot be read: ${error.code ?? error.message}`);
+    throw new NoSuchFile(`${file} cannot be read: ${whyNot(error)}`);
   });
   const value = /\.ya?ml$/i.test(file) ? fromYaml(text) : fromJson(text);
   return value.ok ? sourceOf(value.value, nameOf(file)) : bad(`${file}: ${value.problem}`);

@@ -83,6 +83,8 @@ async function comparison(history: History, options: ComparisonOptions): Promise
     },
   );
   progress.end();
+  if (field !== undefined && tally.withField === 0)
+    throw new BadInput(`--sum: no receipt has a number at ${field.join(".")}`);
   const found = { contract, tally, field: field?.join("."), skipped: skips.found };
   return {
     exitCode: tally.changed === 0 ? 0 : 1,

@@ -37,6 +37,8 @@ export class Tally {
   readonly bySession: Map<string, Share> = new Map();
   readonly examples: Map<string, Example[]> = new Map();
   decided = 0;
+  /** Receipts, changed or not, that have the field. */
+  withField = 0;
 
   /** @param field a path below `input` or `platform` whose numbers are added up */
   constructor({ field, examples }: { readonly field: readonly string[] | undefined; readonly examples: number }) {
@@ -49,8 +51,10 @@ export class Tally {
     const { leaf, request } = recorded;
     const was = leaf.verdict;
     const wouldBe = again.decision.verdict;
+    const found = this.#field === undefined ? undefined : amountOf(request, this.#field);
+    if (found !== undefined) this.withField += 1;
     if (was === null || was === wouldBe) return;
-    const amount = this.#field === undefined ? "0" : amountOf(request, this.#field);
+    const amount = found ?? "0";
     const kind = `${was} ${wouldBe}`;
     const change = this.changes.get(kind) ?? { was, wouldBe, receipts: 0, sum: "0" };
     this.changes.set(kind, change);
@@ -82,11 +86,11 @@ function group(groups: Map<string, Share>, name: string, amount: string): void {
   count(share, amount);
 }
 
-/** The number at the path; nothing is added where there is none. */
-function amountOf(request: Recorded["request"], [root, ...steps]: readonly string[]): string {
+/** The number at the path; undefined where there is none. */
+function amountOf(request: Recorded["request"], [root, ...steps]: readonly string[]): string | undefined {
   let value: Json | undefined = root === "input" ? request.toolInput : request.platformState;
   for (const step of steps) value = value instanceof Map ? (value as JsonObject).get(step) : undefined;
-  return value !== undefined && isExact(value) ? exactText(value) : "0";
+  return value !== undefined && isExact(value) ? exactText(value) : undefined;
 }
 
 function exampleOf({ leaf, request, reason }: Recorded, { decision }: Again): Example {

@@ -29,7 +29,7 @@ export class Coverage {
   constructor(force: ContractInForce) {
     const targets = new Map<string, Target>();
     const add = (id: string, core: Core, isWhole: boolean): void => {
-      const key = isWhole ? id : placeOf(core.span);
+      const key = isWhole ? `${id} ${placeOf(core.span)}` : placeOf(core.span);
       const target = targets.get(key) ?? { id, isWhole, span: core.span, trues: 0, falses: 0 };
       targets.set(key, target);
       this.#byCore.set(core, target);
