@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
@@ -16,3 +18,27 @@ for (const major of [20, 22, 24]) {
     assert.deepEqual({ stdout, stderr, status }, { stdout: `${version}\n`, stderr: "", status: 0 });
   });
 }
+
+test("as an npm script it reads the paths where they are typed, not where the package lies", () => {
+  const folder = mkdtempSync(join(tmpdir(), "svc-gate-entry-"));
+  try {
+    const tools = "tools: { own.tool: { input: { type: object, additionalProperties: false }, otherwise: ALLOW } }";
+    writeFileSync(join(folder, "mandate.yaml"), "mandate: own\ncontracts: [own.yaml]\n");
+    writeFileSync(join(folder, "own.yaml"), `contract: own\n${tools}\n`);
+    const typed = { INIT_CWD: folder, npm_lifecycle_event: "svc-gate" };
+    const check = (env: Readonly<Record<string, string>>): string =>
+      spawnSync(process.execPath, [path("bin/svc-gate.mjs"), "check"], {
+        cwd: path("."),
+        env: { ...process.env, ...env },
+        encoding: "utf8",
+      }).stdout;
+    assert.match(check(typed), /own\.tool/);
+    assert.match(
+      check({ ...typed, npm_lifecycle_event: "start" }),
+      /payment\.send/,
+      "npm start serves the package's own",
+    );
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});

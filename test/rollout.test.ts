@@ -136,6 +136,10 @@ suite("where receipts are read from makes no difference", () => {
       [{ file: notLines }, /not-lines:1: not a receipt as GET \/receipts shows it/],
       [{ file: join(folder, "none") }, /none cannot be read: there is no such file/],
       [{ sum: "input.usd" }, /--mode and --sum belong to --contract/],
+      [
+        { contract: join(folder, "contracts", "support.yaml"), sum: "input.none" },
+        /--sum: no receipt has a number at input\.none/,
+      ],
       [{ contract: "x", sum: "usd" }, /--sum takes a member such as input\.amount/],
       [{ contract: "x", mode: "loose" }, /--mode takes observe, assist, enforce/],
       [{ examples: "many" }, /--examples takes a number/],
