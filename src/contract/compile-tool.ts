@@ -17,6 +17,8 @@ export interface ToolPlan {
   readonly tool: string;
   /** One for each contract that lists the tool, in the mandate's order. */
   readonly routes: readonly Route[];
+  /** The rules of all routes that observe, apart: few calls meet one. */
+  readonly observing: readonly Rule[];
   readonly movers: readonly Mover[];
   /** The counters that rules of this tool read, by full name. */
   readonly readers: ReadonlyMap<string, Reader>;

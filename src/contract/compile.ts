@@ -204,6 +204,7 @@ function merge(known: ToolPlan | undefined, part: ToolPlan): ToolPlan {
   return {
     tool: part.tool,
     routes: [...known.routes, ...part.routes],
+    observing: [...known.observing, ...part.observing],
     movers: distinct([...known.movers, ...part.movers]),
     readers: new Map([...known.readers, ...part.readers]),
     worstCost: known.worstCost + part.worstCost,
@@ -403,7 +404,8 @@ class ContractCompiler {
       otherwiseShows: said.shows,
     };
     const { movers, readers } = this.#counters(tool, scope, early, compiler.reads);
-    return { tool, routes: [route], movers, readers, worstCost: compiler.cost };
+    const observing = route.rules.filter(({ observed }) => observed);
+    return { tool, routes: [route], observing, movers, readers, worstCost: compiler.cost };
   }
 
   #counters(tool: string, scope: Scope, early: Facts, reads: Reads): Pick<ToolPlan, "movers" | "readers"> {

@@ -8,7 +8,7 @@ import {
   type Verdict,
 } from "../wire/mod.ts";
 import type { ContractInForce } from "./compile.ts";
-import type { Requirement, Route, ToolPlan } from "./compile-tool.ts";
+import type { Requirement, Route, Rule, ToolPlan } from "./compile-tool.ts";
 import {
   counterValues,
   evaluationMessage,
@@ -101,7 +101,7 @@ export function decide(consultation: Consultation, values: readonly (string | un
   for (const route of plan.routes) tally.route(route);
   for (const [rule, why] of prepared.broken)
     tally.fails(rule, `the counter ${rule.replace(".$counters.", ".")} cannot be moved: ${why}`);
-  tally.observe(plan.routes);
+  if (plan.observing.length > 0) tally.observe(plan.observing);
   return tally.decision(read);
 }
 
@@ -172,10 +172,9 @@ class Tally {
   }
 
   /** After all that decides, with steps of their own: what is observed takes nothing from what decides. */
-  observe(routes: readonly Route[]): void {
+  observe(rules: readonly Rule[]): void {
     this.#situation.steps = stepsMax;
-    for (const rule of routes.flatMap(({ rules }) => rules)) {
-      if (!rule.observed) continue;
+    for (const rule of rules) {
       try {
         if (!rule.fires(this.#situation)) continue;
         this.#observed.push({ rule: rule.id, verdict: rule.verdict, reason: rule.reason(this.#situation) });

@@ -60,7 +60,7 @@ async function compareTool(pair: Pair, tool: string, options: CompareOptions): P
 
 /** A tool that no contract routes has a plan without routes: it blocks every call. */
 function planOf(force: ContractInForce, tool: string): ToolPlan {
-  return force.tools.get(tool) ?? { tool, routes: [], movers: [], readers: new Map(), worstCost: 0 };
+  return force.tools.get(tool) ?? { tool, routes: [], observing: [], movers: [], readers: new Map(), worstCost: 0 };
 }
 
 const directions: readonly Direction[] = ["weaker", "stricter"];
