@@ -4,39 +4,19 @@
  * UPDATE_GOLDEN=1 writes the blocks.
  */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { replayCommand, type ReplayOptions } from "../src/commands/replay/command.ts";
 import { reportCommand } from "../src/commands/report.ts";
-import { ask, check, key, root, startGate, temporaryFolder, type Running } from "./e2e/gate.ts";
+import { ask, check, key, startGate, temporaryFolder, type Running } from "./e2e/gate.ts";
+import { ShownPage } from "./shown-page.ts";
 
-const file = join(root, "docs", "rollout.md");
-let page = readFileSync(file, "utf8");
-
-function blockAt(name: string): { readonly from: number; readonly to: number } {
-  const marker = `<!-- rollout: ${name} -->\n`;
-  const at = page.indexOf(marker);
-  assert.notEqual(at, -1, `no block \`${name}\``);
-  const from = page.indexOf("\n", at + marker.length) + 1;
-  return { from, to: page.indexOf("```", from) };
-}
-
-function block(name: string): string {
-  const { from, to } = blockAt(name);
-  return page.slice(from, to);
-}
-
-/** Compares a block with what came, or writes it. */
-function assertShown(name: string, text: string): void {
-  const stable = `${text.replaceAll(/\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z/g, "2026-11-21T09:00:00Z")}\n`;
-  if (process.env["UPDATE_GOLDEN"] === "1") {
-    const { from, to } = blockAt(name);
-    page = page.slice(0, from) + stable + page.slice(to);
-    writeFileSync(file, page);
-  }
-  assert.equal(stable, block(name));
-}
+const page = new ShownPage("rollout.md", "rollout");
+const block = (name: string): string => page.block(name);
+/** Moments are left out. */
+const assertShown = (name: string, text: string): void =>
+  page.assertShown(name, text.replaceAll(/\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z/g, "2026-11-21T09:00:00Z"));
 
 const call = (tool_name: string, tool_input: object, session_id: string): object => ({
   tool_name,

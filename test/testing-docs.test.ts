@@ -3,39 +3,18 @@
  * of output is compared. UPDATE_GOLDEN=1 writes the blocks. What it lists is held against what the reader knows.
  */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { explainCommand } from "../src/commands/explain/command.ts";
 import { testCommand, type TestOptions } from "../src/commands/test/command.ts";
 import { caseKeys, expectKeys, fileKeys, sessionKeys } from "../src/commands/test/document.ts";
-import { root, temporaryFolder } from "./e2e/gate.ts";
+import { temporaryFolder } from "./e2e/gate.ts";
+import { ShownPage } from "./shown-page.ts";
 
-const file = join(root, "docs", "testing.md");
-let page = readFileSync(file, "utf8");
-
-function blockAt(name: string): { readonly from: number; readonly to: number } {
-  const marker = `<!-- testing: ${name} -->\n`;
-  const at = page.indexOf(marker);
-  assert.notEqual(at, -1, `no block \`${name}\``);
-  const from = page.indexOf("\n", at + marker.length) + 1;
-  return { from, to: page.indexOf("```", from) };
-}
-
-function block(name: string): string {
-  const { from, to } = blockAt(name);
-  return page.slice(from, to);
-}
-
-/** Compares a block with what came, or writes it. */
-function assertShown(name: string, text: string): void {
-  if (process.env["UPDATE_GOLDEN"] === "1") {
-    const { from, to } = blockAt(name);
-    page = `${page.slice(0, from)}${text}\n${page.slice(to)}`;
-    writeFileSync(file, page);
-  }
-  assert.equal(`${text}\n`, block(name));
-}
+const page = new ShownPage("testing.md", "testing");
+const block = (name: string): string => page.block(name);
+const assertShown = (name: string, text: string): void => page.assertShown(name, text);
 
 const plain: TestOptions = {
   json: false,
@@ -86,7 +65,7 @@ suite("docs/testing.md", () => {
   });
 
   test("names every part of a test file, and no other", () => {
-    const cells = Array.from(page.matchAll(/^\| (`[^|]*) \|/gm), ([, cell = ""]) => cell);
+    const cells = Array.from(page.text.matchAll(/^\| (`[^|]*) \|/gm), ([, cell = ""]) => cell);
     const named = new Set(
       cells.flatMap((cell) => Array.from(cell.matchAll(/`([a-z]+)[`:]/g), ([, name = ""]) => name)),
     );
