@@ -2,9 +2,16 @@ import { hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
+import {
+  loadFunctions,
+  recompile,
+  type CompileOptions,
+  type ContractInForce,
+  type Diagnostic,
+} from "../contract/mod.ts";
 import { whyNot } from "../gate/mod.ts";
 import { readLedger } from "../ledger/mod.ts";
-import { visible } from "../wire/mod.ts";
+import { visible, type Result } from "../wire/mod.ts";
 import { BadInput } from "./outcome.ts";
 
 /** A row of a ledger: what is hashed, and what that commits to. */
@@ -57,6 +64,19 @@ export async function openHistory({ url, keyFile, file, rules = [], folder }: Pl
     keyDigest: (key) => ledger.keyDigest(key),
     close: () => ledger.close(),
   };
+}
+
+/** Compiles what a receipt was decided under, by the digest that it names; undefined where its text cannot be had. */
+export async function contractOf(
+  history: History,
+  named: string,
+  options: CompileOptions = {},
+): Promise<Result<ContractInForce, readonly Diagnostic[]> | undefined> {
+  const text = await history.contractText(named.replace(/^sha256:/, ""));
+  if (text === undefined) return undefined;
+  const compiled = recompile(text, options);
+  if (compiled.ok) await loadFunctions(compiled.value);
+  return compiled;
 }
 
 /** One row by its number. */

@@ -1,9 +1,8 @@
 import { readFile } from "node:fs/promises";
-import { loadFunctions, recompile, type ContractInForce, type Diagnostic, type Lookup } from "../../contract/mod.ts";
+import type { ContractInForce, Diagnostic, Lookup } from "../../contract/mod.ts";
 import { loadContracts, renderDiagnostics, whyNot } from "../../gate/mod.ts";
-import type { Leaf } from "../../ledger/mod.ts";
-import { isMode, modes, type Mode, type Result } from "../../wire/mod.ts";
-import { openHistory, rowOf, type History, type Place } from "../history.ts";
+import { isMode, modes, type Mode } from "../../wire/mod.ts";
+import { contractOf, openHistory, rowOf, type History, type Place } from "../history.ts";
 import { judge, type Call } from "../judge.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { readRecorded, type Recorded } from "../replay/recorded.ts";
@@ -78,7 +77,11 @@ async function explainReceipt(number: string, options: ExplainOptions): Promise<
 async function explainRecorded(recorded: Recorded, history: History): Promise<Explained | Broken> {
   const { leaf } = recorded;
   const witness = new Witness();
-  const compiled = await recompiled(leaf, history, witness);
+  const compiled = await contractOf(history, leaf.contract ?? "", { probe: witness.probe });
+  if (compiled === undefined)
+    throw new BadInput(
+      `the text of the contract that receipt ${leaf.seq} names (${leaf.contract ?? "none"}) is not there`,
+    );
   if (!compiled.ok) return { diagnostics: compiled.problem };
   const call = { body: bodyOf(recorded), key: leaf.key ?? "", at: leaf.at, mode: leaf.mode ?? "enforce" };
   const found = explained(compiled.value, call, witness, { valueOf: recordedValues(recorded), file: undefined });
@@ -89,19 +92,6 @@ async function explainRecorded(recorded: Recorded, history: History): Promise<Ex
     decision.rule === leaf.rule &&
     JSON.stringify(decision.reason) === recorded.reasonText;
   return { ...found, counters, recorded: { seq: leaf.seq, contract: leaf.contract ?? "", agrees } };
-}
-
-async function recompiled(
-  { contract, seq }: Leaf,
-  history: History,
-  { probe }: Witness,
-): Promise<Result<ContractInForce, readonly Diagnostic[]>> {
-  const text = await history.contractText((contract ?? "").replace(/^sha256:/, ""));
-  if (text === undefined)
-    throw new BadInput(`the text of the contract that receipt ${seq} names (${contract ?? "none"}) is not there`);
-  const compiled = recompile(text, { probe });
-  if (compiled.ok) await loadFunctions(compiled.value);
-  return compiled;
 }
 
 /** The body that was judged, as far as the receipt has it. */

@@ -2,6 +2,7 @@ import { readEffects, type Leaf } from "../../ledger/mod.ts";
 import type { History } from "../history.ts";
 import type { CounterSeen } from "../judge.ts";
 import { showProgress } from "../progress.ts";
+import { recordedAt } from "../replay/recorded.ts";
 import { counterDigest } from "../replay/standing.ts";
 
 /** What a counter stood at, and the receipts that made it so. */
@@ -40,7 +41,7 @@ export async function countersExplained(
       progress.at(row.seq);
       const effects = readEffects(row.evidence) ?? [];
       if (effects.length === 0) continue;
-      const at = Number(/"at":(\d+)/.exec(row.leaf)?.[1]);
+      const at = recordedAt(row.leaf);
       for (const { amount, counter, key } of effects) {
         for (const tally of tallies) {
           if (tally.of !== `${counter} ${key}` || at <= tally.after) continue;

@@ -1,16 +1,7 @@
-import {
-  consult,
-  decide,
-  loadFunctions,
-  prepare,
-  recompile,
-  type ContractInForce,
-  type Decision,
-  type Prepared,
-} from "../../contract/mod.ts";
+import { consult, decide, prepare, type ContractInForce, type Decision, type Prepared } from "../../contract/mod.ts";
 import { answered, countedOf, outcomeOf, renderDiagnostics } from "../../gate/mod.ts";
 import { canonical, type Mode, type Verdict } from "../../wire/mod.ts";
-import type { History } from "../history.ts";
+import { contractOf, type History } from "../history.ts";
 import type { Recorded } from "./recorded.ts";
 import { counterDigest, Standing } from "./standing.ts";
 
@@ -55,19 +46,20 @@ export class Contracts {
   of(named: string): Promise<ContractInForce | string> {
     const known = this.#found.get(named);
     if (known !== undefined) return known;
-    const found = this.#compile(named.replace(/^sha256:/, ""));
+    const found = this.#compile(named);
     this.#found.set(named, found);
     return found;
   }
 
-  async #compile(digest: string): Promise<ContractInForce | string> {
-    const text = await this.#history.contractText(digest);
-    if (text === undefined) return `the text of its contract (sha256:${digest.slice(0, 12)}…) is not there`;
-    const compiled = recompile(text);
-    if (!compiled.ok)
-      return `its contract does not compile under this version:\n${renderDiagnostics(compiled.problem)}`;
-    await loadFunctions(compiled.value);
-    return compiled.value;
+  async #compile(named: string): Promise<ContractInForce | string> {
+    const compiled = await contractOf(this.#history, named);
+    if (compiled === undefined) {
+      const digest = named.replace(/^sha256:/, "");
+      return `the text of its contract (sha256:${digest.slice(0, 12)}…) is not there`;
+    }
+    return compiled.ok
+      ? compiled.value
+      : `its contract does not compile under this version:\n${renderDiagnostics(compiled.problem)}`;
   }
 }
 
