@@ -18,7 +18,7 @@ export async function fillLedger(folder: string, rows: number): Promise<void> {
   const from = Date.now() - rows;
   const contract = hash("sha256", text, "hex");
   for (let done = 0; done < rows;) {
-    const batch = await ledger.begin([]);
+    const batch = await ledger.begin();
     for (const end = Math.min(rows, done + 1000); done < end; done += 1) {
       const parsed = parseCheckRequest(paymentBody(done));
       if (!parsed.ok) throw new Error(parsed.problem.detail);

@@ -47,7 +47,7 @@ export async function append(
   ledger: Ledger,
   rows: readonly (readonly [CheckEntry, readonly CounterMove[]])[],
 ): Promise<void> {
-  const batch = await ledger.begin([]);
+  const batch = await ledger.begin();
   for (const [row, moves] of rows) batch.append(row, moves);
   await batch.commit();
 }

@@ -159,7 +159,7 @@ async function makeVectors(): Promise<string> {
     for (const definition of definitions)
       await ledger.keepCounter({ definition, through: null, unknownThrough: -1 }, []);
     for (const { given, entry } of worked()) {
-      const batch = await ledger.begin([]);
+      const batch = await ledger.begin();
       batch.append(entry, given.moves);
       await batch.commit();
     }

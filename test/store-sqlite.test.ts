@@ -13,7 +13,7 @@ import { suite, test, type TestContext } from "node:test";
 import { inspectLedger, NotKept, openLedger } from "../src/ledger/mod.ts";
 import { openSqlite } from "../src/ledger/stores/sqlite.ts";
 import { append, contracts, definitions, engine, entry, sha256, temporaryFolder } from "./ledger-fixture.ts";
-import { storedRow, storeSuite } from "./store-suite.ts";
+import { commit, storedRow, storeSuite } from "./store-suite.ts";
 
 storeSuite("SQLite", {
   open: (folder, mustExist = false) => openSqlite({ folder, log: undefined, mustExist }),
@@ -71,7 +71,8 @@ suite("SQLite: its files [verify.walks-chain]", () => {
     t.after(() => store.close().catch(() => undefined));
     let seq = 0;
     const add = (rows: number): Promise<void> =>
-      store.commit(
+      commit(
+        store,
         Array.from({ length: rows }, () => storedRow((seq += 1), { evidence: "e".repeat(4000) })),
         [],
       );

@@ -10,6 +10,7 @@ import {
   type LedgerStore,
   type RowQuery,
   type StoredEffect,
+  type StoredLookup,
   type StoredRow,
 } from "../src/ledger/stores/store.ts";
 import { sha256, temporaryFolder } from "./ledger-fixture.ts";
@@ -36,6 +37,24 @@ async function all(slices: AsyncIterable<readonly StoredRow[]>): Promise<readonl
 
 const newest: Pick<RowQuery, "before" | "limit"> = { before: Number.MAX_SAFE_INTEGER, limit: 1_000_000 };
 
+/** One turn that adds rows, and what they move. */
+export async function commit(
+  store: LedgerStore,
+  rows: readonly StoredRow[],
+  effects: readonly StoredEffect[] = [],
+): Promise<void> {
+  const turn = await store.begin();
+  await turn.commit(rows, effects);
+}
+
+/** One turn that only looks. */
+async function look(store: LedgerStore, lookups: readonly StoredLookup[]): Promise<readonly (string | undefined)[]> {
+  const turn = await store.begin();
+  const found = await turn.values(lookups);
+  await turn.abort();
+  return found;
+}
+
 /** Everything that a storage engine promises, over the door that it implements. */
 export function storeSuite(name: string, { open, owner, intrude }: Engine): void {
   /** What a test that failed left open does not keep the process alive. */
@@ -53,7 +72,7 @@ export function storeSuite(name: string, { open, owner, intrude }: Engine): void
       );
       let store = await openFor(t, place);
       assert.equal(store.opened.head, undefined);
-      for (let from = 0; from < rows.length; from += 100) await store.commit(rows.slice(from, from + 100), []);
+      for (let from = 0; from < rows.length; from += 100) await commit(store, rows.slice(from, from + 100), []);
       for (let round = 0; round < 2; round += 1) {
         assert.deepEqual(await all(store.scan(1)), rows);
         assert.deepEqual(await all(store.scan(1290)), rows.slice(1289));
@@ -75,7 +94,7 @@ export function storeSuite(name: string, { open, owner, intrude }: Engine): void
           verdict: at % 7 === 0 ? "BLOCK" : at % 11 === 0 ? "ESCALATE" : "ALLOW",
         }),
       );
-      await store.commit(rows, []);
+      await commit(store, rows, []);
       const maybe = (...values: readonly string[]): fc.Arbitrary<string | undefined> =>
         fc.option(fc.constantFrom(...values), { nil: undefined });
       const queries = fc.record({
@@ -103,7 +122,7 @@ export function storeSuite(name: string, { open, owner, intrude }: Engine): void
     test("large rows come in slices of bounded size", async (t) => {
       const store = await openFor(t, temporaryFolder(t));
       const rows = Array.from({ length: 40 }, (_, at) => storedRow(at + 1, { evidence: "e".repeat(200_000) }));
-      await store.commit(rows, []);
+      await commit(store, rows, []);
       for (const slices of [store.scan(1), store.read(newest)]) {
         let count = 0;
         for await (const slice of slices) {
@@ -134,7 +153,7 @@ export function storeSuite(name: string, { open, owner, intrude }: Engine): void
       await assert.rejects(open(place), refusal);
       const other = startOwner(owner, place);
       assert.match(await other.said, /^another gate is serving/);
-      await store.commit([storedRow(1)], []);
+      await commit(store, [storedRow(1)], []);
       await store.close();
       await (await openFor(t, place)).close();
     });
@@ -183,14 +202,16 @@ export function storeSuite(name: string, { open, owner, intrude }: Engine): void
               };
             });
             for (const event of events)
-              await store.commit(
+              await commit(
+                store,
                 [storedRow(event.seq)],
                 [{ ...event, counter: digestOf(event.counter), key: keyOf(event.key) }],
               );
             const lookups = afters.flatMap((after) =>
               ["a", "b"].flatMap((counter) => ["x", "y", "z"].map((key) => ({ counter, key, after }))),
             );
-            const values = await store.begin(
+            const values = await look(
+              store,
               lookups.map(({ counter, key, after }) => ({ counter: digestOf(counter), key: keyOf(key), after })),
             );
             for (const [place, { counter, key, after }] of lookups.entries()) {
@@ -219,7 +240,8 @@ export function storeSuite(name: string, { open, owner, intrude }: Engine): void
       });
       const counter = { digest, definition: "late" };
       let store = await openFor(t, place);
-      await store.commit(
+      await commit(
+        store,
         [1, 2, 3, 4, 5].map((seq) => storedRow(seq)),
         [],
       );
@@ -232,12 +254,13 @@ export function storeSuite(name: string, { open, owner, intrude }: Engine): void
       );
       await store.keepCounter({ ...counter, through: 5, unknownThrough: 30 }, [event(4), event(5)]);
       await store.keepCounter({ ...counter, through: null, unknownThrough: 30 }, []);
-      await store.commit([storedRow(6)], [event(6)]);
-      const values = await store.begin(
+      await commit(store, [storedRow(6)], [event(6)]);
+      const values = await look(
+        store,
         [-1, 29, 30, 40, 60].map((after) => ({ counter: digest, key: keyOf("x"), after })),
       );
       assert.deepEqual(values, [undefined, undefined, "4.5", "3", "0"]);
-      assert.deepEqual(await store.begin([{ counter: digestOf("never kept"), key: keyOf("x"), after: -1 }]), [
+      assert.deepEqual(await look(store, [{ counter: digestOf("never kept"), key: keyOf("x"), after: -1 }]), [
         undefined,
       ]);
       await store.close();
@@ -247,7 +270,7 @@ export function storeSuite(name: string, { open, owner, intrude }: Engine): void
       const place = temporaryFolder(t);
       let store = await openFor(t, place);
       const effect = { seq: 1, at: 1, counter: digestOf("unknown"), key: keyOf("x"), amount: "1" };
-      await assert.rejects(store.commit([storedRow(1)], [effect]), (error) => !(error instanceof NotKept));
+      await assert.rejects(commit(store, [storedRow(1)], [effect]), (error) => !(error instanceof NotKept));
       await store.close();
       store = await openFor(t, place);
       assert.equal(store.opened.head, undefined);
@@ -259,10 +282,10 @@ export function storeSuite(name: string, { open, owner, intrude }: Engine): void
     test("a row that somebody else wrote is a fault, not a refusal", async (t) => {
       const place = temporaryFolder(t);
       const store = await openFor(t, place);
-      await store.commit([storedRow(1)], []);
+      await commit(store, [storedRow(1)], []);
       intrude(place);
       await assert.rejects(
-        store.commit([storedRow(2)], []),
+        commit(store, [storedRow(2)], []),
         (error) =>
           error instanceof Error && !(error instanceof NotKept) && /somebody else has written/.test(error.message),
       );
@@ -272,8 +295,8 @@ export function storeSuite(name: string, { open, owner, intrude }: Engine): void
     test("a row that is there already is a fault, and its batch is not kept in part", async (t) => {
       const place = temporaryFolder(t);
       let store = await openFor(t, place);
-      await store.commit([storedRow(1)], []);
-      await assert.rejects(store.commit([storedRow(2), storedRow(1)], []), (error) => !(error instanceof NotKept));
+      await commit(store, [storedRow(1)], []);
+      await assert.rejects(commit(store, [storedRow(2), storedRow(1)], []), (error) => !(error instanceof NotKept));
       await store.close();
       store = await openFor(t, place);
       assert.equal(store.opened.head?.seq, 1);
@@ -293,13 +316,14 @@ export function storeSuite(name: string, { open, owner, intrude }: Engine): void
 
     test("a read that stands still stops no commit", async (t) => {
       const store = await openFor(t, temporaryFolder(t));
-      await store.commit(
+      await commit(
+        store,
         Array.from({ length: 2000 }, (_, at) => storedRow(at + 1)),
         [],
       );
       const reading = store.scan(1)[Symbol.asyncIterator]();
       assert.equal((await reading.next()).value?.[0]?.seq, 1);
-      for (let seq = 2001; seq <= 2050; seq += 1) await Promise.race([store.commit([storedRow(seq)], []), late()]);
+      for (let seq = 2001; seq <= 2050; seq += 1) await Promise.race([commit(store, [storedRow(seq)], []), late()]);
       const rest = await all({ [Symbol.asyncIterator]: () => reading });
       assert.equal(rest.at(-1)?.seq, 2050, "what came during the read is read too");
       await store.close();

@@ -6,6 +6,8 @@ import type { Mode, Verdict } from "../wire/mod.ts";
  * A leaf is never rewritten.
  */
 export interface Leaf {
+  /** What a person did, such as `keys.create`; null for a check, whose leaf has no such member. */
+  readonly act: string | null;
   readonly answered: Verdict | null;
   /** Milliseconds since the epoch by the gate's clock, never less than in the row before. */
   readonly at: number;
@@ -16,7 +18,7 @@ export interface Leaf {
   readonly evidence: string;
   /** The name of the key that asked. */
   readonly key: string | null;
-  readonly kind: "check";
+  readonly kind: LeafKind;
   /** The ledger's own name. */
   readonly log: string;
   readonly mode: Mode | null;
@@ -31,12 +33,16 @@ export interface Leaf {
   readonly verdict: Verdict | null;
 }
 
+/** A check, or a person's act that changes what the gate goes by. */
+export type LeafKind = "check" | "change";
+
 export const zeroHash: string = "0".repeat(64);
 
 /** The leaf's text. The order of members is RFC 8785's; a test holds it against the general writer. */
 export function leafText(leaf: Leaf): string {
+  const act = leaf.act === null ? "" : `"act":${text(leaf.act)},`;
   return (
-    `{"answered":${text(leaf.answered)},"at":${leaf.at},"contract":${text(leaf.contract)},"engine":${text(leaf.engine)}` +
+    `{${act}"answered":${text(leaf.answered)},"at":${leaf.at},"contract":${text(leaf.contract)},"engine":${text(leaf.engine)}` +
     `,"evidence":"${leaf.evidence}","key":${text(leaf.key)},"kind":"${leaf.kind}","log":${text(leaf.log)}` +
     `,"mode":${text(leaf.mode)},"prev":"${leaf.prev}","rule":${text(leaf.rule)},"seq":${leaf.seq}` +
     `,"tool":${text(leaf.tool)},"v":${leaf.v},"verdict":${text(leaf.verdict)}}`
@@ -51,8 +57,8 @@ const string = '"(?:[^"\\\\\\x00-\\x1f]|\\\\.)*"';
 const word = `(${string}|null)`;
 const verdictWord = '("(?:ALLOW|BLOCK|ESCALATE)"|null)';
 const layout = new RegExp(
-  `^\\{"answered":${verdictWord},"at":(\\d{1,15}),"contract":${word},"engine":(${string}),"evidence":"([0-9a-f]{64})"` +
-    `,"key":${word},"kind":"check","log":(${string}),"mode":("(?:observe|assist|enforce)"|null),"prev":"([0-9a-f]{64})"` +
+  `^\\{(?:"act":(${string}),)?"answered":${verdictWord},"at":(\\d{1,15}),"contract":${word},"engine":(${string}),"evidence":"([0-9a-f]{64})"` +
+    `,"key":${word},"kind":"(check|change)","log":(${string}),"mode":("(?:observe|assist|enforce)"|null),"prev":"([0-9a-f]{64})"` +
     `,"rule":${word},"seq":(\\d{1,15}),"tool":${word},"v":1,"verdict":${verdictWord}\\}$`,
 );
 
@@ -60,15 +66,18 @@ const layout = new RegExp(
 export function parseLeaf(written: string): Leaf | undefined {
   const found = layout.exec(written);
   if (found === null) return undefined;
-  const [, verdictAnswered, at, contract, engine, evidence, key, log, mode, prev, rule, seq, tool, verdict] = found;
+  const [, act, verdictAnswered, at, contract, engine, evidence, key, kind, log, mode, prev, rule, seq, tool, verdict] =
+    found;
+  if ((act === undefined) !== (kind === "check")) return undefined;
   const leaf: Leaf = {
+    act: plain(act),
     answered: plain(verdictAnswered) as Verdict | null,
     at: Number(at),
     contract: plain(contract),
     engine: plain(engine) ?? "",
     evidence: evidence ?? "",
     key: plain(key),
-    kind: "check",
+    kind: kind as LeafKind,
     log: plain(log) ?? "",
     mode: plain(mode) as Mode | null,
     prev: prev ?? "",

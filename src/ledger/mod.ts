@@ -9,19 +9,11 @@
  * failed. A body is JSON text to it.
  */
 export { evidenceDigest, partText } from "./evidence.ts";
-export {
-  inspectLedger,
-  Ledger,
-  openLedger,
-  readLedger,
-  type Batch,
-  type CheckEntry,
-  type CounterLookup,
-  type CounterMove,
-  type LedgerCheck,
-} from "./ledger.ts";
+export { Ledger, type Change, type LedgerCheck } from "./ledger.ts";
+export { inspectLedger, openLedger, readLedger } from "./opening.ts";
+export { Turn, type CheckEntry, type CounterLookup, type CounterMove } from "./turn.ts";
 export { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
 export { readPin } from "./pin.ts";
 export { type Durable, type Receipt } from "./receipt.ts";
-export { LedgerRefused, NotKept } from "./stores/store.ts";
+export { LedgerRefused, NotKept, type InForce } from "./stores/store.ts";
 export { readCall, readEffects } from "./verifier.ts";

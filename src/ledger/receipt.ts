@@ -46,6 +46,12 @@ export function receiptJson(row: StoredRow): string {
     ["rule", json(leaf?.rule)],
     ["contract", json(leaf?.contract)],
     ["key", json(leaf?.key)],
+    ...(leaf?.kind === "change"
+      ? ([
+          ["kind", '"change"'],
+          ["act", json(leaf.act)],
+        ] as const)
+      : []),
     ["leaf", JSON.stringify(row.leaf)],
     ["evidence", JSON.stringify(row.evidence.split("~"))],
   ];

@@ -1,6 +1,6 @@
 import { evidenceDigest, hasErasedPart, isEmptyList, partText } from "./evidence.ts";
 import { leafHash, parseLeaf, zeroHash, type Leaf } from "./leaf.ts";
-import type { Broken, StoredRow } from "./stores/store.ts";
+import { changeColumns, type Broken, type StoredRow } from "./stores/store.ts";
 
 /** What the row before leaves for the next one to be held against. */
 export interface Link {
@@ -64,10 +64,11 @@ export function verifyRow(row: StoredRow, before: Link, log: string): Linked | B
       "six parts",
       row.evidence.slice(0, 200),
     );
-  if (row.verdict !== leaf.verdict)
-    return broken("the column `verdict` differs from the leaf", leaf.verdict, row.verdict);
+  const verdict = leaf.kind === "check" ? leaf.verdict : changeColumns.verdict;
+  if (row.verdict !== verdict) return broken("the column `verdict` differs from the leaf", verdict, row.verdict);
   const call = partText(row.evidence, "call");
-  const columns = callText(row.tool, row.session);
+  const isCheck = leaf.kind === "check" || row.tool !== changeColumns.tool || row.session !== changeColumns.session;
+  const columns = isCheck ? callText(row.tool, row.session) : "null";
   if (call !== undefined && call !== columns)
     return broken("the columns `tool` and `session` differ from the evidence", call, columns);
   return linked;

@@ -310,10 +310,10 @@ export function hold(gate: Running, t: TestContext): { readonly begun: Promise<v
   const begun = Promise.withResolvers<void>();
   const held = Promise.withResolvers<void>();
   const begin = gate.ledger.begin.bind(gate.ledger);
-  t.mock.method(gate.ledger, "begin", async (lookups: Parameters<typeof begin>[0]) => {
+  t.mock.method(gate.ledger, "begin", async () => {
     begun.resolve();
     await held.promise;
-    return begin(lookups);
+    return begin();
   });
   return { begun: begun.promise, go: held.resolve };
 }

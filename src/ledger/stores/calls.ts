@@ -1,5 +1,5 @@
 import { parentPort, type Worker } from "node:worker_threads";
-import { LedgerRefused, NotKept } from "./store.ts";
+import { LedgerRefused, NotKept, type NotKeptWhy } from "./store.ts";
 
 /** Functions that one thread offers to another; arguments and results are structured clones. */
 type Handlers = Readonly<Record<string, (...args: never[]) => unknown>>;
@@ -13,7 +13,7 @@ interface Call {
 interface Reply {
   readonly id: number;
   readonly value?: unknown;
-  readonly failure?: { readonly kind: "refused" | "disk-full" | "fault"; readonly message: string };
+  readonly failure?: { readonly kind: "refused" | "fault" | NotKeptWhy; readonly message: string };
 }
 
 /** Answers calls in the order in which they come; one that returns a promise lets later ones pass. */
@@ -86,5 +86,5 @@ export class Caller {
 
 function revive({ kind, message }: NonNullable<Reply["failure"]>): Error {
   if (kind === "refused") return new LedgerRefused(message);
-  return kind === "disk-full" ? new NotKept(kind, message) : new Error(message);
+  return kind === "fault" ? new Error(message) : new NotKept(kind, message);
 }

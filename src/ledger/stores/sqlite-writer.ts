@@ -16,7 +16,7 @@ import {
   takeOwnership,
   type KeptCounter,
 } from "./sqlite-file.ts";
-import { LedgerRefused, NotKept } from "./store.ts";
+import { changeColumns, LedgerRefused, NotKept } from "./store.ts";
 import type { OpenedStore, StoredCounter, StoredEffect, StoredHead, StoredLookup, StoredRow } from "./store.ts";
 
 export interface OpenOptions {
@@ -71,7 +71,14 @@ class Writer {
     this.#counters = this.#readCounters();
     const head = this.#readHead();
     this.#headLeaf = head?.leaf;
-    this.opened = { ...meta, created, head, counters: [...this.#counters.values()] };
+    const changed = this.#database
+      .prepare("SELECT max(seq) AS seq FROM receipts WHERE verdict = ? AND verdict <> 'ALLOW'")
+      .get(changeColumns.verdict)?.["seq"];
+    this.opened = { ...meta, created, head, changed: Number(changed ?? 0), counters: this.counters() };
+  }
+
+  counters(): readonly StoredCounter[] {
+    return [...this.#counters.values()];
   }
 
   values(lookups: readonly StoredLookup[]): readonly (string | undefined)[] {
@@ -181,5 +188,6 @@ serveCalls({
   commit: (rows: readonly StoredRow[], effects: readonly StoredEffect[]) => opened().commit(rows, effects),
   keepContract: (digest: string, text: string) => opened().keepContract(digest, text),
   keepCounter: (counter: StoredCounter, folded: readonly StoredEffect[]) => opened().keepCounter(counter, folded),
+  counters: () => opened().counters(),
   close: () => opened().close(),
 });

@@ -1,4 +1,5 @@
-import { statfs } from "node:fs/promises";
+import { readFile, rename, statfs, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { Caller } from "./calls.ts";
 import { gone, isThere, reserveBytes } from "./sqlite-file.ts";
@@ -11,12 +12,13 @@ import type {
   RowSlice,
   StoredCounter,
   StoredEffect,
+  StoredHead,
   StoredHistory,
-  StoredLookup,
   StoredRow,
+  StoreTurn,
   Verification,
 } from "./store.ts";
-import { LedgerRefused } from "./store.ts";
+import { changeColumns, LedgerRefused } from "./store.ts";
 
 /**
  * Opens the embedded engine: SQLite with a write-ahead log in one folder, written by one thread and read by another.
@@ -39,6 +41,11 @@ function startThread(file: string): Worker {
   return new Worker(new URL(file, import.meta.url), { resourceLimits: { maxYoungGenerationSizeMb: 8 } });
 }
 
+const nothing: Promise<readonly (string | undefined)[]> = Promise.resolve([]);
+
+/** When keys were last used: beside the ledger, because it is no part of the history. */
+const usesFile = "key-uses.json";
+
 /** A reading thread without a read for this long is ended. */
 const idleMs = 5000;
 
@@ -49,19 +56,37 @@ class SqliteStore implements LedgerStore {
   #reader: Promise<Caller> | undefined;
   #asking = 0;
   #idle: NodeJS.Timeout | undefined;
+  #head: StoredHead | undefined;
+  #changed: number;
 
   constructor(folder: string, opened: OpenedStore, writer: Caller) {
     this.#folder = folder;
     this.opened = opened;
     this.#writer = writer;
+    this.#head = opened.head;
+    this.#changed = opened.changed;
   }
 
-  begin(lookups: readonly StoredLookup[]): Promise<readonly (string | undefined)[]> {
-    return lookups.length === 0 ? Promise.resolve([]) : this.#writer.call("values", lookups);
+  /** The one owner is this process, so a turn locks nothing and asks nobody. */
+  begin(): Promise<StoreTurn> {
+    return Promise.resolve({
+      head: this.#head,
+      changed: this.#changed,
+      inForce: undefined,
+      at: undefined,
+      values: (lookups) => (lookups.length === 0 ? nothing : this.#writer.call("values", lookups)),
+      keepCounter: (counter, folded) => this.keepCounter(counter, folded),
+      commit: (rows, effects) => this.#commit(rows, effects),
+      abort: () => Promise.resolve(),
+    });
   }
 
-  commit(rows: readonly StoredRow[], effects: readonly StoredEffect[]): Promise<void> {
-    return this.#writer.call("commit", rows, effects);
+  async #commit(rows: readonly StoredRow[], effects: readonly StoredEffect[]): Promise<void> {
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    await this.#writer.call("commit", rows, effects);
+    this.#head = { seq: last.seq, leaf: last.leaf };
+    this.#changed = rows.findLast(({ verdict }) => verdict === changeColumns.verdict)?.seq ?? this.#changed;
   }
 
   async hasRoom(): Promise<boolean> {
@@ -75,6 +100,26 @@ class SqliteStore implements LedgerStore {
 
   keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void> {
     return this.#writer.call("keepCounter", counter, folded);
+  }
+
+  counters(): Promise<readonly StoredCounter[]> {
+    return this.#writer.call("counters");
+  }
+
+  async uses(): Promise<ReadonlyMap<string, number>> {
+    try {
+      const kept: unknown = JSON.parse(await readFile(join(this.#folder, usesFile), "utf8"));
+      return new Map(Object.entries(kept as Readonly<Record<string, number>>));
+    } catch {
+      return new Map();
+    }
+  }
+
+  async keepUses(uses: ReadonlyMap<string, number>): Promise<void> {
+    const merged = new Map([...(await this.uses()), ...uses]);
+    const file = join(this.#folder, usesFile);
+    await writeFile(`${file}.new`, `${JSON.stringify(Object.fromEntries(merged))}\n`, { mode: 0o600 });
+    await rename(`${file}.new`, file);
   }
 
   async *read(query: RowQuery): AsyncGenerator<readonly StoredRow[]> {

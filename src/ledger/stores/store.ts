@@ -1,10 +1,13 @@
+/** What the columns of a row that records a person's act hold: nothing that a check can have. */
+export const changeColumns = { tool: "", verdict: "CHANGE", session: null } as const;
+
 /** A row as an engine keeps it. The columns beside leaf and evidence are for look-up; verification compares them. */
 export interface StoredRow {
   readonly seq: number;
   readonly leaf: string;
   readonly evidence: string;
   readonly session: string | null;
-  /** The tool's name as it was sent. */
+  /** The tool's name as it was sent; see `changeColumns`. */
   readonly tool: string;
   readonly verdict: string;
 }
@@ -89,6 +92,15 @@ export interface Verification {
   readonly broken: Broken | undefined;
 }
 
+/** What decides on a ledger. Gates that share one must agree on it: a row is decided under what it names. */
+export interface InForce {
+  /** SHA-256 of the body of GET /rules, in hex. */
+  readonly contract: string;
+  readonly mode: string;
+  /** Such as `svc-gate/1.0.0`. */
+  readonly engine: string;
+}
+
 export interface OpenedStore {
   /** The ledger's name, fixed when it was created. */
   readonly log: string;
@@ -96,28 +108,59 @@ export interface OpenedStore {
   /** The secret under which counter keys are digested, 64 hex digits. */
   readonly counterSecret: string;
   readonly head: StoredHead | undefined;
+  /** The last row of a person's act; 0 before the first. */
+  readonly changed: number;
   readonly counters: readonly StoredCounter[];
 }
 
 /**
- * The whole of what a storage engine must do. One owner; one batch at a time.
+ * The exclusive right to add to the ledger, from `begin` until `commit` or `abort`; nobody else adds a row meanwhile.
+ * What an engine that several gates share says here is true inside its lock.
+ */
+export interface StoreTurn {
+  /** The last row; undefined before the first. */
+  readonly head: StoredHead | undefined;
+  /** The last row of a person's act; 0 before the first. */
+  readonly changed: number;
+  /** What decides, where gates share the ledger; undefined where one gate owns it, or before any has begun. */
+  readonly inForce: InForce | undefined;
+  /** Milliseconds by the engine's clock, where gates share it; undefined where the gate's own clock counts. */
+  readonly at: number | undefined;
+  /** For each lookup the sum of amounts after its moment, as a decimal; undefined where the history is not known. */
+  values(lookups: readonly StoredLookup[]): Promise<readonly (string | undefined)[]>;
+  /** As of the store, and no later than what the turn commits. */
+  keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void>;
+  /**
+   * Ends the turn. With no rows, only what `keepCounter` and `inForce` say is kept.
+   *
+   * @param inForce what decides from these rows on, where it changes
+   * @throws {NotKept} nothing of it was kept, and later batches may be. Any other rejection is a fault: stop.
+   */
+  commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], inForce?: InForce): Promise<void>;
+  /** Ends the turn; nothing of it is kept. */
+  abort(): Promise<void>;
+}
+
+/**
+ * The whole of what a storage engine must do. One turn at a time.
  *
  * An engine MUST make a batch durable, whole and in order, before `commit` resolves; MUST reject with `NotKept` only
- * when it is proven that nothing of the batch was kept; MUST refuse a second owner while the first lives; MUST NOT
- * write twice, lose a committed row, or begin a new history where one was.
+ * when it is proven that nothing of the batch was kept; MUST NOT write twice, lose a committed row, or begin a new
+ * history where one was. One that a single gate owns MUST refuse a second owner while the first lives; one that gates
+ * share MUST let nobody add a row between `begin` and the end of a turn.
  */
 export interface LedgerStore {
   readonly opened: OpenedStore;
-  /** For each lookup the sum of amounts after its moment, as a decimal; undefined where the history is not known. */
-  begin(lookups: readonly StoredLookup[]): Promise<readonly (string | undefined)[]>;
-  /** @throws {NotKept} nothing of it was kept, and later batches may be. Any other rejection is a fault: stop. */
-  commit(rows: readonly StoredRow[], effects: readonly StoredEffect[]): Promise<void>;
+  /** @throws {NotKept} where the engine cannot be reached now: nothing was begun. Any other rejection is a fault. */
+  begin(): Promise<StoreTurn>;
   /** Would a batch find room? */
   hasRoom(): Promise<boolean>;
   /** Keeps a contract's text under its digest, durably. */
   keepContract(digest: string, text: string): Promise<void>;
-  /** Keeps the events of a counter definition, and adds those found by a fold of older rows. */
+  /** Keeps the events of a counter definition, and adds those found by a fold of older rows. Not within a turn. */
   keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void>;
+  /** Every counter definition that it keeps the events of, as it stands now. */
+  counters(): Promise<readonly StoredCounter[]>;
   /** Newest first, in slices, from a connection that never holds up writing. */
   read(query: RowQuery): AsyncIterable<readonly StoredRow[]>;
   /** Oldest first, in slices. */
@@ -125,14 +168,21 @@ export interface LedgerStore {
   contractText(digest: string): Promise<string | undefined>;
   /** Walks the chain from a row on, beside readers and writers; rows that are vouched for must be there, and the same. */
   verify(from: number, anchors: readonly Anchor[]): Promise<Verification>;
+  /** When each API key was last used, in milliseconds; what `keepUses` was told, a minute late at most. */
+  uses(): Promise<ReadonlyMap<string, number>>;
+  /** Notes when keys were used. Best effort: it is no part of the history, and nothing fails with it. */
+  keepUses(uses: ReadonlyMap<string, number>): Promise<void>;
   /** Lets the files go; what was committed stays. */
   close(): Promise<void>;
 }
 
+/** Why nothing of a batch was kept. */
+export type NotKeptWhy = "disk-full" | "unreachable" | "not-committed";
+
 /** A batch of which nothing was kept; the ledger is as it was before. */
 export class NotKept extends Error {
-  readonly why: "disk-full";
-  constructor(why: "disk-full", message: string) {
+  readonly why: NotKeptWhy;
+  constructor(why: NotKeptWhy, message: string) {
     super(message);
     this.why = why;
   }

@@ -1,0 +1,180 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { leafHash, parseLeaf } from "./leaf.ts";
+import { keyDigester, Ledger, type LedgerCheck } from "./ledger.ts";
+import { HeadPin, readPin, writePin, type Pin } from "./pin.ts";
+import { inspectSqlite, openSqlite, readSqlite } from "./stores/sqlite.ts";
+import { LedgerRefused, type LedgerStore, type StoredRow } from "./stores/store.ts";
+import type { LedgerHead } from "./turn.ts";
+
+export interface LedgerOptions {
+  /** Made with mode 0700 where it is not there. */
+  readonly folder: string;
+  /** Where the head pin is kept; in the folder when undefined, which anchors nothing outside it. */
+  readonly pinFile?: string | undefined;
+  /** The name of a new ledger, at most 100 bytes; a random one when undefined. */
+  readonly name?: string | undefined;
+  /** What writes the receipts, such as `svc-gate/1.0.0`. */
+  readonly engine: string;
+  /** The operator says that the ledger is whole though its pin is not there. */
+  readonly acceptMissingPin?: boolean;
+}
+
+const tailRows = 1000;
+const nameBytesMax = 100;
+
+/**
+ * Opens the ledger of a folder, or begins one where none ever was.
+ *
+ * @throws {LedgerRefused} with a sentence for the operator, when it must not be served
+ */
+export async function openLedger(options: LedgerOptions): Promise<Ledger> {
+  const { folder, name } = options;
+  if (name !== undefined && !isName(name)) {
+    throw new LedgerRefused(
+      `the ledger's name must be 1 to ${nameBytesMax} bytes of visible characters without + " \\, such as example.org/payments`,
+    );
+  }
+  await makeFolder(folder);
+  const pinFile = options.pinFile ?? join(folder, "head.pin");
+  const pin = await readPin(pinFile);
+  const store = await openSqlite({ folder, log: name, mustExist: pin !== undefined });
+  try {
+    return await admit(store, pin, pinFile, options);
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+export interface InspectOptions extends Pick<LedgerOptions, "folder" | "pinFile"> {
+  /** Order, links and hashes of the leaves, and nothing of what they commit to. */
+  readonly chainAlone?: boolean;
+}
+
+/**
+ * Walks the ledger of a folder from outside, whether a gate is serving it or not, and holds it against its pin.
+ *
+ * @throws {LedgerRefused} when there is none, or its pin is damaged
+ */
+export async function inspectLedger({ folder, pinFile, chainAlone }: InspectOptions): Promise<LedgerCheck> {
+  const pin = await readPin(pinFile ?? join(folder, "head.pin"));
+  const anchors = pin === undefined || pin.seq === 0 ? [] : [{ seq: pin.seq, hash: pin.hash, by: "head pin" }];
+  const check = await inspectSqlite(folder, {
+    anchors,
+    chainAlone: chainAlone === true,
+    mustExist: pin !== undefined,
+  });
+  if (pin !== undefined && pin.log !== check.log)
+    throw new LedgerRefused(
+      `the head pin is of the ledger "${pin.log}", the file is "${check.log}": put the right file back`,
+    );
+  return {
+    ...check,
+    anchored: pin === undefined || pinFile === undefined ? undefined : { seq: pin.seq, by: "head pin" },
+  };
+}
+
+/** A ledger that is read from outside, whether a gate is serving it or not. */
+export interface LedgerHistory {
+  readonly name: string;
+  /** The number of its last row when it was opened; 0 when there is none. */
+  readonly rows: number;
+  /** Stored rows oldest first, in slices. */
+  scan(from: number): AsyncIterable<readonly StoredRow[]>;
+  /** The body of GET /rules, by its SHA-256 in hex. */
+  contractText(digest: string): Promise<string | undefined>;
+  /** The digest under which a counter's key stands in effects. */
+  keyDigest(key: string): string;
+  close(): Promise<void>;
+}
+
+/** @throws {LedgerRefused} when there is none, or it cannot be read */
+export async function readLedger(folder: string): Promise<LedgerHistory> {
+  const { log, counterSecret, ...history } = await readSqlite(folder);
+  return { ...history, name: log, keyDigest: keyDigester(counterSecret) };
+}
+
+/** What a signed note takes as the name of its key, and what stands in a leaf as it is. */
+function isName(name: string): boolean {
+  return Buffer.byteLength(name) <= nameBytesMax && name.isWellFormed() && /^[^\s\p{C}+"\\]+$/u.test(name);
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new LedgerRefused(
+      `the data folder ${folder} cannot be made (${(error as NodeJS.ErrnoException).code}): make it, or name another with SVC_DATA_DIR`,
+    );
+  }
+}
+
+/** Holds what was opened against the pin and its own tail before anything is served. */
+async function admit(
+  store: LedgerStore,
+  pin: Pin | undefined,
+  pinFile: string,
+  options: LedgerOptions,
+): Promise<Ledger> {
+  const { log, head } = store.opened;
+  if (options.name !== undefined && options.name !== log) {
+    throw new LedgerRefused(
+      `the ledger in ${options.folder} is called "${log}", not "${options.name}": remove SVC_LEDGER_NAME, or name another folder`,
+    );
+  }
+  if (pin === undefined && head !== undefined && options.acceptMissingPin !== true) {
+    throw new LedgerRefused(
+      `the ledger has ${head.seq} rows but its head pin ${pinFile} is not there: ` +
+        "restore it, or verify the ledger and start once with --accept missing-pin",
+    );
+  }
+  if (pin !== undefined) await holdAgainstPin(store, pin);
+  const check = await store.verify(Math.max(1, (head?.seq ?? 0) - tailRows), []);
+  if (check.broken !== undefined) {
+    throw new LedgerRefused(
+      `the ledger is damaged at row ${check.broken.seq}: ${check.broken.problem}; run \`svc-gate verify\`, and restore it from a backup`,
+    );
+  }
+  const at = head === undefined ? 0 : (parseLeaf(head.leaf)?.at ?? 0);
+  const current: LedgerHead = { seq: check.head.seq, hash: check.head.hash, at };
+  await placePin(pinFile, { log, seq: current.seq, hash: current.hash });
+  return new Ledger({
+    store,
+    head: current,
+    pin: new HeadPin(pinFile),
+    isAnchored: options.pinFile !== undefined,
+    engine: options.engine,
+  });
+}
+
+async function placePin(file: string, pin: Pin): Promise<void> {
+  try {
+    await writePin(file, pin);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new LedgerRefused(
+      `the head pin ${file} cannot be written (${code}): SVC_PIN names a file that this user can write`,
+    );
+  }
+}
+
+async function holdAgainstPin(store: LedgerStore, pin: Pin): Promise<void> {
+  const { log, head } = store.opened;
+  if (pin.log !== log)
+    throw new LedgerRefused(
+      `the head pin is of the ledger "${pin.log}", the file is "${log}": put the right file back`,
+    );
+  const reached = head?.seq ?? 0;
+  if (pin.seq > reached) {
+    throw new LedgerRefused(
+      `the ledger ends at row ${reached}, and its head pin has seen row ${pin.seq}: rows are missing from its end; restore the file`,
+    );
+  }
+  for await (const [row] of pin.seq === 0 ? [] : store.scan(pin.seq)) {
+    if (row !== undefined && row.seq === pin.seq && leafHash(row.leaf) === pin.hash) return;
+    throw new LedgerRefused(
+      `row ${pin.seq} of the ledger is not the one that its head pin has seen: the history was changed; restore the file`,
+    );
+  }
+}
