@@ -17,7 +17,9 @@ if (process.env["npm_lifecycle_event"] === "svc-gate" && typedIn !== undefined) 
 if (Number(process.versions.node.split(".")[0]) >= 26) {
   const cache = (process.env["NODE_COMPILE_CACHE"] ??= join(here, "..", "node_modules", ".cache", "svc-gate"));
   module.enableCompileCache(cache);
-  await import("../src/commands/main.ts");
+  // A clone runs its sources; a package has what `npm run build` makes of them, because Node reads no types in one.
+  const isClone = existsSync(join(here, "..", "src"));
+  await import(isClone ? "../src/commands/main.ts" : "../dist/commands/main.js");
 } else {
   const runtime = bundledRuntime();
   if (runtime === undefined) {

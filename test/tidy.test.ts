@@ -200,7 +200,7 @@ function trackedPaths(): string[] {
 }
 
 function filesBelow(folder: string): string[] {
-  const made = new Set(["node_modules", "data", ".types", "__pycache__"]);
+  const made = new Set(["node_modules", "data", "dist", ".types", "__pycache__"]);
   return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = posix.join(folder.replaceAll(sep, "/"), entry.name);
     if (entry.isDirectory()) return made.has(entry.name) ? [] : filesBelow(path);
