@@ -18,6 +18,7 @@ export const systemTime: TimeSource = { wall: () => Date.now(), monotonic: () =>
 export class Clock {
   readonly #source: TimeSource;
   readonly #offset: number;
+  #sharedOffset: number | undefined;
 
   /** @param source where the two clocks agree from now on */
   constructor(source: TimeSource) {
@@ -27,11 +28,12 @@ export class Clock {
 
   /**
    * @param last `at` of the last row
+   * @param shared the time that gates share, where they share a ledger: the wall clock is then no matter
    * @returns milliseconds since the epoch, or a sentence that says why the clock is not to be trusted
    */
-  read(last: number): Result<number, string> {
-    const wall = Math.floor(this.#source.wall());
-    const drift = wall - this.#source.monotonic() - this.#offset;
+  read(last: number, shared?: number): Result<number, string> {
+    const wall = Math.floor(shared ?? this.#source.wall());
+    const drift = wall - this.#source.monotonic() - (shared === undefined ? this.#offset : this.#offsetOf(shared));
     if (Math.abs(drift) > driftMaxMs)
       return bad(
         `the clock has moved by ${Math.round(drift / 1000)} s while the gate was running (restart it if the machine slept)`,
@@ -39,5 +41,10 @@ export class Clock {
     if (last - wall > driftMaxMs)
       return bad(`the clock is ${Math.round((last - wall) / 1000)} s behind the last receipt`);
     return good(Math.max(wall, last));
+  }
+
+  #offsetOf(shared: number): number {
+    this.#sharedOffset ??= shared - this.#source.monotonic();
+    return this.#sharedOffset;
   }
 }

@@ -1,42 +1,77 @@
 import { hash } from "node:crypto";
 import { recount, type ContractInForce, type Counter } from "../contract/mod.ts";
-import { parseLeaf, partText, readCall, type Leaf, type Ledger } from "../ledger/mod.ts";
+import { parseLeaf, partText, readCall, type FoldedMove, type Leaf, type Ledger, type Turn } from "../ledger/mod.ts";
 import { isVerdict } from "../wire/mod.ts";
 
-/** What a start says of a counter whose events had to be found in older receipts. */
+/** What is said of a counter that begins to be kept. */
 export interface Folded {
   readonly counter: string;
+  /** Older receipts that were looked through, and what they had of it. */
   readonly rows: number;
   readonly events: number;
   /** Milliseconds: before this it cannot be known, -1 when all is known. */
   readonly unknownThrough: number;
+  /** It counts from now on, because its contract says so. */
+  readonly startsEmpty: boolean;
+}
+
+/** How far a counter was folded. */
+interface Progress {
+  readonly through: number;
+  readonly unknownThrough: number;
+  readonly rows: number;
+  readonly events: number;
 }
 
 /**
- * Brings the ledger's counters in line with the contract in force, before anything is served: a definition that is new
- * is folded from the receipts, one that is no longer in force is left where it stands.
+ * Folds counters that are new from the receipts there are, beside checks that go on: slice by slice, so that a long
+ * history needs little memory, and a fold that is cut off goes on where it was.
  *
- * @returns for each definition its digest, and what was folded
+ * @returns by the counter's identity, how far each came
+ */
+export async function foldAhead(force: ContractInForce, ledger: Ledger): Promise<ReadonlyMap<string, Progress>> {
+  const kept = new Map((await ledger.counters()).map((counter) => [counter.definition, counter]));
+  const reached = new Map<string, Progress>();
+  for (const owned of countersOf(force)) {
+    const { identity: definition } = owned.counter;
+    const { through = 0, unknownThrough = -1 } = kept.get(definition) ?? {};
+    if (through === null) continue;
+    const start = { through, unknownThrough, rows: 0, events: 0 };
+    const keep: Keep = (progress, found) => ledger.keepCounter({ definition, ...progress }, found);
+    reached.set(definition, owned.counter.startsEmpty ? start : await catchUp(owned, ledger, start, keep));
+  }
+  return reached;
+}
+
+/**
+ * Brings the ledger's counters in line with a contract, inside the turn from which it is in force: what is new is folded
+ * to the last row, what is no longer in force is left where it stands.
  */
 export async function alignCounters(
   force: ContractInForce,
   ledger: Ledger,
-): Promise<{ readonly digests: ReadonlyMap<string, string>; readonly folded: readonly Folded[] }> {
+  turn: Turn,
+  ahead: ReadonlyMap<string, Progress>,
+): Promise<readonly Folded[]> {
   const owned = countersOf(force);
-  const digests = new Map(owned.map(({ counter: { identity } }) => [identity, hash("sha256", identity, "hex")]));
-  const inForce = new Set(digests.values());
-  for (const { digest, definition, through, unknownThrough } of ledger.counters) {
-    if (through === null && !inForce.has(digest))
-      await ledger.keepCounter({ definition, through: ledger.head.seq, unknownThrough }, []);
+  const inForce = new Set(owned.map(({ counter }) => counter.identity));
+  const live = new Set<string>();
+  for (const { definition, through, unknownThrough } of await ledger.counters()) {
+    if (through !== null) continue;
+    live.add(definition);
+    if (!inForce.has(definition)) await turn.keepCounter({ definition, through: turn.head.seq, unknownThrough }, []);
   }
   const folded: Folded[] = [];
   for (const each of owned) {
-    const { counter } = each;
-    const kept = ledger.counters.find(({ digest }) => digest === digests.get(counter.identity));
-    if (kept?.through === null) continue;
-    folded.push(await fold(each, ledger, kept));
+    const { identity: definition, name, startsEmpty } = each.counter;
+    if (live.has(definition)) continue;
+    const start = ahead.get(definition) ?? { through: 0, unknownThrough: -1, rows: 0, events: 0 };
+    const keep: Keep = (progress, found) => turn.keepCounter({ definition, ...progress }, found);
+    const { rows, events, unknownThrough } = startsEmpty ? start : await catchUp(each, ledger, start, keep);
+    await turn.keepCounter({ definition, through: null, unknownThrough }, []);
+    folded.push({ counter: name, rows, events, unknownThrough, startsEmpty });
   }
-  return { digests, folded };
+  return folded;
 }
 
 /** A counter with the contract that says how calls move it. */
@@ -58,36 +93,31 @@ export function countersOf(inForce: ContractInForce): readonly Owned[] {
   return [...found.values()];
 }
 
-type Kept = { readonly through: number | null; readonly unknownThrough: number } | undefined;
+type Keep = (progress: Pick<Progress, "through" | "unknownThrough">, found: readonly FoldedMove[]) => Promise<void>;
 
-/** Slice by slice, so that a long history needs little memory, and a fold that is cut off goes on where it was. */
-async function fold(owned: Owned, ledger: Ledger, kept: Kept): Promise<Folded> {
-  const { counter } = owned;
-  const { identity: definition, name } = counter;
-  const digest = hash("sha256", definition, "hex");
-  const from = (kept?.through ?? 0) + 1;
-  const skip = counter.startsEmpty || from > ledger.head.seq;
-  let unknownThrough = kept?.unknownThrough ?? -1;
-  let [rows, events] = [0, 0];
-  for await (const slice of skip ? [] : ledger.rows(from)) {
-    const found = [];
+async function catchUp(owned: Owned, ledger: Ledger, start: Progress, keep: Keep): Promise<Progress> {
+  const counter = hash("sha256", owned.counter.identity, "hex");
+  let { through, unknownThrough, rows, events } = start;
+  for await (const slice of ledger.rows(through + 1)) {
+    const found: FoldedMove[] = [];
     for (const row of slice) {
       const leaf = parseLeaf(row.leaf);
       const { seq, at } = leaf ?? { seq: row.seq, at: ledger.head.at };
       const moves = leaf === undefined ? undefined : recountRow(owned, leaf, row.evidence);
       if (moves === undefined) unknownThrough = Math.max(unknownThrough, at);
-      else for (const { key, amount } of moves) found.push({ seq, at, counter: digest, key, amount });
+      else for (const { key, amount } of moves) found.push({ seq, at, counter, key, amount });
     }
+    through = slice.at(-1)?.seq ?? through;
     rows += slice.length;
     events += found.length;
-    await ledger.keepCounter({ definition, through: slice.at(-1)?.seq ?? 0, unknownThrough }, found);
+    await keep({ through, unknownThrough }, found);
   }
-  await ledger.keepCounter({ definition, through: null, unknownThrough }, []);
-  return { counter: name, rows, events, unknownThrough };
+  return { through, unknownThrough, rows, events };
 }
 
 /** What the counter would have counted of a recorded check; undefined where the receipt lacks what it needs. */
 export function recountRow({ counter, force }: Owned, leaf: Leaf, evidence: string): ReturnType<typeof recount> {
+  if (leaf.kind !== "check") return [];
   const call = readCall(evidence);
   if (call === undefined) return undefined;
   const { verdict, answered, key } = leaf;

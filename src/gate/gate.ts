@@ -1,13 +1,21 @@
-import { hash } from "node:crypto";
-import { prepare, type ContractInForce } from "../contract/mod.ts";
-import type { Ledger, LedgerCheck } from "../ledger/mod.ts";
-import { good, type CheckRequest, type Mode, type Refusal, type Result } from "../wire/mod.ts";
+import { loadFunctions, recompile, type ContractInForce } from "../contract/mod.ts";
+import type { Change, Durable, InForce, Ledger, LedgerCheck, Receipt, Turn } from "../ledger/mod.ts";
+import { good, type Canonical, type CheckRequest, type Mode, type Refusal, type Result } from "../wire/mod.ts";
 import { answerBody } from "./answer.ts";
 import type { Clock } from "./clock.ts";
-import { Sequencer, type SequencerOptions } from "./sequencer.ts";
+import { alignCounters, foldAhead, type Folded } from "./counters.ts";
+import { prepareCall, Sequencer, type SequencerOptions } from "./sequencer.ts";
+import { agrees, standingOf, type Standing } from "./standing.ts";
 
-export interface GateOptions extends Omit<SequencerOptions, "contract"> {
+export interface GateOptions extends Pick<SequencerOptions, "onDefect"> {
   readonly force: ContractInForce;
+  readonly mode: Mode;
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  /** On a ledger that gates share: put contract and mode in force though others are, as an act of this start. */
+  readonly acceptChange?: boolean;
+  /** Called when another gate on the same ledger has put something else in force, and this one has taken it up. */
+  readonly onFollow?: (standing: Standing) => void;
 }
 
 /** Who asks, and what came over the wire beside the request itself. */
@@ -19,35 +27,69 @@ export interface Asking {
   readonly digest: string;
 }
 
-/** One gate: a contract in force, a mode, a ledger. It answers the question, and shows what it wrote. */
+/** A person's act on a gate: who, what in one word, what exactly, and in one sentence. */
+export interface Act {
+  readonly by: string;
+  readonly act: string;
+  readonly body: Canonical;
+  readonly reason: string;
+}
+
+/** What a reload came to. */
+export interface Reloaded {
+  /** False when that very contract and mode were in force already: no row was written. */
+  readonly changed: boolean;
+  readonly before: InForce;
+  readonly now: InForce;
+  /** Counters that begin to be kept. */
+  readonly folded: readonly Folded[];
+  readonly receipt: Receipt | undefined;
+}
+
+/**
+ * Opens a gate over a ledger: counters are brought in line before anything is decided.
+ *
+ * @returns the gate and what was folded, or why nothing can be decided now
+ */
+export async function openGate(
+  options: GateOptions,
+): Promise<Result<{ readonly gate: Gate; readonly folded: readonly Folded[] }, Refusal>> {
+  const gate = new Gate(options);
+  const begun = await gate.begin(options.acceptChange === true);
+  return begun.ok ? good({ gate, folded: begun.value }) : begun;
+}
+
+/** One gate: what is in force, and a ledger. It answers the question, and shows what it wrote. */
 export class Gate {
-  readonly mode: Mode;
-  /** The body of GET /rules, and its SHA-256 in hex: what `contract` on each receipt names. */
-  readonly contractText: string;
-  readonly contractDigest: string;
-  readonly #force: ContractInForce;
+  readonly #options: GateOptions;
   readonly #ledger: Ledger;
-  readonly #clock: Clock;
   readonly #sequencer: Sequencer;
+  #standing: Standing;
 
   constructor(options: GateOptions) {
-    this.mode = options.mode;
-    this.contractText = options.force.text;
-    this.contractDigest = hash("sha256", options.force.text, "hex");
-    this.#force = options.force;
+    this.#options = options;
     this.#ledger = options.ledger;
-    this.#clock = options.clock;
-    this.#sequencer = new Sequencer({ ...options, contract: this.contractDigest });
+    this.#standing = standingOf(options.force, options.mode);
+    this.#sequencer = new Sequencer({
+      ...options,
+      standing: () => this.#standing,
+      follow: (inForce) => this.#follow(inForce),
+    });
   }
 
-  /** Is a candidate decided beside the contract in force? */
-  get hasCandidate(): boolean {
-    return this.#force.candidate !== undefined;
+  /** What it decides by now. */
+  get standing(): Standing {
+    return this.#standing;
   }
 
   /** Rejects when the gate must answer nothing more. */
   get failed(): Promise<never> {
     return this.#sequencer.failed;
+  }
+
+  /** Is nothing waiting, and nothing being decided? */
+  get isIdle(): boolean {
+    return this.#sequencer.isIdle;
   }
 
   /**
@@ -57,25 +99,106 @@ export class Gate {
    */
   async check(request: CheckRequest, asking: Asking): Promise<Result<string, Refusal>> {
     const caller = { keyName: asking.keyName, sessionId: request.sessionId };
-    const { candidate } = this.#force;
     const recorded = await this.#sequencer.submit({
-      prepared: prepare(this.#force, request, caller),
-      candidate: candidate && prepare(candidate, request, caller),
+      request,
+      caller,
+      prepared: prepareCall(this.#standing, request, caller),
       bytes: asking.bytes,
     });
     if (!recorded.ok) return recorded;
-    const { decision, receipt } = recorded.value;
-    return good(answerBody(decision, receipt, this.mode, asking.digest));
+    const { decision, mode, receipt } = recorded.value;
+    return good(answerBody(decision, receipt, mode, asking.digest));
+  }
+
+  /**
+   * Puts a contract and a mode in force, between two batches, with a row that says who did it. Counters keep their
+   * history: a definition that is new is folded from the receipts first, beside the checks that go on.
+   */
+  reload(next: { readonly force: ContractInForce; readonly mode: Mode }, by: string): Promise<Result<Reloaded, Refusal>> {
+    return this.#put(standingOf(next.force, next.mode), by);
+  }
+
+  /** Appends a row for a person's act that changes nothing of what is in force. `admit` sees the turn first. */
+  async enact(
+    actOf: (turn: Turn) => Promise<Result<Act, Refusal>>,
+  ): Promise<Result<Durable<Receipt>, Refusal>> {
+    let found: Result<Durable<Receipt>, Refusal> | undefined;
+    const done = await this.#sequencer.exclusively(async (turn, at) => {
+      const act = await actOf(turn);
+      if (!act.ok) {
+        found = act;
+        return turn.abort();
+      }
+      const { contract, mode } = this.#standing;
+      turn.change({ ...act.value, at, contract, mode });
+      const [receipt] = await turn.commit();
+      found = good(receipt as Durable<Receipt>);
+    });
+    return done.ok ? (found as NonNullable<typeof found>) : done;
+  }
+
+  /** What people did since a row, oldest first. */
+  changes(after: number): Promise<readonly Change[]> {
+    return this.#ledger.changes(after);
+  }
+
+  /**
+   * Brings ledger and gate in line at a start. A shared ledger goes on under what is in force there, so that a replica
+   * that comes up with older files changes nothing for the others.
+   */
+  async begin(acceptChange: boolean): Promise<Result<readonly Folded[], Refusal>> {
+    const own = this.#standing;
+    let isFollowing = false;
+    const looked = await this.#sequencer.exclusively((turn) => {
+      isFollowing = turn.inForce !== undefined;
+      return turn.abort();
+    });
+    if (!looked.ok) return looked;
+    if (isFollowing && !acceptChange) return good([]);
+    const put = await this.#put(own, "start");
+    return put.ok ? good(put.value.folded) : put;
+  }
+
+  async #put(next: Standing, by: string): Promise<Result<Reloaded, Refusal>> {
+    const ledger = this.#ledger;
+    await ledger.keepContract(next.force.text);
+    const ahead = await foldAhead(next.force, ledger);
+    let reloaded: Reloaded | undefined;
+    const done = await this.#sequencer.exclusively(async (turn, at) => {
+      const before = turn.inForce ?? this.#standing;
+      const changed = !agrees(before, next);
+      const folded = await alignCounters(next.force, ledger, turn, ahead);
+      if (changed) {
+        const body = { before: shownInForce(before), now: shownInForce(next) };
+        turn.change({ at, by, act: "reload", body, reason: reloadReason(before, next, by), ...next });
+      }
+      const [receipt] = await turn.commit(next);
+      this.#standing = next;
+      reloaded = { changed, before, now: next, folded, receipt };
+    });
+    return done.ok ? good(reloaded as Reloaded) : done;
+  }
+
+  /** Takes up what another gate has put in force: its text is in the ledger, under the digest that the ledger names. */
+  async #follow(inForce: InForce): Promise<void> {
+    const { contract, mode } = inForce;
+    const text = await this.#ledger.contractText(contract);
+    const compiled = text === undefined ? undefined : recompile(text);
+    if (compiled?.ok !== true) throw new Error(`the contract ${contract} that is in force cannot be made again`);
+    await loadFunctions(compiled.value);
+    this.#standing = standingOf(compiled.value, mode as Mode);
+    this.#options.onFollow?.(this.#standing);
   }
 
   /** Can a check be answered now: is there room for a receipt, and is the clock right? */
   async isServing(): Promise<boolean> {
-    return this.#clock.read(this.#ledger.head.at).ok && (await this.#ledger.hasRoom());
+    return this.#options.clock.read(this.#ledger.head.at).ok && (await this.#ledger.hasRoom());
   }
 
   /** The text of what is or was in force, by its SHA-256 in hex. */
   async rules(digest: string): Promise<string | undefined> {
-    return digest === this.contractDigest ? this.contractText : this.#ledger.contractText(digest);
+    const { contract, force } = this.#standing;
+    return digest === contract ? force.text : this.#ledger.contractText(digest);
   }
 
   receipts(query: Parameters<Ledger["receipts"]>[0]): ReturnType<Ledger["receipts"]> {
@@ -99,4 +222,16 @@ export class Gate {
   drain(): Promise<void> {
     return this.#sequencer.drain();
   }
+}
+
+function shownInForce({ contract, mode }: InForce): Canonical {
+  return { contract: `sha256:${contract}`, mode };
+}
+
+function reloadReason(before: InForce, now: InForce, by: string): string {
+  const parts = [
+    before.mode === now.mode ? "" : `mode ${before.mode} to ${now.mode}`,
+    before.contract === now.contract ? "" : `contract ${before.contract.slice(0, 12)} to ${now.contract.slice(0, 12)}`,
+  ];
+  return `Svc: ${parts.filter(Boolean).join(", ")}, put in force by ${by}`;
 }

@@ -1,6 +1,8 @@
 import {
   consult,
   decide,
+  prepare,
+  type Caller,
   type Consultation,
   type Decision,
   type Lookup,
@@ -9,17 +11,35 @@ import {
 } from "../contract/mod.ts";
 import {
   NotKept,
-  type Batch,
   type CounterLookup,
   type CounterMove,
   type Durable,
+  type InForce,
   type Ledger,
   type Receipt,
+  type Turn,
 } from "../ledger/mod.ts";
-import { bad, good, limits, refuse, type Mode, type Refusal, type Result } from "../wire/mod.ts";
+import { bad, good, limits, refuse, type CheckRequest, type Mode, type Refusal, type Result } from "../wire/mod.ts";
 import { answered } from "./answer.ts";
-import { countedOf, outcomeOf } from "./outcome.ts";
 import type { Clock } from "./clock.ts";
+import { countedOf, outcomeOf } from "./outcome.ts";
+import { agrees, isLater, type Standing } from "./standing.ts";
+
+/** A call as what is in force sees it, before any counter is read. */
+export interface PreparedCall {
+  readonly standing: Standing;
+  readonly force: Prepared;
+  readonly candidate: Prepared | undefined;
+}
+
+export function prepareCall(standing: Standing, request: CheckRequest, caller: Caller): PreparedCall {
+  const { force } = standing;
+  return {
+    standing,
+    force: prepare(force, request, caller),
+    candidate: force.candidate && prepare(force.candidate, request, caller),
+  };
+}
 
 /** A call before one contract, with what it asks of the ledger. */
 interface Asked {
@@ -40,14 +60,15 @@ function eventsOf({ consultation, lookups }: Asked): number {
 /** What a decided and recorded call comes back as. */
 export interface Recorded {
   readonly decision: Decision;
+  readonly mode: Mode;
   readonly receipt: Durable<Receipt>;
 }
 
 /** A call to be decided. */
 export interface Submission {
-  readonly prepared: Prepared;
-  /** The same call before the candidate, where there is one. */
-  readonly candidate: Prepared | undefined;
+  readonly request: CheckRequest;
+  readonly caller: Caller;
+  readonly prepared: PreparedCall;
   /** The size of its body: what it holds of memory while it waits. */
   readonly bytes: number;
 }
@@ -56,14 +77,21 @@ interface Waiting extends Submission {
   readonly settle: (result: Result<Recorded, Refusal>) => void;
 }
 
+/** Work that has the ledger to itself; it ends the turn. */
+type Exclusive = (turn: Turn, at: number) => Promise<void>;
+
+interface WaitingWork {
+  readonly work: Exclusive;
+  readonly settle: (result: Result<void, Refusal>) => void;
+}
+
 export interface SequencerOptions {
   readonly ledger: Ledger;
   readonly clock: Clock;
-  readonly mode: Mode;
-  /** SHA-256 in hex of the body of GET /rules. */
-  readonly contract: string;
-  /** The digest under which the ledger keeps a counter, by the counter's identity. */
-  readonly counterDigests: ReadonlyMap<string, string>;
+  /** What decides now. */
+  readonly standing: () => Standing;
+  /** Takes up what another gate on the same ledger has put in force. Called outside a turn; what it throws is a fault. */
+  readonly follow: (inForce: InForce) => Promise<void>;
   /** Called for a decision in which something threw that is no evaluation error. */
   readonly onDefect: (decision: Decision) => void;
 }
@@ -81,6 +109,7 @@ export class Sequencer {
   #fail: (error: unknown) => void = () => undefined;
   #queue: Waiting[] = [];
   #queuedBytes = 0;
+  #works: WaitingWork[] = [];
   #running = false;
   #stopping = false;
   #idle: (() => void)[] = [];
@@ -96,7 +125,7 @@ export class Sequencer {
   /** Has a call decided and recorded. Refuses before anything is decided when the queue is full or the gate stops. */
   submit(submission: Submission): Promise<Result<Recorded, Refusal>> {
     const { bytes } = submission;
-    if (this.#stopping) return Promise.resolve(bad(refuse("stopping", "the gate is stopping; ask again in a moment")));
+    if (this.#stopping) return Promise.resolve(bad(stopping));
     if (this.#queue.length >= limits.queueCallsMax || this.#queuedBytes + bytes > limits.queueBytesMax) {
       return Promise.resolve(
         bad(
@@ -107,10 +136,22 @@ export class Sequencer {
     return new Promise((settle) => {
       this.#queue.push({ ...submission, settle });
       this.#queuedBytes += bytes;
-      if (this.#running) return;
-      this.#running = true;
-      setImmediate(() => this.#run().catch(this.#fail));
+      this.#wake();
     });
+  }
+
+  /** Has work done between two batches. A work that throws anything but `NotKept` is a fault. */
+  exclusively(work: Exclusive): Promise<Result<void, Refusal>> {
+    if (this.#stopping) return Promise.resolve(bad(stopping));
+    return new Promise((settle) => {
+      this.#works.push({ work, settle });
+      this.#wake();
+    });
+  }
+
+  /** Is nothing waiting, and nothing being decided? */
+  get isIdle(): boolean {
+    return !this.#running;
   }
 
   /** Takes no more calls, and resolves when those that wait are answered. */
@@ -119,10 +160,63 @@ export class Sequencer {
     if (this.#running) await Promise.race([this.failed, new Promise<void>((resolve) => this.#idle.push(resolve))]);
   }
 
+  #wake(): void {
+    if (this.#running) return;
+    this.#running = true;
+    setImmediate(() => this.#run().catch(this.#fail));
+  }
+
   async #run(): Promise<void> {
-    while (this.#queue.length > 0) await this.#decideNext();
+    while (this.#works.length + this.#queue.length > 0) {
+      const next = this.#works.shift();
+      if (next === undefined) await this.#decideNext();
+      else next.settle(await this.#inTurn(next.work));
+    }
     this.#running = false;
     for (const idle of this.#idle.splice(0)) idle();
+  }
+
+  async #decideNext(): Promise<void> {
+    let calls: readonly Waiting[] = [];
+    const done = await this.#inTurn(async (turn, at) => {
+      const asked = this.#askNext(at);
+      calls = this.#take(asked.length);
+      await this.#decideAll(turn, at, calls, asked);
+    });
+    if (done.ok) return;
+    if (calls.length === 0) calls = this.#take(limits.batchCallsMax);
+    for (const { settle } of calls) settle(done);
+  }
+
+  /** A turn in which the clock is right and what decides is what is in force on the ledger. */
+  async #inTurn(work: Exclusive): Promise<Result<void, Refusal>> {
+    const { ledger, clock, standing, follow } = this.#options;
+    let turn: Turn | undefined;
+    try {
+      for (;;) {
+        turn = await ledger.begin();
+        const time = clock.read(turn.head.at, turn.sharedTime);
+        const { inForce } = turn;
+        const isBehind = inForce !== undefined && !agrees(inForce, standing());
+        const isSuperseded = inForce !== undefined && isLater(inForce.engine);
+        if (time.ok && !isBehind && !isSuperseded) {
+          await work(turn, time.value);
+          return good(undefined);
+        }
+        await turn.abort();
+        if (!time.ok)
+          return bad(refuse("clock-unreliable", `${time.problem}: no check is decided until it is right`));
+        if (isSuperseded) {
+          const sentence = `a later gate (${inForce.engine}) serves this ledger, so this one decides nothing more`;
+          return bad(refuse("superseded", sentence));
+        }
+        if (inForce !== undefined) await follow(inForce);
+      }
+    } catch (error) {
+      if (!(error instanceof NotKept)) throw error;
+      await turn?.abort();
+      return bad(refuse("ledger-unavailable", notKept[error.why]));
+    }
   }
 
   #take(calls: number): readonly Waiting[] {
@@ -133,12 +227,14 @@ export class Sequencer {
 
   /** The calls that wait longest, as many as share a batch, each with what it asks. */
   #askNext(at: number): readonly AskedCall[] {
+    const standing = this.#options.standing();
     const asked: AskedCall[] = [];
     let events = 0;
-    for (const { prepared, candidate } of this.#queue.slice(0, limits.batchCallsMax)) {
+    for (const { prepared, request, caller } of this.#queue.slice(0, limits.batchCallsMax)) {
+      const current = prepared.standing === standing ? prepared : prepareCall(standing, request, caller);
       const next = {
-        force: this.#ask(consult(prepared, at)),
-        candidate: candidate && this.#ask(consult(candidate, at)),
+        force: this.#ask(consult(current.force, at)),
+        candidate: current.candidate && this.#ask(consult(current.candidate, at)),
       };
       events += eventsOf(next.force) + (next.candidate === undefined ? 0 : eventsOf(next.candidate));
       if (asked.length > 0 && events > limits.batchEventsMax) break;
@@ -147,27 +243,24 @@ export class Sequencer {
     return asked;
   }
 
-  async #decideNext(): Promise<void> {
-    const { ledger, clock, mode, contract } = this.#options;
-    const time = clock.read(ledger.head.at);
-    if (!time.ok) {
-      const refusal = refuse("clock-unreliable", `${time.problem}: no check is decided until it is right`);
-      return refuseAll(this.#take(limits.batchCallsMax), refusal);
-    }
-    const at = time.value;
-    const asked = this.#askNext(at);
-    const calls = this.#take(asked.length);
-    const batch = await ledger.begin(
+  async #decideAll(
+    turn: Turn,
+    at: number,
+    calls: readonly Waiting[],
+    asked: readonly AskedCall[],
+  ): Promise<void> {
+    const { mode, contract } = this.#options.standing();
+    await turn.look(
       asked.flatMap(({ force, candidate }) => (candidate ? [...force.lookups, ...candidate.lookups] : force.lookups)),
     );
     const decisions = asked.map(({ force, candidate }) => {
-      const decision = this.#decide(force, batch);
-      const other = candidate && this.#decide(candidate, batch);
+      const decision = this.#decide(force, turn);
+      const other = candidate && this.#decide(candidate, turn);
       const answer = answered(decision, mode);
       const { request, caller, plan } = force.consultation.prepared;
       const outcome = { verdict: decision.verdict, answered: answer };
       const moves = countedOf(force.consultation.prepared, candidate?.consultation.prepared, outcome);
-      batch.append(
+      turn.append(
         {
           at,
           keyName: caller.keyName,
@@ -188,31 +281,26 @@ export class Sequencer {
       );
       return decision;
     });
-    try {
-      const receipts = await batch.commit();
-      for (const [place, { settle }] of calls.entries()) {
-        settle(good({ decision: decisions[place] as Decision, receipt: receipts[place] as Durable<Receipt> }));
-      }
-    } catch (error) {
-      if (!(error instanceof NotKept)) throw error;
-      refuseAll(
-        calls,
-        refuse(
-          "ledger-unavailable",
-          "the ledger has no room for a receipt, so nothing is answered; free space on its disk",
-        ),
-      );
+    const receipts = await turn.commit(this.#takenOver(turn));
+    for (const [place, { settle }] of calls.entries()) {
+      settle(good({ decision: decisions[place] as Decision, mode, receipt: receipts[place] as Durable<Receipt> }));
     }
+  }
+
+  /** On a ledger that an earlier engine served, this one's first rows say that it serves it now. */
+  #takenOver({ inForce }: Turn): InForce | undefined {
+    const { engine } = this.#options.standing();
+    return inForce === undefined || inForce.engine === engine ? undefined : { ...inForce, engine };
   }
 
   #ask(consultation: Consultation): Asked {
     return { consultation, lookups: consultation.lookups.map((lookup) => this.#lookup(lookup)) };
   }
 
-  #decide({ consultation, lookups }: Asked, batch: Batch): Decision {
+  #decide({ consultation, lookups }: Asked, turn: Turn): Decision {
     const decision = decide(
       consultation,
-      lookups.map((lookup) => batch.value(lookup)),
+      lookups.map((lookup) => turn.value(lookup)),
     );
     if (decision.defect !== undefined) this.#options.onDefect(decision);
     return decision;
@@ -227,14 +315,18 @@ export class Sequencer {
   }
 
   #digest({ identity, name }: Move["counter"]): string {
-    const digest = this.#options.counterDigests.get(identity);
+    const digest = this.#options.standing().counterDigests.get(identity);
     if (digest === undefined) throw new Error(`the ledger keeps no counter ${name}`);
     return digest;
   }
 }
 
-const noMoves: readonly CounterMove[] = [];
+const stopping = refuse("stopping", "the gate is stopping; ask again in a moment");
 
-function refuseAll(calls: readonly Waiting[], refusal: Refusal): void {
-  for (const { settle } of calls) settle(bad(refusal));
-}
+const notKept: Readonly<Record<NotKept["why"], string>> = {
+  "disk-full": "the ledger has no room for a receipt, so nothing is answered; free space on its disk",
+  unreachable: "the ledger's database cannot be reached, so nothing was decided; ask again in a moment",
+  "not-committed": "the ledger's database did not keep the receipt, so nothing is answered; ask again in a moment",
+};
+
+const noMoves: readonly CounterMove[] = [];

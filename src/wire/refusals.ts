@@ -17,6 +17,7 @@ const table = {
   "queue-full": { status: 503, title: "The gate has too many calls waiting" },
   stopping: { status: 503, title: "The gate is stopping" },
   "ledger-unavailable": { status: 503, title: "The ledger cannot be written" },
+  superseded: { status: 503, title: "A later gate serves this ledger" },
   "clock-unreliable": { status: 503, title: "The clock of the gate cannot be trusted" },
 } as const;
 

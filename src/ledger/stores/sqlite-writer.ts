@@ -27,6 +27,9 @@ export interface OpenOptions {
   readonly mustExist: boolean;
 }
 
+/** A counter that is kept, with what was folded into it, in the transaction of a batch. */
+export type KeptTogether = readonly [counter: StoredCounter, folded: readonly StoredEffect[]];
+
 /** The one connection that writes. Everything here is synchronous: it runs in a thread of its own. */
 class Writer {
   readonly opened: OpenedStore;
@@ -95,7 +98,7 @@ class Writer {
     });
   }
 
-  commit(rows: readonly StoredRow[], effects: readonly StoredEffect[]): void {
+  commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], counters: readonly KeptTogether[]): void {
     const { bavail, bsize } = statfsSync(this.#folder);
     if (bavail * bsize < reserveBytes)
       throw new NotKept("disk-full", `under ${reserveBytes >> 20} MiB are free in ${this.#folder}`);
@@ -106,6 +109,7 @@ class Writer {
       );
     for (const { seq, session, tool, verdict, leaf, evidence } of rows)
       this.#insertRow.run(seq, session, tool, verdict, leaf, evidence);
+    for (const [counter, folded] of counters) this.#keep(counter, folded);
     for (const effect of effects) this.#addEffect(effect, false);
     this.#database.exec("COMMIT");
     this.#headLeaf = rows.at(-1)?.leaf ?? this.#headLeaf;
@@ -120,11 +124,16 @@ class Writer {
       );
   }
 
-  keepCounter({ digest, definition, through, unknownThrough }: StoredCounter, folded: readonly StoredEffect[]): void {
+  keepCounter(kept: StoredCounter, folded: readonly StoredEffect[]): void {
+    this.#database.exec("BEGIN IMMEDIATE");
+    this.#keep(kept, folded);
+    this.#database.exec("COMMIT");
+  }
+
+  #keep({ digest, definition, through, unknownThrough }: StoredCounter, folded: readonly StoredEffect[]): void {
     const known = this.#counters.get(digest);
     const id = known?.id ?? Math.max(0, ...[...this.#counters.values()].map((counter) => counter.id)) + 1;
     const counter = { id, digest, definition, through, unknownThrough, folded: (known?.folded ?? 0) + folded.length };
-    this.#database.exec("BEGIN IMMEDIATE");
     this.#database
       .prepare(
         "INSERT OR REPLACE INTO counters (id, digest, definition, through, unknown_through, folded, seal) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -132,7 +141,6 @@ class Writer {
       .run(id, digest, definition, through, unknownThrough, counter.folded, counterSeal(counter));
     this.#counters = new Map(this.#counters).set(digest, counter);
     for (const effect of folded) this.#addEffect(effect, true);
-    this.#database.exec("COMMIT");
   }
 
   close(): void {
@@ -185,7 +193,8 @@ serveCalls({
     return writer.opened;
   },
   values: (lookups: readonly StoredLookup[]) => opened().values(lookups),
-  commit: (rows: readonly StoredRow[], effects: readonly StoredEffect[]) => opened().commit(rows, effects),
+  commit: (rows: readonly StoredRow[], effects: readonly StoredEffect[], counters: readonly KeptTogether[]) =>
+    opened().commit(rows, effects, counters),
   keepContract: (digest: string, text: string) => opened().keepContract(digest, text),
   keepCounter: (counter: StoredCounter, folded: readonly StoredEffect[]) => opened().keepCounter(counter, folded),
   counters: () => opened().counters(),

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { Caller } from "./calls.ts";
 import { gone, isThere, reserveBytes } from "./sqlite-file.ts";
-import type { OpenOptions } from "./sqlite-writer.ts";
+import type { KeptTogether, OpenOptions } from "./sqlite-writer.ts";
 import type {
   Anchor,
   LedgerStore,
@@ -69,22 +69,31 @@ class SqliteStore implements LedgerStore {
 
   /** The one owner is this process, so a turn locks nothing and asks nobody. */
   begin(): Promise<StoreTurn> {
+    const counters: KeptTogether[] = [];
     return Promise.resolve({
       head: this.#head,
       changed: this.#changed,
       inForce: undefined,
       at: undefined,
       values: (lookups) => (lookups.length === 0 ? nothing : this.#writer.call("values", lookups)),
-      keepCounter: (counter, folded) => this.keepCounter(counter, folded),
-      commit: (rows, effects) => this.#commit(rows, effects),
+      keepCounter: (counter, folded) => {
+        counters.push([counter, folded]);
+        return Promise.resolve();
+      },
+      commit: (rows, effects) => this.#commit(rows, effects, counters),
       abort: () => Promise.resolve(),
     });
   }
 
-  async #commit(rows: readonly StoredRow[], effects: readonly StoredEffect[]): Promise<void> {
+  async #commit(
+    rows: readonly StoredRow[],
+    effects: readonly StoredEffect[],
+    counters: readonly KeptTogether[],
+  ): Promise<void> {
+    if (rows.length === 0 && counters.length === 0) return;
+    await this.#writer.call("commit", rows, effects, counters);
     const last = rows.at(-1);
     if (last === undefined) return;
-    await this.#writer.call("commit", rows, effects);
     this.#head = { seq: last.seq, leaf: last.leaf };
     this.#changed = rows.findLast(({ verdict }) => verdict === changeColumns.verdict)?.seq ?? this.#changed;
   }

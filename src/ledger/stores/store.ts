@@ -137,7 +137,7 @@ export interface StoreTurn {
    * @throws {NotKept} nothing of it was kept, and later batches may be. Any other rejection is a fault: stop.
    */
   commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], inForce?: InForce): Promise<void>;
-  /** Ends the turn; nothing of it is kept. */
+  /** Ends the turn; nothing of it is kept. Of one that has ended, by itself or with an error, nothing is left to do. */
   abort(): Promise<void>;
 }
 
