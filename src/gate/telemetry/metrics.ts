@@ -6,20 +6,17 @@ import { Distribution } from "./distribution.ts";
 import { stages, type AnsweredCheck, type Course, type ReloadOutcome, type Watch } from "./watch.ts";
 
 /** What stands at the moment when somebody looks. */
-export interface Standing {
+export interface Readings {
   /** Calls that wait for a verdict, and their bodies together. */
   readonly queue: { readonly calls: number; readonly bytes: number };
   /** Rows of the ledgers that are open. */
   readonly rows: number;
-  /** Each contract in force, by the SHA-256 in hex of its text, with the mode that it is served in. */
-  readonly inForce: readonly { readonly contract: string; readonly mode: Mode }[];
+  /** What the gate itself decides by: the SHA-256 in hex of its contract's text, and its mode. Tenants have their own. */
+  readonly inForce: { readonly contract: string; readonly mode: Mode };
   readonly keys: number;
   readonly tenants: number;
   readonly ready: boolean;
 }
-
-/** A gate of many tenants shows this many of their contracts: one that has more is looked at by its receipts. */
-const inForceMax = 100;
 
 const stageBounds = [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 100e-3, 500e-3, 2.5];
 const batchBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
@@ -29,7 +26,7 @@ const batchBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
  * prom-client when somebody asks; the rest is read then.
  */
 export class Metrics implements Watch {
-  readonly #standing: () => Promise<Standing>;
+  readonly #readings: () => Promise<Readings>;
   readonly #registry = new Registry();
   readonly #checks = new CheckCounts();
   readonly #answers = new CheckCounts();
@@ -41,8 +38,8 @@ export class Metrics implements Watch {
   readonly #defects: Counter;
   readonly #reloads: Counter<"outcome">;
 
-  constructor(standing: () => Promise<Standing>) {
-    this.#standing = standing;
+  constructor(readings: () => Promise<Readings>) {
+    this.#readings = readings;
     const registry = this.#registry;
     registry.registerMetric(checksShown(this.#checks));
     registry.registerMetric(answersShown(this.#answers));
@@ -128,7 +125,7 @@ export class Metrics implements Watch {
 
   /** All of it, with what the process says of itself. */
   async text(): Promise<string> {
-    const now = standingRegistry(await this.#standing());
+    const now = readingsRegistry(await this.#readings());
     const texts = [this.#registry, now, ofProcess()].map((registry) => registry.metrics());
     return (await Promise.all(texts)).join("\n");
   }
@@ -165,7 +162,7 @@ function answersShown(counts: CheckCounts): Counter {
 }
 
 /** Gauges are read, not kept: a contract that is no longer in force leaves no series behind. */
-function standingRegistry({ queue, rows, inForce, keys, tenants, ready }: Standing): Registry {
+function readingsRegistry({ queue, rows, inForce, keys, tenants, ready }: Readings): Registry {
   const registry = new Registry();
   const gauge = (name: string, help: string, value: number): void =>
     new Gauge({ name, help, registers: [registry] }).set(value);
@@ -177,12 +174,11 @@ function standingRegistry({ queue, rows, inForce, keys, tenants, ready }: Standi
   gauge("svc_gate_ready", "1 when checks can be answered, as GET /ready says.", ready ? 1 : 0);
   const info = new Gauge({
     name: "svc_gate_contract_info",
-    help: "1 for each contract in force, with its digest, the mode and the engine. At most 100 of them are shown.",
+    help: "1, with the digest of the contract in force, the mode and the engine: replicas must agree.",
     labelNames: ["contract", "mode", "engine"],
     registers: [registry],
   });
-  const distinct = new Map(inForce.map((each) => [`${each.contract} ${each.mode}`, each]));
-  for (const each of [...distinct.values()].slice(0, inForceMax)) info.set({ ...each, engine }, 1);
+  info.set({ ...inForce, engine }, 1);
   return registry;
 }
 
