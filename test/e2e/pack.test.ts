@@ -1,0 +1,196 @@
+/**
+ * Goal: what `npm pack` makes works where it is installed, with nothing of this repository beside it. Method: it is packed
+ * and installed into an empty folder by npm, and there `svc-gate init` and `svc-gate serve` are run as a stranger would,
+ * by an older Node where there is one; a program asks it by `svc-gate/client`, and the compiler reads the client's types.
+ */
+import assert from "node:assert/strict";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { builtinModules } from "node:module";
+import { delimiter, dirname, join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { key, root, temporaryFolder } from "./gate.ts";
+
+interface Manifest {
+  readonly files: readonly string[];
+  readonly scripts: Readonly<Record<string, string>>;
+  readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>;
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly optionalDependencies: Readonly<Record<string, string>>;
+}
+
+const manifest: Manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const timeout = 120_000;
+const noNetwork = /ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EAI_AGAIN|ENOTCACHED|network/;
+
+/** The folders of PATH; first the one of an older Node, if one is there: `bin/svc-gate.mjs` must find its own runtime. */
+function pathWithOlderNode(): { readonly path: string; readonly version: string } {
+  const folders = (process.env["PATH"] ?? "").split(delimiter).filter(Boolean);
+  for (const folder of folders) {
+    const [, major] =
+      /^v(\d+)\./.exec(spawnSync(join(folder, "node"), ["--version"], { encoding: "utf8" }).stdout) ?? [];
+    if (major === undefined || Number(major) >= 26 || Number(major) < 20) continue;
+    return { path: [folder, ...folders].join(delimiter), version: major };
+  }
+  return { path: [dirname(process.execPath), ...folders].join(delimiter), version: process.versions.node };
+}
+
+/** Nothing of this process's npm or gate. */
+function cleanEnvironment(path: string): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(([name]) => !/^(?:SVC_|NODE_|npm_|INIT_CWD$|PATH$)/i.test(name));
+  return { ...Object.fromEntries(kept), PATH: path };
+}
+
+function npm(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv): ReturnType<typeof spawnSync> {
+  const flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--fetch-retries=1"];
+  return spawnSync("npm", [...args, ...flags], {
+    cwd,
+    env,
+    encoding: "utf8",
+    timeout,
+    shell: process.platform === "win32",
+  });
+}
+
+interface Packed {
+  readonly filename: string;
+  readonly files: readonly { readonly path: string }[];
+}
+
+/** As `npm pack` does; its scripts are run one by one, because the first of them may install over other tests. */
+function pack(folder: string, env: NodeJS.ProcessEnv): Packed {
+  assert.equal(manifest.scripts["prepack"], "npm run -s build");
+  const [node, ...build] = (manifest.scripts["build"] ?? "").split(" ");
+  assert.equal(node, "node");
+  execFileSync(process.execPath, build, { cwd: root });
+  const { status, stdout, stderr } = npm(["pack", "--json", "--pack-destination", folder], root, env);
+  assert.equal(status, 0, String(stderr));
+  const packed: Packed = [JSON.parse(String(stdout))].flat()[0];
+  return { ...packed, filename: join(folder, packed.filename) };
+}
+
+const program = `import { SvcGate, type Verdict } from "svc-gate/client";
+const gate: SvcGate = new SvcGate(process.argv[2] ?? "", { apiKey: ${JSON.stringify(key)}, timeoutMs: 5000 });
+const verdict: Verdict = await gate.check("mail.send", { to: ["a@elsewhere.example"], subject: "s", body: "b" });
+const waits: boolean = verdict.escalated;
+// @ts-expect-error -- a verdict that is misspelt is found
+export const misspelt = verdict.alowed;
+// @ts-expect-error -- a key is a text
+export const numbered = (): SvcGate => new SvcGate("http://127.0.0.1", { apiKey: 1 });
+console.log(JSON.stringify({ waits, seq: verdict.receipt?.seq, receipts: (await gate.receipts({ limit: 1 })).receipts.length }));
+declare const process: { readonly argv: readonly string[] };
+declare const console: { log: (text: string) => void };
+`;
+
+/** A project of somebody else's: what it compiles to runs without types. */
+function compileProgram(folder: string, text: string): { readonly status: number | null; readonly stdout: string } {
+  const options = { module: "nodenext", target: "esnext", strict: true, types: [], skipLibCheck: false, outDir: "out" };
+  const file = join(folder, "tsconfig.json");
+  writeFileSync(file, JSON.stringify({ compilerOptions: options, files: ["program.mts"] }));
+  writeFileSync(join(folder, "program.mts"), text);
+  const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
+  return spawnSync(process.execPath, [tsc, "-p", file], { cwd: folder, encoding: "utf8", timeout });
+}
+
+/** `svc-gate serve` as the package's own command, until the test ends. */
+async function serveInstalled(
+  t: TestContext,
+  folder: string,
+  env: NodeJS.ProcessEnv,
+): Promise<{ readonly address: string; readonly stop: () => Promise<number | null> }> {
+  const command = join(folder, "node_modules", ".bin", process.platform === "win32" ? "svc-gate.cmd" : "svc-gate");
+  const settings = { SVC_PORT: "0", SVC_API_KEY: key, SVC_MODE: "enforce", SVC_LOG: "warn" };
+  const gate = spawn(command, ["serve"], {
+    cwd: folder,
+    env: { ...env, ...settings },
+    stdio: ["ignore", "pipe", "pipe"],
+    shell: process.platform === "win32",
+  });
+  const ended = new Promise<number | null>((resolve) => gate.on("close", (code) => resolve(code)));
+  const stop = (): Promise<number | null> => (gate.kill("SIGTERM"), ended);
+  t.after(stop);
+  let printed = "";
+  gate.stderr.on("data", (piece) => (printed += String(piece)));
+  const address = await new Promise<string>((resolve, reject) => {
+    gate.stdout.on("data", (piece) => {
+      printed += String(piece);
+      const found = /svc-gate listens on (\S+)/.exec(printed)?.[1];
+      if (found !== undefined) resolve(found);
+    });
+    void ended.then((code) => reject(new Error(`ended with ${code}:\n${printed}`)));
+  });
+  return { address, stop };
+}
+
+/** What a module brings in: the names of packages, without their inner paths. */
+function packagesOf(text: string): readonly string[] {
+  const found = text.matchAll(
+    /(?:^(?:import|export|\}) ?(?:[^"'\n]*\bfrom )?|\b(?:import|import\.meta\.resolve)\()["']([^"'.][^"']*)["']/gm,
+  );
+  return Array.from(found, ([, name = ""]) => /^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name);
+}
+
+function notDependencies(text: string): readonly string[] {
+  const known = [
+    ...Object.keys(manifest.dependencies),
+    ...Object.keys(manifest.optionalDependencies),
+    ...builtinModules,
+  ];
+  return packagesOf(text).filter((name) => !name.startsWith("node:") && !known.includes(name));
+}
+
+suite("the package", () => {
+  test("no source needs a package that only development has", () => {
+    for (const name of globSync("src/**/*.ts", { cwd: root }))
+      assert.deepEqual(notDependencies(readFileSync(join(root, name), "utf8")), [], name);
+    const doctored = 'import a from "fastify";\nconst b = await import("ajv/dist/2020.js");\nimport "fast-check";\n';
+    assert.deepEqual(notDependencies(doctored), ["ajv", "fast-check"]);
+  });
+
+  test("what package.json promises to pack is there", () => {
+    for (const path of manifest.files.filter((each) => each !== "dist")) assert.ok(existsSync(join(root, path)), path);
+    for (const target of Object.values(manifest.exports).flatMap((each) => Object.values(each)))
+      if (target.length > 1) assert.ok(existsSync(join(root, target)), target);
+  });
+
+  test("packed, installed elsewhere: init, serve, the client and its types", async (t) => {
+    const { path, version } = pathWithOlderNode();
+    t.diagnostic(`started by Node ${version}`);
+    const env = cleanEnvironment(path);
+    const packed = pack(temporaryFolder(t), env);
+    const paths = packed.files.map((file) => file.path);
+    for (const wanted of ["dist/commands/main.js", "spec/schemas/contract.schema.json", "contracts/payments.yaml"])
+      assert.ok(paths.includes(wanted), wanted);
+    assert.deepEqual(
+      paths.filter((each) => /^(?:src|test|data|bench|node_modules)\//.test(each) || /(?<!\.d)\.m?ts$/.test(each)),
+      [],
+    );
+
+    const folder = join(temporaryFolder(t), "elsewhere");
+    mkdirSync(folder);
+    writeFileSync(join(folder, "package.json"), '{ "name": "elsewhere", "version": "1.0.0", "type": "module" }');
+    const installed = npm(["install", "--prefer-offline", packed.filename], folder, env);
+    if (installed.status !== 0 && noNetwork.test(String(installed.stderr)))
+      return t.skip(`npm cannot reach its registry: ${String(installed.stderr).split("\n")[0]}`);
+    assert.equal(installed.status, 0, String(installed.stderr));
+
+    const run = (...args: readonly string[]): string =>
+      execFileSync("npx", ["--no-install", "svc-gate", ...args], { cwd: folder, env, encoding: "utf8", timeout });
+    assert.match(run("init"), /wrote contracts.starter\.yaml/);
+    assert.match(run("check"), /no errors/);
+    const library = join("node_modules", "svc-gate", "contracts");
+    assert.match(run("test", library), /(\d+) of \1 cases passed/);
+    assert.match(run("diff", join(library, "payments.yaml"), "contracts/starter.yaml"), /payment\.send/);
+
+    const { address, stop } = await serveInstalled(t, folder, env);
+    const compiled = compileProgram(folder, program);
+    assert.equal(compiled.status, 0, compiled.stdout);
+    const printed = execFileSync(process.execPath, [join(folder, "out", "program.mjs"), address], { encoding: "utf8" });
+    assert.deepEqual(JSON.parse(printed), { waits: true, seq: 1, receipts: 1 });
+    assert.equal(await stop(), 0);
+
+    const wrong = compileProgram(folder, program.replaceAll(/^\/\/ @ts-expect-error.*\n/gm, ""));
+    assert.deepEqual(wrong.stdout.match(/error TS\d+/g), ["error TS2551", "error TS2322"], wrong.stdout);
+    return undefined;
+  });
+});
