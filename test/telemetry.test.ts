@@ -1,0 +1,181 @@
+/**
+ * Goal: the metrics are what Prometheus takes, count what happened, and stay few whatever callers send. Method: the text is
+ * read by a strict reader, which is shown faults; the histograms that are counted in arrays stand beside prom-client's own.
+ */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { Histogram, Registry } from "prom-client";
+import { CheckCounts, otherTools, toolsMax } from "../src/gate/telemetry/checks.ts";
+import { Distribution } from "../src/gate/telemetry/distribution.ts";
+import { Metrics } from "../src/gate/telemetry/metrics.ts";
+import { requestId, traceIdOf } from "../src/gate/telemetry/requests.ts";
+import type { Course } from "../src/gate/telemetry/watch.ts";
+import { lintExposition, readExposition } from "./exposition.ts";
+
+const readings = {
+  queue: { calls: 3, bytes: 450 },
+  rows: 7,
+  inForce: { contract: "c".repeat(64), mode: "enforce" },
+  keys: 2,
+  tenants: 1,
+  ready: true,
+} as const;
+
+const metrics = (): Metrics => new Metrics(() => Promise.resolve(readings));
+
+/** Each stage took as many milliseconds as its place. */
+const course: Course = { began: 100, parse: 101, prepare: 103, queue: 106, decide: 110, commit: 115, answer: 121 };
+
+const check = { verdict: "BLOCK", answered: "ESCALATE", mode: "assist", toolName: "mail.send", routed: true } as const;
+
+suite("the exposition", () => {
+  test("is what a strict reader takes, with help, units and whole histograms", async () => {
+    const watch = metrics();
+    watch.answered(check, course);
+    watch.flushed(4, 2);
+    const families = readExposition(await watch.text());
+    assert.deepEqual(lintExposition(families), []);
+    assert.ok(families.size > 40, "with the metrics of the process");
+  });
+
+  test("counts what happened", async () => {
+    const watch = metrics();
+    watch.answered(check, course);
+    watch.answered({ ...check, toolName: "no.such.tool", routed: false }, course);
+    watch.flushed(2, 4);
+    watch.refused("queue-full");
+    watch.defect();
+    watch.reloaded("refused");
+    const families = readExposition(await watch.text());
+    const value = (name: string, labels: Readonly<Record<string, string>> = {}): number | undefined =>
+      families
+        .get(name.replace(/_(?:bucket|sum|count)$/, ""))
+        ?.samples.find(
+          (each) => each.name === name && Object.entries(labels).every(([label, text]) => each.labels[label] === text),
+        )?.value;
+    assert.equal(value("svc_gate_checks_total", { verdict: "BLOCK", mode: "assist", tool: "mail.send" }), 1);
+    assert.equal(value("svc_gate_checks_total", { verdict: "BLOCK", mode: "assist", tool: otherTools }), 1);
+    assert.equal(value("svc_gate_answers_total", { verdict: "ESCALATE", mode: "assist" }), 2);
+    assert.equal(value("svc_gate_answers_total", { verdict: "ALLOW", mode: "enforce" }), 0);
+    for (const [place, stage] of ["parse", "prepare", "queue", "decide", "commit", "answer"].entries()) {
+      const sum = value("svc_gate_stage_seconds_sum", { stage }) ?? 0;
+      assert.equal(Math.round(sum * 1000), 2 * (place + 1), stage);
+    }
+    assert.equal(value("svc_gate_check_seconds_sum"), 0.042);
+    assert.equal(value("svc_gate_batch_calls_bucket", { le: "1" }), 0);
+    assert.equal(value("svc_gate_batch_calls_bucket", { le: "2" }), 1);
+    assert.equal(value("svc_gate_flush_seconds_sum"), 0.004);
+    assert.equal(value("svc_gate_refusals_total", { code: "queue-full" }), 1);
+    assert.equal(value("svc_gate_refusals_total", { code: "unauthorized" }), 0);
+    assert.equal(value("svc_gate_defects_total"), 1);
+    assert.equal(value("svc_gate_reloads_total", { outcome: "refused" }), 1);
+    assert.equal(value("svc_gate_queue_bytes"), 450);
+    assert.equal(value("svc_gate_ledger_rows"), 7);
+    assert.equal(value("svc_gate_contract_info", { contract: "c".repeat(64), mode: "enforce" }), 1);
+    assert.equal(value("svc_gate_ready"), 1);
+  });
+
+  const announced = "# HELP a_total help\n# TYPE a_total counter\n";
+  const histogram = "# HELP h help\n# TYPE h histogram\n";
+  for (const [what, text] of [
+    ["no help", "# TYPE a_total counter\na_total 1\n"],
+    ["an unannounced sample", `${announced}b_total 1\n`],
+    ["a family twice", announced + announced],
+    ["a label twice", `${announced}a_total{x="1",x="2"} 1\n`],
+    ["an open label", `${announced}a_total{x="1} 1\n`],
+    ["no number", `${announced}a_total one\n`],
+  ] as const) {
+    test(`the reader notices ${what}`, () => assert.throws(() => readExposition(text)));
+  }
+  for (const [what, text] of [
+    ["a counter without _total", "# HELP a help\n# TYPE a counter\na 1\n"],
+    ["milliseconds", "# HELP a_ms help\n# TYPE a_ms gauge\na_ms 1\n"],
+    ["a series twice", `${announced}a_total{x="1",y="2"} 1\na_total{y="2",x="1"} 1\n`],
+    ["buckets that shrink", `${histogram}h_bucket{le="1"} 3\nh_bucket{le="+Inf"} 2\nh_sum 1\nh_count 2\n`],
+    ["a count that is not all", `${histogram}h_bucket{le="+Inf"} 2\nh_sum 1\nh_count 3\n`],
+    ["a missing sum", `${histogram}h_bucket{le="+Inf"} 2\nh_count 2\n`],
+  ] as const) {
+    test(`the lint notices ${what}`, () => assert.equal(lintExposition(readExposition(text)).length, 1));
+  }
+});
+
+suite("the labels", () => {
+  test("name routed tools, at most two hundred, and every other as one", () => {
+    const counts = new CheckCounts();
+    for (let tool = 0; tool < toolsMax + 50; tool += 1) counts.add(`tool.${tool}`, true, "ALLOW", "enforce");
+    for (let tool = 0; tool < 1000; tool += 1) counts.add(`made.up.${tool}`, false, "BLOCK", "enforce");
+    const entries = [...counts.entries()];
+    assert.equal(new Set(entries.map(({ tool }) => tool)).size, toolsMax + 1);
+    const others = entries.filter(({ tool }) => tool === otherTools);
+    assert.deepEqual(
+      others.map(({ verdict, count }) => [verdict, count]),
+      [
+        ["ALLOW", 50],
+        ["BLOCK", 1000],
+      ],
+    );
+  });
+
+  test("a routed tool that is called `other`, or has quotes and line breaks in its name, stays one series", async () => {
+    const watch = metrics();
+    for (const toolName of ["other", 'a"b\\c\nd'])
+      for (const routed of [true, false]) watch.answered({ ...check, toolName, routed }, course);
+    const families = readExposition(await watch.text());
+    assert.deepEqual(lintExposition(families), []);
+    const tools = families.get("svc_gate_checks_total")?.samples.map(({ labels, value }) => [labels["tool"], value]);
+    assert.deepEqual(tools, [
+      ["other", 3],
+      ['a"b\\c\nd', 1],
+    ]);
+  });
+});
+
+test("a distribution shows what prom-client's own histogram shows", async () => {
+  const options = { name: "x_seconds", help: "help", bounds: [0.1, 0.5, 2] };
+  const [ours, theirs] = [new Registry(), new Registry()];
+  const values = ["one", "two"] as const;
+  const distribution = new Distribution({ ...options, label: "stage", values, registry: ours });
+  const histogram = new Histogram({
+    ...options,
+    buckets: [...options.bounds],
+    labelNames: ["stage"],
+    registers: [theirs],
+  });
+  for (const stage of values) histogram.zero({ stage });
+  for (const [place, value] of [0, 0.1, 0.100001, 0.5, 1, 2, 3, 1e9].entries()) {
+    const stage = values[place % 2] ?? "one";
+    distribution.series[stage].add(value);
+    histogram.observe({ stage }, value);
+  }
+  const shown = async (registry: Registry): Promise<unknown> =>
+    readExposition(await registry.metrics()).get("x_seconds");
+  assert.deepEqual(await shown(ours), await shown(theirs));
+});
+
+suite("the ids of a request", () => {
+  const long = "x".repeat(128);
+  for (const sent of ["a", "01J8-trace/7", long]) {
+    test(`${sent.slice(0, 12)} is kept`, () => assert.equal(requestId(sent), sent));
+  }
+  for (const sent of [undefined, "", "a b", `${long}x`, "a\u0000", "é", ["a", "b"]]) {
+    test(`${JSON.stringify(sent)?.slice(0, 20)} is replaced by one that did not occur`, () => {
+      const [one, two] = [requestId(sent), requestId(sent)];
+      assert.match(one, /^[\w-]{12}-[0-9a-z]+$/);
+      assert.notEqual(one, two);
+    });
+  }
+
+  const [trace, span] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"];
+  for (const [sent, id] of [
+    [`00-${trace}-${span}-01`, trace],
+    [`cc-${trace}-${span}-01-what-comes`, trace],
+    [`ff-${trace}-${span}-01`, undefined],
+    [`00-${"0".repeat(32)}-${span}-01`, undefined],
+    [`00-${trace}-${"0".repeat(16)}-01`, undefined],
+    [`00-${trace.toUpperCase()}-${span}-01`, undefined],
+    [`00-${trace}-${span}`, undefined],
+    [undefined, undefined],
+  ] as const) {
+    test(`the traceparent ${sent?.slice(0, 8)}... names ${id?.slice(0, 4)}`, () => assert.equal(traceIdOf(sent), id));
+  }
+});
