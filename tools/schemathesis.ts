@@ -1,0 +1,62 @@
+/**
+ * `npm run schemathesis`: a fresh gate is asked what spec/openapi.json lets anybody ask, by calls that schemathesis makes up,
+ * and every answer is held against it. What is said on the command line goes to `schemathesis run`.
+ *
+ * OPENAPI names another document, SCHEMATHESIS the program. Exit code 0: no finding. 1: findings. 3: it is not installed.
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const document = resolve(process.env["OPENAPI"] ?? join(root, "spec", "openapi.json"));
+const program = process.env["SCHEMATHESIS"] ?? "schemathesis";
+const key = "a-key-that-only-this-run-knows";
+
+const version = spawnSync(program, ["--version"], { encoding: "utf8" });
+if (version.status !== 0) {
+  console.error("skipped: schemathesis is not installed; `pip install schemathesis`, or name it in SCHEMATHESIS");
+  process.exit(3);
+}
+console.log(version.stdout.trim());
+
+const folder = mkdtempSync(join(tmpdir(), "svc-gate-schemathesis-"));
+process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+const { gate, address: url } = await startGate();
+const found = spawn(
+  program,
+  [
+    ...["run", document, "--url", url, "--header", `Authorization: Bearer ${key}`],
+    ...["--checks", "all", "--mode", "all", "--continue-on-failure", "--no-color", ...process.argv.slice(2)],
+  ],
+  { cwd: folder, stdio: "inherit" },
+);
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => found.kill(signal));
+const [status]: (number | null)[] = await once(found, "close");
+gate.kill("SIGTERM");
+const [stopped]: (number | null)[] = await once(gate, "close");
+if (stopped !== 0) console.error(`the gate ended with ${stopped}`);
+process.exit(status === 0 && stopped === 0 ? 0 : 1);
+
+/** The gate of the worked example, on a free port, with nothing in its ledger. */
+async function startGate(): Promise<{ readonly gate: ReturnType<typeof spawn>; readonly address: string }> {
+  const settings = { SVC_PORT: "0", SVC_API_KEY: key, SVC_DATA_DIR: join(folder, "data"), SVC_LOG: "error" };
+  const started = spawn(process.execPath, [join(root, "bin", "svc-gate.mjs"), "serve"], {
+    cwd: root,
+    env: { ...process.env, ...settings, SVC_MODE: "enforce" },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let printed = "";
+  const listening = new Promise<string>((resolveAddress, reject) => {
+    started.stdout.on("data", (piece) => {
+      printed += String(piece);
+      const [, address] = /svc-gate listens on (\S+)/.exec(printed) ?? [];
+      if (address !== undefined) resolveAddress(address);
+    });
+    started.on("close", () => reject(new Error(`the gate did not start:\n${printed}`)));
+  });
+  return { gate: started, address: await listening };
+}
