@@ -26,14 +26,9 @@ console.log(version.stdout.trim());
 const folder = mkdtempSync(join(tmpdir(), "svc-gate-schemathesis-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 const { gate, address: url } = await startGate();
-const found = spawn(
-  program,
-  [
-    ...["run", document, "--url", url, "--header", `Authorization: Bearer ${key}`],
-    ...["--checks", "all", "--mode", "all", "--continue-on-failure", "--no-color", ...process.argv.slice(2)],
-  ],
-  { cwd: folder, stdio: "inherit" },
-);
+const asked = ["run", document, "--url", url, "--header", `Authorization: Bearer ${key}`];
+const strictly = ["--checks", "all", "--mode", "all", "--continue-on-failure", "--no-color"];
+const found = spawn(program, [...asked, ...strictly, ...process.argv.slice(2)], { cwd: folder, stdio: "inherit" });
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => found.kill(signal));
 const [status]: (number | null)[] = await once(found, "close");
 gate.kill("SIGTERM");
