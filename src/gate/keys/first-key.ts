@@ -1,0 +1,47 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { digestOf } from "./digest.ts";
+import { makeKey } from "./token.ts";
+
+/** The key that a gate has before anybody made one: named `default`, of the root, and no row. */
+export interface FirstKey {
+  /** SHA-256 in hex. */
+  readonly digest: string;
+  /** A key that was made just now, to be shown once, and the file it was written to. */
+  readonly made: { readonly key: string; readonly file: string } | undefined;
+}
+
+export const firstKeyName = "default";
+
+/** Takes the first key from the configuration, else from the data folder, else makes one and keeps its digest alone. */
+export async function loadFirstKey(folder: string, configured: string | undefined): Promise<FirstKey> {
+  if (configured !== undefined) return { digest: digestOf(configured), made: undefined };
+  const file = join(folder, "keys.json");
+  const kept = await readKept(file);
+  if (kept !== undefined) return { digest: kept, made: undefined };
+  const key = makeKey();
+  const made = { key, file: join(folder, "first-key") };
+  await writeFile(made.file, `${key}\n`, { mode: 0o600 });
+  const entry = { name: firstKeyName, digest: digestOf(key), created: new Date().toISOString() };
+  await writeFile(file, `${JSON.stringify({ keys: [entry] }, null, 2)}\n`, { mode: 0o600 });
+  return { digest: digestOf(key), made };
+}
+
+async function readKept(file: string): Promise<string | undefined> {
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+  const digest = /"digest": "([0-9a-f]{64})"/.exec(text)?.[1];
+  if (digest === undefined)
+    throw new KeyFileDamaged(
+      `the file of keys ${file} is damaged: restore it, or remove it and a new first key is made`,
+    );
+  return digest;
+}
+
+/** The file that holds the digest of the first key cannot be read. */
+export class KeyFileDamaged extends Error {}
