@@ -5,10 +5,11 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { Histogram, Registry } from "prom-client";
-import { CheckCounts, otherTools, toolsMax } from "../src/gate/telemetry/checks.ts";
 import { Distribution } from "../src/gate/telemetry/distribution.ts";
-import { Metrics } from "../src/gate/telemetry/metrics.ts";
+import { exposition } from "../src/gate/telemetry/exposition.ts";
 import { requestId, traceIdOf } from "../src/gate/telemetry/requests.ts";
+import { Series } from "../src/gate/telemetry/series.ts";
+import { CheckCounts, otherTools, Tally, toolsMax } from "../src/gate/telemetry/tally.ts";
 import type { Course } from "../src/gate/telemetry/watch.ts";
 import { lintExposition, readExposition } from "./exposition.ts";
 
@@ -21,7 +22,7 @@ const readings = {
   ready: true,
 } as const;
 
-const metrics = (): Metrics => new Metrics(() => Promise.resolve(readings));
+const textOf = (tally: Tally): Promise<string> => exposition(tally, readings);
 
 /** Each stage took as many milliseconds as its place. */
 const course: Course = { began: 100, parse: 101, prepare: 103, queue: 106, decide: 110, commit: 115, answer: 121 };
@@ -30,23 +31,23 @@ const check = { verdict: "BLOCK", answered: "ESCALATE", mode: "assist", toolName
 
 suite("the exposition", () => {
   test("is what a strict reader takes, with help, units and whole histograms", async () => {
-    const watch = metrics();
+    const watch = new Tally();
     watch.answered(check, course);
     watch.flushed(4, 2);
-    const families = readExposition(await watch.text());
+    const families = readExposition(await textOf(watch));
     assert.deepEqual(lintExposition(families), []);
     assert.ok(families.size > 40, "with the metrics of the process");
   });
 
   test("counts what happened", async () => {
-    const watch = metrics();
+    const watch = new Tally();
     watch.answered(check, course);
     watch.answered({ ...check, toolName: "no.such.tool", routed: false }, course);
     watch.flushed(2, 4);
     watch.refused("queue-full");
     watch.defect();
     watch.reloaded("refused");
-    const families = readExposition(await watch.text());
+    const families = readExposition(await textOf(watch));
     const value = (name: string, labels: Readonly<Record<string, string>> = {}): number | undefined =>
       families
         .get(name.replace(/_(?:bucket|sum|count)$/, ""))
@@ -117,10 +118,10 @@ suite("the labels", () => {
   });
 
   test("a routed tool that is called `other`, or has quotes and line breaks in its name, stays one series", async () => {
-    const watch = metrics();
+    const watch = new Tally();
     for (const toolName of ["other", 'a"b\\c\nd'])
       for (const routed of [true, false]) watch.answered({ ...check, toolName, routed }, course);
-    const families = readExposition(await watch.text());
+    const families = readExposition(await textOf(watch));
     assert.deepEqual(lintExposition(families), []);
     const tools = families.get("svc_gate_checks_total")?.samples.map(({ labels, value }) => [labels["tool"], value]);
     assert.deepEqual(tools, [
@@ -131,20 +132,15 @@ suite("the labels", () => {
 });
 
 test("a distribution shows what prom-client's own histogram shows", async () => {
-  const options = { name: "x_seconds", help: "help", bounds: [0.1, 0.5, 2] };
+  const options = { name: "x_seconds", help: "help" };
+  const bounds = [0.1, 0.5, 2];
   const [ours, theirs] = [new Registry(), new Registry()];
-  const values = ["one", "two"] as const;
-  const distribution = new Distribution({ ...options, label: "stage", values, registry: ours });
-  const histogram = new Histogram({
-    ...options,
-    buckets: [...options.bounds],
-    labelNames: ["stage"],
-    registers: [theirs],
-  });
-  for (const stage of values) histogram.zero({ stage });
+  const series = { one: new Series(bounds), two: new Series(bounds) };
+  ours.registerMetric(new Distribution({ ...options, label: "stage", series }));
+  const histogram = new Histogram({ ...options, buckets: bounds, labelNames: ["stage"], registers: [theirs] });
   for (const [place, value] of [0, 0.1, 0.100001, 0.5, 1, 2, 3, 1e9].entries()) {
-    const stage = values[place % 2] ?? "one";
-    distribution.series[stage].add(value);
+    const stage = place % 2 === 0 ? "one" : "two";
+    series[stage].add(value);
     histogram.observe({ stage }, value);
   }
   const shown = async (registry: Registry): Promise<unknown> =>

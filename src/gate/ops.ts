@@ -1,7 +1,6 @@
 import Fastify, { LogController, type FastifyInstance, type FastifyReply } from "fastify";
 import type { Logger } from "pino";
 import { limits } from "../wire/mod.ts";
-import { metricsType } from "./telemetry/metrics.ts";
 
 /** What may be seen of a gate without a key, by whoever can reach the listener. */
 export interface Watched {
@@ -37,11 +36,14 @@ export function makeOpsServer(watched: Watched, log: Logger): FastifyInstance {
   return server;
 }
 
+/** The Prometheus text format, as its scrapers know it. */
+const expositionType = "text/plain; version=0.0.4; charset=utf-8";
+
 const nothingHere = JSON.stringify({ routes: ["/metrics", "/ready", "/health"] });
 
 export async function sendMetrics(watched: Pick<Watched, "metrics">, reply: FastifyReply): Promise<FastifyReply> {
   const text = await watched.metrics();
-  return reply.header("content-type", metricsType).header("cache-control", "no-store").send(text);
+  return reply.header("content-type", expositionType).header("cache-control", "no-store").send(text);
 }
 
 export async function sendReadiness(watched: Pick<Watched, "unready">, reply: FastifyReply): Promise<FastifyReply> {

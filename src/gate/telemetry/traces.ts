@@ -209,6 +209,7 @@ class CheckSpan implements Trace {
   }
 
   answered({ verdict, answered, mode, toolName, sessionId, rule, seq }: TracedCheck, course: Course): void {
+    if (!this.#span.isRecording()) return;
     this.#span.setAttributes({
       "http.response.status_code": 200,
       "gen_ai.tool.name": toolName,

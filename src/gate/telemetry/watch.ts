@@ -35,7 +35,8 @@ export interface AnsweredCheck {
 }
 
 /** What became of a change that was asked for while the gate runs. */
-export type ReloadOutcome = "applied" | "refused";
+export const reloadOutcomes = ["applied", "refused"] as const;
+export type ReloadOutcome = (typeof reloadOutcomes)[number];
 
 /**
  * What the gate tells the world of itself. It is called on the way of each check: an implementation counts and returns,
