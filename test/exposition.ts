@@ -81,15 +81,20 @@ function* namingFaults({ name, type }: Family): Generator<string> {
 function* twiceIn({ samples }: Family): Generator<string> {
   const seen = new Set<string>();
   for (const { name, labels } of samples) {
-    const series = name + JSON.stringify(Object.entries(labels).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+    const series = name + labelsText(labels);
     if (seen.has(series)) yield `${series} stands twice`;
     seen.add(series);
   }
 }
 
+/** Whatever the order in which they stand. */
+function labelsText(labels: Sample["labels"]): string {
+  return JSON.stringify(Object.entries(labels).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
 /** Buckets grow, the last holds all, and each series has its sum. */
 function* histogramFaults({ name, samples }: Family): Generator<string> {
-  const groups = Map.groupBy(samples, ({ labels }) => JSON.stringify({ ...labels, le: "" }));
+  const groups = Map.groupBy(samples, ({ labels }) => labelsText({ ...labels, le: "" }));
   for (const [labels, group] of groups) {
     const buckets = group.filter((sample) => sample.name === `${name}_bucket`);
     const count = group.find((sample) => sample.name === `${name}_count`)?.value;
