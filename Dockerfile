@@ -1,19 +1,25 @@
 # The gate in a container: one process, as a user without rights, all of its state in /data.
 #
-#   docker build -t svc-gate .
+#   docker build -t svc-gate .                                              `compose.yaml` has what stands around it
 #   docker run -p 8787:8787 -v svc-gate:/data svc-gate                      observes; the key: docker exec ... cat /data/first-key
 #   docker run -p 8787:8787 -v svc-gate:/data -e SVC_MODE=enforce svc-gate  enforces
-#   docker run --read-only --tmpfs /tmp ...                                 works as well
+#   docker run --read-only --cap-drop ALL --security-opt no-new-privileges ...  works as well: only /data is written
 #
 # Your own contracts: mount them, and name the mandate with -e SVC_MANDATE=/contracts/mandate.yaml.
 
-FROM node:26-slim AS modules
+ARG NODE=26.10.0
+
+FROM node:${NODE}-slim AS modules
 WORKDIR /app
 COPY package.json package-lock.json ./
 # The optional packages are runtimes for machines with an older Node: the image has the right one.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
 
-FROM node:26-slim
+FROM node:${NODE}-slim
+LABEL org.opencontainers.image.title="svc-gate" \
+      org.opencontainers.image.description="The action gate: may this AI agent's tool call run?" \
+      org.opencontainers.image.version="1.0.0" \
+      org.opencontainers.image.licenses="Apache-2.0"
 ENV NODE_ENV=production SVC_HOST=0.0.0.0 SVC_PORT=8787 SVC_DATA_DIR=/data SVC_MODE=observe
 WORKDIR /app
 COPY --from=modules /app/node_modules node_modules

