@@ -6,8 +6,7 @@ import { fileURLToPath } from "node:url";
 import { replayCommand } from "../src/commands/replay/command.ts";
 import { compileMandate } from "../src/contract/mod.ts";
 import { Clock } from "../src/gate/clock.ts";
-import { alignCounters } from "../src/gate/counters.ts";
-import { Gate } from "../src/gate/gate.ts";
+import { openGate } from "../src/gate/gate.ts";
 import { openLedger } from "../src/ledger/mod.ts";
 import { good, parseCheckRequest } from "../src/wire/mod.ts";
 import { atMost, conclude, printTable, round } from "./report.ts";
@@ -66,19 +65,18 @@ async function fill(folder: string, rows: number): Promise<void> {
   );
   if (!compiled.ok) throw new Error("the payments contract does not compile");
   const ledger = await openLedger({ folder, engine: "svc-gate/bench" });
-  await ledger.keepContract(compiled.value.text);
-  const { digests } = await alignCounters(compiled.value, ledger);
   let now = Date.parse("2026-01-01T00:00:00Z");
-  const gate = new Gate({
+  const opened = await openGate({
     force: compiled.value,
     ledger,
     clock: new Clock({ wall: () => now, monotonic: () => now }),
     mode: "enforce",
-    counterDigests: digests,
     onDefect: ({ defect }) => {
       throw defect;
     },
   });
+  if (!opened.ok) throw new Error(opened.problem.detail);
+  const { gate } = opened.value;
   for (let done = 0; done < rows; done += perBatch) {
     now += 2000;
     const checks = Array.from({ length: perBatch }, (_, at) => {

@@ -6,13 +6,14 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import pino from "pino";
 import { compileContracts } from "../src/contract/mod.ts";
-import { alignCounters } from "../src/gate/counters.ts";
 import { Clock, type TimeSource } from "../src/gate/clock.ts";
-import { Gate } from "../src/gate/gate.ts";
+import { openGate } from "../src/gate/gate.ts";
 import { makeServer } from "../src/gate/http.ts";
 import { loadKeys } from "../src/gate/keys.ts";
+import { Service } from "../src/gate/service.ts";
 import { openLedger } from "../src/ledger/mod.ts";
 import { apiKey } from "./gate-process.ts";
+import { good } from "../src/wire/mod.ts";
 import { engine, temporaryFolder } from "./ledger-fixture.ts";
 
 const start = 1_790_000_000_000;
@@ -110,18 +111,28 @@ test("a jump of the clock turns checks into 503 and back, and nothing of it is r
   const compiled = compileContracts([]);
   assert.ok(compiled.ok);
   const force = compiled.value;
-  const { digests } = await alignCounters(force, ledger);
-  await ledger.keepContract(force.text);
-  const gate = new Gate({
+  const opened = await openGate({
     force,
     ledger,
     clock: new Clock(time),
     mode: "enforce",
-    counterDigests: digests,
     onDefect: () => undefined,
   });
+  assert.ok(opened.ok);
+  const { gate } = opened.value;
   const { keys } = await loadKeys("", apiKey);
-  const server = makeServer({ gate, keys, basePath: "", log: pino({ level: "silent" }), tls: undefined });
+  const log = pino({ level: "silent" });
+  const place = { tenant: null, mandate: undefined, mode: undefined, acceptClock: false, acceptChange: false };
+  const service = new Service({
+    log,
+    keys,
+    root: { gate, ledger },
+    rootPlace: { ...place, ledger: { folder: "", engine } },
+    tenants: undefined,
+    readPlaces: async () => good([]),
+    tests: undefined,
+  });
+  const server = makeServer({ service, basePath: "", log, tls: undefined });
   const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
   const check = async (): Promise<string> => {
     const { statusCode, body } = await server.inject({

@@ -12,8 +12,7 @@ import { replayCommand } from "../src/commands/replay/command.ts";
 import { readRecorded } from "../src/commands/replay/recorded.ts";
 import type { ContractInForce } from "../src/contract/mod.ts";
 import { Clock } from "../src/gate/clock.ts";
-import { alignCounters } from "../src/gate/counters.ts";
-import { Gate } from "../src/gate/gate.ts";
+import { openGate } from "../src/gate/gate.ts";
 import { openLedger } from "../src/ledger/mod.ts";
 import { temporaryFolder } from "./e2e/gate.ts";
 import { compile, requestOf } from "./model/engine.ts";
@@ -42,16 +41,15 @@ function batchesOf(calls: readonly Call[], from: number): readonly (readonly Cal
 async function serve(data: string, force: ContractInForce, { mode }: Scenario, batches: readonly (readonly Call[])[]) {
   let now = batches[0]?.[0]?.at ?? 0;
   const ledger = await openLedger({ folder: data, engine: "svc-gate/test" });
-  await ledger.keepContract(force.text);
-  const { digests } = await alignCounters(force, ledger);
-  const gate = new Gate({
+  const opened = await openGate({
     force,
     ledger,
     clock: new Clock({ wall: () => now, monotonic: () => now }),
     mode,
-    counterDigests: digests,
     onDefect: ({ rule, defect }) => assert.fail(`a defect in ${rule}: ${String(defect)}`),
   });
+  assert.ok(opened.ok);
+  const { gate } = opened.value;
   for (const batch of batches) {
     now = batch[0]?.at ?? now;
     const answers = batch.map((call) =>

@@ -13,8 +13,7 @@ import { after, suite, test } from "node:test";
 import { replayCommand, type ReplayOptions } from "../src/commands/replay/command.ts";
 import { loadFunctions, compileMandate, type ContractInForce } from "../src/contract/mod.ts";
 import { Clock } from "../src/gate/clock.ts";
-import { alignCounters } from "../src/gate/counters.ts";
-import { Gate } from "../src/gate/gate.ts";
+import { openGate } from "../src/gate/gate.ts";
 import { openLedger } from "../src/ledger/mod.ts";
 import { bad, good, modes, parseCheckRequest } from "../src/wire/mod.ts";
 import { root } from "./e2e/gate.ts";
@@ -81,16 +80,15 @@ async function fill(data: string): Promise<void> {
     const contract = inForce();
     await loadFunctions(contract);
     const ledger = await openLedger({ folder: data, engine: "svc-gate/test" });
-    await ledger.keepContract(contract.text);
-    const { digests } = await alignCounters(contract, ledger);
-    const gate = new Gate({
+    const opened = await openGate({
       force: contract,
       ledger,
       clock: new Clock(source),
       mode: modes[stage % modes.length] ?? "enforce",
-      counterDigests: digests,
       onDefect: ({ rule, defect }) => assert.fail(`a defect in ${rule}: ${String(defect)}`),
     });
+    assert.ok(opened.ok);
+    const { gate } = opened.value;
     for (let done = 0; done < runs / stages.length;) {
       const asked = Array.from({ length: chance.whole(1, 8) }, () => randomBody(chance, contract));
       done += asked.length;

@@ -1,3 +1,5 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
 import { readConfig, serve, type Serving } from "../gate/mod.ts";
 import type { Outcome } from "./outcome.ts";
 
@@ -9,8 +11,9 @@ export async function serveCommand(
   const configured = readConfig(process.env, flags);
   if (!configured.ok) return { exitCode: 2, text: configured.problem.join("\n") };
   const { config, warnings } = configured.value;
-  const serving = await serve(config, warnings);
+  const serving = await serve(config, warnings, contractTests);
   print(banner(serving));
+  process.on("SIGHUP", () => void serving.reload("SIGHUP"));
   const signal = new Promise<string>((resolve) => {
     // A terminal signals launcher and gate alike, and the launcher passes its own on: the second one changes nothing.
     for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => resolve(name));
@@ -20,13 +23,28 @@ export async function serveCommand(
   return { exitCode: 0, text: "stopped: everything that was asked is answered and recorded" };
 }
 
-function banner({ address, gate, ledger, contracts, made }: Serving): string {
+/** As `svc-gate test` runs them, in a process of their own: the gate goes on answering. */
+async function contractTests(path: string): Promise<string | undefined> {
+  const entry = fileURLToPath(new URL("../../bin/svc-gate.mjs", import.meta.url));
+  const { status, text } = await new Promise<{ status: number | string | null; text: string }>((resolve) => {
+    execFile(process.execPath, [entry, "test", path], { timeout: testsMs }, (error, stdout, stderr) =>
+      resolve({ status: error === null ? 0 : (error.code ?? null), text: `${stdout}${stderr}`.trim() }),
+    );
+  });
+  return status === 0 ? undefined : `the tests in ${path} did not pass, so nothing was put in force:\n${text}`;
+}
+
+const testsMs = 120_000;
+
+function banner({ address, gate, ledger, contracts, tenants, made }: Serving): string {
+  const { mode, contract, force } = gate.standing;
   const lines = [
     `svc-gate listens on ${address}`,
-    `  mode      ${gate.mode}${gate.mode === "observe" ? ": verdicts are recorded and nothing is enforced" : ""}`,
-    `  contract  sha256:${gate.contractDigest}${contracts.length === 0 ? " (none: every tool is refused)" : ` (${contracts.join(", ")})`}`,
-    ...(gate.hasCandidate ? ["  candidate decided beside it; it answers nothing"] : []),
+    `  mode      ${mode}${mode === "observe" ? ": verdicts are recorded and nothing is enforced" : ""}`,
+    `  contract  sha256:${contract}${contracts.length === 0 ? " (none: every tool is refused)" : ` (${contracts.join(", ")})`}`,
+    ...(force.candidate !== undefined ? ["  candidate decided beside it; it answers nothing"] : []),
     `  ledger    ${ledger.name}, ${ledger.head.seq} rows`,
+    ...(tenants === 0 ? [] : [`  tenants   ${tenants}, under ${address}/t/{tenant}`]),
   ];
   if (made !== undefined)
     lines.push(

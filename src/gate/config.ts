@@ -3,7 +3,8 @@ import { bad, good, isMode, modes, nearest, type Mode, type Result } from "../wi
 
 /** What a gate is started with. Units are in the names; paths are as they were given. */
 export interface Config {
-  readonly mode: Mode;
+  /** Undefined: what a reload put in force last, else observe. */
+  readonly mode: Mode | undefined;
   readonly apiKey: string | undefined;
   readonly host: string;
   readonly port: number;
@@ -11,6 +12,12 @@ export interface Config {
   readonly tlsCert: string | undefined;
   readonly tlsKey: string | undefined;
   readonly mandate: string | undefined;
+  /** The file of tenants. */
+  readonly tenants: string | undefined;
+  /** Tests that must pass before a reload takes effect. */
+  readonly reloadTests: string | undefined;
+  /** A PostgreSQL that holds the ledgers, shared with other gates. */
+  readonly databaseUrl: string | undefined;
   readonly dataDir: string;
   readonly ledgerName: string | undefined;
   readonly pin: string | undefined;
@@ -19,7 +26,7 @@ export interface Config {
 }
 
 /** What an operator may take responsibility for, at one start. */
-export const acceptable = ["missing-pin", "clock"] as const;
+export const acceptable = ["missing-pin", "clock", "change"] as const;
 export type Acceptable = (typeof acceptable)[number];
 
 export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
@@ -65,6 +72,27 @@ export const settings: readonly Setting[] = [
     value: "file",
     fallback: "mandate.yaml",
     doc: "names the contracts in force",
+  },
+  {
+    variable: "SVC_TENANTS",
+    flag: "tenants",
+    value: "file",
+    fallback: "",
+    doc: "names tenants, each with its mandate: they are served under /t/{tenant}",
+  },
+  {
+    variable: "SVC_RELOAD_TESTS",
+    flag: "reload-tests",
+    value: "path",
+    fallback: "",
+    doc: "test files that must pass before a reload takes effect",
+  },
+  {
+    variable: "SVC_DATABASE_URL",
+    flag: "database-url",
+    value: "url",
+    fallback: "",
+    doc: "a PostgreSQL for the ledgers, in place of the data folder: gates may share it",
   },
   { variable: "SVC_DATA_DIR", flag: "data-dir", value: "folder", fallback: "./data", doc: "the ledger" },
   {
@@ -120,7 +148,7 @@ export function readConfig(
   };
   const optional = (variable: string): string | undefined => text(variable) || undefined;
   const config: Config = {
-    mode: readMode(given("SVC_MODE") ?? "observe", problems),
+    mode: readMode(given("SVC_MODE"), problems),
     apiKey: given("SVC_API_KEY"),
     host: text("SVC_HOST"),
     port: readPort(text("SVC_PORT"), problems),
@@ -128,6 +156,9 @@ export function readConfig(
     tlsCert: optional("SVC_TLS_CERT"),
     tlsKey: optional("SVC_TLS_KEY"),
     mandate: given("SVC_MANDATE") === undefined ? undefined : text("SVC_MANDATE"),
+    tenants: optional("SVC_TENANTS"),
+    reloadTests: optional("SVC_RELOAD_TESTS"),
+    databaseUrl: optional("SVC_DATABASE_URL"),
     dataDir: text("SVC_DATA_DIR"),
     ledgerName: optional("SVC_LEDGER_NAME"),
     pin: optional("SVC_PIN"),
@@ -147,11 +178,11 @@ export function readConfig(
     : good({ config, warnings: [...unknownVariables(environment), ...risks(config)] });
 }
 
-function readMode(value: string, problems: string[]): Mode {
-  if (isMode(value)) return value;
+function readMode(value: string | undefined, problems: string[]): Mode | undefined {
+  if (value === undefined || isMode(value)) return value;
   // An empty one too: where a mode was meant to be set and was not, observing in silence would enforce nothing.
   problems.push(`SVC_MODE is "${value}"; it must be ${modes.join(", ")}${meant(value, modes)}`);
-  return "observe";
+  return undefined;
 }
 
 function readOne<Name extends string>(

@@ -114,14 +114,15 @@ export class Gate {
    * Puts a contract and a mode in force, between two batches, with a row that says who did it. Counters keep their
    * history: a definition that is new is folded from the receipts first, beside the checks that go on.
    */
-  reload(next: { readonly force: ContractInForce; readonly mode: Mode }, by: string): Promise<Result<Reloaded, Refusal>> {
+  reload(
+    next: { readonly force: ContractInForce; readonly mode: Mode },
+    by: string,
+  ): Promise<Result<Reloaded, Refusal>> {
     return this.#put(standingOf(next.force, next.mode), by);
   }
 
   /** Appends a row for a person's act that changes nothing of what is in force. `admit` sees the turn first. */
-  async enact(
-    actOf: (turn: Turn) => Promise<Result<Act, Refusal>>,
-  ): Promise<Result<Durable<Receipt>, Refusal>> {
+  async enact(actOf: (turn: Turn) => Promise<Result<Act, Refusal>>): Promise<Result<Durable<Receipt>, Refusal>> {
     let found: Result<Durable<Receipt>, Refusal> | undefined;
     const done = await this.#sequencer.exclusively(async (turn, at) => {
       const act = await actOf(turn);

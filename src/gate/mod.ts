@@ -12,5 +12,6 @@ export { loadContracts, NoSuchFile, renderDiagnostics, whyNot } from "./contract
 export { countersOf, recountRow, type Owned } from "./counters.ts";
 export { countedOf, outcomeOf } from "./outcome.ts";
 export { KeyFileDamaged } from "./keys.ts";
-export { serve, StartRefused, type Serving } from "./serve.ts";
+export { StartRefused } from "./place.ts";
+export { serve, type Serving } from "./serve.ts";
 export { version } from "./version.ts";

@@ -204,8 +204,7 @@ export class Sequencer {
           return good(undefined);
         }
         await turn.abort();
-        if (!time.ok)
-          return bad(refuse("clock-unreliable", `${time.problem}: no check is decided until it is right`));
+        if (!time.ok) return bad(refuse("clock-unreliable", `${time.problem}: no check is decided until it is right`));
         if (isSuperseded) {
           const sentence = `a later gate (${inForce.engine}) serves this ledger, so this one decides nothing more`;
           return bad(refuse("superseded", sentence));
@@ -243,12 +242,7 @@ export class Sequencer {
     return asked;
   }
 
-  async #decideAll(
-    turn: Turn,
-    at: number,
-    calls: readonly Waiting[],
-    asked: readonly AskedCall[],
-  ): Promise<void> {
+  async #decideAll(turn: Turn, at: number, calls: readonly Waiting[], asked: readonly AskedCall[]): Promise<void> {
     const { mode, contract } = this.#options.standing();
     await turn.look(
       asked.flatMap(({ force, candidate }) => (candidate ? [...force.lookups, ...candidate.lookups] : force.lookups)),

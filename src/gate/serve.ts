@@ -1,39 +1,34 @@
-import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
-import { basename } from "node:path";
+import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import type { FastifyInstance } from "fastify";
-import pino, { type Logger } from "pino";
-import type { ContractInForce } from "../contract/mod.ts";
-import { openLedger, type Ledger } from "../ledger/mod.ts";
-import { Clock, systemTime } from "./clock.ts";
+import pino from "pino";
+import type { Ledger } from "../ledger/mod.ts";
+import { good, limits, type Result } from "../wire/mod.ts";
 import type { Config } from "./config.ts";
-import { loadContracts, noContracts, renderDiagnostics } from "./contracts.ts";
-import { alignCounters } from "./counters.ts";
-import { Gate } from "./gate.ts";
-import { makeServer } from "./http.ts";
+import type { Gate } from "./gate.ts";
+import { makeServer, type HttpOptions } from "./http.ts";
 import { loadKeys, type LoadedKeys } from "./keys.ts";
+import { openPlace, StartRefused, type Place } from "./place.ts";
+import { Service, type ContractTests } from "./service.ts";
+import { readTenants } from "./tenants-file.ts";
+import { Tenants } from "./tenants.ts";
 import { engine } from "./version.ts";
-
-/** A start that cannot be: a sentence for the operator and the exit code. */
-export class StartRefused extends Error {
-  readonly exitCode: number;
-  constructor(message: string, exitCode = 1) {
-    super(message);
-    this.exitCode = exitCode;
-  }
-}
 
 /** A gate that answers. */
 export interface Serving {
   readonly address: string;
+  /** The root's. */
   readonly gate: Gate;
   readonly ledger: Ledger;
   readonly contracts: readonly string[];
+  readonly tenants: number;
   readonly made: LoadedKeys["made"];
   /** Rejects with the fault after which nothing more is answered. */
   readonly failed: Promise<never>;
+  /** Puts in force what the files say now; what is wrong with them is logged and changes nothing. */
+  reload(by: string): Promise<void>;
   /** Answers what waits, then lets everything go. */
   stop(): Promise<void>;
 }
@@ -41,100 +36,108 @@ export interface Serving {
 /** Every check is answered before this begins to run: it is for who reads a page slowly, or never ends a body. */
 const stopPatienceMs = 3000;
 
-const defaultMandate = "mandate.yaml";
+/** A tenant that nothing was asked of for this long is closed. */
+const tenantIdleMs = 60_000;
 
 /**
  * Starts a gate: contracts, ledger, counters, keys, then the door. Whatever is wrong is said before the door opens.
  *
+ * @param runTests runs the tests of contracts, where a reload waits for them
  * @throws {StartRefused} with every error of the contracts (exit code 2), or {LedgerRefused}
  */
-export async function serve(config: Config, warnings: readonly string[]): Promise<Serving> {
+export async function serve(config: Config, warnings: readonly string[], runTests?: ContractTests): Promise<Serving> {
   const log = pino(
     { level: config.log, base: null, timestamp: pino.stdTimeFunctions.isoTime },
     pino.destination({ fd: 2, sync: true }),
   );
   for (const warning of warnings) log.warn(warning);
-  const force = await contractsOf(config, log);
   const tls = await readTls(config);
-  const ledger = await openLedger({
-    folder: config.dataDir,
-    pinFile: config.pin,
-    name: config.ledgerName,
-    engine,
-    acceptMissingPin: config.accept.includes("missing-pin"),
-  });
+  const readPlaces = (): Promise<Result<readonly Place[], string>> => tenantPlaces(config);
+  const places = await readPlaces();
+  if (!places.ok) throw new StartRefused(places.problem, 2);
+  const rootPlace = placeOfRoot(config);
+  const root = await openPlace(rootPlace, log);
+  const tenants =
+    config.tenants === undefined
+      ? undefined
+      : new Tenants(places.value, { log, openMax: limits.tenantsOpenMax, idleMs: tenantIdleMs });
+  const close = async (): Promise<void> => {
+    await tenants?.close();
+    await root.ledger.close();
+  };
   try {
-    return await open({ config, log, force, tls, ledger });
+    const { keys, made } = await loadKeys(config.dataDir, config.apiKey);
+    const tests =
+      config.reloadTests === undefined || runTests === undefined
+        ? undefined
+        : { path: config.reloadTests, run: runTests };
+    const service = new Service({ log, keys, root, rootPlace, tenants, readPlaces, tests });
+    const server = makeServer({ service, basePath: config.basePath, log, tls });
+    const address = await listen(server, config);
+    return {
+      address,
+      gate: root.gate,
+      ledger: root.ledger,
+      contracts: root.gate.standing.force.contracts,
+      tenants: places.value.length,
+      made,
+      failed: root.gate.failed,
+      reload: (by) => service.reloadAll(by),
+      stop: async () => {
+        await root.gate.drain();
+        const patience = setTimeout(() => server.server.closeAllConnections(), stopPatienceMs);
+        await server.close();
+        clearTimeout(patience);
+        await close();
+      },
+    };
   } catch (error) {
-    await ledger.close();
+    await close();
     throw error;
   }
 }
 
-interface Parts {
-  readonly config: Config;
-  readonly log: Logger;
-  readonly force: ContractInForce;
-  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
-  readonly ledger: Ledger;
-}
-
-async function open({ config, log, force, tls, ledger }: Parts): Promise<Serving> {
-  const clock = new Clock(systemTime);
-  const time = clock.read(ledger.head.at);
-  if (!time.ok && !config.accept.includes("clock")) {
-    throw new StartRefused(
-      `${time.problem}: set it right, or start once with --accept clock and checks wait until it has caught up`,
-    );
-  }
-  await ledger.keepContract(force.text);
-  const { digests, folded } = await alignCounters(force, ledger);
-  for (const { counter, rows, events } of folded) {
-    if (rows > 0) log.info({ counter, rows, events }, "a new counter was folded from the receipts");
-  }
-  const { keys, made } = await loadKeys(config.dataDir, config.apiKey);
-  const gate = new Gate({
-    force,
-    ledger,
-    clock,
-    mode: config.mode,
-    counterDigests: digests,
-    onDefect: ({ rule, defect }) =>
-      log.error({ rule, err: defect }, "the engine failed on a rule; the call was blocked"),
-  });
-  const server = makeServer({ gate, keys, basePath: config.basePath, log, tls });
-  const address = await listen(server, config);
+function placeOfRoot(config: Config): Place {
+  const { accept, dataDir, ledgerName, mandate, mode, pin } = config;
   return {
-    address,
-    gate,
-    ledger,
-    contracts: force.contracts,
-    made,
-    failed: gate.failed,
-    stop: async () => {
-      await gate.drain();
-      const patience = setTimeout(() => server.server.closeAllConnections(), stopPatienceMs);
-      await server.close();
-      clearTimeout(patience);
-      await ledger.close();
+    tenant: null,
+    mandate,
+    mode,
+    ledger: {
+      folder: dataDir,
+      pinFile: pin,
+      name: ledgerName,
+      engine,
+      acceptMissingPin: accept.includes("missing-pin"),
     },
+    acceptClock: accept.includes("clock"),
+    acceptChange: accept.includes("change"),
   };
 }
 
-async function contractsOf(config: Config, log: Logger): Promise<ContractInForce> {
-  const file = config.mandate ?? defaultMandate;
-  if (config.mandate === undefined && !existsSync(file)) {
-    log.warn(
-      `there is no ${defaultMandate} here, so no tool is routed and every verdict is BLOCK; \`svc-gate init\` writes one`,
-    );
-    return noContracts();
-  }
-  const compiled = await loadContracts(file, basename(file));
-  if (!compiled.ok) throw new StartRefused(renderDiagnostics(compiled.problem), 2);
-  return compiled.value;
+/** Where each tenant's gate comes from: a folder of its own beside the root's ledger. */
+async function tenantPlaces(config: Config): Promise<Result<readonly Place[], string>> {
+  if (config.tenants === undefined) return good([]);
+  const read = await readTenants(config.tenants);
+  if (!read.ok) return read;
+  const root = placeOfRoot(config);
+  return good(
+    read.value.map(({ id, mandate, mode }): Place => ({
+      ...root,
+      tenant: id,
+      mandate,
+      mode: mode ?? config.mode,
+      ledger: {
+        ...root.ledger,
+        folder: join(config.dataDir, "tenants", id),
+        pinFile: config.pin === undefined ? undefined : `${config.pin}.${id}`,
+        name: undefined,
+      },
+    })),
+  );
 }
 
-async function readTls({ tlsCert, tlsKey }: Config): Promise<Parts["tls"]> {
+async function readTls({ tlsCert, tlsKey }: Config): Promise<HttpOptions["tls"]> {
   if (tlsCert === undefined || tlsKey === undefined) return undefined;
   const cert = await readPem("SVC_TLS_CERT", tlsCert);
   const key = await readPem("SVC_TLS_KEY", tlsKey);

@@ -31,6 +31,10 @@ export const limits = {
   queueBytesMax: 33_554_432,
   /** Rows decided together: one flush for all, and a bounded time in which the ledger's head is held. */
   batchCallsMax: 512,
+  /** Tenants of one process that have their ledger open: each has a thread of its own, some 6 MB. */
+  tenantsOpenMax: 64,
+  /** A tenant that could not be opened is not tried again before this: opening reads files. */
+  tenantRetryMs: 5000,
   /** Counters asked and moved by the calls of one batch: many calls with many values to remember share the time. */
   batchEventsMax: 4096,
 } as const;

@@ -1,0 +1,38 @@
+import { isAscii, isUtf8 } from "node:buffer";
+import type { Readable } from "node:stream";
+import type { FastifyReply } from "fastify";
+import { bad, findUtf8Fault, good, nearest, quote, readJson, refuse, type JsonObject } from "../wire/mod.ts";
+import type { Refusal, Result } from "../wire/mod.ts";
+
+/** The members of a body that is one JSON object with no others than these; nothing at all is an empty one. */
+export function readMembers(body: unknown, known: readonly string[]): Result<JsonObject, Refusal> {
+  const text = textOf(body);
+  if (typeof text !== "string") return bad(text);
+  if (text === "") return good(new Map());
+  const read = readJson(text);
+  if (!read.ok) {
+    const { line, column, sentence } = read.problem;
+    return bad(refuse("invalid-json", `line ${line}, column ${column}: ${sentence}`));
+  }
+  const stranger = [...read.value.members.keys()].find((name) => !known.includes(name));
+  if (stranger === undefined) return good(read.value.members);
+  const near = nearest(stranger, known);
+  const meant = near === undefined ? "" : `; did you mean "${near}"?`;
+  return bad(refuse("invalid-request", `unknown member ${quote(stranger)}${meant}`));
+}
+
+/** A body as text; what is not UTF-8 is refused at its first wrong byte. */
+export function textOf(body: unknown): string | Refusal {
+  if (!Buffer.isBuffer(body)) return "";
+  if (isAscii(body)) return body.toString("latin1");
+  if (isUtf8(body)) return body.toString("utf8");
+  const fault = findUtf8Fault(body);
+  return refuse(
+    "invalid-json",
+    `line ${fault?.line ?? 1}, column ${fault?.column ?? 1}: ${fault?.sentence ?? "invalid UTF-8"}`,
+  );
+}
+
+export function sendJson(reply: FastifyReply, body: string | Readable): FastifyReply {
+  return reply.header("content-type", "application/json; charset=utf-8").header("cache-control", "no-store").send(body);
+}

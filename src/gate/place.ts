@@ -1,0 +1,144 @@
+import { existsSync } from "node:fs";
+import { basename } from "node:path";
+import type { Logger } from "pino";
+import { loadFunctions, recompile, type ContractInForce } from "../contract/mod.ts";
+import { openLedger, type InForce, type Ledger, type LedgerOptions } from "../ledger/mod.ts";
+import { bad, good, type Mode, type Result } from "../wire/mod.ts";
+import { Clock, systemTime } from "./clock.ts";
+import { loadContracts, noContracts, renderDiagnostics } from "./contracts.ts";
+import { openGate, type Gate } from "./gate.ts";
+
+/** A start that cannot be: a sentence for the operator and the exit code. */
+export class StartRefused extends Error {
+  readonly exitCode: number;
+  constructor(message: string, exitCode = 1) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** Where a gate's contracts, mode and ledger come from: the root's, or a tenant's. */
+export interface Place {
+  /** For the log; null is the root. */
+  readonly tenant: string | null;
+  /** A mandate or a contract; undefined is `mandate.yaml` in the working folder, if it is there. */
+  readonly mandate: string | undefined;
+  /** Undefined: the mode that a reload put in force last, else observe. */
+  readonly mode: Mode | undefined;
+  readonly ledger: LedgerOptions;
+  /** The operator takes responsibility for a clock that lies behind the last receipt. */
+  readonly acceptClock: boolean;
+  /** On a ledger that gates share: contract and mode of this start are put in force. */
+  readonly acceptChange: boolean;
+}
+
+export interface OpenPlace {
+  readonly gate: Gate;
+  readonly ledger: Ledger;
+}
+
+const defaultMandate = "mandate.yaml";
+
+/**
+ * Opens a ledger and the gate over it.
+ *
+ * @param earlier what was in force when the place was last open in this process: it is taken up again as it was, so that
+ *   only a reload changes it
+ * @throws {StartRefused} or {LedgerRefused}, and then nothing is open
+ */
+export async function openPlace(place: Place, log: Logger, earlier?: InForce): Promise<OpenPlace> {
+  const read = earlier === undefined ? await readForce(place, log) : undefined;
+  const ledger = await openLedger(place.ledger);
+  try {
+    const force = read ?? (await keptForce(ledger, (earlier as InForce).contract));
+    const mode = (earlier?.mode as Mode | undefined) ?? (await modeOf(place, ledger, log));
+    return { ledger, gate: await overLedger({ place, log, force, mode, ledger }) };
+  } catch (error) {
+    await ledger.close();
+    throw error;
+  }
+}
+
+interface Parts {
+  readonly place: Place;
+  readonly log: Logger;
+  readonly force: ContractInForce;
+  readonly mode: Mode;
+  readonly ledger: Ledger;
+}
+
+async function overLedger({ place, log, force, mode, ledger }: Parts): Promise<Gate> {
+  const clock = new Clock(systemTime);
+  const time = clock.read(ledger.head.at);
+  if (!time.ok && !place.acceptClock) {
+    throw new StartRefused(
+      `${time.problem}: set it right, or start once with --accept clock and checks wait until it has caught up`,
+    );
+  }
+  const { tenant } = place;
+  const opened = await openGate({
+    force,
+    ledger,
+    clock,
+    mode,
+    acceptChange: place.acceptChange,
+    onDefect: ({ rule, defect }) =>
+      log.error({ tenant, rule, err: defect }, "the engine failed on a rule; the call was blocked"),
+    onFollow: ({ contract, mode: followed }) =>
+      log.info({ tenant, contract, mode: followed }, "took up what another gate has put in force"),
+  });
+  if (!opened.ok) throw new StartRefused(opened.problem.detail);
+  const { gate, folded } = opened.value;
+  for (const { counter, rows, events } of folded) {
+    if (rows > 0) log.info({ tenant, counter, rows, events }, "a new counter was folded from the receipts");
+  }
+  if (gate.standing.mode !== mode || gate.standing.force.text !== force.text) {
+    log.warn(
+      { tenant, inForce: { contract: gate.standing.contract, mode: gate.standing.mode } },
+      "this gate's own mandate and mode are not what is in force on the ledger that it shares, so it goes by what is; " +
+        "`svc-gate reload` puts its own in force",
+    );
+  }
+  return gate;
+}
+
+async function readForce(place: Place, log: Logger): Promise<ContractInForce> {
+  const loaded = await loadForce(place, log);
+  if (!loaded.ok) throw new StartRefused(loaded.problem, 2);
+  return loaded.value;
+}
+
+/**
+ * Compiles what a place names, as it is on disk now.
+ *
+ * @returns every error of it as text for a terminal
+ * @throws {NoSuchFile} when the mandate itself cannot be read
+ */
+export async function loadForce({ mandate }: Place, log: Logger): Promise<Result<ContractInForce, string>> {
+  const file = mandate ?? defaultMandate;
+  if (mandate === undefined && !existsSync(file)) {
+    log.warn(
+      `there is no ${defaultMandate} here, so no tool is routed and every verdict is BLOCK; \`svc-gate init\` writes one`,
+    );
+    return good(noContracts());
+  }
+  const compiled = await loadContracts(file, basename(file));
+  return compiled.ok ? compiled : bad(renderDiagnostics(compiled.problem));
+}
+
+async function keptForce(ledger: Ledger, digest: string): Promise<ContractInForce> {
+  const text = await ledger.contractText(digest);
+  const compiled = text === undefined ? undefined : recompile(text);
+  if (compiled?.ok !== true) throw new StartRefused(`the contract ${digest} cannot be taken from the ledger`);
+  await loadFunctions(compiled.value);
+  return compiled.value;
+}
+
+/** What was switched to while running stays over a restart, unless the start says otherwise: enforcing ends on purpose. */
+async function modeOf({ tenant, mode }: Place, ledger: Ledger, log: Logger): Promise<Mode> {
+  const changes = ledger.changedAtOpen === 0 ? [] : await ledger.changes(0);
+  const last = changes.findLast(({ act }) => act === "reload")?.mode;
+  if (mode !== undefined && last !== undefined && mode !== last)
+    log.warn({ tenant, mode, before: last }, "the mode set for this start is not the one that was last put in force");
+  return mode ?? last ?? "observe";
+}

@@ -1,0 +1,164 @@
+import { hash } from "node:crypto";
+import { Readable } from "node:stream";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { limits, nearest, parseCheckRequest, quote, refuse, isVerdict } from "../wire/mod.ts";
+import { reload } from "./admin.ts";
+import { sendJson, textOf } from "./body.ts";
+import { refuseWith } from "./refusing.ts";
+import type { Asked, Route } from "./route.ts";
+
+export const routes: readonly Route[] = [
+  { method: "POST", path: "/check", scope: "check", handle: check },
+  { method: "GET", path: "/health", scope: undefined, handle: health },
+  { method: "GET", path: "/rules", scope: "rules", handle: rules },
+  { method: "GET", path: "/receipts", scope: "receipts", handle: receipts },
+  { method: "GET", path: "/receipts/:seq", scope: "receipts", handle: receipt },
+  { method: "GET", path: "/ledger/verify", scope: "receipts", handle: verify },
+  { method: "POST", path: "/admin/reload", scope: "admin", handle: reload },
+];
+
+async function check({ gate, key, request, reply }: Asked): Promise<FastifyReply> {
+  const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+  const text = textOf(body);
+  if (typeof text !== "string") return refuseWith(reply, text);
+  const parsed = parseCheckRequest(text);
+  if (!parsed.ok) return refuseWith(reply, parsed.problem);
+  const answer = await gate.check(parsed.value, {
+    keyName: key?.name ?? "",
+    bytes: body.length,
+    digest: hash("sha256", body, "hex"),
+  });
+  if (!answer.ok) return refuseWith(reply, answer.problem);
+  return reply.header("content-type", "application/json; charset=utf-8").send(answer.value);
+}
+
+/** Of a tenant only to a key of its own: to everybody else each id is answered alike, whether there is such a tenant or not. */
+async function health({ gate, reply }: Asked): Promise<FastifyReply> {
+  const writable = await gate.isServing();
+  return sendJson(
+    reply.code(writable ? 200 : 503),
+    JSON.stringify({ status: writable ? "ok" : "unavailable", mode: gate.standing.mode }),
+  );
+}
+
+/** What is in force, or with `contract` what some receipt was decided under. */
+async function rules({ gate, request, reply }: Asked): Promise<FastifyReply> {
+  const query = queryOf(request);
+  const named = query.parameters.get("contract");
+  const problem =
+    badEscape(query.written) ??
+    unknownParameter(query.parameters, ["contract"]) ??
+    (named === null || /^sha256:[0-9a-f]{64}$/.test(named)
+      ? undefined
+      : '"contract" must be what a receipt says, `sha256:` and 64 hex digits');
+  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
+  const digest = named?.slice("sha256:".length) ?? gate.standing.contract;
+  const text = await gate.rules(digest);
+  if (text === undefined) return refuseWith(reply, refuse("not-found", "no receipt was decided under this contract"));
+  const etag = `"${digest}"`;
+  reply.header("etag", etag).header("cache-control", "no-cache");
+  const known = request.headers["if-none-match"]?.split(",").map((tag) => tag.trim().replace(/^W\//, "")) ?? [];
+  if (known.includes(etag) || known.includes("*")) return reply.code(304).send();
+  return reply.header("content-type", "text/plain; charset=utf-8").send(text);
+}
+
+interface Query {
+  readonly written: string;
+  readonly parameters: URLSearchParams;
+}
+
+function queryOf({ url }: FastifyRequest): Query {
+  const written = url.includes("?") ? url.slice(url.indexOf("?") + 1) : "";
+  return { written, parameters: new URLSearchParams(written) };
+}
+
+const queryNames = ["limit", "before", "session_id", "tool_name", "verdict"];
+
+function receipts({ gate, request, reply }: Asked): FastifyReply {
+  const { written, parameters: query } = queryOf(request);
+  const problem =
+    badEscape(written) ??
+    unknownParameter(query, queryNames) ??
+    badNumber(query, "limit", limits.receiptsLimitMax) ??
+    badNumber(query, "before", Number.MAX_SAFE_INTEGER) ??
+    badVerdict(query);
+  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
+  const limit = Number(query.get("limit") ?? limits.receiptsLimitDefault);
+  const rows = gate.receipts({
+    before: Number(query.get("before") ?? Number.MAX_SAFE_INTEGER),
+    limit,
+    session: query.get("session_id") ?? undefined,
+    tool: query.get("tool_name") ?? undefined,
+    verdict: query.get("verdict") ?? undefined,
+  });
+  return sendJson(reply, Readable.from(pageText(rows, limit)));
+}
+
+/** The page as it is read, so that a thousand large rows never stand in memory together. */
+async function* pageText(
+  slices: AsyncIterable<readonly { readonly seq: number; readonly json: string }[]>,
+  limit: number,
+): AsyncGenerator<string> {
+  yield '{"receipts":[';
+  let count = 0;
+  let last = 0;
+  for await (const slice of slices) {
+    yield (count > 0 ? "," : "") + slice.map(({ json }) => json).join(",");
+    count += slice.length;
+    last = slice.at(-1)?.seq ?? last;
+  }
+  yield `],"next":${count === limit && last > 1 ? last : "null"}}`;
+}
+
+/** What would be read as another text than was meant. */
+function badEscape(written: string): string | undefined {
+  try {
+    decodeURIComponent(written);
+    return undefined;
+  } catch {
+    return "the query has a percent sign that does not stand for UTF-8";
+  }
+}
+
+function unknownParameter(query: URLSearchParams, names: readonly string[]): string | undefined {
+  for (const name of query.keys()) {
+    if (!names.includes(name)) {
+      const near = nearest(name, names);
+      return `unknown parameter ${quote(name)}${near === undefined ? "" : `; did you mean "${near}"?`}`;
+    }
+    if (query.getAll(name).length > 1) return `the parameter "${name}" stands twice`;
+  }
+  return undefined;
+}
+
+function badNumber(query: URLSearchParams, name: string, max: number): string | undefined {
+  const value = query.get(name);
+  if (value === null || (/^[1-9][0-9]{0,15}$/.test(value) && Number(value) <= max)) return undefined;
+  return `"${name}" must be a whole number from 1 to ${max}`;
+}
+
+function badVerdict(query: URLSearchParams): string | undefined {
+  const value = query.get("verdict");
+  return value === null || isVerdict(value) ? undefined : '"verdict" must be ALLOW, BLOCK or ESCALATE';
+}
+
+async function receipt({ gate, request, reply }: Asked): Promise<FastifyReply> {
+  const { seq } = request.params as { readonly seq: string };
+  if (!/^[1-9][0-9]{0,15}$/.test(seq))
+    return refuseWith(reply, refuse("not-found", "a receipt's number is a whole number from 1"));
+  for await (const [row] of gate.receipts({ before: Number(seq) + 1, limit: 1 })) {
+    if (row?.seq === Number(seq)) return sendJson(reply, row.json);
+  }
+  return refuseWith(reply, refuse("not-found", `there is no receipt ${seq}`));
+}
+
+async function verify({ gate, reply }: Asked): Promise<FastifyReply> {
+  const { rows, head, broken, anchored = null } = await gate.verify();
+  const note = anchored === null ? { note: "nothing outside the data folder anchors this ledger: set SVC_PIN" } : {};
+  const { seq, hash: headHash } = head;
+  const found =
+    broken === undefined
+      ? { ok: true, rows, head: { seq, hash: headHash } }
+      : { ok: false, rows, first_broken: broken };
+  return sendJson(reply, JSON.stringify({ ...found, anchored, ...note }));
+}

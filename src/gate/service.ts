@@ -1,0 +1,108 @@
+import { existsSync } from "node:fs";
+import type { Logger } from "pino";
+import { bad, isMode, refuse, type Mode, type Refusal, type Result } from "../wire/mod.ts";
+import { NoSuchFile } from "./contracts.ts";
+import type { Gate, Reloaded } from "./gate.ts";
+import type { Keys } from "./keys.ts";
+import { loadForce, type OpenPlace, type Place } from "./place.ts";
+import type { Tenants } from "./tenants.ts";
+
+/** Runs the tests of contracts before they are put in force; says what failed, or nothing. */
+export type ContractTests = (path: string) => Promise<string | undefined>;
+
+export interface ServiceOptions {
+  readonly log: Logger;
+  readonly keys: Keys;
+  readonly root: OpenPlace;
+  readonly rootPlace: Place;
+  /** Undefined on a gate without tenants. */
+  readonly tenants: Tenants | undefined;
+  /** Reads the file of tenants again. */
+  readonly readPlaces: () => Promise<Result<readonly Place[], string>>;
+  /** Where tests lie that must pass before a reload takes effect, and what runs them. */
+  readonly tests: { readonly path: string; readonly run: ContractTests } | undefined;
+}
+
+/** What one process serves: the root's gate, the tenants' gates, and whose keys open them. */
+export class Service {
+  readonly #options: ServiceOptions;
+  /** One reload at a time. */
+  #reloading: Promise<unknown> = Promise.resolve();
+
+  constructor(options: ServiceOptions) {
+    this.#options = options;
+  }
+
+  get keys(): Keys {
+    return this.#options.keys;
+  }
+
+  get root(): Gate {
+    return this.#options.root.gate;
+  }
+
+  get tenants(): Tenants | undefined {
+    return this.#options.tenants;
+  }
+
+  /**
+   * Puts in force what the files say now, for the root (null) or a tenant.
+   *
+   * @param mode undefined keeps the mode
+   * @param by the name of the key that asks
+   */
+  reload(tenant: string | null, mode: string | undefined, by: string): Promise<Result<Reloaded, Refusal>> {
+    const reloading = this.#reloading.then(() => this.#reload(tenant, mode, by));
+    this.#reloading = reloading.catch(() => undefined);
+    return reloading;
+  }
+
+  /** Everything that this process serves, as the files say now: for a signal, which nobody waits for. */
+  async reloadAll(by: string): Promise<void> {
+    const { log, tenants } = this.#options;
+    const begun = tenants?.begun ?? [];
+    for (const tenant of [null, ...begun]) {
+      const reloaded = await this.reload(tenant, undefined, by);
+      if (!reloaded.ok) log.error({ tenant }, `nothing was put in force: ${reloaded.problem.detail}`);
+    }
+  }
+
+  async #reload(tenant: string | null, mode: string | undefined, by: string): Promise<Result<Reloaded, Refusal>> {
+    if (mode !== undefined && !isMode(mode)) return bad(refuse("invalid-request", `there is no mode "${mode}"`));
+    const { tenants, readPlaces, rootPlace, root } = this.#options;
+    if (tenants !== undefined) {
+      const places = await readPlaces();
+      if (!places.ok) return bad(refuse("contract-refused", places.problem));
+      await tenants.redefine(places.value);
+    }
+    if (tenant === null) return this.#reloadGate(root.gate, rootPlace, mode, by);
+    const place = tenants?.placeOf(tenant);
+    const gate = await tenants?.gateOf(tenant);
+    if (place === undefined || gate === undefined) return bad(refuse("not-found", "there is no such tenant"));
+    return gate.ok ? this.#reloadGate(gate.value, place, mode ?? place.mode, by) : gate;
+  }
+
+  async #reloadGate(gate: Gate, place: Place, mode: Mode | undefined, by: string): Promise<Result<Reloaded, Refusal>> {
+    const { log, tests } = this.#options;
+    const { tenant } = place;
+    try {
+      const force = await loadForce(place, log);
+      if (!force.ok) return bad(refuse("contract-refused", force.problem));
+      const failed = tests !== undefined && existsSync(tests.path) ? await tests.run(tests.path) : undefined;
+      if (failed !== undefined) return bad(refuse("contract-refused", failed));
+      const reloaded = await gate.reload({ force: force.value, mode: mode ?? gate.standing.mode }, by);
+      if (reloaded.ok) this.#say(tenant, reloaded.value, by);
+      return reloaded;
+    } catch (error) {
+      if (error instanceof NoSuchFile) return bad(refuse("contract-refused", error.message));
+      throw error;
+    }
+  }
+
+  #say(tenant: string | null, { changed, now, folded }: Reloaded, by: string): void {
+    const { log } = this.#options;
+    const { contract, mode } = now;
+    log.info({ tenant, contract, mode, by }, changed ? "put in force" : "reloaded; nothing has changed");
+    for (const counter of folded) log.info({ tenant, ...counter }, "a counter begins to be kept");
+  }
+}
