@@ -25,18 +25,21 @@ export function median(values: readonly number[]): number {
 
 /** Prints rows in columns as wide as their widest cell. */
 export function printTable(rows: readonly (readonly (string | number)[])[]): void {
+  for (const line of tableLines(rows)) console.log(line);
+}
+
+/** Rows in columns as wide as their widest cell. */
+export function tableLines(rows: readonly (readonly (string | number)[])[]): string[] {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => String(row[column] ?? "").length))) ?? [];
-  for (const row of rows) {
-    console.log(
-      row
-        .map((cell, column) =>
-          typeof cell === "number" || column > 0
-            ? String(cell).padStart(widths[column] ?? 0)
-            : cell.padEnd(widths[column] ?? 0),
-        )
-        .join("  "),
-    );
-  }
+  return rows.map((row) =>
+    row
+      .map((cell, column) =>
+        typeof cell === "number" || column > 0
+          ? String(cell).padStart(widths[column] ?? 0)
+          : cell.padEnd(widths[column] ?? 0),
+      )
+      .join("  "),
+  );
 }
 
 /** The machine, in a line: figures without it mean nothing. */

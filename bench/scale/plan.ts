@@ -1,0 +1,185 @@
+/** What was measured on one machine: milliseconds, bytes. See `measured.ts` for when and where. */
+export interface Figures {
+  /** Processor time of a gate for one check. */
+  readonly gateMsPerCheck: number;
+  /** A batch of one ledger alone, from asking for the head's lock to the answer to COMMIT: what it takes with no row. */
+  readonly cycleMs: number;
+  /** What each row adds to it. */
+  readonly cycleMsPerRow: number;
+  /** Processor time of the database for a batch, and for each row of it: on the node that holds the rows. */
+  readonly databaseMsPerBatch: number;
+  readonly databaseMsPerRow: number;
+  /** The same on the node that the gate talks to, where that is another one. */
+  readonly coordinatorMsPerBatch: number;
+  readonly coordinatorMsPerRow: number;
+  /** A check's rows in all tables and their indexes, on disk. */
+  readonly bytesPerCheck: number;
+}
+
+/** What is asked of the system, and how it is built. */
+export interface Question {
+  readonly checksPerSecond: number;
+  readonly tenants: number;
+  /** Of Zipf's law: the tenant of rank r has a load in proportion to r to the power of minus this. */
+  readonly skew: number;
+  /** The most of what a gate or a node can do that is planned for. */
+  readonly busiest: number;
+  /** The most of what one ledger can bear that is planned for, before its tenant is split. */
+  readonly fullest: number;
+  readonly coresPerNode: number;
+  /** Rows of a batch at most, as the gate has it. */
+  readonly batchMax: number;
+  /** Gates that serve one ledger: 1 where the balancer sends a ledger's calls to one of them. */
+  readonly gatesPerLedger: number;
+}
+
+export interface PlannedLedger {
+  readonly id: number;
+  /** Of its tenant, from 1: the largest load first. */
+  readonly rank: number;
+  readonly checksPerSecond: number;
+}
+
+export interface Plan {
+  /** Checks a second that one ledger can bear, whatever waits. */
+  readonly ledgerBears: number;
+  readonly ledgers: readonly PlannedLedger[];
+  /** Tenants of more than one ledger. */
+  readonly split: readonly { readonly rank: number; readonly checksPerSecond: number; readonly ledgers: number }[];
+  readonly gates: number;
+  readonly shards: number;
+  /** Nodes that hold rows. */
+  readonly workers: number;
+  /** Nodes that gates talk to, where rows lie elsewhere. */
+  readonly coordinators: number;
+  readonly busiestGate: number;
+  readonly busiestWorker: number;
+}
+
+/** How many gates, shards and nodes the question takes, with ledgers placed by hash: no hand moves one. */
+export function makePlan(question: Question, figures: Figures): Plan {
+  const ledgerBears = bears(question, figures);
+  const { ledgers, split } = spread(question, ledgerBears);
+  const gates = fewest((count) => busiestOf(ledgers, (id) => gateOf(id, count), gateLoad(figures)), question.busiest);
+  const perNode = question.busiest * question.coresPerNode;
+  const workers = fewest(
+    (count) => busiestOf(ledgers, (id) => workerOf(id, shardsFor(count), count), rowsLoad(question, figures)),
+    perNode,
+  );
+  const talk = ledgers.reduce((sum, ledger) => sum + talkLoad(question, figures)(ledger), 0);
+  return {
+    ledgerBears,
+    ledgers,
+    split,
+    gates: gates.count,
+    shards: shardsFor(workers.count),
+    workers: workers.count,
+    coordinators: Math.ceil(talk / perNode),
+    busiestGate: gates.load,
+    busiestWorker: workers.load / question.coresPerNode,
+  };
+}
+
+/** The most checks a second, of tenants of these sizes, that the rows' node of one machine bears. */
+export function largestFor(question: Question, figures: Figures): number {
+  const fits = (checksPerSecond: number): boolean => {
+    const { ledgers } = spread({ ...question, checksPerSecond }, bears(question, figures));
+    const loads = ledgers.map(rowsLoad(question, figures));
+    return loads.reduce((sum, load) => sum + load, 0) <= question.busiest * question.coresPerNode;
+  };
+  let [low, high] = [0, 10_000_000];
+  while (high - low > low / 1000 + 1) {
+    const middle = (low + high) / 2;
+    if (fits(middle)) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Full batches, one after another, or one gate's whole processor: whichever is less. */
+function bears({ batchMax }: Question, { cycleMs, cycleMsPerRow, gateMsPerCheck }: Figures): number {
+  return 1000 * Math.min(batchMax / (cycleMs + cycleMsPerRow * batchMax), 1 / gateMsPerCheck);
+}
+
+/** Tenants over ledgers: one each, and as many as it takes where one would be too full. */
+function spread(question: Question, ledgerBears: number): Pick<Plan, "ledgers" | "split"> {
+  const weights = Array.from({ length: question.tenants }, (_, at) => (at + 1) ** -question.skew);
+  const unit = question.checksPerSecond / weights.reduce((sum, weight) => sum + weight, 0);
+  const ledgers: PlannedLedger[] = [];
+  const split: Plan["split"][number][] = [];
+  for (const [at, weight] of weights.entries()) {
+    const checksPerSecond = weight * unit;
+    const parts = Math.ceil(checksPerSecond / (ledgerBears * question.fullest));
+    for (let part = 0; part < parts; part += 1)
+      ledgers.push({ id: ledgers.length, rank: at + 1, checksPerSecond: checksPerSecond / parts });
+    if (parts > 1) split.push({ rank: at + 1, checksPerSecond, ledgers: parts });
+  }
+  return { ledgers, split };
+}
+
+type Load = (ledger: PlannedLedger) => number;
+
+/** Processors that a ledger keeps busy. */
+function gateLoad({ gateMsPerCheck }: Figures): Load {
+  return ({ checksPerSecond }) => (checksPerSecond / 1000) * gateMsPerCheck;
+}
+
+function rowsLoad(question: Question, figures: Figures): Load {
+  return ({ checksPerSecond }) =>
+    (batchesPerSecond(checksPerSecond, question, figures) * figures.databaseMsPerBatch +
+      checksPerSecond * figures.databaseMsPerRow) /
+    1000;
+}
+
+function talkLoad(question: Question, figures: Figures): Load {
+  return ({ checksPerSecond }) =>
+    (batchesPerSecond(checksPerSecond, question, figures) * figures.coordinatorMsPerBatch +
+      checksPerSecond * figures.coordinatorMsPerRow) /
+    1000;
+}
+
+/** What arrives while a batch is being committed is the next one: n = load * (cycle + row * n), and at least one row. */
+function batchesPerSecond(checksPerSecond: number, { batchMax }: Question, figures: Figures): number {
+  const perMs = checksPerSecond / 1000;
+  const waiting = 1 - perMs * figures.cycleMsPerRow;
+  const rows = waiting <= 0 ? batchMax : (perMs * figures.cycleMs) / waiting;
+  return checksPerSecond / Math.min(batchMax, Math.max(1, rows));
+}
+
+function fewest(load: (count: number) => number, most: number): { readonly count: number; readonly load: number } {
+  for (let count = 1; count < 10_000; count += 1) {
+    const found = load(count);
+    if (found <= most) return { count, load: found };
+  }
+  throw new Error("one ledger alone is more than a gate or a node can bear");
+}
+
+function busiestOf(ledgers: readonly PlannedLedger[], place: (id: number) => number, load: Load): number {
+  const loads: number[] = [];
+  for (const ledger of ledgers) {
+    const at = place(ledger.id);
+    loads[at] = (loads[at] ?? 0) + load(ledger);
+  }
+  return loads.reduce((most, next) => Math.max(most, next ?? 0), 0);
+}
+
+export function gateOf(id: number, gates: number, turn = 0): number {
+  return (scatter(id) + turn) % gates;
+}
+
+export function workerOf(id: number, shards: number, workers: number): number {
+  return (scatter(id + 0x5bd1e995) % shards) % workers;
+}
+
+/** Eight shards for each node and more: a node that is added takes some of each. */
+function shardsFor(workers: number): number {
+  return 2 ** Math.ceil(Math.log2(8 * workers));
+}
+
+/** An even 32-bit hash of a number: the finish of MurmurHash3 (Appleby, public domain). */
+function scatter(id: number): number {
+  let hash = id >>> 0;
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}
