@@ -16,6 +16,7 @@ import { append, contracts, definitions, engine, entry, sha256, temporaryFolder 
 import { commit, storedRow, storeSuite } from "./store-suite.ts";
 
 storeSuite("SQLite", {
+  kind: "owned",
   open: (folder, mustExist = false) => openSqlite({ folder, log: undefined, mustExist }),
   owner: join(import.meta.dirname, "store-owner.ts"),
   intrude: (folder) => {
@@ -25,6 +26,7 @@ storeSuite("SQLite", {
     );
     database.close();
   },
+  intruded: /somebody else has written/,
 });
 
 suite("SQLite: its files [verify.walks-chain]", () => {

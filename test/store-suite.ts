@@ -5,6 +5,7 @@ import { suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import fc from "fast-check";
 import {
+  changeColumns,
   LedgerRefused,
   NotKept,
   type LedgerStore,
@@ -16,13 +17,31 @@ import {
 import { sha256, temporaryFolder } from "./ledger-fixture.ts";
 
 /** How an engine is opened on a place of its own; the same place gives the same ledger again. */
-export interface Engine {
+interface AnyEngine {
   readonly open: (place: string, mustExist?: boolean) => Promise<LedgerStore>;
+  /** Writes a row behind the back of the gates. */
+  readonly intrude: (place: string) => Promise<void> | void;
+  /** What a commit beside that row says. */
+  readonly intruded: RegExp;
+}
+
+/** One gate has the ledger, as long as it lives. */
+export interface OwnedEngine extends AnyEngine {
+  readonly kind: "owned";
   /** A module that opens the place in `argv[2]`, says `open` or why not, and stays. */
   readonly owner: string;
-  /** Writes a row behind the back of the owner. */
-  readonly intrude: (place: string) => void;
 }
+
+/** Gates share the ledger, turn by turn. */
+export interface SharedEngine extends AnyEngine {
+  readonly kind: "shared";
+  /** A module that runs the turns of `shareTurns` on the place in `argv[2]`, as many as `argv[3]` says. */
+  readonly sharer: string;
+  /** What a process needs to reach it. */
+  readonly env: () => Readonly<Record<string, string>>;
+}
+
+export type Engine = OwnedEngine | SharedEngine;
 
 const digestOf = sha256;
 const keyOf = (name: string): string => sha256(`key ${name}`);
@@ -56,7 +75,8 @@ async function look(store: LedgerStore, lookups: readonly StoredLookup[]): Promi
 }
 
 /** Everything that a storage engine promises, over the door that it implements. */
-export function storeSuite(name: string, { open, owner, intrude }: Engine): void {
+export function storeSuite(name: string, engine: Engine): void {
+  const { open, intrude, intruded } = engine;
   /** What a test that failed left open does not keep the process alive. */
   const openFor = async (t: TestContext, place: string, mustExist?: boolean): Promise<LedgerStore> => {
     const store = await open(place, mustExist);
@@ -144,31 +164,8 @@ export function storeSuite(name: string, { open, owner, intrude }: Engine): void
     });
   });
 
-  suite(`${name}: one owner`, () => {
-    test("a second owner is refused in the same process and in another, in one sentence", async (t) => {
-      const place = temporaryFolder(t);
-      const store = await openFor(t, place);
-      const refusal = (error: unknown): boolean =>
-        error instanceof LedgerRefused && /^another gate is serving the ledger in [^\n]+$/.test(error.message);
-      await assert.rejects(open(place), refusal);
-      const other = startOwner(owner, place);
-      assert.match(await other.said, /^another gate is serving/);
-      await commit(store, [storedRow(1)], []);
-      await store.close();
-      await (await openFor(t, place)).close();
-    });
-
-    test("after a kill -9 of the owner the next start succeeds at once, with what was committed", async (t) => {
-      const place = temporaryFolder(t);
-      const other = startOwner(owner, place);
-      assert.equal(await other.said, "open");
-      await assert.rejects(open(place), LedgerRefused);
-      await other.kill();
-      const store = await openFor(t, place, true);
-      assert.equal(store.opened.head?.seq, 1);
-      await store.close();
-    });
-  });
+  if (engine.kind === "owned") ownedSuite(name, engine, openFor);
+  else sharedSuite(name, engine, openFor);
 
   suite(`${name}: counters`, () => {
     const move = fc.record({
@@ -283,11 +280,10 @@ export function storeSuite(name: string, { open, owner, intrude }: Engine): void
       const place = temporaryFolder(t);
       const store = await openFor(t, place);
       await commit(store, [storedRow(1)], []);
-      intrude(place);
+      await intrude(place);
       await assert.rejects(
         commit(store, [storedRow(2)], []),
-        (error) =>
-          error instanceof Error && !(error instanceof NotKept) && /somebody else has written/.test(error.message),
+        (error) => error instanceof Error && !(error instanceof NotKept) && intruded.test(error.message),
       );
       await store.close();
     });
@@ -300,17 +296,6 @@ export function storeSuite(name: string, { open, owner, intrude }: Engine): void
       await store.close();
       store = await openFor(t, place);
       assert.equal(store.opened.head?.seq, 1);
-      await store.close();
-    });
-
-    test("a ledger that must be there and is not is refused, and not begun", async (t) => {
-      const place = temporaryFolder(t);
-      await assert.rejects(
-        open(place, true),
-        (error) => error instanceof LedgerRefused && /gone or empty/.test(error.message),
-      );
-      const store = await openFor(t, place);
-      assert.equal(store.opened.created, true);
       await store.close();
     });
 
@@ -329,6 +314,158 @@ export function storeSuite(name: string, { open, owner, intrude }: Engine): void
       await store.close();
     });
   });
+}
+
+type Open = (t: TestContext, place: string, mustExist?: boolean) => Promise<LedgerStore>;
+
+/** One owner at a time. */
+function ownedSuite(name: string, { open, owner }: OwnedEngine, openFor: Open): void {
+  suite(`${name}: one owner`, () => {
+    test("a second owner is refused in the same process and in another, in one sentence", async (t) => {
+      const place = temporaryFolder(t);
+      const store = await openFor(t, place);
+      const refusal = (error: unknown): boolean =>
+        error instanceof LedgerRefused && /^another gate is serving the ledger in [^\n]+$/.test(error.message);
+      await assert.rejects(open(place), refusal);
+      const other = startOwner(owner, place);
+      assert.match(await other.said, /^another gate is serving/);
+      await commit(store, [storedRow(1)], []);
+      await store.close();
+      await (await openFor(t, place)).close();
+    });
+
+    test("after a kill -9 of the owner the next start succeeds at once, with what was committed", async (t) => {
+      const place = temporaryFolder(t);
+      const other = startOwner(owner, place);
+      assert.equal(await other.said, "open");
+      await assert.rejects(open(place), LedgerRefused);
+      await other.kill();
+      const store = await openFor(t, place, true);
+      assert.equal(store.opened.head?.seq, 1);
+      await store.close();
+    });
+
+    test("a ledger that must be there and is not is refused, and not begun", async (t) => {
+      const place = temporaryFolder(t);
+      await assert.rejects(
+        open(place, true),
+        (error) => error instanceof LedgerRefused && /gone or empty/.test(error.message),
+      );
+      const store = await openFor(t, place);
+      assert.equal(store.opened.created, true);
+      await store.close();
+    });
+  });
+}
+
+/** Turns of several gates, one after another. */
+function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open): void {
+  /** However turns of gates fall between one another, each row and each event is there once, in one order. */
+  const holds = async (store: LedgerStore, turns: number): Promise<void> => {
+    const rows = await all(store.scan(1));
+    assert.deepEqual(
+      rows.map(({ seq }) => seq),
+      Array.from({ length: turns }, (_, at) => at + 1),
+    );
+    for (const [at, { leaf }] of rows.entries()) {
+      const { prev, counted } = JSON.parse(leaf) as { readonly prev: number; readonly counted: string };
+      assert.deepEqual(
+        { prev, counted },
+        { prev: at, counted: String(at) },
+        "each turn saw the row and the sum before it",
+      );
+    }
+    assert.deepEqual(await look(store, [{ counter: digestOf("shared"), key: keyOf("k"), after: -1 }]), [String(turns)]);
+  };
+
+  suite(`${name}: shared by gates`, () => {
+    test("turns of two stores in one process exclude each other", async (t) => {
+      const place = temporaryFolder(t);
+      const stores = [await openFor(t, place), await openFor(t, place)];
+      await Promise.all(stores.map((store) => shareTurns(store, 60)));
+      await holds(stores[0] as LedgerStore, 120);
+    });
+
+    test("turns of two processes and of one more exclude each other", async (t) => {
+      const place = temporaryFolder(t);
+      const store = await openFor(t, place);
+      const sharers = [1, 2].map(() => {
+        const child = spawn(process.execPath, [sharer, place, "60"], {
+          env: { ...process.env, ...env() },
+          stdio: ["ignore", "ignore", "inherit"],
+        });
+        return once(child, "exit");
+      });
+      await shareTurns(store, 60);
+      for (const [status] of await Promise.all(sharers)) assert.equal(status, 0);
+      await holds(store, 180);
+    });
+
+    test("a turn that is given up leaves nothing, and lets the next one begin", async (t) => {
+      const place = temporaryFolder(t);
+      const [one, other] = [await openFor(t, place), await openFor(t, place)];
+      const turn = await one.begin();
+      const waiting = other.begin();
+      await turn.keepCounter({ digest: digestOf("n"), definition: "n", through: null, unknownThrough: -1 }, []);
+      await turn.abort();
+      const next = await waiting;
+      assert.equal(next.head, undefined);
+      await next.commit([storedRow(1)], []);
+      assert.deepEqual(await one.counters(), []);
+    });
+
+    test("what decides, and the last act of a person, are told to whoever begins next", async (t) => {
+      const place = temporaryFolder(t);
+      const [one, other] = [await openFor(t, place), await openFor(t, place)];
+      const inForce = { contract: digestOf("c"), mode: "enforce", engine: "svc-gate/test" };
+      const first = await one.begin();
+      assert.deepEqual([first.inForce, first.changed], [undefined, 0]);
+      await first.commit([storedRow(1), storedRow(2, changeColumns)], [], inForce);
+      const second = await other.begin();
+      assert.deepEqual([second.inForce, second.changed, second.head?.seq], [inForce, 2, 2]);
+      assert.ok((second.at ?? 0) >= (first.at ?? Infinity));
+      await second.commit([], [], { ...inForce, mode: "observe" });
+      const third = await one.begin();
+      assert.deepEqual([third.inForce?.mode, third.changed], ["observe", 2]);
+      await third.abort();
+    });
+
+    test("a fold that two gates do at once counts each event once", async (t) => {
+      const place = temporaryFolder(t);
+      const [one, other] = [await openFor(t, place), await openFor(t, place)];
+      const digest = digestOf("late");
+      const event = (seq: number): StoredEffect => ({ seq, at: seq, counter: digest, key: keyOf("x"), amount: "1" });
+      const counter = { digest, definition: "late", unknownThrough: -1 };
+      await commit(one, [storedRow(1), storedRow(2), storedRow(3)]);
+      await one.keepCounter({ ...counter, through: 2 }, [event(1), event(2)]);
+      await other.keepCounter({ ...counter, through: 3 }, [event(1), event(2), event(3)]);
+      await one.keepCounter({ ...counter, through: null }, []);
+      await other.keepCounter({ ...counter, through: 3 }, [event(3)]);
+      assert.deepEqual(
+        (await one.counters()).map(({ through }) => through),
+        [null],
+      );
+      await commit(other, [storedRow(4)], [event(4)]);
+      assert.deepEqual(await look(one, [{ counter: digest, key: keyOf("x"), after: -1 }]), ["4"]);
+    });
+  });
+}
+
+/** Turns that each see the counter as the turn before left it, write down what they saw, and add one. */
+export async function shareTurns(store: LedgerStore, turns: number): Promise<void> {
+  const counter = digestOf("shared");
+  const key = keyOf("k");
+  await store.keepCounter({ digest: counter, definition: "shared", through: null, unknownThrough: -1 }, []);
+  for (let done = 0; done < turns; done += 1) {
+    const turn = await store.begin();
+    const [counted] = await turn.values([{ counter, key, after: -1 }]);
+    const prev = turn.head?.seq ?? 0;
+    const seq = prev + 1;
+    await turn.commit(
+      [storedRow(seq, { leaf: JSON.stringify({ prev, counted }) })],
+      [{ seq, at: turn.at ?? seq, counter, key, amount: "1" }],
+    );
+  }
 }
 
 /** A decimal in shortest form. */

@@ -2,8 +2,8 @@ import { hash, randomBytes } from "node:crypto";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { counterSeal, type KeptCounter } from "./seals.ts";
 import { LedgerRefused } from "./store.ts";
-import type { StoredCounter } from "./store.ts";
 
 /** The layout of the file. A file of another layout is refused, never converted in silence. */
 const layout = 1;
@@ -168,14 +168,6 @@ function metaCheck(meta: Readonly<Record<string, string>>): string {
   return hash("sha256", JSON.stringify(meta), "hex");
 }
 
-/** A counter as the file keeps it. */
-export interface KeptCounter extends StoredCounter {
-  /** The number that stands for it in the rows of its events. */
-  readonly id: number;
-  /** How many events were found by folds of older rows. */
-  readonly folded: number;
-}
-
 /**
  * The counters, and the first one whose row is not what was written, if any. Numbers are read as text, because a
  * changed one may be past what the driver reads.
@@ -203,31 +195,6 @@ export function readCounters(database: DatabaseSync): {
     return counter;
   });
   return { kept, damaged };
-}
-
-/** Tells a row of `counters` that was changed apart from one that was written; its definition is under its digest. */
-export function counterSeal({ id, digest, through, unknownThrough, folded }: KeptCounter): string {
-  return hash("sha256", JSON.stringify([id, digest, through, unknownThrough, folded]), "hex");
-}
-
-/** One event that a fold of older rows found, with the total of its key before it. */
-export interface FoldedEvent {
-  /** The counter's digest. */
-  readonly counter: string;
-  readonly key: Uint8Array;
-  readonly at: number;
-  readonly seq: number;
-  readonly total: string;
-  readonly before: string | undefined;
-}
-
-/** No receipt commits to an event that was folded later, so its row carries a digest of itself and of the one before. */
-export function foldSeal({ counter, key, at, seq, total, before }: FoldedEvent): string {
-  return hash(
-    "sha256",
-    JSON.stringify([counter, Buffer.from(key).toString("hex"), at, seq, total, before ?? null]),
-    "base64url",
-  );
 }
 
 const unwritable = [3, 8, 14, 23];

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
-import { leafHash, parseLeaf } from "../leaf.ts";
 import { firstLink, linkOf, verifyLink, type Link } from "../verifier.ts";
+import { blame, parted, tooShort } from "./anchors.ts";
 import { serveCalls } from "./calls.ts";
 import { explain, openForReading, readMeta } from "./sqlite-file.ts";
 import { Walk } from "./sqlite-walk.ts";
@@ -92,7 +92,7 @@ class Reader {
         for (const columnsOfRow of slice as unknown as readonly StoredColumns[]) {
           const row = rowOf(columnsOfRow);
           const next = walk.step(row, link);
-          const broken = "problem" in next ? this.#blame(next, link, anchors) : parted(next, anchors);
+          const broken = "problem" in next ? blame(next, link, anchors, this.scan(next.seq)) : parted(next, anchors);
           if ("problem" in next || broken !== undefined) return { log, rows, head: link, broken };
           link = next;
           characters += row.evidence.length;
@@ -137,21 +137,6 @@ class Reader {
     return { log, rows: link.seq, head: link, broken: strayRow(this.#last(), link) ?? tooShort(link, anchors) };
   }
 
-  /**
-   * Where a row does not follow the one before, one of the two was changed: the one before, when this one is what the
-   * next row or an anchor says that it is.
-   */
-  #blame(broken: Broken, { seq, hash: found }: Link, anchors: readonly Anchor[]): Broken {
-    const [row, after] = this.scan(broken.seq);
-    if (seq === 0 || broken.seq !== seq + 1 || row?.seq !== broken.seq) return broken;
-    const prev = parseLeaf(row.leaf)?.prev;
-    const hash = leafHash(row.leaf);
-    const vouched = anchors.some((anchor) => anchor.seq === row.seq && anchor.hash === hash);
-    const isWhole = vouched || (after?.seq === row.seq + 1 && parseLeaf(after.leaf)?.prev === hash);
-    if (prev === undefined || prev === found || !isWhole) return broken;
-    return { seq, problem: "the row is not the one that the next row follows", expected: prev, found };
-  }
-
   #meta(): { readonly log: string } | Broken {
     try {
       return { log: readMeta(this.#database)?.log ?? "" };
@@ -189,26 +174,6 @@ function strayRow(last: number, { seq }: Link): Broken | undefined {
     problem: "a row is missing or out of place",
     expected: `row ${seq + 1}`,
     found: `row ${last}`,
-  };
-}
-
-/** The row is not the one that an anchor vouches for. */
-function parted({ seq, hash: found }: Link, anchors: readonly Anchor[]): Broken | undefined {
-  const anchor = anchors.find((candidate) => candidate.seq === seq && candidate.hash !== found);
-  return anchor === undefined
-    ? undefined
-    : { seq, problem: `the row is not the one that the ${anchor.by} has seen`, expected: anchor.hash, found };
-}
-
-/** The chain ends before a row that an anchor vouches for. */
-function tooShort({ seq }: Link, anchors: readonly Anchor[]): Broken | undefined {
-  const anchor = anchors.find((candidate) => candidate.seq > seq);
-  if (anchor === undefined) return undefined;
-  return {
-    seq: seq + 1,
-    problem: `rows are missing from the end: the ${anchor.by} has seen row ${anchor.seq}`,
-    expected: `row ${anchor.seq}`,
-    found: `row ${seq}`,
   };
 }
 

@@ -4,7 +4,8 @@ import { setImmediate } from "node:timers/promises";
 import { addDecimals } from "../../wire/mod.ts";
 import type { Leaf } from "../leaf.ts";
 import { readEffects, verifyRow, type Link } from "../verifier.ts";
-import { foldSeal, readCounters, type KeptCounter } from "./sqlite-file.ts";
+import { foldSeal, type KeptCounter } from "./seals.ts";
+import { readCounters } from "./sqlite-file.ts";
 import type { Broken, StoredRow } from "./store.ts";
 
 /** Events of one slice: a few milliseconds in which the write-ahead log cannot be folded back. */

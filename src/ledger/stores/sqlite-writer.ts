@@ -3,10 +3,8 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { addDecimals } from "../../wire/mod.ts";
 import { serveCalls } from "./calls.ts";
 import {
-  counterSeal,
   createTables,
   explain,
-  foldSeal,
   gone,
   isThere,
   openForWriting,
@@ -14,8 +12,8 @@ import {
   readMeta,
   reserveBytes,
   takeOwnership,
-  type KeptCounter,
 } from "./sqlite-file.ts";
+import { counterSeal, foldSeal, type KeptCounter } from "./seals.ts";
 import { changeColumns, LedgerRefused, NotKept } from "./store.ts";
 import type { OpenedStore, StoredCounter, StoredEffect, StoredHead, StoredLookup, StoredRow } from "./store.ts";
 

@@ -1,0 +1,255 @@
+import { randomBytes } from "node:crypto";
+import { Worker } from "node:worker_threads";
+import type { ClientConfig, Pool, PoolClient } from "pg";
+import { setTimeout as wait } from "node:timers/promises";
+import { Caller } from "./calls.ts";
+import { headRow, ledgerSeal, readCounters, storedRow, type Counters } from "./postgres-rows.ts";
+import { beginOn, connect, explained, readOne, rollBack, send } from "./postgres-session.ts";
+import { ask, commit, readRows, type Asked } from "./postgres-sql.ts";
+import { PostgresTurn } from "./postgres-turn.ts";
+import { LedgerRefused, NotKept } from "./store.ts";
+import type {
+  Anchor,
+  LedgerStore,
+  OpenedStore,
+  RowQuery,
+  StoredCounter,
+  StoredEffect,
+  StoredRow,
+  StoreTurn,
+  Verification,
+} from "./store.ts";
+
+export interface Pools {
+  readonly config: ClientConfig;
+  readonly turns: Pool;
+  /** Apart, so that no read holds up a turn, and few, so that they leave the server to the turns. */
+  readonly reads: Pool;
+}
+
+interface Opening {
+  readonly opened: OpenedStore;
+  readonly version: number;
+  readonly counters: Counters;
+}
+
+/** Opens the ledger of an id, or begins one where none is. @throws {LedgerRefused} when it must not be served */
+export async function openStore(pools: Pools, ledger: string, log: string | undefined): Promise<LedgerStore> {
+  const client = await connect(pools.turns);
+  try {
+    const opening = await openOn(client, ledger, log);
+    client.release();
+    return new PostgresStore(pools, ledger, opening);
+  } catch (error) {
+    client.release(true);
+    throw explained(error);
+  }
+}
+
+async function openOn(client: PoolClient, ledger: string, log: string | undefined): Promise<Opening> {
+  const find = ask("findLedger", ledger);
+  let [found = []] = await beginOn(client, ledger, [find]);
+  const created = found.length === 0;
+  if (created) {
+    const name = log ?? `svc-gate/${randomBytes(16).toString("hex")}`;
+    const secret = randomBytes(32).toString("hex");
+    await send(client, ask("addLedger", ledger, name, secret, ledgerSeal(ledger, name, secret)));
+    found = await send(client, find);
+  }
+  const counters = readCounters(await send(client, ask("counters", ledger)));
+  const { command } = await client.query(commit);
+  if (command !== "COMMIT") throw new NotKept("not-committed", "the database did not keep the new ledger");
+  const [name = "", counterSecret = "", seal = "", ...columns] = (found[0] ?? []) as readonly string[];
+  if (seal !== ledgerSeal(ledger, name, counterSecret)) {
+    throw new LedgerRefused(
+      `the description of the ledger "${ledger}" (its name, or the secret of its counters) is damaged: restore it from a backup`,
+    );
+  }
+  const { seq, leaf, changed, counters: version } = headRow(columns);
+  const head = leaf === null ? undefined : { seq, leaf };
+  const opened = { log: name, created, counterSecret, head, changed, counters: [...counters.values()] };
+  return { opened, version, counters };
+}
+
+/** Rows of one slice of a long read, and characters, which bound memory where rows are large. */
+const slice = { rows: 512, characters: 1_000_000 } as const;
+/** Rows that one statement looks through for those that a filter lets pass. */
+const windowRows = 65_536;
+
+class PostgresStore implements LedgerStore {
+  readonly opened: OpenedStore;
+  readonly #pools: Pools;
+  readonly #ledger: string;
+  #counters: Counters;
+  #version: number;
+  #room: { readonly at: number; readonly is: Promise<boolean> } | undefined;
+
+  constructor(pools: Pools, ledger: string, { opened, version, counters }: Opening) {
+    this.#pools = pools;
+    this.#ledger = ledger;
+    this.opened = opened;
+    this.#version = version;
+    this.#counters = counters;
+  }
+
+  begin(): Promise<StoreTurn> {
+    return this.#begin();
+  }
+
+  async #begin(): Promise<PostgresTurn> {
+    const ledger = this.#ledger;
+    const client = await connect(this.#pools.turns);
+    try {
+      const first = [ask("lockHead", ledger), ask("clock", ledger)];
+      const [locked, clock] = await beginOn(client, ledger, first);
+      const columns = locked?.[0];
+      if (columns === undefined) throw new LedgerRefused(`the ledger "${ledger}" is not in the database any more`);
+      const head = headRow(columns);
+      if (head.counters !== this.#version) {
+        this.#counters = readCounters(await send(client, ask("counters", ledger)));
+        this.#version = head.counters;
+      }
+      return new PostgresTurn({
+        client,
+        config: this.#pools.config,
+        ledger,
+        head,
+        at: Number(clock?.[0]?.[0]),
+        counters: this.#counters,
+        kept: (version, counters) => {
+          this.#version = version;
+          this.#counters = counters;
+        },
+      });
+    } catch (error) {
+      await rollBack(client);
+      throw explained(error);
+    }
+  }
+
+  /** Can it be reached, and written? Asked once a second at most. */
+  hasRoom(): Promise<boolean> {
+    const now = performance.now();
+    if (this.#room === undefined || now - this.#room.at > 1000)
+      this.#room = { at: now, is: isWritable(this.#pools.reads) };
+    return this.#room.is;
+  }
+
+  async keepContract(digest: string, text: string): Promise<void> {
+    const ledger = this.#ledger;
+    const client = await connect(this.#pools.turns);
+    try {
+      const [, kept] = await beginOn(client, ledger, [
+        ask("keepContract", ledger, digest, text),
+        ask("contract", ledger, digest),
+      ]);
+      await client.query(commit);
+      client.release();
+      if (kept?.[0]?.[0] !== text)
+        throw new LedgerRefused(
+          `the text of the contract ${digest} in the database is damaged: restore it from a backup`,
+        );
+    } catch (error) {
+      client.release(true);
+      throw explained(error);
+    }
+  }
+
+  async keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void> {
+    const turn = await this.#begin();
+    const known = this.#counters.get(counter.digest);
+    // Another gate has finished the same fold: what is kept up with every row is not taken back to a row of the past.
+    const isLate = known !== undefined && known.through === null && counter.through !== null;
+    try {
+      if (!isLate) await turn.keepCounter(counter, folded);
+    } catch (error) {
+      await turn.abort();
+      throw error;
+    }
+    await turn.commit([], []);
+  }
+
+  async counters(): Promise<readonly StoredCounter[]> {
+    const [rows = []] = await this.#read(ask("counters", this.#ledger));
+    return [...readCounters(rows).values()];
+  }
+
+  async *read({ before, limit, ...filters }: RowQuery): AsyncGenerator<readonly StoredRow[]> {
+    const { statement, values } = readRows(filters);
+    const [head] = await this.#read(ask("readHead", this.#ledger));
+    let top = Math.min(before, Number(head?.[0]?.[0] ?? 0) + 1);
+    for (let left = limit; left > 0 && top > 1;) {
+      const floor = Math.max(1, top - windowRows);
+      const rowsMax = Math.min(left, slice.rows);
+      const [found = []] = await this.#read({
+        statement,
+        values: [this.#ledger, top, rowsMax, slice.characters, floor, ...values],
+      });
+      const rows = found.map(storedRow);
+      if (rows.length > 0) yield rows;
+      left -= rows.length;
+      top = rows.at(-1)?.seq ?? floor;
+    }
+  }
+
+  async *scan(from: number): AsyncGenerator<readonly StoredRow[]> {
+    for (let next = from; ;) {
+      const asked = ask("scan", this.#ledger, next, slice.rows, slice.characters);
+      const [found = []] = await this.#read(asked);
+      const rows = found.map(storedRow);
+      const last = rows.at(-1);
+      if (last === undefined) return;
+      yield rows;
+      next = last.seq + 1;
+    }
+  }
+
+  async contractText(digest: string): Promise<string | undefined> {
+    const [rows] = await this.#read(ask("contract", this.#ledger, digest));
+    return rows?.[0]?.[0] as string | undefined;
+  }
+
+  async verify(from: number, anchors: readonly Anchor[]): Promise<Verification> {
+    const walker = new Caller(new Worker(new URL("./postgres-walker.ts", import.meta.url)));
+    try {
+      return await walker.call("verify", this.#pools.config, { ledger: this.#ledger, from, anchors });
+    } finally {
+      await walker.end();
+    }
+  }
+
+  async uses(): Promise<ReadonlyMap<string, number>> {
+    const [rows = []] = await this.#read(ask("uses", this.#ledger));
+    return new Map(rows.map(([name, at]) => [String(name), Number(at)]));
+  }
+
+  async keepUses(uses: ReadonlyMap<string, number>): Promise<void> {
+    const client = await connect(this.#pools.reads).catch(() => undefined);
+    if (client === undefined) return;
+    const asked = [...uses].map(([name, at]) => ask("keepUse", this.#ledger, name, at));
+    try {
+      await beginOn(client, this.#ledger, asked);
+      await client.query(commit);
+      client.release();
+    } catch {
+      client.release(true);
+    }
+  }
+
+  /** The connections are the database's, and stay. */
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  #read(...asked: readonly Asked[]): ReturnType<typeof readOne> {
+    return readOne(this.#pools.reads, this.#ledger, ...asked);
+  }
+}
+
+async function isWritable(pool: Pool): Promise<boolean> {
+  const asked = pool.query<{ readonly: string }>("SELECT current_setting('transaction_read_only') AS readonly");
+  const late = wait(2000, undefined, { ref: false });
+  const answer = await Promise.race([asked, late]).catch(() => undefined);
+  asked.catch(() => undefined);
+  return answer?.rows[0]?.readonly === "off";
+}

