@@ -3,13 +3,14 @@
  * alone, then inside a gate that answers over HTTP routes with a ledger on disk.
  */
 import assert from "node:assert/strict";
+import { hash } from "node:crypto";
 import { suite, test } from "node:test";
 import pino from "pino";
 import { compileContracts } from "../src/contract/mod.ts";
 import { Clock, type TimeSource } from "../src/gate/clock.ts";
 import { openGate } from "../src/gate/gate.ts";
 import { makeServer } from "../src/gate/http.ts";
-import { loadKeys } from "../src/gate/keys.ts";
+import { KeyRing } from "../src/gate/keys.ts";
 import { Service } from "../src/gate/service.ts";
 import { openLedger } from "../src/ledger/mod.ts";
 import { apiKey } from "./gate-process.ts";
@@ -120,7 +121,8 @@ test("a jump of the clock turns checks into 503 and back, and nothing of it is r
   });
   assert.ok(opened.ok);
   const { gate } = opened.value;
-  const { keys } = await loadKeys("", apiKey);
+  const firstKey = hash("sha256", apiKey, "hex");
+  const keys = await KeyRing.open({ gate, ledger, firstKey, isTenant: () => false });
   const log = pino({ level: "silent" });
   const place = { tenant: null, mandate: undefined, mode: undefined, acceptClock: false, acceptChange: false };
   const service = new Service({

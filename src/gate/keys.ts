@@ -2,7 +2,17 @@
  * API keys: who may ask, for what, how often and until when. They are rows of the root's ledger, digests alone, and a
  * ring in memory folds them. See docs/decisions/0014-keys-in-the-root-ledger.md.
  */
-export { firstKeyName, KeyFileDamaged, loadFirstKey, type FirstKey } from "./keys/first-key.ts";
+export {
+  createKey,
+  listKeys,
+  revokeKey,
+  rotateKey,
+  type ActedKey,
+  type DeskAsking,
+  type ShownKey,
+} from "./keys/desk.ts";
+export { KeyFileDamaged, loadFirstKey, type FirstKey } from "./keys/first-key.ts";
+export { openIdleKeys, type IdleKeys } from "./keys/idle.ts";
 export { type Rate, type Scope } from "./keys/record.ts";
 export { KeyRing, type Key, type Keys } from "./keys/ring.ts";
-export { loadKeys, type LoadedKeys } from "./keys/loading.ts";
+export { hasKeyForm, looksLikeKey } from "./keys/token.ts";

@@ -11,7 +11,20 @@ export { readConfig, settings } from "./config.ts";
 export { loadContracts, NoSuchFile, renderDiagnostics, whyNot } from "./contracts.ts";
 export { countersOf, recountRow, type Owned } from "./counters.ts";
 export { countedOf, outcomeOf } from "./outcome.ts";
-export { KeyFileDamaged } from "./keys.ts";
+export {
+  createKey,
+  hasKeyForm,
+  KeyFileDamaged,
+  listKeys,
+  looksLikeKey,
+  openIdleKeys,
+  revokeKey,
+  rotateKey,
+  type ActedKey,
+  type IdleKeys,
+  type ShownKey,
+} from "./keys.ts";
+export { readOperatorFile } from "./operator-file.ts";
 export { StartRefused } from "./place.ts";
 export { serve, type Serving } from "./serve.ts";
 export { version } from "./version.ts";

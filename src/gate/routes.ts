@@ -3,6 +3,7 @@ import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { limits, nearest, parseCheckRequest, quote, refuse, isVerdict } from "../wire/mod.ts";
 import { reload } from "./admin.ts";
+import { create, list, revoke, rotate } from "./admin-keys.ts";
 import { sendJson, textOf } from "./body.ts";
 import { refuseWith } from "./refusing.ts";
 import type { Asked, Route } from "./route.ts";
@@ -15,6 +16,10 @@ export const routes: readonly Route[] = [
   { method: "GET", path: "/receipts/:seq", scope: "receipts", handle: receipt },
   { method: "GET", path: "/ledger/verify", scope: "receipts", handle: verify },
   { method: "POST", path: "/admin/reload", scope: "admin", handle: reload },
+  { method: "GET", path: "/admin/keys", scope: "admin", handle: list },
+  { method: "POST", path: "/admin/keys", scope: "admin", handle: create },
+  { method: "POST", path: "/admin/keys/:name/rotate", scope: "admin", handle: rotate },
+  { method: "POST", path: "/admin/keys/:name/revoke", scope: "admin", handle: revoke },
 ];
 
 async function check({ gate, key, request, reply }: Asked): Promise<FastifyReply> {
@@ -23,6 +28,9 @@ async function check({ gate, key, request, reply }: Asked): Promise<FastifyReply
   if (typeof text !== "string") return refuseWith(reply, text);
   const parsed = parseCheckRequest(text);
   if (!parsed.ok) return refuseWith(reply, parsed.problem);
+  const { toolName } = parsed.value;
+  if (key?.allowsTool(toolName) === false)
+    return refuseWith(reply, refuse("forbidden", `the key ${quote(key.name)} is not for the tool ${quote(toolName)}`));
   const answer = await gate.check(parsed.value, {
     keyName: key?.name ?? "",
     bytes: body.length,

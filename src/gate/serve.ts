@@ -3,14 +3,15 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import type { FastifyInstance } from "fastify";
-import pino from "pino";
+import pino, { type Logger } from "pino";
 import type { Ledger } from "../ledger/mod.ts";
 import { good, limits, type Result } from "../wire/mod.ts";
 import type { Config } from "./config.ts";
 import type { Gate } from "./gate.ts";
 import { makeServer, type HttpOptions } from "./http.ts";
-import { loadKeys, type LoadedKeys } from "./keys.ts";
-import { openPlace, StartRefused, type Place } from "./place.ts";
+import { KeyRing, loadFirstKey, type FirstKey } from "./keys.ts";
+import { openOperatorDoor } from "./operator-file.ts";
+import { openPlace, StartRefused, type OpenPlace, type Place } from "./place.ts";
 import { Service, type ContractTests } from "./service.ts";
 import { readTenants } from "./tenants-file.ts";
 import { Tenants } from "./tenants.ts";
@@ -24,7 +25,7 @@ export interface Serving {
   readonly ledger: Ledger;
   readonly contracts: readonly string[];
   readonly tenants: number;
-  readonly made: LoadedKeys["made"];
+  readonly made: FirstKey["made"];
   /** Rejects with the fault after which nothing more is answered. */
   readonly failed: Promise<never>;
   /** Puts in force what the files say now; what is wrong with them is logged and changes nothing. */
@@ -66,7 +67,7 @@ export async function serve(config: Config, warnings: readonly string[], runTest
     await root.ledger.close();
   };
   try {
-    const { keys, made } = await loadKeys(config.dataDir, config.apiKey);
+    const { keys, made } = await openKeys(config, root, tenants, log);
     const tests =
       config.reloadTests === undefined || runTests === undefined
         ? undefined
@@ -74,6 +75,7 @@ export async function serve(config: Config, warnings: readonly string[], runTest
     const service = new Service({ log, keys, root, rootPlace, tenants, readPlaces, tests });
     const server = makeServer({ service, basePath: config.basePath, log, tls });
     const address = await listen(server, config);
+    const door = await openOperatorDoor(config.dataDir, { address, key: keys.makeOperatorKey(), cert: tls?.cert }, log);
     return {
       address,
       gate: root.gate,
@@ -88,6 +90,8 @@ export async function serve(config: Config, warnings: readonly string[], runTest
         const patience = setTimeout(() => server.server.closeAllConnections(), stopPatienceMs);
         await server.close();
         clearTimeout(patience);
+        await door.close();
+        await keys.close();
         await close();
       },
     };
@@ -95,6 +99,23 @@ export async function serve(config: Config, warnings: readonly string[], runTest
     await close();
     throw error;
   }
+}
+
+/** The ring of keys, and the first one. A gate whose ledger is elsewhere makes none: it would be another in each replica. */
+async function openKeys(
+  { apiKey, dataDir, databaseUrl }: Config,
+  { gate, ledger }: OpenPlace,
+  tenants: Tenants | undefined,
+  log: Logger,
+): Promise<{ readonly keys: KeyRing; readonly made: FirstKey["made"] }> {
+  const first = databaseUrl !== undefined && apiKey === undefined ? undefined : await loadFirstKey(dataDir, apiKey);
+  const isTenant = (id: string): boolean => tenants?.has(id) === true;
+  const keys = await KeyRing.open({ gate, ledger, firstKey: first?.digest, isTenant });
+  if (keys.isEmpty && first === undefined)
+    throw new StartRefused("there is no key, so nobody could ask: set SVC_API_KEY, or run `svc-gate keys create`");
+  if (keys.isFirstKeyReplaced && apiKey !== undefined)
+    log.warn("the key `default` was rotated or revoked since, so what SVC_API_KEY says no longer counts");
+  return { keys, made: first?.made };
 }
 
 function placeOfRoot(config: Config): Place {

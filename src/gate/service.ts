@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { bad, isMode, refuse, type Mode, type Refusal, type Result } from "../wire/mod.ts";
 import { NoSuchFile } from "./contracts.ts";
 import type { Gate, Reloaded } from "./gate.ts";
-import type { Keys } from "./keys.ts";
+import type { KeyRing } from "./keys.ts";
 import { loadForce, type OpenPlace, type Place } from "./place.ts";
 import type { Tenants } from "./tenants.ts";
 
@@ -12,7 +12,7 @@ export type ContractTests = (path: string) => Promise<string | undefined>;
 
 export interface ServiceOptions {
   readonly log: Logger;
-  readonly keys: Keys;
+  readonly keys: KeyRing;
   readonly root: OpenPlace;
   readonly rootPlace: Place;
   /** Undefined on a gate without tenants. */
@@ -33,7 +33,7 @@ export class Service {
     this.#options = options;
   }
 
-  get keys(): Keys {
+  get keys(): KeyRing {
     return this.#options.keys;
   }
 

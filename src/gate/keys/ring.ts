@@ -3,6 +3,7 @@ import { good, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Gate } from "../gate.ts";
 import { digestOf } from "./digest.ts";
 import { firstKeyName } from "./first-key.ts";
+import { operatorName } from "./operator-name.ts";
 import { keyId, readRecord, recordBody, type KeyRecord, type Rate, type Scope } from "./record.ts";
 import { makeKey } from "./token.ts";
 import { toolMatcher } from "./tool-patterns.ts";
@@ -130,9 +131,9 @@ export class KeyRing implements Keys {
     return this.#now();
   }
 
-  /** A key as the rows folded so far leave it, a revoked one too. */
-  record(of: Pick<KeyRecord, "name" | "tenant">): KeyRecord | undefined {
-    return this.#held.get(keyId(of))?.record;
+  /** A key as the rows folded so far leave it, a revoked one too; its use as this process saw it. */
+  standing(of: Pick<KeyRecord, "name" | "tenant">): KeyStanding | undefined {
+    return this.#held.get(keyId(of));
   }
 
   /** All keys, or one tenant's, by name. */
@@ -172,8 +173,7 @@ export class KeyRing implements Keys {
   /** Makes a key for whoever can read this gate's own files. It is no row, and ends with the process. */
   makeOperatorKey(): string {
     const key = makeKey();
-    const record: KeyRecord = { ...firstRecord, name: operatorName, scopes: ["admin"] };
-    const held = { record, key: keyOf(record), created: null, lastUsed: null, notedUse: null };
+    const held = { record: operatorRecord, key: operatorKey, created: null, lastUsed: null, notedUse: null };
     this.#digests.set(digestOf(key), { held, until: Infinity });
     return key;
   }
@@ -228,9 +228,6 @@ export class KeyRing implements Keys {
   }
 }
 
-/** Who acts through a gate's own files. */
-export const operatorName = "operator";
-
 const firstRecord: KeyRecord = {
   name: firstKeyName,
   tenant: null,
@@ -244,7 +241,12 @@ const firstRecord: KeyRecord = {
   revoked: false,
 };
 
-export function keyOf(record: KeyRecord): Key {
+const operatorRecord: KeyRecord = { ...firstRecord, name: operatorName, scopes: ["admin"] };
+
+/** Who acts through a gate's own files. */
+export const operatorKey: Key = keyOf(operatorRecord);
+
+function keyOf(record: KeyRecord): Key {
   return {
     id: keyId(record),
     name: record.name,

@@ -1,0 +1,149 @@
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { connect, type TLSSocket } from "node:tls";
+import { hasKeyForm, looksLikeKey, readOperatorFile, whyNot } from "../gate/mod.ts";
+import { visible } from "../wire/mod.ts";
+import { BadInput } from "./outcome.ts";
+
+/** Which gate an operator means: the one that serves a data folder here, or one at a URL, with a key of scope admin. */
+export interface GatePlace {
+  readonly dataDir: string;
+  readonly url?: string | undefined;
+  readonly keyFile?: string | undefined;
+}
+
+/** What a gate answered. */
+export interface GateAnswer {
+  readonly status: number;
+  /** A JSON object, of a refusal too. */
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** A gate that is serving, and a key to it. */
+export interface GateDoor {
+  ask(method: "GET" | "POST", path: string, body?: object): Promise<GateAnswer>;
+}
+
+/**
+ * Finds the gate that is meant.
+ *
+ * @returns undefined where no gate serves the data folder: the file that a killed one left there leads to nobody, or to
+ *   somebody who is not it
+ * @throws {BadInput} where a gate at a URL does not answer, or no key is given for it
+ */
+export async function findGate({ dataDir, url, keyFile }: GatePlace): Promise<GateDoor | undefined> {
+  if (url !== undefined) return doorAt({ url, key: await adminKey(keyFile), certificate: null });
+  const operator = await readOperatorFile(dataDir);
+  if (operator === undefined) return undefined;
+  const door = doorAt(operator);
+  try {
+    const { status } = await door.ask("GET", "/admin/keys");
+    return status === 200 ? door : undefined;
+  } catch (error) {
+    if (error instanceof BadInput) return undefined;
+    throw error;
+  }
+}
+
+/** What a gate said against a request, as a sentence. */
+export function refusalOf({ status, body }: GateAnswer): string {
+  const { detail } = body;
+  return typeof detail === "string" ? detail : `the gate answered ${status} and said no more`;
+}
+
+interface Address {
+  readonly url: string;
+  readonly key: string;
+  /** The one certificate that is believed, by its SHA-256; null leaves it to the system's authorities. */
+  readonly certificate: string | null;
+}
+
+/** A reload waits for tests of contracts. */
+const answerMs = 180_000;
+
+function doorAt({ url, key, certificate }: Address): GateDoor {
+  const base = readUrl(url);
+  return {
+    async ask(method, path, body) {
+      const at = new URL(base.href.replace(/\/$/, "") + path);
+      const text = body === undefined ? undefined : JSON.stringify(body);
+      try {
+        const answer = await exchange(at, certificate, text, {
+          method,
+          timeout: answerMs,
+          headers: {
+            authorization: `Bearer ${key}`,
+            connection: "close",
+            ...(text === undefined
+              ? {}
+              : { "content-type": "application/json", "content-length": Buffer.byteLength(text) }),
+          },
+        });
+        return { status: answer.statusCode ?? 0, body: await readObject(answer) };
+      } catch (error) {
+        throw new BadInput(`${base.origin} does not answer (${visible(whyNot(error))}): is a gate listening there?`);
+      }
+    },
+  };
+}
+
+function readUrl(url: string): URL {
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+    throw new BadInput(`${visible(url)} is no address of a gate, such as http://127.0.0.1:8787`);
+  return new URL(url);
+}
+
+async function exchange(
+  at: URL,
+  certificate: string | null,
+  body: string | undefined,
+  options: RequestOptions,
+): Promise<IncomingMessage> {
+  const socket = certificate === null ? undefined : await pinnedSocket(at, certificate);
+  const send = at.protocol === "https:" && socket === undefined ? httpsRequest : httpRequest;
+  const target = socket === undefined ? at : new URL(at.href.replace(/^https:/, "http:"));
+  const asked = send(target, { ...options, ...(socket === undefined ? {} : { createConnection: () => socket }) });
+  asked.on("timeout", () => asked.destroy(new Error("no answer in time")));
+  asked.end(body);
+  const [answer] = (await once(asked, "response")) as [IncomingMessage];
+  return answer;
+}
+
+/** The certificate is compared before anything is sent, instead of who signed it and what it is called. */
+async function pinnedSocket({ hostname, port }: URL, certificate: string): Promise<TLSSocket> {
+  const host = hostname.replace(/^\[|\]$/g, "");
+  const socket = connect({ host, port: Number(port || 443), rejectUnauthorized: false });
+  await once(socket, "secureConnect");
+  if (socket.getPeerCertificate().fingerprint256 === certificate) return socket;
+  socket.destroy();
+  throw new Error("another certificate");
+}
+
+async function readObject(answer: IncomingMessage): Promise<GateAnswer["body"]> {
+  const text = Buffer.concat(await answer.toArray()).toString("utf8");
+  try {
+    const found: unknown = JSON.parse(text);
+    return typeof found === "object" && found !== null ? (found as GateAnswer["body"]) : {};
+  } catch {
+    return {};
+  }
+}
+
+async function adminKey(file: string | undefined): Promise<string> {
+  const given = process.env["SVC_ADMIN_KEY"];
+  if (file === undefined && given === undefined)
+    throw new BadInput("a gate asks for a key of scope admin: name a file that holds it with --key-file");
+  const key = file === undefined ? (given ?? "") : (await readText(file)).trim();
+  if (hasKeyForm(key) && !looksLikeKey(key)) throw new BadInput("the key is mistyped: its checksum is wrong");
+  return key;
+}
+
+async function readText(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    throw new BadInput(`${file} cannot be read: ${whyNot(error)}`);
+  }
+}

@@ -1,0 +1,58 @@
+import { visible } from "../wire/mod.ts";
+import { findGate, refusalOf, type GatePlace } from "./operator.ts";
+import { BadInput, type Outcome } from "./outcome.ts";
+
+export interface ReloadOptions extends GatePlace {
+  readonly mode?: string;
+  readonly tenant?: string;
+  readonly json: boolean;
+}
+
+/** What POST /admin/reload answers. */
+interface Reloaded {
+  readonly changed: boolean;
+  readonly before: InForce;
+  readonly now: InForce;
+  readonly counters: readonly Counter[];
+}
+
+interface InForce {
+  readonly contract: string;
+  readonly mode: string;
+}
+
+interface Counter {
+  readonly counter: string;
+  readonly counts: string;
+  readonly receipts: number;
+  readonly unknown_through: number | null;
+}
+
+/** `svc-gate reload`: puts in force what the files of a serving gate say now. */
+export async function reloadCommand(options: ReloadOptions): Promise<Outcome> {
+  const { mode, tenant, json, dataDir } = options;
+  const gate = await findGate(options);
+  if (gate === undefined)
+    throw new BadInput(`no gate serves ${dataDir}: name its data folder with --data-dir, or the gate with --url`);
+  const path = `${tenant === undefined ? "" : `/t/${encodeURIComponent(tenant)}`}/admin/reload`;
+  const answer = await gate.ask("POST", path, mode === undefined ? {} : { mode });
+  if (answer.status !== 200) {
+    const text = json ? JSON.stringify(answer.body) : refusalOf(answer);
+    return { exitCode: 2, text, forPrograms: json };
+  }
+  const reloaded = answer.body as unknown as Reloaded;
+  return { exitCode: 0, text: json ? JSON.stringify(reloaded) : textOf(reloaded) };
+}
+
+function textOf({ changed, before, now, counters }: Reloaded): string {
+  if (!changed) return `nothing has changed: ${now.contract} in mode ${now.mode} was in force already`;
+  return [
+    "put in force",
+    `  contract  ${now.contract}${now.contract === before.contract ? ", as before" : `\n  before    ${before.contract}`}`,
+    `  mode      ${now.mode}${now.mode === before.mode ? ", as before" : `, before ${before.mode}`}`,
+    ...counters.map(({ counter, counts, receipts, unknown_through: through }) => {
+      const from = through === null ? counts : `after ${new Date(through).toISOString()}`;
+      return `  counter   ${visible(counter)} counts ${from} (${receipts} receipts were folded)`;
+    }),
+  ].join("\n");
+}
