@@ -1,0 +1,116 @@
+{{- define "svc-gate.pod" -}}
+metadata:
+  labels: {{- include "svc-gate.labels" . | nindent 4 }}
+  annotations:
+    {{- if not .Values.contracts.configMap }}
+    contracts: {{ .Values.contracts.files | toJson | sha256sum }} # other ones: other pods
+    {{- end }}
+    kubectl.kubernetes.io/default-container: gate
+spec:
+  serviceAccountName: {{ include "svc-gate.name" . }}
+  automountServiceAccountToken: false
+  enableServiceLinks: false # they would be variables that begin with SVC_
+  terminationGracePeriodSeconds: 45
+  {{- with .Values.imagePullSecrets }}
+  imagePullSecrets: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 1000
+    runAsGroup: 1000
+    fsGroup: 1000
+    fsGroupChangePolicy: OnRootMismatch
+    seccompProfile: { type: RuntimeDefault }
+  topologySpreadConstraints:
+    {{- range list "topology.kubernetes.io/zone" "kubernetes.io/hostname" }}
+    - maxSkew: 1
+      topologyKey: {{ . }}
+      whenUnsatisfiable: ScheduleAnyway
+      labelSelector: { matchLabels: {{ include "svc-gate.selector" $ | fromYaml | toJson }} }
+    {{- end }}
+  containers:
+    - name: gate
+      image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"
+      imagePullPolicy: {{ .Values.image.pullPolicy }}
+      securityContext:
+        allowPrivilegeEscalation: false
+        readOnlyRootFilesystem: true
+        capabilities: { drop: [ALL] }
+      env:
+        - { name: SVC_MODE, value: {{ .Values.mode | quote }} }
+        - { name: SVC_LOG, value: {{ .Values.log | quote }} }
+        - { name: SVC_HOST, value: 0.0.0.0 }
+        - { name: SVC_PORT, value: "8787" }
+        - { name: SVC_OPS_HOST, value: 0.0.0.0 }
+        - { name: SVC_OPS_PORT, value: "8788" }
+        - { name: SVC_DATA_DIR, value: /data }
+        - { name: SVC_MANDATE, value: /contracts/mandate.yaml }
+        {{- if or .Values.contracts.tenants (and (not .Values.contracts.configMap) (hasKey .Values.contracts.files "tenants.yaml")) }}
+        - { name: SVC_TENANTS, value: /contracts/tenants.yaml }
+        {{- end }}
+        {{- if .Values.tls.existingSecret }}
+        - { name: SVC_TLS_CERT, value: /tls/tls.crt }
+        - { name: SVC_TLS_KEY, value: /tls/tls.key }
+        {{- end }}
+        {{- with .Values.database }}
+        {{- if .existingSecret }}
+        - name: SVC_DATABASE_URL
+          valueFrom: { secretKeyRef: { name: {{ .existingSecret }}, key: {{ .key }} } }
+        {{- end }}
+        {{- end }}
+        {{- with .Values.apiKey }}
+        {{- if .existingSecret }}
+        - name: SVC_API_KEY
+          valueFrom: { secretKeyRef: { name: {{ .existingSecret }}, key: {{ .key }} } }
+        {{- else if $.Values.database.existingSecret }}
+        {{- fail "apiKey.existingSecret: replicas cannot each make a first key; name a Secret that holds one" }}
+        {{- end }}
+        {{- end }}
+        {{- range $name, $value := .Values.settings }}
+        - { name: {{ $name }}, value: {{ $value | quote }} }
+        {{- end }}
+      ports:
+        - { name: http, containerPort: 8787 }
+        - { name: ops, containerPort: 8788 }
+      # A start may fold years of receipts for a new counter.
+      startupProbe:
+        httpGet: { path: /health, port: ops }
+        periodSeconds: 2
+        failureThreshold: 300
+      # Soon out of the Service, and restarted late: a restart mends neither a full disk nor a database that is away.
+      readinessProbe:
+        httpGet: { path: /ready, port: ops }
+        periodSeconds: 5
+        failureThreshold: 2
+      livenessProbe:
+        httpGet: { path: /health, port: ops }
+        periodSeconds: 10
+        timeoutSeconds: 5
+        failureThreshold: 30
+      lifecycle:
+        preStop: { sleep: { seconds: 5 } } # until nobody is sent here any more
+      resources: {{- toYaml .Values.resources | nindent 8 }}
+      volumeMounts:
+        - { name: data, mountPath: /data }
+        - { name: contracts, mountPath: /contracts, readOnly: true }
+        {{- if .Values.tls.existingSecret }}
+        - { name: tls, mountPath: /tls, readOnly: true }
+        {{- end }}
+  volumes:
+    - name: contracts
+      configMap: { name: {{ include "svc-gate.contracts" . }} }
+    {{- if .Values.database.existingSecret }}
+    - name: data
+      emptyDir: { sizeLimit: 64Mi }
+    {{- end }}
+    {{- with .Values.tls.existingSecret }}
+    - name: tls
+      secret: { secretName: {{ . }}, defaultMode: 0440 }
+    {{- end }}
+  {{- with .Values.nodeSelector }}
+  nodeSelector: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.tolerations }}
+  tolerations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}

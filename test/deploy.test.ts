@@ -1,0 +1,258 @@
+/**
+ * Goal: what starts a gate - the image, compose.yaml, the chart, the unit - agrees with the gate and with each other.
+ * Method: no engine and no cluster need be here; the files are read, and held against the settings, the files that they
+ * name and the ports of each other. Where helm, kubernetes-validate or systemd-analyze are installed, they judge too.
+ * The chart's two outcomes are kept in deploy/kubernetes, for those without Helm: UPDATE_GOLDEN=1 writes them anew.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { parse, parseAllDocuments } from "yaml";
+import { settings } from "../src/gate/config.ts";
+import { finish, root, temporaryFolder } from "./e2e/gate.ts";
+
+const read = (path: string): string => readFileSync(join(root, path), "utf8");
+const chart = join(root, "deploy", "helm", "svc-gate");
+const outcomes = {
+  sqlite: [],
+  postgres: ["--set", "database.existingSecret=svc-gate-database", "--set", "apiKey.existingSecret=svc-gate-key"],
+} as const;
+
+/** Variables that a text sets or names, and no setting is called so. */
+function unknownVariables(text: string): readonly string[] {
+  const known = new Set(settings.map(({ variable }) => variable));
+  return [...new Set(text.match(/\bSVC_[A-Z][A-Z_]*\b/g))].filter((name) => !known.has(name));
+}
+
+test("every variable in what is shipped is a setting", () => {
+  const files = globSync("{Dockerfile,compose.yaml,deploy/**/*.*,ops/**/*.*,docs/deploy.md}", { cwd: root });
+  assert.ok(files.length >= 15, files.join(" "));
+  for (const file of files) assert.deepEqual(unknownVariables(read(file)), [], file);
+  assert.deepEqual(unknownVariables("SVC_MODE=observe SVC_MODUS=1 SVC_CLUSTER_IP"), ["SVC_MODUS", "SVC_CLUSTER_IP"]);
+});
+
+interface Compose {
+  readonly services: Readonly<Record<string, ComposeService>>;
+  readonly volumes: Readonly<Record<string, unknown>>;
+}
+
+interface ComposeService {
+  readonly image: string;
+  readonly environment?: Readonly<Record<string, string | number | null>>;
+  readonly volumes: readonly string[];
+  readonly ports?: readonly string[];
+  readonly read_only?: boolean;
+  readonly cap_drop?: readonly string[];
+  readonly security_opt?: readonly string[];
+}
+
+suite("compose.yaml", () => {
+  const { services, volumes }: Compose = parse(read("compose.yaml"));
+  const { gate } = services;
+  assert.ok(gate !== undefined);
+
+  test("images have one version, ports are of loopback, what is mounted is there", () => {
+    assert.deepEqual(Object.keys(services), ["gate", "postgres", "prometheus", "grafana"]);
+    for (const [name, service] of Object.entries(services)) {
+      assert.match(service.image, /:v?\d+\.\d+(?:\.\d+)?$/, name);
+      for (const port of service.ports ?? []) assert.match(port, /^127\.0\.0\.1:(\d+):\1$/);
+      for (const [source = "", target = "", mode] of service.volumes.map((each) => each.split(":"))) {
+        assert.ok(target.startsWith("/"), target);
+        if (!source.startsWith(".")) assert.ok(Object.hasOwn(volumes, source), source);
+        else assert.ok(existsSync(join(root, source)) && mode === "ro", source);
+      }
+    }
+  });
+
+  test("the gate is closed, and its port, its database and its metrics are where others look", () => {
+    assert.equal(gate.read_only, true);
+    assert.deepEqual(gate.cap_drop, ["ALL"]);
+    assert.deepEqual(gate.security_opt, ["no-new-privileges:true"]);
+    const port = settings.find(({ variable }) => variable === "SVC_PORT")?.fallback;
+    assert.deepEqual(gate.ports, [`127.0.0.1:${port}:${port}`]);
+    assert.match(String(gate.environment?.["SVC_DATABASE_URL"]), /@postgres:5432\/svc_gate$/);
+    const [target] = parse(read("ops/prometheus/prometheus.yml")).scrape_configs[0].static_configs[0].targets;
+    assert.equal(target, `gate:${gate.environment?.["SVC_OPS_PORT"]}`);
+    const [source] = parse(read("ops/grafana/provisioning/datasources/prometheus.yaml")).datasources;
+    assert.match(services["prometheus"]?.ports?.[0] ?? "", new RegExp(`:${new URL(source.url).port}$`));
+    assert.equal(new URL(source.url).hostname, "prometheus");
+    const [provider] = parse(read("ops/grafana/provisioning/dashboards/svc-gate.yaml")).providers;
+    assert.ok(services["grafana"]?.volumes.some((each) => each.includes(`:${provider.options.path}/`)));
+    const { version } = JSON.parse(read("package.json"));
+    assert.equal(gate.image, `svc-gate:${version}`);
+  });
+});
+
+const helm = process.env["HELM"] ?? "helm";
+
+/** The chart with values; undefined where there is no Helm. */
+function render(...values: readonly string[]): { readonly status: number | null; readonly text: string } | undefined {
+  const args = ["template", "svc-gate", chart, "--kube-version", "1.33.0", ...values];
+  const { status, stdout, stderr, error } = spawnSync(helm, args, { encoding: "utf8" });
+  return error === undefined ? { status, text: status === 0 ? stdout : stderr } : undefined;
+}
+
+/** Objects of Kubernetes by kind; a kind that stands twice keeps its first. */
+function byKind(text: string): Readonly<Record<string, any>> {
+  const documents = parseAllDocuments(text).map((document) => {
+    assert.deepEqual(document.errors, []);
+    return document.toJS();
+  });
+  return Object.fromEntries(documents.toReversed().map((each) => [each.kind, each]));
+}
+
+/** What is not as it should be with a pod, a sentence each. */
+function podFaults(pod: any): readonly string[] {
+  const [container] = pod.spec.containers;
+  const { securityContext: own, env, ports, volumeMounts } = container;
+  const value = (name: string): unknown => env.find((each: any) => each.name === name)?.value;
+  const port = (name: string): unknown => ports.find((each: any) => each.name === name)?.containerPort;
+  const checks: readonly (readonly [boolean, string])[] = [
+    [pod.spec.securityContext.runAsNonRoot === true, "may be root"],
+    [pod.spec.securityContext.seccompProfile?.type === "RuntimeDefault", "has all system calls"],
+    [pod.spec.automountServiceAccountToken === false, "has a token of the cluster"],
+    [pod.spec.enableServiceLinks === false, "is given variables that begin with SVC_"],
+    [own.readOnlyRootFilesystem === true, "may write to its image"],
+    [own.allowPrivilegeEscalation === false, "may gain rights"],
+    [own.capabilities?.drop?.includes("ALL") === true, "has capabilities"],
+    [String(port("http")) === value("SVC_PORT"), "listens elsewhere"],
+    [String(port("ops")) === value("SVC_OPS_PORT"), "is watched elsewhere"],
+    [container.livenessProbe.httpGet.path === "/health", "is not asked whether it lives"],
+    [container.readinessProbe.httpGet.path === "/ready", "is not asked whether it is ready"],
+    [container.resources.limits.memory !== undefined, "has no bound on memory"],
+    [volumeMounts.some(({ mountPath }: any) => mountPath === value("SVC_DATA_DIR")), "has no place for data"],
+    [pod.spec.topologySpreadConstraints.length > 0, "may stand on one node with all others"],
+  ];
+  return checks.filter(([isSo]) => !isSo).map(([, sentence]) => sentence);
+}
+
+suite("Kubernetes", () => {
+  for (const [name, values] of Object.entries(outcomes)) {
+    const file = join("deploy", "kubernetes", `${name}.yaml`);
+    test(`${file} is what the chart comes to`, (t) => {
+      const rendered = render(...values);
+      if (rendered === undefined) return t.skip("helm is not installed");
+      assert.equal(rendered.status, 0, rendered.text);
+      if (process.env["UPDATE_GOLDEN"] === "1") writeFileSync(join(root, file), rendered.text);
+      assert.equal(read(file), rendered.text);
+      return undefined;
+    });
+  }
+
+  test("the pods have no rights, are asked at their ports, and what they mount is there", () => {
+    for (const [name, kind] of [
+      ["sqlite", "StatefulSet"],
+      ["postgres", "Deployment"],
+    ] as const) {
+      const objects = byKind(read(`deploy/kubernetes/${name}.yaml`));
+      const { spec } = objects[kind];
+      assert.deepEqual(podFaults(spec.template), [], name);
+      const claimed: string[] = (spec.volumeClaimTemplates ?? []).map((each: any) => each.metadata.name);
+      const volumes: string[] = [...spec.template.spec.volumes.map((each: any) => each.name), ...claimed];
+      const mounted: string[] = spec.template.spec.containers[0].volumeMounts.map((each: any) => each.name);
+      assert.deepEqual(mounted.toSorted(), volumes.toSorted());
+      const labels = Object.entries(spec.template.metadata.labels);
+      for (const selector of [
+        spec.selector.matchLabels,
+        objects["Service"].spec.selector,
+        objects["NetworkPolicy"].spec.podSelector.matchLabels,
+      ])
+        for (const pair of Object.entries(selector))
+          assert.ok(
+            labels.some((label) => String(label) === String(pair)),
+            String(pair),
+          );
+      assert.equal(objects["PodDisruptionBudget"] !== undefined, name === "postgres");
+      assert.deepEqual(objects["NetworkPolicy"].spec.policyTypes, ["Ingress", "Egress"]);
+    }
+  });
+
+  test("positive control: a pod with other rights is reported", () => {
+    const pod = byKind(read("deploy/kubernetes/postgres.yaml"))["Deployment"].spec.template;
+    pod.spec.securityContext.runAsNonRoot = false;
+    pod.spec.containers[0].securityContext.capabilities = {};
+    pod.spec.containers[0].ports[1].containerPort = 1;
+    assert.deepEqual(podFaults(pod), ["may be root", "has capabilities", "is watched elsewhere"]);
+  });
+
+  test("its contracts compile, and the URL of the database is in a Secret", async (t) => {
+    const { ConfigMap, Deployment } = byKind(read("deploy/kubernetes/postgres.yaml"));
+    const folder = join(temporaryFolder(t), "contracts");
+    mkdirSync(folder);
+    for (const [name, text] of Object.entries<string>(ConfigMap.data)) writeFileSync(join(folder, name), text);
+    const { code, stdout, stderr } = await finish(t, ["check", join(folder, "mandate.yaml")]);
+    assert.equal(code, 0, stdout + stderr);
+    for (const { name, valueFrom } of Deployment.spec.template.spec.containers[0].env)
+      assert.equal(valueFrom?.secretKeyRef !== undefined, ["SVC_DATABASE_URL", "SVC_API_KEY"].includes(name), name);
+  });
+
+  test("the chart: versions are the package's, all of its values render, two replicas need a key", (t) => {
+    const { version } = JSON.parse(read("package.json"));
+    const { version: own, appVersion } = parse(readFileSync(join(chart, "Chart.yaml"), "utf8"));
+    assert.deepEqual([own, appVersion], [version, version]);
+    const all = [
+      "tls.existingSecret=tls",
+      "contracts.configMap=mine",
+      "contracts.tenants=true",
+      "settings.SVC_BASE_PATH=/gate",
+    ];
+    const more = ["serviceMonitor.enabled=true", "networkPolicy.egress[0].ports[0].port=4318", "nodeSelector.disk=ssd"];
+    const rendered = render(...outcomes.postgres, ...[...all, ...more].flatMap((each) => ["--set", each]));
+    if (rendered === undefined) return t.skip("helm is not installed");
+    assert.equal(rendered.status, 0, rendered.text);
+    const { Deployment, ServiceMonitor, ConfigMap } = byKind(rendered.text);
+    assert.deepEqual(podFaults(Deployment.spec.template), []);
+    assert.deepEqual([ServiceMonitor.spec.endpoints[0].port, ConfigMap], ["ops", undefined]);
+    assert.equal(spawnSync(helm, ["lint", "--strict", chart]).status, 0);
+    assert.match(render("--set", "database.existingSecret=d")?.text ?? "", /apiKey\.existingSecret: replicas cannot/);
+    return undefined;
+  });
+
+  test("the schemas of Kubernetes accept them", (t) => {
+    const program = process.env["KUBERNETES_VALIDATE"] ?? "kubernetes-validate";
+    const files = Object.keys(outcomes).map((name) => join(root, "deploy", "kubernetes", `${name}.yaml`));
+    const judged = spawnSync(program, ["--strict", "-k", "1.33", ...files], { encoding: "utf8" });
+    if (judged.error !== undefined) return t.skip("kubernetes-validate is not installed");
+    assert.equal(judged.status, 0, judged.stdout + judged.stderr);
+    const doctored = join(temporaryFolder(t), "doctored.yaml");
+    writeFileSync(doctored, read("deploy/kubernetes/postgres.yaml").replace("readOnlyRootFilesystem", "readOnlyRoot"));
+    assert.notEqual(spawnSync(program, ["--strict", "-k", "1.33", doctored]).status, 0);
+    return undefined;
+  });
+});
+
+suite("the systemd unit", () => {
+  const file = "deploy/systemd/svc-gate.service";
+  const unit = read(file);
+
+  test("it reloads by SIGHUP, restarts after a fault, and runs what the package holds", () => {
+    for (const line of [
+      "ExecReload=/bin/kill -HUP $MAINPID",
+      "Restart=on-failure",
+      "DynamicUser=yes",
+      "ProtectSystem=strict",
+    ])
+      assert.ok(unit.includes(`\n${line}\n`), line);
+    const [, command = ""] = /^ExecStart=(.*)$/m.exec(unit) ?? [];
+    assert.match(command, / \/opt\/svc-gate\/node_modules\/svc-gate\/bin\/svc-gate\.mjs serve$/);
+    assert.ok(existsSync(join(root, "bin", "svc-gate.mjs")));
+  });
+
+  test("systemd finds nothing wrong, and little exposed", (t) => {
+    if (spawnSync("systemd-analyze", ["--version"]).error !== undefined) return t.skip("systemd is not installed");
+    const copy = join(temporaryFolder(t), "svc-gate.service");
+    const verify = (text: string): string => {
+      writeFileSync(copy, text);
+      return spawnSync("systemd-analyze", ["verify", "--man=no", copy], { encoding: "utf8" }).stderr;
+    };
+    const installed = unit.replace("/opt/svc-gate/node_modules/.bin/node", process.execPath);
+    assert.equal(verify(installed), "");
+    assert.match(verify(installed.replace("ProtectProc=", "ProtectProcs=")), /ProtectProcs/);
+    const exposed = ["security", "--offline=yes", "--no-pager", "--threshold=20", join(root, file)];
+    const judged = spawnSync("systemd-analyze", exposed, { encoding: "utf8" });
+    assert.equal(judged.status, 0, judged.stdout.slice(-200));
+    return undefined;
+  });
+});
