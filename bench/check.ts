@@ -151,7 +151,7 @@ function residentMb({ child }: Server): number {
 }
 
 /** The median time of appending 4 KiB and flushing it, where the ledger is. */
-function measureFlush(folder: string): number {
+export function measureFlush(folder: string): number {
   const file = openSync(join(folder, "flush"), "w");
   const page = Buffer.alloc(4096, 1);
   const times = Array.from({ length: 400 }, () => {

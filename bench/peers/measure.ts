@@ -1,0 +1,249 @@
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { measureFlush } from "../check.ts";
+import { conclude, machine, median } from "../report.ts";
+import { paymentCall } from "./calls.ts";
+import { charts } from "./charts.ts";
+import { placeholder, type Load, type Order } from "./load.ts";
+import { pageWith, tables } from "./page.ts";
+import { peers, type Peer } from "./peers.ts";
+import type { Wanted } from "./policies.ts";
+import {
+  barsOf,
+  connectionCounts,
+  ruleCounts,
+  usual,
+  type Figures,
+  type PeerResult,
+  type Results,
+  type Series,
+} from "./results.ts";
+import { residentMb } from "./server.ts";
+import { setUpPeers } from "./setup.ts";
+import { noticesWrongPolicy, startPeer, verify, type Started } from "./verify.ts";
+
+const rounds = 3;
+const seconds = Number(process.env["BENCH_SECONDS"] ?? 4);
+const sessionCounts = [1, 10_000, Number(process.env["BENCH_SESSIONS"] ?? 1_000_000)] as const;
+const sixRules: Wanted = { others: 0, wrong: false, counted: false };
+const here = import.meta.dirname;
+
+/**
+ * The gate beside other engines, in turn, on the same six rules and the same load.
+ *
+ * `--setup` installs the others and ends, `--verify` starts each and asks the seven calls and ends. A run of full length writes the
+ * tables, the charts and results.json; a shorter one (`BENCH_SECONDS`, `BENCH_SESSIONS`) does with `--write` alone.
+ */
+export async function benchPeers(): Promise<void> {
+  if (process.argv.includes("--setup")) {
+    setUpPeers();
+    return;
+  }
+  const folder = mkdtempSync(join(tmpdir(), "svc-gate-peers-"));
+  try {
+    const { ready, skipped } = await found(folder);
+    if (process.argv.includes("--verify")) return;
+    const results = await measured(folder, ready, skipped);
+    console.log(`\n${tables(results)}`);
+    if (isFull() || process.argv.includes("--write")) write(results);
+    const failed = failures.length;
+    for (const failure of failures) console.log(failure);
+    conclude("peers", { ...barsOf(results), failed: { value: failed, bar: "<= 0", holds: failed === 0 } });
+  } finally {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** What a load was answered that it should not have been, a line each. */
+const failures: string[] = [];
+
+function isFull(): boolean {
+  return process.env["BENCH_SECONDS"] === undefined && process.env["BENCH_SESSIONS"] === undefined;
+}
+
+function write(results: Results): void {
+  writeFileSync(join(here, "results.json"), `${JSON.stringify(results, undefined, 2)}\n`);
+  for (const [name, text] of Object.entries(charts(results))) writeFileSync(join(here, name), text);
+  const page = join(here, "README.md");
+  writeFileSync(page, pageWith(readFileSync(page, "utf8"), results));
+}
+
+interface Found {
+  readonly ready: readonly Peer[];
+  readonly skipped: Results["skipped"];
+}
+
+/** Who can be measured here. One that decides otherwise than the table, or would not be seen to, ends the run. */
+async function found(folder: string): Promise<Found> {
+  const ready: Peer[] = [];
+  const skipped: { name: string; why: string }[] = [];
+  for (const peer of peers) {
+    const why = peer.missing();
+    if (why !== undefined) {
+      console.log(`${peer.name}: SKIPPED, ${why}`);
+      skipped.push({ name: peer.name, why });
+      continue;
+    }
+    const started = await startPeer(peer, join(folder, `${peer.id}-verify`), sixRules);
+    const wrong = await verify(started);
+    await started.server.stop();
+    if (wrong.length > 0) throw new Error(`${peer.name} does not decide the policy:\n${wrong.join("\n")}`);
+    if (!(await noticesWrongPolicy(peer, join(folder, `${peer.id}-wrong`))))
+      throw new Error(`${peer.name}: a policy with the wrong limit was not noticed`);
+    console.log(`${peer.name}: decides all seven calls as expected, and a wrong limit was noticed`);
+    ready.push(peer);
+  }
+  return { ready, skipped };
+}
+
+async function measured(folder: string, ready: readonly Peer[], skipped: Found["skipped"]): Promise<Results> {
+  const day = new Date().toISOString().slice(0, 10);
+  const flushMs = measureFlush(folder);
+  const main = await byConnections(folder, ready);
+  const results: PeerResult[] = [];
+  for (const peer of ready) {
+    const first = main.get(peer);
+    if (first === undefined) continue;
+    const rules = await byRules(folder, peer);
+    const sessions = await bySessions(folder, peer);
+    results.push({ id: peer.id, name: peer.name, ours: peer.ours, ...first, rules, sessions });
+  }
+  return { machine: machine(), day, seconds, rounds, flushMs, peers: results, skipped };
+}
+
+type First = Pick<PeerResult, "startMs" | "idleMb" | "loadedMb" | "connections">;
+
+/** All peers run, and are asked one after another, round by round. */
+async function byConnections(folder: string, ready: readonly Peer[]): Promise<ReadonlyMap<Peer, First>> {
+  const started: Started[] = [];
+  try {
+    for (const peer of ready) started.push(await startPeer(peer, join(folder, peer.id), sixRules));
+    const idle = started.map(({ server }) => residentMb(server.roots));
+    const subjects = started.map((one) => ({ started: one, sessions: usual }));
+    const series = connectionCounts.map((connections) => ({ connections, loads: subjects.map((): Load[] => []) }));
+    for (let round = 0; round <= rounds; round += 1) {
+      for (const { connections, loads } of series) {
+        for (const [at, subject] of subjects.entries()) {
+          if (round === 0 && connections !== usual) continue; // a warm-up
+          const load = await asked(subject, { connections, seconds: round === 0 ? seconds / 2 : seconds });
+          if (round > 0) loads[at]?.push(load);
+        }
+      }
+      console.log(round === 0 ? "warmed up" : `round ${round} of ${rounds}`);
+    }
+    return new Map(
+      started.map(({ peer, server, startMs }, at) => [
+        peer,
+        {
+          startMs,
+          idleMb: idle[at] ?? 0,
+          loadedMb: residentMb(server.roots),
+          connections: Object.fromEntries(
+            series.map(({ connections, loads }) => [connections, medians(loads[at] ?? [])]),
+          ),
+        },
+      ]),
+    );
+  } finally {
+    for (const { server } of started) await server.stop();
+  }
+}
+
+/** The same calls, with few and with many rules of tools that are not asked about. */
+function byRules(folder: string, peer: Peer): Promise<Series> {
+  return compared(
+    ruleCounts.map((others) => ({
+      size: others,
+      sessions: usual,
+      start: () => startPeer(peer, join(folder, `${peer.id}-rules-${others}`), { ...sixRules, others }),
+    })),
+  );
+}
+
+/** Calls of so many sessions. The gate counts each one's payments, and has seen them all before; the others keep nothing. */
+function bySessions(folder: string, peer: Peer): Promise<Series> {
+  return compared(
+    sessionCounts.map((sessions) => ({
+      size: sessions,
+      sessions,
+      start: async () => {
+        const into = join(folder, `${peer.id}-sessions-${sessions}`);
+        const started = await startPeer(peer, into, { ...sixRules, counted: peer.ours });
+        if (!peer.ours) return started;
+        const { perSecond } = await asked({ started, sessions }, { connections: usual, seconds, once: true });
+        console.log(`${peer.name}: has seen ${sessions} sessions, ${Math.round(perSecond)} checks/s`);
+        return started;
+      },
+    })),
+  );
+}
+
+interface Variant {
+  readonly size: number;
+  readonly sessions: number;
+  readonly start: () => Promise<Started>;
+}
+
+/** Servers of one peer side by side, asked one after another, so that what else the machine does falls on all of them. */
+async function compared(variants: readonly Variant[]): Promise<Series> {
+  const running: { readonly variant: Variant; readonly started: Started; readonly loads: Load[] }[] = [];
+  try {
+    for (const variant of variants) running.push({ variant, started: await variant.start(), loads: [] });
+    for (let round = 0; round <= rounds; round += 1) {
+      for (const { variant, started, loads } of running) {
+        const load = await asked({ started, sessions: variant.sessions }, { connections: usual, seconds: seconds / 2 });
+        if (round > 0) loads.push(load);
+      }
+    }
+    const [first] = running;
+    console.log(`${first?.started.peer.name}: ${variants.map(({ size }) => size).join(", ")} measured`);
+    return Object.fromEntries(running.map(({ variant, loads }) => [variant.size, medians(loads)]));
+  } finally {
+    for (const { started } of running) await started.server.stop();
+  }
+}
+
+interface Subject {
+  readonly started: Started;
+  readonly sessions: number;
+}
+
+/** Loads a server from a process of its own. */
+async function asked(
+  { started: { peer, server }, sessions }: Subject,
+  how: { readonly connections: number; readonly seconds: number; readonly once?: boolean },
+): Promise<Load> {
+  const requests = Array.from({ length: 97 }, (_, at) => peer.request({ ...paymentCall(at), session_id: placeholder }));
+  const order: Order = {
+    url: `${server.url}${requests[0]?.path ?? "/"}`,
+    headers: requests[0]?.headers ?? {},
+    bodies: requests.map(({ body }) => JSON.stringify(body)),
+    marker: peer.allowed,
+    sessions,
+    once: false,
+    ...how,
+  };
+  const load = JSON.parse(await output(order)) as Load;
+  if (load.failed > 0)
+    failures.push(
+      `${peer.name}: ${load.failed} of ${load.total} answers were not the expected one, such as ${load.failure}`,
+    );
+  return load;
+}
+
+function output(order: Order): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const generator = spawn(process.execPath, [join(here, "load.ts")], { stdio: ["pipe", "pipe", "inherit"] });
+    let text = "";
+    generator.stdout.on("data", (chunk: Buffer) => (text += chunk.toString()));
+    generator.once("exit", (code) => (code === 0 ? resolve(text) : reject(new Error(`the load ended with ${code}`))));
+    generator.stdin.end(JSON.stringify(order));
+  });
+}
+
+function medians(loads: readonly Load[]): Figures {
+  const of = (pick: (load: Load) => number): number => Number(median(loads.map(pick)).toPrecision(4));
+  return { perSecond: of((load) => load.perSecond), p50: of((load) => load.p50), p99: of((load) => load.p99) };
+}

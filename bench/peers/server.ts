@@ -1,0 +1,95 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { join } from "node:path";
+
+/** A peer's server that runs. `roots` are the processes that it and all it started come from. */
+export interface Server {
+  readonly url: string;
+  readonly roots: readonly number[];
+  /** What it said before it ended by itself; undefined while it runs. */
+  readonly ended: () => string | undefined;
+  readonly stop: () => Promise<void>;
+}
+
+export interface Program {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Where it runs; what it says goes to a file there. */
+  readonly folder: string;
+}
+
+/** Starts a program that will listen on a port of this machine. It need not answer yet. */
+export function launch({ command, args, environment, folder }: Program, port: number): Server {
+  const said = join(folder, "said.log");
+  const file = openSync(said, "a");
+  const child = spawn(command, args, {
+    cwd: folder,
+    env: { ...process.env, ...environment },
+    stdio: ["ignore", file, file],
+  });
+  closeSync(file);
+  let failure: string | undefined;
+  child.once("error", (error) => (failure = error.message));
+  child.once("exit", () => (failure ??= readFileSync(said, "utf8").slice(-1000)));
+  return {
+    url: `http://127.0.0.1:${port}`,
+    roots: child.pid === undefined ? [] : [child.pid],
+    ended: () => failure,
+    stop: () => end(child),
+  };
+}
+
+function end(child: ChildProcess): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => {
+    child.once("exit", () => resolve());
+    child.kill("SIGKILL");
+  });
+}
+
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+/** Megabytes that these processes and all that they started keep in memory; a page that several share is divided among them. */
+export function residentMb(roots: readonly number[]): number {
+  const kilobytes = withChildren(roots).map((pid) => {
+    try {
+      return Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1] ?? 0);
+    } catch {
+      return 0; // it ended since it was listed
+    }
+  });
+  return kilobytes.reduce((sum, each) => sum + each, 0) / 1024;
+}
+
+function withChildren(roots: readonly number[]): readonly number[] {
+  const parents = new Map(
+    readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name))
+      .map((name) => [Number(name), parentOf(Number(name))] as const),
+  );
+  const found = new Set(roots);
+  for (let before = 0; before < found.size;) {
+    before = found.size;
+    for (const [pid, parent] of parents) if (parent !== undefined && found.has(parent)) found.add(pid);
+  }
+  return [...found];
+}
+
+function parentOf(pid: number): number | undefined {
+  try {
+    return Number(readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ")[1]);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,65 @@
+import { setTimeout as wait } from "node:timers/promises";
+import type { Verdict } from "../../src/wire/mod.ts";
+import { disagreements, expectedCalls, type Call } from "./calls.ts";
+import type { Peer } from "./peers.ts";
+import type { Wanted } from "./policies.ts";
+import type { Server } from "./server.ts";
+
+const startsWithinMs = 60_000;
+
+/** A peer whose server runs and has answered. */
+export interface Started {
+  readonly peer: Peer;
+  readonly server: Server;
+  /** From nothing to the first answer to a check, in milliseconds. */
+  readonly startMs: number;
+}
+
+/** Starts a peer and waits for its first verdict. */
+export async function startPeer(peer: Peer, folder: string, wanted: Wanted): Promise<Started> {
+  const from = performance.now();
+  const server = await peer.start(folder, wanted);
+  while (!(await answers(peer, server))) {
+    const said = server.ended();
+    if (said !== undefined) throw new Error(`${peer.name} ended at its start: ${said}`);
+    if (performance.now() - from > startsWithinMs) {
+      await server.stop();
+      throw new Error(`${peer.name} gave no verdict within ${startsWithinMs / 1000} seconds of its start`);
+    }
+    await wait(5);
+  }
+  return { peer, server, startMs: performance.now() - from };
+}
+
+async function answers(peer: Peer, server: Server): Promise<boolean> {
+  const first = expectedCalls[0]?.call;
+  return first !== undefined && (await verdictOf(peer, server, first).catch(() => undefined)) !== undefined;
+}
+
+/** What the seven calls get that should not, a sentence each: an engine that does not decide the policy is not measured. */
+export async function verify({ peer, server }: Started): Promise<readonly string[]> {
+  const verdicts: (Verdict | undefined)[] = [];
+  for (const { call } of expectedCalls) verdicts.push(await verdictOf(peer, server, call));
+  return disagreements(verdicts);
+}
+
+/** The control: the same seven calls must notice a limit that is a hundred times too high. */
+export async function noticesWrongPolicy(peer: Peer, folder: string): Promise<boolean> {
+  const started = await startPeer(peer, folder, { others: 0, wrong: true, counted: false });
+  try {
+    return (await verify(started)).length > 0;
+  } finally {
+    await started.server.stop();
+  }
+}
+
+async function verdictOf(peer: Peer, server: Server, call: Call): Promise<Verdict | undefined> {
+  const { path, headers, body } = peer.request(call);
+  const answer = await fetch(new URL(path, server.url), {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  });
+  const text = await answer.text();
+  return answer.status === 200 ? peer.verdict(text) : undefined;
+}
