@@ -1,13 +1,14 @@
 import { loadFunctions, recompile, type ContractInForce } from "../contract/mod.ts";
 import type { Change, Durable, InForce, Ledger, LedgerCheck, Receipt, Turn } from "../ledger/mod.ts";
 import { good, type Canonical, type CheckRequest, type Mode, type Refusal, type Result } from "../wire/mod.ts";
-import { answerBody } from "./answer.ts";
+import { answerBody, answered } from "./answer.ts";
 import type { Clock } from "./clock.ts";
 import { alignCounters, foldAhead, type Folded } from "./counters.ts";
 import { prepareCall, Sequencer, type SequencerOptions } from "./sequencer.ts";
 import { agrees, standingOf, type Standing } from "./standing.ts";
+import { beginCourse, type AnsweredCheck, type Course } from "./telemetry/watch.ts";
 
-export interface GateOptions extends Pick<SequencerOptions, "onDefect"> {
+export interface GateOptions extends Pick<SequencerOptions, "onDefect" | "watch"> {
   readonly force: ContractInForce;
   readonly mode: Mode;
   readonly ledger: Ledger;
@@ -25,6 +26,10 @@ export interface Asking {
   readonly bytes: number;
   /** SHA-256 of the body received, in hex. */
   readonly digest: string;
+  /** When the check began; now, where it is not given. */
+  readonly course?: Course;
+  /** Called when the answer is made. */
+  readonly onAnswer?: ((check: AnsweredCheck, course: Course) => void) | undefined;
 }
 
 /** A person's act on a gate: who, what in one word, what exactly, and in one sentence. */
@@ -98,16 +103,21 @@ export class Gate {
    * @returns the body of the answer, made after the receipt is on disk, or a refusal. A fault never settles it.
    */
   async check(request: CheckRequest, asking: Asking): Promise<Result<string, Refusal>> {
-    const caller = { keyName: asking.keyName, sessionId: request.sessionId };
-    const recorded = await this.#sequencer.submit({
-      request,
-      caller,
-      prepared: prepareCall(this.#standing, request, caller),
-      bytes: asking.bytes,
-    });
+    const { keyName, bytes, digest, course = beginCourse(), onAnswer } = asking;
+    const { sessionId, toolName } = request;
+    const caller = { keyName, sessionId };
+    const prepared = prepareCall(this.#standing, request, caller);
+    course.prepare = performance.now();
+    const recorded = await this.#sequencer.submit({ request, caller, prepared, bytes, course });
     if (!recorded.ok) return recorded;
-    const { decision, mode, receipt } = recorded.value;
-    return good(answerBody(decision, receipt, mode, asking.digest));
+    const { decision, mode, receipt, routed } = recorded.value;
+    const answer = answerBody(decision, receipt, mode, digest);
+    course.answer = performance.now();
+    const { verdict, rule } = decision;
+    const check = { verdict, answered: answered(decision, mode), mode, toolName, routed, rule, seq: receipt.seq, sessionId };
+    this.#options.watch?.answered(check, course);
+    onAnswer?.(check, course);
+    return good(answer);
   }
 
   /**
@@ -150,22 +160,23 @@ export class Gate {
   async begin(acceptChange: boolean): Promise<Result<readonly Folded[], Refusal>> {
     const own = this.#standing;
     let isFollowing = false;
-    const looked = await this.#sequencer.exclusively((turn) => {
+    const look = (turn: Turn): Promise<void> => {
       isFollowing = turn.inForce !== undefined;
       return turn.abort();
-    });
+    };
+    const looked = await this.#sequencer.exclusively(look, true);
     if (!looked.ok) return looked;
     if (isFollowing && !acceptChange) return good([]);
-    const put = await this.#put(own, "start");
+    const put = await this.#put(own, "start", true);
     return put.ok ? good(put.value.folded) : put;
   }
 
-  async #put(next: Standing, by: string): Promise<Result<Reloaded, Refusal>> {
+  async #put(next: Standing, by: string, anyClock = false): Promise<Result<Reloaded, Refusal>> {
     const ledger = this.#ledger;
     await ledger.keepContract(next.force.text);
     const ahead = await foldAhead(next.force, ledger);
     let reloaded: Reloaded | undefined;
-    const done = await this.#sequencer.exclusively(async (turn, at) => {
+    const put = async (turn: Turn, at: number): Promise<void> => {
       const before = turn.inForce ?? this.#standing;
       const changed = !agrees(before, next);
       const folded = await alignCounters(next.force, ledger, turn, ahead);
@@ -176,7 +187,8 @@ export class Gate {
       const [receipt] = await turn.commit(next);
       this.#standing = next;
       reloaded = { changed, before, now: next, folded, receipt };
-    });
+    };
+    const done = await this.#sequencer.exclusively(put, anyClock);
     return done.ok ? good(reloaded as Reloaded) : done;
   }
 
@@ -194,6 +206,27 @@ export class Gate {
   /** Can a check be answered now: is there room for a receipt, and is the clock right? */
   async isServing(): Promise<boolean> {
     return this.#options.clock.read(this.#ledger.head.at).ok && (await this.#ledger.hasRoom());
+  }
+
+  /** Why a check that comes now would be refused, in a few words; undefined where it would be answered. */
+  async unready(): Promise<string | undefined> {
+    const refusal = this.#sequencer.refusalFor(0);
+    if (refusal?.code === "stopping") return "the gate is stopping";
+    if (refusal !== undefined) return "the queue is full";
+    if (this.#sequencer.isSuperseded) return "a later gate serves this ledger";
+    const time = this.#options.clock.read(this.#ledger.head.at);
+    if (!time.ok) return time.problem;
+    return (await this.#ledger.hasRoom()) ? undefined : "the ledger cannot take a receipt";
+  }
+
+  /** What waits for its turn: calls, and their bodies together. */
+  get queued(): { readonly calls: number; readonly bytes: number } {
+    return this.#sequencer.queued;
+  }
+
+  /** The number of the ledger's last row. */
+  get rows(): number {
+    return this.#ledger.head.seq;
   }
 
   /** The text of what is or was in force, by its SHA-256 in hex. */

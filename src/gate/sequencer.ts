@@ -24,6 +24,7 @@ import { answered } from "./answer.ts";
 import type { Clock } from "./clock.ts";
 import { countedOf, outcomeOf } from "./outcome.ts";
 import { agrees, isLater, type Standing } from "./standing.ts";
+import type { Course, Watch } from "./telemetry/watch.ts";
 
 /** A call as what is in force sees it, before any counter is read. */
 export interface PreparedCall {
@@ -61,6 +62,8 @@ function eventsOf({ consultation, lookups }: Asked): number {
 export interface Recorded {
   readonly decision: Decision;
   readonly mode: Mode;
+  /** Did a contract route the tool? */
+  readonly routed: boolean;
   readonly receipt: Durable<Receipt>;
 }
 
@@ -71,6 +74,7 @@ export interface Submission {
   readonly prepared: PreparedCall;
   /** The size of its body: what it holds of memory while it waits. */
   readonly bytes: number;
+  readonly course: Course;
 }
 
 interface Waiting extends Submission {
@@ -82,6 +86,7 @@ type Exclusive = (turn: Turn, at: number) => Promise<void>;
 
 interface WaitingWork {
   readonly work: Exclusive;
+  readonly anyClock: boolean;
   readonly settle: (result: Result<void, Refusal>) => void;
 }
 
@@ -94,6 +99,7 @@ export interface SequencerOptions {
   readonly follow: (inForce: InForce) => Promise<void>;
   /** Called for a decision in which something threw that is no evaluation error. */
   readonly onDefect: (decision: Decision) => void;
+  readonly watch?: Watch | undefined;
 }
 
 /**
@@ -112,6 +118,7 @@ export class Sequencer {
   #works: WaitingWork[] = [];
   #running = false;
   #stopping = false;
+  #isSuperseded = false;
   #idle: (() => void)[] = [];
 
   constructor(options: SequencerOptions) {
@@ -125,14 +132,8 @@ export class Sequencer {
   /** Has a call decided and recorded. Refuses before anything is decided when the queue is full or the gate stops. */
   submit(submission: Submission): Promise<Result<Recorded, Refusal>> {
     const { bytes } = submission;
-    if (this.#stopping) return Promise.resolve(bad(stopping));
-    if (this.#queue.length >= limits.queueCallsMax || this.#queuedBytes + bytes > limits.queueBytesMax) {
-      return Promise.resolve(
-        bad(
-          refuse("queue-full", `${this.#queue.length} calls are waiting; nothing was decided, ask again in a moment`),
-        ),
-      );
-    }
+    const refusal = this.refusalFor(bytes);
+    if (refusal !== undefined) return Promise.resolve(bad(refusal));
     return new Promise((settle) => {
       this.#queue.push({ ...submission, settle });
       this.#queuedBytes += bytes;
@@ -140,13 +141,35 @@ export class Sequencer {
     });
   }
 
-  /** Has work done between two batches. A work that throws anything but `NotKept` is a fault. */
-  exclusively(work: Exclusive): Promise<Result<void, Refusal>> {
+  /**
+   * Has work done between two batches. A work that throws anything but `NotKept` is a fault.
+   *
+   * @param anyClock a clock that cannot be trusted is no matter to it
+   */
+  exclusively(work: Exclusive, anyClock = false): Promise<Result<void, Refusal>> {
     if (this.#stopping) return Promise.resolve(bad(stopping));
     return new Promise((settle) => {
-      this.#works.push({ work, settle });
+      this.#works.push({ work, anyClock, settle });
       this.#wake();
     });
+  }
+
+  /** Why a call of that many bytes cannot wait for its turn now; undefined where it can. */
+  refusalFor(bytes: number): Refusal | undefined {
+    if (this.#stopping) return stopping;
+    const { length } = this.#queue;
+    if (length < limits.queueCallsMax && this.#queuedBytes + bytes <= limits.queueBytesMax) return undefined;
+    return refuse("queue-full", `${length} calls are waiting; nothing was decided, ask again in a moment`);
+  }
+
+  /** What waits for its turn: calls, and their bodies together. */
+  get queued(): { readonly calls: number; readonly bytes: number } {
+    return { calls: this.#queue.length, bytes: this.#queuedBytes };
+  }
+
+  /** A later gate had the ledger when this one asked last. */
+  get isSuperseded(): boolean {
+    return this.#isSuperseded;
   }
 
   /** Is nothing waiting, and nothing being decided? */
@@ -170,7 +193,7 @@ export class Sequencer {
     while (this.#works.length + this.#queue.length > 0) {
       const next = this.#works.shift();
       if (next === undefined) await this.#decideNext();
-      else next.settle(await this.#inTurn(next.work));
+      else next.settle(await this.#inTurn(next.work, next.anyClock));
     }
     this.#running = false;
     for (const idle of this.#idle.splice(0)) idle();
@@ -189,7 +212,7 @@ export class Sequencer {
   }
 
   /** A turn in which the clock is right and what decides is what is in force on the ledger. */
-  async #inTurn(work: Exclusive): Promise<Result<void, Refusal>> {
+  async #inTurn(work: Exclusive, anyClock = false): Promise<Result<void, Refusal>> {
     const { ledger, clock, standing, follow } = this.#options;
     let turn: Turn | undefined;
     try {
@@ -199,12 +222,14 @@ export class Sequencer {
         const { inForce } = turn;
         const isBehind = inForce !== undefined && !agrees(inForce, standing());
         const isSuperseded = inForce !== undefined && isLater(inForce.engine);
-        if (time.ok && !isBehind && !isSuperseded) {
-          await work(turn, time.value);
+        this.#isSuperseded = isSuperseded;
+        if ((time.ok || anyClock) && !isBehind && !isSuperseded) {
+          await work(turn, time.ok ? time.value : turn.head.at);
           return good(undefined);
         }
         await turn.abort();
-        if (!time.ok) return bad(refuse("clock-unreliable", `${time.problem}: no check is decided until it is right`));
+        if (!time.ok && !anyClock)
+          return bad(refuse("clock-unreliable", `${time.problem}: no check is decided until it is right`));
         if (isSuperseded) {
           const sentence = `a later gate (${inForce.engine}) serves this ledger, so this one decides nothing more`;
           return bad(refuse("superseded", sentence));
@@ -243,6 +268,7 @@ export class Sequencer {
   }
 
   async #decideAll(turn: Turn, at: number, calls: readonly Waiting[], asked: readonly AskedCall[]): Promise<void> {
+    const begun = performance.now();
     const { mode, contract } = this.#options.standing();
     await turn.look(
       asked.flatMap(({ force, candidate }) => (candidate ? [...force.lookups, ...candidate.lookups] : force.lookups)),
@@ -275,8 +301,14 @@ export class Sequencer {
       );
       return decision;
     });
+    const decided = performance.now();
     const receipts = await turn.commit(this.#takenOver(turn));
-    for (const [place, { settle }] of calls.entries()) {
+    const committed = performance.now();
+    this.#options.watch?.flushed(calls.length, committed - decided);
+    for (const [place, { settle, course }] of calls.entries()) {
+      course.queue = begun;
+      course.decide = decided;
+      course.commit = committed;
       settle(good({ decision: decisions[place] as Decision, mode, receipt: receipts[place] as Durable<Receipt> }));
     }
   }

@@ -92,12 +92,15 @@ test("[health.route, health.open] GET /health is open and says ok, or 503 while 
   const full = await ask(gate, "/health", { headers: { authorization: "" } });
   assert.equal(full.status, 503);
   assert.equal(full.text, '{"status":"unavailable","mode":"observe"}');
-  const batch = {
+  const turn = {
+    head: gate.ledger.head,
+    abort: async () => undefined,
     append: () => undefined,
+    look: async () => undefined,
     value: () => "0",
     commit: () => Promise.reject(new NotKept("disk-full", "full")),
   };
-  t.mock.method(gate.ledger, "begin", async () => batch);
+  t.mock.method(gate.ledger, "begin", async () => turn);
   const refused = await check(gate, { tool_name: "note.add", tool_input: {} });
   assert.deepEqual([refused.status, refused.json.code], [503, "ledger-unavailable"]);
   t.mock.restoreAll();

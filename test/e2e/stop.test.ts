@@ -24,22 +24,30 @@ import {
 
 const call = '{"tool_name":"note.add","tool_input":{}}';
 
-/** A gate whose ledger does before each batch what `text` says (`n` is the batch's number), after `first` at its start. */
+/**
+ * A gate whose ledger does before each batch what `text` says (`n` is the batch's number), after `first` at its start.
+ * The turns of the start, before anything is asked, are let through.
+ */
 async function gateWith(t: TestContext, text: string, first = ""): Promise<Spawned & { readonly folder: string }> {
   const folder = temporaryFolder(t);
   const ledger = pathToFileURL(join(root, "src", "ledger", "mod.ts")).href;
+  const sequencer = pathToFileURL(join(root, "src", "gate", "sequencer.ts")).href;
   const module = join(folder, "preload.mjs");
   writeFileSync(
     module,
     `import { Ledger } from ${JSON.stringify(ledger)};
+import { Sequencer } from ${JSON.stringify(sequencer)};
 import { Worker } from "node:worker_threads";
 const post = Worker.prototype.postMessage;
 const workers = new Set();
 Worker.prototype.postMessage = function (...args) { workers.add(this); return post.apply(this, args); };
 const begin = Ledger.prototype.begin;
 let n = 0;
+let isAsked = false;
+const ask = Sequencer.prototype.submit;
+Sequencer.prototype.submit = function (...args) { isAsked = true; return ask.apply(this, args); };
 ${first}
-Ledger.prototype.begin = async function (lookups) { n += 1; ${text} return begin.call(this, lookups); };
+Ledger.prototype.begin = async function () { if (isAsked) { n += 1; ${text} } return begin.call(this); };
 `,
   );
   const args = ["--mandate", writeContracts(folder, {}), "--data-dir", join(folder, "data"), "--mode", "enforce"];
@@ -49,9 +57,7 @@ Ledger.prototype.begin = async function (lookups) { n += 1; ${text} return begin
 
 /** The first batch waits for SIGUSR2; every call that is asked, and the signal to stop, are written to the log. */
 function held(signal: string): readonly [text: string, first: string] {
-  const sequencer = pathToFileURL(join(root, "src", "gate", "sequencer.ts")).href;
-  const first = `const { Sequencer } = await import(${JSON.stringify(sequencer)});
-const released = new Promise((resolve) => process.once("SIGUSR2", resolve));
+  const first = `const released = new Promise((resolve) => process.once("SIGUSR2", resolve));
 const submit = Sequencer.prototype.submit;
 Sequencer.prototype.submit = function (...args) { process.stderr.write("asked\\n"); return submit.apply(this, args); };
 process.once("${signal}", () => setImmediate(() => process.stderr.write("told\\n")));`;
