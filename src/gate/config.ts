@@ -18,10 +18,15 @@ export interface Config {
   readonly reloadTests: string | undefined;
   /** A PostgreSQL that holds the ledgers, shared with other gates. */
   readonly databaseUrl: string | undefined;
+  /** Connections to it at most. */
+  readonly databasePool: number;
   readonly dataDir: string;
   readonly ledgerName: string | undefined;
   readonly pin: string | undefined;
   readonly log: string;
+  readonly opsHost: string;
+  /** Undefined: there is no second listener. */
+  readonly opsPort: number | undefined;
   readonly accept: readonly Acceptable[];
 }
 
@@ -94,6 +99,13 @@ export const settings: readonly Setting[] = [
     fallback: "",
     doc: "a PostgreSQL for the ledgers, in place of the data folder: gates may share it",
   },
+  {
+    variable: "SVC_DATABASE_POOL",
+    flag: "database-pool",
+    value: "number",
+    fallback: "10",
+    doc: "connections to the database at most",
+  },
   { variable: "SVC_DATA_DIR", flag: "data-dir", value: "folder", fallback: "./data", doc: "the ledger" },
   {
     variable: "SVC_LEDGER_NAME",
@@ -109,6 +121,14 @@ export const settings: readonly Setting[] = [
     fallback: "",
     doc: "the head pin, best on another volume; in the data folder by default",
   },
+  {
+    variable: "SVC_OPS_PORT",
+    flag: "ops-port",
+    value: "number",
+    fallback: "",
+    doc: "a second listener: /metrics, /ready and /health without a key",
+  },
+  { variable: "SVC_OPS_HOST", flag: "ops-host", value: "address", fallback: "127.0.0.1", doc: "where it listens" },
   { variable: "SVC_LOG", flag: "log", value: "level", fallback: "info", doc: logLevels.join(", ") },
   {
     variable: "SVC_ACCEPT",
@@ -151,7 +171,7 @@ export function readConfig(
     mode: readMode(given("SVC_MODE"), problems),
     apiKey: given("SVC_API_KEY"),
     host: text("SVC_HOST"),
-    port: readPort(text("SVC_PORT"), problems),
+    port: readPort("SVC_PORT", text("SVC_PORT"), problems),
     basePath: readBasePath(text("SVC_BASE_PATH"), problems),
     tlsCert: optional("SVC_TLS_CERT"),
     tlsKey: optional("SVC_TLS_KEY"),
@@ -159,9 +179,12 @@ export function readConfig(
     tenants: optional("SVC_TENANTS"),
     reloadTests: optional("SVC_RELOAD_TESTS"),
     databaseUrl: optional("SVC_DATABASE_URL"),
+    databasePool: readCount("SVC_DATABASE_POOL", text("SVC_DATABASE_POOL"), problems),
     dataDir: text("SVC_DATA_DIR"),
     ledgerName: optional("SVC_LEDGER_NAME"),
     pin: optional("SVC_PIN"),
+    opsHost: text("SVC_OPS_HOST"),
+    opsPort: text("SVC_OPS_PORT") === "" ? undefined : readPort("SVC_OPS_PORT", text("SVC_OPS_PORT"), problems),
     log: readOne("SVC_LOG", text("SVC_LOG"), logLevels, problems),
     accept: text("SVC_ACCEPT")
       .split(",")
@@ -202,10 +225,16 @@ function meant(value: string, names: readonly string[]): string {
   return near === undefined ? "" : ` (did you mean ${near}?)`;
 }
 
-function readPort(value: string, problems: string[]): number {
+function readPort(variable: string, value: string, problems: string[]): number {
   const port = /^[0-9]{1,5}$/.test(value) ? Number(value) : 65_536;
-  if (port > 65_535) problems.push(`SVC_PORT is "${value}"; it must be a number from 0 to 65535`);
+  if (port > 65_535) problems.push(`${variable} is "${value}"; it must be a number from 0 to 65535`);
   return port;
+}
+
+function readCount(variable: string, value: string, problems: string[]): number {
+  if (/^[1-9][0-9]{0,3}$/.test(value)) return Number(value);
+  problems.push(`${variable} is "${value}"; it must be a number from 1 to 9999`);
+  return 1;
 }
 
 function readBasePath(value: string, problems: string[]): string {

@@ -114,7 +114,16 @@ export class Gate {
     const answer = answerBody(decision, receipt, mode, digest);
     course.answer = performance.now();
     const { verdict, rule } = decision;
-    const check = { verdict, answered: answered(decision, mode), mode, toolName, routed, rule, seq: receipt.seq, sessionId };
+    const check = {
+      verdict,
+      answered: answered(decision, mode),
+      mode,
+      toolName,
+      routed,
+      rule,
+      seq: receipt.seq,
+      sessionId,
+    };
     this.#options.watch?.answered(check, course);
     onAnswer?.(check, course);
     return good(answer);
@@ -205,7 +214,8 @@ export class Gate {
 
   /** Can a check be answered now: is there room for a receipt, and is the clock right? */
   async isServing(): Promise<boolean> {
-    return this.#options.clock.read(this.#ledger.head.at).ok && (await this.#ledger.hasRoom());
+    const { isShared, head } = this.#ledger;
+    return (isShared || this.#options.clock.read(head.at).ok) && (await this.#ledger.hasRoom());
   }
 
   /** Why a check that comes now would be refused, in a few words; undefined where it would be answered. */

@@ -7,6 +7,7 @@ import { bad, good, type Mode, type Result } from "../wire/mod.ts";
 import { Clock, systemTime } from "./clock.ts";
 import { loadContracts, noContracts, renderDiagnostics } from "./contracts.ts";
 import { openGate, type Gate } from "./gate.ts";
+import type { Watch } from "./telemetry/watch.ts";
 
 /** A start that cannot be: a sentence for the operator and the exit code. */
 export class StartRefused extends Error {
@@ -37,6 +38,12 @@ export interface OpenPlace {
   readonly ledger: Ledger;
 }
 
+/** Whom a gate tells what happens. */
+export interface Telling {
+  readonly log: Logger;
+  readonly watch: Watch;
+}
+
 const defaultMandate = "mandate.yaml";
 
 /**
@@ -46,31 +53,30 @@ const defaultMandate = "mandate.yaml";
  *   only a reload changes it
  * @throws {StartRefused} or {LedgerRefused}, and then nothing is open
  */
-export async function openPlace(place: Place, log: Logger, earlier?: InForce): Promise<OpenPlace> {
+export async function openPlace(place: Place, { log, watch }: Telling, earlier?: InForce): Promise<OpenPlace> {
   const read = earlier === undefined ? await readForce(place, log) : undefined;
   const ledger = await openLedger(place.ledger);
   try {
     const force = read ?? (await keptForce(ledger, (earlier as InForce).contract));
     const mode = (earlier?.mode as Mode | undefined) ?? (await modeOf(place, ledger, log));
-    return { ledger, gate: await overLedger({ place, log, force, mode, ledger }) };
+    return { ledger, gate: await overLedger({ place, log, watch, force, mode, ledger }) };
   } catch (error) {
     await ledger.close();
     throw error;
   }
 }
 
-interface Parts {
+interface Parts extends Telling {
   readonly place: Place;
-  readonly log: Logger;
   readonly force: ContractInForce;
   readonly mode: Mode;
   readonly ledger: Ledger;
 }
 
-async function overLedger({ place, log, force, mode, ledger }: Parts): Promise<Gate> {
+async function overLedger({ place, log, watch, force, mode, ledger }: Parts): Promise<Gate> {
   const clock = new Clock(systemTime);
   const time = clock.read(ledger.head.at);
-  if (!time.ok && !place.acceptClock) {
+  if (!ledger.isShared && !time.ok && !place.acceptClock) {
     throw new StartRefused(
       `${time.problem}: set it right, or start once with --accept clock and checks wait until it has caught up`,
     );
@@ -82,8 +88,11 @@ async function overLedger({ place, log, force, mode, ledger }: Parts): Promise<G
     clock,
     mode,
     acceptChange: place.acceptChange,
-    onDefect: ({ rule, defect }) =>
-      log.error({ tenant, rule, err: defect }, "the engine failed on a rule; the call was blocked"),
+    watch,
+    onDefect: ({ rule, defect }) => {
+      watch.defect();
+      log.error({ tenant, rule, err: defect }, "the engine failed on a rule; the call was blocked");
+    },
     onFollow: ({ contract, mode: followed }) =>
       log.info({ tenant, contract, mode: followed }, "took up what another gate has put in force"),
   });

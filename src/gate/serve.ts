@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import type { FastifyInstance } from "fastify";
 import pino, { type Logger } from "pino";
-import type { Ledger } from "../ledger/mod.ts";
+import { openPostgres, type Database, type Ledger } from "../ledger/mod.ts";
 import { good, limits, type Result } from "../wire/mod.ts";
 import type { Config } from "./config.ts";
 import type { Gate } from "./gate.ts";
@@ -13,7 +13,7 @@ import { KeyRing, loadFirstKey, type FirstKey } from "./keys.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { openPlace, StartRefused, type OpenPlace, type Place } from "./place.ts";
 import { Service, type ContractTests } from "./service.ts";
-import { readTenants } from "./tenants-file.ts";
+import { readTenants, type TenantEntry } from "./tenants-file.ts";
 import { Tenants } from "./tenants.ts";
 import { engine } from "./version.ts";
 
@@ -40,6 +40,14 @@ const stopPatienceMs = 3000;
 /** A tenant that nothing was asked of for this long is closed. */
 const tenantIdleMs = 60_000;
 
+/** How often keys that another gate on the same database has made or revoked are asked for. */
+const refreshMs = 1000;
+const noRefresh = (): void => undefined; // The database cannot be reached: nothing is decided meanwhile.
+
+/** What ledgers are called in a database: no tenant's id can be the root's. */
+const rootLedger = "root";
+const tenantLedger = "tenant/";
+
 /**
  * Starts a gate: contracts, ledger, counters, keys, then the door. Whatever is wrong is said before the door opens.
  *
@@ -53,18 +61,25 @@ export async function serve(config: Config, warnings: readonly string[], runTest
   );
   for (const warning of warnings) log.warn(warning);
   const tls = await readTls(config);
-  const readPlaces = (): Promise<Result<readonly Place[], string>> => tenantPlaces(config);
-  const places = await readPlaces();
-  if (!places.ok) throw new StartRefused(places.problem, 2);
-  const rootPlace = placeOfRoot(config);
-  const root = await openPlace(rootPlace, log);
+  const entries = await tenantEntries(config);
+  if (!entries.ok) throw new StartRefused(entries.problem, 2);
+  const database = await openDatabase(config, log);
+  const rootPlace = placeOfRoot(config, database);
+  const root = await openPlace(rootPlace, log).catch(async (error: unknown) => {
+    await database?.close();
+    throw error;
+  });
+  const tenantPlaces = (found: readonly TenantEntry[]): readonly Place[] =>
+    found.map((entry) => placeOfTenant(entry, config, database));
+  const openMax = database === undefined ? limits.tenantsOpenMax : limits.tenantsSharedOpenMax;
   const tenants =
     config.tenants === undefined
       ? undefined
-      : new Tenants(places.value, { log, openMax: limits.tenantsOpenMax, idleMs: tenantIdleMs });
+      : new Tenants(tenantPlaces(entries.value), { log, openMax, idleMs: tenantIdleMs });
   const close = async (): Promise<void> => {
     await tenants?.close();
     await root.ledger.close();
+    await database?.close();
   };
   try {
     const { keys, made } = await openKeys(config, root, tenants, log);
@@ -72,7 +87,12 @@ export async function serve(config: Config, warnings: readonly string[], runTest
       config.reloadTests === undefined || runTests === undefined
         ? undefined
         : { path: config.reloadTests, run: runTests };
+    const readPlaces = async (): Promise<Result<readonly Place[], string>> => {
+      const read = await tenantEntries(config);
+      return read.ok ? good(tenantPlaces(read.value)) : read;
+    };
     const service = new Service({ log, keys, root, rootPlace, tenants, readPlaces, tests });
+    const refreshing = database && setInterval(() => keys.refresh().catch(noRefresh), refreshMs).unref();
     const server = makeServer({ service, basePath: config.basePath, log, tls });
     const address = await listen(server, config);
     const door = await openOperatorDoor(config.dataDir, { address, key: keys.makeOperatorKey(), cert: tls?.cert }, log);
@@ -81,7 +101,7 @@ export async function serve(config: Config, warnings: readonly string[], runTest
       gate: root.gate,
       ledger: root.ledger,
       contracts: root.gate.standing.force.contracts,
-      tenants: places.value.length,
+      tenants: entries.value.length,
       made,
       failed: root.gate.failed,
       reload: (by) => service.reloadAll(by),
@@ -90,6 +110,7 @@ export async function serve(config: Config, warnings: readonly string[], runTest
         const patience = setTimeout(() => server.server.closeAllConnections(), stopPatienceMs);
         await server.close();
         clearTimeout(patience);
+        clearInterval(refreshing);
         await door.close();
         await keys.close();
         await close();
@@ -118,7 +139,15 @@ async function openKeys(
   return { keys, made: first?.made };
 }
 
-function placeOfRoot(config: Config): Place {
+/** The database that keeps the ledgers, if it is not this process's own folder. */
+async function openDatabase({ databaseUrl, databasePool }: Config, log: Logger): Promise<Database | undefined> {
+  if (databaseUrl === undefined) return undefined;
+  const database = await openPostgres({ url: databaseUrl, connectionsMax: databasePool, mayMigrate: true });
+  for (const warning of database.warnings) log.warn(warning);
+  return database;
+}
+
+function placeOfRoot(config: Config, database: Database | undefined): Place {
   const { accept, dataDir, ledgerName, mandate, mode, pin } = config;
   return {
     tenant: null,
@@ -126,6 +155,7 @@ function placeOfRoot(config: Config): Place {
     mode,
     ledger: {
       folder: dataDir,
+      shared: database && { database, ledger: rootLedger },
       pinFile: pin,
       name: ledgerName,
       engine,
@@ -136,26 +166,26 @@ function placeOfRoot(config: Config): Place {
   };
 }
 
-/** Where each tenant's gate comes from: a folder of its own beside the root's ledger. */
-async function tenantPlaces(config: Config): Promise<Result<readonly Place[], string>> {
-  if (config.tenants === undefined) return good([]);
-  const read = await readTenants(config.tenants);
-  if (!read.ok) return read;
-  const root = placeOfRoot(config);
-  return good(
-    read.value.map(({ id, mandate, mode }): Place => ({
-      ...root,
-      tenant: id,
-      mandate,
-      mode: mode ?? config.mode,
-      ledger: {
-        ...root.ledger,
-        folder: join(config.dataDir, "tenants", id),
-        pinFile: config.pin === undefined ? undefined : `${config.pin}.${id}`,
-        name: undefined,
-      },
-    })),
-  );
+async function tenantEntries({ tenants }: Config): Promise<Result<readonly TenantEntry[], string>> {
+  return tenants === undefined ? good([]) : readTenants(tenants);
+}
+
+/** Where a tenant's gate comes from: a folder of its own beside the root's ledger, or a ledger in the same database. */
+function placeOfTenant({ id, mandate, mode }: TenantEntry, config: Config, database: Database | undefined): Place {
+  const root = placeOfRoot(config, database);
+  return {
+    ...root,
+    tenant: id,
+    mandate,
+    mode: mode ?? config.mode,
+    ledger: {
+      ...root.ledger,
+      folder: join(config.dataDir, "tenants", id),
+      shared: database && { database, ledger: `${tenantLedger}${id}` },
+      pinFile: config.pin === undefined ? undefined : `${config.pin}.${id}`,
+      name: undefined,
+    },
+  };
 }
 
 async function readTls({ tlsCert, tlsKey }: Config): Promise<HttpOptions["tls"]> {

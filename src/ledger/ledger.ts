@@ -34,6 +34,8 @@ export interface LedgerParts {
   readonly head: LedgerHead;
   /** Undefined where nothing is pinned. */
   readonly pin: HeadPin | undefined;
+  /** May other gates add rows? */
+  readonly isShared: boolean;
   /** Does the pin lie outside what it pins? */
   readonly isAnchored: boolean;
   readonly engine: string;
@@ -63,6 +65,11 @@ export class Ledger {
   /** The highest head that this gate has seen: its own, where no other gate adds rows. */
   get head(): LedgerHead {
     return this.#head;
+  }
+
+  /** May other gates add rows? Then the time is the one that they share. */
+  get isShared(): boolean {
+    return this.#parts.isShared;
   }
 
   /** The last row of a person's act when the ledger was opened; 0 when there was none. */

@@ -1,16 +1,19 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { leafHash, parseLeaf } from "./leaf.ts";
+import { leafHash, parseLeaf, zeroHash } from "./leaf.ts";
 import { keyDigester, Ledger, type LedgerCheck } from "./ledger.ts";
 import { HeadPin, readPin, writePin, type Pin } from "./pin.ts";
+import type { Database } from "./stores/postgres.ts";
 import { inspectSqlite, openSqlite, readSqlite } from "./stores/sqlite.ts";
-import { LedgerRefused, type LedgerStore, type StoredRow } from "./stores/store.ts";
+import { LedgerRefused, type LedgerStore, type StoredHead, type StoredRow } from "./stores/store.ts";
 import type { LedgerHead } from "./turn.ts";
 
 export interface LedgerOptions {
   /** Made with mode 0700 where it is not there. */
   readonly folder: string;
-  /** Where the head pin is kept; in the folder when undefined, which anchors nothing outside it. */
+  /** The database that keeps the ledger in place of the folder, and the ledger's id there. */
+  readonly shared?: { readonly database: Database; readonly ledger: string } | undefined;
+  /** Where the head pin is kept; when undefined in the folder, which anchors nothing outside it, and nowhere if shared. */
   readonly pinFile?: string | undefined;
   /** The name of a new ledger, at most 100 bytes; a random one when undefined. */
   readonly name?: string | undefined;
@@ -24,7 +27,7 @@ const tailRows = 1000;
 const nameBytesMax = 100;
 
 /**
- * Opens the ledger of a folder, or begins one where none ever was.
+ * Opens a ledger, or begins one where none ever was.
  *
  * @throws {LedgerRefused} with a sentence for the operator, when it must not be served
  */
@@ -35,10 +38,14 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
       `the ledger's name must be 1 to ${nameBytesMax} bytes of visible characters without + " \\, such as example.org/payments`,
     );
   }
-  await makeFolder(folder);
-  const pinFile = options.pinFile ?? join(folder, "head.pin");
-  const pin = await readPin(pinFile);
-  const store = await openSqlite({ folder, log: name, mustExist: pin !== undefined });
+  const { shared } = options;
+  const pinFile = options.pinFile ?? (shared === undefined ? join(folder, "head.pin") : undefined);
+  if (shared === undefined) await makeFolder(folder);
+  const pin = pinFile === undefined ? undefined : await readPin(pinFile);
+  const store =
+    shared === undefined
+      ? await openSqlite({ folder, log: name, mustExist: pin !== undefined })
+      : await shared.database.open({ ledger: shared.ledger, log: name });
   try {
     return await admit(store, pin, pinFile, options);
   } catch (error) {
@@ -114,16 +121,17 @@ async function makeFolder(folder: string): Promise<void> {
 async function admit(
   store: LedgerStore,
   pin: Pin | undefined,
-  pinFile: string,
+  pinFile: string | undefined,
   options: LedgerOptions,
 ): Promise<Ledger> {
   const { log, head } = store.opened;
+  const where = options.shared === undefined ? options.folder : "the database";
   if (options.name !== undefined && options.name !== log) {
     throw new LedgerRefused(
-      `the ledger in ${options.folder} is called "${log}", not "${options.name}": remove SVC_LEDGER_NAME, or name another folder`,
+      `the ledger in ${where} is called "${log}", not "${options.name}": remove SVC_LEDGER_NAME, or name another folder`,
     );
   }
-  if (pin === undefined && head !== undefined && options.acceptMissingPin !== true) {
+  if (pinFile !== undefined && pin === undefined && head !== undefined && options.acceptMissingPin !== true) {
     throw new LedgerRefused(
       `the ledger has ${head.seq} rows but its head pin ${pinFile} is not there: ` +
         "restore it, or verify the ledger and start once with --accept missing-pin",
@@ -136,16 +144,22 @@ async function admit(
       `the ledger is damaged at row ${check.broken.seq}: ${check.broken.problem}; run \`svc-gate verify\`, and restore it from a backup`,
     );
   }
-  const at = head === undefined ? 0 : (parseLeaf(head.leaf)?.at ?? 0);
-  const current: LedgerHead = { seq: check.head.seq, hash: check.head.hash, at };
-  await placePin(pinFile, { log, seq: current.seq, hash: current.hash });
+  const current = headOf(head);
+  if (pinFile !== undefined) await placePin(pinFile, { log, seq: current.seq, hash: current.hash });
   return new Ledger({
     store,
     head: current,
-    pin: new HeadPin(pinFile),
+    pin: pinFile === undefined ? undefined : new HeadPin(pinFile),
+    isShared: options.shared !== undefined,
     isAnchored: options.pinFile !== undefined,
     engine: options.engine,
   });
+}
+
+/** As it was when the store was opened: on a shared ledger others may have added rows since. */
+function headOf(head: StoredHead | undefined): LedgerHead {
+  if (head === undefined) return { seq: 0, hash: zeroHash, at: 0 };
+  return { seq: head.seq, hash: leafHash(head.leaf), at: parseLeaf(head.leaf)?.at ?? 0 };
 }
 
 async function placePin(file: string, pin: Pin): Promise<void> {

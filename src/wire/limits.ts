@@ -33,6 +33,8 @@ export const limits = {
   batchCallsMax: 512,
   /** Tenants of one process that have their ledger open: each has a thread of its own, some 6 MB. */
   tenantsOpenMax: 64,
+  /** The same where ledgers are in a database: a tenant is then little more than its compiled contracts, some 100 KB. */
+  tenantsSharedOpenMax: 1000,
   /** A tenant that could not be opened is not tried again before this: opening reads files. */
   tenantRetryMs: 5000,
   /** Counters asked and moved by the calls of one batch: many calls with many values to remember share the time. */
