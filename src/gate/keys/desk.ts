@@ -176,7 +176,7 @@ function rotated(old: KeyRecord, digest: string, { overlapMs, expires }: RotateR
 
 function liveKey(ring: KeyRing, named: Named): Result<KeyRecord, Refusal> {
   const record = ring.standing(named)?.record;
-  if (record === undefined) return bad(refuse("not-found", `there is no key ${quote(named.name)}`));
+  if (record?.name !== named.name) return bad(refuse("not-found", `there is no key ${quote(named.name)}`));
   if (record.revoked) return bad(refuse("conflict", `the key ${quote(named.name)} is revoked`));
   return good(record);
 }
