@@ -12,6 +12,7 @@ import { openGate } from "../src/gate/gate.ts";
 import { makeServer } from "../src/gate/http.ts";
 import { KeyRing } from "../src/gate/keys.ts";
 import { Service } from "../src/gate/service.ts";
+import { Tally } from "../src/gate/telemetry/tally.ts";
 import { openLedger } from "../src/ledger/mod.ts";
 import { apiKey } from "./gate-process.ts";
 import { good } from "../src/wire/mod.ts";
@@ -133,6 +134,8 @@ test("a jump of the clock turns checks into 503 and back, and nothing of it is r
     tenants: undefined,
     readPlaces: async () => good([]),
     tests: undefined,
+    tally: new Tally(),
+    traces: undefined,
   });
   const server = makeServer({ service, basePath: "", log, tls: undefined });
   const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };

@@ -15,6 +15,8 @@ export interface GateProcess {
   kill(): Promise<void>;
   /** Asks it to stop, and resolves with its exit code. */
   stop(): Promise<number | null>;
+  /** What it has logged. */
+  stderr(): string;
 }
 
 export interface Ended {
@@ -42,10 +44,12 @@ export function spawnGate(args: readonly string[], { settings, sources = root }:
 export async function startGate(options: StartOptions): Promise<GateProcess> {
   const child = spawnGate(["serve"], options);
   const ended = once(child, "exit");
+  let logged = "";
+  child.stderr?.on("data", (piece: Buffer) => (logged += piece.toString()));
   const url = await listening(child);
   child.stdout?.resume();
-  child.stderr?.resume();
   return {
+    stderr: () => logged,
     url,
     kill: async () => {
       child.kill("SIGKILL");

@@ -27,7 +27,16 @@ const textOf = (tally: Tally): Promise<string> => exposition(tally, readings);
 /** Each stage took as many milliseconds as its place. */
 const course: Course = { began: 100, parse: 101, prepare: 103, queue: 106, decide: 110, commit: 115, answer: 121 };
 
-const check = { verdict: "BLOCK", answered: "ESCALATE", mode: "assist", toolName: "mail.send", routed: true } as const;
+const receipt = { rule: "mail/limit", seq: 1, sessionId: null };
+
+const check = {
+  verdict: "BLOCK",
+  answered: "ESCALATE",
+  mode: "assist",
+  toolName: "mail.send",
+  routed: true,
+  ...receipt,
+} as const;
 
 suite("the exposition", () => {
   test("is what a strict reader takes, with help, units and whole histograms", async () => {

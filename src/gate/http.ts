@@ -7,6 +7,8 @@ import { noteOwed, refuseConnection, refuseWith, toRefusal, type BareSocket } fr
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
 import type { Service } from "./service.ts";
+import { requestId } from "./telemetry/requests.ts";
+import { keyOf, noteKey } from "./whose.ts";
 
 export interface HttpOptions {
   readonly service: Service;
@@ -20,7 +22,7 @@ export interface HttpOptions {
  * It holds no state but connections.
  */
 export function makeServer({ service, basePath, log, tls }: HttpOptions): FastifyInstance {
-  const { keys, tenants } = service;
+  const { keys, tally, tenants } = service;
   const connections = {
     maxHeaderSize: limits.headerBytesMax,
     headersTimeout: limits.bodyTimeoutMs,
@@ -37,38 +39,42 @@ export function makeServer({ service, basePath, log, tls }: HttpOptions): Fastif
     forceCloseConnections: "idle",
     return503OnClosing: false,
     exposeHeadRoutes: false,
+    genReqId: ({ headers }: IncomingMessage) => requestId(headers["x-request-id"]),
+    childLoggerFactory: (logger: Logger) => logger, // a line says itself whose it is; most requests have none
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
-      refuseWith(reply, keys.find(request.headers.authorization) === undefined ? noKey : toRefusal(error, log)),
-    clientErrorHandler: (error: Error, socket: BareSocket) => refuseConnection(error, socket, log),
+      refuseWith(reply, keys.find(request.headers.authorization) === undefined ? noKey : toRefusal(error, request)),
+    clientErrorHandler: (error: Error, socket: BareSocket) => refuseConnection(error, socket, { log, watch: tally }),
     ...(tls === undefined ? { http: connections } : { https: { ...tls, ...connections } }),
   } as Parameters<typeof Fastify>[0]) as unknown as FastifyInstance;
   server.addHook("onRequest", (request, reply, done) => {
     const key = keys.find(request.headers.authorization);
     const refusal = refusalForKey(request, key) ?? refusalBeforeBody(request, basePath);
+    reply.header("x-request-id", request.id);
+    if (key !== undefined) noteKey(request, key);
     if (refusal !== undefined) return refuseWith(reply, refusal);
-    if (key !== undefined) keysOf.set(request, key);
     return done();
   });
+  server.decorate("watch", tally);
   server.removeAllContentTypeParsers();
   server.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
-  server.setErrorHandler((error, _request, reply) => refuseWith(reply, toRefusal(error, log)));
+  server.setErrorHandler((error, request, reply) => refuseWith(reply, toRefusal(error, request)));
   server.setNotFoundHandler((request, reply) => refuseWith(reply, notFound(request, basePath)));
-  for (const { method, path, scope, handle } of routes) {
+  for (const { method, path, scope, handle, ofRoot = false } of routes) {
     server.route({
       method,
       url: basePath + path,
       config: { scope },
       handler: (request, reply) =>
-        handle({ service, gate: service.root, tenant: null, key: keysOf.get(request), request, reply }),
+        handle({ service, gate: service.root, tenant: null, key: keyOf(request), request, reply }),
     });
-    if (tenants === undefined) continue;
+    if (tenants === undefined || ofRoot) continue;
     server.route({
       method,
       url: `${basePath}/t/:tenant${path}`,
       config: { scope },
       handler: async (request, reply) => {
         const { tenant } = request.params as { readonly tenant: string };
-        const key = keysOf.get(request);
+        const key = keyOf(request);
         if (key === undefined) return handle({ service, gate: service.root, tenant: null, key, request, reply });
         const gate = await tenants.gateFor(tenant, reply);
         if (!gate.ok) return refuseWith(reply, gate.problem);
@@ -89,8 +95,6 @@ export function makeServer({ service, basePath, log, tls }: HttpOptions): Fastif
   });
   return server;
 }
-
-const keysOf = new WeakMap<FastifyRequest, Key>();
 
 const noKey = refuse("unauthorized", "no key came, or it is not this gate's: send it as `Authorization: Bearer <key>`");
 

@@ -1,7 +1,16 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { FastifyReply } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { limits, refusals, refuse, type Refusal } from "../wire/mod.ts";
+import type { Watch } from "./telemetry/watch.ts";
+import { traceOf, whose } from "./whose.ts";
+
+declare module "fastify" {
+  interface FastifyInstance {
+    /** Hears of each refusal. */
+    readonly watch: Watch;
+  }
+}
 
 /**
  * Sends a refusal as problem details (RFC 9457) and logs it. What is still to come of the body is read and dropped,
@@ -15,7 +24,9 @@ export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply 
   if (refusal.code === "stopping") reply.header("connection", "close");
   else if (reply.hasHeader("connection")) reply.removeHeader("connection");
   if (!reply.request.raw.complete) answeredEarly.add(reply.request.raw.socket);
-  reply.log.info({ code: refusal.code, status, detail: refusal.detail }, "refused");
+  reply.server.watch.refused(refusal.code);
+  traceOf(reply.request)?.refused(refusal);
+  reply.log.info({ ...whose(reply.request), code: refusal.code, status, detail: refusal.detail }, "refused");
   return reply
     .code(status)
     .header("content-type", "application/problem+json; charset=utf-8")
@@ -51,7 +62,7 @@ function problemText({ code, detail }: Refusal): string {
 }
 
 /** What the server refuses by itself, in the gate's words. */
-export function toRefusal(error: unknown, log: Logger): Refusal {
+export function toRefusal(error: unknown, request: FastifyRequest): Refusal {
   const { code, statusCode } = error as { readonly code?: string; readonly statusCode?: number };
   if (code === "FST_ERR_CTP_BODY_TOO_LARGE") {
     return refuse("body-too-large", `a body is at most ${limits.bodyBytesMax} bytes`);
@@ -59,7 +70,7 @@ export function toRefusal(error: unknown, log: Logger): Refusal {
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return refuse("bad-http", "the request is not HTTP that the gate reads");
   }
-  log.error({ err: error }, "a request failed");
+  request.log.error({ ...whose(request), err: error }, "a request failed");
   return refuse("ledger-unavailable", "the gate could not answer; see its log");
 }
 
@@ -72,7 +83,11 @@ export interface BareSocket {
 }
 
 /** Answers on the bare socket what never became a request; ends it without a word where an earlier one waits. */
-export function refuseConnection(error: Error & { code?: string }, socket: BareSocket, log: Logger): void {
+export function refuseConnection(
+  error: Error & { code?: string },
+  socket: BareSocket,
+  { log, watch }: { readonly log: Logger; readonly watch: Watch },
+): void {
   const mute = answeredEarly.has(socket) || owesEarlier(socket);
   if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable || mute) {
     socket.destroy();
@@ -81,6 +96,7 @@ export function refuseConnection(error: Error & { code?: string }, socket: BareS
   const refusal = connectionRefusal(error.code);
   const { status, title } = refusals[refusal.code];
   const body = problemText(refusal);
+  watch.refused(refusal.code);
   log.info({ code: refusal.code, status, detail: refusal.detail }, "refused");
   const head = [
     `HTTP/1.1 ${status} ${title}`,

@@ -20,5 +20,7 @@ export interface Route {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly scope: Scope | undefined;
+  /** It is about the whole process: no tenant has it. */
+  readonly ofRoot?: true;
   readonly handle: (asked: Asked) => unknown;
 }

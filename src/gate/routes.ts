@@ -5,8 +5,12 @@ import { limits, nearest, parseCheckRequest, quote, refuse, isVerdict } from "..
 import { reload } from "./admin.ts";
 import { create, list, revoke, rotate } from "./admin-keys.ts";
 import { sendJson, textOf } from "./body.ts";
+import { sendHealth, sendMetrics, sendReadiness } from "./ops.ts";
 import { refuseWith } from "./refusing.ts";
 import type { Asked, Route } from "./route.ts";
+import type { TracedRequest } from "./telemetry/traces.ts";
+import { beginCourse, type AnsweredCheck, type Course } from "./telemetry/watch.ts";
+import { noteTrace, traceOf, whose } from "./whose.ts";
 
 export const routes: readonly Route[] = [
   { method: "POST", path: "/check", scope: "check", handle: check },
@@ -15,6 +19,8 @@ export const routes: readonly Route[] = [
   { method: "GET", path: "/receipts", scope: "receipts", handle: receipts },
   { method: "GET", path: "/receipts/:seq", scope: "receipts", handle: receipt },
   { method: "GET", path: "/ledger/verify", scope: "receipts", handle: verify },
+  { method: "GET", path: "/metrics", scope: "metrics", ofRoot: true, handle: metrics },
+  { method: "GET", path: "/ready", scope: "metrics", ofRoot: true, handle: ready },
   { method: "POST", path: "/admin/reload", scope: "admin", handle: reload },
   { method: "GET", path: "/admin/keys", scope: "admin", handle: list },
   { method: "POST", path: "/admin/keys", scope: "admin", handle: create },
@@ -22,12 +28,16 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/admin/keys/:name/revoke", scope: "admin", handle: revoke },
 ];
 
-async function check({ gate, key, request, reply }: Asked): Promise<FastifyReply> {
+async function check({ service, gate, tenant, key, request, reply }: Asked): Promise<FastifyReply> {
+  const course = beginCourse();
+  const isTold = service.traces !== undefined || service.logsAnswers;
+  if (service.traces !== undefined) noteTrace(request, service.traces.begin(tracedOf(request, tenant), course));
   const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
   const text = textOf(body);
   if (typeof text !== "string") return refuseWith(reply, text);
   const parsed = parseCheckRequest(text);
   if (!parsed.ok) return refuseWith(reply, parsed.problem);
+  course.parse = performance.now();
   const { toolName } = parsed.value;
   if (key?.allowsTool(toolName) === false)
     return refuseWith(reply, refuse("forbidden", `the key ${quote(key.name)} is not for the tool ${quote(toolName)}`));
@@ -35,18 +45,36 @@ async function check({ gate, key, request, reply }: Asked): Promise<FastifyReply
     keyName: key?.name ?? "",
     bytes: body.length,
     digest: hash("sha256", body, "hex"),
+    course,
+    onAnswer: isTold ? (answered) => tell(request, answered, course) : undefined,
   });
   if (!answer.ok) return refuseWith(reply, answer.problem);
   return reply.header("content-type", "application/json; charset=utf-8").send(answer.value);
 }
 
+function tracedOf({ url, protocol, headers }: FastifyRequest, tenant: string | null): TracedRequest {
+  const [path = ""] = url.split("?");
+  return { path, scheme: protocol, tenant, headers };
+}
+
+/** What came of a check, for its trace and for the log at debug. */
+function tell(request: FastifyRequest, check: AnsweredCheck, course: Course): void {
+  traceOf(request)?.answered(check, course);
+  const { toolName: tool, verdict, answered, rule, seq } = check;
+  request.log.debug({ ...whose(request), tool, verdict, answered, rule, seq }, "answered");
+}
+
 /** Of a tenant only to a key of its own: to everybody else each id is answered alike, whether there is such a tenant or not. */
-async function health({ gate, reply }: Asked): Promise<FastifyReply> {
-  const writable = await gate.isServing();
-  return sendJson(
-    reply.code(writable ? 200 : 503),
-    JSON.stringify({ status: writable ? "ok" : "unavailable", mode: gate.standing.mode }),
-  );
+function health({ gate, reply }: Asked): Promise<FastifyReply> {
+  return sendHealth(gate, reply);
+}
+
+function metrics({ service, reply }: Asked): Promise<FastifyReply> {
+  return sendMetrics(service, reply);
+}
+
+function ready({ service, reply }: Asked): Promise<FastifyReply> {
+  return sendReadiness(service.root, reply);
 }
 
 /** What is in force, or with `contract` what some receipt was decided under. */

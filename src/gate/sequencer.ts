@@ -309,7 +309,9 @@ export class Sequencer {
       course.queue = begun;
       course.decide = decided;
       course.commit = committed;
-      settle(good({ decision: decisions[place] as Decision, mode, receipt: receipts[place] as Durable<Receipt> }));
+      const routed = asked[place]?.force.consultation.prepared.plan !== undefined;
+      const receipt = receipts[place] as Durable<Receipt>;
+      settle(good({ decision: decisions[place] as Decision, mode, routed, receipt }));
     }
   }
 

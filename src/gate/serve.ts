@@ -11,15 +11,20 @@ import type { Gate } from "./gate.ts";
 import { makeServer, type HttpOptions } from "./http.ts";
 import { KeyRing, loadFirstKey, type FirstKey } from "./keys.ts";
 import { openOperatorDoor } from "./operator-file.ts";
+import { makeOpsServer } from "./ops.ts";
 import { openPlace, StartRefused, type OpenPlace, type Place } from "./place.ts";
 import { Service, type ContractTests } from "./service.ts";
 import { readTenants, type TenantEntry } from "./tenants-file.ts";
+import { Tally } from "./telemetry/tally.ts";
+import { areTracesAsked, openTraces, type Traces } from "./telemetry/traces.ts";
 import { Tenants } from "./tenants.ts";
 import { engine } from "./version.ts";
 
 /** A gate that answers. */
 export interface Serving {
   readonly address: string;
+  /** Of the second listener, where there is one. */
+  readonly ops: string | undefined;
   /** The root's. */
   readonly gate: Gate;
   readonly ledger: Ledger;
@@ -61,11 +66,14 @@ export async function serve(config: Config, warnings: readonly string[], runTest
   );
   for (const warning of warnings) log.warn(warning);
   const tls = await readTls(config);
+  const traces = await openTracesIfAsked(log);
   const entries = await tenantEntries(config);
   if (!entries.ok) throw new StartRefused(entries.problem, 2);
   const database = await openDatabase(config, log);
   const rootPlace = placeOfRoot(config, database);
-  const root = await openPlace(rootPlace, log).catch(async (error: unknown) => {
+  const tally = new Tally();
+  const telling = { log, watch: tally };
+  const root = await openPlace(rootPlace, telling).catch(async (error: unknown) => {
     await database?.close();
     throw error;
   });
@@ -75,7 +83,7 @@ export async function serve(config: Config, warnings: readonly string[], runTest
   const tenants =
     config.tenants === undefined
       ? undefined
-      : new Tenants(tenantPlaces(entries.value), { log, openMax, idleMs: tenantIdleMs });
+      : new Tenants(tenantPlaces(entries.value), { ...telling, openMax, idleMs: tenantIdleMs });
   const close = async (): Promise<void> => {
     await tenants?.close();
     await root.ledger.close();
@@ -91,13 +99,18 @@ export async function serve(config: Config, warnings: readonly string[], runTest
       const read = await tenantEntries(config);
       return read.ok ? good(tenantPlaces(read.value)) : read;
     };
-    const service = new Service({ log, keys, root, rootPlace, tenants, readPlaces, tests });
+    const service = new Service({ log, keys, root, rootPlace, tenants, readPlaces, tests, tally, traces });
     const refreshing = database && setInterval(() => keys.refresh().catch(noRefresh), refreshMs).unref();
     const server = makeServer({ service, basePath: config.basePath, log, tls });
-    const address = await listen(server, config);
+    const ops = await openOps(service, config, log);
+    const address = await listen(server, config).catch(async (error: unknown) => {
+      await ops?.close();
+      throw error;
+    });
     const door = await openOperatorDoor(config.dataDir, { address, key: keys.makeOperatorKey(), cert: tls?.cert }, log);
     return {
       address,
+      ops: ops?.address,
       gate: root.gate,
       ledger: root.ledger,
       contracts: root.gate.standing.force.contracts,
@@ -114,6 +127,8 @@ export async function serve(config: Config, warnings: readonly string[], runTest
         await door.close();
         await keys.close();
         await close();
+        await traces?.stop();
+        await ops?.close();
       },
     };
   } catch (error) {
@@ -145,6 +160,31 @@ async function openDatabase({ databaseUrl, databasePool }: Config, log: Logger):
   const database = await openPostgres({ url: databaseUrl, connectionsMax: databasePool, mayMigrate: true });
   for (const warning of database.warnings) log.warn(warning);
   return database;
+}
+
+/** @throws {StartRefused} when a variable of OpenTelemetry is wrong */
+async function openTracesIfAsked(log: Logger): Promise<Traces | undefined> {
+  if (!areTracesAsked(process.env)) return undefined;
+  const traces = await openTraces(process.env, (sentence) => log.warn(sentence));
+  if (!traces.ok) throw new StartRefused(traces.problem, 2);
+  return traces.value;
+}
+
+interface OpsListener {
+  readonly address: string;
+  close(): Promise<void>;
+}
+
+async function openOps(service: Service, { opsHost, opsPort }: Config, log: Logger): Promise<OpsListener | undefined> {
+  if (opsPort === undefined) return undefined;
+  const server = makeOpsServer(service, log);
+  await server.listen({ host: opsHost, port: opsPort }).catch((error: unknown) => {
+    throw new StartRefused(
+      `the second listener cannot listen on ${opsHost}:${opsPort} (${(error as NodeJS.ErrnoException).code}): ` +
+        "choose others with SVC_OPS_HOST and SVC_OPS_PORT",
+    );
+  });
+  return { address: addressOf(server, "http"), close: () => server.close() };
 }
 
 function placeOfRoot(config: Config, database: Database | undefined): Place {
@@ -229,6 +269,10 @@ async function listen(server: FastifyInstance, { host, port, basePath, tlsCert }
       throw new StartRefused(`this user may not listen on port ${port}: choose one above 1023 with SVC_PORT`);
     throw error;
   }
-  const { address, family, port: bound } = server.server.address() as AddressInfo;
-  return `${tlsCert === undefined ? "http" : "https"}://${family === "IPv6" ? `[${address}]` : address}:${bound}${basePath}`;
+  return addressOf(server, tlsCert === undefined ? "http" : "https") + basePath;
+}
+
+function addressOf(server: FastifyInstance, scheme: "http" | "https"): string {
+  const { address, family, port } = server.server.address() as AddressInfo;
+  return `${scheme}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
 }

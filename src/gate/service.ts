@@ -5,6 +5,9 @@ import { NoSuchFile } from "./contracts.ts";
 import type { Gate, Reloaded } from "./gate.ts";
 import type { KeyRing } from "./keys.ts";
 import { loadForce, type OpenPlace, type Place } from "./place.ts";
+import type { Readings } from "./telemetry/exposition.ts";
+import type { Tally } from "./telemetry/tally.ts";
+import type { Traces } from "./telemetry/traces.ts";
 import type { Tenants } from "./tenants.ts";
 
 /** Runs the tests of contracts before they are put in force; says what failed, or nothing. */
@@ -21,6 +24,9 @@ export interface ServiceOptions {
   readonly readPlaces: () => Promise<Result<readonly Place[], string>>;
   /** Where tests lie that must pass before a reload takes effect, and what runs them. */
   readonly tests: { readonly path: string; readonly run: ContractTests } | undefined;
+  readonly tally: Tally;
+  /** Undefined where no collector is named. */
+  readonly traces: Traces | undefined;
 }
 
 /** What one process serves: the root's gate, the tenants' gates, and whose keys open them. */
@@ -45,6 +51,42 @@ export class Service {
     return this.#options.tenants;
   }
 
+  get tally(): Tally {
+    return this.#options.tally;
+  }
+
+  get traces(): Traces | undefined {
+    return this.#options.traces;
+  }
+
+  /** Does the log take a line for each answered check? */
+  get logsAnswers(): boolean {
+    return this.#options.log.isLevelEnabled("debug");
+  }
+
+  /** All metrics as text; what writes them is loaded when somebody asks. */
+  async metrics(): Promise<string> {
+    const { exposition } = await import("./telemetry/exposition.ts");
+    return exposition(this.tally, await this.#readings());
+  }
+
+  async #readings(): Promise<Readings> {
+    const { contract, mode } = this.root.standing;
+    const open = [...(this.tenants?.open.values() ?? [])].map(({ place }) => place.gate);
+    const gates = [this.root, ...open];
+    return {
+      queue: {
+        calls: sum(gates.map(({ queued }) => queued.calls)),
+        bytes: sum(gates.map(({ queued }) => queued.bytes)),
+      },
+      rows: sum(gates.map(({ rows }) => rows)),
+      inForce: { contract, mode },
+      keys: this.keys.live,
+      tenants: open.length,
+      ready: (await this.root.unready()) === undefined,
+    };
+  }
+
   /**
    * Puts in force what the files say now, for the root (null) or a tenant.
    *
@@ -53,7 +95,9 @@ export class Service {
    */
   reload(tenant: string | null, mode: string | undefined, by: string): Promise<Result<Reloaded, Refusal>> {
     const reloading = this.#reloading.then(() => this.#reload(tenant, mode, by));
-    this.#reloading = reloading.catch(() => undefined);
+    this.#reloading = reloading
+      .then(({ ok }) => this.tally.reloaded(ok ? "applied" : "refused"))
+      .catch(() => undefined);
     return reloading;
   }
 
@@ -105,4 +149,8 @@ export class Service {
     log.info({ tenant, contract, mode, by }, changed ? "put in force" : "reloaded; nothing has changed");
     for (const counter of folded) log.info({ tenant, ...counter }, "a counter begins to be kept");
   }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
 }

@@ -1,12 +1,10 @@
 import type { FastifyReply } from "fastify";
-import type { Logger } from "pino";
 import type { InForce } from "../ledger/mod.ts";
 import { bad, good, limits, refuse, type Refusal, type Result } from "../wire/mod.ts";
 import type { Gate } from "./gate.ts";
-import { openPlace, type OpenPlace, type Place } from "./place.ts";
+import { openPlace, type OpenPlace, type Place, type Telling } from "./place.ts";
 
-export interface TenantsOptions {
-  readonly log: Logger;
+export interface TenantsOptions extends Telling {
   /** How many may be open at once: each holds what its ledger's engine needs. */
   readonly openMax: number;
   /** A tenant that nothing asked of for this long is closed, in milliseconds. */
@@ -121,7 +119,7 @@ export class Tenants {
     }
     try {
       await this.#closing.get(id);
-      const opened = await openPlace(place, this.#options.log, this.#earlier.get(id));
+      const opened = await openPlace(place, this.#options, this.#earlier.get(id));
       const open: Open = { place: opened, waiting: new Set(), askedAt: performance.now() };
       this.#open.set(id, open);
       opened.gate.failed.catch((error: unknown) => this.#fault(id, open, error));

@@ -118,6 +118,14 @@ export class KeyRing implements Keys {
     return this.#held.values().every(({ record }) => record.revoked);
   }
 
+  /** How many keys may be used now. */
+  get live(): number {
+    const now = this.#now();
+    return [...this.#held.values()].filter(
+      ({ record: { revoked, expires } }) => !revoked && now < (expires ?? Infinity),
+    ).length;
+  }
+
   /** Has a row taken the place of the first key? What the configuration or the data folder says of it then holds no more. */
   get isFirstKeyReplaced(): boolean {
     return this.#options.firstKey !== undefined && this.#held.get(firstKeyName)?.record !== firstRecord;

@@ -6,18 +6,11 @@ import { bad, good, refusals, type Refusal, type Result } from "../../wire/mod.t
 import { version } from "../version.ts";
 import { stages, type AnsweredCheck, type Course } from "./watch.ts";
 
-/** What a span says of an answered check: never an argument, nor anything of the platform's facts. */
-export interface TracedCheck extends AnsweredCheck {
-  readonly rule: string;
-  readonly seq: number;
-  readonly sessionId: string | null;
-}
-
 /** What a request says of itself before it is decided. */
 export interface TracedRequest {
   readonly path: string;
   readonly scheme: string;
-  readonly tenant: string | undefined;
+  readonly tenant: string | null;
   readonly headers: IncomingHttpHeaders;
 }
 
@@ -25,7 +18,7 @@ export interface TracedRequest {
 export interface Trace {
   /** 32 hex digits: the caller's where a `traceparent` came. */
   readonly id: string;
-  answered(check: TracedCheck, course: Course): void;
+  answered(check: AnsweredCheck, course: Course): void;
   refused(refusal: Refusal): void;
 }
 
@@ -195,10 +188,10 @@ class CheckSpan implements Trace {
       startTime: this.#epoch + course.began,
       attributes: {
         "http.request.method": "POST",
-        "http.route": tenant === undefined ? "/check" : "/t/{tenant}/check",
+        "http.route": tenant === null ? "/check" : "/t/{tenant}/check",
         "url.path": path,
         "url.scheme": scheme,
-        ...(tenant === undefined ? {} : { "svc_gate.tenant": tenant }),
+        ...(tenant === null ? {} : { "svc_gate.tenant": tenant }),
       },
     };
     this.#span = tracer.startSpan("POST /check", options, caller);
@@ -208,7 +201,7 @@ class CheckSpan implements Trace {
     return this.#span.spanContext().traceId;
   }
 
-  answered({ verdict, answered, mode, toolName, sessionId, rule, seq }: TracedCheck, course: Course): void {
+  answered({ verdict, answered, mode, toolName, sessionId, rule, seq }: AnsweredCheck, course: Course): void {
     if (!this.#span.isRecording()) return;
     this.#span.setAttributes({
       "http.response.status_code": 200,

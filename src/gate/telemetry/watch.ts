@@ -5,7 +5,7 @@ export const stages = ["parse", "prepare", "queue", "decide", "commit", "answer"
 export type Stage = (typeof stages)[number];
 
 /**
- * When a check came to the end of each stage, in milliseconds of `performance.now()`; 0 where it has not been.
+ * When a check came to the end of each stage, in milliseconds of `performance.now()`; 0 until then.
  * `queue` ends when the ledger's turn has come to the batch; `commit` when the receipt is durable.
  */
 export interface Course {
@@ -19,9 +19,10 @@ export interface Course {
   answer: number;
 }
 
-/** A check that begins now. */
+/** A check whose body is here now. */
 export function beginCourse(): Course {
-  return { began: performance.now(), parse: 0, prepare: 0, queue: 0, decide: 0, commit: 0, answer: 0 };
+  const began = performance.now();
+  return { began, parse: began, prepare: 0, queue: 0, decide: 0, commit: 0, answer: 0 };
 }
 
 /** An answered check, as far as it is shown outside the ledger: nothing of its arguments. */
@@ -32,6 +33,10 @@ export interface AnsweredCheck {
   readonly toolName: string;
   /** Does a contract route the tool? Only then is its name a label. */
   readonly routed: boolean;
+  readonly rule: string;
+  /** The number of its receipt. */
+  readonly seq: number;
+  readonly sessionId: string | null;
 }
 
 /** What became of a change that was asked for while the gate runs. */
