@@ -1,0 +1,66 @@
+/**
+ * Goal: the bill of materials names all that the gate is made of, and how it is licensed. Method: it is made as
+ * `npm run sbom` makes it, and held against the lock file. Positive control: one that leaves a package out.
+ */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { root } from "./e2e/gate.ts";
+
+interface Bom {
+  readonly bomFormat: string;
+  readonly specVersion: string;
+  readonly metadata: { readonly component: { readonly name: string; readonly version: string; readonly purl: string } };
+  readonly components: readonly {
+    readonly name: string;
+    readonly version: string;
+    readonly purl: string;
+    readonly hashes: readonly unknown[];
+    readonly licenses?: readonly unknown[];
+  }[];
+  readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[];
+}
+
+interface Lock {
+  readonly version: string;
+  readonly packages: Readonly<Record<string, { readonly version: string; readonly dev?: boolean }>>;
+}
+
+const lock: Lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
+const wanted = Object.entries(lock.packages)
+  .filter(([path, { dev = false }]) => path !== "" && !dev)
+  .map(([path, { version }]) => `${path.replace(/^.*node_modules\//, "")}@${version}`);
+
+function run(...command: readonly string[]): Bom {
+  const [program = "", ...args] = command;
+  return JSON.parse(execFileSync(program, args, { cwd: root, encoding: "utf8", maxBuffer: 2 ** 26, stdio: "pipe" }));
+}
+
+const missing = ({ components }: Bom): readonly string[] => {
+  const found = new Set(components.map(({ name, version }) => `${name}@${version}`));
+  return wanted.filter((each) => !found.has(each));
+};
+
+test("the bill of materials has each package of the lock file that is not of development alone", () => {
+  const { scripts, name } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  assert.equal(scripts.sbom, "node tools/sbom.ts");
+  const bom = run(process.execPath, "tools/sbom.ts");
+  assert.deepEqual([bom.bomFormat, bom.specVersion], ["CycloneDX", "1.5"]);
+  assert.deepEqual([bom.metadata.component.name, bom.metadata.component.version], [name, lock.version]);
+  assert.deepEqual(missing(bom), []);
+  assert.equal(bom.components.length, new Set(wanted).size);
+  for (const { name: each, purl, hashes, licenses } of bom.components) {
+    assert.match(purl, /^pkg:npm\//, each);
+    assert.ok(hashes.length > 0 && licenses !== undefined && licenses.length > 0, `${each} has no licence or no hash`);
+  }
+  const refs = new Set(bom.dependencies.map(({ ref }) => ref));
+  for (const { dependsOn } of bom.dependencies) for (const each of dependsOn) assert.ok(refs.has(each), each);
+});
+
+test("positive control: a bill that leaves something out is noticed", () => {
+  const bom = run(process.execPath, "tools/sbom.ts");
+  const [first, ...others] = bom.components;
+  assert.deepEqual(missing({ ...bom, components: others }), [`${first?.name}@${first?.version}`]);
+});
