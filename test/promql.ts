@@ -1,4 +1,5 @@
 import { parser } from "@prometheus-io/lezer-promql";
+import { refusals } from "../src/wire/mod.ts";
 import type { Family } from "./exposition.ts";
 
 /** Labels that Prometheus itself puts on what it scrapes. */
@@ -9,7 +10,7 @@ const ofPrometheus = ["up"];
 
 /**
  * What is wrong with a PromQL query against what a gate shows, a sentence each: its grammar by Prometheus's own parser,
- * a metric that is not there, a label that the metric does not have, whether selected or grouped by.
+ * a metric that is not there, a label that the metric does not have, whether selected or grouped by, a code of no refusal.
  */
 export function queryFaults(query: string, shown: ReadonlyMap<string, Family>): readonly string[] {
   const faults: string[] = [];
@@ -27,8 +28,10 @@ export function queryFaults(query: string, shown: ReadonlyMap<string, Family>): 
         for (const label of selectable) labelsKnown.add(label);
       }
       if (node === "UnquotedLabelMatcher") {
-        const [label = ""] = /^\w+/.exec(written) ?? [];
+        const [, label = "", values = ""] = /^(\w+)\s*[!=~]+\s*"(.*)"$/.exec(written) ?? [];
         if (!selectable.has(label)) faults.push(`the metric has no label ${label}: ${query}`);
+        for (const value of label === "code" ? values.split("|") : [])
+          if (!(value in refusals)) faults.push(`no refusal has the code ${value}`);
       }
       if (node === "LabelName") labelsUsed.push(written);
     },
