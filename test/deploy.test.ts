@@ -17,8 +17,16 @@ const read = (path: string): string => readFileSync(join(root, path), "utf8");
 const chart = join(root, "deploy", "helm", "svc-gate");
 const outcomes = {
   sqlite: [],
-  postgres: ["--set", "database.existingSecret=svc-gate-database", "--set", "apiKey.existingSecret=svc-gate-key"],
+  postgres: valued(
+    "database.existingSecret=svc-gate-database",
+    "database.owner.existingSecret=svc-gate-owner",
+    "apiKey.existingSecret=svc-gate-key",
+  ),
 } as const;
+
+function valued(...values: readonly string[]): readonly string[] {
+  return values.flatMap((value) => ["--set", value]);
+}
 
 /** Variables that a text sets or names, and no setting is called so. */
 function unknownVariables(text: string): readonly string[] {
@@ -36,10 +44,12 @@ test("every variable in what is shipped is a setting", () => {
 interface Compose {
   readonly services: Readonly<Record<string, ComposeService>>;
   readonly volumes: Readonly<Record<string, unknown>>;
+  readonly configs: Readonly<Record<string, { readonly content: string }>>;
 }
 
 interface ComposeService {
   readonly image: string;
+  readonly command?: readonly string[];
   readonly environment?: Readonly<Record<string, string | number | null>>;
   readonly volumes: readonly string[];
   readonly ports?: readonly string[];
@@ -49,12 +59,13 @@ interface ComposeService {
 }
 
 suite("compose.yaml", () => {
-  const { services, volumes }: Compose = parse(read("compose.yaml"));
-  const { gate } = services;
-  assert.ok(gate !== undefined);
+  const { services, volumes, configs }: Compose = parse(read("compose.yaml"));
+  const { gate, migrate } = services;
+  assert.ok(gate !== undefined && migrate !== undefined);
+  const { version } = JSON.parse(read("package.json"));
 
   test("images have one version, ports are of loopback, what is mounted is there", () => {
-    assert.deepEqual(Object.keys(services), ["gate", "postgres", "prometheus", "grafana"]);
+    assert.deepEqual(Object.keys(services), ["gate", "migrate", "postgres", "prometheus", "grafana"]);
     for (const [name, service] of Object.entries(services)) {
       assert.match(service.image, /:v?\d+\.\d+(?:\.\d+)?$/, name);
       for (const port of service.ports ?? []) assert.match(port, /^127\.0\.0\.1:(\d+):\1$/);
@@ -67,9 +78,10 @@ suite("compose.yaml", () => {
   });
 
   test("the gate is closed, and its port, its database and its metrics are where others look", () => {
-    assert.equal(gate.read_only, true);
-    assert.deepEqual(gate.cap_drop, ["ALL"]);
-    assert.deepEqual(gate.security_opt, ["no-new-privileges:true"]);
+    for (const { image, read_only: isReadOnly, cap_drop: dropped, security_opt: security } of [gate, migrate]) {
+      assert.equal(image, `svc-gate:${version}`);
+      assert.deepEqual([isReadOnly, dropped, security], [true, ["ALL"], ["no-new-privileges:true"]]);
+    }
     const port = settings.find(({ variable }) => variable === "SVC_PORT")?.fallback;
     assert.deepEqual(gate.ports, [`127.0.0.1:${port}:${port}`]);
     assert.match(String(gate.environment?.["SVC_DATABASE_URL"]), /@postgres:5432\/svc_gate$/);
@@ -80,8 +92,16 @@ suite("compose.yaml", () => {
     assert.equal(new URL(source.url).hostname, "prometheus");
     const [provider] = parse(read("ops/grafana/provisioning/dashboards/svc-gate.yaml")).providers;
     assert.ok(services["grafana"]?.volumes.some((each) => each.includes(`:${provider.options.path}/`)));
-    const { version } = JSON.parse(read("package.json"));
-    assert.equal(gate.image, `svc-gate:${version}`);
+  });
+
+  test("the gate serves as a role that the owner made, and that is not the owner", () => {
+    const url = ({ environment }: ComposeService): URL =>
+      new URL(String(environment?.["SVC_DATABASE_URL"]).replace(/\$\{[^}]*\}/, "password"));
+    const serving = url(gate).username;
+    assert.notEqual(url(migrate).username, serving);
+    assert.equal(url(migrate).username, services["postgres"]?.environment?.["POSTGRES_USER"]);
+    assert.deepEqual(migrate.command?.slice(-2), ["--role", serving]);
+    assert.match(configs["roles"]?.content ?? "", new RegExp(`^CREATE ROLE ${serving} LOGIN `));
   });
 });
 
@@ -103,13 +123,10 @@ function byKind(text: string): Readonly<Record<string, any>> {
   return Object.fromEntries(documents.toReversed().map((each) => [each.kind, each]));
 }
 
-/** What is not as it should be with a pod, a sentence each. */
-function podFaults(pod: any): readonly string[] {
-  const [container] = pod.spec.containers;
-  const { securityContext: own, env, ports, volumeMounts } = container;
-  const value = (name: string): unknown => env.find((each: any) => each.name === name)?.value;
-  const port = (name: string): unknown => ports.find((each: any) => each.name === name)?.containerPort;
-  const checks: readonly (readonly [boolean, string])[] = [
+/** What a pod may do and should not, a sentence each. */
+function rightsFaults(pod: any): readonly string[] {
+  const own = pod.spec.containers[0].securityContext;
+  return sentencesOf([
     [pod.spec.securityContext.runAsNonRoot === true, "may be root"],
     [pod.spec.securityContext.seccompProfile?.type === "RuntimeDefault", "has all system calls"],
     [pod.spec.automountServiceAccountToken === false, "has a token of the cluster"],
@@ -117,15 +134,29 @@ function podFaults(pod: any): readonly string[] {
     [own.readOnlyRootFilesystem === true, "may write to its image"],
     [own.allowPrivilegeEscalation === false, "may gain rights"],
     [own.capabilities?.drop?.includes("ALL") === true, "has capabilities"],
+    [pod.spec.containers[0].resources.limits.memory !== undefined, "has no bound on memory"],
+  ]);
+}
+
+function sentencesOf(checks: readonly (readonly [isSo: boolean, sentence: string])[]): readonly string[] {
+  return checks.filter(([isSo]) => !isSo).map(([, sentence]) => sentence);
+}
+
+/** What is not as it should be with a gate's pod. */
+function podFaults(pod: any): readonly string[] {
+  const [container] = pod.spec.containers;
+  const { env, ports, volumeMounts } = container;
+  const value = (name: string): unknown => env.find((each: any) => each.name === name)?.value;
+  const port = (name: string): unknown => ports.find((each: any) => each.name === name)?.containerPort;
+  const faults = sentencesOf([
     [String(port("http")) === value("SVC_PORT"), "listens elsewhere"],
     [String(port("ops")) === value("SVC_OPS_PORT"), "is watched elsewhere"],
     [container.livenessProbe.httpGet.path === "/health", "is not asked whether it lives"],
     [container.readinessProbe.httpGet.path === "/ready", "is not asked whether it is ready"],
-    [container.resources.limits.memory !== undefined, "has no bound on memory"],
     [volumeMounts.some(({ mountPath }: any) => mountPath === value("SVC_DATA_DIR")), "has no place for data"],
     [pod.spec.topologySpreadConstraints.length > 0, "may stand on one node with all others"],
-  ];
-  return checks.filter(([isSo]) => !isSo).map(([, sentence]) => sentence);
+  ]);
+  return [...rightsFaults(pod), ...faults];
 }
 
 suite("Kubernetes", () => {
@@ -149,6 +180,7 @@ suite("Kubernetes", () => {
       const objects = byKind(read(`deploy/kubernetes/${name}.yaml`));
       const { spec } = objects[kind];
       assert.deepEqual(podFaults(spec.template), [], name);
+      if (objects["Job"] !== undefined) assert.deepEqual(rightsFaults(objects["Job"].spec.template), []);
       const claimed: string[] = (spec.volumeClaimTemplates ?? []).map((each: any) => each.metadata.name);
       const volumes: string[] = [...spec.template.spec.volumes.map((each: any) => each.name), ...claimed];
       const mounted: string[] = spec.template.spec.containers[0].volumeMounts.map((each: any) => each.name);
@@ -199,14 +231,14 @@ suite("Kubernetes", () => {
       "settings.SVC_BASE_PATH=/gate",
     ];
     const more = ["serviceMonitor.enabled=true", "networkPolicy.egress[0].ports[0].port=4318", "nodeSelector.disk=ssd"];
-    const rendered = render(...outcomes.postgres, ...[...all, ...more].flatMap((each) => ["--set", each]));
+    const rendered = render(...outcomes.postgres, ...valued(...all, ...more));
     if (rendered === undefined) return t.skip("helm is not installed");
     assert.equal(rendered.status, 0, rendered.text);
     const { Deployment, ServiceMonitor, ConfigMap } = byKind(rendered.text);
     assert.deepEqual(podFaults(Deployment.spec.template), []);
     assert.deepEqual([ServiceMonitor.spec.endpoints[0].port, ConfigMap], ["ops", undefined]);
     assert.equal(spawnSync(helm, ["lint", "--strict", chart]).status, 0);
-    assert.match(render("--set", "database.existingSecret=d")?.text ?? "", /apiKey\.existingSecret: replicas cannot/);
+    assert.match(render(...valued("database.existingSecret=d"))?.text ?? "", /apiKey\.existingSecret: replicas cannot/);
     return undefined;
   });
 

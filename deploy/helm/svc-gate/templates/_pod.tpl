@@ -14,13 +14,7 @@ spec:
   {{- with .Values.imagePullSecrets }}
   imagePullSecrets: {{- toYaml . | nindent 4 }}
   {{- end }}
-  securityContext:
-    runAsNonRoot: true
-    runAsUser: 1000
-    runAsGroup: 1000
-    fsGroup: 1000
-    fsGroupChangePolicy: OnRootMismatch
-    seccompProfile: { type: RuntimeDefault }
+  securityContext: {{- include "svc-gate.rights" . | nindent 4 }}
   topologySpreadConstraints:
     {{- range list "topology.kubernetes.io/zone" "kubernetes.io/hostname" }}
     - maxSkew: 1
@@ -30,12 +24,9 @@ spec:
     {{- end }}
   containers:
     - name: gate
-      image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"
+      image: {{ include "svc-gate.image" . }}
       imagePullPolicy: {{ .Values.image.pullPolicy }}
-      securityContext:
-        allowPrivilegeEscalation: false
-        readOnlyRootFilesystem: true
-        capabilities: { drop: [ALL] }
+      securityContext: {{- include "svc-gate.containerRights" . | nindent 8 }}
       env:
         - { name: SVC_MODE, value: {{ .Values.mode | quote }} }
         - { name: SVC_LOG, value: {{ .Values.log | quote }} }
