@@ -174,9 +174,12 @@ function rotated(old: KeyRecord, digest: string, { overlapMs, expires }: RotateR
   return { ...old, digest, expires: next, previous: until > now ? { digest: old.digest, until } : null };
 }
 
+/** It does not repeat the name: who takes the key for its name would have it logged. */
+const noSuchKey = "there is no key of that name; names are what `svc-gate keys list` shows";
+
 function liveKey(ring: KeyRing, named: Named): Result<KeyRecord, Refusal> {
   const record = ring.standing(named)?.record;
-  if (record?.name !== named.name) return bad(refuse("not-found", `there is no key ${quote(named.name)}`));
+  if (record?.name !== named.name) return bad(refuse("not-found", noSuchKey));
   if (record.revoked) return bad(refuse("conflict", `the key ${quote(named.name)} is revoked`));
   return good(record);
 }
