@@ -26,9 +26,9 @@ function run(t: TestContext, openapi: string, ...flags: readonly string[]): stri
 
 test("spec/openapi.json is an OpenAPI document to a validator that is not ours", async () => {
   const text = readFileSync(document, "utf8");
-  const validity = async (openapi: object): Promise<unknown> => (await new Validator().validate(openapi)).valid;
-  assert.equal(await validity(JSON.parse(text)), true);
-  assert.equal(await validity(JSON.parse(text.replaceAll('"description"', '"descripton"'))), false);
+  const validity = async (openapi: string): Promise<unknown> => (await new Validator().validate(openapi)).valid;
+  assert.equal(await validity(text), true);
+  assert.equal(await validity(text.replaceAll('"description"', '"descripton"')), false);
 });
 
 suite("spec/openapi.json by schemathesis", () => {
