@@ -14,6 +14,8 @@ export interface Config {
   readonly mandate: string | undefined;
   /** The file of tenants. */
   readonly tenants: string | undefined;
+  /** Tenants that may be open at once; undefined leaves it to what an open one costs. */
+  readonly tenantsOpen: number | undefined;
   /** Tests that must pass before a reload takes effect. */
   readonly reloadTests: string | undefined;
   /** A PostgreSQL that holds the ledgers, shared with other gates. */
@@ -84,6 +86,13 @@ export const settings: readonly Setting[] = [
     value: "file",
     fallback: "",
     doc: "names tenants, each with its mandate: they are served under /t/{tenant}",
+  },
+  {
+    variable: "SVC_TENANTS_OPEN",
+    flag: "tenants-open",
+    value: "number",
+    fallback: "",
+    doc: "tenants open at once at most, each with a thread; by default 64, or 1000 with a database",
   },
   {
     variable: "SVC_RELOAD_TESTS",
@@ -177,6 +186,9 @@ export function readConfig(
     tlsKey: optional("SVC_TLS_KEY"),
     mandate: given("SVC_MANDATE") === undefined ? undefined : text("SVC_MANDATE"),
     tenants: optional("SVC_TENANTS"),
+    tenantsOpen: given("SVC_TENANTS_OPEN")
+      ? readCount("SVC_TENANTS_OPEN", text("SVC_TENANTS_OPEN"), problems)
+      : undefined,
     reloadTests: optional("SVC_RELOAD_TESTS"),
     databaseUrl: optional("SVC_DATABASE_URL"),
     databasePool: readCount("SVC_DATABASE_POOL", text("SVC_DATABASE_POOL"), problems),

@@ -1,6 +1,6 @@
 import type { FastifyReply } from "fastify";
 import type { InForce } from "../ledger/mod.ts";
-import { bad, good, limits, refuse, type Refusal, type Result } from "../wire/mod.ts";
+import { bad, good, refuse, type Refusal, type Result } from "../wire/mod.ts";
 import type { Gate } from "./gate.ts";
 import { openPlace, type OpenPlace, type Place, type Telling } from "./place.ts";
 
@@ -10,6 +10,9 @@ export interface TenantsOptions extends Telling {
   /** A tenant that nothing asked of for this long is closed, in milliseconds. */
   readonly idleMs: number;
 }
+
+/** One that could not be opened is not tried again before this: opening reads files. */
+const retryMs = 5000;
 
 /** A tenant that is open: who waits for an answer keeps it so. */
 interface Open {
@@ -186,7 +189,7 @@ export class Tenants {
     const { message } = error as Error;
     this.#options.log.error({ tenant: id }, `the tenant ${id} cannot be served: ${message}`);
     const refusal = refuse("tenant-unavailable", "this tenant cannot be served now; its operator finds why in the log");
-    this.#failed.set(id, { until: performance.now() + limits.tenantRetryMs, refusal });
+    this.#failed.set(id, { until: performance.now() + retryMs, refusal });
     return refusal;
   }
 }

@@ -27,16 +27,18 @@ export const limits = {
   headerBytesMax: 16_384,
   /** Calls waiting for a verdict: at the measured rate a second's work, after which a caller is better told. */
   queueCallsMax: 10_000,
-  /** Their bodies together: bounds memory whatever the callers send. */
+  /** Their bodies together, over all tenants of a process: bounds memory whatever the callers send. */
   queueBytesMax: 33_554_432,
+  /** So few calls always find room: they share one batch, whatever it takes. */
+  lineCallsMin: 64,
+  /** A call waits no longer than this for those before it, after which a caller is better told: a burst passes. */
+  lineBurstMs: 250,
+  /** Where a load stays, all wait for the longest line that there was: calls past this wait are refused instead. */
+  lineStandingMs: 10,
+  /** A load stays when for so long no call was answered quickly. */
+  lineCalmMs: 100,
   /** Rows decided together: one flush for all, and a bounded time in which the ledger's head is held. */
   batchCallsMax: 512,
-  /** Tenants of one process that have their ledger open: each has a thread of its own, some 6 MB. */
-  tenantsOpenMax: 64,
-  /** The same where ledgers are in a database: a tenant is then little more than its compiled contracts, some 100 KB. */
-  tenantsSharedOpenMax: 1000,
-  /** A tenant that could not be opened is not tried again before this: opening reads files. */
-  tenantRetryMs: 5000,
   /** Counters asked and moved by the calls of one batch: many calls with many values to remember share the time. */
   batchEventsMax: 4096,
 } as const;
