@@ -8,7 +8,7 @@ import { prepareCall, Sequencer, type SequencerOptions } from "./sequencer.ts";
 import { agrees, standingOf, type Standing } from "./standing.ts";
 import { beginCourse, type AnsweredCheck, type Course } from "./telemetry/watch.ts";
 
-export interface GateOptions extends Pick<SequencerOptions, "onDefect" | "watch"> {
+export interface GateOptions extends Pick<SequencerOptions, "budget" | "onDefect" | "watch"> {
   readonly force: ContractInForce;
   readonly mode: Mode;
   readonly ledger: Ledger;
@@ -212,6 +212,11 @@ export class Gate {
     this.#options.onFollow?.(this.#standing);
   }
 
+  /** Why a check of this key would be refused now, from what its headers say; undefined where it can be tried. */
+  refusalFor(keyName: string, bytes: number): Refusal | undefined {
+    return this.#sequencer.refusalFor(keyName, bytes);
+  }
+
   /** Can a check be answered now: is there room for a receipt, and is the clock right? */
   async isServing(): Promise<boolean> {
     const { isShared, head } = this.#ledger;
@@ -220,7 +225,7 @@ export class Gate {
 
   /** Why a check that comes now would be refused, in a few words; undefined where it would be answered. */
   async unready(): Promise<string | undefined> {
-    const refusal = this.#sequencer.refusalFor(0);
+    const refusal = this.#sequencer.refusalFor("", 0);
     if (refusal?.code === "stopping") return "the gate is stopping";
     if (refusal !== undefined) return "the queue is full";
     if (this.#sequencer.isSuperseded) return "a later gate serves this ledger";

@@ -22,6 +22,7 @@ import {
 import { bad, good, limits, refuse, type CheckRequest, type Mode, type Refusal, type Result } from "../wire/mod.ts";
 import { answered } from "./answer.ts";
 import type { Clock } from "./clock.ts";
+import { Budget, Line, type Batch } from "./line.ts";
 import { countedOf, outcomeOf } from "./outcome.ts";
 import { agrees, isLater, type Standing } from "./standing.ts";
 import type { Course, Watch } from "./telemetry/watch.ts";
@@ -100,11 +101,13 @@ export interface SequencerOptions {
   /** Called for a decision in which something threw that is no evaluation error. */
   readonly onDefect: (decision: Decision) => void;
   readonly watch?: Watch | undefined;
+  /** What the bodies of waiting calls may hold, shared with the other ledgers of the process; one of its own by default. */
+  readonly budget?: Budget | undefined;
 }
 
 /**
  * Decides the calls of one ledger one after another, in batches: all that arrived while the batch before was being
- * committed are decided together and share one flush. It owns the queue and the ledger's turn.
+ * committed are decided together and share one flush. It owns the line of waiting calls and the ledger's turn.
  *
  * A failure of the ledger is a fault: `failed` rejects, nothing more is answered.
  */
@@ -113,8 +116,7 @@ export class Sequencer {
   /** Rejects with the fault that ended the sequencer; never resolves. */
   readonly failed: Promise<never>;
   #fail: (error: unknown) => void = () => undefined;
-  #queue: Waiting[] = [];
-  #queuedBytes = 0;
+  readonly #line: Line<Waiting>;
   #works: WaitingWork[] = [];
   #running = false;
   #stopping = false;
@@ -123,20 +125,19 @@ export class Sequencer {
 
   constructor(options: SequencerOptions) {
     this.#options = options;
+    this.#line = new Line(options.budget ?? new Budget());
     this.failed = new Promise((_, reject) => {
       this.#fail = reject;
     });
     this.failed.catch(() => undefined);
   }
 
-  /** Has a call decided and recorded. Refuses before anything is decided when the queue is full or the gate stops. */
+  /** Has a call decided and recorded. Refuses before anything is decided when there is no room in the line or the gate stops. */
   submit(submission: Submission): Promise<Result<Recorded, Refusal>> {
-    const { bytes } = submission;
-    const refusal = this.refusalFor(bytes);
+    const refusal = this.refusalFor(submission.caller.keyName, submission.bytes);
     if (refusal !== undefined) return Promise.resolve(bad(refusal));
     return new Promise((settle) => {
-      this.#queue.push({ ...submission, settle });
-      this.#queuedBytes += bytes;
+      this.#line.push({ ...submission, settle });
       this.#wake();
     });
   }
@@ -154,17 +155,16 @@ export class Sequencer {
     });
   }
 
-  /** Why a call of that many bytes cannot wait for its turn now; undefined where it can. */
-  refusalFor(bytes: number): Refusal | undefined {
+  /** Why a key's call of that many bytes cannot wait for its turn now; undefined where it can. */
+  refusalFor(keyName: string, bytes: number): Refusal | undefined {
     if (this.#stopping) return stopping;
-    const { length } = this.#queue;
-    if (length < limits.queueCallsMax && this.#queuedBytes + bytes <= limits.queueBytesMax) return undefined;
-    return refuse("queue-full", `${length} calls are waiting; nothing was decided, ask again in a moment`);
+    if (this.#line.hasRoom(keyName, bytes)) return undefined;
+    return refuse("queue-full", `${this.#line.waiting} calls are waiting; nothing was decided, ask again in a moment`);
   }
 
   /** What waits for its turn: calls, and their bodies together. */
   get queued(): { readonly calls: number; readonly bytes: number } {
-    return { calls: this.#queue.length, bytes: this.#queuedBytes };
+    return { calls: this.#line.waiting, bytes: this.#line.bytes };
   }
 
   /** A later gate had the ledger when this one asked last. */
@@ -190,7 +190,7 @@ export class Sequencer {
   }
 
   async #run(): Promise<void> {
-    while (this.#works.length + this.#queue.length > 0) {
+    while (this.#works.length + this.#line.waiting > 0) {
       const next = this.#works.shift();
       if (next === undefined) await this.#decideNext();
       else next.settle(await this.#inTurn(next.work, next.anyClock));
@@ -200,15 +200,16 @@ export class Sequencer {
   }
 
   async #decideNext(): Promise<void> {
-    let calls: readonly Waiting[] = [];
-    const done = await this.#inTurn(async (turn, at) => {
-      const asked = this.#askNext(at);
-      calls = this.#take(asked.length);
-      await this.#decideAll(turn, at, calls, asked);
+    const taken: Batch<Waiting>[] = [];
+    const done = await this.#inTurn((turn, at) => {
+      const { batch, asked } = this.#takeNext(at);
+      taken.push(batch);
+      return this.#decideAll(turn, at, batch.calls, asked);
     });
+    const [batch = this.#line.take(limits.batchCallsMax)] = taken;
+    this.#line.settled(batch);
     if (done.ok) return;
-    if (calls.length === 0) calls = this.#take(limits.batchCallsMax);
-    for (const { settle } of calls) settle(done);
+    for (const { settle } of batch.calls) settle(done);
   }
 
   /** A turn in which the clock is right and what decides is what is in force on the ledger. */
@@ -243,28 +244,23 @@ export class Sequencer {
     }
   }
 
-  #take(calls: number): readonly Waiting[] {
-    const taken = this.#queue.splice(0, calls);
-    for (const { bytes } of taken) this.#queuedBytes -= bytes;
-    return taken;
-  }
-
-  /** The calls that wait longest, as many as share a batch, each with what it asks. */
-  #askNext(at: number): readonly AskedCall[] {
+  /** The next calls, as many as share a batch, each with what it asks. */
+  #takeNext(at: number): { readonly batch: Batch<Waiting>; readonly asked: readonly AskedCall[] } {
     const standing = this.#options.standing();
     const asked: AskedCall[] = [];
     let events = 0;
-    for (const { prepared, request, caller } of this.#queue.slice(0, limits.batchCallsMax)) {
+    const batch = this.#line.take(limits.batchCallsMax, ({ prepared, request, caller }) => {
       const current = prepared.standing === standing ? prepared : prepareCall(standing, request, caller);
       const next = {
         force: this.#ask(consult(current.force, at)),
         candidate: current.candidate && this.#ask(consult(current.candidate, at)),
       };
       events += eventsOf(next.force) + (next.candidate === undefined ? 0 : eventsOf(next.candidate));
-      if (asked.length > 0 && events > limits.batchEventsMax) break;
+      if (asked.length > 0 && events > limits.batchEventsMax) return false;
       asked.push(next);
-    }
-    return asked;
+      return true;
+    });
+    return { batch, asked };
   }
 
   async #decideAll(turn: Turn, at: number, calls: readonly Waiting[], asked: readonly AskedCall[]): Promise<void> {

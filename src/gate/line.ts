@@ -1,0 +1,190 @@
+import { limits } from "../wire/mod.ts";
+import { Pace } from "./pace.ts";
+
+/** What a waiting call shows to the line. */
+export interface Queued {
+  /** Whose key asks. */
+  readonly caller: { readonly keyName: string };
+  /** The size of its body: what it holds of memory until it is decided. */
+  readonly bytes: number;
+}
+
+/** Undecided calls of one key. */
+interface Held<Call> {
+  readonly name: string;
+  /** In the order in which they came; those before `head` were taken. */
+  calls: Call[];
+  head: number;
+  /** Waiting and being decided. */
+  undecided: number;
+  bytes: number;
+}
+
+/** What the bodies of waiting calls may hold of the process's memory, over all of its lines. */
+export class Budget {
+  readonly max: number;
+  /** What is held now, in bytes. */
+  held = 0;
+  /** Lines that hold something. */
+  holders = 0;
+
+  constructor(max: number = limits.queueBytesMax) {
+    this.max = max;
+  }
+}
+
+/**
+ * The calls of one ledger that wait for a verdict. It is bounded in calls, in bytes and in time, and fair: a batch takes
+ * one call of each key in turn, and of a key's own calls the one that came first. Where it fills up, who holds more than
+ * an equal share finds it full first, and who holds less finds room.
+ *
+ * A call that was let in is never dropped: it leaves through `take` alone.
+ */
+export class Line<Call extends Queued> {
+  readonly #budget: Budget;
+  readonly #now: () => number;
+  readonly #pace = new Pace();
+  readonly #keys = new Map<string, Held<Call>>();
+  /** The keys that have calls waiting, in the order of their turns. */
+  readonly #ring: Held<Call>[] = [];
+  #turn = 0;
+  #waiting = 0;
+  #undecided = 0;
+  #bytes = 0;
+  /** Did the last batch leave nothing waiting? */
+  #wasIdle = true;
+  /** No call that waits came before. */
+  #oldestAt = 0;
+
+  /** @param now a monotonic clock in milliseconds */
+  constructor(budget: Budget, now: () => number = () => performance.now()) {
+    this.#budget = budget;
+    this.#now = now;
+  }
+
+  /** Calls that wait. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** Bytes of the calls that wait or are being decided. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Is there room for one more call of this key? Says so from its headers alone. */
+  hasRoom(keyName: string, bytes: number): boolean {
+    const key = this.#keys.get(keyName);
+    const { held, holders, max } = this.#budget;
+    const total = this.#undecided;
+    const keys = this.#keys.size + (key === undefined ? 1 : 0);
+    const lines = holders + (this.#bytes === 0 ? 1 : 0);
+    const calls = key?.undecided ?? 0;
+    return (
+      this.#waiting < limits.queueCallsMax &&
+      held + bytes <= max &&
+      isWithinShare(total, calls, limits.queueCallsMax, keys) &&
+      isWithinShare(total, calls, this.#pace.callsMax, keys) &&
+      isWithinShare(this.#bytes, key?.bytes ?? 0, max / lines, keys) &&
+      isWithinShare(held, this.#bytes, max, lines)
+    );
+  }
+
+  /** Puts a call at the end of its key's. The caller has asked for room. */
+  push(call: Call): void {
+    const { bytes } = call;
+    const key = this.#keyOf(call.caller.keyName);
+    if (key.head === key.calls.length) this.#ring.push(key);
+    key.calls.push(call);
+    key.undecided += 1;
+    key.bytes += bytes;
+    this.#hold(bytes);
+    this.#undecided += 1;
+    if (this.#waiting === 0) this.#oldestAt = this.#now();
+    this.#waiting += 1;
+  }
+
+  /**
+   * Takes the next calls, at most so many and as long as they fit, for one batch. `settled` says when it has ended.
+   *
+   * @param fits is asked once for each, in order; the first call for which it says no waits on
+   */
+  take(max: number, fits: (call: Call) => boolean = () => true): Batch<Call> {
+    const ring = this.#ring;
+    const calls: Call[] = [];
+    while (calls.length < max && ring.length > 0) {
+      if (this.#turn >= ring.length) this.#turn = 0;
+      const key = ring[this.#turn] as Held<Call>;
+      const call = key.calls[key.head] as Call;
+      if (!fits(call)) break;
+      calls.push(call);
+      key.head += 1;
+      this.#waiting -= 1;
+      if (key.head === key.calls.length) this.#emptied(key);
+      else this.#turn += 1;
+      if (key.head === takenMax) forgetTaken(key);
+    }
+    return { calls, oldestAt: this.#oldestAt, wasIdle: this.#wasIdle };
+  }
+
+  /** The calls of a batch are decided, or refused. */
+  settled({ calls, oldestAt, wasIdle }: Batch<Call>): void {
+    if (calls.length === 0) return;
+    for (const { caller, bytes } of calls) {
+      const key = this.#keyOf(caller.keyName);
+      key.undecided -= 1;
+      key.bytes -= bytes;
+      if (key.undecided === 0) this.#keys.delete(key.name);
+      this.#hold(-bytes);
+    }
+    this.#undecided -= calls.length;
+    this.#wasIdle = this.#waiting === 0;
+    this.#pace.note(calls.length, oldestAt, wasIdle, this.#now());
+  }
+
+  #keyOf(name: string): Held<Call> {
+    const known = this.#keys.get(name);
+    if (known !== undefined) return known;
+    const key = { name, calls: [], head: 0, undecided: 0, bytes: 0 };
+    this.#keys.set(name, key);
+    return key;
+  }
+
+  /** The key's turn goes to the next one, which takes its place. */
+  #emptied(key: Held<Call>): void {
+    key.calls = [];
+    key.head = 0;
+    this.#ring.splice(this.#turn, 1);
+  }
+
+  #hold(bytes: number): void {
+    if (bytes === 0) return;
+    const before = this.#bytes;
+    this.#bytes += bytes;
+    this.#budget.held += bytes;
+    if (before === 0) this.#budget.holders += 1;
+    else if (this.#bytes === 0) this.#budget.holders -= 1;
+  }
+}
+
+/** Calls that are decided together. */
+export interface Batch<Call> {
+  readonly calls: readonly Call[];
+  /** None of them came before. */
+  readonly oldestAt: number;
+  /** Did it begin when nothing was being decided? */
+  readonly wasIdle: boolean;
+}
+
+/** So many taken calls of a key that never empties are forgotten together. */
+const takenMax = 1024;
+
+function forgetTaken<Call>(key: Held<Call>): void {
+  key.calls = key.calls.slice(key.head);
+  key.head = 0;
+}
+
+/** Who holds less than an equal share finds room; who holds more, as long as a quarter is free for the others. */
+function isWithinShare(total: number, held: number, max: number, holders: number): boolean {
+  return held < max / holders || total < max * 0.75;
+}
