@@ -49,6 +49,8 @@ const cases: Readonly<Record<string, Case>> = {
   SVC_DATA_DIR: { field: "dataDir", value: "elsewhere", read: "elsewhere", fallback: "./data", bad: [] },
   SVC_LEDGER_NAME: { field: "ledgerName", value: "acme", read: "acme", fallback: undefined, bad: [] },
   SVC_PIN: { field: "pin", value: "/pins/head", read: "/pins/head", fallback: undefined, bad: [] },
+  SVC_OPS_PORT: { field: "opsPort", value: "0", read: 0, fallback: undefined, bad: ["65536", "ops"] },
+  SVC_OPS_HOST: { field: "opsHost", value: "::1", read: "::1", fallback: "127.0.0.1", bad: [] },
   SVC_LOG: { field: "log", value: "warn", read: "warn", fallback: "info", bad: ["loud", "WARN"] },
   SVC_ACCEPT: { field: "accept", value: "clock", read: ["clock"], fallback: [], bad: ["everything", "clock,rows"] },
 };
