@@ -46,7 +46,7 @@ async function check({ service, gate, tenant, key, request, reply }: Asked): Pro
     bytes: body.length,
     digest: hash("sha256", body, "hex"),
     course,
-    onAnswer: isTold ? (answered) => tell(request, answered, course) : undefined,
+    onAnswer: isTold ? (told) => tell(request, told, course) : undefined,
   });
   if (!answer.ok) return refuseWith(reply, answer.problem);
   return reply.header("content-type", "application/json; charset=utf-8").send(answer.value);
@@ -58,9 +58,9 @@ function tracedOf({ url, protocol, headers }: FastifyRequest, tenant: string | n
 }
 
 /** What came of a check, for its trace and for the log at debug. */
-function tell(request: FastifyRequest, check: AnsweredCheck, course: Course): void {
-  traceOf(request)?.answered(check, course);
-  const { toolName: tool, verdict, answered, rule, seq } = check;
+function tell(request: FastifyRequest, told: AnsweredCheck, course: Course): void {
+  traceOf(request)?.answered(told, course);
+  const { toolName: tool, verdict, answered, rule, seq } = told;
   request.log.debug({ ...whose(request), tool, verdict, answered, rule, seq }, "answered");
 }
 
