@@ -3,10 +3,13 @@ import Fastify, { LogController, type FastifyInstance, type FastifyReply, type F
 import type { Logger } from "pino";
 import { limits, quote, refuse, type Refusal } from "../wire/mod.ts";
 import type { Key } from "./keys.ts";
+import { rateFields } from "./rate.ts";
+import { RefusalLog } from "./refusal-log.ts";
 import { noteOwed, refuseConnection, refuseWith, toRefusal, type BareSocket } from "./refusing.ts";
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
 import type { Service } from "./service.ts";
+import { Valve } from "./valve.ts";
 import { requestId } from "./telemetry/requests.ts";
 import { keyOf, noteKey } from "./whose.ts";
 
@@ -23,7 +26,8 @@ export interface HttpOptions {
  */
 export function makeServer({ service, basePath, log, tls }: HttpOptions): FastifyInstance {
   const { keys, tally, tenants } = service;
-  const connections = {
+  const refusalLog = new RefusalLog(log);
+  const http = {
     maxHeaderSize: limits.headerBytesMax,
     headersTimeout: limits.bodyTimeoutMs,
     requestTimeout: limits.bodyTimeoutMs,
@@ -43,18 +47,24 @@ export function makeServer({ service, basePath, log, tls }: HttpOptions): Fastif
     childLoggerFactory: (logger: Logger) => logger, // a line says itself whose it is; most requests have none
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
       refuseWith(reply, keys.find(request.headers.authorization) === undefined ? noKey : toRefusal(error, request)),
-    clientErrorHandler: (error: Error, socket: BareSocket) => refuseConnection(error, socket, { log, watch: tally }),
-    ...(tls === undefined ? { http: connections } : { https: { ...tls, ...connections } }),
+    clientErrorHandler: (error: Error, socket: BareSocket) => refuseConnection(error, socket, { refusalLog, watch: tally }),
+    ...(tls === undefined ? { http } : { https: { ...tls, ...http } }),
   } as Parameters<typeof Fastify>[0]) as unknown as FastifyInstance;
   server.addHook("onRequest", (request, reply, done) => {
     const key = keys.find(request.headers.authorization);
-    const refusal = refusalForKey(request, key) ?? refusalBeforeBody(request, basePath);
+    const refusal =
+      refusalForKey(request, key) ??
+      refusalForRate(reply, key, service) ??
+      refusalBeforeBody(request, basePath) ??
+      refusalForLoad(request, key, service);
     reply.header("x-request-id", request.id);
     if (key !== undefined) noteKey(request, key);
     if (refusal !== undefined) return refuseWith(reply, refusal);
     return done();
   });
   server.decorate("watch", tally);
+  server.decorate("refusalLog", refusalLog);
+  server.decorate("refusalValve", new Valve({ perSecond: limits.refusalsPerSecondMax }));
   server.removeAllContentTypeParsers();
   server.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   server.setErrorHandler((error, request, reply) => refuseWith(reply, toRefusal(error, request)));
@@ -76,6 +86,9 @@ export function makeServer({ service, basePath, log, tls }: HttpOptions): Fastif
         const { tenant } = request.params as { readonly tenant: string };
         const key = keyOf(request);
         if (key === undefined) return handle({ service, gate: service.root, tenant: null, key, request, reply });
+        // What looks after a tenant needs no gate of it that can be opened: that may be what is wrong.
+        if (scope === "admin" && tenants.has(tenant))
+          return handle({ service, gate: service.root, tenant, key, request, reply });
         const gate = await tenants.gateFor(tenant, reply);
         if (!gate.ok) return refuseWith(reply, gate.problem);
         return handle({ service, gate: gate.value, tenant, key, request, reply });
@@ -116,6 +129,25 @@ function refusalForKey(request: FastifyRequest, key: Key | undefined): Refusal |
 
 interface RouteConfig {
   readonly scope?: Route["scope"];
+}
+
+/** Charges a request to its key, and says in the answer's header fields what is left. */
+function refusalForRate(reply: FastifyReply, key: Key | undefined, { rates }: Service): Refusal | undefined {
+  const charged = key && rates.charge(key);
+  if (charged === undefined) return undefined;
+  for (const [name, value] of rateFields(charged)) reply.header(name, value);
+  if (charged.ok) return undefined;
+  const { perSecond, burst } = charged.rate;
+  const sentence = `this key may ask ${perSecond} times a second, and ${burst} times at once; nothing was decided`;
+  return { ...refuse("rate-limited", sentence), retrySeconds: charged.nextSeconds };
+}
+
+/** A check that would find no room in the line is refused before its body is read. */
+function refusalForLoad(request: FastifyRequest, key: Key | undefined, service: Service): Refusal | undefined {
+  const { scope } = request.routeOptions.config as RouteConfig;
+  if (scope !== "check" || key === undefined) return undefined;
+  const bytes = Number(request.headers["content-length"] ?? 0);
+  return service.openGate(key.tenant)?.refusalFor(key.name, Math.min(bytes, limits.bodyBytesMax));
 }
 
 /** What headers alone say against a request, before any of its body is read. */
