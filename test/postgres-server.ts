@@ -276,7 +276,9 @@ const defaults: Settings = {
   wal_keep_size: "256MB",
   max_wal_senders: 5,
   hot_standby: "on",
+  wal_retrieve_retry_interval: "200ms",
   log_checkpoints: "off",
+  ...(process.platform === "linux" ? { recovery_init_sync_method: "syncfs" } : {}),
 };
 
 /** PostgreSQL does not run as root. */

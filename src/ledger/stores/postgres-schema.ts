@@ -74,7 +74,7 @@ export async function readVersion(client: Client): Promise<number> {
 export async function migrate(client: Client, servingRole: string | undefined): Promise<readonly number[]> {
   const found = await readVersion(client);
   if (found > schemaVersion) throw newer(found);
-  await client.query("SET lock_timeout TO '10s'");
+  await client.query("SET lock_timeout TO '10s'; SET statement_timeout TO 0");
   if (found === 0) await beginNoting(client);
   const done: number[] = [];
   for (const [at, steps] of migrations.entries()) {

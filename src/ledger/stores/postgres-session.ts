@@ -1,25 +1,34 @@
-import { Pool, type ClientBase, type ClientConfig, type PoolClient, type QueryResult } from "pg";
+import { DatabaseError, Pool, type ClientBase, type ClientConfig, type PoolClient, type QueryResult } from "pg";
 import { asLedger, begin, beginReading, commit, rollback, type Asked } from "./postgres-sql.ts";
 import { LedgerRefused, NotKept } from "./store.ts";
 
 /** How long things may take, in milliseconds. What holds a ledger's head is bounded by the server, not by the gate. */
-export const bounds = {
+export interface Bounds {
   /** A connection, or a free one of the pool. */
-  connect: 5000,
+  readonly connect: number;
   /** The ledger's head, while another gate has it. */
-  lock: 5000,
+  readonly lock: number;
   /** One statement. Never a COMMIT: see `withoutTimeout`. */
-  statement: 10_000,
+  readonly statement: number;
   /** A gate that has the head and says nothing: it is cut off, and the head is free. */
-  idleInTransaction: 10_000,
+  readonly idleInTransaction: number;
   /** No answer at all: the line is cut, nothing is cancelled. A COMMIT that waits for a standby waits so long. */
+  readonly answer: number;
+  /** To find out what became of a COMMIT whose answer was lost; longer than nobody can hold a head. */
+  readonly settle: number;
+}
+
+export const bounds: Bounds = {
+  connect: 5000,
+  lock: 5000,
+  statement: 10_000,
+  idleInTransaction: 10_000,
   answer: 30_000,
-  /** To find out what became of a COMMIT whose answer was lost; longer than a head can be held by nobody. */
   settle: 20_000,
-} as const;
+};
 
 /** Connects as the URL says. What a commit must wait for is asked for on each connection, whatever its role has. */
-export function clientConfig(url: string, synchronousCommit: string | undefined): ClientConfig {
+export function clientConfig(url: string, within: Bounds, synchronousCommit?: string): ClientConfig {
   const address = new URL(url);
   if (!address.searchParams.has("uselibpqcompat")) address.searchParams.set("uselibpqcompat", "true");
   const own = address.searchParams.get("options");
@@ -34,11 +43,11 @@ export function clientConfig(url: string, synchronousCommit: string | undefined)
     ]
       .filter(Boolean)
       .join(" "),
-    connectionTimeoutMillis: bounds.connect,
-    lock_timeout: bounds.lock,
-    statement_timeout: bounds.statement,
-    idle_in_transaction_session_timeout: bounds.idleInTransaction,
-    query_timeout: bounds.answer,
+    connectionTimeoutMillis: within.connect,
+    lock_timeout: within.lock,
+    statement_timeout: within.statement,
+    idle_in_transaction_session_timeout: within.idleInTransaction,
+    query_timeout: within.answer,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     application_name: address.searchParams.get("application_name") ?? "svc-gate",
@@ -149,7 +158,7 @@ export function explained(error: unknown): unknown {
   if (!(error instanceof Error) || own.some((kind) => error instanceof kind)) return error;
   const { code = "" } = error as { readonly code?: string };
   if (code === "53100") return new NotKept("disk-full", "the database has no room on its disk");
-  if (/^[0-9A-Z]{5}$/.test(code) && !passing.test(code)) return error;
+  if (error instanceof DatabaseError && !passing.test(code)) return error;
   return new NotKept(
     "unreachable",
     sentences[code] ?? `the database does not answer (${code === "" ? error.message : code})`,

@@ -22,6 +22,8 @@ import type {
 
 export interface Pools {
   readonly config: ClientConfig;
+  /** To find out what became of a COMMIT, in milliseconds. */
+  readonly settleMs: number;
   readonly turns: Pool;
   /** Apart, so that no read holds up a turn, and few, so that they leave the server to the turns. */
   readonly reads: Pool;
@@ -112,6 +114,7 @@ class PostgresStore implements LedgerStore {
       return new PostgresTurn({
         client,
         config: this.#pools.config,
+        settleMs: this.#pools.settleMs,
         ledger,
         head,
         at: Number(clock?.[0]?.[0]),

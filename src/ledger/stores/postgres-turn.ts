@@ -1,8 +1,8 @@
-import { Client, type ClientBase, type ClientConfig, type PoolClient } from "pg";
+import { Client, DatabaseError, type ClientBase, type ClientConfig, type PoolClient } from "pg";
 import { setTimeout as wait } from "node:timers/promises";
 import { addDecimals } from "../../wire/mod.ts";
 import { headRow, sameHead, type Counters, type HeadRow } from "./postgres-rows.ts";
-import { beginOn, bounds, explained, Fault, rollBack, send, settleAll } from "./postgres-session.ts";
+import { beginOn, explained, Fault, rollBack, send, settleAll } from "./postgres-session.ts";
 import { ask, commit, insertions, rollback, withoutTimeout, type Asked, type Value } from "./postgres-sql.ts";
 import { counterSeal, foldSeal, type KeptCounter } from "./seals.ts";
 import { changeColumns, NotKept } from "./store.ts";
@@ -12,6 +12,8 @@ export interface TurnParts {
   readonly client: PoolClient;
   /** For the connection on which the outcome of a lost COMMIT is found out. */
   readonly config: ClientConfig;
+  /** How long that may take, in milliseconds. */
+  readonly settleMs: number;
   readonly ledger: string;
   readonly head: HeadRow;
   readonly at: number;
@@ -171,12 +173,12 @@ export class PostgresTurn implements StoreTurn {
    * other answer, or none, it is found out.
    */
   async #end(written: readonly Asked[], next: HeadRow): Promise<void> {
-    const { client, config, ledger, head } = this.#parts;
+    const { client, head } = this.#parts;
     this.#ended = true;
     const outcome = await endTransaction(client, written);
     if (outcome.said === "COMMIT") return client.release();
     client.release(true);
-    const isKept = outcome.said !== "ROLLBACK" && (await findOut(config, ledger, { from: head, to: next }));
+    const isKept = outcome.said !== "ROLLBACK" && (await findOut(this.#parts, { from: head, to: next }));
     if (isKept) return;
     if (outcome.failed !== undefined) throw explained(outcome.failed);
     throw new NotKept("not-committed", "the database was lost during the commit, and has nothing of it");
@@ -227,10 +229,10 @@ async function endTransaction(client: ClientBase, written: readonly Asked[]): Pr
   const before = [...written.map((asked) => send(client, asked)), client.query(withoutTimeout)];
   const [answer, ...answers] = await Promise.allSettled([client.query(commit), ...before]);
   client.off("notice", onNotice);
-  const failed = answers.find((each) => each.status === "rejected")?.reason as { readonly code?: string } | undefined;
+  const failed: unknown = answers.find((each) => each.status === "rejected")?.reason;
   const said = answer.status === "fulfilled" ? answer.value.command : undefined;
   if (said === "COMMIT" && failed === undefined && !warned) return { said, failed };
-  return { said: said === "ROLLBACK" ? said : undefined, failed: failed?.code === undefined ? undefined : failed };
+  return { said: said === "ROLLBACK" ? said : undefined, failed: failed instanceof DatabaseError ? failed : undefined };
 }
 
 interface Move {
@@ -245,9 +247,9 @@ interface Move {
  *
  * @throws a fault when it cannot be told within the bound
  */
-async function findOut(config: ClientConfig, ledger: string, move: Move): Promise<boolean> {
-  const until = performance.now() + bounds.settle;
-  for (let pause = 20; ; pause = Math.min(2 * pause, 1000)) {
+async function findOut({ config, settleMs, ledger }: TurnParts, move: Move): Promise<boolean> {
+  const until = performance.now() + settleMs;
+  for (let pause = 20; ; pause = Math.min(2 * pause, 200)) {
     try {
       return await lookUnderLock(config, ledger, move, until);
     } catch (error) {

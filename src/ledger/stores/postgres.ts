@@ -1,7 +1,7 @@
-import { Client, type ClientConfig, type Pool } from "pg";
+import { Client, type ClientConfig } from "pg";
 import { migrate, newer, readVersion, schemaVersion } from "./postgres-schema.ts";
-import { clientConfig, explained, makePool, placeOf } from "./postgres-session.ts";
-import { openStore } from "./postgres-store.ts";
+import { bounds, clientConfig, explained, makePool, placeOf, type Bounds } from "./postgres-session.ts";
+import { openStore, type Pools } from "./postgres-store.ts";
 import { LedgerRefused, NotKept, type LedgerStore } from "./store.ts";
 
 /** One PostgreSQL database, in which many ledgers are kept, each under its id. */
@@ -27,6 +27,8 @@ export interface DatabaseOptions {
   readonly connectionsMax?: number | undefined;
   /** Brings the schema up to this gate where it is behind. */
   readonly mayMigrate?: boolean | undefined;
+  /** How long things may take, where it is not as usual. */
+  readonly within?: Partial<Bounds> | undefined;
 }
 
 const connectionsDefault = 10;
@@ -37,14 +39,11 @@ export async function openPostgres(options: DatabaseOptions): Promise<Database> 
   if (connectionsMax < 2)
     throw new LedgerRefused("SVC_DATABASE_POOL must be 2 or more: one connection writes, one reads");
   const found = await inspect(options);
-  const config = clientConfig(url, found.synchronousCommit);
+  const within = { ...bounds, ...options.within };
+  const config = clientConfig(url, within, found.synchronousCommit);
   const readers = Math.max(1, Math.floor(connectionsMax / 5));
-  return new PostgresDatabase(
-    config,
-    makePool(config, connectionsMax - readers),
-    makePool(config, readers),
-    found.warnings,
-  );
+  const [turns, reads] = [makePool(config, connectionsMax - readers), makePool(config, readers)];
+  return new PostgresDatabase({ config, settleMs: within.settle, turns, reads }, found.warnings);
 }
 
 export interface MigrateOptions {
@@ -64,7 +63,7 @@ export function migratePostgres({ url, servingRole }: MigrateOptions): Promise<r
 }
 
 async function withClient<Result>(url: string, work: (client: Client) => Promise<Result>): Promise<Result> {
-  const client = new Client({ ...parsed(url), pipeline: false });
+  const client = new Client({ ...parsed(url), pipeline: false, query_timeout: undefined });
   client.on("error", () => undefined);
   try {
     await client.connect();
@@ -80,7 +79,7 @@ function parsed(url: string): ClientConfig {
   const address = URL.parse(url);
   if (address === null || !["postgres:", "postgresql:"].includes(address.protocol))
     throw new LedgerRefused("SVC_DATABASE_URL must be like postgres://user:password@host:5432/database");
-  return clientConfig(url, undefined);
+  return clientConfig(url, bounds);
 }
 
 interface Found {
@@ -191,26 +190,21 @@ function refusal(error: unknown, url: string): unknown {
 
 class PostgresDatabase implements Database {
   readonly warnings: readonly string[];
-  readonly #config: ClientConfig;
-  readonly #turns: Pool;
-  readonly #reads: Pool;
+  readonly #pools: Pools;
   #closing: Promise<void> | undefined;
 
-  constructor(config: ClientConfig, turns: Pool, reads: Pool, warnings: readonly string[]) {
-    this.#config = config;
-    this.#turns = turns;
-    this.#reads = reads;
+  constructor(pools: Pools, warnings: readonly string[]) {
+    this.#pools = pools;
     this.warnings = warnings;
   }
 
   open({ ledger, log }: { readonly ledger: string; readonly log: string | undefined }): Promise<LedgerStore> {
-    const pools = { config: this.#config, turns: this.#turns, reads: this.#reads };
-    return openStore(pools, ledger, log);
+    return openStore(this.#pools, ledger, log);
   }
 
   async isReachable(): Promise<boolean> {
     try {
-      await this.#reads.query("SELECT 1");
+      await this.#pools.reads.query("SELECT 1");
       return true;
     } catch {
       return false;
@@ -218,7 +212,7 @@ class PostgresDatabase implements Database {
   }
 
   async close(): Promise<void> {
-    this.#closing ??= Promise.all([this.#turns.end(), this.#reads.end()]).then(() => undefined);
+    this.#closing ??= Promise.all([this.#pools.turns.end(), this.#pools.reads.end()]).then(() => undefined);
     await this.#closing;
   }
 }

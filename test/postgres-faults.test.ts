@@ -1,0 +1,264 @@
+/**
+ * Goal: whatever breaks around a COMMIT, a batch that is said to be kept is there, one that is said not to be is not,
+ * and where neither can be told the gate stops. Method: a proxy that cuts the line before and after the server has the
+ * COMMIT; `kill -9` of the server under load; a synchronous standby that is away; what an operator can do to a session.
+ */
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, suite, test, type TestContext } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import pg from "pg";
+import { openPostgres, type Database, type DatabaseOptions } from "../src/ledger/stores/postgres.ts";
+import { NotKept, type LedgerStore, type StoredRow } from "../src/ledger/stores/store.ts";
+import { sha256 } from "./ledger-fixture.ts";
+import { startProxy, type Proxy } from "./postgres-proxy.ts";
+import { startPostgres, type PostgresServer } from "./postgres-server.ts";
+import { commit, storedRow } from "./store-suite.ts";
+
+const server = await startPostgres({ after });
+
+if (typeof server === "string") test("PostgreSQL: faults", { skip: server }, () => undefined);
+else {
+  await (await openPostgres({ url: server.url(), mayMigrate: true })).close();
+  faultsOf(server);
+}
+
+async function open(t: TestContext, options: DatabaseOptions): Promise<{ database: Database; store: LedgerStore }> {
+  const database = await openPostgres(options);
+  t.after(() => database.close());
+  return { database, store: await database.open({ ledger: randomUUID(), log: undefined }) };
+}
+
+async function rowsOf(store: LedgerStore): Promise<readonly StoredRow[]> {
+  return (await Array.fromAsync(store.scan(1))).flat();
+}
+
+const notKept =
+  (why: NotKept["why"]) =>
+  (error: unknown): boolean =>
+    error instanceof NotKept && error.why === why;
+
+const isFault = (error: unknown): boolean => error instanceof Error && !(error instanceof NotKept);
+
+function faultsOf(there: PostgresServer): void {
+  const through = (proxy: Proxy): string => there.url({ port: proxy.port });
+
+  suite("PostgreSQL: the line is cut around a COMMIT", () => {
+    test("before the server has it: nothing is kept, and the next batch takes the row", async (t) => {
+      const proxy = await startProxy(t, there.port);
+      const { store } = await open(t, { url: through(proxy) });
+      await commit(store, [storedRow(1)]);
+      const cut = proxy.cutNext("before");
+      await assert.rejects(commit(store, [storedRow(2, { leaf: "lost" })]), notKept("not-committed"));
+      await cut;
+      await commit(store, [storedRow(2)]);
+      assert.deepEqual(await rowsOf(store), [storedRow(1), storedRow(2)]);
+    });
+
+    for (const cut of ["after", "silent"] as const) {
+      test(`${cut}: what the server has done is kept, once`, async (t) => {
+        const proxy = await startProxy(t, there.port);
+        const { store } = await open(t, { url: through(proxy), within: { answer: 500 } });
+        const counter = { digest: sha256("c"), definition: "c", through: null, unknownThrough: -1 };
+        await store.keepCounter(counter, []);
+        const happened = proxy.cutNext(cut);
+        await commit(store, [storedRow(1)], [{ seq: 1, at: 1, counter: sha256("c"), key: sha256("k"), amount: "2" }]);
+        await happened;
+        await commit(store, [storedRow(2)]);
+        assert.deepEqual(await rowsOf(store), [storedRow(1), storedRow(2)]);
+        const turn = await store.begin();
+        assert.deepEqual(await turn.values([{ counter: sha256("c"), key: sha256("k"), after: -1 }]), ["2"]);
+        await turn.abort();
+      });
+    }
+
+    test("and no server to ask afterwards: neither is said, it is a fault within the bound", async (t) => {
+      const proxy = await startProxy(t, there.port);
+      const { store } = await open(t, { url: through(proxy), within: { settle: 300 } });
+      for (const cut of ["before", "after"] as const) {
+        const happened = proxy.cutNext(cut).then(() => void (proxy.admits = false));
+        await assert.rejects(commit(store, [storedRow(1)]), isFault);
+        await happened;
+        proxy.admits = true;
+      }
+    });
+
+    test("of a turn that has no rows: a counter, and what decides, are kept or not as the server has them", async (t) => {
+      const proxy = await startProxy(t, there.port);
+      const { store } = await open(t, { url: through(proxy) });
+      const inForce = { contract: "c", mode: "enforce", engine: "e" };
+      const turn = async (): Promise<void> => (await store.begin()).commit([], [], inForce);
+      void proxy.cutNext("before");
+      await assert.rejects(turn(), notKept("not-committed"));
+      void proxy.cutNext("after");
+      await turn();
+      const next = await store.begin();
+      assert.deepEqual(next.inForce, inForce);
+      await next.abort();
+    });
+  });
+
+  suite("PostgreSQL: the server goes away", () => {
+    test("between turns, and in the midst of one, nothing is kept and the next one finds it again", async (t) => {
+      const proxy = await startProxy(t, there.port);
+      const { database, store } = await open(t, { url: through(proxy), within: { lock: 300 } });
+      proxy.admits = false;
+      proxy.sever();
+      await assert.rejects(store.begin(), notKept("unreachable"));
+      assert.deepEqual([await store.hasRoom(), await database.isReachable()], [false, false]);
+      proxy.admits = true;
+      const turn = await store.begin();
+      proxy.sever();
+      await assert.rejects(
+        turn.values([{ counter: "c", key: "k", after: -1 }]).then(() => turn.commit([storedRow(1)], [])),
+        notKept("not-committed"),
+      );
+      await commit(store, [storedRow(1)]);
+      assert.equal(await database.isReachable(), true);
+    });
+
+    test("a gate that holds the head too long loses it, and another that waits too long is told so", async (t) => {
+      const within = { lock: 200, idleInTransaction: 600 };
+      const database = await openPostgres({ url: there.url(), within });
+      t.after(() => database.close());
+      const ledger = randomUUID();
+      const [store, same] = [
+        await database.open({ ledger, log: undefined }),
+        await database.open({ ledger, log: undefined }),
+      ];
+      const other = await database.open({ ledger: randomUUID(), log: undefined });
+      const hung = await store.begin();
+      await assert.rejects(
+        same.begin(),
+        (error) => notKept("unreachable")(error) && /holds the ledger's head/.test(String(error)),
+      );
+      await commit(other, [storedRow(1)]);
+      while (!(await begins(same))) await wait(50);
+      await assert.rejects(hung.commit([storedRow(1)], []), notKept("not-committed"));
+      assert.deepEqual(await rowsOf(store), []);
+    });
+
+    test("kill -9 under load, again and again: kept is kept, not kept is not, and the chain has no hole", async (t) => {
+      const { store } = await open(t, { url: there.url(), within: { connect: 2000 } });
+      const kept = new Set<string>();
+      const stop = new AbortController();
+      const load = (async () => {
+        while (!stop.signal.aborted) {
+          const leaf = randomUUID();
+          try {
+            const turn = await store.begin();
+            await turn.commit([storedRow((turn.head?.seq ?? 0) + 1, { leaf })], []);
+            kept.add(leaf);
+          } catch (error) {
+            if (!(error instanceof NotKept)) throw error;
+            await wait(10);
+          }
+        }
+      })();
+      const more = async (): Promise<void> => {
+        for (const before = kept.size; kept.size < before + 20;) await Promise.race([wait(5), load]);
+      };
+      for (let kills = 0; kills < 5; kills += 1) {
+        await more();
+        await wait(Math.random() * 10);
+        await there.kill();
+        await there.start();
+      }
+      await more();
+      stop.abort();
+      await load;
+      const rows = await rowsOf(store);
+      assert.deepEqual(new Set(rows.map(({ leaf }) => leaf)), kept);
+      assert.deepEqual(
+        rows.map(({ seq }) => seq),
+        rows.map((_, at) => at + 1),
+      );
+    });
+  });
+
+  suite("PostgreSQL: a synchronous standby", () => {
+    test("is waited for, whoever cancels the wait, and however long a statement may take", async (t) => {
+      const primary = await startPostgres(t);
+      assert.ok(typeof primary !== "string");
+      const standby = await primary.startStandby("b");
+      await primary.run("ALTER SYSTEM SET synchronous_standby_names = 'b'");
+      await primary.run("SELECT pg_reload_conf()");
+      await waiting(primary, "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'");
+      const { store } = await open(t, { url: primary.url(), mayMigrate: true, within: { statement: 300 } });
+      await commit(store, [storedRow(1)]);
+      for (const [at, end] of (["", "pg_cancel_backend", "pg_terminate_backend"] as const).entries()) {
+        await standby.stop();
+        let isKept = false;
+        const committed = commit(store, [storedRow(at + 2)]).then(() => void (isKept = true));
+        await waiting(primary, inWait);
+        if (end !== "") await primary.run(`SELECT ${end}(pid) FROM (${inWait}) waits`);
+        await wait(600);
+        assert.equal(isKept, false, `${end}: kept though no standby has it`);
+        await standby.start();
+        await committed;
+      }
+      assert.deepEqual(await standbyLeaves(standby), ["leaf 1", "leaf 2", "leaf 3", "leaf 4"]);
+    });
+
+    test("positive control: to a client that does not look, a cancelled wait is a commit that the standby lacks", async (t) => {
+      const primary = await startPostgres(t, { synchronous_standby_names: "nobody" });
+      assert.ok(typeof primary !== "string");
+      await primary.run("SET synchronous_commit = local; CREATE TABLE kept (n int)");
+      const client = new pg.Client({ connectionString: primary.url() });
+      await client.connect();
+      const inserted = client.query("INSERT INTO kept VALUES (1)");
+      await waiting(primary, inWait);
+      await primary.run(`SELECT pg_cancel_backend(pid) FROM (${inWait}) waits`);
+      assert.equal((await inserted).rowCount, 1);
+      await client.end();
+    });
+
+    test("that is promoted has every batch that was said to be kept", async (t) => {
+      const primary = await startPostgres(t);
+      assert.ok(typeof primary !== "string");
+      const standby = await primary.startStandby("b");
+      await primary.run("ALTER SYSTEM SET synchronous_standby_names = 'b'");
+      await primary.run("SELECT pg_reload_conf()");
+      await waiting(primary, "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'");
+      const proxy = await startProxy(t, primary.port);
+      const { store } = await open(t, { url: primary.url({ port: proxy.port }), mayMigrate: true });
+      for (let seq = 1; seq <= 20; seq += 1) await commit(store, [storedRow(seq)]);
+      const unanswered = proxy.cutNext("after");
+      const last = commit(store, [storedRow(21)]).catch((error: unknown) => assert.ok(error instanceof NotKept));
+      proxy.lead(standby.port);
+      await unanswered;
+      await assert.rejects(store.begin(), (error) => notKept("unreachable")(error) && /only reads/.test(String(error)));
+      await primary.kill();
+      await standby.promote();
+      await last;
+      const turn = await store.begin();
+      const next = (turn.head?.seq ?? 0) + 1;
+      assert.ok(next > 20);
+      await turn.commit([storedRow(next)], []);
+      assert.deepEqual(
+        (await rowsOf(store)).map(({ leaf }) => leaf),
+        Array.from({ length: next }, (_, at) => `leaf ${at + 1}`),
+      );
+    });
+  });
+}
+
+const inWait = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+
+/** Until a statement has something to show. */
+async function waiting(server_: PostgresServer, sql: string): Promise<void> {
+  while ((await server_.run(sql)).length === 0) await wait(20);
+}
+
+async function standbyLeaves(standby: PostgresServer): Promise<readonly unknown[]> {
+  return (await standby.run("SELECT leaf FROM svc_gate.receipts ORDER BY seq")).map(({ leaf }) => leaf);
+}
+
+async function begins(store: LedgerStore): Promise<boolean> {
+  try {
+    await (await store.begin()).abort();
+    return true;
+  } catch {
+    return false;
+  }
+}
