@@ -4,7 +4,7 @@
  *
  * OPENAPI names another document, SCHEMATHESIS the program. Exit code 0: no finding. 1: findings. 3: it is not installed.
  */
-import { spawn, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,8 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const document = resolve(process.env["OPENAPI"] ?? join(root, "spec", "openapi.json"));
 const program = process.env["SCHEMATHESIS"] ?? "schemathesis";
-const key = "a-key-that-only-this-run-knows";
+const command = join(root, "bin", "svc-gate.mjs");
+const scopes = "check,rules,receipts,outcome,approve,admin,metrics";
 
 const version = spawnSync(program, ["--version"], { encoding: "utf8" });
 if (version.status !== 0) {
@@ -25,7 +26,10 @@ console.log(version.stdout.trim());
 
 const folder = mkdtempSync(join(tmpdir(), "svc-gate-schemathesis-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+const data = join(folder, "data");
+const named = ["keys", "create", "schemathesis", "--scopes", scopes, "--data-dir", data, "--quiet"];
 const { gate, address: url } = await startGate();
+const key = execFileSync(process.execPath, [command, ...named], { encoding: "utf8" }).trim();
 const asked = ["run", document, "--url", url, "--header", `Authorization: Bearer ${key}`];
 const strictly = ["--checks", "all", "--mode", "all", "--continue-on-failure", "--no-color"];
 const found = spawn(program, [...asked, ...strictly, ...process.argv.slice(2)], { cwd: folder, stdio: "inherit" });
@@ -38,8 +42,8 @@ process.exit(status === 0 && stopped === 0 ? 0 : 1);
 
 /** The gate of the worked example, on a free port, with nothing in its ledger. */
 async function startGate(): Promise<{ readonly gate: ReturnType<typeof spawn>; readonly address: string }> {
-  const settings = { SVC_PORT: "0", SVC_API_KEY: key, SVC_DATA_DIR: join(folder, "data"), SVC_LOG: "error" };
-  const started = spawn(process.execPath, [join(root, "bin", "svc-gate.mjs"), "serve"], {
+  const settings = { SVC_PORT: "0", SVC_DATA_DIR: data, SVC_LOG: "error" };
+  const started = spawn(process.execPath, [command, "serve"], {
     cwd: root,
     env: { ...process.env, ...settings, SVC_MODE: "enforce" },
     stdio: ["ignore", "pipe", "inherit"],
