@@ -1,3 +1,4 @@
+import { setTimeout as wait } from "node:timers/promises";
 import type { Client } from "pg";
 import { LedgerRefused } from "./store.ts";
 
@@ -75,12 +76,12 @@ export async function migrate(client: Client, servingRole: string | undefined): 
   const found = await readVersion(client);
   if (found > schemaVersion) throw newer(found);
   await client.query("SET lock_timeout TO '10s'; SET statement_timeout TO 0");
-  if (found === 0) await beginNoting(client);
+  if (found === 0) await withPatience(() => beginNoting(client));
   const done: number[] = [];
   for (const [at, steps] of migrations.entries()) {
     if (at + 1 > found && (await runOnce(client, at + 1, steps))) done.push(at + 1);
   }
-  if (servingRole !== undefined) await grant(client, servingRole);
+  if (servingRole !== undefined) await withPatience(() => grant(client, servingRole));
   return done;
 }
 
@@ -90,18 +91,22 @@ export function newer(found: number): LedgerRefused {
   );
 }
 
-/** Two that create it at once may collide in the catalogue, where one of them only has to look again. */
 async function beginNoting(client: Client): Promise<void> {
-  for (let attempt = 0; ; attempt += 1) {
+  await client.query("CREATE SCHEMA IF NOT EXISTS svc_gate");
+  await client.query(
+    "CREATE TABLE IF NOT EXISTS svc_gate.migrations (number int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())",
+  );
+}
+
+/** Two that do it at once may collide in the catalogue, where one of them only has to do it again. */
+async function withPatience(work: () => Promise<void>): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
     try {
-      await client.query("CREATE SCHEMA IF NOT EXISTS svc_gate");
-      await client.query(
-        "CREATE TABLE IF NOT EXISTS svc_gate.migrations (number int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())",
-      );
-      return;
+      return await work();
     } catch (error) {
-      if (attempt === 3 || !["23505", "42P06", "42P07", "XX000"].includes(codeOf(error) ?? "")) throw error;
+      if (attempt === 10 || !["23505", "42P06", "42P07", "XX000"].includes(codeOf(error) ?? "")) throw error;
     }
+    await wait(20 * attempt);
   }
 }
 

@@ -63,15 +63,16 @@ export function migratePostgres({ url, servingRole }: MigrateOptions): Promise<r
 }
 
 async function withClient<Result>(url: string, work: (client: Client) => Promise<Result>): Promise<Result> {
-  const client = new Client({ ...parsed(url), pipeline: false, query_timeout: undefined });
-  client.on("error", () => undefined);
+  const config = { ...parsed(url), pipeline: false, query_timeout: undefined };
+  let client: Client | undefined;
   try {
+    client = new Client(config).on("error", () => undefined);
     await client.connect();
     return await work(client);
   } catch (error) {
     throw refusal(error, url);
   } finally {
-    await client.end().catch(() => undefined);
+    await client?.end().catch(() => undefined);
   }
 }
 
@@ -167,7 +168,8 @@ async function rightsWarnings(client: Client): Promise<readonly string[]> {
 /** What an error while connecting or migrating means to the operator. */
 function refusal(error: unknown, url: string): unknown {
   if (!(error instanceof Error) || error instanceof LedgerRefused) return error;
-  const { code = "" } = error as { readonly code?: string };
+  const { code = "", path } = error as { readonly code?: string; readonly path?: string };
+  if (path !== undefined) return new LedgerRefused(`SVC_DATABASE_URL names ${path}, which cannot be read (${code})`);
   const place = placeOf(url);
   if (["28P01", "28000"].includes(code))
     return new LedgerRefused(
