@@ -1,9 +1,12 @@
 import { benchCheck } from "./check.ts";
 import { benchContracts } from "./contracts.ts";
 import { benchDecide } from "./decide.ts";
+import { benchPeers } from "./peers/measure.ts";
 import { machine } from "./report.ts";
 import { benchReplay } from "./replay.ts";
+import { benchScale } from "./scale.ts";
 import { benchSessions } from "./sessions.ts";
+import { benchTenants } from "./tenants.ts";
 import { benchVerify } from "./verify.ts";
 
 // `npm run bench -- NAME`: one benchmark, a table, and a last line of JSON.
@@ -11,8 +14,11 @@ const benches: Readonly<Record<string, () => Promise<void>>> = {
   check: benchCheck,
   contracts: benchContracts,
   decide: benchDecide,
+  peers: benchPeers,
   replay: benchReplay,
+  scale: benchScale,
   sessions: benchSessions,
+  tenants: benchTenants,
   verify: benchVerify,
 };
 

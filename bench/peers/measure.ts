@@ -25,7 +25,7 @@ import { setUpPeers } from "./setup.ts";
 import { noticesWrongPolicy, startPeer, verify, type Started } from "./verify.ts";
 
 const rounds = 3;
-const seconds = Number(process.env["BENCH_SECONDS"] ?? 4);
+const seconds = Number(process.env["BENCH_SECONDS"] ?? 3);
 const sessionCounts = [1, 10_000, Number(process.env["BENCH_SESSIONS"] ?? 1_000_000)] as const;
 const sixRules: Wanted = { others: 0, wrong: false, counted: false };
 const here = import.meta.dirname;

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isVerdict, type Verdict } from "../../src/wire/mod.ts";
@@ -39,6 +39,11 @@ function policies(language: Language, folder: string, wanted: Wanted): string {
   return writePolicies(language, folder, wanted);
 }
 
+/** Each engine but the gate writes one line for each decision. */
+function lines(file: string): Promise<number> {
+  return Promise.resolve(existsSync(file) ? readFileSync(file, "utf8").split("\n").length - 1 : 0);
+}
+
 function absent(file: string): string | undefined {
   return existsSync(file) ? undefined : `it is not installed: ${setup} installs it`;
 }
@@ -53,7 +58,7 @@ const gate = {
 async function startGate(
   folder: string,
   wanted: Wanted,
-  environment: Readonly<Record<string, string>>,
+  environment: Readonly<Record<string, string>> = {},
 ): Promise<Server> {
   const port = await freePort();
   return launch(
@@ -70,9 +75,17 @@ async function startGate(
         ...environment,
       },
       folder,
+      recorded: () => receipts(port),
     },
     port,
   );
+}
+
+/** Rows that the gate itself finds whole when it walks its ledger. */
+async function receipts(port: number): Promise<number> {
+  const answer = await fetch(`http://127.0.0.1:${port}/ledger/verify`, { headers: { authorization: `Bearer ${key}` } });
+  const { ok, rows } = (await answer.json()) as { readonly ok: boolean; readonly rows: number };
+  return ok ? rows : 0;
 }
 
 const sqlite: Peer = {
@@ -80,7 +93,7 @@ const sqlite: Peer = {
   id: "svc-gate-sqlite",
   name: "svc-gate, SQLite",
   missing: () => undefined,
-  start: (folder, wanted) => startGate(folder, wanted, {}),
+  start: (folder, wanted) => startGate(folder, wanted),
 };
 
 const postgres: Peer = {
@@ -94,6 +107,7 @@ const postgres: Peer = {
     return {
       ...server,
       roots: [...server.roots, ...database.roots],
+      recorded: database.receipts,
       stop: async () => {
         await server.stop();
         await database.stop();
@@ -111,11 +125,12 @@ const opa: Peer = {
     const port = await freePort();
     const files = policies("rego", folder, wanted);
     const config = join(folder, "opa.yaml");
-    const file = { path: join(folder, "decisions.log"), max_size_mb: 100_000 };
+    const path = join(folder, "decisions.log");
+    const file = { path, max_size_mb: 100_000 };
     writeFileSync(config, JSON.stringify({ decision_logs: { plugin: "file_logger" }, plugins: { file_logger: file } }));
     const options = ["--log-level", "error", "--skip-version-check", "--addr", `127.0.0.1:${port}`];
     const args = ["run", "--server", ...options, "--config-file", config, join(files, "payments.rego")];
-    return launch({ command: opaBinary, args, folder }, port);
+    return launch({ command: opaBinary, args, folder, recorded: () => lines(path) }, port);
   },
   request: (call) => ({ path: "/v1/data/payments/decision", headers: {}, body: { input: call } }),
   verdict: (answer) =>
@@ -137,7 +152,7 @@ const cerbos: Peer = {
   missing: () => absent(cerbosBinary),
   start: async (folder, wanted) => {
     const [port, grpc] = [await freePort(), await freePort()];
-    const config = join(folder, "cerbos.yaml");
+    const [config, path] = [join(folder, "cerbos.yaml"), join(folder, "decisions.log")];
     writeFileSync(
       config,
       JSON.stringify({
@@ -151,12 +166,13 @@ const cerbos: Peer = {
           accessLogsEnabled: false,
           decisionLogsEnabled: true,
           backend: "file",
-          file: { path: join(folder, "decisions.log") },
+          file: { path },
         },
         telemetry: { disabled: true },
       }),
     );
-    return launch({ command: cerbosBinary, args: ["server", "--log-level=error", `--config=${config}`], folder }, port);
+    const args = ["server", "--log-level=error", `--config=${config}`];
+    return launch({ command: cerbosBinary, args, folder, recorded: () => lines(path) }, port);
   },
   request: ({ tool_name: tool, tool_input: input, session_id: session, platform_state: platform }) => ({
     path: "/api/check/resources",
@@ -189,8 +205,9 @@ const cedar: Peer = {
   start: async (folder, wanted) => {
     const port = await freePort();
     const file = join(policies("cedar", folder, wanted), "payments.cedar");
-    const args = [join(import.meta.dirname, "cedar.ts"), file, String(port), join(folder, "decisions.log")];
-    return launch({ command: process.execPath, args, folder }, port);
+    const log = join(folder, "decisions.log");
+    const args = [join(import.meta.dirname, "cedar.ts"), file, String(port), log];
+    return launch({ command: process.execPath, args, folder, recorded: () => lines(log) }, port);
   },
   request: (call) => ({ path: "/check", headers: {}, body: call }),
   verdict: (answer) => textVerdict((JSON.parse(answer) as { readonly verdict?: unknown }).verdict),
@@ -206,13 +223,9 @@ const agt: Peer = {
   missing: () => absent(python),
   start: async (folder, wanted) => {
     const port = await freePort();
-    const args = [
-      join(import.meta.dirname, "agt.py"),
-      policies("agt", folder, wanted),
-      String(port),
-      join(folder, "decisions.log"),
-    ];
-    return launch({ command: python, args, folder }, port);
+    const [files, log] = [policies("agt", folder, wanted), join(folder, "decisions.log")];
+    const args = [join(import.meta.dirname, "agt.py"), files, String(port), log];
+    return launch({ command: python, args, folder, recorded: () => lines(log) }, port);
   },
   request: ({ tool_name: action, session_id: session, tool_input, platform_state }) => ({
     path: "/api/v1/policy/evaluate",

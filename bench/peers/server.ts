@@ -9,6 +9,8 @@ export interface Server {
   readonly roots: readonly number[];
   /** What it said before it ended by itself; undefined while it runs. */
   readonly ended: () => string | undefined;
+  /** How many decisions its log holds by now. */
+  readonly recorded: () => Promise<number>;
   readonly stop: () => Promise<void>;
 }
 
@@ -18,10 +20,11 @@ export interface Program {
   readonly environment?: Readonly<Record<string, string>>;
   /** Where it runs; what it says goes to a file there. */
   readonly folder: string;
+  readonly recorded: () => Promise<number>;
 }
 
 /** Starts a program that will listen on a port of this machine. It need not answer yet. */
-export function launch({ command, args, environment, folder }: Program, port: number): Server {
+export function launch({ command, args, environment, folder, recorded }: Program, port: number): Server {
   const said = join(folder, "said.log");
   const file = openSync(said, "a");
   const child = spawn(command, args, {
@@ -37,6 +40,7 @@ export function launch({ command, args, environment, folder }: Program, port: nu
     url: `http://127.0.0.1:${port}`,
     roots: child.pid === undefined ? [] : [child.pid],
     ended: () => failure,
+    recorded,
     stop: () => end(child),
   };
 }

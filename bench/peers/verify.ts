@@ -6,6 +6,7 @@ import type { Wanted } from "./policies.ts";
 import type { Server } from "./server.ts";
 
 const startsWithinMs = 60_000;
+const logsWithinMs = 10_000;
 
 /** A peer whose server runs and has answered. */
 export interface Started {
@@ -36,18 +37,28 @@ async function answers(peer: Peer, server: Server): Promise<boolean> {
   return first !== undefined && (await verdictOf(peer, server, first).catch(() => undefined)) !== undefined;
 }
 
-/** What the seven calls get that should not, a sentence each: an engine that does not decide the policy is not measured. */
+/**
+ * What the seven calls get that should not, and whether they are in the log, a sentence each: an engine that does not decide the
+ * policy, or keeps no log, is not measured.
+ */
 export async function verify({ peer, server }: Started): Promise<readonly string[]> {
   const verdicts: (Verdict | undefined)[] = [];
   for (const { call } of expectedCalls) verdicts.push(await verdictOf(peer, server, call));
-  return disagreements(verdicts);
+  const wanted = expectedCalls.length + 1; // and the one that waited for its start
+  let recorded = await server.recorded();
+  for (let waited = 0; recorded < wanted && waited < logsWithinMs; waited += 100) {
+    await wait(100);
+    recorded = await server.recorded();
+  }
+  const missing = recorded < wanted ? [`its log holds ${recorded} of ${wanted} decisions`] : [];
+  return [...disagreements(verdicts), ...missing];
 }
 
 /** The control: the same seven calls must notice a limit that is a hundred times too high. */
 export async function noticesWrongPolicy(peer: Peer, folder: string): Promise<boolean> {
   const started = await startPeer(peer, folder, { others: 0, wrong: true, counted: false });
   try {
-    return (await verify(started)).length > 0;
+    return (await verify(started)).some((sentence) => sentence.endsWith("not BLOCK"));
   } finally {
     await started.server.stop();
   }
