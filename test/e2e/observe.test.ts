@@ -76,6 +76,15 @@ suite("GET /metrics and GET /ready", () => {
     assert.equal((await startGate(t)).ops, undefined);
   });
 
+  test("a port that is in use refuses the start, before the main door opens", async (t) => {
+    const gate = await startGate(t, { flags: { "ops-port": "0" } });
+    const flags = { "ops-port": new URL(gate.ops ?? "").port };
+    await assert.rejects(
+      startGate(t, { flags }),
+      /the second listener cannot listen on 127\.0\.0\.1:\d+ \(EADDRINUSE\)/,
+    );
+  });
+
   test("what happened is counted", async (t) => {
     const gate = await startGate(t, { flags: { "ops-port": "0" } });
     await check(gate, { tool_name: "note.add", tool_input: {} });

@@ -136,6 +136,19 @@ suite("traces", () => {
     assert.equal(gate.stderr().match(/the trace collector takes no spans/g)?.length, 1);
   });
 
+  test("where the packages were left out, the start says so", async (t) => {
+    const gone = `import { registerHooks } from "node:module";
+registerHooks({ resolve(name, context, next) {
+  if (name !== "@opentelemetry/sdk-trace") return next(name, context);
+  throw Object.assign(new Error("gone"), { code: "ERR_MODULE_NOT_FOUND" });
+} });`;
+    const preload = `--import=data:text/javascript;base64,${Buffer.from(gone).toString("base64")}`;
+    const settings = { ...places(t), OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9", NODE_OPTIONS: preload };
+    const ended = await runGate(["serve"], { settings });
+    assert.ok(ended !== "served");
+    assert.match(ended.stderr, /the packages of OpenTelemetry are not here/);
+  });
+
   for (const [what, settings, sentence] of [
     ["endpoint", { OTEL_EXPORTER_OTLP_ENDPOINT: "localhost:4318" }, /OTLP endpoint is "localhost:4318"/],
     ["protocol", { OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" }, /OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"/],
