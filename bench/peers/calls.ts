@@ -17,7 +17,10 @@ export interface Expected {
 
 const ordinary = paymentCall(0);
 
-/** The worked example of the specification (4.6) and the limit for one payment. Each call but the first breaks one rule alone. */
+/**
+ * The worked example of the specification (4.6) and the limit for one payment: each of the seven but the first breaks one rule
+ * alone. Then what every engine must agree on too: the stricter verdict wins, and nothing is known of other tools.
+ */
 export const expectedCalls: readonly Expected[] = [
   { what: "10 USD to a registered payee", verdict: "ALLOW", call: ordinary },
   {
@@ -34,6 +37,12 @@ export const expectedCalls: readonly Expected[] = [
   },
   { what: "an offer that has expired", verdict: "BLOCK", call: changed({ offer_expires_epoch: 1_789_999_999 }, {}) },
   { what: "no snapshot", verdict: "BLOCK", call: withoutSnapshot(ordinary) },
+  {
+    what: "a payee one character off, for twice the usual price",
+    verdict: "BLOCK",
+    call: changed({ payee_address: "0x7f3a9c20d2", amount: 20 }, {}),
+  },
+  { what: "an unknown tool", verdict: "BLOCK", call: { ...ordinary, tool_name: "payment.sent" } },
 ];
 
 /** The calls of the load: all allowed, each session as it comes. */

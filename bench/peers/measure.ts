@@ -33,7 +33,7 @@ const here = import.meta.dirname;
 /**
  * The gate beside other engines, in turn, on the same six rules and the same load.
  *
- * `--setup` installs the others and ends, `--verify` starts each and asks the seven calls and ends. A run of full length writes the
+ * `--setup` installs the others and ends, `--verify` starts each and asks the calls of the table and ends. A run of full length writes the
  * tables, the charts and results.json; a shorter one (`BENCH_SECONDS`, `BENCH_SESSIONS`) does with `--write` alone.
  */
 export async function benchPeers(): Promise<void> {
@@ -92,7 +92,7 @@ async function found(folder: string): Promise<Found> {
     if (wrong.length > 0) throw new Error(`${peer.name} does not decide the policy:\n${wrong.join("\n")}`);
     if (!(await noticesWrongPolicy(peer, join(folder, `${peer.id}-wrong`))))
       throw new Error(`${peer.name}: a policy with the wrong limit was not noticed`);
-    console.log(`${peer.name}: decides all seven calls as expected, and a wrong limit was noticed`);
+    console.log(`${peer.name}: decides all calls as expected, and a wrong limit was noticed`);
     ready.push(peer);
   }
   return { ready, skipped };

@@ -38,7 +38,7 @@ async function answers(peer: Peer, server: Server): Promise<boolean> {
 }
 
 /**
- * What the seven calls get that should not, and whether they are in the log, a sentence each: an engine that does not decide the
+ * What the calls of the table get that should not, and whether they are in the log, a sentence each: an engine that does not decide the
  * policy, or keeps no log, is not measured.
  */
 export async function verify({ peer, server }: Started): Promise<readonly string[]> {
@@ -54,7 +54,7 @@ export async function verify({ peer, server }: Started): Promise<readonly string
   return [...disagreements(verdicts), ...missing];
 }
 
-/** The control: the same seven calls must notice a limit that is a hundred times too high. */
+/** The control: the same calls must notice a limit that is a hundred times too high. */
 export async function noticesWrongPolicy(peer: Peer, folder: string): Promise<boolean> {
   const started = await startPeer(peer, folder, { others: 0, wrong: true, counted: false });
   try {
