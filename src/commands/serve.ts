@@ -36,7 +36,7 @@ async function contractTests(path: string): Promise<string | undefined> {
 
 const testsMs = 120_000;
 
-function banner({ address, gate, ledger, contracts, tenants, made }: Serving): string {
+function banner({ address, ops, gate, ledger, contracts, tenants, made }: Serving): string {
   const { mode, contract, force } = gate.standing;
   const lines = [
     `svc-gate listens on ${address}`,
@@ -44,6 +44,7 @@ function banner({ address, gate, ledger, contracts, tenants, made }: Serving): s
     `  contract  sha256:${contract}${contracts.length === 0 ? " (none: every tool is refused)" : ` (${contracts.join(", ")})`}`,
     ...(force.candidate !== undefined ? ["  candidate decided beside it; it answers nothing"] : []),
     `  ledger    ${ledger.name}, ${ledger.head.seq} rows`,
+    ...(ops === undefined ? [] : [`  watched   ${ops}/metrics and /ready, without a key`]),
     ...(tenants === 0 ? [] : [`  tenants   ${tenants}, under ${address}/t/{tenant}`]),
   ];
   if (made !== undefined)
