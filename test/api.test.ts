@@ -4,20 +4,20 @@
  * keywords that it uses. Positive control: doctored answers are reported.
  */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { test } from "node:test";
 import { routes } from "../src/gate/routes.ts";
 import { version } from "../src/gate/version.ts";
 import { limits, refusals } from "../src/wire/mod.ts";
-import { ask, check, root, startGate, type Answer } from "./e2e/gate.ts";
+import { ask, check, key, root, startGate, type Answer, type Running } from "./e2e/gate.ts";
 
 interface Schema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
   readonly const?: boolean;
-  readonly enum?: readonly string[];
+  readonly enum?: readonly (string | null)[];
   readonly pattern?: string;
   readonly minimum?: number;
   readonly maximum?: number;
@@ -72,7 +72,11 @@ test("the tables of api.md are those of the code", () => {
     table("<!-- table: limits -->"),
     Object.entries(limits).map(([name, value]) => [name, String(value)]),
   );
-  const shown = routes.map(({ method, path, scope }) => [method, path.replace(":seq", "{seq}"), scope ? "yes" : "no"]);
+  const shown = routes.map(({ method, path, scope }) => [
+    method,
+    path.replace(/:(\w+)/g, "{$1}"),
+    scope ? "yes" : "no",
+  ]);
   assert.deepEqual(
     table("## Routes").map((row) => row.slice(0, 3)),
     shown,
@@ -87,7 +91,7 @@ test("openapi.json has the routes, their methods, and which of them are open", (
   );
   assert.deepEqual(
     described,
-    routes.map(({ method, path, scope }) => [method, path.replace(":seq", "{seq}"), scope !== undefined]),
+    routes.map(({ method, path, scope }) => [method, path.replace(/:(\w+)/g, "{$1}"), scope !== undefined]),
   );
 });
 
@@ -162,6 +166,7 @@ test("openapi.json describes what is really answered", async (t) => {
     add("/receipts", "get", await ask(gate, `/receipts${query}`));
   for (const seq of [1, 2, 3]) add("/receipts/{seq}", "get", await ask(gate, `/receipts/${seq}`));
   add("/ledger/verify", "get", await ask(gate, "/ledger/verify"));
+  await actsOf(gate, add);
   const database = new DatabaseSync(join(gate.folder, "data", "ledger.db"));
   database.exec("UPDATE receipts SET tool = 'other' WHERE seq = 1");
   database.close();
@@ -170,10 +175,51 @@ test("openapi.json describes what is really answered", async (t) => {
   add("/health", "get", await ask(gate, "/health"));
   for (const [path, method, answer] of asked) assert.deepEqual(undescribed(path, method, answer), [], answer.text);
   const statuses = asked.map(([path, , { status }]) => `${path} ${status}`);
-  for (const status of ["/check 200", "/check 413", "/rules 304", "/receipts/{seq} 404", "/health 503"]) {
+  for (const status of [
+    "/check 200",
+    "/check 413",
+    "/rules 304",
+    "/receipts/{seq} 404",
+    "/health 503",
+    "/admin/keys 201",
+    "/admin/keys 403",
+    "/admin/keys 409",
+    "/admin/reload 422",
+  ]) {
     assert.ok(statuses.includes(status), `${status} was not seen`);
   }
 });
+
+/** What the gate's operator is answered. */
+async function actsOf(gate: Running, add: (path: string, method: string, answer: Answer) => number): Promise<void> {
+  const door = JSON.parse(readFileSync(join(gate.folder, "data", "operator.json"), "utf8")) as { readonly key: string };
+  const headers = { authorization: `Bearer ${door.key}`, "content-type": "application/json" };
+  const act = (path: string, body: object): Promise<Answer> =>
+    ask(gate, path, { method: "POST", headers, body: JSON.stringify(body) });
+  const bodies = [
+    { name: "a" },
+    { name: "b", owner: "o", scopes: ["check"], expires: "3d", tools: ["a*"], rate: { per_second: 1 } },
+    { name: "a" },
+    { name: "A" },
+  ];
+  for (const body of bodies) add("/admin/keys", "post", await act("/admin/keys", body));
+  add(
+    "/admin/keys",
+    "post",
+    await ask(gate, "/admin/keys", { method: "POST", headers: { ...headers, authorization: `Bearer ${key}` } }),
+  );
+  for (const name of ["a", "c"]) {
+    add("/admin/keys/{name}/rotate", "post", await act(`/admin/keys/${name}/rotate`, {}));
+    add("/admin/keys/{name}/revoke", "post", await act(`/admin/keys/${name}/revoke`, {}));
+  }
+  add("/admin/keys", "get", await ask(gate, "/admin/keys", { headers }));
+  add("/admin/keys", "get", await ask(gate, "/admin/keys"));
+  add("/admin/reload", "post", await act("/admin/reload", {}));
+  add("/admin/reload", "post", await act("/admin/reload", { mode: "assist" }));
+  writeFileSync(join(gate.folder, "mandate.yaml"), "mandate: test\n");
+  add("/admin/reload", "post", await act("/admin/reload", {}));
+  add("/receipts", "get", await ask(gate, "/receipts"));
+}
 
 test("openapi.json's parameters are those that GET /receipts takes", async (t) => {
   const gate = await startGate(t);

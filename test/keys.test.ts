@@ -4,6 +4,7 @@
  * ledger, with a clock that the test sets; tables of requests; a second ring for another gate.
  */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -39,6 +40,15 @@ suite("how a key looks", () => {
     for (const { text, has_form } of vectors.not_keys) {
       assert.deepEqual([looksLikeKey(text), hasKeyForm(text)], [false, has_form], text);
     }
+  });
+
+  test("the Python of docs/keys.md agrees", (t) => {
+    const code = /```python\n([^]*?)```/.exec(readFileSync(join(root, "docs", "keys.md"), "utf8"))?.[1] ?? "";
+    const asked = [...vectors.keys.map(({ key }) => key), ...vectors.not_keys.map(({ text }) => text)];
+    const script = `${code}\nimport json, sys\nprint(json.dumps([is_key(text) for text in json.load(sys.stdin)]))`;
+    const { stdout, error } = spawnSync("python3", ["-c", script], { input: JSON.stringify(asked), encoding: "utf8" });
+    if (error !== undefined) return t.skip("python3 is not installed here");
+    return assert.deepEqual(JSON.parse(stdout), asked.map(looksLikeKey));
   });
 
   test("a made key has it, each is another, and a mistyped character is noticed", () => {

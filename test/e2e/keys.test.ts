@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
 import { routes } from "../../src/gate/routes.ts";
 import {
   ask,
