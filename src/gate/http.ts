@@ -201,7 +201,8 @@ function notFound(request: FastifyRequest, basePath: string): Refusal {
   const [path = ""] = request.url.split("?");
   const local = path.startsWith(`${basePath}/`) ? path.slice(basePath.length).replace(/^\/t\/[^/]+(?=\/)/, "") : "";
   const methods = routes.filter((route) => patternOf(route).test(local)).map(({ method }) => method);
-  if (methods.length === 0) {
+  // One that a tenant does not have, or a gate without tenants.
+  if (methods.length === 0 || methods.some((method) => method === request.method)) {
     return refuse("not-found", `the gate has ${routes.map((route) => basePath + shown(route)).join(", ")}`);
   }
   return { ...refuse("method-not-allowed", `this path takes ${methods.join(", ")}`), allow: methods.join(", ") };

@@ -1,0 +1,229 @@
+import { appendFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { paymentBody } from "./requests.ts";
+
+/**
+ * A load that does not wait for its answers, in a process of its own: requests leave at a fixed rate over a fixed number
+ * of connections, whatever the gate does (autocannon asks again only when it was answered). It parses as little as it can.
+ */
+export interface Flood {
+  readonly port: number;
+  readonly path: string;
+  readonly seconds: number;
+  /** Answers of the first seconds are not counted. */
+  readonly warmUpSeconds: number;
+  readonly senders: readonly Sender[];
+  /** Where the hashes of all answered receipts go, 16 characters each, to be looked for in the ledger. */
+  readonly hashesFile: string;
+}
+
+export interface Sender {
+  readonly name: string;
+  readonly key: string;
+  readonly connections: number;
+  /** Requests a second; without it each connection asks again as soon as it is answered. */
+  readonly perSecond?: number;
+}
+
+/** What one sender saw in the time that was counted. */
+export interface Seen {
+  readonly name: string;
+  readonly offered: number;
+  /** Due, and no connection was free: what a caller's pool refuses by itself. */
+  readonly unsent: number;
+  readonly answered: number;
+  readonly refused: Readonly<Record<string, number>>;
+  readonly errors: number;
+  readonly perSecond: number;
+  /** Of the answered, from sending to the last byte. */
+  readonly p50: number;
+  readonly p99: number;
+  /** Of the refused. */
+  readonly refusedP99: number;
+}
+
+class Line {
+  readonly #flood: Flood;
+  readonly #sender: Sender;
+  readonly #requests: readonly Buffer[];
+  readonly #sockets = new Set<Socket>();
+  readonly #free: Socket[] = [];
+  readonly #latencies: number[] = [];
+  readonly #refusedLatencies: number[] = [];
+  readonly #refused: Record<string, number> = {};
+  readonly #sentAt = new Map<Socket, number>();
+  readonly hashes: string[] = [];
+  #next = Math.floor(Math.random() * 256);
+  #counting = false;
+  #stopped = false;
+  #due = 0;
+  #offered = 0;
+  #unsent = 0;
+  #errors = 0;
+
+  constructor(flood: Flood, sender: Sender) {
+    this.#flood = flood;
+    this.#sender = sender;
+    this.#requests = Array.from({ length: 256 }, (_, at) => requestText(flood, sender, at));
+  }
+
+  async connect(): Promise<void> {
+    for (let at = 0; at < this.#sender.connections; at += 1) await this.#connectOne();
+  }
+
+  #connectOne(): Promise<void> {
+    return new Promise((resolve) => {
+      const socket = connect(this.#flood.port, "127.0.0.1");
+      socket.setNoDelay(true);
+      socket.once("connect", () => {
+        this.#sockets.add(socket);
+        this.#release(socket);
+        resolve();
+      });
+      socket.on("data", (chunk: Buffer) => this.#read(socket, chunk));
+      socket.on("error", () => undefined);
+      socket.on("close", () => this.#lost(socket, resolve));
+    });
+  }
+
+  #lost(socket: Socket, resolve: () => void): void {
+    resolve();
+    this.#sockets.delete(socket);
+    if (this.#stopped) return;
+    if (this.#counting) this.#errors += 1;
+    this.#sentAt.delete(socket);
+    const place = this.#free.indexOf(socket);
+    if (place !== -1) this.#free.splice(place, 1);
+    setTimeout(() => void this.#connectOne(), 100);
+  }
+
+  #release(socket: Socket): void {
+    if (this.#stopped) return;
+    if (this.#sender.perSecond === undefined && this.#running) this.#send(socket);
+    else this.#free.push(socket);
+  }
+
+  #running = false;
+
+  start(): void {
+    this.#running = true;
+    if (this.#sender.perSecond === undefined) for (const socket of this.#free.splice(0)) this.#send(socket);
+  }
+
+  /** Sends what has come due in so many seconds. */
+  tick(seconds: number): void {
+    const { perSecond } = this.#sender;
+    if (perSecond === undefined) return;
+    this.#due += perSecond * seconds;
+    for (; this.#due >= 1; this.#due -= 1) {
+      const socket = this.#free.pop();
+      if (socket !== undefined) this.#send(socket);
+      else if (this.#counting) this.#unsent += 1;
+    }
+  }
+
+  #send(socket: Socket): void {
+    this.#next = (this.#next + 1) & 255;
+    if (this.#counting) this.#offered += 1;
+    this.#sentAt.set(socket, performance.now());
+    socket.write(this.#requests[this.#next] as Buffer);
+  }
+
+  #read(socket: Socket, chunk: Buffer): void {
+    // An answer of the gate is one write, and what ends with a brace is its end.
+    if (chunk[chunk.length - 1] !== 0x7d) return;
+    const sent = this.#sentAt.get(socket);
+    if (sent === undefined) return;
+    this.#sentAt.delete(socket);
+    const ms = performance.now() - sent;
+    if (chunk[9] === 0x32) {
+      const end = chunk.length - hashFromEnd;
+      this.hashes.push(chunk.latin1Slice(end, end + 16));
+      if (this.#counting) this.#latencies.push(ms);
+    } else if (this.#counting) {
+      const status = chunk.latin1Slice(9, 12);
+      this.#refused[status] = (this.#refused[status] ?? 0) + 1;
+      this.#refusedLatencies.push(ms);
+    }
+    this.#release(socket);
+  }
+
+  count(): void {
+    this.#counting = true;
+  }
+
+  stop(seconds: number): Seen {
+    this.#counting = false;
+    this.#running = false;
+    this.#stopped = true;
+    const latencies = Float64Array.from(this.#latencies).toSorted();
+    const refused = Float64Array.from(this.#refusedLatencies).toSorted();
+    return {
+      name: this.#sender.name,
+      offered: this.#offered + this.#unsent,
+      unsent: this.#unsent,
+      answered: latencies.length,
+      refused: this.#refused,
+      errors: this.#errors,
+      perSecond: latencies.length / seconds,
+      p50: latencies[Math.floor(latencies.length * 0.5)] ?? 0,
+      p99: latencies[Math.floor(latencies.length * 0.99)] ?? 0,
+      refusedP99: refused[Math.floor(refused.length * 0.99)] ?? 0,
+    };
+  }
+
+  close(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+}
+
+/** The hash of the receipt stands before `","request":"` and 64 digits and `"}}`. */
+const hashFromEnd = 3 + 64 + '","request":"'.length + 64;
+
+function requestText({ path }: Flood, { key }: Sender, at: number): Buffer {
+  const body = paymentBody(at);
+  const headers = [
+    `POST ${path}/check HTTP/1.1`,
+    "Host: gate",
+    `Authorization: Bearer ${key}`,
+    "Content-Type: application/json",
+    `Content-Length: ${Buffer.byteLength(body)}`,
+  ];
+  return Buffer.from(`${headers.join("\r\n")}\r\n\r\n${body}`);
+}
+
+async function run(flood: Flood): Promise<readonly Seen[]> {
+  const lines = flood.senders.map((sender) => new Line(flood, sender));
+  for (const line of lines) await line.connect();
+  for (const line of lines) line.start();
+  const began = performance.now();
+  let last = began;
+  let counting = false;
+  await new Promise<void>((resolve) => {
+    const ticking = setInterval(() => {
+      const now = performance.now();
+      // After a pause of the process only what was due in the last 20 ms is sent: a burst would measure this process.
+      for (const line of lines) line.tick(Math.min(0.02, (now - last) / 1000));
+      last = now;
+      if (!counting && now - began >= flood.warmUpSeconds * 1000) {
+        counting = true;
+        for (const line of lines) line.count();
+      }
+      if (now - began < (flood.warmUpSeconds + flood.seconds) * 1000) return;
+      clearInterval(ticking);
+      resolve();
+    }, 1);
+  });
+  const seen = lines.map((line) => line.stop(flood.seconds));
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  for (const line of lines) {
+    appendFileSync(flood.hashesFile, line.hashes.join(""));
+    line.close();
+  }
+  return seen;
+}
+
+if (import.meta.main) {
+  const seen = await run(JSON.parse(process.argv[2] ?? "{}") as Flood);
+  console.log(JSON.stringify(seen));
+}
