@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { readExposition, type Family } from "../exposition.ts";
@@ -74,6 +74,16 @@ suite("GET /metrics and GET /ready", () => {
       }
     }
     assert.equal((await startGate(t)).ops, undefined);
+  });
+
+  test("are the whole process's: no tenant has them", async (t) => {
+    const folder = temporaryFolder(t);
+    const tenants = join(folder, "tenants.yaml");
+    writeFileSync(tenants, `tenants: { acme: { mandate: ${writeContracts(folder, {})} } }\n`);
+    const gate = await startGate(t, { folder, flags: { tenants } });
+    const headers = await metricsKey(gate);
+    for (const path of ["/t/acme/metrics", "/t/acme/ready", "/t/nobody/metrics"])
+      assert.equal((await ask(gate, path, { headers })).status, 404, path);
   });
 
   test("a port that is in use refuses the start, before the main door opens", async (t) => {
