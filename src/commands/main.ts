@@ -227,49 +227,57 @@ program
 const keys = program
   .command("keys")
   .description("API keys: who may ask, for what, how often and until when; each act is a row of the ledger")
+  .helpCommand(false)
   .addHelpText(
     "after",
-    "\nThe gate that serves the data folder is asked, or the ledger itself where none does. Another is named with --url." +
-      "\nExit code 0: done. 2: refused, and nothing changed.\n\nExample:\n  svc-gate keys create ci --scopes check,rules --expires 90d",
+    "\nThe gate that serves the data folder is asked, or the ledger itself where none does; another one with --url." +
+      "\nExit code 0: done. 2: refused, and nothing changed." +
+      "\n\nExample:\n  svc-gate keys create ci --scopes check,rules --expires 90d",
   );
 
-operating(keys.command("create"))
-  .description("make a key and show it, this once")
-  .argument("<name>", "what receipts call it; a name is never used for another key")
-  .option("--owner <text>", "who answers for it")
-  .option("--scopes <list>", "of check, rules, receipts, outcome, approve, admin, metrics; check by default")
-  .option("--expires <when>", "such as 90d, or 2027-01-31T00:00:00Z; never by default")
-  .option("--tools <patterns>", "for these tools alone, such as mail.*,note.add")
-  .option("--rate <rate>", "checks a second, such as 50/s, or 50/s:200 where 200 may come at once")
-  .option("--quiet", "the key alone", false)
-  .action((name: string, options: CreateOptions) =>
-    run(async () => (await import("./keys.ts")).createCommand(name, options)),
-  );
+operating(
+  keys
+    .command("create")
+    .description("make a key and show it, this once")
+    .argument("<name>", "what receipts call it; a name is never used for another key")
+    .option("--owner <text>", "who answers for it")
+    .option("--scopes <list>", "of check, rules, receipts, outcome, approve, admin, metrics", "check")
+    .option("--expires <when>", "such as 90d, or 2027-01-31T00:00:00Z; never by default")
+    .option("--tools <patterns>", "for these tools alone, such as mail.*,note.add")
+    .option("--rate <rate>", "checks a second, such as 50/s, or 50/s:200 where 200 may come at once")
+    .option("--quiet", "print the key alone", false),
+).action((name: string, options: CreateOptions) =>
+  run(async () => (await import("./keys.ts")).createCommand(name, options)),
+);
 
-operating(keys.command("list"))
-  .description("the keys that there are and were: state, scopes, limits, last use")
-  .action((options: KeysOptions) => run(async () => (await import("./keys.ts")).listCommand(options)));
+operating(keys.command("list").description("the keys that there are and were: state, scopes, limits, last use")).action(
+  (options: KeysOptions) => run(async () => (await import("./keys.ts")).listCommand(options)),
+);
 
-operating(keys.command("rotate"))
-  .description("a new key under the same name; the one before stays good for a while")
-  .argument("<name>", "of the key")
-  .option("--overlap <time>", "how long the one before stays good, from 0s to 30d", "24h")
-  .option("--expires <when>", "a new end; by default the one that it had")
-  .option("--quiet", "the key alone", false)
-  .action((name: string, options: RotateOptions) =>
-    run(async () => (await import("./keys.ts")).rotateCommand(name, options)),
-  );
+operating(
+  keys
+    .command("rotate")
+    .description("a new key under the same name; the one before stays good for a while")
+    .argument("<name>", "of the key")
+    .option("--overlap <time>", "how long the one before stays good, from 0s to 30d", "24h")
+    .option("--expires <when>", "a new end; by default the one that it had")
+    .option("--quiet", "print the key alone", false),
+).action((name: string, options: RotateOptions) =>
+  run(async () => (await import("./keys.ts")).rotateCommand(name, options)),
+);
 
-operating(keys.command("revoke"))
-  .description("from now on the key is good for nothing")
-  .argument("<name>", "of the key")
-  .action((name: string, options: KeysOptions) =>
-    run(async () => (await import("./keys.ts")).revokeCommand(name, options)),
-  );
+operating(
+  keys.command("revoke").description("from now on the key is good for nothing").argument("<name>", "of the key"),
+).action((name: string, options: KeysOptions) =>
+  run(async () => (await import("./keys.ts")).revokeCommand(name, options)),
+);
 
-operating(program.command("reload"))
-  .description("a gate that is serving puts in force what its files say now, between two batches")
-  .option("--mode <mode>", "observe, assist or enforce; by default as before")
+operating(
+  program
+    .command("reload")
+    .description("a gate that is serving puts in force what its files say now, between two batches")
+    .option("--mode <mode>", "observe, assist or enforce; by default as before"),
+)
   .addHelpText(
     "after",
     "\nExit code 0: done, or nothing has changed. 2: refused, with what is wrong, and what was in force stays." +

@@ -12,10 +12,23 @@ import { ask, check, desk, finish, key, root, spawnGate, startGate, temporaryFol
 
 const golden = join(root, "test", "e2e", "golden");
 
-for (const command of ["", "serve", "check", "analyze", "verify", "replay", "report", "init", "version"]) {
-  const name = command === "" ? "svc-gate" : command;
+const keys = ["keys", "keys create", "keys list", "keys rotate", "keys revoke"];
+for (const command of [
+  "",
+  "serve",
+  "check",
+  "analyze",
+  "verify",
+  "replay",
+  "report",
+  ...keys,
+  "reload",
+  "init",
+  "version",
+]) {
+  const name = command === "" ? "svc-gate" : command.replace(" ", "-");
   test(`the help of ${name} is as its golden text`, async (t) => {
-    const { code, stdout, stderr } = await finish(t, [...(command === "" ? [] : [command]), "--help"]);
+    const { code, stdout, stderr } = await finish(t, [...command.split(" ").filter(Boolean), "--help"]);
     assert.deepEqual([code, stderr], [0, ""]);
     const file = join(golden, `${name}.golden`);
     if (process.env["UPDATE_GOLDEN"] !== undefined) {
