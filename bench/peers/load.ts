@@ -33,6 +33,8 @@ export interface Load {
 /** Takes the place of a session's name in the text of a body. */
 export const placeholder = "run-#######";
 
+const answersWithinMs = 30_000;
+
 export function sessionName(at: number): string {
   return `run-${String(at).padStart(7, "0")}`;
 }
@@ -114,6 +116,7 @@ async function run(order: Order): Promise<Load> {
         text = text.slice(length);
         send();
       });
+      socket.setTimeout(answersWithinMs, () => reject(new Error(`no answer within ${answersWithinMs / 1000} seconds`)));
       socket.once("error", reject);
       socket.once("close", () => reject(new Error("the server closed a connection in the middle of the load")));
     });

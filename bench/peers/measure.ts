@@ -27,6 +27,8 @@ import { noticesWrongPolicy, startPeer, verify, type Started } from "./verify.ts
 const rounds = 3;
 const seconds = Number(process.env["BENCH_SECONDS"] ?? 3);
 const sessionCounts = [1, 10_000, Number(process.env["BENCH_SESSIONS"] ?? 1_000_000)] as const;
+/** Ids of the peers to measure, all when there is none. */
+const only = (process.env["BENCH_PEERS"] ?? "").split(",").filter(Boolean);
 const sixRules: Wanted = { others: 0, wrong: false, counted: false };
 const here = import.meta.dirname;
 
@@ -34,7 +36,7 @@ const here = import.meta.dirname;
  * The gate beside other engines, in turn, on the same six rules and the same load.
  *
  * `--setup` installs the others and ends, `--verify` starts each and asks the calls of the table and ends. A run of full length writes the
- * tables, the charts and results.json; a shorter one (`BENCH_SECONDS`, `BENCH_SESSIONS`) does with `--write` alone.
+ * tables, the charts and results.json; a shorter one (`BENCH_SECONDS`, `BENCH_SESSIONS`, `BENCH_PEERS`) does with `--write` alone.
  */
 export async function benchPeers(): Promise<void> {
   if (process.argv.includes("--setup")) {
@@ -60,7 +62,7 @@ export async function benchPeers(): Promise<void> {
 const failures: string[] = [];
 
 function isFull(): boolean {
-  return process.env["BENCH_SECONDS"] === undefined && process.env["BENCH_SESSIONS"] === undefined;
+  return ["BENCH_SECONDS", "BENCH_SESSIONS", "BENCH_PEERS"].every((name) => process.env[name] === undefined);
 }
 
 function write(results: Results): void {
@@ -80,7 +82,7 @@ async function found(folder: string): Promise<Found> {
   const ready: Peer[] = [];
   const skipped: { name: string; why: string }[] = [];
   for (const peer of peers) {
-    const why = peer.missing();
+    const why = only.length > 0 && !only.includes(peer.id) ? "BENCH_PEERS does not name it" : peer.missing();
     if (why !== undefined) {
       console.log(`${peer.name}: SKIPPED, ${why}`);
       skipped.push({ name: peer.name, why });
