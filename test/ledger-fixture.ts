@@ -87,6 +87,12 @@ export const sampleRows = 12;
 /** Twelve rows, two contracts, three counters of which two were folded later; closed. */
 export async function makeSample(folder: string, pinFile?: string): Promise<void> {
   const ledger = await openLedger({ folder, engine, pinFile, name: "example.org/sample" });
+  await fillSample(ledger);
+  await ledger.close();
+}
+
+/** The same, in a ledger that is open. */
+export async function fillSample(ledger: Ledger): Promise<void> {
   const keep = (definition: string, through: number | null, found: readonly number[]): Promise<void> =>
     ledger.keepCounter(
       { definition, through, unknownThrough: -1 },
@@ -108,5 +114,4 @@ export async function makeSample(folder: string, pinFile?: string): Promise<void
   await keep(definitions.mixed, null, []);
   await keep(definitions.folded, 6, [2, 3]);
   for (let seq = 7; seq <= sampleRows; seq += 1) await append(ledger, [rowOf(seq)]);
-  await ledger.close();
 }

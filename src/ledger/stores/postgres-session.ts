@@ -1,6 +1,6 @@
 import { DatabaseError, Pool, type ClientBase, type ClientConfig, type PoolClient, type QueryResult } from "pg";
 import { asLedger, begin, beginReading, commit, rollback, type Asked } from "./postgres-sql.ts";
-import { LedgerRefused, NotKept } from "./store.ts";
+import { NotKept } from "./store.ts";
 
 /** How long things may take, in milliseconds. What holds a ledger's head is bounded by the server, not by the gate. */
 export interface Bounds {
@@ -152,10 +152,13 @@ const passing = /^(08|28|3D|40|53|55|57|25006|25P03|25P04|58)/;
 
 /**
  * What an error before a COMMIT means: nothing was kept, and later batches may be, where the database is away or gives
- * up the transaction; anything else (a row that is there already, a table that is not) is a fault and stays what it is.
+ * up the transaction. A line that breaks is a plain error, or the system's. Anything else (a row that is there already, a
+ * table that is not, a programmer's error) is a fault and stays what it is.
  */
 export function explained(error: unknown): unknown {
-  if (!(error instanceof Error) || own.some((kind) => error instanceof kind)) return error;
+  const isOfTheLine =
+    error instanceof Error && [Error, AggregateError, DatabaseError].some((kind) => error.constructor === kind);
+  if (!isOfTheLine) return error;
   const { code = "" } = error as { readonly code?: string };
   if (code === "53100") return new NotKept("disk-full", "the database has no room on its disk");
   if (error instanceof DatabaseError && !passing.test(code)) return error;
@@ -164,9 +167,6 @@ export function explained(error: unknown): unknown {
     sentences[code] ?? `the database does not answer (${code === "" ? error.message : code})`,
   );
 }
-
-/** Said by this store, or a programmer's error; a line that breaks is a plain error. */
-const own = [NotKept, LedgerRefused, Fault, TypeError, RangeError, ReferenceError] as const;
 
 const sentences: Readonly<Record<string, string>> = {
   "25006": "the database is a standby that only reads: another server is the primary",

@@ -48,7 +48,6 @@ export const statements = {
     WHERE ledger = $1`,
   touchHead: `UPDATE svc_gate.ledgers SET seq = seq WHERE ledger = $1`,
   leafAt: `SELECT leaf FROM svc_gate.receipts WHERE ledger = $1 AND seq = $2`,
-  lastChange: `SELECT max(seq) AS seq FROM svc_gate.receipts WHERE ledger = $1 AND verdict = $2 AND verdict <> 'ALLOW'`,
   /** For each counter and key: its latest event, and its total at a moment. */
   totals: `SELECT latest.at, latest.total, earlier.total AS before
     FROM unnest($2::int[], $3::bytea[], $4::bigint[]) WITH ORDINALITY AS asked (counter, key, after, place)

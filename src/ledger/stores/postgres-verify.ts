@@ -34,7 +34,10 @@ export async function verifyPostgres(read: Read, { ledger, from, anchors }: Walk
     const { head, found } = await walker.next(link.seq + 1);
     if (found.length === 0) {
       const broken =
-        parts(head, link) ?? tooShort(link, anchors) ?? (from > 1 ? undefined : await walker.rest(link.seq));
+        parts(head, link) ??
+        walker.changedElsewhere(head, from) ??
+        tooShort(link, anchors) ??
+        (from > 1 ? undefined : await walker.rest(link.seq));
       return { log, rows: Math.max(rows, link.seq), head: link, broken };
     }
     const stepped = await walker.step(found, link, { log, anchors });
@@ -96,6 +99,8 @@ class Walker {
   #counters: Counters;
   readonly #contracts = new Set<string>();
   #events = 0;
+  /** The last row of a person's act that was walked. */
+  #changed: number | undefined;
 
   constructor(read: Read, { ledger, counters }: { readonly ledger: string; readonly counters: Counters }) {
     this.#read = read;
@@ -111,6 +116,13 @@ class Walker {
     const [head, found = [], counters = []] = await this.#read(ask("readHead", ledger), scan, ask("counters", ledger));
     this.#counters = readCounters(counters);
     return { head: headRow(head?.[0] ?? []), found: found.map(storedRow) };
+  }
+
+  /** Gates follow people's acts by the row that the head names: it must be the last one. */
+  changedElsewhere({ seq, changed }: HeadRow, from: number): Broken | undefined {
+    if (this.#changed === undefined ? changed < from : changed === this.#changed) return undefined;
+    const problem = "the head row does not name the last row of a person's act";
+    return { seq, problem, expected: String(this.#changed ?? "an earlier row"), found: String(changed) };
   }
 
   async linkBefore(from: number): Promise<Link> {
@@ -137,6 +149,7 @@ class Walker {
       const { at, seq } = next.leaf;
       links.push(next.link);
       leaves.push(next.leaf);
+      if (next.leaf.kind === "change") this.#changed = seq;
       events.push(...(readEffects(row.evidence) ?? []).map((effect) => ({ ...effect, at, seq })));
     }
     broken = first(await this.#contractsOf(leaves), await this.#eventsOf(events), broken);
@@ -174,7 +187,7 @@ class Walker {
       );
       for (const [place, { amount, seq }] of some.entries()) {
         const [total, before] = (found[place] ?? []) as readonly (string | null)[];
-        const expected = typeof before === "string" ? addDecimals(before, amount) : amount;
+        const expected = typeof before === "string" ? sum(before, amount) : amount;
         const problem = "a counter does not stand where its receipts put it";
         if (total !== expected) return { seq, problem, expected, found: total ?? "no such event" };
       }
@@ -215,8 +228,9 @@ class Walker {
   }
 
   async #foldedEvents(from: Place, to: Place, counts: Map<number, number>): Promise<Broken | undefined> {
-    const [rows = []] = await this.#read(ask("walkedFolds", this.#ledger, ...from, ...to));
-    const digests = new Map([...this.#counters.values()].map(({ id, digest }) => [id, digest]));
+    const asked = [ask("walkedFolds", this.#ledger, ...from, ...to), ask("counters", this.#ledger)];
+    const [rows = [], counters = []] = await this.#read(...asked);
+    const digests = new Map([...readCounters(counters).values()].map(({ id, digest }) => [id, digest]));
     for (const columns of rows) {
       const [counter, key, at, seq] = [
         Number(columns[0]),
@@ -279,6 +293,12 @@ class Walker {
     const problem = "the counters do not hold the events that the receipts recorded";
     return { seq: through, problem, expected: String(this.#events), found: String(live) };
   }
+}
+
+/** What was changed by hand may be no decimals. */
+function sum(before: string, amount: string): string {
+  const areDecimals = [before, amount].every((text) => /^[0-9]+(?:\.[0-9]+)?$/.test(text));
+  return areDecimals ? addDecimals(before, amount) : `${before} and ${amount}`;
 }
 
 /** The one at the earlier row; of two at one row, the one that is named first. */

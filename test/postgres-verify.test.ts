@@ -1,0 +1,226 @@
+/**
+ * Goal: whatever is changed in a ledger's tables is reported, at its row. Method: a ledger that has one of everything,
+ * and an owner of the database who changes each value of each row, drops each row and adds some, one at a time; the walk
+ * is asked each time. Untouched it holds, also while rows are added and counters are folded.
+ */
+import assert from "node:assert/strict";
+import { after, suite, test, type TestContext } from "node:test";
+import pg from "pg";
+import { Ledger } from "../src/ledger/mod.ts";
+import { zeroHash } from "../src/ledger/leaf.ts";
+import { readOne, makePool, clientConfig, bounds } from "../src/ledger/stores/postgres-session.ts";
+import { verifyPostgres } from "../src/ledger/stores/postgres-verify.ts";
+import { openPostgres, type Database } from "../src/ledger/stores/postgres.ts";
+import type { LedgerStore, Verification } from "../src/ledger/stores/store.ts";
+import { append, contracts, engine, entry, fillSample, sampleRows, sha256 } from "./ledger-fixture.ts";
+import { startPostgres, type PostgresServer } from "./postgres-server.ts";
+
+const server = await startPostgres({ after });
+
+if (typeof server === "string") test("PostgreSQL: verify", { skip: server }, () => undefined);
+else verifying(server, await openPostgres({ url: server.url(), mayMigrate: true }));
+
+function ledgerOn(store: LedgerStore): Ledger {
+  const head = { seq: 0, hash: zeroHash, at: 0 };
+  return new Ledger({ store, head, pin: undefined, isShared: true, isAnchored: false, engine });
+}
+
+async function sample(
+  database: Database,
+  ledger: string,
+): Promise<{ readonly ledger: Ledger; readonly store: LedgerStore }> {
+  const store = await database.open({ ledger, log: "example.org/sample" });
+  const opened = ledgerOn(store);
+  await fillSample(opened);
+  const turn = await opened.begin();
+  const act = {
+    by: "admin",
+    act: "mode",
+    body: {},
+    reason: "a person did it",
+    contract: sha256(contracts[1]),
+    mode: "enforce",
+  } as const;
+  turn.change({ ...act, at: turn.head.at });
+  await turn.commit();
+  return { ledger: opened, store };
+}
+
+const rows = sampleRows + 1;
+
+/** A change to one row of one table, and the receipts of which one must be named; none where any row will do. */
+interface Tampering {
+  readonly sql: string;
+  readonly at?: readonly number[];
+}
+
+/** What names a row within its ledger. */
+const keys: Readonly<Record<string, readonly string[]>> = {
+  ledgers: [],
+  receipts: ["seq"],
+  contracts: ["digest"],
+  counters: ["digest"],
+  effects: ["counter", "key", "at", "seq"],
+};
+
+const tables: Readonly<Record<string, readonly string[]>> = {
+  ledgers: ["log", "counter_secret", "seal", "seq", "leaf", "changed"],
+  receipts: ["seq", "session", "tool", "verdict", "leaf", "evidence"],
+  contracts: ["digest", "text"],
+  counters: ["id", "digest", "definition", "through", "unknown_through", "folded", "seal"],
+  effects: ["counter", "key", "at", "seq", "total", "folded"],
+};
+
+/** An event that stands elsewhere is missed at its own row, or stands in the way of another's. */
+function movesEvent(table: string, column: string): boolean {
+  return column === "seq" || (table === "effects" && ["counter", "key", "at"].includes(column));
+}
+
+function literal(value: unknown): string {
+  return value instanceof Uint8Array ? `'\\x${Buffer.from(value).toString("hex")}'` : `'${String(value)}'`;
+}
+
+/** Other values than the one that is there, as SQL. */
+function others(column: string, value: unknown): readonly string[] {
+  if (value === null) return ["seq", "through"].includes(column) ? ["7"] : ["'x'"];
+  if (value instanceof Uint8Array) return [`'\\x${"00".repeat(32)}'`, "''"];
+  const text = `${value as string | number}`;
+  if (/^-?[0-9]+$/.test(text) && !["digest", "text", "total"].includes(column))
+    return [`${text} + 1000`, `-5 - abs(${text})`];
+  const changed = [`x${text.slice(1)}`, `${text.slice(0, -1)}\u{1f511}`, `${text} `, ""].map(
+    (each) => `'${each.replaceAll("'", "''")}'`,
+  );
+  const different = changed.filter((each) => each !== `'${text}'`);
+  return ["session", "folded"].includes(column) ? [...different, "NULL"] : different;
+}
+
+async function tamperings(there: PostgresServer, ledger: string): Promise<readonly Tampering[]> {
+  const found: Tampering[] = [];
+  for (const [table, columns] of Object.entries(tables)) {
+    const kept = await there.run(`SELECT * FROM svc_gate.${table} WHERE ledger = '${ledger}'`);
+    for (const row of kept) {
+      const named = (keys[table] ?? []).map((column) => ` AND ${column} = ${literal(row[column])}`).join("");
+      const where = `WHERE ledger = '${ledger}'${named}`;
+      const isOwn = table === "receipts" || (table === "effects" && row["folded"] === null);
+      const at = isOwn ? { at: [Number(row["seq"])] } : {};
+      if (table !== "ledgers") found.push({ sql: `DELETE FROM svc_gate.${table} ${where}`, ...at });
+      for (const column of columns) {
+        for (const value of others(column, row[column]))
+          found.push({
+            sql: `UPDATE svc_gate.${table} SET ${column} = ${value} ${where}`,
+            ...(movesEvent(table, column) ? {} : at),
+          });
+      }
+    }
+  }
+  const effect = (columns: string): string =>
+    `INSERT INTO svc_gate.effects (ledger, counter, key, at, seq, total, folded) VALUES ('${ledger}', ${columns})`;
+  return [
+    ...found,
+    { sql: effect("1, '\\x00', 1, 3, '5', NULL"), at: [3] },
+    { sql: effect("1, '\\x00', 1, 900, '5', NULL") },
+    { sql: effect("2, '\\x00', 1, 2, '5', 'x'"), at: [2] },
+    { sql: `INSERT INTO svc_gate.contracts (ledger, digest, text) VALUES ('${ledger}', 'x', 'y')` },
+    {
+      sql: `INSERT INTO svc_gate.receipts SELECT ledger, ${rows + 1}, session, tool, verdict, leaf, evidence FROM svc_gate.receipts WHERE seq = ${rows}`,
+    },
+  ];
+}
+
+function verifying(there: PostgresServer, database: Database): void {
+  after(() => database.close());
+  const pool = makePool(clientConfig(there.url(), bounds), 1);
+  after(() => pool.end());
+  /** As the walk's own thread asks it. */
+  const walk = (ledger: string): Promise<Verification> =>
+    verifyPostgres((...asked) => readOne(pool, ledger, ...asked), { ledger, from: 1, anchors: [] });
+
+  suite("PostgreSQL: verify [verify.walks-chain]", () => {
+    test("each change of each value, each row that is gone and each that was added is found, at its row", async (t) => {
+      const ledger = "tampered";
+      await sample(database, ledger);
+      const untouched = await walk(ledger);
+      assert.deepEqual([untouched.rows, untouched.broken], [rows, undefined]);
+      for (const table of Object.keys(tables))
+        await there.run(`CREATE TABLE kept_${table} AS SELECT * FROM svc_gate.${table} WHERE ledger = '${ledger}'`);
+      const owner = new pg.Client({ connectionString: there.url() });
+      await owner.connect();
+      t.after(() => owner.end());
+      const missed: string[] = [];
+      let tried = 0;
+      for (const { sql, at } of await tamperings(there, ledger)) {
+        const table = /svc_gate\.(\w+)/.exec(sql)?.[1] ?? "";
+        try {
+          await owner.query(sql);
+        } catch (error) {
+          if (/duplicate key|not-null/.test(String(error))) continue;
+          throw error;
+        }
+        tried += 1;
+        const { broken } = await walk(ledger);
+        if (broken === undefined || (at !== undefined && !at.includes(broken.seq)))
+          missed.push(`${sql}: ${broken === undefined ? "nothing" : `row ${broken.seq}, ${broken.problem}`}`);
+        await owner.query(
+          `BEGIN; DELETE FROM svc_gate.${table} WHERE ledger = '${ledger}'; INSERT INTO svc_gate.${table} SELECT * FROM kept_${table}; COMMIT`,
+        );
+      }
+      assert.ok(tried > 400, `${tried} changes`);
+      assert.deepEqual(missed, []);
+      assert.equal((await walk(ledger)).broken, undefined, "and put back, it holds again");
+    });
+
+    test("rows that are gone from the end are found by what has seen them", async () => {
+      const { store } = await sample(database, "shorter");
+      const hash = (await store.verify(1, [])).head.hash;
+      const anchors = [{ seq: rows, hash, by: "head pin" }];
+      assert.equal((await store.verify(1, anchors)).broken, undefined);
+      const back = `WHERE ledger = 'shorter' AND seq = ${rows}`;
+      await there.run(`DELETE FROM svc_gate.receipts ${back}`);
+      assert.match((await store.verify(1, [])).broken?.problem ?? "", /the head row has seen row 13/);
+      const leaf = `(SELECT leaf FROM svc_gate.receipts WHERE ledger = 'shorter' AND seq = ${rows - 1})`;
+      await there.run(
+        `UPDATE svc_gate.ledgers SET seq = ${rows - 1}, leaf = ${leaf}, changed = 0 WHERE ledger = 'shorter'`,
+      );
+      assert.equal((await store.verify(1, [])).broken, undefined, "positive control: the tables alone do not tell");
+      assert.match((await store.verify(1, anchors)).broken?.problem ?? "", /the head pin has seen row 13/);
+    });
+
+    test("a walk holds beside rows that come and counters that are folded", async (t: TestContext) => {
+      const { ledger, store } = await sample(database, "busy");
+      const other = ledgerOn(await database.open({ ledger: "busy", log: undefined }));
+      const stop = new AbortController();
+      const load = (async () => {
+        for (let count = 0; !stop.signal.aborted; count += 1) {
+          const definition = `counter ${count % 7}`;
+          await ledger.keepCounter({ definition, through: null, unknownThrough: -1 }, []);
+          await append(
+            ledger,
+            Array.from(
+              { length: 20 },
+              () =>
+                [
+                  entry({ at: ledger.head.at, contract: sha256(contracts[1]) }),
+                  [{ counter: sha256(definition), key: "k", amount: "0.1" }],
+                ] as const,
+            ),
+          );
+          const folding = `folded ${count % 30}`;
+          await ledger.keepCounter({ definition: folding, through: 5, unknownThrough: -1 }, [
+            { counter: sha256(folding), key: "k", amount: "2", seq: 3, at: 3 },
+          ]);
+        }
+      })();
+      t.after(() => stop.abort());
+      for (let walks = 0; walks < 8; walks += 1) {
+        const { broken } = await Promise.race([
+          walks % 4 === 0 ? store.verify(1, []) : walk("busy"),
+          load.then(() => assert.fail()),
+        ]);
+        assert.equal(broken, undefined);
+      }
+      stop.abort();
+      await load;
+      assert.equal((await other.begin()).head.seq, ledger.head.seq);
+    });
+  });
+}
