@@ -1,5 +1,7 @@
 import { isIP } from "node:net";
 import { bad, good, isMode, modes, nearest, type Mode, type Result } from "../wire/mod.ts";
+import type { Rate } from "./keys.ts";
+import { parseRate } from "./rate.ts";
 
 /** What a gate is started with. Units are in the names; paths are as they were given. */
 export interface Config {
@@ -16,6 +18,10 @@ export interface Config {
   readonly tenants: string | undefined;
   /** Tenants that may be open at once; undefined leaves it to what an open one costs. */
   readonly tenantsOpen: number | undefined;
+  /** How often each key may ask that has no rate of its own. */
+  readonly rate: Rate | undefined;
+  /** Connections at once at most. */
+  readonly connections: number;
   /** Tests that must pass before a reload takes effect. */
   readonly reloadTests: string | undefined;
   /** A PostgreSQL that holds the ledgers, shared with other gates. */
@@ -93,6 +99,20 @@ export const settings: readonly Setting[] = [
     value: "number",
     fallback: "",
     doc: "tenants open at once at most, each with a thread; by default 64, or 1000 with a database",
+  },
+  {
+    variable: "SVC_RATE",
+    flag: "rate",
+    value: "rate",
+    fallback: "",
+    doc: "how often each key may ask, such as `200/s` or `200/s burst 400`, unless it has a rate of its own",
+  },
+  {
+    variable: "SVC_CONNECTIONS",
+    flag: "connections",
+    value: "number",
+    fallback: "4096",
+    doc: "connections at once at most; more are closed at once",
   },
   {
     variable: "SVC_RELOAD_TESTS",
@@ -189,6 +209,8 @@ export function readConfig(
     tenantsOpen: given("SVC_TENANTS_OPEN")
       ? readCount("SVC_TENANTS_OPEN", text("SVC_TENANTS_OPEN"), problems)
       : undefined,
+    rate: text("SVC_RATE") === "" ? undefined : readRate("SVC_RATE", text("SVC_RATE"), problems),
+    connections: readCount("SVC_CONNECTIONS", text("SVC_CONNECTIONS"), problems),
     reloadTests: optional("SVC_RELOAD_TESTS"),
     databaseUrl: optional("SVC_DATABASE_URL"),
     databasePool: readCount("SVC_DATABASE_POOL", text("SVC_DATABASE_POOL"), problems),
@@ -247,6 +269,13 @@ function readCount(variable: string, value: string, problems: string[]): number 
   if (/^[1-9][0-9]{0,3}$/.test(value)) return Number(value);
   problems.push(`${variable} is "${value}"; it must be a number from 1 to 9999`);
   return 1;
+}
+
+function readRate(variable: string, value: string, problems: string[]): Rate | undefined {
+  const rate = parseRate(value);
+  if (rate.ok) return rate.value;
+  problems.push(`${variable}: ${rate.problem}`);
+  return undefined;
 }
 
 function readBasePath(value: string, problems: string[]): string {

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { limits, quote, refuse, type Refusal } from "../wire/mod.ts";
+import { boundConnections } from "./connections.ts";
 import type { Key } from "./keys.ts";
 import { rateFields } from "./rate.ts";
 import { RefusalLog } from "./refusal-log.ts";
@@ -16,6 +17,8 @@ import { keyOf, noteKey } from "./whose.ts";
 export interface HttpOptions {
   readonly service: Service;
   readonly basePath: string;
+  /** How many there may be at once. */
+  readonly connections: number;
   readonly log: Logger;
   readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
 }
@@ -24,7 +27,7 @@ export interface HttpOptions {
  * The routes over HTTP: key before body, body within limits, strict reading, refusals as problem details (RFC 9457).
  * It holds no state but connections.
  */
-export function makeServer({ service, basePath, log, tls }: HttpOptions): FastifyInstance {
+export function makeServer({ service, basePath, connections, log, tls }: HttpOptions): FastifyInstance {
   const { keys, tally, tenants } = service;
   const refusalLog = new RefusalLog(log);
   const http = {
@@ -47,8 +50,9 @@ export function makeServer({ service, basePath, log, tls }: HttpOptions): Fastif
     childLoggerFactory: (logger: Logger) => logger, // a line says itself whose it is; most requests have none
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
       refuseWith(reply, keys.find(request.headers.authorization) === undefined ? noKey : toRefusal(error, request)),
-    clientErrorHandler: (error: Error, socket: BareSocket) => refuseConnection(error, socket, { refusalLog, watch: tally }),
-    ...(tls === undefined ? { http } : { https: { ...tls, ...http } }),
+    clientErrorHandler: (error: Error, socket: BareSocket) =>
+      refuseConnection(error, socket, { refusalLog, watch: tally }),
+    ...(tls === undefined ? { http } : { https: { ...tls, ...http, handshakeTimeout: limits.bodyTimeoutMs } }),
   } as Parameters<typeof Fastify>[0]) as unknown as FastifyInstance;
   server.addHook("onRequest", (request, reply, done) => {
     const key = keys.find(request.headers.authorization);
@@ -95,6 +99,7 @@ export function makeServer({ service, basePath, log, tls }: HttpOptions): Fastif
       },
     });
   }
+  boundConnections(server.server, connections, log);
   server.server.maxHeadersCount = 0; // their bytes are bounded; dropping the last of them in silence would hide one
   server.server.prependListener("request", noteOwed);
   server.server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {

@@ -142,6 +142,11 @@ export class Line<Call extends Queued> {
     this.#pace.note(calls.length, oldestAt, wasIdle, this.#now());
   }
 
+  /** Nothing of it will be decided any more: its bytes are room for the other lines of the process. */
+  abandon(): void {
+    this.#hold(-this.#bytes);
+  }
+
   #keyOf(name: string): Held<Call> {
     const known = this.#keys.get(name);
     if (known !== undefined) return known;

@@ -9,9 +9,9 @@ const fewCalls = 16;
 /**
  * How fast a ledger's calls are decided now, and how many may therefore wait. Times are milliseconds of a monotonic clock.
  *
- * A burst may wait long, because it passes; a load that stays may not, because whoever is let in then waits for all who
- * were before. Which of both it is shows in the calls themselves: under a load that stays, none is answered quickly
- * (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012; Maurer, "Fail at Scale", ACM Queue 2015).
+ * A burst may wait long, because it passes; under a load that stays, whoever is let in waits for all who were before, for
+ * as long as it stays (Maurer, "Fail at Scale", ACM Queue 2015). Which of both it is shows in the time that a gate is idle:
+ * under a load that stays, hardly any.
  */
 export class Pace {
   #spentMs = 0;
@@ -20,7 +20,8 @@ export class Pace {
   #batchMs = 0;
   #isMeasured = false;
   #lastEnd = 0;
-  #calmAt = 0;
+  /** How much of the time something was being decided, lately. */
+  #busyShare = 0;
 
   /**
    * Notes a batch that ended.
@@ -30,21 +31,21 @@ export class Pace {
    * @param wasIdle did it begin on an idle gate?
    */
   note(calls: number, oldestAt: number, wasIdle: boolean, now: number): void {
-    const ms = now - (wasIdle ? oldestAt : this.#lastEnd);
+    const busyMs = now - (wasIdle ? oldestAt : this.#lastEnd);
+    const idleMs = now - this.#lastEnd - busyMs;
     this.#lastEnd = now;
-    this.#spentMs = this.#spentMs * kept + ms;
+    this.#busyShare = fade(fade(this.#busyShare, 0, idleMs), 1, busyMs);
+    this.#spentMs = this.#spentMs * kept + busyMs;
     this.#calls = this.#calls * kept + calls;
     if (wasIdle && calls <= fewCalls) {
-      this.#batchMs = this.#isMeasured ? this.#batchMs + (ms - this.#batchMs) / 8 : ms;
+      this.#batchMs = this.#isMeasured ? this.#batchMs + (busyMs - this.#batchMs) / 8 : busyMs;
       this.#isMeasured = true;
     }
-    if (now - oldestAt <= this.#standingMs / 4) this.#calmAt = now;
   }
 
   /** How many calls may be undecided at once, by the time that the last of them would wait. */
   get callsMax(): number {
-    const isStanding = this.#lastEnd - this.#calmAt > limits.lineCalmMs;
-    const ms = isStanding ? this.#standingMs : limits.lineBurstMs;
+    const ms = this.#busyShare > standingShare ? this.#standingMs : limits.lineBurstMs;
     return Math.max(limits.lineCallsMin, (ms * this.#calls) / this.#spentMs || 0);
   }
 
@@ -52,4 +53,12 @@ export class Pace {
   get #standingMs(): number {
     return Math.max(limits.lineStandingMs, this.#batchMs * 10);
   }
+}
+
+/** A gate that is idle for less of its time than the rest has a load that stays. */
+const standingShare = 0.8;
+
+/** What a share becomes that was another for so long: what is past fades over the time after which a burst is none. */
+function fade(share: number, towards: number, ms: number): number {
+  return towards + (share - towards) * Math.exp(-ms / limits.lineBurstFadeMs);
 }

@@ -7,6 +7,8 @@ import { bad, good, type Mode, type Result } from "../wire/mod.ts";
 import { Clock, systemTime } from "./clock.ts";
 import { loadContracts, noContracts, renderDiagnostics } from "./contracts.ts";
 import { openGate, type Gate } from "./gate.ts";
+import type { Rate } from "./keys.ts";
+import type { Budget } from "./line.ts";
 import type { Watch } from "./telemetry/watch.ts";
 
 /** A start that cannot be: a sentence for the operator and the exit code. */
@@ -27,6 +29,8 @@ export interface Place {
   /** Undefined: the mode that a reload put in force last, else observe. */
   readonly mode: Mode | undefined;
   readonly ledger: LedgerOptions;
+  /** How often each key of a tenant may ask; undefined is what holds for all. */
+  readonly rate?: Rate | undefined;
   /** The operator takes responsibility for a clock that lies behind the last receipt. */
   readonly acceptClock: boolean;
   /** On a ledger that gates share: contract and mode of this start are put in force. */
@@ -38,10 +42,11 @@ export interface OpenPlace {
   readonly ledger: Ledger;
 }
 
-/** Whom a gate tells what happens. */
+/** What a gate has in common with the others of its process: whom it tells what happens, and room for calls that wait. */
 export interface Telling {
   readonly log: Logger;
   readonly watch: Watch;
+  readonly budget: Budget;
 }
 
 const defaultMandate = "mandate.yaml";
@@ -53,13 +58,14 @@ const defaultMandate = "mandate.yaml";
  *   only a reload changes it
  * @throws {StartRefused} or {LedgerRefused}, and then nothing is open
  */
-export async function openPlace(place: Place, { log, watch }: Telling, earlier?: InForce): Promise<OpenPlace> {
+export async function openPlace(place: Place, telling: Telling, earlier?: InForce): Promise<OpenPlace> {
+  const { log } = telling;
   const read = earlier === undefined ? await readForce(place, log) : undefined;
   const ledger = await openLedger(place.ledger);
   try {
     const force = read ?? (await keptForce(ledger, (earlier as InForce).contract));
     const mode = (earlier?.mode as Mode | undefined) ?? (await modeOf(place, ledger, log));
-    return { ledger, gate: await overLedger({ place, log, watch, force, mode, ledger }) };
+    return { ledger, gate: await overLedger({ ...telling, place, force, mode, ledger }) };
   } catch (error) {
     await ledger.close();
     throw error;
@@ -73,7 +79,7 @@ interface Parts extends Telling {
   readonly ledger: Ledger;
 }
 
-async function overLedger({ place, log, watch, force, mode, ledger }: Parts): Promise<Gate> {
+async function overLedger({ place, log, watch, budget, force, mode, ledger }: Parts): Promise<Gate> {
   const clock = new Clock(systemTime);
   const time = clock.read(ledger.head.at);
   if (!ledger.isShared && !time.ok && !place.acceptClock) {
@@ -89,6 +95,7 @@ async function overLedger({ place, log, watch, force, mode, ledger }: Parts): Pr
     mode,
     acceptChange: place.acceptChange,
     watch,
+    budget,
     onDefect: ({ rule, defect }) => {
       watch.defect();
       log.error({ tenant, rule, err: defect }, "the engine failed on a rule; the call was blocked");

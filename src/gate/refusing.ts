@@ -1,14 +1,19 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Logger } from "pino";
 import { limits, refusals, refuse, type Refusal } from "../wire/mod.ts";
+import type { RefusalLog } from "./refusal-log.ts";
 import type { Watch } from "./telemetry/watch.ts";
+import type { Valve } from "./valve.ts";
 import { traceOf, whose } from "./whose.ts";
 
 declare module "fastify" {
   interface FastifyInstance {
     /** Hears of each refusal. */
     readonly watch: Watch;
+    /** Logs them, counting those of a flood. */
+    readonly refusalLog: RefusalLog;
+    /** What they go through to those who are refused. */
+    readonly refusalValve: Valve;
   }
 }
 
@@ -19,19 +24,29 @@ declare module "fastify" {
 export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply {
   const { status } = refusals[refusal.code];
   if (status === 401) reply.header("www-authenticate", "Bearer");
-  if (status === 503) reply.header("retry-after", "1");
+  if (status === 503 || status === 429) reply.header("retry-after", String(refusal.retrySeconds ?? 1));
   if (refusal.allow !== undefined) reply.header("allow", refusal.allow);
   if (refusal.code === "stopping") reply.header("connection", "close");
   else if (reply.hasHeader("connection")) reply.removeHeader("connection");
   if (!reply.request.raw.complete) answeredEarly.add(reply.request.raw.socket);
   reply.server.watch.refused(refusal.code);
   traceOf(reply.request)?.refused(refusal);
-  reply.log.info({ ...whose(reply.request), code: refusal.code, status, detail: refusal.detail }, "refused");
-  return reply
+  const { request, server } = reply;
+  server.refusalLog.note(refusal.code, () => ({ ...whose(request), status, detail: refusal.detail }));
+  reply
     .code(status)
     .header("content-type", "application/problem+json; charset=utf-8")
-    .header("cache-control", "no-store")
-    .send(problemText(refusal));
+    .header("cache-control", "no-store");
+  const send = (): void => void (reply.raw.destroyed || reply.send(problemText(refusal)));
+  if (refusal.code === "stopping") send();
+  else if (!server.refusalValve.pass(send)) letGoOfBody(request);
+  return reply;
+}
+
+/** A request that waits for its refusal holds nothing of its body. */
+function letGoOfBody(request: FastifyRequest): void {
+  request.body = undefined;
+  request.raw.resume();
 }
 
 /** Connections that have their answer while the request was still coming: they get no second one. */
@@ -86,7 +101,7 @@ export interface BareSocket {
 export function refuseConnection(
   error: Error & { code?: string },
   socket: BareSocket,
-  { log, watch }: { readonly log: Logger; readonly watch: Watch },
+  { refusalLog, watch }: { readonly refusalLog: RefusalLog; readonly watch: Watch },
 ): void {
   const mute = answeredEarly.has(socket) || owesEarlier(socket);
   if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable || mute) {
@@ -97,7 +112,7 @@ export function refuseConnection(
   const { status, title } = refusals[refusal.code];
   const body = problemText(refusal);
   watch.refused(refusal.code);
-  log.info({ code: refusal.code, status, detail: refusal.detail }, "refused");
+  refusalLog.note(refusal.code, () => ({ status, detail: refusal.detail }));
   const head = [
     `HTTP/1.1 ${status} ${title}`,
     "Content-Type: application/problem+json; charset=utf-8",

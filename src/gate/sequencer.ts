@@ -129,7 +129,7 @@ export class Sequencer {
     this.failed = new Promise((_, reject) => {
       this.#fail = reject;
     });
-    this.failed.catch(() => undefined);
+    this.failed.catch(() => this.#line.abandon());
   }
 
   /** Has a call decided and recorded. Refuses before anything is decided when there is no room in the line or the gate stops. */

@@ -5,14 +5,16 @@ import { createSecureContext } from "node:tls";
 import type { FastifyInstance } from "fastify";
 import pino, { type Logger } from "pino";
 import { openPostgres, type Database, type Ledger } from "../ledger/mod.ts";
-import { good, limits, type Result } from "../wire/mod.ts";
+import { good, type Result } from "../wire/mod.ts";
 import type { Config } from "./config.ts";
 import type { Gate } from "./gate.ts";
 import { makeServer, type HttpOptions } from "./http.ts";
 import { KeyRing, loadFirstKey, type FirstKey } from "./keys.ts";
+import { Budget } from "./line.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { makeOpsServer } from "./ops.ts";
 import { openPlace, StartRefused, type OpenPlace, type Place } from "./place.ts";
+import { Rates } from "./rate.ts";
 import { Service, type ContractTests } from "./service.ts";
 import { readTenants, type TenantEntry } from "./tenants-file.ts";
 import { Tally } from "./telemetry/tally.ts";
@@ -49,6 +51,10 @@ const tenantIdleMs = 60_000;
 const refreshMs = 1000;
 const noRefresh = (): void => undefined; // The database cannot be reached: nothing is decided meanwhile.
 
+/** An open tenant has a thread of its own, some 6 MB; in a database it is little more than its compiled contracts. */
+const tenantsOpenMax = 64;
+const tenantsSharedOpenMax = 1000;
+
 /** What ledgers are called in a database: no tenant's id can be the root's. */
 const rootLedger = "root";
 const tenantLedger = "tenant/";
@@ -72,14 +78,14 @@ export async function serve(config: Config, warnings: readonly string[], runTest
   const database = await openDatabase(config, log);
   const rootPlace = placeOfRoot(config, database);
   const tally = new Tally();
-  const telling = { log, watch: tally };
+  const telling = { log, watch: tally, budget: new Budget() };
   const root = await openPlace(rootPlace, telling).catch(async (error: unknown) => {
     await database?.close();
     throw error;
   });
   const tenantPlaces = (found: readonly TenantEntry[]): readonly Place[] =>
     found.map((entry) => placeOfTenant(entry, config, database));
-  const openMax = database === undefined ? limits.tenantsOpenMax : limits.tenantsSharedOpenMax;
+  const openMax = config.tenantsOpen ?? (database === undefined ? tenantsOpenMax : tenantsSharedOpenMax);
   const tenants =
     config.tenants === undefined
       ? undefined
@@ -99,9 +105,12 @@ export async function serve(config: Config, warnings: readonly string[], runTest
       const read = await tenantEntries(config);
       return read.ok ? good(tenantPlaces(read.value)) : read;
     };
-    const service = new Service({ log, keys, root, rootPlace, tenants, readPlaces, tests, tally, traces });
+    const rates = new Rates({
+      fallback: (tenant) => (tenant === null ? undefined : tenants?.placeOf(tenant)?.rate) ?? config.rate,
+    });
+    const service = new Service({ log, keys, root, rootPlace, tenants, readPlaces, tests, tally, traces, rates });
     const refreshing = database && setInterval(() => keys.refresh().catch(noRefresh), refreshMs).unref();
-    const server = makeServer({ service, basePath: config.basePath, log, tls });
+    const server = makeServer({ service, basePath: config.basePath, connections: config.connections, log, tls });
     const ops = await openOps(service, config, log);
     const address = await listen(server, config).catch(async (error: unknown) => {
       await ops?.close();
@@ -211,13 +220,14 @@ async function tenantEntries({ tenants }: Config): Promise<Result<readonly Tenan
 }
 
 /** Where a tenant's gate comes from: a folder of its own beside the root's ledger, or a ledger in the same database. */
-function placeOfTenant({ id, mandate, mode }: TenantEntry, config: Config, database: Database | undefined): Place {
+function placeOfTenant({ id, mandate, mode, rate }: TenantEntry, config: Config, database: Database | undefined): Place {
   const root = placeOfRoot(config, database);
   return {
     ...root,
     tenant: id,
     mandate,
     mode: mode ?? config.mode,
+    rate,
     ledger: {
       ...root.ledger,
       folder: join(config.dataDir, "tenants", id),

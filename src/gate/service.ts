@@ -5,6 +5,7 @@ import { NoSuchFile } from "./contracts.ts";
 import type { Gate, Reloaded } from "./gate.ts";
 import type { KeyRing } from "./keys.ts";
 import { loadForce, type OpenPlace, type Place } from "./place.ts";
+import type { Rates } from "./rate.ts";
 import type { Readings } from "./telemetry/exposition.ts";
 import type { Tally } from "./telemetry/tally.ts";
 import type { Traces } from "./telemetry/traces.ts";
@@ -27,6 +28,8 @@ export interface ServiceOptions {
   readonly tally: Tally;
   /** Undefined where no collector is named. */
   readonly traces: Traces | undefined;
+  /** How often keys may ask. */
+  readonly rates: Rates;
 }
 
 /** What one process serves: the root's gate, the tenants' gates, and whose keys open them. */
@@ -49,6 +52,15 @@ export class Service {
 
   get tenants(): Tenants | undefined {
     return this.#options.tenants;
+  }
+
+  get rates(): Rates {
+    return this.#options.rates;
+  }
+
+  /** The gate of the root (null) or of a tenant, if it is open now. */
+  openGate(tenant: string | null): Gate | undefined {
+    return tenant === null ? this.root : this.tenants?.open.get(tenant)?.place.gate;
   }
 
   get tally(): Tally {

@@ -1,8 +1,10 @@
 import { readFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname, resolve } from "node:path";
 import { readYaml, renderDiagnostic, Report, type YamlMap, type YamlNode } from "../contract/mod.ts";
 import { bad, good, isMode, modes, nearest, type Mode, type Result } from "../wire/mod.ts";
 import { whyNot } from "./contracts.ts";
+import type { Rate } from "./keys.ts";
+import { parseRate } from "./rate.ts";
 
 /** One tenant, as the file of tenants describes it. */
 export interface TenantEntry {
@@ -12,7 +14,7 @@ export interface TenantEntry {
   /** Undefined: the mode that a reload put in force last, else observe. */
   readonly mode: Mode | undefined;
   /** Checks of each of its keys, such as `200/s`; undefined is what holds for all. */
-  readonly rate: string | undefined;
+  readonly rate: Rate | undefined;
 }
 
 /** What stands in a path, in a file's name and in a label. */
@@ -83,10 +85,14 @@ function tenantOf(id: string, map: YamlMap, name: string, report: Report): Tenan
   const modeNode = map.entries.get("mode")?.value;
   if (mode !== undefined && modeNode !== undefined && !isMode(mode))
     report.add("mode", modeNode.span, `\`${mode}\` is no mode`, `it is one of ${modes.join(", ")}`);
+  const rateText = text("rate");
+  const rateNode = map.entries.get("rate")?.value;
+  const rate = rateText === undefined ? undefined : parseRate(rateText);
+  if (rate?.ok === false && rateNode !== undefined) report.add("shape", rateNode.span, rate.problem);
   return {
     id,
-    mandate: join(dirname(name), mandate ?? ""),
+    mandate: resolve(dirname(name), mandate ?? ""),
     mode: mode !== undefined && isMode(mode) ? mode : undefined,
-    rate: text("rate"),
+    rate: rate?.ok === true ? rate.value : undefined,
   };
 }

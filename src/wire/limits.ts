@@ -23,6 +23,8 @@ export const limits = {
   receiptsLimitMax: 1000,
   /** A body that is still not here after this is a stuck or hostile sender. */
   bodyTimeoutMs: 10_000,
+  /** An answer that is not read to its end after this is held by a stuck or hostile reader. */
+  answerTimeoutMs: 15_000,
   /** Headers carry one key and little else. */
   headerBytesMax: 16_384,
   /** Calls waiting for a verdict: at the measured rate a second's work, after which a caller is better told. */
@@ -35,8 +37,12 @@ export const limits = {
   lineBurstMs: 250,
   /** Where a load stays, all wait for the longest line that there was: calls past this wait are refused instead. */
   lineStandingMs: 10,
-  /** A load stays when for so long no call was answered quickly. */
-  lineCalmMs: 100,
+  /** What the gate was busy with so long ago is a third as much to what it calls a load that stays. */
+  lineBurstFadeMs: 100,
+  /** Refusals sent in a second: each costs a good part of what an answer does, and these a twentieth of the time. */
+  refusalsPerSecondMax: 2000,
+  /** Refusals that wait to be sent: two for each connection that there may be by default. */
+  refusalsWaitingMax: 8192,
   /** Rows decided together: one flush for all, and a bounded time in which the ledger's head is held. */
   batchCallsMax: 512,
   /** Counters asked and moved by the calls of one batch: many calls with many values to remember share the time. */

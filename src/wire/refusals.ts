@@ -4,7 +4,7 @@
  */
 const table = {
   "invalid-json": { status: 400, title: "The body is not strict JSON" },
-  "invalid-request": { status: 400, title: "The check request is not valid" },
+  "invalid-request": { status: 400, title: "The request is not valid" },
   "invalid-query": { status: 400, title: "A query parameter is not valid" },
   "bad-http": { status: 400, title: "The request is not HTTP that the gate reads" },
   unauthorized: { status: 401, title: "A valid API key is needed" },
@@ -17,6 +17,7 @@ const table = {
   "unsupported-media-type": { status: 415, title: "The body must be application/json" },
   "headers-too-large": { status: 431, title: "The headers are too large" },
   "contract-refused": { status: 422, title: "The contract was not put in force" },
+  "rate-limited": { status: 429, title: "The API key has asked too often" },
   "tenant-unavailable": { status: 503, title: "The tenant cannot be served" },
   "queue-full": { status: 503, title: "The gate has too many calls waiting" },
   stopping: { status: 503, title: "The gate is stopping" },
@@ -35,6 +36,8 @@ export interface Refusal {
   readonly detail: string;
   /** The methods that the path takes, for `method-not-allowed`. */
   readonly allow?: string;
+  /** Seconds after which the same request may find an answer; one where it is not said, of a 429 or a 503. */
+  readonly retrySeconds?: number;
 }
 
 export function refuse(code: RefusalCode, detail: string): Refusal {

@@ -1,0 +1,46 @@
+import type { Logger } from "pino";
+import type { RefusalCode } from "../wire/mod.ts";
+
+/** So many refusals of one code are logged one by one in a second. */
+const linesMax = 10;
+
+/** The second in which a code was logged, how many lines it had, and how many more there were. */
+interface Second {
+  readonly began: number;
+  lines: number;
+  more: number;
+}
+
+/** Logs refusals: each of them where they are rare, and how many more there were where they come in floods. */
+export class RefusalLog {
+  readonly #log: Logger;
+  readonly #seconds = new Map<RefusalCode, Second>();
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  note(code: RefusalCode, line: () => object): void {
+    const second = this.#second(code);
+    if (second.lines < linesMax) {
+      second.lines += 1;
+      this.#log.info({ ...line(), code }, "refused");
+      return;
+    }
+    second.more += 1;
+    if (second.more === 1) setTimeout(() => this.#sum(code, second), 1000).unref();
+  }
+
+  #second(code: RefusalCode): Second {
+    const now = performance.now();
+    const known = this.#seconds.get(code);
+    if (known !== undefined && now - known.began < 1000) return known;
+    const second = { began: now, lines: 0, more: 0 };
+    this.#seconds.set(code, second);
+    return second;
+  }
+
+  #sum(code: RefusalCode, { more }: Second): void {
+    this.#log.info({ code, more }, `refused ${more} times more in a second`);
+  }
+}

@@ -1,0 +1,81 @@
+import { limits } from "../wire/mod.ts";
+
+export interface ValveOptions {
+  readonly perSecond: number;
+  /** A monotonic clock in milliseconds. */
+  readonly now?: () => number;
+  /** Calls something after so many milliseconds. */
+  readonly later?: (act: () => void, ms: number) => void;
+}
+
+/** How often those that wait are looked after, in milliseconds. */
+const tickMs = 5;
+
+/**
+ * Lets so many acts pass in a second and no more; the others wait for their turn. What is rare passes at once.
+ *
+ * It is what refusals go through. To refuse a request over HTTP costs a good part of what deciding it does, so a gate
+ * that refuses as fast as it is asked has no time left to answer. A refusal that waits costs nothing, and holds up the
+ * one connection that is owed it: however many there are, they are asked again no more often than they are refused.
+ */
+export class Valve {
+  readonly #options: Required<ValveOptions>;
+  #waiting: (() => void)[] = [];
+  #head = 0;
+  #level: number;
+  #filledAt: number;
+
+  constructor({ perSecond, now = () => performance.now(), later = callLater }: ValveOptions) {
+    this.#options = { perSecond, now, later };
+    this.#level = this.#burst;
+    this.#filledAt = now();
+  }
+
+  /** Acts that wait. */
+  get waiting(): number {
+    return this.#waiting.length - this.#head;
+  }
+
+  /** @returns whether it passed at once */
+  pass(act: () => void): boolean {
+    this.#fill();
+    if ((this.waiting === 0 && this.#level >= 1) || this.waiting >= limits.refusalsWaitingMax) {
+      this.#level -= 1;
+      act();
+      return true;
+    }
+    if (this.waiting === 0) this.#options.later(() => this.#release(), tickMs);
+    this.#waiting.push(act);
+    return false;
+  }
+
+  #release(): void {
+    this.#fill();
+    const end = Math.min(this.#waiting.length, this.#head + Math.max(0, Math.floor(this.#level)));
+    const acts = this.#waiting.slice(this.#head, end);
+    this.#head = end;
+    this.#level -= acts.length;
+    if (this.waiting === 0 || this.#head > 1024) {
+      this.#waiting = this.#waiting.slice(this.#head);
+      this.#head = 0;
+    }
+    if (this.waiting > 0) this.#options.later(() => this.#release(), tickMs);
+    for (const act of acts) act();
+  }
+
+  /** A tenth of a second's acts may come together. */
+  get #burst(): number {
+    return this.#options.perSecond / 10;
+  }
+
+  #fill(): void {
+    const now = this.#options.now();
+    const more = ((now - this.#filledAt) * this.#options.perSecond) / 1000;
+    this.#level = Math.min(this.#burst, this.#level + more);
+    this.#filledAt = now;
+  }
+}
+
+function callLater(act: () => void, ms: number): void {
+  setTimeout(act, ms);
+}
