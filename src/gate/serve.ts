@@ -57,7 +57,7 @@ const tenantsSharedOpenMax = 1000;
 
 /** What ledgers are called in a database: no tenant's id can be the root's. */
 const rootLedger = "root";
-const tenantLedger = "tenant/";
+const tenantLedger = "tenant.";
 
 /**
  * Starts a gate: contracts, ledger, counters, keys, then the door. Whatever is wrong is said before the door opens.
