@@ -122,7 +122,8 @@ async function tamperings(there: PostgresServer, ledger: string): Promise<readon
     { sql: effect("2, '\\x00', 1, 2, '5', 'x'"), at: [2] },
     { sql: `INSERT INTO svc_gate.contracts (ledger, digest, text) VALUES ('${ledger}', 'x', 'y')` },
     {
-      sql: `INSERT INTO svc_gate.receipts SELECT ledger, ${rows + 1}, session, tool, verdict, leaf, evidence FROM svc_gate.receipts WHERE seq = ${rows}`,
+      sql: `INSERT INTO svc_gate.receipts SELECT ledger, ${rows + 1}, session, tool, verdict, leaf, evidence
+        FROM svc_gate.receipts WHERE seq = ${rows}`,
     },
   ];
 }
@@ -161,7 +162,8 @@ function verifying(there: PostgresServer, database: Database): void {
         if (broken === undefined || (at !== undefined && !at.includes(broken.seq)))
           missed.push(`${sql}: ${broken === undefined ? "nothing" : `row ${broken.seq}, ${broken.problem}`}`);
         await owner.query(
-          `BEGIN; DELETE FROM svc_gate.${table} WHERE ledger = '${ledger}'; INSERT INTO svc_gate.${table} SELECT * FROM kept_${table}; COMMIT`,
+          `BEGIN; DELETE FROM svc_gate.${table} WHERE ledger = '${ledger}';
+           INSERT INTO svc_gate.${table} SELECT * FROM kept_${table}; COMMIT`,
         );
       }
       assert.ok(tried > 400, `${tried} changes`);

@@ -9,7 +9,7 @@ export const ledgerTables = ["ledgers", "receipts", "effects", "counters", "cont
  * What was done to the schema, in order. A migration that a release had is never changed; the next one is added, and
  * gates of the release before must be able to go on beside it.
  */
-const migrations: readonly (readonly string[])[] = [
+export const migrations: readonly (readonly string[])[] = [
   [
     `CREATE TABLE svc_gate.ledgers (
       ledger text NOT NULL, log text NOT NULL, counter_secret text NOT NULL, seal text NOT NULL, seq bigint NOT NULL, leaf text,

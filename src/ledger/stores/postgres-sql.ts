@@ -37,7 +37,8 @@ export function ask(name: keyof typeof statements, ...values: readonly unknown[]
 }
 
 export const statements = {
-  findLedger: `SELECT log, counter_secret, seal, seq, leaf, changed, counters, contract, mode, engine FROM svc_gate.ledgers WHERE ledger = $1`,
+  findLedger: `SELECT log, counter_secret, seal, seq, leaf, changed, counters, contract, mode, engine
+    FROM svc_gate.ledgers WHERE ledger = $1`,
   addLedger: `INSERT INTO svc_gate.ledgers (ledger, log, counter_secret, seal, seq, changed, counters)
     VALUES ($1, $2, $3, $4, 0, 0, 0) ON CONFLICT DO NOTHING`,
   lockHead: `SELECT seq, leaf, changed, counters, contract, mode, engine FROM svc_gate.ledgers WHERE ledger = $1 FOR UPDATE`,
