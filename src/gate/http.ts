@@ -68,7 +68,14 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
   });
   server.decorate("watch", tally);
   server.decorate("refusalLog", refusalLog);
-  server.decorate("refusalValve", new Valve({ perSecond: limits.refusalsPerSecondMax }));
+  server.decorate(
+    "refusalValve",
+    new Valve({
+      perSecond: limits.refusalsPerSecond,
+      waitMs: limits.refusalWaitMs,
+      waitingMax: limits.refusalsWaitingMax,
+    }),
+  );
   server.removeAllContentTypeParsers();
   server.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   server.setErrorHandler((error, request, reply) => refuseWith(reply, toRefusal(error, request)));

@@ -16,7 +16,7 @@ const fewCalls = 16;
 export class Pace {
   #spentMs = 0;
   #calls = 0;
-  /** What a batch of few calls takes on an idle gate. */
+  /** What a batch of few calls takes on a gate that has little to do. */
   #batchMs = 0;
   #isMeasured = false;
   #lastEnd = 0;
@@ -37,7 +37,7 @@ export class Pace {
     this.#busyShare = fade(fade(this.#busyShare, 0, idleMs), 1, busyMs);
     this.#spentMs = this.#spentMs * kept + busyMs;
     this.#calls = this.#calls * kept + calls;
-    if (wasIdle && calls <= fewCalls) {
+    if (this.#busyShare < lightShare && wasIdle && calls <= fewCalls) {
       this.#batchMs = this.#isMeasured ? this.#batchMs + (busyMs - this.#batchMs) / 8 : busyMs;
       this.#isMeasured = true;
     }
@@ -54,6 +54,9 @@ export class Pace {
     return Math.max(limits.lineStandingMs, this.#batchMs * 10);
   }
 }
+
+/** A gate that is idle for most of its time shows what the engine takes, and not what else the process has to do. */
+const lightShare = 0.5;
 
 /** A gate that is idle for less of its time than the rest has a load that stays. */
 const standingShare = 0.8;

@@ -1,7 +1,10 @@
-import { limits } from "../wire/mod.ts";
-
 export interface ValveOptions {
+  /** How many pass in a second, as long as that lets nobody wait too long. */
   readonly perSecond: number;
+  /** How long one waits at most, as long as no more come than pass. */
+  readonly waitMs: number;
+  /** How many may wait; those past it pass at once. */
+  readonly waitingMax: number;
   /** A monotonic clock in milliseconds. */
   readonly now?: () => number;
   /** Calls something after so many milliseconds. */
@@ -12,7 +15,7 @@ export interface ValveOptions {
 const tickMs = 5;
 
 /**
- * Lets so many acts pass in a second and no more; the others wait for their turn. What is rare passes at once.
+ * Lets so many acts pass in a second; the others wait for their turn. What is rare passes at once.
  *
  * It is what refusals go through. To refuse a request over HTTP costs a good part of what deciding it does, so a gate
  * that refuses as fast as it is asked has no time left to answer. A refusal that waits costs nothing, and holds up the
@@ -25,8 +28,8 @@ export class Valve {
   #level: number;
   #filledAt: number;
 
-  constructor({ perSecond, now = () => performance.now(), later = callLater }: ValveOptions) {
-    this.#options = { perSecond, now, later };
+  constructor({ now = () => performance.now(), later = callLater, ...options }: ValveOptions) {
+    this.#options = { ...options, now, later };
     this.#level = this.#burst;
     this.#filledAt = now();
   }
@@ -39,7 +42,7 @@ export class Valve {
   /** @returns whether it passed at once */
   pass(act: () => void): boolean {
     this.#fill();
-    if ((this.waiting === 0 && this.#level >= 1) || this.waiting >= limits.refusalsWaitingMax) {
+    if ((this.waiting === 0 && this.#level >= 1) || this.waiting >= this.#options.waitingMax) {
       this.#level -= 1;
       act();
       return true;
@@ -69,10 +72,11 @@ export class Valve {
   }
 
   #fill(): void {
-    const now = this.#options.now();
-    const more = ((now - this.#filledAt) * this.#options.perSecond) / 1000;
-    this.#level = Math.min(this.#burst, this.#level + more);
-    this.#filledAt = now;
+    const { now, perSecond, waitMs } = this.#options;
+    const at = now();
+    const perMs = Math.max(perSecond / 1000, this.waiting / waitMs);
+    this.#level = Math.min(Math.max(this.#burst, perMs * tickMs), this.#level + (at - this.#filledAt) * perMs);
+    this.#filledAt = at;
   }
 }
 

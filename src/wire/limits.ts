@@ -39,8 +39,10 @@ export const limits = {
   lineStandingMs: 10,
   /** What the gate was busy with so long ago is a third as much to what it calls a load that stays. */
   lineBurstFadeMs: 100,
-  /** Refusals sent in a second: each costs a good part of what an answer does, and these a twentieth of the time. */
-  refusalsPerSecondMax: 2000,
+  /** Refusals sent in a second: each costs what an answer does, and these a twentieth of the time. */
+  refusalsPerSecond: 500,
+  /** Where that many are too few, one waits no longer than this: a caller's patience is some seconds. */
+  refusalWaitMs: 2000,
   /** Refusals that wait to be sent: two for each connection that there may be by default. */
   refusalsWaitingMax: 8192,
   /** Rows decided together: one flush for all, and a bounded time in which the ledger's head is held. */
