@@ -11,6 +11,7 @@ import { Clock, type TimeSource } from "../src/gate/clock.ts";
 import { openGate } from "../src/gate/gate.ts";
 import { makeServer } from "../src/gate/http.ts";
 import { KeyRing } from "../src/gate/keys.ts";
+import { Rates } from "../src/gate/rate.ts";
 import { Service } from "../src/gate/service.ts";
 import { Tally } from "../src/gate/telemetry/tally.ts";
 import { openLedger } from "../src/ledger/mod.ts";
@@ -136,8 +137,9 @@ test("a jump of the clock turns checks into 503 and back, and nothing of it is r
     tests: undefined,
     tally: new Tally(),
     traces: undefined,
+    rates: new Rates({ fallback: () => undefined }),
   });
-  const server = makeServer({ service, basePath: "", log, tls: undefined });
+  const server = makeServer({ service, basePath: "", connections: 10, log, tls: undefined });
   const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
   const check = async (): Promise<string> => {
     const { statusCode, body } = await server.inject({
