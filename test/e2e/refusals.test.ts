@@ -5,10 +5,24 @@
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { limits, refusals, type RefusalCode } from "../../src/wire/mod.ts";
 import { NotKept } from "../../src/ledger/mod.ts";
-import { ask, hold, key, post, requestText, send, startGate, submit, type Refused, type Running } from "./gate.ts";
+import {
+  ask,
+  hold,
+  key,
+  post,
+  requestText,
+  send,
+  startGate,
+  submit,
+  temporaryFolder,
+  type Refused,
+  type Running,
+} from "./gate.ts";
 
 const json = "Content-Type: application/json";
 const call = '{"tool_name":"note.add","tool_input":{}}';
@@ -21,12 +35,29 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
   "invalid-query": (gate) => send(gate, requestText("GET /receipts?limit=0 HTTP/1.1")),
   "bad-http": (gate) => send(gate, "NONSENSE\r\n\r\n"),
   unauthorized: (gate) => send(gate, "GET /rules HTTP/1.1\r\nHost: gate\r\n\r\n"),
+  forbidden: (gate) => send(gate, requestText("GET /admin/keys HTTP/1.1")),
+  conflict: (gate) => send(gate, operated(gate, post('{"name":"default"}').replace("/check", "/admin/keys"))),
   "not-found": (gate) => send(gate, requestText("GET /rule HTTP/1.1")),
   "method-not-allowed": (gate) => send(gate, requestText("PUT /check HTTP/1.1")),
   "body-timeout": (gate) => send(gate, requestText("POST /check HTTP/1.1", [json, "Content-Length: 99"], "{")),
   "body-too-large": (gate) => send(gate, post(" ".repeat(limits.bodyBytesMax + 1))),
   "unsupported-media-type": (gate) => send(gate, post(call).replace(json, "Content-Type: text/plain")),
   "headers-too-large": (gate) => send(gate, post(call, `X-Long: ${"x".repeat(limits.headerBytesMax)}`)),
+  "contract-refused": (gate) => {
+    writeFileSync(join(gate.folder, "mandate.yaml"), "mandate: test\n");
+    return send(gate, operated(gate, post("{}").replace("/check", "/admin/reload")));
+  },
+  "rate-limited": async (gate) => {
+    const slow = post(call).replace(key, await make(gate, '{"name":"slow","rate":{"per_second":1}}'));
+    for (;;) {
+      const answer = await send(gate, slow);
+      if (answer.status !== 200) return answer;
+    }
+  },
+  "tenant-unavailable": async (gate) => {
+    const theirs = await make(gate, '{"name":"theirs","tenant":"broken","scopes":["rules"]}');
+    return send(gate, requestText("GET /t/broken/rules HTTP/1.1").replace(key, theirs));
+  },
   "queue-full": async (gate, t) => {
     const release = hold(gate, t);
     const waiting = [submit(gate, 0)];
@@ -43,7 +74,20 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
   },
   "ledger-unavailable": (gate, t) => {
     const commit = (): Promise<never> => Promise.reject(new NotKept("disk-full", "full"));
-    t.mock.method(gate.ledger, "begin", async () => ({ append: () => undefined, value: () => "0", commit }));
+    t.mock.method(gate.ledger, "begin", async () => ({
+      head: gate.ledger.head,
+      look: async () => undefined,
+      append: () => undefined,
+      value: () => "0",
+      commit,
+      abort: async () => undefined,
+    }));
+    return send(gate, post(call));
+  },
+  superseded: (gate, t) => {
+    const inForce = { contract: "", mode: "observe", engine: "svc-gate/999.0.0" };
+    const turn = { head: gate.ledger.head, inForce, abort: async () => undefined };
+    t.mock.method(gate.ledger, "begin", async () => turn);
     return send(gate, post(call));
   },
   "clock-unreliable": (gate, t) => {
@@ -53,7 +97,21 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
   },
 };
 
-const kept: ReadonlyMap<string, number> = new Map([["queue-full", 2]]);
+/** A request as the gate's operator sends it. */
+function operated(gate: Running, request: string): string {
+  const door = JSON.parse(readFileSync(join(gate.folder, "data", "operator.json"), "utf8")) as { readonly key: string };
+  return request.replace(key, door.key);
+}
+
+async function make(gate: Running, body: string): Promise<string> {
+  const made = await send(gate, operated(gate, post(body).replace("/check", "/admin/keys")));
+  return (JSON.parse(made.body) as { readonly key: string }).key;
+}
+
+const kept: ReadonlyMap<string, number> = new Map([
+  ["queue-full", 2],
+  ["tenant-unavailable", 1],
+]);
 
 test("[error.refusals] every refusal is raised, with its status and problem details, and writes no receipt", async (t) => {
   const codes = Object.keys(refusals) as RefusalCode[];
@@ -62,7 +120,10 @@ test("[error.refusals] every refusal is raised, with its status and problem deta
 });
 
 async function raised(code: RefusalCode, t: TestContext): Promise<void> {
-  const gate = await startGate(t);
+  const folder = temporaryFolder(t);
+  const tenants = join(folder, "tenants.yaml");
+  writeFileSync(tenants, "tenants:\n  broken: { mandate: nowhere.yaml }\n");
+  const gate = await startGate(t, { folder, flags: { tenants } });
   const { status, head, body } = await raise[code](gate, t);
   assert.equal(status, refusals[code].status, body);
   assert.match(head, /^content-type: application\/problem\+json/im);
@@ -71,14 +132,16 @@ async function raised(code: RefusalCode, t: TestContext): Promise<void> {
   assert.deepEqual(Object.keys(problem), ["type", "title", "status", "code", "detail"]);
   assert.deepEqual([problem.type, problem.code], [`urn:svc-gate:refusal:${code}`, code]);
   assert.deepEqual([problem.title, problem.status], [refusals[code].title, status]);
-  assert.match(problem.detail, /^[^\n]{10,}$/);
+  // One sentence; of a contract all that is wrong with it, as it is printed.
+  assert.match(problem.detail, code === "contract-refused" ? /^error\[missing\]: / : /^[^\n]{10,}$/);
   assert.ok(!`${head}${body}`.includes(key));
   assert.equal(/^www-authenticate: Bearer\r?$/im.test(head), status === 401);
-  assert.equal(/^retry-after: \d+\r?$/im.test(head), status === 503);
+  assert.equal(/^retry-after: \d+\r?$/im.test(head), status === 503 || status === 429);
   assert.equal(/^allow: POST\r?$/im.test(head), status === 405);
   t.mock.restoreAll();
   const { json: walk } = await ask(gate, "/ledger/verify");
-  assert.deepEqual([walk.ok, walk.rows], [true, kept.get(code) ?? 0]);
+  assert.equal(walk.ok, true);
+  if (code !== "rate-limited") assert.equal(walk.rows, kept.get(code) ?? 0);
 }
 
 const wrongKeys: readonly (readonly [string, string | undefined])[] = [
