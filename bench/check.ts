@@ -11,7 +11,7 @@ const key = "bench-key-bench-key-bench-key";
 const rounds = 5;
 const seconds = 4;
 
-interface Load {
+export interface Load {
   readonly perSecond: number;
   readonly total: number;
   readonly p50: number;
@@ -104,12 +104,12 @@ function report({ full, single, flushMs, rows, startMs, residentMb: resident }: 
   });
 }
 
-interface Server {
+export interface Server {
   readonly child: ChildProcess;
   readonly url: string;
 }
 
-function start(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<Server> {
+export function start(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<Server> {
   const child = spawn(process.execPath, args, {
     cwd: root,
     env: { ...process.env, ...environment },
@@ -124,10 +124,16 @@ function start(args: readonly string[], environment: Readonly<Record<string, str
   });
 }
 
-async function load({ child, url }: Server, connections: number, duration: number = seconds): Promise<Load> {
+/** @param bearer the key; the root's of these benchmarks by default */
+export async function load(
+  { child, url }: Server,
+  connections: number,
+  duration: number = seconds,
+  bearer: string = key,
+): Promise<Load> {
   const before = cpuMicros(child);
   const text = await new Promise<string>((resolve, reject) => {
-    const generator = spawn(process.execPath, ["bench/load.ts", url, String(connections), String(duration), key], {
+    const generator = spawn(process.execPath, ["bench/load.ts", url, String(connections), String(duration), bearer], {
       cwd: root,
       stdio: ["ignore", "pipe", "inherit"],
     });
@@ -145,7 +151,7 @@ function cpuMicros({ pid }: ChildProcess): number {
   return (Number(fields[11]) + Number(fields[12])) * 10_000;
 }
 
-function residentMb({ child }: Server): number {
+export function residentMb({ child }: Server): number {
   const kilobytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1];
   return Number(kilobytes) / 1024;
 }

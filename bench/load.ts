@@ -6,7 +6,7 @@ const [url = "", connections = "64", seconds = "4", key = ""] = process.argv.sli
 const started = Number(process.hrtime.bigint() % 1_000_000_007n);
 const requests = Array.from({ length: 512 }, (_, at) => ({
   method: "POST" as const,
-  path: "/check",
+  path: `${new URL(url).pathname.replace(/\/$/, "")}/check`,
   body: paymentBody(started + at),
 }));
 const result = await autocannon({

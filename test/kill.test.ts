@@ -263,15 +263,12 @@ test("positive control: a gate that answers before it commits is caught", async 
   for (const path of ["src", "package.json"]) cpSync(join(root, path), join(sources, path), { recursive: true });
   symlinkSync(join(root, "node_modules"), join(sources, "node_modules"));
   const store = join(sources, "src", "ledger", "stores", "sqlite.ts");
-  const commit = 'return this.#writer.call("commit", rows, effects);';
+  const commit = 'await this.#writer.call("commit", rows, effects, counters);';
   const text = readFileSync(store, "utf8");
   assert.ok(text.includes(commit));
   writeFileSync(
     store,
-    text.replace(
-      commit,
-      'setTimeout(() => void this.#writer.call("commit", rows, effects), 30); return Promise.resolve();',
-    ),
+    text.replace(commit, 'setTimeout(() => void this.#writer.call("commit", rows, effects, counters), 30);'),
   );
   const caught = await killLoop(temporaryFolder(t), 5, sources).then(
     ({ lost }) => lost.length > 0,

@@ -25,10 +25,10 @@ async function startWalker(
 ): Promise<{ walk: () => Promise<Verification>; end: () => Promise<void> }> {
   const file = pathToFileURL(join(sources, "src", "ledger", "stores", "sqlite-reader.ts"));
   const reader = new Caller(new Worker(file));
-  await reader.call("open", folder);
+  await reader.call("open", 1, folder);
   const pin = await readPin(join(folder, "head.pin"));
   const anchors = pin === undefined ? [] : [{ seq: pin.seq, hash: pin.hash, by: "head pin" }];
-  return { walk: () => reader.call<Verification>("verify", 1, anchors), end: () => reader.end() };
+  return { walk: () => reader.call<Verification>("verify", 1, 1, anchors), end: () => reader.end() };
 }
 
 interface Tally {

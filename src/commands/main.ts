@@ -8,6 +8,7 @@ import type { CreateOptions, KeysOptions, RotateOptions } from "./keys.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import type { ReloadOptions } from "./reload.ts";
 import type { ReplayOptions } from "./replay/command.ts";
+import type { MigrateOptions } from "./migrate.ts";
 import type { ReportOptions } from "./report.ts";
 import type { ImportOptions } from "./import-tools/command.ts";
 import type { TestOptions } from "./test/command.ts";
@@ -290,6 +291,14 @@ program
   .description("write a mandate and a starter contract; nothing is overwritten")
   .argument("[folder]", "where to", ".")
   .action((folder: string) => run(async () => (await import("./init.ts")).initCommand(folder)));
+
+program
+  .command("migrate")
+  .description("bring the schema of a PostgreSQL up to this version, beside gates that are serving from it")
+  .option("--database-url <url>", "as its owner (SVC_DATABASE_URL)", process.env["SVC_DATABASE_URL"])
+  .option("--role <name>", "the role that gates connect as: it is given what it needs, and nothing more")
+  .addHelpText("after", "\nExit code 0: done. 2: it cannot be.\n\nExample:\n  svc-gate migrate --role svc_gate")
+  .action((options: MigrateOptions) => run(async () => (await import("./migrate.ts")).migrateCommand(options)));
 
 program
   .command("version")

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import type { FastifyInstance } from "fastify";
 import pino, { type Logger } from "pino";
-import { openPostgres, type Database, type Ledger } from "../ledger/mod.ts";
+import { openPostgres, sqliteThreads, type Database, type Ledger, type SqliteThreads } from "../ledger/mod.ts";
 import { good, type Result } from "../wire/mod.ts";
 import type { Config } from "./config.ts";
 import type { Gate } from "./gate.ts";
@@ -51,9 +51,12 @@ const tenantIdleMs = 60_000;
 const refreshMs = 1000;
 const noRefresh = (): void => undefined; // The database cannot be reached: nothing is decided meanwhile.
 
-/** An open tenant has a thread of its own, some 6 MB; in a database it is little more than its compiled contracts. */
+/** An open tenant holds files and the cache of its ledger; in a database it is little more than its compiled contracts. */
 const tenantsOpenMax = 64;
 const tenantsSharedOpenMax = 1000;
+
+/** Threads that write the tenants' ledgers, and as many that read them, some 12 MB each; the root has its own. */
+const tenantThreadsMax = 4;
 
 /** What ledgers are called in a database: no tenant's id can be the root's. */
 const rootLedger = "root";
@@ -83,8 +86,9 @@ export async function serve(config: Config, warnings: readonly string[], runTest
     await database?.close();
     throw error;
   });
+  const threads = sqliteThreads(tenantThreadsMax);
   const tenantPlaces = (found: readonly TenantEntry[]): readonly Place[] =>
-    found.map((entry) => placeOfTenant(entry, config, database));
+    found.map((entry) => placeOfTenant(entry, config, { database, threads }));
   const openMax = config.tenantsOpen ?? (database === undefined ? tenantsOpenMax : tenantsSharedOpenMax);
   const tenants =
     config.tenants === undefined
@@ -219,8 +223,14 @@ async function tenantEntries({ tenants }: Config): Promise<Result<readonly Tenan
   return tenants === undefined ? good([]) : readTenants(tenants);
 }
 
+/** What the tenants' ledgers share. */
+interface Shared {
+  readonly database: Database | undefined;
+  readonly threads: SqliteThreads;
+}
+
 /** Where a tenant's gate comes from: a folder of its own beside the root's ledger, or a ledger in the same database. */
-function placeOfTenant({ id, mandate, mode, rate }: TenantEntry, config: Config, database: Database | undefined): Place {
+function placeOfTenant({ id, mandate, mode, rate }: TenantEntry, config: Config, { database, threads }: Shared): Place {
   const root = placeOfRoot(config, database);
   return {
     ...root,
@@ -232,6 +242,7 @@ function placeOfTenant({ id, mandate, mode, rate }: TenantEntry, config: Config,
       ...root.ledger,
       folder: join(config.dataDir, "tenants", id),
       shared: database && { database, ledger: `${tenantLedger}${id}` },
+      threads,
       pinFile: config.pin === undefined ? undefined : `${config.pin}.${id}`,
       name: undefined,
     },

@@ -4,7 +4,7 @@ import { leafHash, parseLeaf, zeroHash } from "./leaf.ts";
 import { keyDigester, Ledger, type LedgerCheck } from "./ledger.ts";
 import { HeadPin, readPin, writePin, type Pin } from "./pin.ts";
 import type { Database } from "./stores/postgres.ts";
-import { inspectSqlite, openSqlite, readSqlite } from "./stores/sqlite.ts";
+import { inspectSqlite, openSqlite, readSqlite, type SqliteThreads } from "./stores/sqlite.ts";
 import { LedgerRefused, type LedgerStore, type StoredHead, type StoredRow } from "./stores/store.ts";
 import type { LedgerHead } from "./turn.ts";
 
@@ -13,6 +13,8 @@ export interface LedgerOptions {
   readonly folder: string;
   /** The database that keeps the ledger in place of the folder, and the ledger's id there. */
   readonly shared?: { readonly database: Database; readonly ledger: string } | undefined;
+  /** Threads that many ledgers in folders share; without them it has its own. */
+  readonly threads?: SqliteThreads | undefined;
   /** Where the head pin is kept; when undefined in the folder, which anchors nothing outside it, and nowhere if shared. */
   readonly pinFile?: string | undefined;
   /** The name of a new ledger, at most 100 bytes; a random one when undefined. */
@@ -44,7 +46,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const pin = pinFile === undefined ? undefined : await readPin(pinFile);
   const store =
     shared === undefined
-      ? await openSqlite({ folder, log: name, mustExist: pin !== undefined })
+      ? await openSqlite({ folder, log: name, mustExist: pin !== undefined }, options.threads)
       : await shared.database.open({ ledger: shared.ledger, log: name });
   try {
     return await admit(store, pin, pinFile, options);

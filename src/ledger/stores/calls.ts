@@ -32,6 +32,41 @@ export function serveCalls(handlers: Handlers): void {
   });
 }
 
+/** What a thread can do with an object that it has opened; methods take the arguments of the call. */
+type Methods<Opened> = Readonly<Record<string, (opened: Opened, ...args: never[]) => unknown>>;
+
+/**
+ * Answers calls on objects that were opened in this thread, each under a number of its own. One that throws while it is
+ * opened leaves nothing behind; `close` lets one go, whatever became of it.
+ */
+export function serveOpened<Options, Opened extends { close(): void }>(
+  open: (options: Options) => { readonly opened: Opened; readonly said: unknown },
+  methods: Methods<Opened>,
+): void {
+  const all = new Map<number, Opened>();
+  const found = (place: number): Opened => {
+    const opened = all.get(place);
+    if (opened === undefined) throw new Error("it is not open");
+    return opened;
+  };
+  const onOne = Object.entries(methods).map(
+    ([name, method]) => [name, (place: number, ...args: never[]) => method(found(place), ...args)] as const,
+  );
+  serveCalls({
+    ...Object.fromEntries(onOne),
+    open: (place: number, options: Options) => {
+      const { opened, said } = open(options);
+      all.set(place, opened);
+      return said;
+    },
+    close: (place: number) => {
+      const opened = all.get(place);
+      all.delete(place);
+      opened?.close();
+    },
+  } as Handlers);
+}
+
 function describe(error: unknown): NonNullable<Reply["failure"]> {
   if (error instanceof LedgerRefused) return { kind: "refused", message: error.message };
   if (error instanceof NotKept) return { kind: error.why, message: error.message };

@@ -49,24 +49,34 @@ const busyTimeoutMs = 2000;
 
 /** WAL with a flush for each commit, checked and not assumed. SQLite 3.51.3 mends a loss in write-ahead logs. */
 export function openForWriting(folder: string): DatabaseSync {
-  const database = new DatabaseSync(join(folder, files.database), { timeout: busyTimeoutMs });
-  requireVersion(database);
-  database.exec(
-    "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = 1;" +
-      "PRAGMA checkpoint_fullfsync = 1; PRAGMA wal_autocheckpoint = 2000; PRAGMA cache_size = -4096;",
-  );
-  const found = [pragma(database, "journal_mode"), pragma(database, "synchronous")].join(" ");
-  if (found !== "wal 2")
-    throw new LedgerRefused(
-      `the ledger's file does not take the settings that durability needs (it says: ${found}); use a local disk`,
+  return openFile(folder, false, (database) => {
+    requireVersion(database);
+    database.exec(
+      "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = 1;" +
+        "PRAGMA checkpoint_fullfsync = 1; PRAGMA wal_autocheckpoint = 2000; PRAGMA cache_size = -4096;",
     );
-  return database;
+    const found = [pragma(database, "journal_mode"), pragma(database, "synchronous")].join(" ");
+    if (found !== "wal 2")
+      throw new LedgerRefused(
+        `the ledger's file does not take the settings that durability needs (it says: ${found}); use a local disk`,
+      );
+  });
 }
 
 export function openForReading(folder: string): DatabaseSync {
-  const database = new DatabaseSync(join(folder, files.database), { readOnly: true, timeout: busyTimeoutMs });
-  database.exec("PRAGMA cache_size = -2048;");
-  return database;
+  return openFile(folder, true, (database) => database.exec("PRAGMA cache_size = -2048;"));
+}
+
+/** A file that cannot be prepared is let go: the thread that opened it lives on. */
+function openFile(folder: string, readOnly: boolean, prepare: (database: DatabaseSync) => void): DatabaseSync {
+  const database = new DatabaseSync(join(folder, files.database), { readOnly, timeout: busyTimeoutMs });
+  try {
+    prepare(database);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
 }
 
 function pragma(database: DatabaseSync, name: string): string {

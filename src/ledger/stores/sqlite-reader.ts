@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import { firstLink, linkOf, verifyLink, type Link } from "../verifier.ts";
 import { blame, parted, tooShort } from "./anchors.ts";
-import { serveCalls } from "./calls.ts";
+import { serveOpened } from "./calls.ts";
 import { explain, openForReading, readMeta } from "./sqlite-file.ts";
 import { Walk } from "./sqlite-walk.ts";
 import { LedgerRefused } from "./store.ts";
@@ -29,10 +29,8 @@ class Reader {
   readonly #database: DatabaseSync;
   readonly #upwards: StatementSync;
 
-  constructor(folder: string) {
-    this.#database = openForReading(folder);
-    if (readMeta(this.#database) === undefined)
-      throw new LedgerRefused(`there is no ledger in ${folder}: its file is empty`);
+  constructor(database: DatabaseSync) {
+    this.#database = database;
     this.#upwards = this.#database.prepare(
       `SELECT ${columns} FROM receipts WHERE seq BETWEEN ? AND ${seqMax} ORDER BY seq LIMIT ?`,
     );
@@ -201,26 +199,31 @@ function* bounded(rows: Iterable<unknown>): Generator<StoredRow> {
   }
 }
 
-let reader: Reader | undefined;
-
-function opened(): Reader {
-  if (reader === undefined) throw new Error("the ledger is not open for reading");
-  return reader;
+function openReader(folder: string): Reader {
+  const database = openForReading(folder);
+  try {
+    if (readMeta(database) === undefined) throw new LedgerRefused(`there is no ledger in ${folder}: its file is empty`);
+    return new Reader(database);
+  } catch (error) {
+    database.close();
+    throw error;
+  }
 }
 
-serveCalls({
-  open: (folder: string) => {
+serveOpened(
+  (folder: string) => {
     try {
-      reader = new Reader(folder);
+      return { opened: openReader(folder), said: undefined };
     } catch (error) {
       throw explain(error, folder);
     }
   },
-  read: (query: RowQuery) => opened().read(query),
-  scan: (from: number) => opened().scan(from),
-  describe: () => opened().describe(),
-  contractText: (digest: string) => opened().contractText(digest),
-  verify: (from: number, anchors: readonly Anchor[]) => opened().verify(from, anchors),
-  verifyChain: (anchors: readonly Anchor[]) => opened().verifyChain(anchors),
-  close: () => opened().close(),
-});
+  {
+    read: (reader: Reader, query: RowQuery) => reader.read(query),
+    scan: (reader: Reader, from: number) => reader.scan(from),
+    describe: (reader: Reader) => reader.describe(),
+    contractText: (reader: Reader, digest: string) => reader.contractText(digest),
+    verify: (reader: Reader, from: number, anchors: readonly Anchor[]) => reader.verify(from, anchors),
+    verifyChain: (reader: Reader, anchors: readonly Anchor[]) => reader.verifyChain(anchors),
+  },
+);

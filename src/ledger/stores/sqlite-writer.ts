@@ -1,7 +1,7 @@
 import { statfsSync } from "node:fs";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { addDecimals } from "../../wire/mod.ts";
-import { serveCalls } from "./calls.ts";
+import { serveOpened } from "./calls.ts";
 import {
   createTables,
   explain,
@@ -43,11 +43,10 @@ class Writer {
   /** The leaf that this owner wrote last; each commit checks that it is still the last one. */
   #headLeaf: string | undefined;
 
-  constructor({ folder, log, mustExist }: OpenOptions) {
+  constructor({ folder, log, mustExist }: OpenOptions, lock: DatabaseSync, database: DatabaseSync) {
     this.#folder = folder;
-    this.#lock = takeOwnership(folder);
-    if (mustExist && !isThere(folder)) throw gone(folder);
-    this.#database = openForWriting(folder);
+    this.#lock = lock;
+    this.#database = database;
     let meta = readMeta(this.#database);
     const created = meta === undefined;
     if (meta === undefined) {
@@ -174,27 +173,42 @@ class Writer {
   }
 }
 
-let writer: Writer | undefined;
-
-function opened(): Writer {
-  if (writer === undefined) throw new Error("the ledger is not open");
-  return writer;
+/** What is opened halfway is let go: the thread lives on, and the ledger would be nobody's and locked. */
+function openWriter(options: OpenOptions): Writer {
+  const { folder, mustExist } = options;
+  const lock = takeOwnership(folder);
+  let database: DatabaseSync | undefined;
+  try {
+    if (mustExist && !isThere(folder)) throw gone(folder);
+    database = openForWriting(folder);
+    return new Writer(options, lock, database);
+  } catch (error) {
+    database?.close();
+    lock.close();
+    throw error;
+  }
 }
 
-serveCalls({
-  open: (options: OpenOptions) => {
+serveOpened(
+  (options: OpenOptions) => {
     try {
-      writer = new Writer(options);
+      const writer = openWriter(options);
+      return { opened: writer, said: writer.opened };
     } catch (error) {
       throw explain(error, options.folder);
     }
-    return writer.opened;
   },
-  values: (lookups: readonly StoredLookup[]) => opened().values(lookups),
-  commit: (rows: readonly StoredRow[], effects: readonly StoredEffect[], counters: readonly KeptTogether[]) =>
-    opened().commit(rows, effects, counters),
-  keepContract: (digest: string, text: string) => opened().keepContract(digest, text),
-  keepCounter: (counter: StoredCounter, folded: readonly StoredEffect[]) => opened().keepCounter(counter, folded),
-  counters: () => opened().counters(),
-  close: () => opened().close(),
-});
+  {
+    values: (writer: Writer, lookups: readonly StoredLookup[]) => writer.values(lookups),
+    commit: (
+      writer: Writer,
+      rows: readonly StoredRow[],
+      effects: readonly StoredEffect[],
+      counters: readonly KeptTogether[],
+    ) => writer.commit(rows, effects, counters),
+    keepContract: (writer: Writer, digest: string, text: string) => writer.keepContract(digest, text),
+    keepCounter: (writer: Writer, counter: StoredCounter, folded: readonly StoredEffect[]) =>
+      writer.keepCounter(counter, folded),
+    counters: (writer: Writer) => writer.counters(),
+  },
+);

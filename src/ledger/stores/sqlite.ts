@@ -1,7 +1,5 @@
 import { readFile, rename, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Worker } from "node:worker_threads";
-import { Caller } from "./calls.ts";
 import { gone, isThere, reserveBytes } from "./sqlite-file.ts";
 import type { KeptTogether, OpenOptions } from "./sqlite-writer.ts";
 import type {
@@ -19,26 +17,34 @@ import type {
   Verification,
 } from "./store.ts";
 import { changeColumns, LedgerRefused } from "./store.ts";
+import { Threads, type Remote } from "./threads.ts";
+
+/** The threads in which ledgers live, where many share them. */
+export interface SqliteThreads {
+  readonly writers: Threads;
+  readonly readers: Threads;
+}
+
+/** @param max threads that write, and as many that read; ledgers beyond that share them */
+export function sqliteThreads(max: number): SqliteThreads {
+  return {
+    writers: new Threads(new URL("./sqlite-writer.ts", import.meta.url), max),
+    readers: new Threads(new URL("./sqlite-reader.ts", import.meta.url), max),
+  };
+}
 
 /**
  * Opens the embedded engine: SQLite with a write-ahead log in one folder, written by one thread and read by another.
  *
+ * @param threads by default it has its own
  * @throws {LedgerRefused} when the ledger has another owner, is damaged, or is gone though it must be there
  */
-export async function openSqlite(options: OpenOptions): Promise<LedgerStore> {
-  const writer = new Caller(startThread("./sqlite-writer.ts"));
-  try {
-    const opened = await writer.call<OpenedStore>("open", options);
-    return new SqliteStore(options.folder, opened, writer);
-  } catch (error) {
-    await writer.end();
-    throw error;
-  }
-}
-
-/** The young generation is capped: what these threads handle is short-lived, and their memory is resident. */
-function startThread(file: string): Worker {
-  return new Worker(new URL(file, import.meta.url), { resourceLimits: { maxYoungGenerationSizeMb: 8 } });
+export async function openSqlite(
+  options: OpenOptions,
+  threads: SqliteThreads = sqliteThreads(1),
+): Promise<LedgerStore> {
+  const { remote, said } = await threads.writers.open<OpenedStore>(options);
+  return new SqliteStore(options.folder, said, remote, threads.readers);
 }
 
 const nothing: Promise<readonly (string | undefined)[]> = Promise.resolve([]);
@@ -52,17 +58,19 @@ const idleMs = 5000;
 class SqliteStore implements LedgerStore {
   readonly opened: OpenedStore;
   readonly #folder: string;
-  readonly #writer: Caller;
-  #reader: Promise<Caller> | undefined;
+  readonly #writer: Remote;
+  readonly #readers: Threads;
+  #reader: Promise<Remote> | undefined;
   #asking = 0;
   #idle: NodeJS.Timeout | undefined;
   #head: StoredHead | undefined;
   #changed: number;
 
-  constructor(folder: string, opened: OpenedStore, writer: Caller) {
+  constructor(folder: string, opened: OpenedStore, writer: Remote, readers: Threads) {
     this.#folder = folder;
     this.opened = opened;
     this.#writer = writer;
+    this.#readers = readers;
     this.#head = opened.head;
     this.#changed = opened.changed;
   }
@@ -156,7 +164,6 @@ class SqliteStore implements LedgerStore {
   async close(): Promise<void> {
     clearTimeout(this.#idle);
     await this.#endReader();
-    await this.#writer.call("close");
     await this.#writer.end();
   }
 
@@ -175,8 +182,8 @@ class SqliteStore implements LedgerStore {
   }
 
   /** A thread that did not start is not kept: the next read tries again. */
-  #reading(): Promise<Caller> {
-    this.#reader ??= startReader(this.#folder).catch((error: unknown) => {
+  #reading(): Promise<Remote> {
+    this.#reader ??= startReader({ readers: this.#readers }, this.#folder).catch((error: unknown) => {
       this.#reader = undefined;
       throw error;
     });
@@ -190,15 +197,8 @@ class SqliteStore implements LedgerStore {
   }
 }
 
-async function startReader(folder: string): Promise<Caller> {
-  const reader = new Caller(startThread("./sqlite-reader.ts"));
-  try {
-    await reader.call("open", folder);
-    return reader;
-  } catch (error) {
-    await reader.end();
-    throw error;
-  }
+async function startReader({ readers }: Pick<SqliteThreads, "readers">, folder: string): Promise<Remote> {
+  return (await readers.open(folder)).remote;
 }
 
 export interface Inspection {
@@ -219,7 +219,7 @@ export interface SqliteHistory extends StoredHistory {
 /** @throws {LedgerRefused} when there is none, or it cannot be read */
 export async function readSqlite(folder: string): Promise<SqliteHistory> {
   if (!isThere(folder)) throw new LedgerRefused(`there is no ledger in ${folder}`);
-  const reader = await startReader(folder);
+  const reader = await startReader(sqliteThreads(1), folder);
   const described = await reader.call<StoredHistory>("describe");
   return {
     ...described,
@@ -249,7 +249,7 @@ async function* scanSlices(
 export async function inspectSqlite(folder: string, inspection: Inspection): Promise<Verification> {
   const { anchors, chainAlone, mustExist } = inspection;
   if (!isThere(folder)) throw mustExist ? gone(folder) : new LedgerRefused(`there is no ledger in ${folder}`);
-  const reader = await startReader(folder);
+  const reader = await startReader(sqliteThreads(1), folder);
   try {
     return await (chainAlone ? reader.call("verifyChain", anchors) : reader.call("verify", 1, anchors));
   } finally {
