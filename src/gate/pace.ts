@@ -43,10 +43,11 @@ export class Pace {
     }
   }
 
-  /** How many calls may be undecided at once, by the time that the last of them would wait. */
+  /** How many calls may be undecided at once, by the time that the last of them would wait; no bound until one is known. */
   get callsMax(): number {
+    if (this.#calls === 0) return Infinity;
     const ms = this.#busyShare > standingShare ? this.#standingMs : limits.lineBurstMs;
-    return Math.max(limits.lineCallsMin, (ms * this.#calls) / this.#spentMs || 0);
+    return Math.max(limits.lineCallsMin, (ms * this.#calls) / this.#spentMs);
   }
 
   /** An engine whose every flush is slow is busy only with larger batches, which take longer. */

@@ -1,7 +1,7 @@
 export interface ValveOptions {
-  /** How many pass in a second, as long as that lets nobody wait too long. */
+  /** How many pass in a second, where that lets nobody wait too long. */
   readonly perSecond: number;
-  /** How long one waits at most, as long as no more come than pass. */
+  /** How long one waits at most in a flood that stays as it is: the more wait, the more pass. */
   readonly waitMs: number;
   /** How many may wait; those past it pass at once. */
   readonly waitingMax: number;
@@ -43,7 +43,7 @@ export class Valve {
   pass(act: () => void): boolean {
     this.#fill();
     if ((this.waiting === 0 && this.#level >= 1) || this.waiting >= this.#options.waitingMax) {
-      this.#level -= 1;
+      this.#level = Math.max(0, this.#level - 1);
       act();
       return true;
     }
