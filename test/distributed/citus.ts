@@ -10,6 +10,7 @@ import { Agent } from "node:http";
 import { basename, join } from "node:path";
 import { after, before, suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
+import pg from "pg";
 import { openPostgres, type Database } from "../../src/ledger/stores/postgres.ts";
 import { startGate, type GateProcess } from "../gate-process.ts";
 import { temporaryFolder } from "../ledger-fixture.ts";
@@ -105,6 +106,14 @@ suite("Citus: gates", () => {
         );
     }
   });
+
+  test("a transaction sees the rows of its own ledger, and of no other, on the workers too", async () => {
+    const [own, other] = [ledgerOf(ids[0] ?? ""), ledgerOf(ids[1] ?? "")];
+    const told = "-c citus.propagate_set_commands=local";
+    assert.ok((await seen(own, own, told)) > 0);
+    assert.equal(await seen(own, other, told), 0);
+    assert.equal(await seen(own, own, ""), 0, "workers that are not told which ledger it is show nothing");
+  });
 });
 
 /** All that was answered is kept as it was answered, once, and all that is kept is as it should be. */
@@ -190,7 +199,7 @@ async function known(url: string, key: string): Promise<void> {
 }
 
 function ledgerOf(tenant: string): string {
-  return `tenant/${tenant}`;
+  return `tenant.${tenant}`;
 }
 
 async function tenantsElsewhere({ port }: PostgresServer): Promise<readonly string[]> {
@@ -203,6 +212,22 @@ async function rowsOf(ledger: string): Promise<readonly Row[]> {
     `SELECT seq::int, leaf, evidence FROM svc_gate.receipts WHERE ledger = '${ledger}' ORDER BY seq`,
   );
   return rows as unknown as readonly Row[];
+}
+
+/** How many rows of a ledger the serving role sees in a transaction of one. */
+async function seen(transactionOf: string, ledger: string, options: string): Promise<number> {
+  const client = new pg.Client({ connectionString: cluster.servingUrl, options });
+  await client.connect();
+  try {
+    await client.query("BEGIN");
+    await client.query(`SET LOCAL svc.ledger TO '${transactionOf}'`);
+    const { rows } = await client.query("SELECT count(*)::int AS rows FROM svc_gate.receipts WHERE ledger = $1", [
+      ledger,
+    ]);
+    return Number(rows[0]?.rows);
+  } finally {
+    await client.end();
+  }
 }
 
 /** Undefined where the shard is not on this worker. */
