@@ -138,7 +138,12 @@ async function atDesk<Value>(options: KeysOptions, work: (desk: Desk) => Promise
   const { dataDir, tenant } = options;
   const gate = await findGate(options);
   if (gate !== undefined) return work(deskOf(gate, tenant));
-  const idle = await openIdleKeys({ folder: dataDir, pinFile: process.env["SVC_PIN"] || undefined });
+  const idle = await openIdleKeys({
+    folder: dataDir,
+    name: process.env["SVC_LEDGER_NAME"] || undefined,
+    pinFile: process.env["SVC_PIN"] || undefined,
+    databaseUrl: process.env["SVC_DATABASE_URL"] || undefined,
+  });
   try {
     return await work(idleDesk(idle, tenant ?? null));
   } finally {

@@ -49,6 +49,9 @@ export interface Telling {
   readonly budget: Budget;
 }
 
+/** What the root's ledger is called in a database: no tenant's can be called so. */
+export const rootLedger = "root";
+
 const defaultMandate = "mandate.yaml";
 
 /**

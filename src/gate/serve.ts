@@ -13,7 +13,7 @@ import { KeyRing, loadFirstKey, type FirstKey } from "./keys.ts";
 import { Budget } from "./line.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { makeOpsServer } from "./ops.ts";
-import { openPlace, StartRefused, type OpenPlace, type Place } from "./place.ts";
+import { openPlace, rootLedger, StartRefused, type OpenPlace, type Place } from "./place.ts";
 import { Rates } from "./rate.ts";
 import { Service, type ContractTests } from "./service.ts";
 import { readTenants, type TenantEntry } from "./tenants-file.ts";
@@ -58,8 +58,7 @@ const tenantsSharedOpenMax = 1000;
 /** Threads that write the tenants' ledgers, and as many that read them, some 12 MB each; the root has its own. */
 const tenantThreadsMax = 4;
 
-/** What ledgers are called in a database: no tenant's id can be the root's. */
-const rootLedger = "root";
+/** What a tenant's ledger is called in a database, before its id. */
 const tenantLedger = "tenant.";
 
 /**

@@ -1,6 +1,7 @@
 import {
   NotKept,
   openLedger,
+  openPostgres,
   parseLeaf,
   readLedger,
   type Change,
@@ -15,6 +16,7 @@ import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../w
 import { Clock, systemTime } from "../clock.ts";
 import { noContracts } from "../contracts.ts";
 import type { Act } from "../gate.ts";
+import { rootLedger } from "../place.ts";
 import { isLater, standingOf } from "../standing.ts";
 import { tenantId } from "../tenants-file.ts";
 import { engine } from "../version.ts";
@@ -29,15 +31,30 @@ export interface IdleKeys {
   close(): Promise<void>;
 }
 
+/** Where keys are, when no gate in this process serves them. */
+export interface IdlePlace extends Pick<LedgerOptions, "folder" | "name" | "pinFile"> {
+  /** A PostgreSQL in place of the folder; gates may be serving from it. */
+  readonly databaseUrl: string | undefined;
+}
+
 /**
- * Opens the keys in a data folder. What is done to them is a row, under what was in force last. Of the first key only its
- * name is known here.
+ * Opens the keys in a data folder or a database. What is done to them is a row, under what was in force last. Of the first
+ * key only its name is known here.
  *
  * @throws {LedgerRefused} where there is no ledger, or a gate serves it
  */
-export async function openIdleKeys(place: Pick<LedgerOptions, "folder" | "pinFile">): Promise<IdleKeys> {
-  await (await readLedger(place.folder)).close(); // one that is not there is not begun: its name may be mistyped
-  const ledger = await openLedger({ ...place, engine });
+export async function openIdleKeys({ databaseUrl, ...place }: IdlePlace): Promise<IdleKeys> {
+  const database =
+    databaseUrl === undefined
+      ? undefined
+      : await openPostgres({ url: databaseUrl, connectionsMax: 2, mayMigrate: true });
+  // In a folder none is begun: its name may be mistyped. In a database the first gate is refused without a key.
+  if (database === undefined) await (await readLedger(place.folder)).close();
+  const shared = database && { database, ledger: rootLedger };
+  const ledger = await openLedger({ ...place, shared, engine }).catch(async (error: unknown) => {
+    await database?.close();
+    throw error;
+  });
   const gate = {
     changes: (after: number): Promise<readonly Change[]> => ledger.changes(after),
     enact: (actOf: ActOf): Promise<Result<Durable<Receipt>, Refusal>> => enact(ledger, actOf),
@@ -49,6 +66,7 @@ export async function openIdleKeys(place: Pick<LedgerOptions, "folder" | "pinFil
     close: async () => {
       await ring.close();
       await ledger.close();
+      await database?.close();
     },
   };
 }
