@@ -90,7 +90,7 @@ export async function startPostgres(
   const binaries = installation?.binaries ?? findBinaries(home, owner);
   if (binaries === undefined) {
     rmSync(home, { recursive: true, force: true });
-    return `no PostgreSQL for ${process.platform} ${process.arch} in npm's packages`;
+    return `npm has no PostgreSQL that runs here (${process.platform} ${process.arch})`;
   }
   const password = installation?.passwords[superuser] ?? randomBytes(12).toString("hex");
   const folder = join(home, "data");
@@ -314,7 +314,7 @@ function findBinaries(home: string, owner: Owner): string | undefined {
     spawnSync(join(place, "bin", "postgres"), ["--version"], { ...owner, cwd: home }).status === 0;
   if (link(native) && canRun(native)) return join(native, "bin");
   const copy = join(home, "native");
-  cpSync(native, copy, { recursive: true });
+  cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
   link(copy);
   ownAll(copy, owner);
   return canRun(copy) ? join(copy, "bin") : undefined;

@@ -10,7 +10,7 @@ import { foldSeal } from "./seals.ts";
 import { LedgerRefused, type Anchor, type Broken, type StoredRow, type Verification } from "./store.ts";
 
 /** Rows that a walk takes at once, and characters of them. */
-const slice = { rows: 256, characters: 1_000_000 } as const;
+const slice = { rows: 128, characters: 1_000_000 } as const;
 /** Events of one slice. */
 const sliceEvents = 16_384;
 
