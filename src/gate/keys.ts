@@ -14,5 +14,5 @@ export {
 export { KeyFileDamaged, loadFirstKey, type FirstKey } from "./keys/first-key.ts";
 export { openIdleKeys, type IdleKeys } from "./keys/idle.ts";
 export { type Rate, type Scope } from "./keys/record.ts";
-export { KeyRing, type Key, type Keys } from "./keys/ring.ts";
+export { KeyRing, type Key } from "./keys/ring.ts";
 export { hasKeyForm, looksLikeKey } from "./keys/token.ts";

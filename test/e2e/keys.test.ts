@@ -157,7 +157,7 @@ test("a tenant's administrators act on its keys alone, the root's on all; anothe
     ask(gate, "/t/globex/admin/keys", bearer(acme)),
     checkWith(gate, "svcg_wrong"),
   ]);
-  assert.deepEqual([...new Set(outside.map(({ status, text }) => `${status} ${text}`))].length, 1);
+  assert.equal(new Set(outside.map(({ status, text }) => `${status} ${text}`)).size, 1);
   assert.equal(outside[0]?.status, 401);
   const own = await ask(gate, "/t/acme/admin/keys", bearer(acme));
   assert.deepEqual(
@@ -244,4 +244,22 @@ test("keys survive a restart and a kill, and change rows trouble neither replay 
   const { json } = await ask(again, "/receipts?limit=5");
   assert.equal(json.receipts.filter((row: { kind?: string }) => row.kind === "change").length, 2);
   assert.equal((await ask(again, "/rules", bearer(firstKey))).status, 200);
+});
+
+test("a first key that was revoked stays so, whatever the configuration says, and the start says that", async (t) => {
+  const folder = temporaryFolder(t);
+  const env = { SVC_DATA_DIR: join(folder, "data"), SVC_API_KEY: firstKey };
+  const gate = await spawnGate(t, [], { cwd: folder, env });
+  assert.equal((await checkWith(gate, firstKey)).status, 200);
+  assert.ok(!gate.stderr().includes("no longer counts"), "positive control");
+  assert.equal((await act(gate, operatorKey(folder), "/admin/keys/default/revoke")).status, 200);
+  assert.equal((await checkWith(gate, firstKey)).status, 401);
+  gate.kill("SIGTERM");
+  await gate.exit;
+  const again = await spawnGate(t, [], { cwd: folder, env });
+  assert.equal((await checkWith(again, firstKey)).status, 401);
+  assert.match(
+    again.stderr(),
+    /the key `default` was rotated or revoked since, so what SVC_API_KEY says no longer counts/,
+  );
 });

@@ -23,12 +23,6 @@ export interface Key {
   readonly rate: Rate | null;
 }
 
-/** Who may ask. */
-export interface Keys {
-  /** The key that an Authorization header carries; undefined for none, a wrong, expired or revoked one, another scheme. */
-  find(authorization: string | undefined): Key | undefined;
-}
-
 /** One key as it stands, for who looks after keys: everything but digests. */
 export interface KeyStanding {
   readonly record: KeyRecord;
@@ -81,7 +75,7 @@ const usesEveryMs = 60_000;
  * A key that comes in is hashed and its digest looked up. How long the look-up takes can tell something about digests at
  * most, and who wanted to use that would have to choose a digest's first bits: that is to invert SHA-256.
  */
-export class KeyRing implements Keys {
+export class KeyRing {
   readonly #options: KeyRingOptions;
   readonly #now: () => number;
   readonly #held = new Map<string, Held>();
@@ -103,6 +97,7 @@ export class KeyRing implements Keys {
     return ring;
   }
 
+  /** The key that an Authorization header carries; undefined for none, a wrong, expired or revoked one, another scheme. */
   find(authorization: string | undefined): Key | undefined {
     const text = /^bearer +([^ ]+) *$/i.exec(authorization ?? "")?.[1];
     if (text === undefined) return undefined;
