@@ -98,7 +98,7 @@ export const settings: readonly Setting[] = [
     flag: "tenants-open",
     value: "number",
     fallback: "",
-    doc: "tenants open at once at most, each with a thread; by default 64, or 1000 with a database",
+    doc: "tenants open at once at most; by default 64, or 1000 with a database",
   },
   {
     variable: "SVC_RATE",
