@@ -44,6 +44,9 @@ export async function benchPeers(): Promise<void> {
     return;
   }
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-peers-"));
+  process.setMaxListeners(100); // each server ends with this process
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
   try {
     const { ready, skipped } = await found(folder);
     if (process.argv.includes("--verify")) return;
@@ -156,6 +159,7 @@ async function byConnections(folder: string, ready: readonly Peer[]): Promise<Re
 /** The same calls, with few and with many rules of tools that are not asked about. */
 function byRules(folder: string, peer: Peer): Promise<Series> {
   return compared(
+    "rules",
     ruleCounts.map((others) => ({
       size: others,
       sessions: usual,
@@ -167,6 +171,7 @@ function byRules(folder: string, peer: Peer): Promise<Series> {
 /** Calls of so many sessions. The gate counts each one's payments, and has seen them all before; the others keep nothing. */
 function bySessions(folder: string, peer: Peer): Promise<Series> {
   return compared(
+    "sessions",
     sessionCounts.map((sessions) => ({
       size: sessions,
       sessions,
@@ -189,7 +194,7 @@ interface Variant {
 }
 
 /** Servers of one peer side by side, asked one after another, so that what else the machine does falls on all of them. */
-async function compared(variants: readonly Variant[]): Promise<Series> {
+async function compared(what: string, variants: readonly Variant[]): Promise<Series> {
   const running: { readonly variant: Variant; readonly started: Started; readonly loads: Load[] }[] = [];
   try {
     for (const variant of variants) running.push({ variant, started: await variant.start(), loads: [] });
@@ -199,9 +204,10 @@ async function compared(variants: readonly Variant[]): Promise<Series> {
         if (round > 0) loads.push(load);
       }
     }
-    const [first] = running;
-    console.log(`${first?.started.peer.name}: ${variants.map(({ size }) => size).join(", ")} measured`);
-    return Object.fromEntries(running.map(({ variant, loads }) => [variant.size, medians(loads)]));
+    const series = running.map(({ variant, loads }) => [variant.size, medians(loads)] as const);
+    const said = series.map(([size, { perSecond, p99 }]) => `${size}: ${perSecond} checks/s, p99 ${p99} ms`);
+    console.log(`${running[0]?.started.peer.name}, by ${what}: ${said.join("; ")}`);
+    return Object.fromEntries(series);
   } finally {
     for (const { started } of running) await started.server.stop();
   }

@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 
@@ -33,9 +33,14 @@ export function launch({ command, args, environment, folder, recorded }: Program
     stdio: ["ignore", file, file],
   });
   closeSync(file);
+  const abandon = (): void => void child.kill("SIGKILL"); // the run was stopped
+  process.once("exit", abandon);
   let failure: string | undefined;
   child.once("error", (error) => (failure = error.message));
-  child.once("exit", () => (failure ??= readFileSync(said, "utf8").slice(-1000)));
+  child.once("exit", () => {
+    process.removeListener("exit", abandon);
+    failure ??= existsSync(said) ? readFileSync(said, "utf8").slice(-1000) : "";
+  });
   return {
     url: `http://127.0.0.1:${port}`,
     roots: child.pid === undefined ? [] : [child.pid],
