@@ -1,12 +1,16 @@
 import type { Figures } from "./plan.ts";
 
+/**
+ * `npm run distributed -- measure` on 2026-11-21: 2 x AMD EPYC (two threads of one core, which other work shared), 24 GiB,
+ * Linux 6.18, Node 26.10.0; Citus 13.2 on PostgreSQL 15, a coordinator and two workers on loopback.
+ */
 export const onCitus: Figures = {
-  gateMsPerCheck: 0.08,
-  cycleMs: 1.7,
-  cycleMsPerRow: 0.08,
-  databaseMsPerBatch: 0.7,
-  databaseMsPerRow: 0.04,
-  coordinatorMsPerBatch: 0.5,
-  coordinatorMsPerRow: 0.02,
-  bytesPerCheck: 3000,
+  gateMsPerCheck: 0.181,
+  cycleMs: 6.43,
+  cycleMsPerRow: 0.14,
+  databaseMsPerBatch: 1.38,
+  databaseMsPerRow: 0.0789,
+  coordinatorMsPerBatch: 1.47,
+  coordinatorMsPerRow: 0.03,
+  bytesPerCheck: 2813,
 };

@@ -44,6 +44,8 @@ export interface Plan {
   /** Checks a second that one ledger can bear, whatever waits. */
   readonly ledgerBears: number;
   readonly ledgers: readonly PlannedLedger[];
+  /** The gate of each ledger. */
+  readonly gateOf: readonly number[];
   /** Tenants of more than one ledger. */
   readonly split: readonly { readonly rank: number; readonly checksPerSecond: number; readonly ledgers: number }[];
   readonly gates: number;
@@ -60,7 +62,7 @@ export interface Plan {
 export function makePlan(question: Question, figures: Figures): Plan {
   const ledgerBears = bears(question, figures);
   const { ledgers, split } = spread(question, ledgerBears);
-  const gates = fewest((count) => busiestOf(ledgers, (id) => gateOf(id, count), gateLoad(figures)), question.busiest);
+  const gates = placeOnGates(ledgers, question, figures);
   const perNode = question.busiest * question.coresPerNode;
   const workers = fewest(
     (count) => busiestOf(ledgers, (id) => workerOf(id, shardsFor(count), count), rowsLoad(question, figures)),
@@ -71,11 +73,12 @@ export function makePlan(question: Question, figures: Figures): Plan {
     ledgerBears,
     ledgers,
     split,
-    gates: gates.count,
+    gateOf: gates.gateOf,
+    gates: gates.loads.length,
     shards: shardsFor(workers.count),
     workers: workers.count,
     coordinators: Math.ceil(talk / perNode),
-    busiestGate: gates.load,
+    busiestGate: Math.max(...gates.loads),
     busiestWorker: workers.load / question.coresPerNode,
   };
 }
@@ -146,12 +149,44 @@ function batchesPerSecond(checksPerSecond: number, { batchMax }: Question, figur
   return checksPerSecond / Math.min(batchMax, Math.max(1, rows));
 }
 
+interface Placed {
+  readonly gateOf: readonly number[];
+  readonly loads: readonly number[];
+}
+
+/** The fewest gates on which all ledgers find a place. */
+function placeOnGates(ledgers: readonly PlannedLedger[], { busiest }: Question, figures: Figures): Placed {
+  const load = gateLoad(figures);
+  const total = ledgers.reduce((sum, ledger) => sum + load(ledger), 0);
+  if (ledgers.some((ledger) => load(ledger) > busiest))
+    throw new Error("one ledger alone is more than a gate may have");
+  for (let count = Math.ceil(total / busiest); ; count += 1) {
+    const placed = placeOn(count, ledgers, load, busiest);
+    if (placed !== undefined) return placed;
+  }
+}
+
+/** By hash with bounded loads, as balancers do it: a gate that is full passes a ledger on to the next. */
+function placeOn(count: number, ledgers: readonly PlannedLedger[], load: Load, most: number): Placed | undefined {
+  const loads = Array.from({ length: count }, () => 0);
+  const gateOf: number[] = [];
+  for (const ledger of ledgers) {
+    const first = scatter(ledger.id) % count;
+    const found = loads.findIndex((_, step) => (loads[(first + step) % count] ?? 0) + load(ledger) <= most);
+    if (found === -1) return undefined;
+    const gate = (first + found) % count;
+    loads[gate] = (loads[gate] ?? 0) + load(ledger);
+    gateOf.push(gate);
+  }
+  return { gateOf, loads };
+}
+
 function fewest(load: (count: number) => number, most: number): { readonly count: number; readonly load: number } {
   for (let count = 1; count < 10_000; count += 1) {
     const found = load(count);
     if (found <= most) return { count, load: found };
   }
-  throw new Error("one ledger alone is more than a gate or a node can bear");
+  throw new Error("one ledger alone is more than a node may have");
 }
 
 function busiestOf(ledgers: readonly PlannedLedger[], place: (id: number) => number, load: Load): number {
@@ -161,10 +196,6 @@ function busiestOf(ledgers: readonly PlannedLedger[], place: (id: number) => num
     loads[at] = (loads[at] ?? 0) + load(ledger);
   }
   return loads.reduce((most, next) => Math.max(most, next ?? 0), 0);
-}
-
-export function gateOf(id: number, gates: number, turn = 0): number {
-  return (scatter(id) + turn) % gates;
 }
 
 export function workerOf(id: number, shards: number, workers: number): number {

@@ -1,4 +1,4 @@
-import { gateOf, workerOf, type Figures, type Plan, type Question } from "./plan.ts";
+import { workerOf, type Figures, type Plan, type Question } from "./plan.ts";
 
 export interface Run {
   readonly seed: number;
@@ -123,7 +123,7 @@ class Load {
   #arrive(id: number, ledger: LedgerState, now: number): void {
     this.#callLater(id, ledger, now);
     ledger.turn = (ledger.turn + 1) % ledger.queues.length;
-    const gate = gateOf(id, this.#plan.gates, ledger.turn);
+    const gate = ((this.#plan.gateOf[id] ?? 0) + ledger.turn) % this.#plan.gates;
     const readyAt = Math.max(now, this.#gateFreeAt[gate] ?? 0) + this.#figures.gateMsPerCheck;
     this.#gateFreeAt[gate] = readyAt;
     ledger.queues[ledger.turn]?.push({ cameAt: now, readyAt });
