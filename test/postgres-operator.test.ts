@@ -141,6 +141,16 @@ function setUp(there: PostgresServer, app: string): void {
       assert.ok(connections.length <= 3 + 8, `${connections.length} connections`);
     });
 
+    test("of gates that begin a ledger at once, one has begun it, and all have the same", async (t) => {
+      const database = await open(t, { url: app });
+      const stores = await Promise.all(
+        Array.from({ length: 6 }, () => database.open({ ledger: "begun", log: undefined })),
+      );
+      assert.equal(stores.filter(({ opened }) => opened.created).length, 1);
+      for (const name of ["log", "counterSecret"] as const)
+        assert.equal(new Set(stores.map(({ opened }) => opened[name])).size, 1, name);
+    });
+
     test("an id that could end its literal is never sent", async (t) => {
       const database = await open(t, { url: app });
       for (const ledger of ["a'b", "", "a b", "a;b", "ä", "-a", "a".repeat(101)])
@@ -304,6 +314,21 @@ function setUp(there: PostgresServer, app: string): void {
       openPostgres({ url: "postgres://app:secret-word@192.0.2.1/x", within: { connect: 300 } }),
       refused(/192\.0\.2\.1:5432\/x cannot be reached/),
     );
+  });
+
+  test("a database without a free connection refuses the turn, and not the gate", async (t) => {
+    const database = await open(t, { url: app });
+    const store = await database.open({ ledger: "crowded", log: undefined });
+    const [turn, other] = [await store.begin(), await database.open({ ledger: "crowded-2", log: undefined })];
+    const held = await other.begin();
+    await there.run("ALTER ROLE app CONNECTION LIMIT 0");
+    await assert.rejects(
+      database.open({ ledger: "crowded-3", log: undefined }),
+      (error) => error instanceof NotKept && /no free connection/.test(error.message),
+    );
+    await there.run("ALTER ROLE app CONNECTION LIMIT -1");
+    await held.abort();
+    await turn.commit([storedRow(1)], []);
   });
 
   test("a store on a standby that only reads has no room, and begins nothing", async (t) => {

@@ -75,7 +75,7 @@ export interface Installation {
 }
 
 /**
- * Starts a server, or says why there is none here.
+ * Starts a server, or says why there is none here. POSTGRES_BIN names the folder of another version's binaries.
  *
  * @param settings beyond those of a new server, such as `{ max_connections: 20 }`
  */
@@ -87,7 +87,7 @@ export async function startPostgres(
   const home = mkdtempSync(join(tmpdir(), "svc-gate-postgres-"));
   const owner = unprivileged();
   own(home, owner);
-  const binaries = installation?.binaries ?? findBinaries(home, owner);
+  const binaries = installation?.binaries ?? process.env["POSTGRES_BIN"] ?? findBinaries(home, owner);
   if (binaries === undefined) {
     rmSync(home, { recursive: true, force: true });
     return `npm has no PostgreSQL that runs here (${process.platform} ${process.arch})`;

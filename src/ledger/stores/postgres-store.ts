@@ -52,10 +52,9 @@ export async function openStore(pools: Pools, ledger: string, log: string | unde
 async function openOn(client: PoolClient, ledger: string, log: string | undefined): Promise<Opening> {
   const find = ask("findLedger", ledger);
   let [found = []] = await beginOn(client, ledger, [find]);
-  const created = found.length === 0;
-  if (created) {
+  const secret = randomBytes(32).toString("hex");
+  if (found.length === 0) {
     const name = log ?? `svc-gate/${randomBytes(16).toString("hex")}`;
-    const secret = randomBytes(32).toString("hex");
     await send(client, ask("addLedger", ledger, name, secret, ledgerSeal(ledger, name, secret)));
     found = await send(client, find);
   }
@@ -70,6 +69,8 @@ async function openOn(client: PoolClient, ledger: string, log: string | undefine
   }
   const { seq, leaf, changed, counters: version } = headRow(columns);
   const head = leaf === null ? undefined : { seq, leaf };
+  // Of two gates that begin it at once, one has: the row has its secret.
+  const created = counterSecret === secret;
   const opened = { log: name, created, counterSecret, head, changed, counters: [...counters.values()] };
   return { opened, version, counters };
 }

@@ -157,7 +157,11 @@ export interface LedgerStore {
   hasRoom(): Promise<boolean>;
   /** Keeps a contract's text under its digest, durably. */
   keepContract(digest: string, text: string): Promise<void>;
-  /** Keeps the events of a counter definition, and adds those found by a fold of older rows. Not within a turn. */
+  /**
+   * Keeps the events of a counter definition, and adds those found by a fold of older rows. Not within a turn. Where gates
+   * share the ledger, two may fold one counter at once: events at or before the row through which it is kept are left
+   * out, and one that is kept up with every row stays so.
+   */
   keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void>;
   /** Every counter definition that it keeps the events of, as it stands now. */
   counters(): Promise<readonly StoredCounter[]>;
