@@ -49,7 +49,7 @@ suite("Citus: the store", () => {
 });
 
 suite("Citus: gates", () => {
-  test(`two under load, ${kills} kills of a worker: no answered check is lost, counters are exact`, async (t) => {
+  test(`two under load, ${kills} kills of a worker and a move: no answered check is lost, counters are exact`, async (t) => {
     const { gates, tenants } = await startGates(t, "agent");
     const urls = gates.map(({ url }) => url);
     const callers = new Callers(urls, tenants, 3);
@@ -61,6 +61,8 @@ suite("Citus: gates", () => {
       await callers.more(await tenantsElsewhere(worker), 40);
       await worker.start();
     }
+    await callers.more(ids, 40);
+    await moveTenant(ledgerOf(ids[0] ?? ""));
     await callers.more(ids, 40);
     await callers.stop();
     let rows = 0;
@@ -212,6 +214,18 @@ async function rowsOf(ledger: string): Promise<readonly Row[]> {
     `SELECT seq::int, leaf, evidence FROM svc_gate.receipts WHERE ledger = '${ledger}' ORDER BY seq`,
   );
   return rows as unknown as readonly Row[];
+}
+
+/** What a rebalancing does: the shard of a ledger, of all tables, goes to the other worker. */
+async function moveTenant(ledger: string): Promise<void> {
+  const from = await cluster.workerOf(ledger);
+  const to = cluster.workers.find((worker) => worker !== from) ?? assert.fail();
+  const [place] = await shardsOf(cluster.coordinator, [ledger]);
+  await cluster.coordinator.run(
+    `SELECT citus_move_shard_placement(${place?.shard}, '127.0.0.1', ${from.port}, '127.0.0.1', ${to.port}, 'block_writes')`,
+  );
+  await cluster.coordinator.run("CALL citus_cleanup_orphaned_resources()");
+  assert.equal(await cluster.workerOf(ledger), to);
 }
 
 /** How many rows of a ledger the serving role sees in a transaction of one. */
