@@ -83,6 +83,18 @@ function faultsOf(there: PostgresServer): void {
       }
     });
 
+    test("what a trigger only says is no doubt about the COMMIT", async (t) => {
+      const proxy = await startProxy(t, there.port);
+      const { store } = await open(t, { url: through(proxy), within: { settle: 300 } });
+      await there.run(`CREATE FUNCTION says() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE NOTICE 'a row'; RETURN NULL; END $$;
+        CREATE CONSTRAINT TRIGGER says AFTER INSERT ON svc_gate.receipts INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION says()`);
+      await commit(store, [storedRow(1)]);
+      proxy.admits = false;
+      await commit(store, [storedRow(2)]);
+      await there.run("DROP TRIGGER says ON svc_gate.receipts; DROP FUNCTION says()");
+    });
+
     test("of a turn that has no rows: a counter, and what decides, are kept or not as the server has them", async (t) => {
       const proxy = await startProxy(t, there.port);
       const { store } = await open(t, { url: through(proxy) });

@@ -221,10 +221,13 @@ interface Outcome {
   readonly failed: unknown;
 }
 
-/** Sends what is to be written and the COMMIT, and waits for every answer. A warning beside COMMIT makes it uncertain. */
+/**
+ * Sends what is to be written and the COMMIT, and waits for every answer. A warning beside COMMIT makes it uncertain: such as
+ * that the wait for a standby was cancelled. What is only said has the code of success.
+ */
 async function endTransaction(client: ClientBase, written: readonly Asked[]): Promise<Outcome> {
   let warned = false;
-  const onNotice = (): void => void (warned = true);
+  const onNotice = ({ code }: { readonly code?: string | undefined }): void => void (warned ||= code !== "00000");
   client.on("notice", onNotice);
   const before = [...written.map((asked) => send(client, asked)), client.query(withoutTimeout)];
   const [answer, ...answers] = await Promise.allSettled([client.query(commit), ...before]);
