@@ -64,10 +64,10 @@ async function measure(gate: Server, names: readonly string[], keys: ReadonlyMap
   const [victim, victimKey] = of(quiet);
   const [greedy, greedyKey] = of(busy);
   const [alone, beside]: [Load[], Load[]] = [[], []];
-  for (let round_ = 0; round_ <= rounds; round_ += 1) {
+  for (let turn = 0; turn <= rounds; turn += 1) {
     const quietly = await load(victim, 1, 2, victimKey);
     const [, loudly] = await Promise.all([load(greedy, 64, 4, greedyKey), load(victim, 1, 3, victimKey)]);
-    if (round_ === 0) continue;
+    if (turn === 0) continue;
     alone.push(quietly);
     beside.push(loudly);
   }
@@ -77,7 +77,7 @@ async function measure(gate: Server, names: readonly string[], keys: ReadonlyMap
 function report({ resident, firstMs, nextMs, alone, beside }: Found): void {
   const [, [, fewMb] = [0, 0]] = resident;
   const [all, allMb] = resident.at(-1) ?? [0, 0];
-  const p99 = (loads: readonly Load[]): number => median(loads.map((load) => load.p99));
+  const p99 = (loads: readonly Load[]): number => median(loads.map((found) => found.p99));
   console.log(`\n${tenants} tenants with a ledger each on SQLite; at most 64 are open at once`);
   printTable([["tenants asked", "resident MB"], ...resident.map(([asked, mb]) => [String(asked), round(mb)] as const)]);
   printTable([
@@ -91,7 +91,7 @@ function report({ resident, firstMs, nextMs, alone, beside }: Found): void {
     memory_after_all_over_after_a_tenth: atMost(allMb / fewMb, 1.2),
     tenants_served: atLeast(all, tenants),
     failed: atMost(
-      [...alone, ...beside].reduce((sum, load) => sum + load.failed, 0),
+      [...alone, ...beside].reduce((sum, found) => sum + found.failed, 0),
       0,
     ),
   });

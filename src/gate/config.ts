@@ -213,7 +213,7 @@ export function readConfig(
     connections: readCount("SVC_CONNECTIONS", text("SVC_CONNECTIONS"), problems),
     reloadTests: optional("SVC_RELOAD_TESTS"),
     databaseUrl: optional("SVC_DATABASE_URL"),
-    databasePool: readCount("SVC_DATABASE_POOL", text("SVC_DATABASE_POOL"), problems),
+    databasePool: readCount("SVC_DATABASE_POOL", text("SVC_DATABASE_POOL"), problems, 2),
     dataDir: text("SVC_DATA_DIR"),
     ledgerName: optional("SVC_LEDGER_NAME"),
     pin: optional("SVC_PIN"),
@@ -265,10 +265,10 @@ function readPort(variable: string, value: string, problems: string[]): number {
   return port;
 }
 
-function readCount(variable: string, value: string, problems: string[]): number {
-  if (/^[1-9][0-9]{0,3}$/.test(value)) return Number(value);
-  problems.push(`${variable} is "${value}"; it must be a number from 1 to 9999`);
-  return 1;
+function readCount(variable: string, value: string, problems: string[], min = 1): number {
+  if (/^[1-9][0-9]{0,3}$/.test(value) && Number(value) >= min) return Number(value);
+  problems.push(`${variable} is "${value}"; it must be a number from ${min} to 9999`);
+  return min;
 }
 
 function readRate(variable: string, value: string, problems: string[]): Rate | undefined {

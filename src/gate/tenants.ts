@@ -71,7 +71,7 @@ export class Tenants {
     return good(place.gate);
   }
 
-  /** The tenant's gate for the operator's work, such as a reload; it is closed later as any other. */
+  /** The tenant's gate for the operator's work, such as a reload; it is closed later like the others. */
   async gateOf(id: string): Promise<Result<Gate, Refusal>> {
     this.#failed.delete(id);
     const opened = await this.#opened(id);
@@ -98,7 +98,7 @@ export class Tenants {
   /** Answers what waits, then lets everything go. */
   async close(): Promise<void> {
     clearInterval(this.#sweep);
-    await Promise.all([...this.#opening.values()]);
+    await Promise.all(this.#opening.values());
     await Promise.all([...this.#open.keys()].map((id) => this.#close(id)));
   }
 

@@ -57,7 +57,8 @@ const string = '"(?:[^"\\\\\\x00-\\x1f]|\\\\.)*"';
 const word = `(${string}|null)`;
 const verdictWord = '("(?:ALLOW|BLOCK|ESCALATE)"|null)';
 const layout = new RegExp(
-  `^\\{(?:"act":(${string}),)?"answered":${verdictWord},"at":(\\d{1,15}),"contract":${word},"engine":(${string}),"evidence":"([0-9a-f]{64})"` +
+  `^\\{(?:"act":(${string}),)?"answered":${verdictWord},"at":(\\d{1,15}),"contract":${word}` +
+    `,"engine":(${string}),"evidence":"([0-9a-f]{64})"` +
     `,"key":${word},"kind":"(check|change)","log":(${string}),"mode":("(?:observe|assist|enforce)"|null),"prev":"([0-9a-f]{64})"` +
     `,"rule":${word},"seq":(\\d{1,15}),"tool":${word},"v":1,"verdict":${verdictWord}\\}$`,
 );

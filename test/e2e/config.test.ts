@@ -24,7 +24,7 @@ const cases: Readonly<Record<string, Case>> = {
     field: "mode",
     value: "assist",
     read: "assist",
-    fallback: "observe",
+    fallback: undefined,
     bad: ["", "Enforce", "block", "enforce "],
   },
   SVC_API_KEY: {
@@ -46,6 +46,25 @@ const cases: Readonly<Record<string, Case>> = {
   SVC_TLS_CERT: { field: "tlsCert", value: "c.pem", read: "c.pem", fallback: undefined, bad: ["alone.pem"] },
   SVC_TLS_KEY: { field: "tlsKey", value: "k.pem", read: "k.pem", fallback: undefined, bad: ["alone.pem"] },
   SVC_MANDATE: { field: "mandate", value: "m.yaml", read: "m.yaml", fallback: undefined, bad: [] },
+  SVC_TENANTS: { field: "tenants", value: "t.yaml", read: "t.yaml", fallback: undefined, bad: [] },
+  SVC_TENANTS_OPEN: { field: "tenantsOpen", value: "8", read: 8, fallback: undefined, bad: ["0", "many", "-1"] },
+  SVC_RATE: {
+    field: "rate",
+    value: "200/s burst 400",
+    read: { perSecond: 200, burst: 400 },
+    fallback: undefined,
+    bad: ["fast", "200", "0/s"],
+  },
+  SVC_CONNECTIONS: { field: "connections", value: "10", read: 10, fallback: 4096, bad: ["0", "ten"] },
+  SVC_RELOAD_TESTS: { field: "reloadTests", value: "tests", read: "tests", fallback: undefined, bad: [] },
+  SVC_DATABASE_URL: {
+    field: "databaseUrl",
+    value: "postgres://db/gate",
+    read: "postgres://db/gate",
+    fallback: undefined,
+    bad: [],
+  },
+  SVC_DATABASE_POOL: { field: "databasePool", value: "4", read: 4, fallback: 10, bad: ["0", "1", "x"] },
   SVC_DATA_DIR: { field: "dataDir", value: "elsewhere", read: "elsewhere", fallback: "./data", bad: [] },
   SVC_LEDGER_NAME: { field: "ledgerName", value: "acme", read: "acme", fallback: undefined, bad: [] },
   SVC_PIN: { field: "pin", value: "/pins/head", read: "/pins/head", fallback: undefined, bad: [] },
@@ -180,7 +199,7 @@ test("[auth.first-key] without a key one is made, once: shown in a file for its 
   const file = join(folder, "data", "first-key");
   assert.equal(statSync(file).mode & 0o777, 0o600);
   const made = readFileSync(file, "utf8").trim();
-  assert.match(made, /^svcg_[A-Za-z0-9_-]{43}$/);
+  assert.match(made, /^svcg_[A-Za-z0-9]{49}$/);
   assert.match(first.stdout(), /key +made, in .*first-key/);
   assert.ok(!`${first.stdout()}${first.stderr()}`.includes(made), "the key is shown though stdout is no terminal");
   const kept = join(folder, "data", "keys.json");

@@ -73,7 +73,7 @@ suite("reload", () => {
     assert.equal((await reload(gate)).json.changed, false);
     const { json: page } = await ask(gate, "/receipts");
     assert.deepEqual(
-      page.receipts.map(({ act, key, mode, verdict }: Record<string, unknown>) => [act ?? verdict, key, mode]),
+      page.receipts.map(({ act, key: by, mode, verdict }: Record<string, unknown>) => [act ?? verdict, by, mode]),
       [
         ["BLOCK", "default", "observe"],
         ["reload", "operator", "observe"],
@@ -143,7 +143,8 @@ suite("reload", () => {
     const gate = await start(t, contract("ALLOW"));
     await check(gate, open("s"));
     write(gate, limited);
-    const mandate = "mandate: test\ncontracts: [contracts/desk.yaml]\ncounters: { desk: { opened: { starts: empty } } }\n";
+    const mandate =
+      "mandate: test\ncontracts: [contracts/desk.yaml]\ncounters: { desk: { opened: { starts: empty } } }\n";
     writeFileSync(join(gate.folder, "mandate.yaml"), mandate);
     assert.equal((await reload(gate)).json.counters[0].counts, "from now on");
     for (let n = 0; n < 3; n += 1) assert.equal((await check(gate, open("s"))).json.verdict, "ALLOW");
@@ -153,17 +154,18 @@ suite("reload", () => {
   test("under load each answer is decided wholly by one contract, and counters lose nothing", async (t) => {
     const gate = await start(t, limited.replace(">= 3", ">= 40"));
     const texts = [limited.replace(">= 3", ">= 40"), `# again\n${limited.replace(">= 3", ">= 40")}`];
-    let isDone = false;
+    const reloading = new AbortController();
     const load = Array.from({ length: 8 }, async (_, session) => {
       const verdicts: string[] = [];
-      while (!isDone || verdicts.length < 60) verdicts.push((await check(gate, open(`s${session}`))).json.verdict);
+      while (!reloading.signal.aborted || verdicts.length < 60)
+        verdicts.push((await check(gate, open(`s${session}`))).json.verdict);
       return verdicts;
     });
     for (let n = 1; n <= 8; n += 1) {
       write(gate, texts[n % 2] ?? "");
       assert.equal((await reload(gate, { mode: n % 4 < 2 ? "enforce" : "assist" })).status, 200);
     }
-    isDone = true;
+    reloading.abort();
     for (const verdicts of await Promise.all(load)) {
       assert.ok(verdicts.slice(0, 40).every((verdict) => verdict === "ALLOW"));
       assert.ok(verdicts.slice(40).every((verdict) => verdict !== "ALLOW"));

@@ -82,11 +82,7 @@ suite("tenants", () => {
     const other = (await checkAt(gate, "blue", blue)).json;
     assert.deepEqual([other.verdict, other.receipt.seq, other.mode], ["ALLOW", 1, "observe"]);
     assert.match(other.reason, /ESCALATE was recorded/);
-    assert.match(
-      (await check(gate, open)).json.reason,
-      /the door is shut/,
-      "the root answers by its own contract",
-    );
+    assert.match((await check(gate, open)).json.reason, /the door is shut/, "the root answers by its own contract");
     const pages = [await askAt(gate, "acme", "/receipts", acme), await askAt(gate, "blue", "/receipts", blue)];
     assert.deepEqual(
       pages.map(({ json }) => json.receipts.length),
@@ -169,17 +165,13 @@ suite("tenants", () => {
   });
 
   test("a fault of one tenant's ledger ends that tenant alone, and the next check begins it anew", async (t) => {
-    const workers = new Set<Worker>();
-    const post = Worker.prototype.postMessage;
-    t.mock.method(Worker.prototype, "postMessage", function (this: Worker, ...args: Parameters<typeof post>) {
-      workers.add(this);
-      return post.apply(this, args);
-    });
+    const posted = t.mock.method(Worker.prototype, "postMessage");
     const gate = await startTenants(t, { acme: {}, blue: {} });
     const [acme, blue] = [await keyOf(gate, "acme"), await keyOf(gate, "blue")];
     await checkAt(gate, "blue", blue);
-    workers.clear();
+    posted.mock.resetCalls();
     await checkAt(gate, "acme", acme);
+    const workers = new Set(posted.mock.calls.map((call) => call.this as Worker));
     assert.equal(workers.size, 2, "threads of its own: one writes, one has read its tail");
     for (const worker of workers) await worker.terminate();
     await assert.rejects(

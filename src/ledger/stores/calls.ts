@@ -39,8 +39,8 @@ type Methods<Opened> = Readonly<Record<string, (opened: Opened, ...args: never[]
  * Answers calls on objects that were opened in this thread, each under a number of its own. One that throws while it is
  * opened leaves nothing behind; `close` lets one go, whatever became of it.
  */
-export function serveOpened<Options, Opened extends { close(): void }>(
-  open: (options: Options) => { readonly opened: Opened; readonly said: unknown },
+export function serveOpened<Opened extends { close(): void }>(
+  open: (options: never) => { readonly opened: Opened; readonly said: unknown },
   methods: Methods<Opened>,
 ): void {
   const all = new Map<number, Opened>();
@@ -54,7 +54,7 @@ export function serveOpened<Options, Opened extends { close(): void }>(
   );
   serveCalls({
     ...Object.fromEntries(onOne),
-    open: (place: number, options: Options) => {
+    open: (place: number, options: never) => {
       const { opened, said } = open(options);
       all.set(place, opened);
       return said;
@@ -64,7 +64,7 @@ export function serveOpened<Options, Opened extends { close(): void }>(
       all.delete(place);
       opened?.close();
     },
-  } as Handlers);
+  });
 }
 
 function describe(error: unknown): NonNullable<Reply["failure"]> {

@@ -43,8 +43,8 @@ export async function openSqlite(
   options: OpenOptions,
   threads: SqliteThreads = sqliteThreads(1),
 ): Promise<LedgerStore> {
-  const { remote, said } = await threads.writers.open<OpenedStore>(options);
-  return new SqliteStore(options.folder, said, remote, threads.readers);
+  const { remote, said } = await threads.writers.open(options);
+  return new SqliteStore(options.folder, said as OpenedStore, remote, threads.readers);
 }
 
 const nothing: Promise<readonly (string | undefined)[]> = Promise.resolve([]);

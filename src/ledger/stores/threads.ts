@@ -32,13 +32,13 @@ export class Threads {
   }
 
   /** Opens an object with options; `said` is what opening it said. What is thrown leaves nothing open. */
-  async open<Said>(options: unknown): Promise<{ readonly remote: Remote; readonly said: Said }> {
+  async open(options: unknown): Promise<{ readonly remote: Remote; readonly said: unknown }> {
     const thread = this.#pick();
     const place = this.#next;
     this.#next += 1;
     thread.objects += 1;
     try {
-      const said = await thread.caller.call<Said>("open", place, options);
+      const said = await thread.caller.call<unknown>("open", place, options);
       return { said, remote: this.#remote(thread, place) };
     } catch (error) {
       await this.#leave(thread);
