@@ -138,10 +138,10 @@ class Line {
     const ms = performance.now() - sent;
     if (chunk[9] === 0x32) {
       const end = chunk.length - hashFromEnd;
-      this.hashes.push(chunk.latin1Slice(end, end + 16));
+      this.hashes.push(chunk.toString("latin1", end, end + 16));
       if (this.#counting) this.#latencies.push(ms);
     } else if (this.#counting) {
-      const status = chunk.latin1Slice(9, 12);
+      const status = chunk.toString("latin1", 9, 12);
       this.#refused[status] = (this.#refused[status] ?? 0) + 1;
       this.#refusedLatencies.push(ms);
     }

@@ -89,7 +89,10 @@ test("a line that drops a call is noticed, and one that serves them as they come
       take: (max) => ({ calls: calls.splice(0, max), oldestAt: 0, wasIdle: false }),
     };
   };
-  const played = [..."aaaaaaaabbbb".repeat(9)].map((push) => ({ push }));
+  const played = "aaaaaaaabbbb"
+    .repeat(9)
+    .split("")
+    .map((push) => ({ push }));
   const steps9 = [...played, { take: 6, fitting: 6 }, ...played];
   assert.ok(play(dropping(new Line<Call>(new Budget())), steps9).lost > 0);
   assert.equal(play(asTheyCome(), steps9).isFair, false);

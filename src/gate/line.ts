@@ -76,15 +76,14 @@ export class Line<Call extends Queued> {
   hasRoom(keyName: string, bytes: number): boolean {
     const key = this.#keys.get(keyName);
     const { held, holders, max } = this.#budget;
-    const total = this.#undecided;
     const keys = this.#keys.size + (key === undefined ? 1 : 0);
     const lines = holders + (this.#bytes === 0 ? 1 : 0);
-    const calls = key?.undecided ?? 0;
+    const waiting = key === undefined ? 0 : key.calls.length - key.head;
     return (
       this.#waiting < limits.queueCallsMax &&
       held + bytes <= max &&
-      isWithinShare(total, calls, limits.queueCallsMax, keys) &&
-      isWithinShare(total, calls, this.#pace.callsMax, keys) &&
+      isWithinShare(this.#waiting, waiting, limits.queueCallsMax, keys) &&
+      isWithinShare(this.#undecided, key?.undecided ?? 0, this.#pace.callsMax, keys) &&
       isWithinShare(this.#bytes, key?.bytes ?? 0, max / lines, keys) &&
       isWithinShare(held, this.#bytes, max, lines)
     );

@@ -319,7 +319,7 @@ export function hold(gate: Running, t: TestContext): { readonly begun: Promise<v
 }
 
 /** Asks the gate beside HTTP, as a call whose body had this many bytes. */
-export function submit(gate: Running, bytes: number): Promise<{ readonly ok: boolean }> {
+export function submit(gate: Running, bytes: number, keyName = "default"): Promise<{ readonly ok: boolean }> {
   const request = {
     toolName: "note.add",
     toolInput: new Map(),
@@ -328,5 +328,5 @@ export function submit(gate: Running, bytes: number): Promise<{ readonly ok: boo
     inputText: "{}",
     platformText: null,
   };
-  return gate.gate.check(request, { keyName: "default", digest: "0".repeat(64), bytes });
+  return gate.gate.check(request, { keyName, digest: "0".repeat(64), bytes });
 }

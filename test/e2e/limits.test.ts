@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { limits, parseCheckRequest, quote } from "../../src/wire/mod.ts";
+import { fading, linePast, slowReader, valveBurst, valveFull, valveWait } from "./limits-of-load.ts";
 import { ask, check, hold, post, requestText, send, startGate, submit, type Running } from "./gate.ts";
 
 const json = "Content-Type: application/json";
@@ -50,7 +51,17 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
       const { status } = await send(gate, post(call, `X-Long: ${"x".repeat(size)}`));
       return status === 200 ? undefined : status;
     },
-    queueCallsMax: (gate, over, t) => queued(gate, t, { calls: limits.queueCallsMax + over, bytes: 0 }),
+    answerTimeoutMs: (gate, over) => slowReader(gate, over === 0 ? 1000 : limits.answerTimeoutMs + 3000),
+    lineCallsMin: async (_gate, over) =>
+      linePast({ msPerCall: 100, standing: true, calls: limits.lineCallsMin + over }),
+    lineBurstMs: async (_gate, over) => linePast({ msPerCall: 1, standing: false, calls: limits.lineBurstMs + over }),
+    lineStandingMs: async (_gate, over) =>
+      linePast({ msPerCall: 1 / 8, standing: true, calls: limits.lineStandingMs * 8 + over }),
+    lineBurstFadeMs: async (_gate, over) => fading(over),
+    refusalsPerSecond: async (_gate, over) => valveBurst(over),
+    refusalWaitMs: async (_gate, over) => valveWait(over),
+    refusalsWaitingMax: async (_gate, over) => valveFull(over),
+    queueCallsMax: (gate, over, t) => queued(gate, t, { calls: limits.queueCallsMax - 1 + over, bytes: 0 }),
     queueBytesMax: (gate, over, t) => queued(gate, t, { calls: 1, bytes: limits.queueBytesMax + over }),
     batchCallsMax: async (gate, over, t) => {
       const begin = t.mock.method(gate.ledger, "begin");
@@ -97,7 +108,7 @@ async function code(
   return status === 200 ? undefined : body.code;
 }
 
-/** Fills the queue behind a batch that is held; undefined when all were taken. */
+/** Fills the queue behind a call that waits for the ledger, which is held; undefined when all were taken. */
 async function queued(
   gate: Running,
   t: TestContext,
@@ -119,8 +130,9 @@ test(
   async (t) => {
     assert.deepEqual(Object.keys(atLimit).toSorted(), Object.keys(limits).toSorted(), "a limit without a case");
     const shared = await startGate(t);
-    const slow = ["bodyTimeoutMs"];
-    const alone = [...slow, "receiptsLimitDefault"];
+    const slow = ["bodyTimeoutMs", "answerTimeoutMs"];
+    // Those of the queue, because a gate that knows its pace bounds its line in time too.
+    const alone = [...slow, "receiptsLimitDefault", "queueCallsMax", "queueBytesMax", "batchCallsMax"];
     const waiting: Promise<void>[] = [];
     const names = Object.keys(limits) as (keyof typeof limits)[];
     for (const name of names.toSorted((a) => (slow.includes(a) ? -1 : 0))) {

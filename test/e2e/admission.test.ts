@@ -1,0 +1,163 @@
+/**
+ * Goal: who asks too often, too slowly or too much is told so, cheaply, and takes nothing from the others. Method: gates in
+ * this process with a ledger that is held, keys with rates, raw connections that are slow.
+ */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { limits } from "../../src/wire/mod.ts";
+import {
+  ask,
+  check,
+  exchange,
+  hold,
+  key,
+  post,
+  requestText,
+  send,
+  spawnGate,
+  startGate,
+  submit,
+  temporaryFolder,
+  writeContracts,
+  type Running,
+} from "./gate.ts";
+
+const call = { tool_name: "note.add", tool_input: {} };
+
+test("a key with a rate hears of it on every answer, and past it is told when to ask again", async (t) => {
+  const gate = await startGate(t, { flags: { rate: "1/s burst 3" } });
+  const first = await check(gate, call);
+  assert.equal(first.status, 200);
+  assert.equal(first.headers.get("ratelimit-policy"), '"key";q=3;w=3');
+  assert.match(first.headers.get("ratelimit") ?? "", /^"key";r=2;t=1$/);
+  const rest = await Promise.all(Array.from({ length: 20 }, () => check(gate, call)));
+  const limited = rest.filter(({ status }) => status === 429);
+  assert.ok(limited.length >= 15, `${limited.length} were refused`);
+  for (const { headers, json } of limited) {
+    assert.equal(json.code, "rate-limited");
+    assert.equal(headers.get("retry-after"), "1");
+    assert.match(headers.get("ratelimit") ?? "", /^"key";r=0;t=[23]$/);
+  }
+  const answered = 1 + rest.filter(({ status }) => status === 200).length;
+  assert.equal(gate.ledger.head.seq, answered, "a request that is refused is in no ledger");
+  assert.equal((await ask(gate, "/health", { headers: { authorization: "" } })).status, 200, "the open route is free");
+  assert.equal((await ask(gate, "/rules", { headers: { authorization: "Bearer wrong" } })).status, 401);
+});
+
+test("a gate without rates says nothing of them", async (t) => {
+  const { headers } = await check(await startGate(t), call);
+  assert.deepEqual([headers.get("ratelimit"), headers.get("ratelimit-policy")], [null, null]);
+});
+
+test("a rate is charged before the body is read", async (t) => {
+  const gate = await startGate(t, { flags: { rate: "1/s" } });
+  await check(gate, call);
+  const never = requestText("POST /check HTTP/1.1", ["Content-Type: application/json", "Content-Length: 99"], "{");
+  assert.equal((await send(gate, never)).status, 429);
+});
+
+test("tenants have rates of their own", async (t) => {
+  const folder = temporaryFolder(t);
+  writeContracts(folder, {});
+  writeFileSync(
+    join(folder, "tenants.yaml"),
+    "tenants:\n  a: { mandate: mandate.yaml, rate: 1/s }\n  b: { mandate: mandate.yaml }\n",
+  );
+  const gate = await startGate(t, { folder, flags: { tenants: join(folder, "tenants.yaml"), rate: "100/s" } });
+  const operator = JSON.parse(readFileSync(join(folder, "data", "operator.json"), "utf8")) as { readonly key: string };
+  const policyOf = async (tenant: string): Promise<string | null> => {
+    const body = JSON.stringify({ name: "n", tenant, scopes: ["rules"] });
+    const headers = { "content-type": "application/json", authorization: `Bearer ${operator.key}` };
+    const made = await ask(gate, "/admin/keys", { method: "POST", headers, body });
+    const asked = await ask(gate, `/t/${tenant}/rules`, { headers: { authorization: `Bearer ${made.json.key}` } });
+    return asked.headers.get("ratelimit-policy");
+  };
+  assert.equal(await policyOf("a"), '"key";q=1;w=1');
+  assert.equal(await policyOf("b"), '"key";q=100;w=1');
+});
+
+/** A check whose body is not sent: only what is refused by its headers alone is answered at once. */
+function refusedByHeaders(gate: Running): Promise<{ readonly status: number }> {
+  return send(gate, requestText("POST /check HTTP/1.1", ["Content-Type: application/json", "Content-Length: 99"]));
+}
+
+test("a full line refuses by headers alone, and keeps room for another key", async (t) => {
+  const gate = await startGate(t);
+  const release = hold(gate, t);
+  const waiting = [submit(gate, 0)];
+  await release.begun;
+  waiting.push(submit(gate, limits.queueBytesMax * 0.8));
+  assert.equal(gate.gate.refusalFor("default", 99), undefined, "one key alone may hold all of it");
+  waiting.push(submit(gate, 99, "another"));
+  assert.equal((await refusedByHeaders(gate)).status, 503, "with two, the one over its half is refused");
+  waiting.push(submit(gate, 99, "another"));
+  release.go();
+  assert.ok(
+    (await Promise.all(waiting)).every(({ ok }) => ok),
+    "what was let in is decided",
+  );
+});
+
+test("refusals of a flood are all sent, at their pace, and logged by their number", async (t) => {
+  const folder = temporaryFolder(t);
+  writeContracts(folder, {});
+  const gate = await spawnGate(t, [
+    "--mandate",
+    join(folder, "mandate.yaml"),
+    "--data-dir",
+    join(folder, "data"),
+    "--api-key",
+    key,
+  ]);
+  const flood = await Promise.all(
+    Array.from({ length: 300 }, () => exchange(gate.port, requestText("GET /no HTTP/1.1"))),
+  );
+  assert.ok(
+    flood.every((text) => text.startsWith("HTTP/1.1 404 ")),
+    "each is answered",
+  );
+  while (!/"more":\d+/.test(gate.stderr())) await new Promise((resolve) => setTimeout(resolve, 50));
+  const lines = gate
+    .stderr()
+    .split("\n")
+    .filter((line) => line.includes('"not-found"'));
+  const one = lines.filter((line) => line.includes('"msg":"refused"'));
+  const more = lines.map((line) => Number(/"more":(\d+)/.exec(line)?.[1] ?? 0)).reduce((sum, n) => sum + n, 0);
+  assert.ok(one.length < 100, `${one.length} lines`);
+  assert.equal(one.length + more, 300);
+});
+
+test("connections past the bound are closed, and let in again when others went", async (t) => {
+  const gate = await startGate(t, { flags: { connections: "3" } });
+  const idle = await Promise.all([1, 2, 3].map(() => connected(gate.port)));
+  assert.equal(await exchange(gate.port, requestText("GET /health HTTP/1.1")), "", "no answer, and no wait");
+  idle[0]?.destroy();
+  for (;;) {
+    const text = await exchange(gate.port, requestText("GET /health HTTP/1.1"));
+    if (text === "") continue;
+    assert.match(text, /^HTTP\/1\.1 200 /);
+    break;
+  }
+  for (const socket of idle) socket.destroy();
+});
+
+function connected(port: number): Promise<Socket> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => resolve(socket));
+  });
+}
+
+test("headers that never end are cut off in time, while others are served", async (t) => {
+  const gate = await startGate(t);
+  const slow = exchange(gate.port, `POST /check HTTP/1.1\r\nHost: gate\r\nX-A: `);
+  assert.equal((await send(gate, post(JSON.stringify(call)))).status, 200);
+  assert.match(await slow, /^HTTP\/1\.1 408 /);
+});
+
+test("settings that are no rate and no number are refused at the start", async (t) => {
+  await assert.rejects(startGate(t, { flags: { rate: "fast" } }), /SVC_RATE: "fast" is no rate; write it as 200\/s/);
+  await assert.rejects(startGate(t, { flags: { connections: "0" } }), /SVC_CONNECTIONS is "0"/);
+});
