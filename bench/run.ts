@@ -1,6 +1,7 @@
 import { benchCheck } from "./check.ts";
 import { benchContracts } from "./contracts.ts";
 import { benchDecide } from "./decide.ts";
+import { benchOverload } from "./overload.ts";
 import { benchPeers } from "./peers/measure.ts";
 import { machine } from "./report.ts";
 import { benchReplay } from "./replay.ts";
@@ -14,6 +15,7 @@ const benches: Readonly<Record<string, () => Promise<void>>> = {
   check: benchCheck,
   contracts: benchContracts,
   decide: benchDecide,
+  overload: benchOverload,
   peers: benchPeers,
   replay: benchReplay,
   scale: benchScale,

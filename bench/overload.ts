@@ -1,0 +1,171 @@
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { leafHash, readLedger } from "../src/ledger/mod.ts";
+import { residentMb, start, type Server } from "./check.ts";
+import type { Flood, Seen, Sender } from "./flood.ts";
+import { atLeast, atMost, conclude, printTable, round } from "./report.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const key = "bench-key-bench-key-bench-key";
+const connections = 1024;
+const warmUpSeconds = 0.7;
+
+/** What a gate was asked for a while, and what came of it. */
+interface Phase {
+  readonly name: string;
+  readonly seen: readonly Seen[];
+  /** Of the gate, while it lasted, in MB. */
+  readonly resident: readonly number[];
+}
+
+/**
+ * What a gate does with more than it can bear: the best that it does, then one, two and four times that, whether it is
+ * waited for or not, and beside it a key that asks for little. Every receipt that was answered is looked for in the ledger.
+ */
+export async function benchOverload(): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
+  const data = join(folder, "data");
+  const gate = await start(["--max-semi-space-size=8", "bin/svc-gate.mjs", "serve"], {
+    SVC_MODE: "enforce",
+    SVC_API_KEY: key,
+    SVC_MANDATE: "bench/mandate.yaml",
+    SVC_PORT: "0",
+    SVC_DATA_DIR: data,
+    SVC_LOG: "warn",
+  });
+  try {
+    const hashesFile = join(folder, "hashes");
+    const found = await measure(gate, hashesFile, await makeKey(gate, data));
+    const stopped = new Promise((resolve) => gate.child.once("exit", resolve));
+    gate.child.kill("SIGTERM");
+    await stopped;
+    report(found, await lost(data, hashesFile));
+  } finally {
+    gate.child.kill("SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+interface Found {
+  readonly best: number;
+  readonly light: Phase;
+  readonly phases: readonly Phase[];
+  readonly fourfold: Phase;
+  readonly waiting: Phase;
+  readonly alone: Phase;
+  readonly beside: Phase;
+}
+
+async function measure(gate: Server, hashesFile: string, modestKey: string): Promise<Found> {
+  const run = (name: string, seconds: number, ...senders: readonly Sender[]): Promise<Phase> =>
+    flood(gate, name, { senders, seconds, warmUpSeconds, hashesFile, path: "", port: Number(new URL(gate.url).port) });
+  const asker = (name: string, count: number, perSecond?: number): Sender =>
+    perSecond === undefined ? { name, key, connections: count } : { name, key, connections: count, perSecond };
+  await run("warm-up", 3, asker("one", 64));
+  const light = await run("1,000 a second", 3, asker("one", 64, 1000));
+  const closed = [
+    await run("as fast as answered, 64 connections", 3, asker("one", 64)),
+    await run("as fast as answered, 128 connections", 3, asker("one", 128)),
+  ];
+  const best = Math.max(...closed.map(answersOf));
+  const once = await run("the best, not waiting", 3, asker("one", connections, best));
+  const twice = await run("twice the best", 3, asker("one", connections, 2 * best));
+  const fourfold = await run("four times the best", 6, asker("one", connections, 4 * best));
+  const waiting = await run("as fast as answered, 4 x 128 connections", 4, asker("one", 512));
+  const modest: Sender = { name: "modest", key: modestKey, connections: 256, perSecond: best * 0.2 };
+  const alone = await run("a fifth of the best", 3, modest);
+  const greedy = asker("greedy", connections, best * 1.8);
+  const beside = await run("the same beside nine times as much", 5, modest, greedy);
+  return {
+    best,
+    light,
+    phases: [light, ...closed, once, twice, fourfold, waiting, alone, beside],
+    fourfold,
+    waiting,
+    alone,
+    beside,
+  };
+}
+
+function answersOf({ seen }: Phase): number {
+  return seen.reduce((sum, { perSecond }) => sum + perSecond, 0);
+}
+
+function report({ best, light, phases, fourfold, waiting, alone, beside }: Found, lostAnswers: number): void {
+  console.log(`\n${connections} connections where nobody waits; the load and the gate share this machine`);
+  printTable([
+    ["", "due/s", "not sent/s", "answered/s", "refused/s", "p50 ms", "p99 ms", "refused p99 ms", "errors", "MB"],
+    ...phases.flatMap(({ name, seen, resident }) =>
+      seen.map((one) => row(seen.length === 1 ? name : `${name}: ${one.name}`, one, Math.max(...resident))),
+    ),
+  ]);
+  const p99 = (phase: Phase): number => phase.seen[0]?.p99 ?? Infinity;
+  conclude("overload", {
+    answered_at_four_times_of_best: atLeast(answersOf(fourfold) / best, 0.9),
+    p99_at_four_times_of_light: atMost(p99(fourfold) / p99(light), 10),
+    answered_with_four_times_the_connections_of_best: atLeast(answersOf(waiting) / best, 0.9),
+    p99_with_four_times_the_connections_of_light: atMost(p99(waiting) / p99(light), 10),
+    resident_growth_at_four_times: atMost(growth(fourfold.resident), 1.1),
+    modest_key_answered_share: atLeast((beside.seen[0]?.answered ?? 0) / (beside.seen[0]?.offered ?? 1), 0.99),
+    modest_key_p99_of_alone: atMost(p99(beside) / p99(alone), 10),
+    errors: atMost(
+      phases.flatMap(({ seen }) => seen).reduce((sum, { errors }) => sum + errors, 0),
+      0,
+    ),
+    lost_answers: atMost(lostAnswers, 0),
+  });
+}
+
+function row(name: string, seen: Seen, resident: number): (string | number)[] {
+  const seconds = seen.answered / seen.perSecond;
+  const refused = Object.values(seen.refused).reduce((sum, count) => sum + count, 0);
+  const rates = [seen.offered, seen.unsent, seen.answered, refused].map((count) => round(count / seconds));
+  return [name, ...rates, round(seen.p50), round(seen.p99), round(seen.refusedP99), seen.errors, round(resident)];
+}
+
+/** The highest of the second half over the highest of the first. */
+function growth(samples: readonly number[]): number {
+  const middle = samples.length >> 1;
+  return Math.max(...samples.slice(middle)) / Math.max(...samples.slice(0, middle));
+}
+
+async function flood(gate: Server, name: string, options: Flood): Promise<Phase> {
+  const resident: number[] = [];
+  const sampling = setInterval(() => resident.push(residentMb(gate)), 250);
+  const text = await new Promise<string>((resolve, reject) => {
+    const generator = spawn(process.execPath, ["bench/flood.ts", JSON.stringify(options)], {
+      cwd: root,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let out = "";
+    generator.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
+    generator.once("exit", (code) => (code === 0 ? resolve(out) : reject(new Error(`the load ended with ${code}`))));
+  });
+  clearInterval(sampling);
+  return { name, seen: JSON.parse(text) as Seen[], resident };
+}
+
+async function makeKey({ url }: Server, data: string): Promise<string> {
+  const operator = (JSON.parse(readFileSync(join(data, "operator.json"), "utf8")) as { readonly key: string }).key;
+  const made = await fetch(`${url}/admin/keys`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${operator}`, "content-type": "application/json" },
+    body: JSON.stringify({ name: "modest", scopes: ["check"] }),
+  });
+  if (made.status !== 201) throw new Error(`a key was not made: ${await made.text()}`);
+  return ((await made.json()) as { readonly key: string }).key;
+}
+
+/** Receipts that were answered and are not in the ledger, by the first 16 characters of their hash. */
+async function lost(data: string, hashesFile: string): Promise<number> {
+  const answered = readFileSync(hashesFile, "latin1");
+  const missing = new Set<string>();
+  for (let at = 0; at < answered.length; at += 16) missing.add(answered.slice(at, at + 16));
+  const history = await readLedger(data);
+  for await (const rows of history.scan(1)) for (const { leaf } of rows) missing.delete(leafHash(leaf).slice(0, 16));
+  await history.close();
+  return missing.size;
+}
