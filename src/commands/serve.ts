@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { readConfig, serve, type Serving } from "../gate/mod.ts";
+import { readConfig, serve, StartRefused, type Serving } from "../gate/mod.ts";
+import { NotKept } from "../ledger/mod.ts";
 import type { Outcome } from "./outcome.ts";
 
 /** `svc-gate serve`: until a signal or a fault. Resolves with how it ended. */
@@ -11,7 +12,7 @@ export async function serveCommand(
   const configured = readConfig(process.env, flags);
   if (!configured.ok) return { exitCode: 2, text: configured.problem.join("\n") };
   const { config, warnings } = configured.value;
-  const serving = await serve(config, warnings, contractTests);
+  const serving = await serve(config, warnings, contractTests).catch(cannotStart);
   print(banner(serving));
   process.on("SIGHUP", () => void serving.reload("SIGHUP"));
   const signal = new Promise<string>((resolve) => {
@@ -21,6 +22,14 @@ export async function serveCommand(
   await Promise.race([signal, serving.failed]);
   await serving.stop();
   return { exitCode: 0, text: "stopped: everything that was asked is answered and recorded" };
+}
+
+/** A database that goes away while a gate starts is for the operator to mend, and no fault. */
+function cannotStart(error: unknown): never {
+  if (!(error instanceof NotKept)) throw error;
+  throw new StartRefused(
+    `the ledgers cannot be opened: ${error.message}; start the database, or check SVC_DATABASE_URL`,
+  );
 }
 
 /** As `svc-gate test` runs them, in a process of their own: the gate goes on answering. */

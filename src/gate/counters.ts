@@ -16,7 +16,7 @@ export interface Folded {
 }
 
 /** How far a counter was folded. */
-interface Progress {
+export interface Progress {
   readonly through: number;
   readonly unknownThrough: number;
   readonly rows: number;

@@ -1,10 +1,19 @@
 import { loadFunctions, recompile, type ContractInForce } from "../contract/mod.ts";
-import type { Change, Durable, InForce, Ledger, LedgerCheck, Receipt, Turn } from "../ledger/mod.ts";
-import { good, type Canonical, type CheckRequest, type Mode, type Refusal, type Result } from "../wire/mod.ts";
+import {
+  NotKept,
+  type Change,
+  type Durable,
+  type InForce,
+  type Ledger,
+  type LedgerCheck,
+  type Receipt,
+  type Turn,
+} from "../ledger/mod.ts";
+import { bad, good, type Canonical, type CheckRequest, type Mode, type Refusal, type Result } from "../wire/mod.ts";
 import { answerBody, answered } from "./answer.ts";
 import type { Clock } from "./clock.ts";
-import { alignCounters, foldAhead, type Folded } from "./counters.ts";
-import { prepareCall, Sequencer, type SequencerOptions } from "./sequencer.ts";
+import { alignCounters, foldAhead, type Folded, type Progress } from "./counters.ts";
+import { prepareCall, Sequencer, unavailable, type SequencerOptions } from "./sequencer.ts";
 import { agrees, standingOf, type Standing } from "./standing.ts";
 import { beginCourse, type AnsweredCheck, type Course } from "./telemetry/watch.ts";
 
@@ -182,8 +191,9 @@ export class Gate {
 
   async #put(next: Standing, by: string, anyClock = false): Promise<Result<Reloaded, Refusal>> {
     const ledger = this.#ledger;
-    await ledger.keepContract(next.force.text);
-    const ahead = await foldAhead(next.force, ledger);
+    const prepared = await this.#prepare(next);
+    if (!prepared.ok) return prepared;
+    const ahead = prepared.value;
     let reloaded: Reloaded | undefined;
     const put = async (turn: Turn, at: number): Promise<void> => {
       const before = turn.inForce ?? this.#standing;
@@ -199,6 +209,17 @@ export class Gate {
     };
     const done = await this.#sequencer.exclusively(put, anyClock);
     return done.ok ? good(reloaded as Reloaded) : done;
+  }
+
+  /** What needs no turn, beside the checks that go on. A database that is away is no fault, here as in a turn. */
+  async #prepare({ force }: Standing): Promise<Result<ReadonlyMap<string, Progress>, Refusal>> {
+    try {
+      await this.#ledger.keepContract(force.text);
+      return good(await foldAhead(force, this.#ledger));
+    } catch (error) {
+      if (error instanceof NotKept) return bad(unavailable(error));
+      throw error;
+    }
   }
 
   /** Takes up what another gate has put in force: its text is in the ledger, under the digest that the ledger names. */

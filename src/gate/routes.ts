@@ -130,20 +130,24 @@ function receipts({ gate, request, reply }: Asked): FastifyReply {
   return sendJson(reply, Readable.from(pageText(rows, limit)));
 }
 
-/** The page as it is read, so that a thousand large rows never stand in memory together. */
+/**
+ * The page as it is read, so that a thousand large rows never stand in memory together. It begins with the first rows:
+ * a ledger that cannot be read is a refusal, and no page that breaks off.
+ */
 async function* pageText(
   slices: AsyncIterable<readonly { readonly seq: number; readonly json: string }[]>,
   limit: number,
 ): AsyncGenerator<string> {
-  yield '{"receipts":[';
+  let unsent = '{"receipts":[';
   let count = 0;
   let last = 0;
   for await (const slice of slices) {
-    yield (count > 0 ? "," : "") + slice.map(({ json }) => json).join(",");
+    yield unsent + slice.map(({ json }) => json).join(",");
+    unsent = ",";
     count += slice.length;
     last = slice.at(-1)?.seq ?? last;
   }
-  yield `],"next":${count === limit && last > 1 ? last : "null"}}`;
+  yield `${count === 0 ? unsent : ""}],"next":${count === limit && last > 1 ? last : "null"}}`;
 }
 
 /** What would be read as another text than was meant. */

@@ -240,7 +240,7 @@ export class Sequencer {
     } catch (error) {
       if (!(error instanceof NotKept)) throw error;
       await turn?.abort();
-      return bad(refuse("ledger-unavailable", notKept[error.why]));
+      return bad(unavailable(error));
     }
   }
 
@@ -346,6 +346,11 @@ export class Sequencer {
 }
 
 const stopping = refuse("stopping", "the gate is stopping; ask again in a moment");
+
+/** What a caller is told of whom nothing was kept. */
+export function unavailable({ why }: NotKept): Refusal {
+  return refuse("ledger-unavailable", notKept[why]);
+}
 
 const notKept: Readonly<Record<NotKept["why"], string>> = {
   "disk-full": "the ledger has no room for a receipt, so nothing is answered; free space on its disk",
