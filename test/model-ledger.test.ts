@@ -25,16 +25,22 @@ const runs = Number(process.env["LEDGER_RUNS"] ?? 6);
 const seed = Number(process.env["MODEL_SEED"] ?? Date.now() % 1_000_000_000);
 const callsMax = 40;
 
-/** Calls that come together: one to four, at the moment of the first. */
+/** Calls that come together: one to four, at the moment of the first, in the order in which the gate takes them. */
 function batchesOf(calls: readonly Call[], from: number): readonly (readonly Call[])[] {
   const batches: Call[][] = [];
   for (let next = 0; next < calls.length;) {
     const size = 1 + ((from + batches.length * 7) % 4);
     const together = calls.slice(next, next + size);
-    batches.push(together.map((call) => ({ ...call, at: together[0]?.at ?? call.at })));
+    batches.push(inTurns(together).map((call) => ({ ...call, at: together[0]?.at ?? call.at })));
     next += size;
   }
   return batches;
+}
+
+/** The keys take turns; what one key asks stays in its order. */
+function inTurns(calls: readonly Call[]): readonly Call[] {
+  const byKey = [...Map.groupBy(calls, ({ key }) => key).values()];
+  return calls.flatMap((_, turn) => byKey.flatMap((asked) => asked.slice(turn, turn + 1)));
 }
 
 /** Serves some batches and stops. */

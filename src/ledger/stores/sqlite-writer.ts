@@ -40,6 +40,8 @@ class Writer {
   readonly #totalThrough: StatementSync;
   readonly #head: StatementSync;
   #counters: ReadonlyMap<string, KeptCounter>;
+  /** Totals that the turn under way has asked for, so that what it then adds needs no second look. */
+  readonly #asked = new Map<string, string | undefined>();
   /** The leaf that this owner wrote last; each commit checks that it is still the last one. */
   #headLeaf: string | undefined;
 
@@ -87,8 +89,9 @@ class Writer {
       if (known === undefined || after < known.unknownThrough) return undefined;
       const under = Buffer.from(key, "hex");
       const latest = this.#latest.get(known.id, under);
-      if (latest === undefined || Number(latest["at"]) <= after) return "0";
-      const total = String(latest["total"]);
+      const total = latest === undefined ? undefined : String(latest["total"]);
+      this.#asked.set(`${known.id} ${key}`, total);
+      if (total === undefined || Number(latest?.["at"]) <= after) return "0";
       if (after < 0) return total;
       const before = this.#totalThrough.get(known.id, under, after);
       return before === undefined ? total : addDecimals(total, `-${String(before["total"])}`);
@@ -109,6 +112,7 @@ class Writer {
     for (const [counter, folded] of counters) this.#keep(counter, folded);
     for (const effect of effects) this.#addEffect(effect, false);
     this.#database.exec("COMMIT");
+    this.#asked.clear();
     this.#headLeaf = rows.at(-1)?.leaf ?? this.#headLeaf;
   }
 
@@ -137,7 +141,9 @@ class Writer {
       )
       .run(id, digest, definition, through, unknownThrough, counter.folded, counterSeal(counter));
     this.#counters = new Map(this.#counters).set(digest, counter);
+    this.#asked.clear();
     for (const effect of folded) this.#addEffect(effect, true);
+    this.#asked.clear();
   }
 
   close(): void {
@@ -150,11 +156,17 @@ class Writer {
     const known = this.#counters.get(counter);
     if (known === undefined) throw new Error(`the ledger keeps no counter ${counter}`);
     const under = Buffer.from(key, "hex");
-    const latest = this.#latest.get(known.id, under);
-    const before = latest === undefined ? undefined : String(latest["total"]);
+    const place = `${known.id} ${key}`;
+    const before = this.#asked.has(place) ? this.#asked.get(place) : this.#latestTotal(known.id, under);
     const total = before === undefined ? amount : addDecimals(before, amount);
+    this.#asked.set(place, total);
     const seal = isFolded ? foldSeal({ counter, key: under, at, seq, total, before }) : null;
     this.#insertEffect.run(known.id, under, at, seq, total, seal);
+  }
+
+  #latestTotal(id: number, under: Uint8Array): string | undefined {
+    const latest = this.#latest.get(id, under);
+    return latest === undefined ? undefined : String(latest["total"]);
   }
 
   #readHead(): StoredHead | undefined {
