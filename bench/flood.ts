@@ -202,8 +202,8 @@ async function run(flood: Flood): Promise<readonly Seen[]> {
   await new Promise<void>((resolve) => {
     const ticking = setInterval(() => {
       const now = performance.now();
-      // After a pause of the process only what was due in the last 20 ms is sent: a burst would measure this process.
-      for (const line of lines) line.tick(Math.min(0.02, (now - last) / 1000));
+      // After a pause of the process only what was due in the last 5 ms is sent: a burst would measure this process.
+      for (const line of lines) line.tick(Math.min(0.005, (now - last) / 1000));
       last = now;
       if (!counting && now - began >= flood.warmUpSeconds * 1000) {
         counting = true;
