@@ -1,0 +1,119 @@
+import { Agent, request } from "node:http";
+import { setTimeout as wait } from "node:timers/promises";
+import type { Dice } from "./random.ts";
+import type { Told } from "./reckoning.ts";
+
+/** More than all bounds of a gate together, at their full length: what takes longer has been forgotten. */
+const hungMs = 90_000;
+/** Calls on one account: more than its budget, so that the last ones must be blocked by whichever gate gets them. */
+const callsOfAccount = 8;
+
+export interface LoadOptions {
+  /** Of the gates, any of which may be asked. */
+  readonly urls: readonly string[];
+  readonly dice: Dice;
+  /** Between two calls of a client, in milliseconds on average. */
+  readonly pauseMs: number;
+  /** What names of accounts begin with. */
+  readonly accounts: string;
+  readonly key: string;
+}
+
+/** What clients asked and were told, and how long the slowest waited. */
+export class Load {
+  readonly told: Told[] = [];
+  readonly #options: LoadOptions;
+  #calls = 0;
+  #isEnding = false;
+  #clients: Promise<unknown> = Promise.resolve();
+  answered = 0;
+  slowestMs = 0;
+
+  constructor(options: LoadOptions) {
+    this.#options = options;
+  }
+
+  start(clients: number): void {
+    this.#clients = Promise.all(Array.from({ length: clients }, (_, at) => this.#client(`s-${at}`)));
+  }
+
+  /** Resolves when every call has come to its end. */
+  async end(): Promise<void> {
+    this.#isEnding = true;
+    await this.#clients;
+  }
+
+  /** One after another, each to a gate by lot, with now and then a burst without a pause. */
+  async #client(session: string): Promise<void> {
+    const agent = new Agent({ keepAlive: true, maxSockets: 4 });
+    const { dice, pauseMs } = this.#options;
+    while (!this.#isEnding) {
+      for (let left = dice.roll() < 0.1 ? 10 : 1; left > 0; left -= 1) await this.#call(session, agent);
+      if (pauseMs > 0) await wait(dice.between(0, 2 * pauseMs));
+    }
+    agent.destroy();
+  }
+
+  async #call(session: string, agent: Agent): Promise<void> {
+    const { accounts, dice, key, urls } = this.#options;
+    const call = this.#calls;
+    this.#calls += 1;
+    const account = `${accounts}${Math.floor(call / callsOfAccount)}`;
+    const id = `${account}.${call}`;
+    const amount = Math.floor(dice.between(1, 700)) / 100;
+    const body = JSON.stringify({ tool_name: "spend", tool_input: { id, account, amount }, session_id: session });
+    const begun = performance.now();
+    const told = await ask(`${dice.oneOf(urls)}/check`, { agent, key, id, body });
+    this.slowestMs = Math.max(this.slowestMs, performance.now() - begun);
+    this.told.push(told);
+    if (told.kind === "answered") this.answered += 1;
+    // Nobody listens there at the moment: the next may be another.
+    if (told.kind === "cut") await wait(50);
+  }
+}
+
+interface Asking {
+  readonly agent: Agent;
+  readonly key: string;
+  readonly id: string;
+  readonly body: string;
+}
+
+function ask(url: string, { agent, key, id, body }: Asking): Promise<Told> {
+  return new Promise((resolve) => {
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const asking = request(url, { method: "POST", agent, headers }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk));
+      response.on("error", () => resolve({ kind: "cut", id }));
+      response.on("end", () => {
+        const status = response.statusCode ?? 0;
+        const said = parsed(Buffer.concat(chunks).toString());
+        if (said === undefined) resolve({ kind: "cut", id });
+        else if (status === 200)
+          resolve({ kind: "answered", id, seq: said.receipt.seq, hash: said.receipt.hash, verdict: said.verdict });
+        else resolve({ kind: "refused", id, status, code: said.code });
+      });
+    });
+    asking.setTimeout(hungMs, () => {
+      resolve({ kind: "hung", id });
+      asking.destroy();
+    });
+    asking.on("error", () => resolve({ kind: "cut", id }));
+    asking.end(body);
+  });
+}
+
+interface Said {
+  readonly verdict: string;
+  readonly receipt: { readonly seq: number; readonly hash: string };
+  readonly code: string;
+}
+
+function parsed(text: string): Said | undefined {
+  try {
+    return JSON.parse(text) as Said;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,97 @@
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
+import { root, spawnGate } from "../gate-process.ts";
+
+export interface ReplicaOptions {
+  readonly name: string;
+  readonly port: number;
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+/** How a gate ended that nobody killed. */
+export interface GateEnd {
+  readonly replica: string;
+  readonly exitCode: number | null;
+  /** The last thing that it said. */
+  readonly said: string;
+}
+
+const preload = pathToFileURL(join(import.meta.dirname, "gate-preload.ts")).href;
+
+/** A gate that is started again whenever it ends, as a supervisor does, at the same port. */
+export class Replica {
+  readonly #options: ReplicaOptions;
+  readonly ends: GateEnd[] = [];
+  #process: ChildProcess | undefined;
+  #isStopped = false;
+  #pauseMs = 0;
+  #runs: Promise<void>;
+
+  constructor(options: ReplicaOptions) {
+    this.#options = options;
+    this.#runs = this.#run();
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#options.port}`;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isStopped) {
+      const { name, port, settings } = this.#options;
+      const environment = { SVC_PORT: String(port), NODE_OPTIONS: `--import=${preload}`, ...settings };
+      const gate = spawnGate(["serve"], {
+        settings: { NODE_COMPILE_CACHE: join(root, "node_modules", ".cache", "compiled"), ...environment },
+      });
+      let said = "";
+      const hear = (piece: Buffer): void => void (said = (said + piece.toString()).slice(-4000));
+      gate.stdout?.resume();
+      gate.stderr?.on("data", hear);
+      this.#process = gate;
+      await once(gate, "close");
+      if (gate.signalCode !== "SIGKILL" && !this.#isStopped)
+        this.ends.push({ replica: name, exitCode: gate.exitCode, said: said.trim() });
+      await wait(Math.max(200, this.#pauseMs));
+      this.#pauseMs = 0;
+    }
+  }
+
+  /** `kill -9`; it comes back after a while. */
+  kill(pauseMs: number): void {
+    this.#pauseMs = pauseMs;
+    this.#process?.kill("SIGKILL");
+  }
+
+  /** Stands still in the midst of whatever it does. */
+  freeze(): () => void {
+    const frozen = this.#process;
+    frozen?.kill("SIGSTOP");
+    return () => void frozen?.kill("SIGCONT");
+  }
+
+  /** Puts in force what its files say now. */
+  async reload(): Promise<void> {
+    const asked = this.#process;
+    // One that is starting does not listen for the signal yet, and would end by it.
+    if (await this.isServing()) asked?.kill("SIGHUP");
+  }
+
+  async isServing(): Promise<boolean> {
+    try {
+      const response = await fetch(`${this.url}/health`, { signal: AbortSignal.timeout(2000) });
+      await response.arrayBuffer();
+      return response.ok;
+    } catch {
+      return false;
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#process?.kill("SIGKILL");
+    await this.#runs;
+  }
+}
