@@ -10,7 +10,8 @@ import { after, suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import pg from "pg";
-import { migratePostgres } from "../src/ledger/stores/postgres.ts";
+import { openLedger, readPin, type Ledger } from "../src/ledger/mod.ts";
+import { migratePostgres, openPostgres } from "../src/ledger/stores/postgres.ts";
 import type { Bug } from "./campaign/bugs.ts";
 import { Load } from "./campaign/clients.ts";
 import { contractOf } from "./campaign/contract.ts";
@@ -27,6 +28,7 @@ import {
   type ProcessOptions,
   type Spawned,
 } from "./e2e/gate.ts";
+import { append, engine, entry } from "./ledger-fixture.ts";
 import { startPostgres, type PostgresServer } from "./postgres-server.ts";
 
 const seed = Number(process.env["REPLICAS_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
@@ -96,6 +98,29 @@ async function startReplica(t: TestContext, at: Place, name: string, start?: Sta
   const gate = await spawnGate(t, [], settingsOf(at, name, start));
   const file = readFileSync(join(at.folder, name, "operator.json"), "utf8");
   return { ...gate, operatorKey: (JSON.parse(file) as { readonly key: string }).key };
+}
+
+interface KeptRow {
+  readonly seq: number;
+  readonly leaf: string;
+}
+
+async function rowsOf(owner: string): Promise<readonly KeptRow[]> {
+  return asOwner(owner, "SELECT seq::int AS seq, leaf FROM svc_gate.receipts ORDER BY seq");
+}
+
+/** As a server does that is replaced by one that had only the row. */
+async function takeBack(owner: string, row: KeptRow | undefined): Promise<void> {
+  await asOwner(owner, "DELETE FROM svc_gate.receipts WHERE seq > $1", row?.seq);
+  await asOwner(owner, "UPDATE svc_gate.ledgers SET seq = $1, leaf = $2", row?.seq, row?.leaf);
+}
+
+async function asOwner(owner: string, sql: string, ...values: readonly unknown[]): Promise<readonly KeptRow[]> {
+  const client = new pg.Client({ connectionString: owner });
+  await client.connect();
+  const { rows } = await client.query<KeptRow>(sql, [...values]);
+  await client.end();
+  return rows;
 }
 
 function act(gate: Replica, path: string, body: object = {}): Promise<Answer> {
@@ -168,6 +193,37 @@ function replicas(there: PostgresServer): void {
       const shared = { count: 2, answers: 200, bug: "remembers-counters" } as const;
       const { reckoned } = await loadOnOneTenant(t, there, "control", shared);
       assert.match(reckoned.problems.join("\n"), /row \d+ read /);
+    });
+  });
+
+  suite("PostgreSQL: what a gate takes for certain", () => {
+    test("a row that it only read may be lost with a server; one that it wrote, or another before it, may not", async (t) => {
+      const at = await place(t, there, "certain");
+      const database = await openPostgres({ url: at.url });
+      t.after(() => database.close());
+      const pinFile = join(at.folder, "pin");
+      const open = (pin?: string): Promise<Ledger> =>
+        openLedger({ folder: at.folder, shared: { database, ledger: "certain" }, engine, pinFile: pin });
+      const [other, ledger] = [await open(), await open(pinFile)];
+      await append(other, [[entry(), []]]);
+      const [kept] = await rowsOf(at.owner);
+      await append(other, [[entry(), []]]);
+      const seen = await ledger.begin();
+      assert.equal(seen.head.seq, 2);
+      await seen.abort();
+      await takeBack(at.owner, kept);
+      const again = await ledger.begin();
+      assert.equal(again.head.seq, 1, "the row was of a server that nobody waited for");
+      again.append(entry({ reason: "Svc: another row 2" }), []);
+      await again.commit();
+      await ledger.close();
+      assert.equal((await readPin(pinFile))?.seq, 2);
+      await takeBack(at.owner, kept);
+      await assert.rejects(
+        ledger.begin(),
+        /ends at row 1, and this gate has seen row 2: rows that were answered are gone/,
+      );
+      await assert.rejects(open(pinFile), /its head pin has seen row 2/);
     });
   });
 

@@ -1,7 +1,7 @@
 import { createHmac, hash } from "node:crypto";
 import { isMode, type Mode } from "../wire/mod.ts";
 import { partText } from "./evidence.ts";
-import { leafHash, parseLeaf } from "./leaf.ts";
+import { leafHash, parseLeaf, zeroHash } from "./leaf.ts";
 import type { HeadPin } from "./pin.ts";
 import { receiptJson } from "./receipt.ts";
 import type { LedgerStore, RowQuery, StoredCounter, StoredRow, Verification } from "./stores/store.ts";
@@ -32,6 +32,8 @@ export interface Change {
 export interface LedgerParts {
   readonly store: LedgerStore;
   readonly head: LedgerHead;
+  /** What the history can never be behind: the head where one gate owns it, else the pin, which may be at row 0. */
+  readonly certain: Pick<LedgerHead, "hash" | "seq">;
   /** Undefined where nothing is pinned. */
   readonly pin: HeadPin | undefined;
   /** May other gates add rows? */
@@ -49,11 +51,13 @@ export class Ledger {
   readonly keyDigest: (key: string) => string;
   #head: LedgerHead;
   #headLeaf: string | undefined;
+  #certain: LedgerParts["certain"];
 
   constructor(parts: LedgerParts) {
     this.#parts = parts;
     this.#store = parts.store;
     this.#head = parts.head;
+    this.#certain = parts.certain;
     this.#headLeaf = parts.store.opened.head?.leaf;
     this.keyDigest = keyDigester(parts.store.opened.counterSecret);
   }
@@ -62,7 +66,7 @@ export class Ledger {
     return this.#store.opened.log;
   }
 
-  /** The highest head that this gate has seen: its own, where no other gate adds rows. */
+  /** The last row that this gate has seen: its own, where no other gate adds rows. */
   get head(): LedgerHead {
     return this.#head;
   }
@@ -107,25 +111,32 @@ export class Ledger {
     }
   }
 
-  /** Where the history stands now; it may have grown by rows of others, and never be behind or beside what was seen. */
+  /**
+   * Where the history stands now; it may have grown by rows of others, and never be behind or beside what is certain.
+   * A row that was only read is not: a database that has lost its standby may show what no standby has, and lose it.
+   */
   #follow(stored: { readonly seq: number; readonly leaf: string } | undefined): LedgerHead {
     if (stored?.leaf === this.#headLeaf) return this.#head;
     const { seq = 0, leaf = "" } = stored ?? {};
-    if (seq <= this.#head.seq) {
-      const found = seq < this.#head.seq ? `ends at row ${seq}` : `has another row ${seq}`;
+    const { seq: reached, hash: expected } = this.#certain;
+    const found = { seq, hash: seq === 0 ? zeroHash : leafHash(leaf), at: parseLeaf(leaf)?.at ?? 0 };
+    if (seq < reached || (seq === reached && found.hash !== expected)) {
       throw new Error(
-        `the ledger "${this.name}" ${found}, and this gate has seen row ${this.#head.seq}: rows that were answered are ` +
-          "gone; restore the history before anything is decided on it",
+        `the ledger "${this.name}" ${seq < reached ? `ends at row ${seq}` : `has another row ${seq}`}, and this gate has ` +
+          `seen row ${reached}: rows that were answered are gone; restore the history before anything is decided on it`,
       );
     }
-    this.#advance({ seq, hash: leafHash(leaf), at: parseLeaf(leaf)?.at ?? 0 }, leaf);
-    return this.#head;
+    this.#head = found;
+    this.#headLeaf = stored?.leaf;
+    return found;
   }
 
+  /** A COMMIT of this gate makes all rows before it certain too, wherever they must be. */
   #advance(head: LedgerHead, leaf: string | undefined): void {
     if (leaf === undefined) return;
     this.#head = head;
     this.#headLeaf = leaf;
+    this.#certain = head;
     this.#parts.pin?.follow({ log: this.name, seq: head.seq, hash: head.hash });
   }
 
@@ -175,9 +186,9 @@ export class Ledger {
     return this.#store.contractText(digest);
   }
 
-  /** Walks the whole chain beside everything else, and holds it against the head that this gate has seen. */
+  /** Walks the whole chain beside everything else, and holds it against the last row that is certain. */
   async verify(): Promise<LedgerCheck> {
-    const { seq, hash: expected } = this.#head;
+    const { seq, hash: expected } = this.#certain;
     const check = await this.#store.verify(1, [{ seq, hash: expected, by: "gate that wrote it" }]);
     return { ...check, anchored: this.#parts.isAnchored ? { seq, by: "head pin" } : undefined };
   }

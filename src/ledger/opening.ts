@@ -147,10 +147,12 @@ async function admit(
     );
   }
   const current = headOf(head);
-  if (pinFile !== undefined) await placePin(pinFile, { log, seq: current.seq, hash: current.hash });
+  const certain = options.shared === undefined ? current : (pin ?? { seq: 0, hash: zeroHash });
+  if (pinFile !== undefined) await placePin(pinFile, { log, seq: certain.seq, hash: certain.hash });
   return new Ledger({
     store,
     head: current,
+    certain,
     pin: pinFile === undefined ? undefined : new HeadPin(pinFile),
     isShared: options.shared !== undefined,
     isAnchored: options.pinFile !== undefined,
