@@ -10,8 +10,9 @@ import {
   type Diagnostic,
 } from "../contract/mod.ts";
 import { whyNot } from "../gate/mod.ts";
-import { readLedger } from "../ledger/mod.ts";
+import { readLedger, readSharedLedger } from "../ledger/mod.ts";
 import { visible, type Result } from "../wire/mod.ts";
+import { sharedPlace } from "./database.ts";
 import { BadInput } from "./outcome.ts";
 
 /** A row of a ledger: what is hashed, and what that commits to. */
@@ -44,6 +45,8 @@ export interface Place {
   readonly file?: string | undefined;
   /** Files with bodies of GET /rules: the texts that the receipts of `file` were decided under. */
   readonly rules?: readonly string[];
+  /** In SVC_DATABASE_URL: the root's ledger (true), or that of a tenant. */
+  readonly database?: string | true | undefined;
   /** A data folder, whether a gate is serving it or not. */
   readonly folder: string;
 }
@@ -53,10 +56,11 @@ export interface Place {
  *
  * @throws {BadInput} or {LedgerRefused} with a sentence for the operator
  */
-export async function openHistory({ url, keyFile, file, rules = [], folder }: Place): Promise<History> {
+export async function openHistory({ url, keyFile, file, rules = [], database, folder }: Place): Promise<History> {
   if (url !== undefined) return openGate(url, await readKey(keyFile));
   if (file !== undefined) return openFile(file, rules);
-  const ledger = await readLedger(folder);
+  const shared = sharedPlace(database);
+  const ledger = await (shared === undefined ? readLedger(folder) : readSharedLedger(shared));
   return {
     rows: ledger.rows,
     scan: (from) => ledger.scan(from),

@@ -12,6 +12,7 @@ import type { MigrateOptions } from "./migrate.ts";
 import type { ReportOptions } from "./report.ts";
 import type { ImportOptions } from "./import-tools/command.ts";
 import type { TestOptions } from "./test/command.ts";
+import type { VerifyOptions } from "./verify.ts";
 
 const program = new Command("svc-gate")
   .description("May this AI agent's tool call run? A verdict with a reason, and a receipt that anyone can verify.")
@@ -149,11 +150,12 @@ program
   .option("--json", "for programs", false)
   .option("--pin <file>", "the head pin, where it is not in the folder", process.env["SVC_PIN"])
   .option("--chain", "the chain alone: twice as fast, and blind to changed evidence", false)
+  .option("--database [tenant]", "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's")
   .addHelpText(
     "after",
     "\nExit code 0: the ledger is whole. 1: it is broken, and the first broken row is named. 2: there is none.",
   )
-  .action((folder: string, options: { json: boolean; pin: string | undefined; chain: boolean }) =>
+  .action((folder: string, options: VerifyOptions) =>
     run(async () => (await import("./verify.ts")).verifyCommand(folder, options)),
   );
 
@@ -168,6 +170,7 @@ program
   .option("--mode <mode>", "the mode of the gate", "enforce")
   .option("--receipt <number>", "a receipt in place of a call: with its contract, its moment and its counters")
   .option("--data-dir <folder>", "with --receipt: the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+  .option("--database [tenant]", "with --receipt: a ledger in SVC_DATABASE_URL, the root's or a tenant's")
   .option("--url <url>", "with --receipt: a running gate, in place of the folder")
   .option("--key-file <file>", "with --url: a file that holds a key (SVC_API_KEY otherwise)")
   .option("--json", "for programs", false)
@@ -319,6 +322,7 @@ function operating(command: Command): Command {
 function placed(command: Command): Command {
   return command
     .argument("[folder]", "the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+    .option("--database [tenant]", "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's")
     .option("--url <url>", "a running gate, in place of the folder")
     .option("--key-file <file>", "with --url: a file that holds a key (SVC_API_KEY otherwise)")
     .option("--file <file>", "receipts as GET /receipts shows them, one or a page on each line, in place of the folder")

@@ -25,6 +25,6 @@ export {
   type ShownKey,
 } from "./keys.ts";
 export { readOperatorFile } from "./operator-file.ts";
-export { StartRefused } from "./place.ts";
+export { ledgerIdOf, StartRefused } from "./place.ts";
 export { serve, type Serving } from "./serve.ts";
 export { version } from "./version.ts";

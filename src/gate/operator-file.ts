@@ -1,5 +1,5 @@
 import { X509Certificate } from "node:crypto";
-import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
 
@@ -51,6 +51,7 @@ async function writeOperatorFile(folder: string, { address, key, cert }: Reachab
     certificate: cert === undefined ? null : new X509Certificate(cert).fingerprint256,
   };
   const file = fileIn(folder);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
   await writeFile(`${file}.new`, `${JSON.stringify(written)}\n`, { mode: 0o600 });
   await rename(`${file}.new`, file);
 }

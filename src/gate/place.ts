@@ -49,8 +49,10 @@ export interface Telling {
   readonly budget: Budget;
 }
 
-/** What the root's ledger is called in a database: no tenant's can be called so. */
-export const rootLedger = "root";
+/** What a ledger is called in a database: no tenant's can be the root's. */
+export function ledgerIdOf(tenant: string | null): string {
+  return tenant === null ? "root" : `tenant.${tenant}`;
+}
 
 const defaultMandate = "mandate.yaml";
 

@@ -13,7 +13,7 @@ import { KeyRing, loadFirstKey, type FirstKey } from "./keys.ts";
 import { Budget } from "./line.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { makeOpsServer } from "./ops.ts";
-import { openPlace, rootLedger, StartRefused, type OpenPlace, type Place } from "./place.ts";
+import { ledgerIdOf, openPlace, StartRefused, type OpenPlace, type Place } from "./place.ts";
 import { Rates } from "./rate.ts";
 import { Service, type ContractTests } from "./service.ts";
 import { readTenants, type TenantEntry } from "./tenants-file.ts";
@@ -57,9 +57,6 @@ const tenantsSharedOpenMax = 1000;
 
 /** Threads that write the tenants' ledgers, and as many that read them, some 12 MB each; the root has its own. */
 const tenantThreadsMax = 4;
-
-/** What a tenant's ledger is called in a database, before its id. */
-const tenantLedger = "tenant.";
 
 /**
  * Starts a gate: contracts, ledger, counters, keys, then the door. Whatever is wrong is said before the door opens.
@@ -207,7 +204,7 @@ function placeOfRoot(config: Config, database: Database | undefined): Place {
     mode,
     ledger: {
       folder: dataDir,
-      shared: database && { database, ledger: rootLedger },
+      shared: database && { database, ledger: ledgerIdOf(null) },
       pinFile: pin,
       name: ledgerName,
       engine,
@@ -240,7 +237,7 @@ function placeOfTenant({ id, mandate, mode, rate }: TenantEntry, config: Config,
     ledger: {
       ...root.ledger,
       folder: join(config.dataDir, "tenants", id),
-      shared: database && { database, ledger: `${tenantLedger}${id}` },
+      shared: database && { database, ledger: ledgerIdOf(id) },
       threads,
       pinFile: config.pin === undefined ? undefined : `${config.pin}.${id}`,
       name: undefined,

@@ -16,7 +16,7 @@ import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../w
 import { Clock, systemTime } from "../clock.ts";
 import { noContracts } from "../contracts.ts";
 import type { Act } from "../gate.ts";
-import { rootLedger } from "../place.ts";
+import { ledgerIdOf } from "../place.ts";
 import { isLater, standingOf } from "../standing.ts";
 import { tenantId } from "../tenants-file.ts";
 import { engine } from "../version.ts";
@@ -50,7 +50,7 @@ export async function openIdleKeys({ databaseUrl, ...place }: IdlePlace): Promis
       : await openPostgres({ url: databaseUrl, connectionsMax: 2, mayMigrate: true });
   // In a folder none is begun: its name may be mistyped. In a database the first gate is refused without a key.
   if (database === undefined) await (await readLedger(place.folder)).close();
-  const shared = database && { database, ledger: rootLedger };
+  const shared = database && { database, ledger: ledgerIdOf(null) };
   const ledger = await openLedger({ ...place, shared, engine }).catch(async (error: unknown) => {
     await database?.close();
     throw error;

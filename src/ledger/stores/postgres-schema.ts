@@ -104,7 +104,7 @@ async function withPatience(work: () => Promise<void>): Promise<void> {
     try {
       return await work();
     } catch (error) {
-      if (attempt === 10 || !["23505", "42P06", "42P07", "XX000"].includes(codeOf(error) ?? "")) throw error;
+      if (attempt === 10 || !["23505", "42710", "42P06", "42P07", "XX000"].includes(codeOf(error) ?? "")) throw error;
     }
     await wait(20 * attempt);
   }

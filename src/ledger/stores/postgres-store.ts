@@ -30,6 +30,16 @@ export interface Pools {
   readonly reads: Pool;
 }
 
+/** A ledger in a database. */
+export interface LedgerPlace {
+  /** Its id there. */
+  readonly ledger: string;
+  /** The name of a new one. */
+  readonly log: string | undefined;
+  /** Begins none. */
+  readonly mustExist?: boolean;
+}
+
 interface Opening {
   readonly opened: OpenedStore;
   readonly version: number;
@@ -37,23 +47,24 @@ interface Opening {
 }
 
 /** Opens the ledger of an id, or begins one where none is. @throws {LedgerRefused} when it must not be served */
-export async function openStore(pools: Pools, ledger: string, log: string | undefined): Promise<LedgerStore> {
+export async function openStore(pools: Pools, place: LedgerPlace): Promise<LedgerStore> {
   const client = await connect(pools.turns);
   try {
-    const opening = await openOn(client, ledger, log);
+    const opening = await openOn(client, place);
     client.release();
-    return new PostgresStore(pools, ledger, opening);
+    return new PostgresStore(pools, place.ledger, opening);
   } catch (error) {
     client.release(true);
     throw explained(error);
   }
 }
 
-async function openOn(client: PoolClient, ledger: string, log: string | undefined): Promise<Opening> {
+async function openOn(client: PoolClient, { ledger, log, mustExist = false }: LedgerPlace): Promise<Opening> {
   const find = ask("findLedger", ledger);
   let [found = []] = await beginOn(client, ledger, [find]);
   const secret = randomBytes(32).toString("hex");
   if (found.length === 0) {
+    if (mustExist) throw new LedgerRefused(`there is no ledger "${ledger}" in the database`);
     const name = log ?? `svc-gate/${randomBytes(16).toString("hex")}`;
     await send(client, ask("addLedger", ledger, name, secret, ledgerSeal(ledger, name, secret)));
     found = await send(client, find);

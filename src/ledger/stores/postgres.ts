@@ -1,7 +1,7 @@
 import { Client, type ClientConfig } from "pg";
 import { migrate, newer, readVersion, schemaVersion } from "./postgres-schema.ts";
 import { bounds, clientConfig, explained, makePool, placeOf, type Bounds } from "./postgres-session.ts";
-import { openStore, type Pools } from "./postgres-store.ts";
+import { openStore, type LedgerPlace, type Pools } from "./postgres-store.ts";
 import { LedgerRefused, NotKept, type LedgerStore } from "./store.ts";
 
 /** One PostgreSQL database, in which many ledgers are kept, each under its id. */
@@ -12,9 +12,10 @@ export interface Database {
    * Opens the ledger of an id, or begins one where none is.
    *
    * @param log the name of a new ledger
+   * @param mustExist begins none
    * @throws {LedgerRefused} when it must not be served
    */
-  open(options: { readonly ledger: string; readonly log: string | undefined }): Promise<LedgerStore>;
+  open(options: LedgerPlace): Promise<LedgerStore>;
   isReachable(): Promise<boolean>;
   /** Lets all connections go, those of the ledgers too. */
   close(): Promise<void>;
@@ -200,8 +201,8 @@ class PostgresDatabase implements Database {
     this.warnings = warnings;
   }
 
-  open({ ledger, log }: { readonly ledger: string; readonly log: string | undefined }): Promise<LedgerStore> {
-    return openStore(this.#pools, ledger, log);
+  open(place: LedgerPlace): Promise<LedgerStore> {
+    return openStore(this.#pools, place);
   }
 
   async isReachable(): Promise<boolean> {

@@ -1,0 +1,61 @@
+import { keyDigester, type LedgerCheck } from "./ledger.ts";
+import type { LedgerHistory } from "./opening.ts";
+import { openPostgres } from "./stores/postgres.ts";
+import type { LedgerStore } from "./stores/store.ts";
+
+/** A ledger that is in a database: as a gate reaches it, and its id there. */
+export interface SharedPlace {
+  readonly url: string;
+  readonly ledger: string;
+}
+
+/** Connections of one that only reads: a store keeps one apart for turns. */
+const connectionsMax = 2;
+
+/**
+ * Opens a ledger in a database for reading, beside the gates that serve it.
+ *
+ * @throws {LedgerRefused} when there is none, or it cannot be read
+ */
+export async function readSharedLedger(place: SharedPlace): Promise<LedgerHistory> {
+  const { store, close } = await openExisting(place);
+  const { log, head, counterSecret } = store.opened;
+  return {
+    name: log,
+    rows: head?.seq ?? 0,
+    scan: (from) => store.scan(from),
+    contractText: (digest) => store.contractText(digest),
+    keyDigest: keyDigester(counterSecret),
+    close,
+  };
+}
+
+/** Walks a ledger in a database, beside the gates that serve it. @throws {LedgerRefused} when there is none */
+export async function inspectSharedLedger(place: SharedPlace): Promise<LedgerCheck> {
+  const { store, close } = await openExisting(place);
+  try {
+    return { ...(await store.verify(1, [])), anchored: undefined };
+  } finally {
+    await close();
+  }
+}
+
+async function openExisting({
+  url,
+  ledger,
+}: SharedPlace): Promise<{ readonly store: LedgerStore; readonly close: () => Promise<void> }> {
+  const database = await openPostgres({ url, connectionsMax });
+  try {
+    const store = await database.open({ ledger, log: undefined, mustExist: true });
+    return {
+      store,
+      close: async () => {
+        await store.close();
+        await database.close();
+      },
+    };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
