@@ -21,7 +21,10 @@ const dice = new Dice(seed);
 const drawn = Object.fromEntries(Object.entries(weights).filter(([name]) => name.includes(values.only)));
 const names = Array.from({ length: Number(values.failures) }, () => dice.weighted(drawn) as FailureName);
 console.log(`seed ${seed}: ${names.length} failures, ${values.replicas} replicas, ${values.bounds} bounds`);
+const stopped = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopped.abort());
 const report = await runCampaign({
+  enough: stopped.signal,
   seed,
   failures: names,
   replicas: Number(values.replicas),

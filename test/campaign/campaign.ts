@@ -26,6 +26,8 @@ export interface CampaignOptions {
   /** The bounds of the gates' sessions as they are served, or a quarter, so that more failures fit into a minute. */
   readonly bounds: "short" | "whole";
   readonly bug?: Bug;
+  /** No failure begins after it; what has happened is reckoned. */
+  readonly enough?: AbortSignal;
   /** Told what happens. */
   readonly say?: (sentence: string) => void;
 }
@@ -161,7 +163,7 @@ async function startReplica(
 
 async function happen(
   field: Field,
-  { failures: names, say = () => undefined }: CampaignOptions,
+  { failures: names, enough: signal, say = () => undefined }: CampaignOptions,
   dice: Dice,
   load: Load,
 ): Promise<ReadonlyMap<string, number>> {
@@ -169,6 +171,7 @@ async function happen(
   const underWay = new Set<Promise<void>>();
   let serversTurn: Promise<unknown> = Promise.resolve();
   for (const [at, name] of names.entries()) {
+    if (signal?.aborted === true) break;
     const begun = performance.now();
     await enough(load, answersBetween);
     await wait(dice.between(...betweenMs));
