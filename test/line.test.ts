@@ -182,9 +182,49 @@ function underLoad(
 test("a burst may wait long, and under a load that stays a call waits for few", () => {
   const about = (room: number, calls: number): void => assert.ok(Math.abs(room - calls) <= 1, `${room}, not ${calls}`);
   about(underLoad(0.1, 10, 5).room, limits.lineBurstMs / 0.1);
-  about(underLoad(0.1, 10, 2000).room, limits.lineStandingMs / 0.1);
+  about(underLoad(0.05, 10, 2000).room, limits.lineStandingMs / 0.05);
   assert.equal(underLoad(10, 10, 2000).room, limits.lineCallsMin, "so few always find room");
-  const { line } = underLoad(0.1, 10, 2000);
+  const { line } = underLoad(0.05, 10, 2000);
   assert.ok(line.hasRoom("other", 0), "another key finds room whoever filled the line");
   assert.ok(!line.hasRoom("a", 0));
+});
+
+test("an engine whose flushes are slow has longer lines, since its batches must be large to be worth it", () => {
+  const flushing = (flushMs: number): number => {
+    let now = 0;
+    const line = new Line<Call>(new Budget(), () => now);
+    const decide = (calls: number): void => {
+      const batch = line.take(calls);
+      now += flushMs + calls * 0.05;
+      line.settled(batch);
+    };
+    for (let n = 0; n < 200; n += 1) {
+      line.push(callOf("a"));
+      decide(1);
+      now += 5 * flushMs;
+    }
+    for (const end = now + 1000; now < end;) {
+      while (line.waiting < 100) line.push(callOf("a"));
+      decide(50);
+    }
+    return line.waiting + fill(line, "a");
+  };
+  assert.ok(flushing(5) > 2 * flushing(0.1), "not in proportion to calls, of which a second has far fewer");
+});
+
+test("a burst of who asked for little is let in beside one that fills the line; of who asks as much it is not", () => {
+  let now = 0;
+  const line = new Line<Call>(new Budget(), () => now);
+  const turn = (small: number): void => {
+    for (let n = 0; n < small; n += 1) if (line.hasRoom("small", 0)) line.push(callOf("small"));
+    fill(line, "large");
+    const batch = line.take(40);
+    now += 4;
+    line.settled(batch);
+  };
+  for (let n = 0; n < 500; n += 1) turn(6);
+  const room = fill(line, "small");
+  assert.ok(room > 500, `${room}`);
+  for (let n = 0; n < 500; n += 1) turn(1000);
+  assert.ok(fill(line, "small") < 100);
 });

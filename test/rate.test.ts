@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { parseRate, rateFields, Rates, type Charged } from "../src/gate/rate.ts";
-import { Valve } from "../src/gate/valve.ts";
+import { Valve } from "../src/gate/http/valve.ts";
 
 const rate = { perSecond: 10, burst: 20 };
 const key = { id: "ci", tenant: null, rate };
@@ -160,9 +160,9 @@ test("what is rare passes a valve at once; of a flood as many as may in a second
   const clock: Ticking = { ms: 0, due: [] };
   const valve = valveAt(clock);
   const passed: number[] = [];
-  assert.ok(valve.pass(() => passed.push(0)));
+  assert.ok(valve.pass(() => passed.push(0) > 0));
   pass(clock, 1000);
-  for (let n = 1; n <= 150; n += 1) valve.pass(() => passed.push(n));
+  for (let n = 1; n <= 150; n += 1) valve.pass(() => passed.push(n) > 0);
   assert.equal(passed.length, 11, "a tenth of a second's worth, together");
   pass(clock, 1000);
   assert.ok(passed.length >= 109 && passed.length <= 112, `${passed.length}`);
@@ -178,10 +178,19 @@ test("however many wait, none waits much longer than it may, and those past the 
   const clock: Ticking = { ms: 0, due: [] };
   const valve = valveAt(clock, 800);
   let passed = 0;
-  for (let n = 0; n < 1000; n += 1) valve.pass(() => (passed += 1));
+  for (let n = 0; n < 1000; n += 1) valve.pass(() => (passed += 1) > 0);
   assert.equal(valve.waiting, 800);
   assert.equal(passed, 200);
   // At a hundred a second they would take eight seconds; only the last two hundred go at that pace.
   pass(clock, 2000 * Math.log(4) + 2000 + 100);
   assert.equal(valve.waiting, 0);
+});
+
+test("who has gone meanwhile takes nobody's turn", () => {
+  const clock: Ticking = { ms: 0, due: [] };
+  const valve = valveAt(clock);
+  let passed = 0;
+  for (let n = 0; n < 500; n += 1) valve.pass(() => n >= 490 && (passed += 1) > 0);
+  pass(clock, 110);
+  assert.equal(passed, 10);
 });

@@ -18,6 +18,8 @@ interface Held<Call> {
   /** Waiting and being decided. */
   undecided: number;
   bytes: number;
+  /** Calls that were taken lately, as `Line` weighs them. */
+  taken: number;
 }
 
 /** What the bodies of waiting calls may hold of the process's memory, over all of its lines. */
@@ -36,7 +38,8 @@ export class Budget {
 /**
  * The calls of one ledger that wait for a verdict. It is bounded in calls, in bytes and in time, and fair: a batch takes
  * one call of each key in turn, and of a key's own calls the one that came first. Where it fills up, who holds more than
- * an equal share finds it full first, and who holds less finds room.
+ * an equal share finds it full first, and who holds less finds room; who asked for clearly less than the others of late finds
+ * room for a burst.
  *
  * A call that was let in is never dropped: it leaves through `take` alone.
  */
@@ -50,6 +53,10 @@ export class Line<Call extends Queued> {
   #turn = 0;
   #waiting = 0;
   #undecided = 0;
+  /** Calls that were taken lately, of all keys that are here. A later one weighs more, which is as if earlier ones faded. */
+  #taken = 0;
+  #weight = 1;
+  #weighedAt = 0;
   #bytes = 0;
   /** Did the last batch leave nothing waiting? */
   #wasIdle = true;
@@ -83,10 +90,16 @@ export class Line<Call extends Queued> {
       this.#waiting < limits.queueCallsMax &&
       held + bytes <= max &&
       isWithinShare(this.#waiting, waiting, limits.queueCallsMax, keys) &&
-      isWithinShare(this.#undecided, key?.undecided ?? 0, this.#pace.callsMax, keys) &&
+      (isWithinShare(this.#undecided, key?.undecided ?? 0, this.#pace.callsMax, keys) ||
+        this.#hasRoomForModest(key?.taken ?? 0, keys)) &&
       isWithinShare(this.#bytes, key?.bytes ?? 0, max / lines, keys) &&
       isWithinShare(held, this.#bytes, max, lines)
     );
+  }
+
+  /** Whoever took clearly less than an equal share lately did not bring about a load that stays. */
+  #hasRoomForModest(taken: number, keys: number): boolean {
+    return taken * keys < this.#taken * 0.75 && this.#undecided < this.#pace.burstCallsMax;
   }
 
   /** Puts a call at the end of its key's. The caller has asked for room. */
@@ -129,16 +142,35 @@ export class Line<Call extends Queued> {
   /** The calls of a batch are decided, or refused. */
   settled({ calls, oldestAt, wasIdle }: Batch<Call>): void {
     if (calls.length === 0) return;
+    const now = this.#now();
+    this.#weigh(now);
     for (const { caller, bytes } of calls) {
       const key = this.#keyOf(caller.keyName);
+      key.taken += this.#weight;
+      this.#taken += this.#weight;
       key.undecided -= 1;
       key.bytes -= bytes;
-      if (key.undecided === 0) this.#keys.delete(key.name);
+      if (key.undecided === 0) this.#forget(key);
       this.#hold(-bytes);
     }
     this.#undecided -= calls.length;
     this.#wasIdle = this.#waiting === 0;
-    this.#pace.note(calls.length, oldestAt, wasIdle, this.#now());
+    this.#pace.note(calls.length, oldestAt, wasIdle, now);
+  }
+
+  #forget(key: Held<Call>): void {
+    this.#keys.delete(key.name);
+    this.#taken = this.#keys.size === 0 ? 0 : this.#taken - key.taken;
+  }
+
+  #weigh(now: number): void {
+    const weight = this.#weight * Math.exp((now - this.#weighedAt) / limits.lineBurstFadeMs);
+    this.#weighedAt = now;
+    this.#weight = weight;
+    if (weight < 1e100) return;
+    for (const key of this.#keys.values()) key.taken /= weight;
+    this.#taken /= weight;
+    this.#weight = 1;
   }
 
   /** Nothing of it will be decided any more: its bytes are room for the other lines of the process. */
@@ -149,7 +181,7 @@ export class Line<Call extends Queued> {
   #keyOf(name: string): Held<Call> {
     const known = this.#keys.get(name);
     if (known !== undefined) return known;
-    const key = { name, calls: [], head: 0, undecided: 0, bytes: 0 };
+    const key = { name, calls: [], head: 0, undecided: 0, bytes: 0, taken: 0 };
     this.#keys.set(name, key);
     return key;
   }

@@ -16,9 +16,8 @@ const fewCalls = 16;
 export class Pace {
   #spentMs = 0;
   #calls = 0;
-  /** What a batch of few calls takes on a gate that has little to do. */
-  #batchMs = 0;
-  #isMeasured = false;
+  /** What a batch of few calls takes on a gate that has little to do: the least of late, for what else runs only adds to it. */
+  #batchMs = Infinity;
   #lastEnd = 0;
   /** How much of the time something was being decided, lately. */
   #busyShare = 0;
@@ -38,21 +37,27 @@ export class Pace {
     this.#spentMs = this.#spentMs * kept + busyMs;
     this.#calls = this.#calls * kept + calls;
     if (this.#busyShare < lightShare && wasIdle && calls <= fewCalls) {
-      this.#batchMs = this.#isMeasured ? this.#batchMs + (busyMs - this.#batchMs) / 8 : busyMs;
-      this.#isMeasured = true;
+      this.#batchMs = Math.min(busyMs, this.#batchMs + busyMs / 64);
     }
   }
 
   /** How many calls may be undecided at once, by the time that the last of them would wait; no bound until one is known. */
   get callsMax(): number {
-    if (this.#calls === 0) return Infinity;
-    const ms = this.#busyShare > standingShare ? this.#standingMs : limits.lineBurstMs;
-    return Math.max(limits.lineCallsMin, (ms * this.#calls) / this.#spentMs);
+    return this.#busyShare > standingShare ? this.#callsIn(this.#standingMs) : this.burstCallsMax;
+  }
+
+  /** The same for a burst. */
+  get burstCallsMax(): number {
+    return this.#callsIn(limits.lineBurstMs);
+  }
+
+  #callsIn(ms: number): number {
+    return this.#calls === 0 ? Infinity : Math.max(limits.lineCallsMin, (ms * this.#calls) / this.#spentMs);
   }
 
   /** An engine whose every flush is slow is busy only with larger batches, which take longer. */
   get #standingMs(): number {
-    return Math.max(limits.lineStandingMs, this.#batchMs * 10);
+    return Math.max(limits.lineStandingMs, Number.isFinite(this.#batchMs) ? this.#batchMs * 10 : 0);
   }
 }
 

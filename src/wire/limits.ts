@@ -36,7 +36,7 @@ export const limits = {
   /** A call waits no longer than this for those before it, after which a caller is better told: a burst passes. */
   lineBurstMs: 250,
   /** Where a load stays, all wait for the longest line that there was: calls past this wait are refused instead. */
-  lineStandingMs: 10,
+  lineStandingMs: 8,
   /** What the gate was busy with so long ago is a third as much to what it calls a load that stays. */
   lineBurstFadeMs: 100,
   /** Refusals sent in a second: each costs what an answer does, and these a twentieth of the time. */

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { Budget, Line, type Queued } from "../../src/gate/line.ts";
-import { Valve } from "../../src/gate/valve.ts";
+import { Valve } from "../../src/gate/http/valve.ts";
 import { limits } from "../../src/wire/mod.ts";
 import { check, requestText, type Running } from "./gate.ts";
 
@@ -51,7 +51,7 @@ export function fading(over: 0 | 1): number | undefined {
 /** So many refusals at once that the last one waits. */
 export function valveBurst(over: 0 | 1): number | undefined {
   const { valve } = stillValve();
-  for (let n = 0; n < limits.refusalsPerSecond / 10 + over; n += 1) valve.pass(() => undefined);
+  for (let n = 0; n < limits.refusalsPerSecond / 10 + over; n += 1) valve.pass(() => true);
   return valve.waiting || undefined;
 }
 
@@ -59,7 +59,7 @@ export function valveBurst(over: 0 | 1): number | undefined {
 export function valveWait(over: 0 | 1): number | undefined {
   const { valve, advance } = stillValve();
   const waiting = (limits.refusalsPerSecond * limits.refusalWaitMs) / 1000;
-  for (let n = 0; n < limits.refusalsPerSecond / 10 + waiting; n += 1) valve.pass(() => undefined);
+  for (let n = 0; n < limits.refusalsPerSecond / 10 + waiting; n += 1) valve.pass(() => true);
   advance(over === 0 ? limits.refusalWaitMs + 10 : limits.refusalWaitMs / 2);
   return valve.waiting || undefined;
 }
@@ -67,8 +67,8 @@ export function valveWait(over: 0 | 1): number | undefined {
 /** So many wait that one more would be too many: it passes at once. */
 export function valveFull(over: 0 | 1): boolean | undefined {
   const { valve } = stillValve();
-  while (valve.waiting < limits.refusalsWaitingMax - 1 + over) valve.pass(() => undefined);
-  return valve.pass(() => undefined) || undefined;
+  while (valve.waiting < limits.refusalsWaitingMax - 1 + over) valve.pass(() => true);
+  return valve.pass(() => true) || undefined;
 }
 
 function stillValve(): { readonly valve: Valve; readonly advance: (ms: number) => void } {
