@@ -18,7 +18,7 @@ import { hasKeyForm, type ActedKey, type Key, type ShownKey } from "../src/gate/
 import { operatorKey } from "../src/gate/keys/ring.ts";
 import { makeKey } from "../src/gate/keys/token.ts";
 import { toolMatcher } from "../src/gate/keys/tool-patterns.ts";
-import { inspectLedger, openLedger, type Ledger } from "../src/ledger/mod.ts";
+import { inspectLedger, openLedger, type Change, type Ledger } from "../src/ledger/mod.ts";
 import { root } from "./gate-process.ts";
 import { engine, temporaryFolder } from "./ledger-fixture.ts";
 
@@ -288,6 +288,29 @@ test("what another gate did to keys holds here: at the next refresh, and at once
   assert.equal(find(elsewhere, key)?.name, "ci", "positive control");
   await elsewhere.refresh();
   assert.equal(find(elsewhere, key), undefined);
+});
+
+test("what only a lost server had of keys is forgotten, and what took its place holds", async (t) => {
+  const { ring, ledger } = await open(t);
+  const [ci, ops] = [await make(ring, { name: "ci" }), await make(ring, { name: "ops" })];
+  assert.ok((await revokeKey(ring, atRoot, "ci", bytes({}))).ok);
+  const [made, other, revoked] = await ledger.changes(0);
+  assert.ok(made !== undefined && other !== undefined && revoked !== undefined);
+  let rows = [made, other];
+  const changes = (after: number): Promise<readonly Change[]> => Promise.resolve(rows.filter(({ seq }) => seq > after));
+  const gate = { changes, enact: () => assert.fail() };
+  const elsewhere = await KeyRing.open({ gate, ledger, firstKey: hash("sha256", first, "hex"), isTenant: () => false });
+  t.after(() => elsewhere.close());
+  const operator = elsewhere.makeOperatorKey();
+  rows = [made];
+  await elsewhere.refresh();
+  assert.ok(find(elsewhere, ops.key), "a history that is shorter, as a standby's may be, says nothing");
+  rows = [made, { ...revoked, seq: 2 }];
+  await elsewhere.refresh();
+  assert.deepEqual([find(elsewhere, ops.key), find(elsewhere, ci.key)], [undefined, undefined]);
+  assert.deepEqual([find(elsewhere, first)?.name, find(elsewhere, operator)?.name], ["default", "operator"]);
+  await elsewhere.refresh();
+  assert.equal(find(elsewhere, ci.key), undefined);
 });
 
 test("a restart finds the keys as they were, and the chain holds", async (t) => {

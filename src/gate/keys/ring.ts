@@ -82,7 +82,7 @@ export class KeyRing {
   readonly #digests = new Map<string, Good>();
   readonly #timer: NodeJS.Timeout;
   /** The last row that was folded. */
-  #changed = 0;
+  #last: Change | undefined;
 
   private constructor(options: KeyRingOptions) {
     this.#options = options;
@@ -153,7 +153,32 @@ export class KeyRing {
 
   /** Takes up what was done to keys since the last time, by this gate or by another on the same ledger. */
   async refresh(): Promise<void> {
-    for (const change of await this.#options.gate.changes(this.#changed)) this.#fold(change);
+    const { gate } = this.#options;
+    const last = this.#last;
+    const found = await gate.changes(Math.max(0, this.#changed - 1));
+    const [again] = found;
+    if (last === undefined || again === undefined || isSame(last, again)) {
+      for (const change of found) this.#fold(change);
+      return;
+    }
+    // The row that was folded last was a server's alone, and is lost with it: what it said never held.
+    const all = await gate.changes(0);
+    this.#forget();
+    for (const change of all) this.#fold(change);
+  }
+
+  /** The last row that was folded; 0 before the first. */
+  get #changed(): number {
+    return this.#last?.seq ?? 0;
+  }
+
+  /** As it was before any row, but for the operator, who is in none. */
+  #forget(): void {
+    const { firstKey } = this.#options;
+    for (const [digest, { held }] of this.#digests) if (held.record !== operatorRecord) this.#digests.delete(digest);
+    this.#held.clear();
+    this.#last = undefined;
+    if (firstKey !== undefined) this.#hold(firstRecord, null);
   }
 
   /**
@@ -197,10 +222,11 @@ export class KeyRing {
     await this.keepUses();
   }
 
-  #fold({ seq, at, act, body }: Change): void {
+  #fold(change: Change): void {
+    const { seq, at, act, body } = change;
     if (seq <= this.#changed) return;
     if (act.startsWith("keys.")) this.#hold(readRecord(body), at);
-    this.#changed = seq;
+    this.#last = change;
   }
 
   #hold(record: KeyRecord, at: number | null): void {
@@ -229,6 +255,11 @@ export class KeyRing {
     const known = previous === null ? [digest] : [digest, previous.digest];
     return known.map((each) => each ?? this.#options.firstKey ?? "");
   }
+}
+
+/** Are they one row, read twice? Another one at its place has another time or says something else. */
+function isSame(one: Change, other: Change): boolean {
+  return one.seq === other.seq && one.at === other.at && one.act === other.act && one.body === other.body;
 }
 
 const firstRecord: KeyRecord = {
