@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { test } from "node:test";
-import { routes } from "../src/gate/routes.ts";
+import { routes } from "../src/gate/http/routes.ts";
 import { version } from "../src/gate/version.ts";
 import { limits, refusals } from "../src/wire/mod.ts";
 import { ask, check, key, root, startGate, type Answer, type Running } from "./e2e/gate.ts";

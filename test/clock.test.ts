@@ -9,7 +9,7 @@ import pino from "pino";
 import { compileContracts } from "../src/contract/mod.ts";
 import { Clock, type TimeSource } from "../src/gate/clock.ts";
 import { openGate } from "../src/gate/gate.ts";
-import { makeServer } from "../src/gate/http.ts";
+import { makeServer } from "../src/gate/http/server.ts";
 import { KeyRing } from "../src/gate/keys.ts";
 import { Rates } from "../src/gate/rate.ts";
 import { Service } from "../src/gate/service.ts";

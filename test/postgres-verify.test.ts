@@ -22,7 +22,15 @@ else verifying(server, await openPostgres({ url: server.url(), mayMigrate: true 
 
 function ledgerOn(store: LedgerStore): Ledger {
   const head = { seq: 0, hash: zeroHash, at: 0 };
-  return new Ledger({ store, head, pin: undefined, isShared: true, isAnchored: false, engine });
+  return new Ledger({
+    store,
+    head,
+    pin: undefined,
+    isShared: true,
+    certain: head,
+    isAnchored: false,
+    engine,
+  });
 }
 
 async function sample(

@@ -8,11 +8,11 @@ import { openPostgres, sqliteThreads, type Database, type Ledger, type SqliteThr
 import { good, type Result } from "../wire/mod.ts";
 import type { Config } from "./config.ts";
 import type { Gate } from "./gate.ts";
-import { makeServer, type HttpOptions } from "./http.ts";
+import { makeServer, type HttpOptions } from "./http/server.ts";
 import { KeyRing, loadFirstKey, type FirstKey } from "./keys.ts";
 import { Budget } from "./line.ts";
 import { openOperatorDoor } from "./operator-file.ts";
-import { makeOpsServer } from "./ops.ts";
+import { makeOpsServer } from "./http/ops.ts";
 import { ledgerIdOf, openPlace, StartRefused, type OpenPlace, type Place } from "./place.ts";
 import { Rates } from "./rate.ts";
 import { Service, type ContractTests } from "./service.ts";

@@ -8,7 +8,7 @@ import { hash } from "node:crypto";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { routes } from "../../src/gate/routes.ts";
+import { routes } from "../../src/gate/http/routes.ts";
 import {
   ask,
   check,

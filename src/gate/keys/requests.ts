@@ -1,6 +1,6 @@
 import { Decimal, bad, good, nearest, quote, refuse, typeName, utf8Bytes } from "../../wire/mod.ts";
 import type { Json, JsonObject, Refusal, Result } from "../../wire/mod.ts";
-import { readMembers } from "../body.ts";
+import { readMembers } from "../http/body.ts";
 import { operatorName } from "./operator-name.ts";
 import { scopes, type Rate, type Scope } from "./record.ts";
 

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
-import type { Key } from "./keys.ts";
-import { traceIdOf } from "./telemetry/requests.ts";
-import type { Trace } from "./telemetry/traces.ts";
+import type { Key } from "../keys.ts";
+import { traceIdOf } from "../telemetry/requests.ts";
+import type { Trace } from "../telemetry/traces.ts";
 
 /** What became known of a request on its way: whose key came with it, and the trace that it is on. */
 interface Known {

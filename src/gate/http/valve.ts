@@ -11,6 +11,9 @@ export interface ValveOptions {
   readonly later?: (act: () => void, ms: number) => void;
 }
 
+/** What passes; false where nothing was left to do, as for a caller who has gone. */
+type Act = () => boolean;
+
 /** How often those that wait are looked after, in milliseconds. */
 const tickMs = 5;
 
@@ -23,7 +26,7 @@ const tickMs = 5;
  */
 export class Valve {
   readonly #options: Required<ValveOptions>;
-  #waiting: (() => void)[] = [];
+  #waiting: Act[] = [];
   #head = 0;
   #level: number;
   #filledAt: number;
@@ -40,7 +43,7 @@ export class Valve {
   }
 
   /** @returns whether it passed at once */
-  pass(act: () => void): boolean {
+  pass(act: Act): boolean {
     this.#fill();
     if ((this.waiting === 0 && this.#level >= 1) || this.waiting >= this.#options.waitingMax) {
       this.#level = Math.max(0, this.#level - 1);
@@ -54,16 +57,16 @@ export class Valve {
 
   #release(): void {
     this.#fill();
-    const end = Math.min(this.#waiting.length, this.#head + Math.max(0, Math.floor(this.#level)));
-    const acts = this.#waiting.slice(this.#head, end);
-    this.#head = end;
-    this.#level -= acts.length;
+    while (this.waiting > 0 && this.#level >= 1) {
+      const act = this.#waiting[this.#head] as Act;
+      this.#head += 1;
+      if (act()) this.#level -= 1;
+    }
     if (this.waiting === 0 || this.#head > 1024) {
       this.#waiting = this.#waiting.slice(this.#head);
       this.#head = 0;
     }
     if (this.waiting > 0) this.#options.later(() => this.#release(), tickMs);
-    for (const act of acts) act();
   }
 
   /** A tenth of a second's acts may come together. */

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { RefusalCode } from "../wire/mod.ts";
+import type { RefusalCode } from "../../wire/mod.ts";
 
 /** So many refusals of one code are logged one by one in a second. */
 const linesMax = 10;

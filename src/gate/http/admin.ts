@@ -1,10 +1,10 @@
 import type { FastifyReply } from "fastify";
-import { modes, refuse, type Refusal } from "../wire/mod.ts";
+import { modes, refuse, type Refusal } from "../../wire/mod.ts";
 import { readMembers, sendJson } from "./body.ts";
-import type { Folded } from "./counters.ts";
+import type { Folded } from "../counters.ts";
 import { refuseWith } from "./refusing.ts";
 import type { Asked } from "./route.ts";
-import type { InForce } from "../ledger/mod.ts";
+import type { InForce } from "../../ledger/mod.ts";
 
 /** POST /admin/reload: what the files say now is put in force; `mode` changes the mode. */
 export async function reload({ service, tenant, key, request, reply }: Asked): Promise<FastifyReply> {

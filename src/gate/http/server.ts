@@ -1,17 +1,17 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
-import { limits, quote, refuse, type Refusal } from "../wire/mod.ts";
+import { limits, quote, refuse, type Refusal } from "../../wire/mod.ts";
 import { boundConnections } from "./connections.ts";
-import type { Key } from "./keys.ts";
-import { rateFields } from "./rate.ts";
+import type { Key } from "../keys.ts";
+import { rateFields } from "../rate.ts";
 import { RefusalLog } from "./refusal-log.ts";
 import { noteOwed, refuseConnection, refuseWith, toRefusal, type BareSocket } from "./refusing.ts";
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
-import type { Service } from "./service.ts";
+import type { Service } from "../service.ts";
 import { Valve } from "./valve.ts";
-import { requestId } from "./telemetry/requests.ts";
+import { requestId } from "../telemetry/requests.ts";
 import { keyOf, noteKey } from "./whose.ts";
 
 export interface HttpOptions {

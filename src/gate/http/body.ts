@@ -1,8 +1,8 @@
 import { isAscii, isUtf8 } from "node:buffer";
 import type { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";
-import { bad, findUtf8Fault, good, nearest, quote, readJson, refuse, type JsonObject } from "../wire/mod.ts";
-import type { Refusal, Result } from "../wire/mod.ts";
+import { bad, findUtf8Fault, good, nearest, quote, readJson, refuse, type JsonObject } from "../../wire/mod.ts";
+import type { Refusal, Result } from "../../wire/mod.ts";
 
 /** The members of a body that is one JSON object with no others than these; nothing at all is an empty one. */
 export function readMembers(body: unknown, known: readonly string[]): Result<JsonObject, Refusal> {

@@ -1,15 +1,15 @@
 import { hash } from "node:crypto";
 import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { limits, nearest, parseCheckRequest, quote, refuse, isVerdict } from "../wire/mod.ts";
+import { limits, nearest, parseCheckRequest, quote, refuse, isVerdict } from "../../wire/mod.ts";
 import { reload } from "./admin.ts";
 import { create, list, revoke, rotate } from "./admin-keys.ts";
 import { sendJson, textOf } from "./body.ts";
 import { sendHealth, sendMetrics, sendReadiness } from "./ops.ts";
 import { refuseWith } from "./refusing.ts";
 import type { Asked, Route } from "./route.ts";
-import type { TracedRequest } from "./telemetry/traces.ts";
-import { beginCourse, type AnsweredCheck, type Course } from "./telemetry/watch.ts";
+import type { TracedRequest } from "../telemetry/traces.ts";
+import { beginCourse, type AnsweredCheck, type Course } from "../telemetry/watch.ts";
 import { noteTrace, traceOf, whose } from "./whose.ts";
 
 export const routes: readonly Route[] = [

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Gate } from "./gate.ts";
-import type { Key, Scope } from "./keys.ts";
-import type { Service } from "./service.ts";
+import type { Gate } from "../gate.ts";
+import type { Key, Scope } from "../keys.ts";
+import type { Service } from "../service.ts";
 
 /** One request, after its key was found good for it. */
 export interface Asked {

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { limits, refusals, refuse, type Refusal } from "../wire/mod.ts";
+import { limits, refusals, refuse, type Refusal } from "../../wire/mod.ts";
 import type { RefusalLog } from "./refusal-log.ts";
-import type { Watch } from "./telemetry/watch.ts";
+import type { Watch } from "../telemetry/watch.ts";
 import type { Valve } from "./valve.ts";
 import { traceOf, whose } from "./whose.ts";
 
@@ -37,7 +37,11 @@ export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply 
     .code(status)
     .header("content-type", "application/problem+json; charset=utf-8")
     .header("cache-control", "no-store");
-  const send = (): void => void (reply.raw.destroyed || reply.send(problemText(refusal)));
+  const send = (): boolean => {
+    const isThere = !reply.raw.destroyed;
+    if (isThere) reply.send(problemText(refusal));
+    return isThere;
+  };
   if (refusal.code === "stopping") send();
   else if (!server.refusalValve.pass(send)) letGoOfBody(request);
   return reply;

@@ -1,7 +1,7 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
-import { limits } from "../wire/mod.ts";
+import { limits } from "../../wire/mod.ts";
 
 const sweepMs = 1000;
 

@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
-import type { Refusal, Result } from "../wire/mod.ts";
+import type { Refusal, Result } from "../../wire/mod.ts";
 import { sendJson } from "./body.ts";
-import { createKey, listKeys, revokeKey, rotateKey, type ActedKey, type DeskAsking } from "./keys.ts";
+import { createKey, listKeys, revokeKey, rotateKey, type ActedKey, type DeskAsking } from "../keys.ts";
 import { refuseWith } from "./refusing.ts";
 import type { Asked } from "./route.ts";
 

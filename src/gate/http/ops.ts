@@ -1,9 +1,9 @@
 import Fastify, { LogController, type FastifyInstance, type FastifyReply } from "fastify";
 import type { Logger } from "pino";
-import { limits } from "../wire/mod.ts";
+import { limits } from "../../wire/mod.ts";
 import { sendJson } from "./body.ts";
-import type { Gate } from "./gate.ts";
-import type { Service } from "./service.ts";
+import type { Gate } from "../gate.ts";
+import type { Service } from "../service.ts";
 
 /**
  * The second listener, for those who run the gate: /metrics, /ready and /health without a key, and nothing else. It
