@@ -189,11 +189,17 @@ function replicas(there: PostgresServer): void {
       });
     }
 
-    test("positive control: gates that remember counters let budgets be overspent, and that is seen", async (t) => {
-      const shared = { count: 2, answers: 200, bug: "remembers-counters" } as const;
-      const { reckoned } = await loadOnOneTenant(t, there, "control", shared);
-      assert.match(reckoned.problems.join("\n"), /row \d+ read /);
-    });
+    const controls = [
+      ["remembers-counters", /row \d+ read /],
+      ["goes-by-its-own-clock", /row \d+ has a time that is not the database's/],
+    ] as const;
+    for (const [bug, seen] of controls) {
+      test(`positive control: a gate that ${bug.replaceAll("-", " ")} is found out`, async (t) => {
+        const name = `control_${bug.replaceAll("-", "_")}`;
+        const { reckoned } = await loadOnOneTenant(t, there, name, { count: 2, answers: 200, bug });
+        assert.match(reckoned.problems.join("\n"), seen);
+      });
+    }
   });
 
   suite("PostgreSQL: what a gate takes for certain", () => {

@@ -51,6 +51,14 @@ export const planted = {
     });`,
     },
   ],
+  /** A gate takes the time from its own machine. */
+  "goes-by-its-own-clock": [
+    {
+      file: "src/gate/sequencer.ts",
+      from: "clock.read(turn.head.at, turn.sharedTime)",
+      to: "clock.read(turn.head.at)",
+    },
+  ],
   /** A COMMIT whose answer was lost is taken for one that was done. */
   "believes-in-the-best": [
     {
