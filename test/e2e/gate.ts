@@ -263,7 +263,9 @@ export async function spawnGate(
   options: ProcessOptions = {},
 ): Promise<Spawned> {
   const running = runCommand(t, ["serve", "--port", "0", ...args], options);
+  let hasEnded = false;
   const ended = running.exit.then((code) => {
+    hasEnded = true;
     throw new Error(`the gate ended with ${code} before it listened:\n${running.stdout()}${running.stderr()}`);
   });
   ended.catch(() => undefined);
@@ -271,6 +273,7 @@ export async function spawnGate(
     for (;;) {
       const address = /^svc-gate listens on (\S+)/.exec(running.stdout())?.[1];
       if (address !== undefined) return address;
+      if (hasEnded) return ended;
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   };
