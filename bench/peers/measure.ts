@@ -233,7 +233,7 @@ async function asked(
     once: false,
     ...how,
   };
-  const load = JSON.parse(await output(order)) as Load;
+  const load = await send(order);
   if (load.failed > 0)
     failures.push(
       `${peer.name}: ${load.failed} of ${load.total} answers were not the expected one, such as ${load.failure}`,
@@ -241,12 +241,16 @@ async function asked(
   return load;
 }
 
-function output(order: Order): Promise<string> {
+/** Runs one load in a process of its own. */
+export function send(order: Order): Promise<Load> {
   return new Promise((resolve, reject) => {
     const generator = spawn(process.execPath, [join(here, "load.ts")], { stdio: ["pipe", "pipe", "inherit"] });
     let text = "";
     generator.stdout.on("data", (chunk: Buffer) => (text += chunk.toString()));
-    generator.once("exit", (code) => (code === 0 ? resolve(text) : reject(new Error(`the load ended with ${code}`))));
+    generator.once("exit", (code) => {
+      if (code === 0) resolve(JSON.parse(text) as Load);
+      else reject(new Error(`the load ended with ${code}`));
+    });
     generator.stdin.end(JSON.stringify(order));
   });
 }

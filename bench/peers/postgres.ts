@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { settings } from "../../src/gate/mod.ts";
-import { migratePostgres } from "../../src/ledger/stores/postgres.ts";
+import { migratePostgres } from "../../src/ledger/mod.ts";
 
 /** A PostgreSQL server of the benchmark's own. */
 export interface Database {

@@ -1,7 +1,17 @@
 import { keyDigester, type LedgerCheck } from "./ledger.ts";
 import type { LedgerHistory } from "./opening.ts";
-import { openPostgres } from "./stores/postgres.ts";
+import type { Database, DatabaseOptions, MigrateOptions } from "./stores/postgres.ts";
 import type { LedgerStore } from "./stores/store.ts";
+
+/** As the store's own, which is brought in when a database is named: most gates have none. */
+export async function openPostgres(options: DatabaseOptions): Promise<Database> {
+  return (await import("./stores/postgres.ts")).openPostgres(options);
+}
+
+/** As the store's own. */
+export async function migratePostgres(options: MigrateOptions): Promise<readonly number[]> {
+  return (await import("./stores/postgres.ts")).migratePostgres(options);
+}
 
 /** A ledger that is in a database: as a gate reaches it, and its id there. */
 export interface SharedPlace {

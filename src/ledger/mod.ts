@@ -12,8 +12,14 @@ export { evidenceDigest, partText } from "./evidence.ts";
 export { Ledger, type Change, type LedgerCheck } from "./ledger.ts";
 export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./opening.ts";
 export { Turn, type CheckEntry, type CounterLookup, type CounterMove, type FoldedMove } from "./turn.ts";
-export { migratePostgres, openPostgres, type Database } from "./stores/postgres.ts";
-export { inspectSharedLedger, readSharedLedger, type SharedPlace } from "./in-database.ts";
+export { type Database } from "./stores/postgres.ts";
+export {
+  inspectSharedLedger,
+  migratePostgres,
+  openPostgres,
+  readSharedLedger,
+  type SharedPlace,
+} from "./in-database.ts";
 export { sqliteThreads, type SqliteThreads } from "./stores/sqlite.ts";
 export { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
 export { readPin } from "./pin.ts";
