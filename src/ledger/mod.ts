@@ -12,7 +12,7 @@ export { evidenceDigest, partText } from "./evidence.ts";
 export { Ledger, type Change, type LedgerCheck } from "./ledger.ts";
 export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./opening.ts";
 export { Turn, type CheckEntry, type CounterLookup, type CounterMove, type FoldedMove } from "./turn.ts";
-export { type Database } from "./stores/postgres.ts";
+export type { Database } from "./stores/postgres.ts";
 export {
   inspectSharedLedger,
   migratePostgres,
