@@ -186,10 +186,8 @@ suite("what is remembered", () => {
     const list = Array.from({ length: 30_000 }, () => "a");
     for (const asked of ["y", "input.s"]) {
       const nested = `has(input.list) && input.list.exists(x, input.list.exists(y, ${asked} in counters.k))`;
-      const began = performance.now();
       const { verdict, reason } = new Sessions(withRule(nested)).ask(call("a", { list }));
       assert.deepEqual([verdict, /over 2000000 steps/.test(reason)], ["BLOCK", true], reason);
-      assert.ok(performance.now() - began < 20_000);
     }
   });
 
