@@ -4,9 +4,10 @@
  * UPDATE_GOLDEN=1 writes the blocks.
  */
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
+import { explainCommand } from "../src/commands/explain/command.ts";
 import { replayCommand, type ReplayOptions } from "../src/commands/replay/command.ts";
 import { reportCommand } from "../src/commands/report.ts";
 import { ask, check, key, startGate, temporaryFolder, type Running } from "./e2e/gate.ts";
@@ -26,6 +27,16 @@ const call = (tool_name: string, tool_input: object, session_id: string): object
 const mail = (session: string): object => call("mail.send", { to: "ada@example.com" }, session);
 const refund = (usd: number, order: string, session: string): object => call("refund.give", { usd, order }, session);
 
+/** What an administrator asks for, with the key of this machine's operator. */
+async function change(gate: Running, route: "keys" | "reload", body: object): Promise<void> {
+  const operator = JSON.parse(readFileSync(join(gate.folder, "data", "operator.json"), "utf8")) as {
+    readonly key: string;
+  };
+  const headers = { authorization: `Bearer ${operator.key}`, "content-type": "application/json" };
+  const { status } = await ask(gate, `/admin/${route}`, { method: "POST", headers, body: JSON.stringify(body) });
+  assert.ok(status < 300, `${route}: ${status}`);
+}
+
 /** Two sessions of a support agent, as its customers make them. */
 const traffic: readonly object[] = [
   refund(20, "A-1", "mon-1"),
@@ -38,6 +49,7 @@ const traffic: readonly object[] = [
 
 const names = ["support.yaml", "support-next.yaml"];
 const contracts = (): Record<string, string> => Object.fromEntries(names.map((name) => [name, block(name)]));
+const tenth = { receipt: "10", contract: "", key: "default", mode: "enforce", json: false };
 const plain: ReplayOptions = { examples: "2", json: false };
 
 function start(t: TestContext, folder: string, mandate: string, mode: string): Promise<Running> {
@@ -102,6 +114,35 @@ suite("where receipts are read from makes no difference", () => {
     assert.match(found[0]?.[0] ?? "", /^18 receipts decided again: .* as recorded$/);
     assert.deepEqual(found[1], found[0]);
     assert.deepEqual(found[2], found[0]);
+  });
+
+  test("a row that records a change is no check, and takes no counter's history", async (t) => {
+    const folder = temporaryFolder(t);
+    const data = join(folder, "data");
+    const gate = await start(t, folder, block("mandate"), "enforce");
+    await send(gate, traffic);
+    await change(gate, "keys", { name: "ci" });
+    await send(gate, traffic);
+    await change(gate, "reload", { mode: "observe" });
+    const pages = (await ask(gate, "/receipts?limit=1000")).text;
+    const rules = join(folder, "rules.txt");
+    writeFileSync(rules, (await ask(gate, "/rules")).text);
+    const { text } = await replayCommand(data, plain);
+    assert.match(text, /^18 receipts decided again: .* as recorded$/);
+    const report = await reportCommand(data, { from: "1", examples: "0", json: true });
+    const { receipts, erased, changes } = JSON.parse(report.text);
+    assert.deepEqual({ receipts, erased, changes }, { receipts: 18, erased: 0, changes: 2 });
+    const shown = (await reportCommand(data, { from: "1", examples: "0", json: false })).text;
+    assert.match(shown, /\n2 more record a change, of keys or of what is in force, and decided nothing\n/);
+    await assert.rejects(explainCommand(undefined, { ...tenth, dataDir: data }), /10 is no check/);
+
+    const forged = join(folder, "forged.jsonl");
+    writeFileSync(
+      forged,
+      pages.replace(String.raw`{\"act\":\"keys.create\"`, String.raw`{\"act\":\"keys.revoke\",\"x\":\"\"`),
+    );
+    const doubted = await replayCommand("", { ...plain, file: forged, rules: [rules] });
+    assert.match(doubted.text, /1 receipt cannot be decided again:\n {2}1 from receipt 10 on: its leaf is not one/);
   });
 
   test("what cannot be read is one sentence", async (t) => {

@@ -3,7 +3,7 @@ import { openHistory, type Place } from "./history.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { showProgress } from "./progress.ts";
 import { columns, plural, sorted } from "./replay/print.ts";
-import { readRecorded, type Recorded } from "./replay/recorded.ts";
+import { isChange, readRecorded, type Recorded } from "./replay/recorded.ts";
 import { otherGroups, type Share } from "./replay/tally.ts";
 
 export interface ReportOptions extends Omit<Place, "folder"> {
@@ -35,8 +35,9 @@ export async function reportCommand(folder: string, options: ReportOptions): Pro
     for await (const slice of history.scan(from)) {
       for (const row of slice) {
         progress.at(row.seq);
-        const recorded = readRecorded(row);
-        if (typeof recorded === "string") summary.erased += 1;
+        const recorded = isChange(row) ? "change" : readRecorded(row);
+        if (recorded === "change") summary.changes += 1;
+        else if (typeof recorded === "string") summary.erased += 1;
         else summary.add(recorded);
       }
     }
@@ -68,6 +69,7 @@ class Summary {
   #softened = 0;
   #compared = 0;
   erased = 0;
+  changes = 0;
 
   constructor(examplesMax: number) {
     this.#examplesMax = examplesMax;
@@ -133,6 +135,9 @@ class Summary {
       ...(this.erased === 0
         ? []
         : [`${this.erased} more have erased parts, or are not as a gate writes them, and are not counted`]),
+      ...(this.changes === 0
+        ? []
+        : [`${this.changes} more record a change, of keys or of what is in force, and decided nothing`]),
       ...table("verdicts", ["verdict", "mode", "answered", "receipts"], this.#verdicts),
       ...table("refused or held, by rule", ["rule", "verdict", "receipts"], this.#rules),
       ...table("refused or held, by tool", ["tool", "verdict", "receipts"], this.#tools),
@@ -157,6 +162,7 @@ class Summary {
       to: this.#last,
       softened: this.#softened,
       erased: this.erased,
+      changes: this.changes,
       verdicts: lines(this.#verdicts, "verdict", "mode", "answered"),
       by_rule: lines(this.#rules, "rule", "verdict"),
       by_tool: lines(this.#tools, "tool", "verdict"),

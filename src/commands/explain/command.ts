@@ -5,7 +5,7 @@ import { isMode, modes, type Mode } from "../../wire/mod.ts";
 import { contractOf, openHistory, rowOf, type History, type Place } from "../history.ts";
 import { judge, type Call } from "../judge.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
-import { readRecorded, type Recorded } from "../replay/recorded.ts";
+import { isChange, readRecorded, type Recorded } from "../replay/recorded.ts";
 import { momentOf } from "../test/time.ts";
 import { Witness } from "../witness.ts";
 import { countersExplained, type CounterExplained } from "./counted.ts";
@@ -66,6 +66,7 @@ async function explainReceipt(number: string, options: ExplainOptions): Promise<
       const place = options.url ?? options.dataDir;
       throw new BadInput(`there is no receipt ${number} in ${place}, which has ${history.rows ?? 0}`);
     }
+    if (isChange(row)) throw new BadInput(`receipt ${number} is no check: keys, or what is in force, were changed`);
     const recorded = readRecorded(row);
     if (typeof recorded === "string") throw new BadInput(`receipt ${number} cannot be explained: ${recorded}`);
     return await explainRecorded(recorded, history);

@@ -39,6 +39,11 @@ export function readLeaf({ seq, leaf: text, evidence }: RecordedRow): Leaf | str
   return evidenceDigest(evidence) === leaf.evidence ? leaf : "its evidence is not what its leaf commits to";
 }
 
+/** Does a row record a person's act (a key, a reload)? Then nothing was decided, and no counter moved. */
+export function isChange(row: RecordedRow): boolean {
+  return row.leaf.startsWith('{"act":') && typeof readLeaf(row) !== "string";
+}
+
 /** Reads a receipt back; a clause that says why it cannot be decided again, where it cannot. */
 export function readRecorded(row: RecordedRow): Recorded | string {
   const leaf = readLeaf(row);

@@ -3,7 +3,7 @@ import { countedOf } from "../../gate/mod.ts";
 import type { Mode } from "../../wire/mod.ts";
 import type { History } from "../history.ts";
 import { Contracts, decideAgain, difference, type Again, type Difference } from "./decide-again.ts";
-import { readRecorded, recordedAt, type Recorded } from "./recorded.ts";
+import { isChange, readRecorded, recordedAt, type Recorded } from "./recorded.ts";
 import { Standing } from "./standing.ts";
 
 /** What a replay tells as it goes. */
@@ -74,6 +74,7 @@ async function* recordedRows(history: History, telling: Telling, standing: Stand
   for await (const slice of history.scan(1)) {
     for (const row of slice) {
       telling.passed(row.seq);
+      if (isChange(row)) continue;
       const recorded = readRecorded(row);
       if (typeof recorded !== "string") yield recorded;
       else {
