@@ -123,6 +123,7 @@ test("the header fields say the policy, what is left, and when all is there agai
 
 test("a rate is read as it is written in settings, and nothing else is", () => {
   assert.deepEqual(parseRate("200/s"), { ok: true, value: { perSecond: 200, burst: 200 } });
+  assert.deepEqual(parseRate("200/s:400"), parseRate("200/s burst 400"));
   assert.deepEqual(parseRate(" 200/s  burst 400 "), { ok: true, value: { perSecond: 200, burst: 400 } });
   for (const wrong of [
     "",

@@ -78,7 +78,7 @@ function shown({ key, ...rest }: ActedKey, { json, quiet }: KeysOptions, sentenc
 function limitsOf({ expires, tools, rate }: ShownKey): string {
   const parts = [
     tools === null ? "" : `on ${tools.join(", ")}`,
-    rate === null ? "" : `at most ${rate.per_second}/s`,
+    rate === null ? "" : `at most ${rateText(rate)}`,
     expires === null ? "" : `until ${expires}`,
   ];
   return parts
@@ -86,6 +86,11 @@ function limitsOf({ expires, tools, rate }: ShownKey): string {
     .map(visible)
     .join(", ")
     .replace(/^(?=.)/, ", ");
+}
+
+/** As `--rate` takes it. */
+function rateText({ per_second: perSecond, burst }: NonNullable<ShownKey["rate"]>): string {
+  return `${perSecond}/s${burst === perSecond ? "" : `:${burst}`}`;
 }
 
 function idOf({ name, tenant }: ShownKey): string {
@@ -98,7 +103,7 @@ function tableOf(keys: readonly ShownKey[]): string {
     key.previous_until === null ? key.state : `${key.state} until ${key.previous_until}`,
     key.scopes.join(","),
     key.tools?.join(",") ?? "all tools",
-    key.rate === null ? "-" : `${key.rate.per_second}/s`,
+    key.rate === null ? "-" : rateText(key.rate),
     key.expires ?? "never",
     key.last_used ?? "-",
     key.owner ?? "-",
@@ -119,9 +124,9 @@ function listOf(text: string): readonly string[] {
   return text.split(",").map((piece) => piece.trim());
 }
 
-/** `50/s`, or with a burst `50/s:200`. */
+/** `50/s`, or with a burst `50/s:200`; or as SVC_RATE writes it, `50/s burst 200`. */
 function readRate(text: string): { readonly per_second: number; readonly burst?: number } {
-  const [, perSecond, burst] = /^(\d{1,9})\/s(?::(\d{1,9}))?$/.exec(text) ?? [];
+  const [, perSecond, burst] = /^(\d{1,9})\/s(?:(?::| +burst +)(\d{1,9}))?$/.exec(text) ?? [];
   if (perSecond === undefined)
     throw new BadInput(`${visible(text)} is no rate: write 50/s, or 50/s:200 where 200 may come at once`);
   return { per_second: Number(perSecond), ...(burst === undefined ? {} : { burst: Number(burst) }) };

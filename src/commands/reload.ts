@@ -37,6 +37,7 @@ export async function reloadCommand(options: ReloadOptions): Promise<Outcome> {
   const path = `${tenant === undefined ? "" : `/t/${encodeURIComponent(tenant)}`}/admin/reload`;
   const answer = await gate.ask("POST", path, mode === undefined ? {} : { mode });
   if (answer.status !== 200) {
+    if (!json && answer.body["code"] !== "contract-refused") throw new BadInput(refusalOf(answer));
     const text = json ? JSON.stringify(answer.body) : refusalOf(answer);
     return { exitCode: 2, text, forPrograms: json };
   }

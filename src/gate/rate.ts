@@ -107,9 +107,10 @@ function secondsUntil(level: number, bucket: Bucket): number {
 /** No gate on one machine does more; below it the arithmetic of buckets is exact. */
 const perSecondMax = 1_000_000;
 
-/** Reads `200/s` or `200/s burst 400`; without a burst it is a second's worth. */
+/** Reads `200/s` or `200/s burst 400`, or as a key's rate is written, `200/s:400`; without a burst it is a second's worth. */
 export function parseRate(text: string): Result<Rate, string> {
-  const [, perSecond, burst = perSecond] = /^ *([1-9][0-9]{0,6})\/s(?: +burst +([1-9][0-9]{0,6}))? *$/.exec(text) ?? [];
+  const [, perSecond, burst = perSecond] =
+    /^ *([1-9][0-9]{0,6})\/s(?:(?::| +burst +)([1-9][0-9]{0,6}))? *$/.exec(text) ?? [];
   const rate = { perSecond: Number(perSecond), burst: Number(burst) };
   if (rate.perSecond <= perSecondMax && rate.burst <= perSecondMax) return good(rate);
   return bad(`"${text}" is no rate; write it as 200/s or 200/s burst 400, up to ${perSecondMax}`);

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import type { Logger } from "pino";
-import { bad, isMode, refuse, type Mode, type Refusal, type Result } from "../wire/mod.ts";
+import { bad, isMode, modes, refuse, type Mode, type Refusal, type Result } from "../wire/mod.ts";
 import { NoSuchFile } from "./contracts.ts";
 import type { Gate, Reloaded } from "./gate.ts";
 import type { KeyRing } from "./keys.ts";
@@ -124,7 +124,8 @@ export class Service {
   }
 
   async #reload(tenant: string | null, mode: string | undefined, by: string): Promise<Result<Reloaded, Refusal>> {
-    if (mode !== undefined && !isMode(mode)) return bad(refuse("invalid-request", `there is no mode "${mode}"`));
+    if (mode !== undefined && !isMode(mode))
+      return bad(refuse("invalid-request", `there is no mode "${mode}"; modes are ${modes.join(", ")}`));
     const { tenants, readPlaces, rootPlace, root } = this.#options;
     if (tenants !== undefined) {
       const places = await readPlaces();

@@ -211,11 +211,17 @@ function isJson(type: string | undefined): boolean {
 
 function notFound(request: FastifyRequest, basePath: string): Refusal {
   const [path = ""] = request.url.split("?");
-  const local = path.startsWith(`${basePath}/`) ? path.slice(basePath.length).replace(/^\/t\/[^/]+(?=\/)/, "") : "";
+  const below = path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : "";
+  const local = below.replace(/^\/t\/[^/]+(?=\/)/, "");
   const methods = routes.filter((route) => patternOf(route).test(local)).map(({ method }) => method);
-  // One that a tenant does not have, or a gate without tenants.
-  if (methods.length === 0 || methods.some((method) => method === request.method)) {
-    return refuse("not-found", `the gate has ${routes.map((route) => basePath + shown(route)).join(", ")}`);
+  if (methods.some((method) => method === request.method))
+    return refuse(
+      "not-found",
+      "no tenants are served here (SVC_TENANTS names their file), or a tenant has not this route",
+    );
+  if (methods.length === 0) {
+    const paths = new Set(routes.map((route) => basePath + shown(route)));
+    return refuse("not-found", `the gate has ${[...paths].join(", ")}`);
   }
   return { ...refuse("method-not-allowed", `this path takes ${methods.join(", ")}`), allow: methods.join(", ") };
 }
