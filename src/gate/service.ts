@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import type { Logger } from "pino";
 import { bad, isMode, modes, refuse, type Mode, type Refusal, type Result } from "../wire/mod.ts";
 import { NoSuchFile } from "./contracts.ts";
@@ -145,7 +144,7 @@ export class Service {
     try {
       const force = await loadForce(place, log);
       if (!force.ok) return bad(refuse("contract-refused", force.problem));
-      const failed = tests !== undefined && existsSync(tests.path) ? await tests.run(tests.path) : undefined;
+      const failed = await tests?.run(tests.path);
       if (failed !== undefined) return bad(refuse("contract-refused", failed));
       const reloaded = await gate.reload({ force: force.value, mode: mode ?? gate.standing.mode }, by);
       if (reloaded.ok) this.#say(tenant, reloaded.value, by);

@@ -4,7 +4,7 @@
  * process whose files are changed under load, with the operator's key; the rows are read back and verified.
  */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import {
@@ -113,6 +113,11 @@ suite("reload", () => {
     assert.equal((await check(gate, open("s"))).json.verdict, "ALLOW");
     write(gate, limited);
     assert.equal((await reload(gate)).status, 200, "positive control: a contract that its tests agree with");
+    rmSync(join(gate.folder, "contracts", "desk.test.yaml"));
+    write(gate, contract("BLOCK"));
+    const unchecked = await reload(gate);
+    assert.equal(unchecked.status, 422, "tests that are not there do not pass");
+    assert.match(unchecked.json.detail, /desk\.test\.yaml.*nothing was put in force/s);
   });
 
   test("a new counter counts what happened before it, and one that was there goes on", async (t) => {
