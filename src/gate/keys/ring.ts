@@ -81,8 +81,9 @@ export class KeyRing {
   readonly #held = new Map<string, Held>();
   readonly #digests = new Map<string, Good>();
   readonly #timer: NodeJS.Timeout;
-  /** The last row that was folded. */
+  /** The last row that was folded, and all of them. */
   #last: Change | undefined;
+  readonly #folded = new Map<number, Change>();
 
   private constructor(options: KeyRingOptions) {
     this.#options = options;
@@ -157,12 +158,14 @@ export class KeyRing {
     const last = this.#last;
     const found = await gate.changes(Math.max(0, this.#changed - 1));
     const [again] = found;
-    if (last === undefined || again === undefined || isSame(last, again)) {
+    if (last === undefined || (again !== undefined && isSame(last, again))) {
       for (const change of found) this.#fold(change);
       return;
     }
-    // The row that was folded last was a server's alone, and is lost with it: what it said never held.
     const all = await gate.changes(0);
+    // A history that is only shorter may be a standby's, which is behind: to go back to it would give revoked keys back.
+    if (all.every((change) => isSame(this.#folded.get(change.seq), change))) return;
+    // The row that was folded last was a server's alone, and is lost with it: what it said never held.
     this.#forget();
     for (const change of all) this.#fold(change);
   }
@@ -178,6 +181,7 @@ export class KeyRing {
     for (const [digest, { held }] of this.#digests) if (held.record !== operatorRecord) this.#digests.delete(digest);
     this.#held.clear();
     this.#last = undefined;
+    this.#folded.clear();
     if (firstKey !== undefined) this.#hold(firstRecord, null);
   }
 
@@ -188,7 +192,7 @@ export class KeyRing {
    */
   async enact(by: string, decide: () => Result<KeyAct, Refusal>): Promise<Result<Receipt, Refusal>> {
     const done = await this.#options.gate.enact(async (turn) => {
-      if (turn.changed > this.#changed) await this.refresh();
+      if (turn.changed !== this.#changed) await this.refresh();
       const decided = decide();
       if (!decided.ok) return decided;
       const { act, record, reason } = decided.value;
@@ -227,6 +231,7 @@ export class KeyRing {
     if (seq <= this.#changed) return;
     if (act.startsWith("keys.")) this.#hold(readRecord(body), at);
     this.#last = change;
+    this.#folded.set(seq, change);
   }
 
   #hold(record: KeyRecord, at: number | null): void {
@@ -258,8 +263,8 @@ export class KeyRing {
 }
 
 /** Are they one row, read twice? Another one at its place has another time or says something else. */
-function isSame(one: Change, other: Change): boolean {
-  return one.seq === other.seq && one.at === other.at && one.act === other.act && one.body === other.body;
+function isSame(one: Change | undefined, other: Change): boolean {
+  return one?.seq === other.seq && one.at === other.at && one.act === other.act && one.body === other.body;
 }
 
 const firstRecord: KeyRecord = {
