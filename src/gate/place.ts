@@ -70,7 +70,8 @@ export async function openPlace(place: Place, telling: Telling, earlier?: InForc
   try {
     const force = read ?? (await keptForce(ledger, (earlier as InForce).contract));
     const mode = (earlier?.mode as Mode | undefined) ?? (await modeOf(place, ledger, log));
-    return { ledger, gate: await overLedger({ ...telling, place, force, mode, ledger }) };
+    const acceptChange = place.acceptChange && earlier === undefined;
+    return { ledger, gate: await overLedger({ ...telling, place, force, mode, ledger, acceptChange }) };
   } catch (error) {
     await ledger.close();
     throw error;
@@ -82,9 +83,11 @@ interface Parts extends Telling {
   readonly force: ContractInForce;
   readonly mode: Mode;
   readonly ledger: Ledger;
+  /** Of this start alone: a place that is opened again goes by what others have put in force since. */
+  readonly acceptChange: boolean;
 }
 
-async function overLedger({ place, log, watch, budget, force, mode, ledger }: Parts): Promise<Gate> {
+async function overLedger({ place, log, watch, budget, force, mode, ledger, acceptChange }: Parts): Promise<Gate> {
   const clock = new Clock(systemTime);
   const time = clock.read(ledger.head.at);
   if (!ledger.isShared && !time.ok && !place.acceptClock) {
@@ -98,7 +101,7 @@ async function overLedger({ place, log, watch, budget, force, mode, ledger }: Pa
     ledger,
     clock,
     mode,
-    acceptChange: place.acceptChange,
+    acceptChange,
     watch,
     budget,
     onDefect: ({ rule, defect }) => {
