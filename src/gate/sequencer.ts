@@ -89,6 +89,7 @@ interface WaitingWork {
   readonly work: Exclusive;
   readonly anyClock: boolean;
   readonly settle: (result: Result<void, Refusal>) => void;
+  readonly reject: (fault: unknown) => void;
 }
 
 export interface SequencerOptions {
@@ -119,6 +120,7 @@ export class Sequencer {
   readonly #line: Line<Waiting>;
   #works: WaitingWork[] = [];
   #running = false;
+  #hasFailed = false;
   #stopping = false;
   #isSuperseded = false;
   #idle: (() => void)[] = [];
@@ -129,7 +131,7 @@ export class Sequencer {
     this.failed = new Promise((_, reject) => {
       this.#fail = reject;
     });
-    this.failed.catch(() => this.#line.abandon());
+    this.failed.catch((fault: unknown) => this.#abandon(fault));
   }
 
   /** Has a call decided and recorded. Refuses before anything is decided when there is no room in the line or the gate stops. */
@@ -145,12 +147,14 @@ export class Sequencer {
   /**
    * Has work done between two batches. A work that throws anything but `NotKept` is a fault.
    *
+   * @throws the fault that ended the sequencer: who has work done must not wait for ever, as callers of checks do
    * @param anyClock a clock that cannot be trusted is no matter to it
    */
   exclusively(work: Exclusive, anyClock = false): Promise<Result<void, Refusal>> {
     if (this.#stopping) return Promise.resolve(bad(stopping));
-    return new Promise((settle) => {
-      this.#works.push({ work, anyClock, settle });
+    if (this.#hasFailed) return this.failed;
+    return new Promise((settle, reject) => {
+      this.#works.push({ work, anyClock, settle, reject });
       this.#wake();
     });
   }
@@ -191,12 +195,22 @@ export class Sequencer {
 
   async #run(): Promise<void> {
     while (this.#works.length + this.#line.waiting > 0) {
-      const next = this.#works.shift();
+      const [next] = this.#works;
       if (next === undefined) await this.#decideNext();
-      else next.settle(await this.#inTurn(next.work, next.anyClock));
+      else {
+        const done = await this.#inTurn(next.work, next.anyClock);
+        this.#works.shift();
+        next.settle(done);
+      }
     }
     this.#running = false;
     for (const idle of this.#idle.splice(0)) idle();
+  }
+
+  #abandon(fault: unknown): void {
+    this.#hasFailed = true;
+    this.#line.abandon();
+    for (const { reject } of this.#works.splice(0)) reject(fault);
   }
 
   async #decideNext(): Promise<void> {

@@ -8,7 +8,7 @@ import type { Rates } from "./rate.ts";
 import type { Readings } from "./telemetry/exposition.ts";
 import type { Tally } from "./telemetry/tally.ts";
 import type { Traces } from "./telemetry/traces.ts";
-import type { Tenants } from "./tenants.ts";
+import { noSuchTenant, type Tenants } from "./tenants.ts";
 
 /** Runs the tests of contracts before they are put in force; says what failed, or nothing. */
 export type ContractTests = (path: string) => Promise<string | undefined>;
@@ -106,9 +106,10 @@ export class Service {
    */
   reload(tenant: string | null, mode: string | undefined, by: string): Promise<Result<Reloaded, Refusal>> {
     const reloading = this.#reloading.then(() => this.#reload(tenant, mode, by));
-    this.#reloading = reloading
-      .then(({ ok }) => this.tally.reloaded(ok ? "applied" : "refused"))
-      .catch(() => undefined);
+    this.#reloading = reloading.then(
+      ({ ok }) => this.tally.reloaded(ok ? "applied" : "refused"),
+      () => this.tally.reloaded("refused"),
+    );
     return reloading;
   }
 
@@ -117,8 +118,13 @@ export class Service {
     const { log, tenants } = this.#options;
     const begun = tenants?.begun ?? [];
     for (const tenant of [null, ...begun]) {
-      const reloaded = await this.reload(tenant, undefined, by);
-      if (!reloaded.ok) log.error({ tenant }, `nothing was put in force: ${reloaded.problem.detail}`);
+      try {
+        const reloaded = await this.reload(tenant, undefined, by);
+        if (!reloaded.ok) log.error({ tenant }, `nothing was put in force: ${reloaded.problem.detail}`);
+      } catch (error) {
+        // Such as a ledger that is damaged: that is no matter of the others, nor of those who wait for answers.
+        log.error({ tenant, err: error }, "nothing was put in force: the reload failed");
+      }
     }
   }
 
@@ -128,14 +134,20 @@ export class Service {
     const { tenants, readPlaces, rootPlace, root } = this.#options;
     if (tenants !== undefined) {
       const places = await readPlaces();
-      if (!places.ok) return bad(refuse("contract-refused", places.problem));
+      if (!places.ok) return bad(this.#badPlaces(tenant, places.problem));
       await tenants.redefine(places.value);
     }
     if (tenant === null) return this.#reloadGate(root.gate, rootPlace, mode, by);
     const place = tenants?.placeOf(tenant);
-    const gate = await tenants?.gateOf(tenant);
-    if (place === undefined || gate === undefined) return bad(refuse("not-found", "there is no such tenant"));
-    return gate.ok ? this.#reloadGate(gate.value, place, mode ?? place.mode, by) : gate;
+    if (tenants === undefined || place === undefined) return bad(noSuchTenant);
+    return tenants.workOn(tenant, (gate) => this.#reloadGate(gate, place, mode ?? place.mode, by));
+  }
+
+  /** What is wrong in the file of tenants shows lines of it, and they may be of others than the one who asks. */
+  #badPlaces(tenant: string | null, problem: string): Refusal {
+    if (tenant === null) return refuse("contract-refused", problem);
+    this.#options.log.error({ tenant }, `nothing was put in force: ${problem}`);
+    return refuse("contract-refused", "the file of tenants is not right; its operator finds why in the log");
   }
 
   async #reloadGate(gate: Gate, place: Place, mode: Mode | undefined, by: string): Promise<Result<Reloaded, Refusal>> {

@@ -18,6 +18,8 @@ const retryMs = 5000;
 interface Open {
   readonly place: OpenPlace;
   readonly waiting: Set<FastifyReply>;
+  /** How many works of an operator are under way. */
+  works: number;
   /** By the monotonic clock, in milliseconds. */
   askedAt: number;
 }
@@ -66,16 +68,30 @@ export class Tenants {
     if (!opened.ok) return opened;
     const { waiting, place } = opened.value;
     opened.value.askedAt = performance.now();
-    waiting.add(reply);
-    reply.raw.once("close", () => waiting.delete(reply));
+    // Whose connection ended while the tenant was opened hears of no end any more, and would keep it open for ever.
+    if (!reply.raw.destroyed) {
+      waiting.add(reply);
+      reply.raw.once("close", () => waiting.delete(reply));
+    }
     return good(place.gate);
   }
 
-  /** The tenant's gate for the operator's work, such as a reload; it is closed later like the others. */
-  async gateOf(id: string): Promise<Result<Gate, Refusal>> {
+  /** Does an operator's work on the tenant's gate, such as a reload, which stays open meanwhile. */
+  async workOn<Value>(
+    id: string,
+    work: (gate: Gate) => Promise<Result<Value, Refusal>>,
+  ): Promise<Result<Value, Refusal>> {
     this.#failed.delete(id);
     const opened = await this.#opened(id);
-    return opened.ok ? good(opened.value.place.gate) : opened;
+    if (!opened.ok) return opened;
+    const open = opened.value;
+    open.works += 1;
+    try {
+      return await work(open.place.gate);
+    } finally {
+      open.works -= 1;
+      open.askedAt = performance.now();
+    }
   }
 
   placeOf(id: string): Place | undefined {
@@ -116,14 +132,18 @@ export class Tenants {
 
   async #begin(id: string): Promise<Result<Open, Refusal>> {
     const place = this.#places.get(id);
-    if (place === undefined) return bad(refuse("not-found", "there is no such tenant"));
+    if (place === undefined) return bad(noSuchTenant);
     if (!(await this.#makeRoom())) {
       return bad(refuse("tenant-unavailable", "too many tenants are busy at once; ask again in a moment"));
     }
     try {
       await this.#closing.get(id);
       const opened = await openPlace(place, this.#options, this.#earlier.get(id));
-      const open: Open = { place: opened, waiting: new Set(), askedAt: performance.now() };
+      if (!this.#places.has(id)) {
+        await opened.ledger.close();
+        return bad(noSuchTenant);
+      }
+      const open: Open = { place: opened, waiting: new Set(), works: 0, askedAt: performance.now() };
       this.#open.set(id, open);
       opened.gate.failed.catch((error: unknown) => this.#fault(id, open, error));
       return good(open);
@@ -134,7 +154,8 @@ export class Tenants {
 
   /** Room for one more: the one that was asked longest ago gives way, if nobody waits for it. */
   async #makeRoom(): Promise<boolean> {
-    if (this.#open.size + this.#opening.size <= this.#options.openMax) return true;
+    // The one that asks is not among those that are being opened yet.
+    if (this.#open.size + this.#opening.size < this.#options.openMax) return true;
     const [oldest] = [...this.#open]
       .filter(([, open]) => isIdle(open))
       .toSorted(([, a], [, b]) => a.askedAt - b.askedAt);
@@ -194,8 +215,10 @@ export class Tenants {
   }
 }
 
-function isIdle({ place, waiting }: Open): boolean {
-  return waiting.size === 0 && place.gate.isIdle;
+export const noSuchTenant: Refusal = refuse("not-found", "there is no such tenant");
+
+function isIdle({ place, waiting, works }: Open): boolean {
+  return waiting.size === 0 && works === 0 && place.gate.isIdle;
 }
 
 function byTenant(places: readonly Place[]): ReadonlyMap<string, Place> {

@@ -99,9 +99,7 @@ class Writer {
   }
 
   commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], counters: readonly KeptTogether[]): void {
-    const { bavail, bsize } = statfsSync(this.#folder);
-    if (bavail * bsize < reserveBytes)
-      throw new NotKept("disk-full", `under ${reserveBytes >> 20} MiB are free in ${this.#folder}`);
+    this.#requireRoom();
     this.#database.exec("BEGIN IMMEDIATE");
     if (this.#readHead()?.leaf !== this.#headLeaf)
       throw new Error(
@@ -116,6 +114,12 @@ class Writer {
     this.#headLeaf = rows.at(-1)?.leaf ?? this.#headLeaf;
   }
 
+  #requireRoom(): void {
+    const { bavail, bsize } = statfsSync(this.#folder);
+    if (bavail * bsize < reserveBytes)
+      throw new NotKept("disk-full", `under ${reserveBytes >> 20} MiB are free in ${this.#folder}`);
+  }
+
   keepContract(digest: string, text: string): void {
     this.#database.prepare("INSERT OR IGNORE INTO contracts (digest, text) VALUES (?, ?)").run(digest, text);
     const kept = this.#database.prepare("SELECT text FROM contracts WHERE digest = ?").get(digest)?.["text"];
@@ -125,10 +129,20 @@ class Writer {
       );
   }
 
+  /** Where it fails nothing of it stays, neither here nor in the file: batches go on. */
   keepCounter(kept: StoredCounter, folded: readonly StoredEffect[]): void {
+    this.#requireRoom();
+    const before = this.#counters;
     this.#database.exec("BEGIN IMMEDIATE");
-    this.#keep(kept, folded);
-    this.#database.exec("COMMIT");
+    try {
+      this.#keep(kept, folded);
+      this.#database.exec("COMMIT");
+    } catch (error) {
+      this.#counters = before;
+      this.#asked.clear();
+      if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+      throw error;
+    }
   }
 
   #keep({ digest, definition, through, unknownThrough }: StoredCounter, folded: readonly StoredEffect[]): void {
