@@ -28,6 +28,8 @@ export interface Place {
   readonly mandate: string | undefined;
   /** Undefined: the mode that a reload put in force last, else observe. */
   readonly mode: Mode | undefined;
+  /** The mode that a tenant's own entry names, which each reload puts in force; undefined leaves what is in force. */
+  readonly statedMode?: Mode | undefined;
   readonly ledger: LedgerOptions;
   /** How often each key of a tenant may ask; undefined is what holds for all. */
   readonly rate?: Rate | undefined;

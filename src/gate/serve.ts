@@ -233,6 +233,7 @@ function placeOfTenant({ id, mandate, mode, rate }: TenantEntry, config: Config,
     tenant: id,
     mandate,
     mode: mode ?? config.mode,
+    statedMode: mode,
     rate,
     ledger: {
       ...root.ledger,

@@ -210,6 +210,41 @@ suite("tenants", () => {
     for (const { status } of await Promise.all(asked)) assert.equal(status, 200);
   });
 
+  test("a mode that was put in force stays over a reload where the tenant's entry names none", async (t) => {
+    const gate = await startTenants(t, { acme: {}, blue: {} }, { mode: "observe" });
+    const [acme, blue] = [await keyOf(gate, "acme"), await keyOf(gate, "blue")];
+    const file = join(gate.folder, "tenants.yaml");
+    writeFileSync(file, readFileSync(file, "utf8").replace("acme/desk.yaml, mode: enforce", "acme/desk.yaml"));
+    assert.equal((await admin(gate, "/admin/reload")).status, 200);
+    assert.equal((await checkAt(gate, "acme", acme)).json.mode, "observe", "of SVC_MODE, when it is opened");
+    for (const [id, mode] of [
+      ["acme", "enforce"],
+      ["blue", "assist"],
+    ] as const)
+      assert.equal((await admin(gate, `/t/${id}/admin/reload`, { mode })).json.now.mode, mode);
+    for (const id of ["acme", "blue"]) await admin(gate, `/t/${id}/admin/reload`);
+    assert.equal((await checkAt(gate, "acme", acme)).json.mode, "enforce", "enforcing does not end by accident");
+    assert.equal((await checkAt(gate, "blue", blue)).json.mode, "enforce", "what its entry says");
+  });
+
+  test("a tenant's row tells its own administrator from one of the root with the same name", async (t) => {
+    const gate = await startTenants(t, { acme: {} });
+    const theirs = await keyOf(gate, "acme", ["admin", "receipts"]);
+    const made = await admin(gate, "/admin/keys", { name: "agent", scopes: ["admin"] });
+    for (const [mode, bearer] of [
+      ["observe", theirs],
+      ["enforce", made.json.key],
+    ] as const) {
+      const headers = { authorization: `Bearer ${bearer}`, "content-type": "application/json" };
+      await ask(gate, "/t/acme/admin/reload", { method: "POST", headers, body: JSON.stringify({ mode }) });
+    }
+    const { json } = await askAt(gate, "acme", "/receipts", theirs);
+    assert.deepEqual(
+      json.receipts.map((row: { readonly key: string }) => row.key),
+      ["agent", "acme/agent"],
+    );
+  });
+
   test("the file of tenants is read again at a reload: who is new is served, who is gone is nobody", async (t) => {
     const gate = await startTenants(t, { acme: {} });
     const acme = await keyOf(gate, "acme");

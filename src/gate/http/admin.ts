@@ -10,7 +10,7 @@ import type { InForce } from "../../ledger/mod.ts";
 export async function reload({ service, tenant, key, request, reply }: Asked): Promise<FastifyReply> {
   const mode = modeAsked(request.body);
   if (typeof mode === "object") return refuseWith(reply, mode);
-  const reloaded = await service.reload(tenant, mode, key?.name ?? "");
+  const reloaded = await service.reload(tenant, mode, key?.id ?? "");
   if (!reloaded.ok) return refuseWith(reply, reloaded.problem);
   const { changed, before, now, folded, receipt = null } = reloaded.value;
   return sendJson(
