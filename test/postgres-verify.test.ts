@@ -145,6 +145,20 @@ function verifying(there: PostgresServer, database: Database): void {
     verifyPostgres((...asked) => readOne(pool, ledger, ...asked), { ledger, from: 1, anchors: [] });
 
   suite("PostgreSQL: verify [verify.walks-chain]", () => {
+    test("the tail is walked to the end that it had, however fast others add to it", async () => {
+      const { ledger, store } = await sample(database, "growing");
+      const more = entry({ at: ledger.head.at });
+      const grows: Parameters<typeof verifyPostgres>[0] = async (...asked) => {
+        const found = await readOne(pool, "growing", ...asked);
+        await append(ledger, [[more, []]]);
+        return found;
+      };
+      const { broken, rows: walked } = await verifyPostgres(grows, { ledger: "growing", from: 2, anchors: [] });
+      assert.equal(broken, undefined);
+      assert.ok(walked > rows && walked < ledger.head.seq, `${walked} of ${ledger.head.seq}`);
+      await store.close();
+    });
+
     test("each change of each value, each row that is gone and each that was added is found, at its row", async (t) => {
       const ledger = "tampered";
       await sample(database, ledger);

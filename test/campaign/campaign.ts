@@ -170,19 +170,25 @@ async function happen(
   const happened: string[] = [];
   const underWay = new Set<Promise<void>>();
   let serversTurn: Promise<unknown> = Promise.resolve();
-  for (const [at, name] of names.entries()) {
+  // One whose moment did not come is tried again at the end.
+  const waiting = [...names];
+  for (let at = 0; at < 2 * names.length && (at < waiting.length || underWay.size > 0); at += 1) {
+    if (at >= waiting.length) await Promise.all(underWay);
+    const name = waiting[at];
+    if (name === undefined) break;
     if (signal?.aborted === true) break;
     const begun = performance.now();
     await enough(load, answersBetween);
     await wait(dice.between(...betweenMs));
     while (underWay.size >= togetherMax) await Promise.race(underWay);
     say(
-      `${at + 1}/${names.length} ${name}; ${load.answered} answered, ${Math.round(performance.now() - begun)} ms since the last`,
+      `${at + 1}/${waiting.length} ${name}; ${load.answered} answered, ${Math.round(performance.now() - begun)} ms since the last`,
     );
     const failure = (failures[name] as (typeof failures)[string])(field, dice);
     const turn = exclusive.has(name) ? serversTurn : Promise.resolve();
     const over = turn.then(failure).then((hasHappened) => {
       if (hasHappened) happened.push(name);
+      else waiting.push(name);
       underWay.delete(over);
     });
     if (exclusive.has(name)) serversTurn = over;
