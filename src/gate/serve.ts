@@ -159,7 +159,9 @@ async function openKeys(
   if (keys.isEmpty && first === undefined)
     throw new StartRefused("there is no key, so nobody could ask: set SVC_API_KEY, or run `svc-gate keys create`");
   if (keys.isFirstKeyReplaced && apiKey !== undefined)
-    log.warn("the key `default` was rotated or revoked since, so what SVC_API_KEY says no longer counts");
+    log.warn(
+      "the key `default` was rotated or revoked since: what SVC_API_KEY says counts until an overlap ends, if at all",
+    );
   return { keys, made: first?.made };
 }
 

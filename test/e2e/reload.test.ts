@@ -109,7 +109,8 @@ suite("reload", () => {
     write(gate, contract("BLOCK"));
     const refused = await reload(gate);
     assert.deepEqual([refused.status, refused.json.code], [422, "contract-refused"]);
-    assert.match(refused.json.detail, /did not pass/);
+    assert.match(refused.json.detail, /did not pass[^]*✖ the door opens/);
+    assert.doesNotMatch(refused.json.detail, /what is not listed/, "a case that passed");
     assert.equal((await check(gate, open("s"))).json.verdict, "ALLOW");
     write(gate, limited);
     assert.equal((await reload(gate)).status, 200, "positive control: a contract that its tests agree with");
@@ -248,6 +249,9 @@ cases:
   - case: the door opens
     calls:
       - { tool: door.open, input: {}, expect: ALLOW }
+  - case: what is not listed
+    calls:
+      - { tool: door.shut, input: {}, expect: BLOCK }
 `,
   );
   const args = ["--mandate", mandate, "--data-dir", join(folder, "data"), "--mode", "enforce", "--reload-tests", tests];

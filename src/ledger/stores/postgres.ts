@@ -179,7 +179,7 @@ function refusal(error: unknown, url: string): unknown {
   if (code === "3D000") return new LedgerRefused(`there is no such database at ${place}: create it`);
   if (code === "42501")
     return new LedgerRefused(
-      `the role may not do that at ${place} (${error.message}): run \`svc-gate migrate\` as the owner of the database`,
+      `the role may not do that at ${place} (${error.message}): run \`svc-gate migrate --role ROLE\` as the owner`,
     );
   if (code === "25006")
     return new LedgerRefused(`the server at ${place} is a standby that only reads: name the primary`);
