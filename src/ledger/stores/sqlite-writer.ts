@@ -116,8 +116,9 @@ class Writer {
 
   #requireRoom(): void {
     const { bavail, bsize } = statfsSync(this.#folder);
-    if (bavail * bsize < reserveBytes)
-      throw new NotKept("disk-full", `under ${reserveBytes >> 20} MiB are free in ${this.#folder}`);
+    if (bavail * bsize >= reserveBytes) return;
+    this.#asked.clear(); // the turn ends here, and a disk may be full for long
+    throw new NotKept("disk-full", `under ${reserveBytes >> 20} MiB are free in ${this.#folder}`);
   }
 
   keepContract(digest: string, text: string): void {
