@@ -38,7 +38,8 @@ export async function readTenants(name: string): Promise<Result<readonly TenantE
   const tenants = entriesOf(readYaml(file, report), name, report);
   if (report.size === 0) return good(tenants);
   const problems = report.sorted([file]);
-  return bad(`${problems.map(renderDiagnostic).join("\n\n")}\n\n${problems.length} errors in the file of tenants`);
+  const errors = problems.length === 1 ? "1 error" : `${problems.length} errors`;
+  return bad(`${problems.map(renderDiagnostic).join("\n\n")}\n\n${errors} in the file of tenants`);
 }
 
 function entriesOf(node: YamlNode | undefined, name: string, report: Report): readonly TenantEntry[] {
