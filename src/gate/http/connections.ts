@@ -13,18 +13,18 @@ export function boundConnections(server: Server, max: number, log: Logger): void
   server.maxConnections = max;
   let dropped = 0;
   server.on("drop", () => (dropped += 1));
+  // Those that have closed are let go at the next sweep: a listener of ours on each socket, beside the server's own that
+  // come and go with each answer, made the collector keep finished requests by the thousand.
   const open = new Set<Socket>();
-  for (const event of ["connection", "secureConnection"]) {
-    server.on(event, (socket: Socket) => {
-      open.add(socket);
-      socket.once("close", () => open.delete(socket));
-    });
-  }
+  for (const event of ["connection", "secureConnection"]) server.on(event, (socket: Socket) => void open.add(socket));
   const stuckSince = new WeakMap<Socket, number>();
   const sweep = setInterval(() => {
     if (dropped > 0) log.warn({ dropped, max }, "connections were closed at once: as many as may be are open");
     dropped = 0;
-    for (const socket of open) endStuck(socket, stuckSince);
+    for (const socket of open) {
+      if (socket.destroyed) open.delete(socket);
+      else endStuck(socket, stuckSince);
+    }
   }, sweepMs).unref();
   server.once("close", () => clearInterval(sweep));
 }

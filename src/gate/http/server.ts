@@ -66,6 +66,7 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
     if (refusal !== undefined) return refuseWith(reply, refusal);
     return done();
   });
+  server.decorateRequest("known", undefined);
   server.decorate("watch", tally);
   server.decorate("refusalLog", refusalLog);
   server.decorate(

@@ -9,29 +9,33 @@ interface Known {
   trace: Trace | undefined;
 }
 
-const knownOf = new WeakMap<FastifyRequest, Known>();
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Undefined until the key is known to be good for it. */
+    known: Known | undefined;
+  }
+}
 
 export function noteKey(request: FastifyRequest, key: Key): void {
-  knownOf.set(request, { key, trace: undefined });
+  request.known = { key, trace: undefined };
 }
 
 export function keyOf(request: FastifyRequest): Key | undefined {
-  return knownOf.get(request)?.key;
+  return request.known?.key;
 }
 
 /** Notes the trace of a request whose key is known: what is logged and refused from here on belongs to it. */
 export function noteTrace(request: FastifyRequest, trace: Trace): void {
-  const known = knownOf.get(request);
-  if (known !== undefined) known.trace = trace;
+  if (request.known !== undefined) request.known.trace = trace;
 }
 
 export function traceOf(request: FastifyRequest): Trace | undefined {
-  return knownOf.get(request)?.trace;
+  return request.known?.trace;
 }
 
 /** Whose a request is, for its line in the log: its id, and as far as they are known its tenant, key and trace. */
 export function whose(request: FastifyRequest): Readonly<Record<string, string>> {
-  const known = knownOf.get(request);
+  const { known } = request;
   const { tenant } = (request.params ?? {}) as { readonly tenant?: string };
   const trace = known?.trace?.id ?? traceIdOf(request.headers["traceparent"]);
   return {
