@@ -61,7 +61,13 @@ export const mutants: readonly Mutant[] = [
     client: "javascript",
     from: "(${status})`, { failsOpen: false });",
     to: "(${status})`);",
-    noticed: ["status-400+fail-open", "status-413+fail-open", "status-415+fail-open", "status-422+fail-open"],
+    noticed: [
+      "status-400+fail-open",
+      "status-413+fail-open",
+      "status-415+fail-open",
+      "status-422+fail-open",
+      "status-429+fail-open",
+    ],
   },
   {
     fault: "writes JSON as the language does",

@@ -320,7 +320,7 @@ function verdictOf(verdict, reason, mode, unreached, receipt) {
 
 function refusal(status) {
   if (status === 401 || status === 403) return new Trouble(`$GATE refused the key (${status})`);
-  if ([400, 413, 415, 422].includes(status)) {
+  if ([400, 413, 415, 422, 429].includes(status)) {
     return new Trouble(`$GATE refused the request (${status})`, { failsOpen: false });
   }
   if (status >= 300 && status < 400) {

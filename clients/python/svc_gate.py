@@ -549,7 +549,7 @@ def _verdict_in(answer: _Answer, request_digest: str) -> Verdict:
 def _refusal(status: int) -> _Trouble:
     if status in (401, 403):
         return _Trouble("$GATE refused the key (%d)" % status)
-    if status in (400, 413, 415, 422):
+    if status in (400, 413, 415, 422, 429):
         return _Trouble("$GATE refused the request (%d)" % status, fails_open=False)
     if 300 <= status < 400:
         return _Trouble("$GATE answered with a redirect (%d), which is never followed" % status)

@@ -36,8 +36,12 @@ function cannotStart(error: unknown): never {
 async function contractTests(path: string): Promise<string | undefined> {
   const entry = fileURLToPath(new URL("../../bin/svc-gate.mjs", import.meta.url));
   const { status, text } = await new Promise<{ status: number | string | null; text: string }>((resolve) => {
-    execFile(process.execPath, [entry, "test", path], { timeout: testsMs }, (error, stdout, stderr) =>
-      resolve({ status: error === null ? 0 : (error.code ?? null), text: `${stdout}${stderr}`.trim() }),
+    execFile(
+      process.execPath,
+      [entry, "test", path],
+      { timeout: testsMs, env: withoutSettings() },
+      (error, stdout, stderr) =>
+        resolve({ status: error === null ? 0 : (error.code ?? null), text: `${stdout}${stderr}`.trim() }),
     );
   });
   return status === 0
@@ -48,6 +52,11 @@ async function contractTests(path: string): Promise<string | undefined> {
 /** Cases that passed are left out, then files that have no others: a refusal is read for what is wrong. */
 function failuresOf(text: string): string {
   return text.replaceAll(/^ {2}✔ .*\n/gm, "").replaceAll(/^\S.*\n\n/gm, "");
+}
+
+/** Tests decide by files alone: what the gate was started with, its keys among it, is nothing to them. */
+function withoutSettings(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("SVC_")));
 }
 
 const testsMs = 120_000;

@@ -36,9 +36,11 @@ export async function foldAhead(force: ContractInForce, ledger: Ledger): Promise
     const { identity: definition } = owned.counter;
     const { through = 0, unknownThrough = -1 } = kept.get(definition) ?? {};
     if (through === null) continue;
+    // What started empty once goes on from where it stood, as every counter does that comes back.
+    if (owned.counter.startsEmpty && !kept.has(definition)) continue;
     const start = { through, unknownThrough, rows: 0, events: 0 };
     const keep: Keep = (progress, found) => ledger.keepCounter({ definition, ...progress }, found);
-    reached.set(definition, owned.counter.startsEmpty ? start : await catchUp(owned, ledger, start, keep));
+    reached.set(definition, await catchUp(owned, ledger, start, keep));
   }
   return reached;
 }
@@ -63,8 +65,9 @@ export async function alignCounters(
   }
   const folded: Folded[] = [];
   for (const each of owned) {
-    const { identity: definition, name, startsEmpty } = each.counter;
+    const { identity: definition, name } = each.counter;
     if (live.has(definition)) continue;
+    const startsEmpty = each.counter.startsEmpty && !ahead.has(definition);
     const start = ahead.get(definition) ?? { through: 0, unknownThrough: -1, rows: 0, events: 0 };
     const keep: Keep = (progress, found) => turn.keepCounter({ definition, ...progress }, found);
     const { rows, events, unknownThrough } = startsEmpty ? start : await catchUp(each, ledger, start, keep);

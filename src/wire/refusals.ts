@@ -16,6 +16,7 @@ const table = {
   "body-too-large": { status: 413, title: "The body is too large" },
   "unsupported-media-type": { status: 415, title: "The body must be application/json" },
   "headers-too-large": { status: 431, title: "The headers are too large" },
+  "wrong-tool": { status: 422, title: "The API key is not for this tool" },
   "contract-refused": { status: 422, title: "The contract was not put in force" },
   "rate-limited": { status: 429, title: "The API key has asked too often" },
   "tenant-unavailable": { status: 503, title: "The tenant cannot be served" },

@@ -122,7 +122,7 @@ test("a key for some tools is refused for others by name, before anything is dec
   const rows = gate.ledger.head.seq;
   for (const tool of ["door.open", "note.addx", "Mail.send", "mail"]) {
     const { status, json } = await checkWith(gate, key, tool);
-    assert.deepEqual([status, json.code], [403, "forbidden"]);
+    assert.deepEqual([status, json.code], [422, "wrong-tool"], "a client that fails open does not open for it");
     assert.equal(json.detail, `the key "mailer" is not for the tool "${tool}"`);
   }
   assert.equal(gate.ledger.head.seq, rows);

@@ -41,8 +41,8 @@ function refusedOf(line: Line<Queued>, calls: number): number | undefined {
 export function fading(over: 0 | 1): number | undefined {
   let now = 0;
   const line = new Line<Queued>(new Budget(), () => now);
-  for (let n = 0; n < 1000; n += 1) line.push(call);
-  const taken = line.take(1000);
+  for (let n = 0; n < 300; n += 1) line.push(call);
+  const taken = line.take(300);
   now += limits.lineBurstFadeMs * Math.log(5) + (over === 0 ? -1 : 1);
   line.settled(taken);
   return refusedOf(line, 2 * limits.lineCallsMin);

@@ -35,6 +35,10 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
   "invalid-query": (gate) => send(gate, requestText("GET /receipts?limit=0 HTTP/1.1")),
   "bad-http": (gate) => send(gate, "NONSENSE\r\n\r\n"),
   unauthorized: (gate) => send(gate, "GET /rules HTTP/1.1\r\nHost: gate\r\n\r\n"),
+  "wrong-tool": async (gate) => {
+    const mailer = await make(gate, '{"name":"mailer","tools":["mail.*"]}');
+    return send(gate, post(call).replace(key, mailer));
+  },
   forbidden: (gate) => send(gate, requestText("GET /admin/keys HTTP/1.1")),
   conflict: (gate) => send(gate, operated(gate, post('{"name":"default"}').replace("/check", "/admin/keys"))),
   "not-found": (gate) => send(gate, requestText("GET /rule HTTP/1.1")),
@@ -111,6 +115,7 @@ async function make(gate: Running, body: string): Promise<string> {
 const kept: ReadonlyMap<string, number> = new Map([
   ["queue-full", 2],
   ["tenant-unavailable", 1],
+  ["wrong-tool", 1],
 ]);
 
 test("[error.refusals] every refusal is raised, with its status and problem details, and writes no receipt", async (t) => {

@@ -35,7 +35,8 @@ export class Standing {
       const kept = this.#kept.get(counter.identity);
       return kept === undefined || kept.through !== undefined;
     });
-    const folded = missing.filter(({ counter }) => !counter.startsEmpty && this.#next(counter.identity) < from);
+    const isFolded = ({ identity, startsEmpty }: Owned["counter"]): boolean => !startsEmpty || this.#kept.has(identity);
+    const folded = missing.filter(({ counter }) => isFolded(counter) && this.#next(counter.identity) < from);
     if (folded.length > 0) await this.#fold(folded, from);
     for (const { counter } of missing)
       this.#kept.set(counter.identity, { through: undefined, unknownThrough: this.#unknown(counter.identity) });

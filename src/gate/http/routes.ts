@@ -40,7 +40,7 @@ async function check({ service, gate, tenant, key, request, reply }: Asked): Pro
   course.parse = performance.now();
   const { toolName } = parsed.value;
   if (key?.allowsTool(toolName) === false)
-    return refuseWith(reply, refuse("forbidden", `the key ${quote(key.name)} is not for the tool ${quote(toolName)}`));
+    return refuseWith(reply, refuse("wrong-tool", `the key ${quote(key.name)} is not for the tool ${quote(toolName)}`));
   const answer = await gate.check(parsed.value, {
     keyName: key?.name ?? "",
     bytes: body.length,
