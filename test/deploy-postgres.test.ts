@@ -52,7 +52,7 @@ test("compose.yaml on PostgreSQL: its role, its migration, its gate, its readine
   const serving = ["--mandate", join(root, "mandate.yaml")];
   const early = await finish(t, ["serve", "--port", "0", ...serving], { env: settings });
   assert.notEqual(early.code, 0);
-  assert.match(early.stderr, /run `svc-gate migrate`/);
+  assert.match(early.stderr, /run `svc-gate migrate --role ROLE`/);
 
   const [, , ...command] = migrate?.command ?? [];
   const migrated = await finish(t, command, { env: { SVC_DATABASE_URL: urlOf(migrate) } });
