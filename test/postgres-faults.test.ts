@@ -190,12 +190,7 @@ function faultsOf(there: PostgresServer): void {
 
   suite("PostgreSQL: a synchronous standby", () => {
     test("is waited for, whoever cancels the wait, and however long a statement may take", async (t) => {
-      const primary = await startPostgres(t);
-      assert.ok(typeof primary !== "string");
-      const standby = await primary.startStandby("b");
-      await primary.run("ALTER SYSTEM SET synchronous_standby_names = 'b'");
-      await primary.run("SELECT pg_reload_conf()");
-      await waiting(primary, "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'");
+      const { primary, standby } = await startPair(t);
       const { store } = await open(t, { url: primary.url(), mayMigrate: true, within: { statement: 300 } });
       await commit(store, [storedRow(1)]);
       for (const [at, end] of (["", "pg_cancel_backend", "pg_terminate_backend"] as const).entries()) {
@@ -226,12 +221,7 @@ function faultsOf(there: PostgresServer): void {
     });
 
     test("that is promoted has every batch that was said to be kept", async (t) => {
-      const primary = await startPostgres(t);
-      assert.ok(typeof primary !== "string");
-      const standby = await primary.startStandby("b");
-      await primary.run("ALTER SYSTEM SET synchronous_standby_names = 'b'");
-      await primary.run("SELECT pg_reload_conf()");
-      await waiting(primary, "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'");
+      const { primary, standby } = await startPair(t);
       const proxy = await startProxy(t, primary.port);
       const { store } = await open(t, { url: primary.url({ port: proxy.port }), mayMigrate: true });
       for (let seq = 1; seq <= 20; seq += 1) await commit(store, [storedRow(seq)]);
@@ -273,4 +263,15 @@ async function begins(store: LedgerStore): Promise<boolean> {
   } catch {
     return false;
   }
+}
+
+/** A primary whose COMMIT waits for its standby. */
+async function startPair(t: TestContext): Promise<Readonly<Record<"primary" | "standby", PostgresServer>>> {
+  const primary = await startPostgres(t);
+  assert.ok(typeof primary !== "string");
+  const standby = await primary.startStandby("b");
+  await primary.run("ALTER SYSTEM SET synchronous_standby_names = 'b'");
+  await primary.run("SELECT pg_reload_conf()");
+  await waiting(primary, "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'");
+  return { primary, standby };
 }

@@ -393,7 +393,8 @@ function signalled(pid: number, signal: "SIGKILL"): void {
   }
 }
 
-async function freePort(): Promise<number> {
+/** A port of 127.0.0.1 that nobody listens on now. */
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;

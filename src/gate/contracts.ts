@@ -6,6 +6,7 @@ import {
   compileMandate,
   isContract,
   loadFunctions,
+  recompile,
   renderDiagnostic,
   type CompileOptions,
   type ContractInForce,
@@ -36,6 +37,16 @@ async function ready(
 ): Promise<Result<ContractInForce, readonly Diagnostic[]>> {
   if (compiled.ok) await loadFunctions(compiled.value);
   return compiled;
+}
+
+/** What is or was in force on a ledger, made again from the text that it keeps; undefined where that cannot be. */
+export async function keptContracts(
+  ledger: { contractText(digest: string): Promise<string | undefined> },
+  digest: string,
+): Promise<ContractInForce | undefined> {
+  const text = await ledger.contractText(digest);
+  const compiled = text === undefined ? undefined : await ready(recompile(text));
+  return compiled?.ok === true ? compiled.value : undefined;
 }
 
 /** No contract at all: every tool is unknown, so every verdict is BLOCK. */

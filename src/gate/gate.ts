@@ -1,4 +1,4 @@
-import { loadFunctions, recompile, type ContractInForce } from "../contract/mod.ts";
+import type { ContractInForce } from "../contract/mod.ts";
 import {
   NotKept,
   type Change,
@@ -12,6 +12,7 @@ import {
 import { bad, good, type Canonical, type CheckRequest, type Mode, type Refusal, type Result } from "../wire/mod.ts";
 import { answerBody, answered } from "./answer.ts";
 import type { Clock } from "./clock.ts";
+import { keptContracts } from "./contracts.ts";
 import { alignCounters, foldAhead, type Folded, type Progress } from "./counters.ts";
 import { prepareCall, Sequencer, unavailable, type SequencerOptions } from "./sequencer.ts";
 import { agrees, standingOf, type Standing } from "./standing.ts";
@@ -225,11 +226,9 @@ export class Gate {
   /** Takes up what another gate has put in force: its text is in the ledger, under the digest that the ledger names. */
   async #follow(inForce: InForce): Promise<void> {
     const { contract, mode } = inForce;
-    const text = await this.#ledger.contractText(contract);
-    const compiled = text === undefined ? undefined : recompile(text);
-    if (compiled?.ok !== true) throw new Error(`the contract ${contract} that is in force cannot be made again`);
-    await loadFunctions(compiled.value);
-    this.#standing = standingOf(compiled.value, mode as Mode);
+    const force = await keptContracts(this.#ledger, contract);
+    if (force === undefined) throw new Error(`the contract ${contract} that is in force cannot be made again`);
+    this.#standing = standingOf(force, mode as Mode);
     this.#options.onFollow?.(this.#standing);
   }
 

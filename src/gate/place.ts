@@ -1,11 +1,11 @@
 import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import type { Logger } from "pino";
-import { loadFunctions, recompile, type ContractInForce } from "../contract/mod.ts";
+import type { ContractInForce } from "../contract/mod.ts";
 import { openLedger, type InForce, type Ledger, type LedgerOptions } from "../ledger/mod.ts";
 import { bad, good, type Mode, type Result } from "../wire/mod.ts";
 import { Clock, systemTime } from "./clock.ts";
-import { loadContracts, noContracts, renderDiagnostics } from "./contracts.ts";
+import { keptContracts, loadContracts, noContracts, renderDiagnostics } from "./contracts.ts";
 import { openGate, type Gate } from "./gate.ts";
 import type { Rate } from "./keys.ts";
 import type { Budget } from "./line.ts";
@@ -153,11 +153,9 @@ export async function loadForce({ mandate }: Place, log: Logger): Promise<Result
 }
 
 async function keptForce(ledger: Ledger, digest: string): Promise<ContractInForce> {
-  const text = await ledger.contractText(digest);
-  const compiled = text === undefined ? undefined : recompile(text);
-  if (compiled?.ok !== true) throw new StartRefused(`the contract ${digest} cannot be taken from the ledger`);
-  await loadFunctions(compiled.value);
-  return compiled.value;
+  const force = await keptContracts(ledger, digest);
+  if (force === undefined) throw new StartRefused(`the contract ${digest} cannot be taken from the ledger`);
+  return force;
 }
 
 /** What was switched to while running stays over a restart, unless the start says otherwise: enforcing ends on purpose. */

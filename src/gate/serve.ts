@@ -109,7 +109,6 @@ export async function serve(config: Config, warnings: readonly string[], runTest
       fallback: (tenant) => (tenant === null ? undefined : tenants?.placeOf(tenant)?.rate) ?? config.rate,
     });
     const service = new Service({ log, keys, root, rootPlace, tenants, readPlaces, tests, tally, traces, rates });
-    const refreshing = database && setInterval(() => keys.refresh().catch(noRefresh), refreshMs).unref();
     const server = makeServer({ service, basePath: config.basePath, connections: config.connections, log, tls });
     const ops = await openOps(service, config, log);
     const address = await listen(server, config).catch(async (error: unknown) => {
@@ -117,6 +116,8 @@ export async function serve(config: Config, warnings: readonly string[], runTest
       throw error;
     });
     const door = await openOperatorDoor(config.dataDir, { address, key: keys.makeOperatorKey(), cert: tls?.cert }, log);
+    // Last, so that a start that is refused leaves nothing that goes on.
+    const refreshing = database && setInterval(() => keys.refresh().catch(noRefresh), refreshMs).unref();
     return {
       address,
       ops: ops?.address,

@@ -1,11 +1,10 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
-import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { bounds } from "../../src/ledger/stores/postgres-session.ts";
 import { apiKey } from "../gate-process.ts";
+import { freePort } from "../postgres-server.ts";
 import type { Bug } from "./bugs.ts";
 import { Load } from "./clients.ts";
 import { Cluster } from "./cluster.ts";
@@ -241,13 +240,4 @@ async function verify(url: string): Promise<Report["verified"]> {
 
 function countOf(names: readonly string[]): ReadonlyMap<string, number> {
   return new Map([...Map.groupBy(names, (name) => name)].map(([name, all]) => [name, all.length]));
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
