@@ -1,5 +1,5 @@
-import { mkdir, open, readFile, rename } from "node:fs/promises";
-import { dirname } from "node:path";
+import { readFile } from "node:fs/promises";
+import { replaceFile } from "./durable-file.ts";
 import { LedgerRefused } from "./stores/store.ts";
 
 /** What is known of a ledger outside its file: that it is there, and how far it reached at least. */
@@ -39,30 +39,9 @@ function pinText({ log, seq, hash }: Pin): string {
   return `${JSON.stringify({ log, seq, hash })}\n`;
 }
 
-/** Replaces the pin: written beside, flushed, renamed, the folder flushed. A crash leaves the old one or the new one. */
+/** Replaces the pin. A crash leaves the old one or the new one. */
 export async function writePin(file: string, pin: Pin): Promise<void> {
-  const folder = dirname(file);
-  await mkdir(folder, { recursive: true });
-  const beside = `${file}.new`;
-  const handle = await open(beside, "w", 0o600);
-  try {
-    await handle.writeFile(pinText(pin));
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await rename(beside, file);
-  await flushFolder(folder);
-}
-
-async function flushFolder(folder: string): Promise<void> {
-  if (process.platform === "win32") return;
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await replaceFile(file, pinText(pin));
 }
 
 /** The pin may trail the head by this much; it never leads. */

@@ -1,0 +1,31 @@
+import { mkdir, open, rename } from "node:fs/promises";
+import { dirname } from "node:path";
+
+/**
+ * Replaces a small file that its owner alone can read: written beside, flushed, renamed, the folder flushed. A crash
+ * leaves the old one or the new one.
+ */
+export async function replaceFile(file: string, text: string): Promise<void> {
+  const folder = dirname(file);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const beside = `${file}.new`;
+  const handle = await open(beside, "w", 0o600);
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(beside, file);
+  await flushFolder(folder);
+}
+
+async function flushFolder(folder: string): Promise<void> {
+  if (process.platform === "win32") return;
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,54 @@
+import { bad, good, type Result } from "../../wire/mod.ts";
+import { hashBytes } from "./merkle.ts";
+import { parseNote, verifyNote, type Note, type Signed, type VerifierKey } from "./note.ts";
+
+/** What a checkpoint says: C2SP tlog-checkpoint. */
+export interface Checkpoint {
+  /** The ledger's name. */
+  readonly origin: string;
+  /** The number of rows. */
+  readonly size: number;
+  readonly root: Buffer;
+}
+
+/** The three lines that are signed. */
+export function checkpointText({ origin, size, root }: Checkpoint): string {
+  return `${origin}\n${size}\n${root.toString("base64")}\n`;
+}
+
+/** Reads the text of a checkpoint; lines after the third say nothing to us. */
+export function parseCheckpointText(text: string): Checkpoint | undefined {
+  const [origin = "", size = "", root = "", ...rest] = text.split("\n");
+  const bytes = Buffer.from(root, "base64");
+  const isWhole = origin !== "" && /^(?:0|[1-9][0-9]{0,15})$/.test(size) && Number.isSafeInteger(Number(size));
+  if (!isWhole || bytes.length !== hashBytes || bytes.toString("base64") !== root || rest.at(-1) !== "")
+    return undefined;
+  return rest.slice(0, -1).includes("") ? undefined : { origin, size: Number(size), root: bytes };
+}
+
+/** A checkpoint with who signed it. */
+export interface SignedCheckpoint extends Checkpoint {
+  readonly note: Note;
+  readonly signed: readonly Signed[];
+}
+
+/**
+ * Reads a signed checkpoint and verifies what known keys signed of it.
+ *
+ * @param log keys of which at least one must have signed it, under the name that is its origin
+ * @param witnesses keys whose cosignatures are looked for
+ */
+export function openCheckpoint(
+  written: string,
+  log: readonly VerifierKey[],
+  witnesses: readonly VerifierKey[] = [],
+): Result<SignedCheckpoint, string> {
+  const note = parseNote(written);
+  const checkpoint = note && parseCheckpointText(note.text);
+  if (note === undefined || checkpoint === undefined) return bad("it is no signed checkpoint");
+  const verified = verifyNote(note, [...log, ...witnesses]);
+  if (!verified.ok) return verified;
+  const byLog = verified.value.some(({ key }) => log.includes(key) && key.name === checkpoint.origin);
+  if (!byLog) return bad(`no known key of ${checkpoint.origin} has signed it`);
+  return good({ ...checkpoint, note, signed: verified.value });
+}

@@ -1,0 +1,187 @@
+import { hash } from "node:crypto";
+
+/** The hashes of RFC 6962 (section 2.1, the same in RFC 9162): SHA-256, a leaf behind a zero byte, a node behind a one. */
+export const hashBytes = 32;
+
+/** The root of a tree without leaves: SHA-256 of nothing. */
+export const emptyRoot: Buffer = hash("sha256", "", "buffer");
+
+const nodeInput = Buffer.alloc(1 + 2 * hashBytes, 1);
+
+/** The hash of an inner node. */
+export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
+  nodeInput.set(left, 1);
+  nodeInput.set(right, 1 + hashBytes);
+  return hash("sha256", nodeInput, "buffer");
+}
+
+/** Hashes that follow each other in a buffer, one for each 32 bytes. */
+export function hashAt(hashes: Buffer, place: number): Buffer {
+  return hashes.subarray(place * hashBytes, (place + 1) * hashBytes);
+}
+
+/** The root over 1, 2, 4, ... hashes that stand side by side. */
+export function perfectRoot(hashes: Buffer): Buffer {
+  if (hashes.length === hashBytes) return hashes;
+  const half = hashes.length / 2;
+  return nodeHash(perfectRoot(hashes.subarray(0, half)), perfectRoot(hashes.subarray(half)));
+}
+
+/** The largest power of two below a size of at least 2: where RFC 6962 splits a tree. */
+export function splitOf(size: number): number {
+  return 2 ** Math.floor(Math.log2(size - 1));
+}
+
+/** One inner hash that tiles need: the root over `256 ** level` leaves, the `place`th of its level. */
+export interface TreeNode {
+  /** From 1; of level 0 are the leaves. */
+  readonly level: number;
+  readonly place: number;
+  readonly hash: Buffer;
+}
+
+/** A tile's hashes span a height of 8: so many leaves, or hashes of the level below. */
+export const tileHeight = 8;
+
+/**
+ * A tree as it grows: the roots of the perfect trees that its leaves make up, the largest first, one for each bit of
+ * its size. That is all that the next leaf and the root need.
+ */
+export class Frontier {
+  #size: number;
+  readonly #roots: Buffer[];
+
+  /** @param roots one for each bit of the size that is set */
+  constructor(size = 0, roots: readonly Buffer[] = []) {
+    this.#size = size;
+    this.#roots = [...roots];
+  }
+
+  /** Reads what `text` wrote; undefined where it cannot be a tree of that size. */
+  static parse(size: number, text: string): Frontier | undefined {
+    const hashes = Buffer.from(text, "base64");
+    const count = hashes.length / hashBytes;
+    if (hashes.toString("base64") !== text || count !== bitsOf(size)) return undefined;
+    return new Frontier(
+      size,
+      Array.from({ length: count }, (_, place) => hashAt(hashes, place)),
+    );
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  copy(): Frontier {
+    return new Frontier(this.#size, this.#roots);
+  }
+
+  /**
+   * Adds a leaf.
+   *
+   * @param leaf its hash, 64 hex digits
+   * @returns the inner hashes that tiles need and that are complete with it; none for 255 leaves of 256
+   */
+  append(leaf: string): readonly TreeNode[] {
+    let nodes: readonly TreeNode[] = noNodes;
+    let root: Buffer = Buffer.from(leaf, "hex");
+    this.#size += 1;
+    for (let height = 1, rest = this.#size; rest % 2 === 0; height += 1, rest /= 2) {
+      root = nodeHash(this.#roots.pop() as Buffer, root);
+      if (height % tileHeight === 0)
+        nodes = [...nodes, { level: height / tileHeight, place: rest / 2 - 1, hash: root }];
+    }
+    this.#roots.push(root);
+    return nodes;
+  }
+
+  root(): Buffer {
+    return this.#roots.reduceRight<Buffer | undefined>(joined, undefined) ?? emptyRoot;
+  }
+
+  /** Base64 of the roots, one after the other. */
+  text(): string {
+    return Buffer.concat(this.#roots).toString("base64");
+  }
+}
+
+const noNodes: readonly TreeNode[] = [];
+
+function joined(right: Buffer | undefined, left: Buffer): Buffer {
+  return right === undefined ? left : nodeHash(left, right);
+}
+
+function bitsOf(size: number): number {
+  let bits = 0;
+  for (let rest = size; rest > 0; rest = Math.floor(rest / 2)) bits += rest % 2;
+  return bits;
+}
+
+/** A leaf's way to the root, and what the root must then be. */
+export interface Inclusion {
+  /** From 0. */
+  readonly index: number;
+  readonly size: number;
+  readonly leaf: Uint8Array;
+  /** From the leaf's sibling up. */
+  readonly proof: readonly Uint8Array[];
+  readonly root: Uint8Array;
+}
+
+/** RFC 9162, section 2.1.3.2. */
+export function isIncluded({ index, size, leaf, proof, root }: Inclusion): boolean {
+  if (!isPlace(index) || !isPlace(size) || index >= size || ![leaf, root, ...proof].every(isHash)) return false;
+  let [at, last] = [index, size - 1];
+  let reached: Uint8Array = leaf;
+  for (const sibling of proof) {
+    if (last === 0) return false;
+    if (at % 2 === 1 || at === last) {
+      reached = nodeHash(sibling, reached);
+      while (at % 2 === 0 && at !== 0) [at, last] = [at / 2, Math.floor(last / 2)];
+    } else reached = nodeHash(reached, sibling);
+    [at, last] = [Math.floor(at / 2), Math.floor(last / 2)];
+  }
+  return last === 0 && areEqual(reached, root);
+}
+
+/** Two trees of which the smaller must be the beginning of the larger. */
+export interface Consistency {
+  readonly from: number;
+  readonly size: number;
+  readonly fromRoot: Uint8Array;
+  readonly root: Uint8Array;
+  readonly proof: readonly Uint8Array[];
+}
+
+/** RFC 9162, section 2.1.4.2. The empty tree is the beginning of every one. */
+export function isConsistent({ from, size, fromRoot, root, proof }: Consistency): boolean {
+  if (!isPlace(from) || !isPlace(size) || from > size || ![fromRoot, root, ...proof].every(isHash)) return false;
+  if (from === size) return proof.length === 0 && areEqual(fromRoot, root);
+  if (from === 0) return proof.length === 0 && areEqual(fromRoot, emptyRoot);
+  const [first, ...rest] = Number.isInteger(Math.log2(from)) ? [fromRoot, ...proof] : proof;
+  if (first === undefined) return false;
+  let [at, last] = [from - 1, size - 1];
+  while (at % 2 === 1) [at, last] = [Math.floor(at / 2), Math.floor(last / 2)];
+  let [older, newer] = [first, first];
+  for (const sibling of rest) {
+    if (last === 0) return false;
+    if (at % 2 === 1 || at === last) {
+      [older, newer] = [nodeHash(sibling, older), nodeHash(sibling, newer)];
+      while (at % 2 === 0 && at !== 0) [at, last] = [at / 2, Math.floor(last / 2)];
+    } else newer = nodeHash(newer, sibling);
+    [at, last] = [Math.floor(at / 2), Math.floor(last / 2)];
+  }
+  return last === 0 && areEqual(older, fromRoot) && areEqual(newer, root);
+}
+
+function isPlace(number: number): boolean {
+  return Number.isSafeInteger(number) && number >= 0;
+}
+
+function isHash(bytes: Uint8Array): boolean {
+  return bytes.length === hashBytes;
+}
+
+function areEqual(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0;
+}

@@ -1,0 +1,137 @@
+import { createPublicKey, hash, verify, type KeyObject } from "node:crypto";
+import { bad, good, type Result } from "../../wire/mod.ts";
+
+/** A text and who signed it: C2SP signed-note. */
+export interface Note {
+  /** What is signed, with its last line feed. */
+  readonly text: string;
+  readonly signatures: readonly NoteSignature[];
+}
+
+export interface NoteSignature {
+  readonly name: string;
+  /** 8 hex digits. */
+  readonly id: string;
+  readonly bytes: Buffer;
+}
+
+/** Ed25519 over the text itself, or with a time before it, as witnesses sign (C2SP tlog-cosignature). */
+export const signatureTypes = { ed25519: 1, cosignature: 4 } as const;
+export type SignatureType = (typeof signatureTypes)[keyof typeof signatureTypes];
+
+/** A key that is known: what C2SP calls a vkey. */
+export interface VerifierKey {
+  readonly name: string;
+  /** 8 hex digits. */
+  readonly id: string;
+  readonly type: SignatureType;
+  /** 32 bytes, as RFC 8032 has them. */
+  readonly publicKey: Buffer;
+  /** `name+id+base64`. */
+  readonly text: string;
+}
+
+const publicKeyBytes = 32;
+const signatureBytes = 64;
+/** More than anybody signs a note with; each known one costs a verification. */
+const signaturesMax = 64;
+const isKeyName = /^[^\s+\p{C}]+$/u;
+
+/** A key as others know it. @param publicKey 32 bytes */
+export function verifierKey(
+  name: string,
+  publicKey: Buffer,
+  type: SignatureType = signatureTypes.ed25519,
+): VerifierKey {
+  const material = Buffer.concat([Buffer.of(type), publicKey]);
+  const id = hash("sha256", Buffer.concat([Buffer.from(`${name}\n`), material]), "buffer").toString("hex", 0, 4);
+  return { name, id, type, publicKey, text: `${name}+${id}+${material.toString("base64")}` };
+}
+
+/** Reads `name+id+base64`. The id is worked out again. */
+export function parseVerifierKey(text: string): Result<VerifierKey, string> {
+  const found = /^([^+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+={0,2})$/.exec(text);
+  if (found === null) return bad("a verifier key is NAME+ID+BASE64, such as example.org/log+530d903a+Aekye...");
+  const [, name = "", , base64 = ""] = found;
+  const material = Buffer.from(base64, "base64");
+  const type = Object.values(signatureTypes).find((known) => known === material[0]);
+  if (type === undefined || material.length !== 1 + publicKeyBytes)
+    return bad(`the verifier key of ${name} is not one of Ed25519 (its type is ${material[0]})`);
+  const key = verifierKey(name, material.subarray(1), type);
+  if (key.text !== text || !isKeyName.test(name))
+    return bad(`the verifier key of ${name} is damaged: its id is not its own`);
+  return good(key);
+}
+
+/** One line of a signed note. */
+export function signatureLine({ name, id }: Pick<VerifierKey, "name" | "id">, signature: Buffer): string {
+  return `— ${name} ${Buffer.concat([Buffer.from(id, "hex"), signature]).toString("base64")}\n`;
+}
+
+/** Reads a signed note; undefined where it is none. Nothing is verified. */
+export function parseNote(note: string): Note | undefined {
+  const end = note.lastIndexOf("\n\n");
+  if (end === -1 || !note.endsWith("\n") || /[\0-\x09\x0b-\x1f]/.test(note) || !note.isWellFormed()) return undefined;
+  const lines = note.slice(end + 2, -1).split("\n");
+  const signatures = lines.map(parseSignature);
+  if (lines.length > signaturesMax || !signatures.every((signature) => signature !== undefined)) return undefined;
+  return { text: note.slice(0, end + 1), signatures };
+}
+
+function parseSignature(line: string): NoteSignature | undefined {
+  const [, name = "", base64 = ""] = /^— ([^ ]+) ([A-Za-z0-9+/]+={0,2})$/.exec(line) ?? [];
+  const decoded = Buffer.from(base64, "base64");
+  if (decoded.length < 5 || decoded.toString("base64") !== base64 || !isKeyName.test(name)) return undefined;
+  return { name, id: decoded.toString("hex", 0, 4), bytes: decoded.subarray(4) };
+}
+
+/** What a known key has signed. */
+export interface Signed {
+  readonly key: VerifierKey;
+  /** Seconds since the epoch, where a witness says when; else undefined. */
+  readonly time: number | undefined;
+}
+
+/**
+ * Verifies what known keys have signed; signatures of others say nothing. A key counts once.
+ *
+ * @returns which keys signed, or whose signature is wrong: then nothing of the note holds
+ */
+export function verifyNote(
+  { text, signatures }: Note,
+  keys: readonly VerifierKey[],
+): Result<readonly Signed[], string> {
+  const signed = new Map<string, Signed>();
+  for (const { name, id, bytes } of signatures) {
+    const key = keys.find((known) => known.name === name && known.id === id);
+    if (key === undefined) continue;
+    const time = key.type === signatureTypes.cosignature ? timeOf(bytes) : undefined;
+    if (!isSignature(key, text, bytes)) return bad(`the signature of ${name} (${id}) is wrong`);
+    signed.set(key.text, { key, time });
+  }
+  return good([...signed.values()]);
+}
+
+function isSignature({ type, publicKey }: VerifierKey, text: string, bytes: Buffer): boolean {
+  if (type === signatureTypes.ed25519)
+    return bytes.length === signatureBytes && verify(null, Buffer.from(text), keyObject(publicKey), bytes);
+  if (bytes.length !== 8 + signatureBytes || bytes.readBigUInt64BE() > BigInt(Number.MAX_SAFE_INTEGER)) return false;
+  const cosigned = `cosignature/v1\ntime ${timeOf(bytes)}\n${text}`;
+  return verify(null, Buffer.from(cosigned), keyObject(publicKey), bytes.subarray(8));
+}
+
+function timeOf(bytes: Buffer): number {
+  return bytes.length < 8 ? 0 : Number(bytes.readBigUInt64BE());
+}
+
+/** What stands before the 32 bytes of an Ed25519 key in its SubjectPublicKeyInfo (RFC 8410). */
+const spkiPrefix = Buffer.from("302a300506032b6570032100", "hex");
+
+function keyObject(publicKey: Buffer): KeyObject {
+  return createPublicKey({ key: Buffer.concat([spkiPrefix, publicKey]), format: "der", type: "spki" });
+}
+
+/** The 32 bytes of a key's public half. */
+export function publicBytes(key: KeyObject): Buffer {
+  return createPublicKey(key).export({ format: "der", type: "spki" }).subarray(spkiPrefix.length);
+}

@@ -1,0 +1,88 @@
+import { createPrivateKey, generateKeyPairSync, sign, type KeyObject } from "node:crypto";
+import { readFile, stat } from "node:fs/promises";
+import { replaceFile } from "../durable-file.ts";
+import { LedgerRefused } from "../stores/store.ts";
+import { checkpointText, type Checkpoint } from "./checkpoint.ts";
+import { publicBytes, signatureLine, verifierKey, type VerifierKey } from "./note.ts";
+
+/** The keys of a file: the one that signs, and the one before it while that signs too. */
+export interface SigningKeys {
+  readonly current: KeyObject;
+  readonly before: KeyObject | undefined;
+}
+
+/** Signs checkpoints of one ledger. */
+export class Signer {
+  readonly #keys: readonly { readonly key: KeyObject; readonly verifier: VerifierKey }[];
+
+  /** @param origin the ledger's name */
+  constructor(origin: string, { current, before }: SigningKeys) {
+    const keys = before === undefined ? [current] : [current, before];
+    this.#keys = keys.map((key) => ({ key, verifier: verifierKey(origin, publicBytes(key)) }));
+  }
+
+  /** The current key first. */
+  get verifiers(): readonly VerifierKey[] {
+    return this.#keys.map(({ verifier }) => verifier);
+  }
+
+  /** The signed note, a line for each key. */
+  sign(checkpoint: Checkpoint): string {
+    const text = checkpointText(checkpoint);
+    const bytes = Buffer.from(text);
+    return `${text}\n${this.#keys.map(({ key, verifier }) => signatureLine(verifier, sign(null, bytes, key))).join("")}`;
+  }
+}
+
+/**
+ * Reads a file of one or two private keys (Ed25519, PKCS#8 in PEM), the current one first; undefined when there is none.
+ *
+ * @throws {LedgerRefused} for a file that others can read, or that holds anything else
+ */
+export async function readSigningKeys(file: string): Promise<SigningKeys | undefined> {
+  let text: string;
+  try {
+    const { mode } = await stat(file);
+    if (process.platform !== "win32" && (mode & 0o077) !== 0)
+      throw new LedgerRefused(
+        `the signing key ${file} can be read by others than its owner (mode ${(mode & 0o777).toString(8)}): ` +
+          `run \`chmod 600 ${file}\`, and rotate the key if others may have seen it`,
+      );
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (error instanceof LedgerRefused) throw error;
+    if (code === "ENOENT") return undefined;
+    throw new LedgerRefused(
+      `the signing key ${file} cannot be read (${code}): SVC_SIGNING_KEY names a file that this user can read`,
+    );
+  }
+  const blocks = text.match(/-----BEGIN [^-]+-----[^-]+-----END [^-]+-----\n?/g) ?? [];
+  const [current, before] = blocks.map(readBlock);
+  if (current === undefined || blocks.length > 2 || blocks.join("") !== text || blocks[0] === blocks[1])
+    throw new LedgerRefused(
+      `the signing key ${file} is not one or two private keys of Ed25519 in PEM: restore it, or make one with \`svc-gate keygen\``,
+    );
+  return { current, before };
+}
+
+function readBlock(block: string): KeyObject | undefined {
+  try {
+    const key = createPrivateKey(block);
+    return key.asymmetricKeyType === "ed25519" ? key : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A new private key of Ed25519. */
+export function makeSigningKey(): KeyObject {
+  return generateKeyPairSync("ed25519").privateKey;
+}
+
+/** Writes a file of keys that its owner alone can read. */
+export async function writeSigningKeys(file: string, { current, before }: SigningKeys): Promise<void> {
+  const keys = before === undefined ? [current] : [current, before];
+  const text = keys.map((key) => String(key.export({ format: "pem", type: "pkcs8" }))).join("");
+  await replaceFile(file, text);
+}
