@@ -35,6 +35,8 @@ export async function readSharedLedger(place: SharedPlace): Promise<LedgerHistor
     rows: head?.seq ?? 0,
     scan: (from) => store.scan(from),
     contractText: (digest) => store.contractText(digest),
+    counters: () => store.counters(),
+    totals: (places) => store.totals(places),
     keyDigest: keyDigester(counterSecret),
     close,
   };

@@ -24,5 +24,5 @@ export { sqliteThreads, type SqliteThreads } from "./stores/sqlite.ts";
 export { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
 export { readPin } from "./pin.ts";
 export { type Durable, type Receipt } from "./receipt.ts";
-export { LedgerRefused, NotKept, type InForce } from "./stores/store.ts";
+export { LedgerRefused, NotKept, type EventPlace, type InForce } from "./stores/store.ts";
 export { readCall, readEffects } from "./verifier.ts";

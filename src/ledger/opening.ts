@@ -5,7 +5,8 @@ import { keyDigester, Ledger, type LedgerCheck } from "./ledger.ts";
 import { HeadPin, readPin, writePin, type Pin } from "./pin.ts";
 import type { Database } from "./stores/postgres.ts";
 import { inspectSqlite, openSqlite, readSqlite, type SqliteThreads } from "./stores/sqlite.ts";
-import { LedgerRefused, type LedgerStore, type StoredHead, type StoredRow } from "./stores/store.ts";
+import type { KeptCounter } from "./stores/seals.ts";
+import { LedgerRefused, type EventPlace, type LedgerStore, type StoredHead, type StoredRow } from "./stores/store.ts";
 import type { LedgerHead } from "./turn.ts";
 
 export interface LedgerOptions {
@@ -95,6 +96,10 @@ export interface LedgerHistory {
   contractText(digest: string): Promise<string | undefined>;
   /** The digest under which a counter's key stands in effects. */
   keyDigest(key: string): string;
+  /** Every counter that it keeps the events of, as it stands now. */
+  counters(): Promise<readonly KeptCounter[]>;
+  /** For each place the total of all events before it, a decimal; undefined where no such counter is kept. */
+  totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]>;
   close(): Promise<void>;
 }
 

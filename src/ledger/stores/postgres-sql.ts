@@ -99,6 +99,12 @@ export const statements = {
     LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = asked.counter
       AND e.key = asked.key AND (e.at, e.seq) < (asked.at, asked.seq) ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true
     ORDER BY asked.place`,
+  /** For each place ($2 counters, $3 keys, $4 times, $5 rows): the total before it. */
+  totalsBefore: `SELECT earlier.total
+    FROM unnest($2::int[], $3::bytea[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS asked (counter, key, at, seq, place)
+    LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = asked.counter
+      AND e.key = asked.key AND (e.at, e.seq) < (asked.at, asked.seq) ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true
+    ORDER BY asked.place`,
   /** How many events each row after row $2 has; $3 rows at most. */
   walkedRows: `SELECT seq, count(*) AS count FROM svc_gate.effects WHERE ledger = $1 AND folded IS NULL AND seq > $2
     GROUP BY seq ORDER BY seq LIMIT $3`,

@@ -8,9 +8,11 @@ import { beginOn, connect, explained, readOne, rollBack, send } from "./postgres
 import { ask, commit, readRows, type Asked } from "./postgres-sql.ts";
 import { PostgresTurn } from "./postgres-turn.ts";
 import { verifyPostgres } from "./postgres-verify.ts";
+import type { KeptCounter } from "./seals.ts";
 import { LedgerRefused, NotKept } from "./store.ts";
 import type {
   Anchor,
+  EventPlace,
   LedgerStore,
   OpenedStore,
   RowQuery,
@@ -187,9 +189,26 @@ class PostgresStore implements LedgerStore {
     await turn.commit([], []);
   }
 
-  async counters(): Promise<readonly StoredCounter[]> {
+  async counters(): Promise<readonly KeptCounter[]> {
     const [rows = []] = await this.#read(ask("counters", this.#ledger));
     return [...readCounters(rows).values()];
+  }
+
+  async totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]> {
+    const [rows = []] = await this.#read(ask("counters", this.#ledger));
+    const kept = readCounters(rows);
+    const [totals = []] = await this.#read(
+      ask(
+        "totalsBefore",
+        this.#ledger,
+        places.map(({ counter }) => kept.get(counter)?.id ?? -1),
+        places.map(({ key }) => Buffer.from(key, "hex")),
+        places.map(({ at }) => at),
+        places.map(({ seq }) => seq),
+      ),
+    );
+    const found = totals as readonly (readonly (string | null)[])[];
+    return places.map(({ counter }, place) => (kept.has(counter) ? (found[place]?.[0] ?? "0") : undefined));
   }
 
   async *read({ before, limit, ...filters }: RowQuery): AsyncGenerator<readonly StoredRow[]> {

@@ -3,10 +3,20 @@ import { setImmediate } from "node:timers/promises";
 import { firstLink, linkOf, verifyLink, type Link } from "../verifier.ts";
 import { blame, parted, tooShort } from "./anchors.ts";
 import { serveOpened } from "./calls.ts";
-import { explain, openForReading, readMeta } from "./sqlite-file.ts";
+import type { KeptCounter } from "./seals.ts";
+import { explain, openForReading, readCounters, readMeta } from "./sqlite-file.ts";
 import { Walk } from "./sqlite-walk.ts";
 import { LedgerRefused } from "./store.ts";
-import type { Anchor, Broken, RowQuery, RowSlice, StoredHistory, StoredRow, Verification } from "./store.ts";
+import type {
+  Anchor,
+  Broken,
+  EventPlace,
+  RowQuery,
+  RowSlice,
+  StoredHistory,
+  StoredRow,
+  Verification,
+} from "./store.ts";
 
 /** Rows of one slice of a long read: a few milliseconds, so that the write-ahead log can be folded back in between. */
 const sliceRows = 512;
@@ -71,6 +81,21 @@ class Reader {
   contractText(digest: string): string | undefined {
     const text = this.#database.prepare("SELECT text FROM contracts WHERE digest = ?").get(digest)?.["text"];
     return text === undefined ? undefined : String(text);
+  }
+
+  counters(): readonly KeptCounter[] {
+    return readCounters(this.#database).kept;
+  }
+
+  totals(places: readonly EventPlace[]): readonly (string | undefined)[] {
+    const ids = new Map(this.counters().map(({ digest, id }) => [digest, id]));
+    const before = this.#database.prepare(
+      "SELECT total FROM effects WHERE counter = ? AND key = ? AND (at, seq) < (?, ?) ORDER BY at DESC, seq DESC LIMIT 1",
+    );
+    return places.map(({ counter, key, at, seq }) => {
+      const id = ids.get(counter);
+      return id === undefined ? undefined : String(before.get(id, Buffer.from(key, "hex"), at, seq)?.["total"] ?? "0");
+    });
   }
 
   /** Walks from row `from` to the last row that is there at the end. Between slices other calls are answered. */
@@ -222,6 +247,8 @@ serveOpened(
     read: (reader: Reader, query: RowQuery) => reader.read(query),
     scan: (reader: Reader, from: number) => reader.scan(from),
     describe: (reader: Reader) => reader.describe(),
+    counters: (reader: Reader) => reader.counters(),
+    totals: (reader: Reader, places: readonly EventPlace[]) => reader.totals(places),
     contractText: (reader: Reader, digest: string) => reader.contractText(digest),
     verify: (reader: Reader, from: number, anchors: readonly Anchor[]) => reader.verify(from, anchors),
     verifyChain: (reader: Reader, anchors: readonly Anchor[]) => reader.verifyChain(anchors),

@@ -1,9 +1,11 @@
 import { readFile, rename, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gone, isThere, reserveBytes } from "./sqlite-file.ts";
+import type { KeptCounter } from "./seals.ts";
 import type { KeptTogether, OpenOptions } from "./sqlite-writer.ts";
 import type {
   Anchor,
+  EventPlace,
   LedgerStore,
   OpenedStore,
   RowQuery,
@@ -119,8 +121,12 @@ class SqliteStore implements LedgerStore {
     return this.#writer.call("keepCounter", counter, folded);
   }
 
-  counters(): Promise<readonly StoredCounter[]> {
+  counters(): Promise<readonly KeptCounter[]> {
     return this.#writer.call("counters");
+  }
+
+  totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]> {
+    return this.#ask("totals", places);
   }
 
   async uses(): Promise<ReadonlyMap<string, number>> {
@@ -213,6 +219,8 @@ export interface SqliteHistory extends StoredHistory {
   /** Oldest first, in slices. */
   scan(from: number): AsyncIterable<readonly StoredRow[]>;
   contractText(digest: string): Promise<string | undefined>;
+  counters(): Promise<readonly KeptCounter[]>;
+  totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]>;
   close(): Promise<void>;
 }
 
@@ -225,6 +233,8 @@ export async function readSqlite(folder: string): Promise<SqliteHistory> {
     ...described,
     scan: (from) => scanSlices(from, (next) => reader.call("scan", next)),
     contractText: (digest) => reader.call("contractText", digest),
+    counters: () => reader.call("counters"),
+    totals: (places) => reader.call("totals", places),
     close: () => reader.end(),
   };
 }

@@ -1,3 +1,5 @@
+import type { KeptCounter } from "./seals.ts";
+
 /** What the columns of a row that records a person's act hold: nothing that a check can have. */
 export const changeColumns = { tool: "", verdict: "CHANGE", session: null } as const;
 
@@ -27,6 +29,16 @@ export interface StoredLookup {
   readonly key: string;
   /** Milliseconds: events at or before it do not count. */
   readonly after: number;
+}
+
+/** Where an event of a counter stands, or would: its events are in the order of their moments, then of their rows. */
+export interface EventPlace {
+  /** The counter's digest. */
+  readonly counter: string;
+  /** The key's digest. */
+  readonly key: string;
+  readonly at: number;
+  readonly seq: number;
 }
 
 export interface StoredHead {
@@ -164,7 +176,9 @@ export interface LedgerStore {
    */
   keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void>;
   /** Every counter definition that it keeps the events of, as it stands now. */
-  counters(): Promise<readonly StoredCounter[]>;
+  counters(): Promise<readonly KeptCounter[]>;
+  /** For each place the total of all events before it, a decimal; undefined where no such counter is kept. */
+  totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]>;
   /** Newest first, in slices, from a connection that never holds up writing. */
   read(query: RowQuery): AsyncIterable<readonly StoredRow[]>;
   /** Oldest first, in slices. */
