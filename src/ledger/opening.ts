@@ -24,6 +24,8 @@ export interface LedgerOptions {
   readonly engine: string;
   /** The operator says that the ledger is whole though its pin is not there. */
   readonly acceptMissingPin?: boolean;
+  /** It is known to be behind or beside its pin, which moves with the first commit: `openPastPin` alone says so. */
+  readonly isPastPin?: boolean;
 }
 
 const tailRows = 1000;
@@ -138,13 +140,15 @@ async function admit(
       `the ledger in ${where} is called "${log}", not "${options.name}": remove SVC_LEDGER_NAME, or name another folder`,
     );
   }
-  if (pinFile !== undefined && pin === undefined && head !== undefined && options.acceptMissingPin !== true) {
+  const isPastPin = options.isPastPin === true;
+  const mayLack = isPastPin || options.acceptMissingPin === true;
+  if (pinFile !== undefined && pin === undefined && head !== undefined && !mayLack) {
     throw new LedgerRefused(
       `the ledger has ${head.seq} rows but its head pin ${pinFile} is not there: ` +
         "restore it, or verify the ledger and start once with --accept missing-pin",
     );
   }
-  if (pin !== undefined) await holdAgainstPin(store, pin);
+  if (pin !== undefined && !isPastPin) await holdAgainstPin(store, pin);
   const check = await store.verify(Math.max(1, (head?.seq ?? 0) - tailRows), []);
   if (check.broken !== undefined) {
     throw new LedgerRefused(
@@ -152,8 +156,8 @@ async function admit(
     );
   }
   const current = headOf(head);
-  const certain = options.shared === undefined ? current : (pin ?? { seq: 0, hash: zeroHash });
-  if (pinFile !== undefined) await placePin(pinFile, { log, seq: certain.seq, hash: certain.hash });
+  const certain = options.shared === undefined || isPastPin ? current : (pin ?? { seq: 0, hash: zeroHash });
+  if (pinFile !== undefined && !isPastPin) await placePin(pinFile, { log, seq: certain.seq, hash: certain.hash });
   return new Ledger({
     store,
     head: current,

@@ -150,8 +150,6 @@ export class Turn {
   /** Gives the check its row: place in the chain, evidence, hash. Nothing is durable yet. */
   append(entry: CheckEntry, moves: readonly CounterMove[]): void {
     const effects = moves.length === 0 ? noEffects : this.#effectsOf(moves, this.#head.seq + 1, entry.at);
-    const effectsText =
-      effects.length === 0 ? "[]" : canonical(effects.map(({ amount, counter, key }) => ({ amount, counter, key })));
     this.#seal(
       {
         act: null,
@@ -171,14 +169,15 @@ export class Turn {
         entry.platformText ?? "null",
         JSON.stringify(entry.reason),
         canonical(entry.outcome),
-        effectsText,
+        effectsText(effects),
       ],
       { session: entry.sessionId, tool: entry.toolName, verdict: entry.verdict },
     );
   }
 
-  /** Gives a person's act its row. */
-  change({ at, by, act, body, reason, contract, mode }: ChangeEntry): void {
+  /** Gives a person's act its row. Counters move with it only where it enters what was lost. */
+  change({ at, by, act, body, reason, contract, mode }: ChangeEntry, moves: readonly CounterMove[] = []): void {
+    const effects = moves.length === 0 ? noEffects : this.#effectsOf(moves, this.#head.seq + 1, at);
     this.#seal(
       {
         act,
@@ -192,7 +191,7 @@ export class Turn {
         tool: null,
         verdict: null,
       },
-      ["null", canonical(body), "null", JSON.stringify(reason), "{}", "[]"],
+      ["null", canonical(body), "null", JSON.stringify(reason), "{}", effectsText(effects)],
       changeColumns,
     );
   }
@@ -260,6 +259,10 @@ export class Turn {
 }
 
 const noEffects: readonly StoredEffect[] = [];
+
+function effectsText(effects: readonly StoredEffect[]): string {
+  return effects.length === 0 ? "[]" : canonical(effects.map(({ amount, counter, key }) => ({ amount, counter, key })));
+}
 
 function lookupId({ counter, key, after }: StoredLookup): string {
   return `${counter} ${key} ${after}`;
