@@ -44,16 +44,22 @@ export function gone(folder: string): LedgerRefused {
 /** Free space that a batch must leave: enough to stop cleanly, and for the write-ahead log to be folded back. */
 export const reserveBytes: number = 64 * 1024 * 1024;
 
+/** Pages of the write-ahead log at which it is folded back into the file: 16 MB. */
+export const logPagesMax = 2000;
+
 /** How long a tool that looks into the file, or a start that takes up its log, may be waited for. */
 const busyTimeoutMs = 2000;
 
-/** WAL with a flush for each commit, checked and not assumed. SQLite 3.51.3 mends a loss in write-ahead logs. */
+/**
+ * WAL with a flush for each commit, checked and not assumed. It folds nothing back by itself: SQLite would keep to itself
+ * that the disk failed under it. SQLite 3.51.3 mends a loss in write-ahead logs.
+ */
 export function openForWriting(folder: string): DatabaseSync {
   return openFile(folder, false, (database) => {
     requireVersion(database);
     database.exec(
       "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = 1;" +
-        "PRAGMA checkpoint_fullfsync = 1; PRAGMA wal_autocheckpoint = 2000; PRAGMA cache_size = -4096;",
+        "PRAGMA checkpoint_fullfsync = 1; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -4096;",
     );
     const found = [pragma(database, "journal_mode"), pragma(database, "synchronous")].join(" ");
     if (found !== "wal 2")

@@ -7,6 +7,7 @@ import {
   explain,
   gone,
   isThere,
+  logPagesMax,
   openForWriting,
   readCounters,
   readMeta,
@@ -39,6 +40,7 @@ class Writer {
   readonly #latest: StatementSync;
   readonly #totalThrough: StatementSync;
   readonly #head: StatementSync;
+  readonly #log: StatementSync;
   #counters: ReadonlyMap<string, KeptCounter>;
   /** Totals that the turn under way has asked for, so that what it then adds needs no second look. */
   readonly #asked = new Map<string, string | undefined>();
@@ -70,6 +72,7 @@ class Writer {
     this.#totalThrough = this.#database.prepare(
       "SELECT total FROM effects WHERE counter = ? AND key = ? AND at <= ? ORDER BY at DESC, seq DESC LIMIT 1",
     );
+    this.#log = this.#database.prepare("PRAGMA wal_checkpoint(NOOP)");
     this.#counters = this.#readCounters();
     const head = this.#readHead();
     this.#headLeaf = head?.leaf;
@@ -112,6 +115,12 @@ class Writer {
     this.#database.exec("COMMIT");
     this.#asked.clear();
     this.#headLeaf = rows.at(-1)?.leaf ?? this.#headLeaf;
+    this.#foldBack(logPagesMax);
+  }
+
+  /** What the log holds goes into the file, as far as no reader is in the way. @throws when the disk fails at it */
+  #foldBack(fromPages: number): void {
+    if (Number(this.#log.get()?.["log"]) >= fromPages) this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)");
   }
 
   #requireRoom(): void {
@@ -144,6 +153,7 @@ class Writer {
       if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
       throw error;
     }
+    this.#foldBack(logPagesMax);
   }
 
   #keep({ digest, definition, through, unknownThrough }: StoredCounter, folded: readonly StoredEffect[]): void {
@@ -161,9 +171,14 @@ class Writer {
     this.#asked.clear();
   }
 
+  /** What a fault has left half-done is left out. */
   close(): void {
-    this.#database.close();
-    this.#lock.close();
+    try {
+      if (!this.#database.isTransaction) this.#foldBack(1);
+    } finally {
+      this.#database.close();
+      this.#lock.close();
+    }
   }
 
   /** Each event carries the total up to it, so that a window of any length is two look-ups and a difference. */
