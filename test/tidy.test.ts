@@ -21,7 +21,9 @@ const client = /^clients\/(?:python|javascript)\//;
 const columnsMax = 140;
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const code = /\.(?:ts|mts|mjs|js|py)$/;
+const code = /\.(?:ts|mts|mjs|js|py|go)$/;
+/** Whose own formatter indents with tabs. */
+const go = /\.go$|(?:^|\/)go\.mod$/;
 const typescript = /\.m?ts$/;
 const any = /(?:)/;
 /** Written by machines, or bytes that a test needs as they are. */
@@ -39,7 +41,7 @@ const mayImport: ReadonlyMap<string, readonly string[]> = new Map([
 
 /** Words and shapes that no line may hold. */
 const lineRules: readonly LineRule[] = [
-  { fault: "a tab", in: any, pattern: /\t/ },
+  { fault: "a tab", in: new RegExp(`^(?!.*(?:${go.source}))`), pattern: /\t/ },
   { fault: "white space at the end of the line", in: any, pattern: /[ \t\r]$/ },
   { fault: "work that is left to do", in: any, pattern: /\b(?:TODO|FIXME|XXX|HACK)\b/ },
   { fault: "a cast to any", in: typescript, pattern: /\bas any\b/ },
@@ -327,6 +329,8 @@ const checks: readonly {
 
 const doctoredLines: readonly { readonly path: string; readonly line: string; readonly reported: boolean }[] = [
   { path: "a.ts", line: "\tconst a = 1;", reported: true },
+  { path: "a.go", line: "\ta := 1", reported: false },
+  { path: "a/go.mod", line: "\ta v1.0.0", reported: false },
   { path: "a.md", line: "two blanks  ", reported: true },
   { path: "a.ts", line: "const a = 1;\r", reported: true },
   { path: "a.py", line: "# TODO later", reported: true },
