@@ -66,9 +66,19 @@ export function isEmptyList(stored: StoredEvidence, name: "effects"): boolean {
   return stored.length - stored.lastIndexOf(separator) - 1 === Math.ceil(((27 + name.length + 2 + 3) * 4) / 3);
 }
 
-/** Is a part missing, with only its digest in its place? A disclosure has no `!`. */
-export function hasErasedPart(stored: StoredEvidence): boolean {
-  return stored.includes("!");
+/** The parts that are missing, with only their digests in their places. A disclosure has no `!`. */
+export function missingParts(stored: StoredEvidence): readonly PartName[] {
+  if (!stored.includes("!")) return [];
+  const parts = stored.split(separator);
+  return partNames.filter((_, place) => parts[place]?.startsWith("!"));
+}
+
+/** The evidence without the text and the salt of some parts: their digests stand in their places. */
+export function withoutParts(stored: StoredEvidence, parts: readonly PartName[]): StoredEvidence {
+  return stored
+    .split(separator)
+    .map((part, place) => (parts.includes(partNames[place] as PartName) ? `!${partDigest(part)}` : part))
+    .join(separator);
 }
 
 function isErased(part: string): boolean {

@@ -1,4 +1,5 @@
-import { evidenceDigest, hasErasedPart, isEmptyList, partText } from "./evidence.ts";
+import { bitsOf, erasedColumns, isErasable, type Parts } from "./erasure.ts";
+import { evidenceDigest, isEmptyList, missingParts, partText } from "./evidence.ts";
 import { leafHash, parseLeaf, zeroHash, type Leaf } from "./leaf.ts";
 import { changeColumns, type Broken, type StoredRow } from "./stores/store.ts";
 
@@ -42,13 +43,18 @@ export function verifyLink(row: Pick<StoredRow, "seq" | "leaf">, before: Link, l
   return { link: { seq, hash: leafHash(row.leaf), at: leaf.at }, leaf };
 }
 
+/** A row that holds so far, but for the parts that it lacks: a later row must say that they were erased. */
+export interface Verified extends Linked {
+  readonly missing: Parts;
+}
+
 /**
  * Checks one row against the link before it: every hash is recomputed from the leaf's text and the disclosures, every
  * look-up column is compared with what it was derived from.
  *
- * @returns the next link and the leaf, or what is broken
+ * @returns the next link, the leaf and what is missing, or what is broken
  */
-export function verifyRow(row: StoredRow, before: Link, log: string): Linked | Broken {
+export function verifyRow(row: StoredRow, before: Link, log: string): Verified | Broken {
   const linked = verifyLink(row, before, log);
   if ("problem" in linked) return linked;
   const { leaf } = linked;
@@ -57,21 +63,17 @@ export function verifyRow(row: StoredRow, before: Link, log: string): Linked | B
   if (digest === undefined)
     return broken("the evidence has not its six parts, each in its place", "six parts", row.evidence.slice(0, 200));
   if (digest !== leaf.evidence) return broken("the evidence is not what the leaf commits to", leaf.evidence, digest);
-  // Version 1 has no row that records an erasure, so nothing can lawfully be missing.
-  if (hasErasedPart(row.evidence))
-    return broken(
-      "a part of the evidence is missing, and no row records its erasure",
-      "six parts",
-      row.evidence.slice(0, 200),
-    );
+  const missing = missingParts(row.evidence);
+  const kept = missing.find((part) => leaf.kind === "change" || !isErasable(part));
+  if (kept !== undefined)
+    return broken("a part of the evidence is missing that is never erased", "six parts", `no ${kept}`);
   const verdict = leaf.kind === "check" ? leaf.verdict : changeColumns.verdict;
   if (row.verdict !== verdict) return broken("the column `verdict` differs from the leaf", verdict, row.verdict);
-  const call = partText(row.evidence, "call");
-  const isCheck = leaf.kind === "check" || row.tool !== changeColumns.tool || row.session !== changeColumns.session;
-  const columns = isCheck ? callText(row.tool, row.session) : "null";
-  if (call !== undefined && call !== columns)
-    return broken("the columns `tool` and `session` differ from the evidence", call, columns);
-  return linked;
+  const isAct = leaf.kind === "change" && row.tool === changeColumns.tool && row.session === changeColumns.session;
+  const columns = isAct ? "null" : callText(row.tool, row.session);
+  const call = missing.includes("call") ? erasedCall : partText(row.evidence, "call");
+  if (call !== columns) return broken("the columns `tool` and `session` differ from the evidence", call, columns);
+  return { ...linked, missing: bitsOf(missing) };
 }
 
 function brokenAt(seq: number): (problem: string, expected: unknown, found: unknown) => Broken {
@@ -82,6 +84,9 @@ function brokenAt(seq: number): (problem: string, expected: unknown, found: unkn
 export function callText(tool: string, session: string | null): string {
   return `{"session_id":${session === null ? "null" : JSON.stringify(session)},"tool_name":${JSON.stringify(tool)}}`;
 }
+
+/** What the columns say of a call that was erased. */
+const erasedCall = callText(erasedColumns.tool, erasedColumns.session);
 
 export interface RecordedCall {
   readonly tool_name: string;

@@ -1,0 +1,144 @@
+import { canonical, type Canonical } from "../wire/mod.ts";
+import { partNames, partText, type PartName } from "./evidence.ts";
+import type { Leaf } from "./leaf.ts";
+import type { Broken } from "./stores/store.ts";
+
+/** What may be erased of a check, in the order in which an erasure's row names it. `effects` never: counters fold them. */
+export const erasableParts = ["call", "input", "outcome", "platform", "reason"] as const;
+export type ErasablePart = (typeof erasableParts)[number];
+
+/** Rows from one to another, both included. */
+export type RowRange = readonly [from: number, to: number];
+
+/** Parts of rows whose text and salt are taken out of the ledger; their digests stay. */
+export interface Erasure {
+  /** In the order of `erasableParts`. */
+  readonly parts: readonly ErasablePart[];
+  /** Ascending, and apart from each other. */
+  readonly rows: readonly RowRange[];
+}
+
+/** The act of the row that says who erased what, and why. */
+export const eraseAct = "erase";
+
+/** What the columns for look-up hold of a check whose `call` was erased. */
+export const erasedColumns = { tool: "", session: null } as const;
+
+/** Ranges that one row may name: its evidence stays small. */
+export const rangesMax = 1000;
+
+export function isErasable(name: string): name is ErasablePart {
+  return erasableParts.some((part) => part === name);
+}
+
+/** Reasons and outcomes may quote any value of the call: they go with it. */
+export function withWhatQuotes(parts: readonly ErasablePart[]): readonly ErasablePart[] {
+  const isQuoted = parts.some((part) => part === "call" || part === "input" || part === "platform");
+  const gone = new Set<ErasablePart>(isQuoted ? [...parts, "reason", "outcome"] : parts);
+  return erasableParts.filter((part) => gone.has(part));
+}
+
+/** Numbers of rows, ascending, as ranges. */
+export function rangesOf(rows: Iterable<number>): readonly RowRange[] {
+  const ranges: [number, number][] = [];
+  for (const seq of rows) {
+    const last = ranges.at(-1);
+    if (last?.[1] === seq - 1) last[1] = seq;
+    else ranges.push([seq, seq]);
+  }
+  return ranges;
+}
+
+/** The body of the row that records it. */
+export function erasureBody({ parts, rows }: Erasure): Canonical {
+  return { parts: [...parts], rows };
+}
+
+/**
+ * What a row of act `erase` says was erased.
+ *
+ * @param seq the row's own number: only rows before it are erased by it
+ * @returns undefined where it does not say that as a gate writes it
+ */
+export function readErasure(evidence: string, seq: number): Erasure | undefined {
+  const text = partText(evidence, "input");
+  try {
+    const { parts, rows } = JSON.parse(text ?? "null") as Erasure;
+    const isWritten = canonical({ parts: [...parts], rows }) === text;
+    const isSorted = parts.length > 0 && erasableParts.filter((part) => parts.includes(part)).join() === parts.join();
+    return isWritten && isSorted && areApart(rows, seq) ? { parts, rows } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function areApart(rows: Erasure["rows"], seq: number): boolean {
+  let before = 0;
+  for (const range of rows) {
+    const [from, to] = range;
+    if (range.length !== 2 || !range.every(Number.isSafeInteger)) return false;
+    if (!(before < from && from <= to && to < seq)) return false;
+    before = to;
+  }
+  return before > 0;
+}
+
+/** Parts as a number: one bit for each, in the order of `partNames`. */
+export type Parts = number;
+
+export function bitsOf(parts: readonly PartName[]): Parts {
+  return parts.reduce((bits, part) => bits | (1 << partNames.indexOf(part)), 0);
+}
+
+const namesOf = (parts: Parts): readonly PartName[] => partNames.filter((_, place) => ((parts >> place) & 1) === 1);
+
+const chunkRows = 65_536;
+
+/**
+ * The parts that a walk has found missing, until the row that says that they were erased is met: an erasure stands
+ * behind what it erased, so a walk may begin anywhere. One byte for each row, where rows lack anything.
+ */
+export class Missing {
+  readonly #chunks = new Map<number, Uint8Array>();
+
+  /** Takes a row that holds. @returns what is wrong with the row of an erasure */
+  pass({ act, kind, seq }: Leaf, evidence: string, missing: Parts): Broken | undefined {
+    if (missing !== 0) this.#note(seq, missing);
+    if (kind !== "change" || act !== eraseAct) return undefined;
+    const erasure = readErasure(evidence, seq);
+    if (erasure !== undefined) return this.#strike(erasure);
+    const problem = "the row of an erasure does not say properly what was erased";
+    return { seq, problem, expected: "parts, and rows before it", found: partText(evidence, "input") ?? "nothing" };
+  }
+
+  /** The first row that lacks a part of which no row has said that it was erased. */
+  get first(): Broken | undefined {
+    const chunks = [...this.#chunks].toSorted(([a], [b]) => a - b);
+    for (const [number, chunk] of chunks) {
+      const place = chunk.findIndex((parts) => parts !== 0);
+      if (place === -1) continue;
+      const problem = "a part of the evidence is missing, and no row records its erasure";
+      const found = `no ${namesOf(chunk[place] ?? 0).join(", ")}`;
+      return { seq: number * chunkRows + place, problem, expected: "six parts", found };
+    }
+    return undefined;
+  }
+
+  #note(seq: number, parts: Parts): void {
+    const number = Math.floor(seq / chunkRows);
+    const chunk = this.#chunks.get(number) ?? new Uint8Array(chunkRows);
+    this.#chunks.set(number, chunk);
+    chunk[seq % chunkRows] = parts;
+  }
+
+  #strike({ parts, rows }: Erasure): undefined {
+    const kept = ~bitsOf(parts);
+    for (const [from, to] of rows) {
+      for (const [number, chunk] of this.#chunks) {
+        const first = Math.max(0, from - number * chunkRows);
+        const last = Math.min(chunkRows - 1, to - number * chunkRows);
+        for (let place = first; place <= last; place += 1) chunk[place] = (chunk[place] ?? 0) & kept;
+      }
+    }
+  }
+}
