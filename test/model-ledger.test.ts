@@ -8,12 +8,13 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { openHistory } from "../src/commands/history.ts";
+import { replayAndFold } from "../src/commands/deep/deep.ts";
 import { replayCommand } from "../src/commands/replay/command.ts";
 import { readRecorded } from "../src/commands/replay/recorded.ts";
 import type { ContractInForce } from "../src/contract/mod.ts";
 import { Clock } from "../src/gate/clock.ts";
 import { openGate } from "../src/gate/gate.ts";
-import { openLedger } from "../src/ledger/mod.ts";
+import { openLedger, readLedger } from "../src/ledger/mod.ts";
 import { temporaryFolder } from "./e2e/gate.ts";
 import { compile, requestOf } from "./model/engine.ts";
 import { generateWhole } from "./model/generate-rollout.ts";
@@ -153,9 +154,19 @@ function expected(
 
 async function assertReplays(data: string, from: number): Promise<void> {
   const { exitCode, text } = await replayCommand(data, { examples: "3", json: true });
-  const { disagreements, skipped, shown: first } = JSON.parse(text);
+  const { agreed, disagreements, skipped, shown: first } = JSON.parse(text);
   assert.deepEqual([exitCode, disagreements, skipped], [0, 0, []], `seed ${from}: ${JSON.stringify(first, null, 1)}`);
+  const ledger = await readLedger(data);
+  const { replayed, counters, ...deep } = await replayAndFold(ledger, () => undefined);
+  await ledger.close();
+  assert.deepEqual([replayed, deep.differs, deep.notReplayable], [agreed, 0, 0], `seed ${from}, deep`);
+  assert.equal(counters.firstWrong, undefined, `seed ${from}: ${JSON.stringify(counters)}`);
+  folded.events += counters.events;
+  folded.unsure += counters.unsure;
 }
+
+/** What was folded again, and what could not be for sure. */
+const folded = { events: 0, unsure: 0 };
 
 function compiled(scenario: Scenario): ContractInForce | undefined {
   const force = compile(scenario);
@@ -217,6 +228,8 @@ suite(`gates over a ledger, ${runs} scenarios from seed ${seed} (set MODEL_SEED 
       await assertReplays(data, from);
     });
     t.diagnostic(`${compared} receipts after a fold, ${unknown} scenarios came to what is not known`);
+    t.diagnostic(`${folded.events} events of older receipts were folded again, ${folded.unsure} counters not for sure`);
+    assert.ok(folded.events > 0);
   });
 
   test("positive control: a gate that loses its candidate is noticed", async (t) => {

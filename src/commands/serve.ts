@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { readConfig, serve, StartRefused, type Serving } from "../gate/mod.ts";
 import { NotKept } from "../ledger/mod.ts";
+import { deepVerify } from "./deep/run.ts";
 import type { Outcome } from "./outcome.ts";
 
 /** `svc-gate serve`: until a signal or a fault. Resolves with how it ended. */
@@ -12,7 +13,7 @@ export async function serveCommand(
   const configured = readConfig(process.env, flags);
   if (!configured.ok) return { exitCode: 2, text: configured.problem.join("\n") };
   const { config, warnings } = configured.value;
-  const serving = await serve(config, warnings, contractTests).catch(cannotStart);
+  const serving = await serve(config, warnings, { runTests: contractTests, deepVerify }).catch(cannotStart);
   print(banner(serving));
   process.on("SIGHUP", () => void serving.reload("SIGHUP"));
   const signal = new Promise<string>((resolve) => {

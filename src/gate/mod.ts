@@ -9,6 +9,14 @@
 export { answered } from "./answer.ts";
 export { readConfig, settings } from "./config.ts";
 export { loadContracts, NoSuchFile, renderDiagnostics, whyNot } from "./contracts.ts";
+export {
+  isSound,
+  type DeepFound,
+  type DeepProgress,
+  type DeepVerify,
+  type LedgerPlace,
+  type WrongCounter,
+} from "./deep.ts";
 export { countersOf, recountRow, type Owned } from "./counters.ts";
 export { countedOf, outcomeOf } from "./outcome.ts";
 export {

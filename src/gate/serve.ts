@@ -7,6 +7,7 @@ import pino, { type Logger } from "pino";
 import { openPostgres, sqliteThreads, type Database, type Ledger, type SqliteThreads } from "../ledger/mod.ts";
 import { good, type Result } from "../wire/mod.ts";
 import type { Config } from "./config.ts";
+import { DeepVerification, type DeepVerify, type LedgerPlace } from "./deep.ts";
 import type { Gate } from "./gate.ts";
 import { makeServer, type HttpOptions } from "./http/server.ts";
 import { KeyRing, loadFirstKey, type FirstKey } from "./keys.ts";
@@ -58,13 +59,19 @@ const tenantsSharedOpenMax = 1000;
 /** Threads that write the tenants' ledgers, and as many that read them, some 12 MB each; the root has its own. */
 const tenantThreadsMax = 4;
 
+/** What the command line lends the service. */
+export interface Lent {
+  /** Runs the tests of contracts, where a reload waits for them. */
+  readonly runTests?: ContractTests;
+  readonly deepVerify?: DeepVerify;
+}
+
 /**
  * Starts a gate: contracts, ledger, counters, keys, then the door. Whatever is wrong is said before the door opens.
  *
- * @param runTests runs the tests of contracts, where a reload waits for them
  * @throws {StartRefused} with every error of the contracts (exit code 2), or {LedgerRefused}
  */
-export async function serve(config: Config, warnings: readonly string[], runTests?: ContractTests): Promise<Serving> {
+export async function serve(config: Config, warnings: readonly string[], lent: Lent = {}): Promise<Serving> {
   const log = pino(
     { level: config.log, base: null, timestamp: pino.stdTimeFunctions.isoTime },
     pino.destination({ fd: 2, sync: true }),
@@ -98,9 +105,9 @@ export async function serve(config: Config, warnings: readonly string[], runTest
   try {
     const { keys, made } = await openKeys(config, root, tenants, log);
     const tests =
-      config.reloadTests === undefined || runTests === undefined
+      config.reloadTests === undefined || lent.runTests === undefined
         ? undefined
-        : { path: config.reloadTests, run: runTests };
+        : { path: config.reloadTests, run: lent.runTests };
     const readPlaces = async (): Promise<Result<readonly Place[], string>> => {
       const read = await tenantEntries(config);
       return read.ok ? good(tenantPlaces(read.value)) : read;
@@ -108,7 +115,12 @@ export async function serve(config: Config, warnings: readonly string[], runTest
     const rates = new Rates({
       fallback: (tenant) => (tenant === null ? undefined : tenants?.placeOf(tenant)?.rate) ?? config.rate,
     });
-    const service = new Service({ log, keys, root, rootPlace, tenants, readPlaces, tests, tally, traces, rates });
+    const placeOf = (tenant: string | null): LedgerPlace =>
+      config.databaseUrl === undefined
+        ? { folder: (tenant === null ? rootPlace : (tenants?.placeOf(tenant) ?? rootPlace)).ledger.folder }
+        : { url: config.databaseUrl, ledger: ledgerIdOf(tenant) };
+    const deep = new DeepVerification({ log, verify: lent.deepVerify, placeOf });
+    const service = new Service({ log, keys, root, rootPlace, tenants, readPlaces, tests, deep, tally, traces, rates });
     const server = makeServer({ service, basePath: config.basePath, connections: config.connections, log, tls });
     const ops = await openOps(service, config, log);
     const address = await listen(server, config).catch(async (error: unknown) => {
@@ -129,6 +141,7 @@ export async function serve(config: Config, warnings: readonly string[], runTest
       failed: root.gate.failed,
       reload: (by) => service.reloadAll(by),
       stop: async () => {
+        await deep.stop();
         await root.gate.drain();
         const patience = setTimeout(() => server.server.closeAllConnections(), stopPatienceMs);
         await server.close();

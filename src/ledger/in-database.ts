@@ -29,10 +29,12 @@ const connectionsMax = 2;
  */
 export async function readSharedLedger(place: SharedPlace): Promise<LedgerHistory> {
   const { store, close } = await openExisting(place);
-  const { log, head, counterSecret } = store.opened;
+  const { log, counterSecret } = store.opened;
+  const kept = await store.counters();
   return {
     name: log,
-    rows: head?.seq ?? 0,
+    kept,
+    rows: await lastRow(store),
     scan: (from) => store.scan(from),
     contractText: (digest) => store.contractText(digest),
     counters: () => store.counters(),
@@ -40,6 +42,11 @@ export async function readSharedLedger(place: SharedPlace): Promise<LedgerHistor
     keyDigest: keyDigester(counterSecret),
     close,
   };
+}
+
+async function lastRow(store: LedgerStore): Promise<number> {
+  for await (const [row] of store.read({ before: Number.MAX_SAFE_INTEGER, limit: 1 })) return row?.seq ?? 0;
+  return 0;
 }
 
 /** Walks a ledger in a database, beside the gates that serve it. @throws {LedgerRefused} when there is none */

@@ -10,7 +10,7 @@
  */
 export { evidenceDigest, partText } from "./evidence.ts";
 export { Ledger, type Change, type LedgerCheck } from "./ledger.ts";
-export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./opening.ts";
+export { inspectLedger, openLedger, readLedger, type LedgerHistory, type LedgerOptions } from "./opening.ts";
 export { Turn, type CheckEntry, type CounterLookup, type CounterMove, type FoldedMove } from "./turn.ts";
 export type { Database } from "./stores/postgres.ts";
 export {
@@ -24,5 +24,6 @@ export { sqliteThreads, type SqliteThreads } from "./stores/sqlite.ts";
 export { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
 export { readPin } from "./pin.ts";
 export { type Durable, type Receipt } from "./receipt.ts";
+export type { KeptCounter } from "./stores/seals.ts";
 export { LedgerRefused, NotKept, type EventPlace, type InForce } from "./stores/store.ts";
 export { readCall, readEffects } from "./verifier.ts";

@@ -98,7 +98,9 @@ export interface LedgerHistory {
   contractText(digest: string): Promise<string | undefined>;
   /** The digest under which a counter's key stands in effects. */
   keyDigest(key: string): string;
-  /** Every counter that it keeps the events of, as it stands now. */
+  /** The counters that it kept when it was opened: nothing had been folded into them of a row past `rows`. */
+  readonly kept: readonly KeptCounter[];
+  /** The same, as they stand now. */
   counters(): Promise<readonly KeptCounter[]>;
   /** For each place the total of all events before it, a decimal; undefined where no such counter is kept. */
   totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]>;

@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
+import { deepVerify } from "../../src/commands/deep/run.ts";
 import { readConfig } from "../../src/gate/config.ts";
 import { serve, type Serving } from "../../src/gate/serve.ts";
 
@@ -113,7 +114,7 @@ export async function startGate(t: TestContext, options: GateOptions = {}): Prom
   };
   const configured = readConfig({}, { ...flags, ...options.flags });
   if (!configured.ok) throw new Error(configured.problem.join("\n"));
-  const serving = await serve(configured.value.config, configured.value.warnings);
+  const serving = await serve(configured.value.config, configured.value.warnings, { deepVerify });
   // A fault leaves callers without an answer: the test must fail at once, not wait for one.
   serving.failed.catch((fault: unknown) => setImmediate(() => Promise.reject(fault)));
   let stopped: Promise<void> | undefined;

@@ -1,4 +1,13 @@
-import { consult, decide, prepare, type ContractInForce, type Decision, type Prepared } from "../../contract/mod.ts";
+import {
+  consult,
+  decide,
+  prepare,
+  type Consultation,
+  type ContractInForce,
+  type Decision,
+  type Lookup,
+  type Prepared,
+} from "../../contract/mod.ts";
 import { answered, countedOf, outcomeOf, renderDiagnostics } from "../../gate/mod.ts";
 import { canonical, type Mode, type Verdict } from "../../wire/mod.ts";
 import { contractOf, type History } from "../history.ts";
@@ -14,23 +23,39 @@ export interface Again {
   readonly otherPrepared: Prepared | undefined;
 }
 
-/** Decides under one contract, with counters as they stand. */
-export function decideAgain(force: ContractInForce, recorded: Recorded, standing: Standing, mode: Mode): Again {
-  const { leaf, request } = recorded;
-  const caller = { keyName: leaf.key ?? "", sessionId: request.sessionId };
-  const prepared = prepare(force, request, caller);
-  const otherPrepared = force.candidate && prepare(force.candidate, request, caller);
-  const decision = decideAt(prepared, leaf.at, standing);
-  const candidate = otherPrepared && decideAt(otherPrepared, leaf.at, standing);
-  return { decision, answered: answered(decision, mode), candidate, prepared, otherPrepared };
+/** A recorded call at its moment, with what its rules may ask of the counters. */
+export interface AskedAgain {
+  readonly consultation: Consultation;
+  readonly candidate: Consultation | undefined;
+  /** Of both. */
+  readonly lookups: readonly Lookup[];
 }
 
-function decideAt(prepared: Prepared, at: number, standing: Standing): Decision {
-  const consultation = consult(prepared, at);
-  return decide(
-    consultation,
-    consultation.lookups.map((lookup) => standing.value(lookup)),
-  );
+/** Decides under one contract, with counters as they stand. */
+export function decideAgain(force: ContractInForce, recorded: Recorded, standing: Standing, mode: Mode): Again {
+  return decideAsked(askAgain(force, recorded), (lookup) => standing.value(lookup), mode);
+}
+
+/** All that can be done before the counters are known. */
+export function askAgain(force: ContractInForce, { leaf, request }: Recorded): AskedAgain {
+  const caller = { keyName: leaf.key ?? "", sessionId: request.sessionId };
+  const consultation = consult(prepare(force, request, caller), leaf.at);
+  const candidate = force.candidate && consult(prepare(force.candidate, request, caller), leaf.at);
+  return { consultation, candidate, lookups: [...consultation.lookups, ...(candidate?.lookups ?? [])] };
+}
+
+/** @param value what a counter stood at; undefined where its history is not known */
+export function decideAsked(asked: AskedAgain, value: (lookup: Lookup) => string | undefined, mode: Mode): Again {
+  const decideOne = (consultation: Consultation): Decision => decide(consultation, consultation.lookups.map(value));
+  const decision = decideOne(asked.consultation);
+  const candidate = asked.candidate && decideOne(asked.candidate);
+  return {
+    decision,
+    answered: answered(decision, mode),
+    candidate,
+    prepared: asked.consultation.prepared,
+    otherPrepared: asked.candidate?.prepared,
+  };
 }
 
 /** Contracts by the digest that a receipt names, each compiled once. */

@@ -44,6 +44,19 @@ export function isChange(row: RecordedRow): boolean {
   return row.leaf.startsWith('{"act":') && typeof readLeaf(row) !== "string";
 }
 
+/** Was a part of the evidence erased? Its digest stands in its place. */
+export function hasErasedPart(evidence: string): boolean {
+  return parts.some((name) => partText(evidence, name) === undefined);
+}
+
+const parts = ["call", "input", "platform", "reason", "outcome"] as const;
+
+/** The counters that a row moved, by digest; undefined where that cannot be read. */
+export function movedCounters({ evidence }: RecordedRow): ReadonlySet<string> | undefined {
+  const effects = readEffects(evidence);
+  return effects && new Set(effects.map(({ counter }) => counter));
+}
+
 /** Reads a receipt back; a clause that says why it cannot be decided again, where it cannot. */
 export function readRecorded(row: RecordedRow): Recorded | string {
   const leaf = readLeaf(row);

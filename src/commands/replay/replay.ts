@@ -2,8 +2,16 @@ import type { ContractInForce } from "../../contract/mod.ts";
 import { countedOf } from "../../gate/mod.ts";
 import type { Mode } from "../../wire/mod.ts";
 import type { History } from "../history.ts";
-import { Contracts, decideAgain, difference, type Again, type Difference } from "./decide-again.ts";
-import { isChange, readRecorded, recordedAt, type Recorded } from "./recorded.ts";
+import {
+  askAgain,
+  Contracts,
+  decideAgain,
+  decideAsked,
+  difference,
+  type Again,
+  type Difference,
+} from "./decide-again.ts";
+import { isChange, movedCounters, readRecorded, recordedAt, type Recorded } from "./recorded.ts";
 import { Standing } from "./standing.ts";
 
 /** What a replay tells as it goes. */
@@ -33,13 +41,15 @@ export async function holdAgainstItself(history: History, telling: Agreement): P
       if (typeof force !== "string") await standing.align(force, leaf.seq);
     }
     if (typeof force === "string") {
-      standing.skip(leaf.at);
+      standing.skip(leaf.at, movedCounters(recorded.row));
       telling.skipped(leaf.seq, force);
       continue;
     }
-    const again = decideAgain(force, recorded, standing, leaf.mode ?? "enforce");
+    const asked = askAgain(force, recorded);
+    const again = decideAsked(asked, (lookup) => standing.value(lookup), leaf.mode ?? "enforce");
     const found = difference(recorded, again, history);
     if (found === undefined) telling.agreed(recorded);
+    else if (asked.lookups.some((lookup) => standing.isLacking(lookup))) telling.skipped(leaf.seq, standsOnErased);
     else telling.differs(recorded, found);
     // By what happened: one row that differs does not make others differ.
     const { verdict, answered } = leaf;
@@ -47,6 +57,9 @@ export async function holdAgainstItself(history: History, telling: Agreement): P
       standing.add(countedOf(again.prepared, again.otherPrepared, { verdict, answered }), leaf.at);
   }
 }
+
+/** Why a row is skipped that differs and has read a counter which cannot be had as it was. */
+export const standsOnErased = "a counter that it read stands on a row that cannot be read";
 
 export interface Comparison extends Telling {
   decided(recorded: Recorded, again: Again): void;
@@ -78,7 +91,7 @@ async function* recordedRows(history: History, telling: Telling, standing: Stand
       const recorded = readRecorded(row);
       if (typeof recorded !== "string") yield recorded;
       else {
-        standing.skip(recordedAt(row.leaf));
+        standing.skip(recordedAt(row.leaf), movedCounters(row));
         telling.skipped(row.seq, recorded);
       }
     }

@@ -3,14 +3,16 @@ import type { ContractInForce, Lookup, Move } from "../../contract/mod.ts";
 import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
 import { Book } from "../book.ts";
 import type { History } from "../history.ts";
-import { readLeaf, recordedAt } from "./recorded.ts";
+import { hasErasedPart, readLeaf, recordedAt } from "./recorded.ts";
 
 /** How far the history of a counter is known. */
 interface Kept {
   /** The last row that it counted before it left; undefined while it is in force. */
   through: number | undefined;
-  /** Milliseconds: a window that reaches back to it lacks what it needs; -1 when nothing is lacking. */
+  /** Milliseconds: a window that reaches back to it lacks what it needs, as it did then; -1 when nothing is lacking. */
   unknownThrough: number;
+  /** Milliseconds: the same of what was known then and cannot be had now. */
+  lackingThrough: number;
 }
 
 /**
@@ -39,15 +41,19 @@ export class Standing {
     const folded = missing.filter(({ counter }) => isFolded(counter) && this.#next(counter.identity) < from);
     if (folded.length > 0) await this.#fold(folded, from);
     for (const { counter } of missing)
-      this.#kept.set(counter.identity, { through: undefined, unknownThrough: this.#unknown(counter.identity) });
+      this.#kept.set(counter.identity, {
+        through: undefined,
+        unknownThrough: this.#kept.get(counter.identity)?.unknownThrough ?? -1,
+        lackingThrough: this.#lacking(counter.identity),
+      });
   }
 
   #next(identity: string): number {
     return (this.#kept.get(identity)?.through ?? 0) + 1;
   }
 
-  #unknown(identity: string): number {
-    return this.#kept.get(identity)?.unknownThrough ?? -1;
+  #lacking(identity: string): number {
+    return this.#kept.get(identity)?.lackingThrough ?? -1;
   }
 
   /** One pass over the older rows for all of them. */
@@ -63,25 +69,44 @@ export class Standing {
         for (const owned of counters) {
           if (seq < this.#next(owned.counter.identity)) continue;
           const moves = leaf === undefined ? undefined : recountRow(owned, leaf, evidence);
-          if (moves === undefined) this.#lacks(owned.counter.identity, leaf?.at ?? recordedAt(row.leaf));
+          if (moves === undefined)
+            this.#lacks(owned.counter.identity, leaf?.at ?? recordedAt(row.leaf), hasErasedPart(evidence));
           else for (const move of moves) this.#book.add(move, leaf?.at ?? 0);
         }
       }
     }
   }
 
-  #lacks(identity: string, at: number): void {
-    const through = this.#kept.get(identity)?.through ?? 0;
-    this.#kept.set(identity, { through, unknownThrough: Math.max(this.#unknown(identity), at) });
+  /** What was erased may have been there when the counter was folded, so it is not said to have been unknown then. */
+  #lacks(identity: string, at: number, isErased: boolean): void {
+    const { through = 0, unknownThrough = -1, lackingThrough = -1 } = this.#kept.get(identity) ?? {};
+    const [unknown, lacking] = isErased ? [-1, at] : [at, -1];
+    this.#kept.set(identity, {
+      through,
+      unknownThrough: Math.max(unknownThrough, unknown),
+      lackingThrough: Math.max(lackingThrough, lacking),
+    });
   }
 
-  /** A row that cannot be decided again leaves every counter in force without what it may have moved. */
-  skip(at: number): void {
-    for (const kept of this.#kept.values()) if (kept.through === undefined) kept.unknownThrough = at;
+  /**
+   * A row that cannot be decided again leaves counters in force without what it moved.
+   *
+   * @param moved the digests of those that it recorded; undefined where that cannot be read, so that it may be any
+   */
+  skip(at: number, moved: ReadonlySet<string> | undefined): void {
+    for (const [identity, kept] of this.#kept) {
+      if (kept.through === undefined && moved?.has(counterDigest(identity)) !== false) kept.lackingThrough = at;
+    }
   }
 
-  value(lookup: Lookup): string | undefined {
-    return lookup.after < this.#unknown(lookup.counter.identity) ? undefined : this.#book.value(lookup);
+  value({ counter, key, after }: Lookup): string | undefined {
+    const { unknownThrough = -1 } = this.#kept.get(counter.identity) ?? {};
+    return after < unknownThrough ? undefined : this.#book.value({ counter, key, after });
+  }
+
+  /** Does the counter stand on a row that cannot be read any more? */
+  isLacking({ counter, after }: Lookup): boolean {
+    return after < this.#lacking(counter.identity);
   }
 
   add(moves: readonly Move[], at: number): void {

@@ -1,15 +1,17 @@
 import { hash } from "node:crypto";
 import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { limits, nearest, parseCheckRequest, quote, refuse, isVerdict } from "../../wire/mod.ts";
+import { limits, parseCheckRequest, quote, refuse, isVerdict } from "../../wire/mod.ts";
 import { reload } from "./admin.ts";
 import { create, list, revoke, rotate } from "./admin-keys.ts";
 import { sendJson, textOf } from "./body.ts";
 import { sendHealth, sendMetrics, sendReadiness } from "./ops.ts";
+import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { Asked, Route } from "./route.ts";
 import type { TracedRequest } from "../telemetry/traces.ts";
 import { beginCourse, type AnsweredCheck, type Course } from "../telemetry/watch.ts";
+import { verify } from "./verify.ts";
 import { noteTrace, traceOf, whose } from "./whose.ts";
 
 export const routes: readonly Route[] = [
@@ -82,8 +84,7 @@ async function rules({ gate, request, reply }: Asked): Promise<FastifyReply> {
   const query = queryOf(request);
   const named = query.parameters.get("contract");
   const problem =
-    badEscape(query.written) ??
-    unknownParameter(query.parameters, ["contract"]) ??
+    badQuery(query, ["contract"]) ??
     (named === null || /^sha256:[0-9a-f]{64}$/.test(named)
       ? undefined
       : '"contract" must be what a receipt says, `sha256:` and 64 hex digits');
@@ -98,23 +99,13 @@ async function rules({ gate, request, reply }: Asked): Promise<FastifyReply> {
   return reply.header("content-type", "text/plain; charset=utf-8").send(text);
 }
 
-interface Query {
-  readonly written: string;
-  readonly parameters: URLSearchParams;
-}
-
-function queryOf({ url }: FastifyRequest): Query {
-  const written = url.includes("?") ? url.slice(url.indexOf("?") + 1) : "";
-  return { written, parameters: new URLSearchParams(written) };
-}
-
 const queryNames = ["limit", "before", "session_id", "tool_name", "verdict"];
 
 function receipts({ gate, request, reply }: Asked): FastifyReply {
-  const { written, parameters: query } = queryOf(request);
+  const asked = queryOf(request);
+  const { parameters: query } = asked;
   const problem =
-    badEscape(written) ??
-    unknownParameter(query, queryNames) ??
+    badQuery(asked, queryNames) ??
     badNumber(query, "limit", limits.receiptsLimitMax) ??
     badNumber(query, "before", Number.MAX_SAFE_INTEGER) ??
     badVerdict(query);
@@ -150,27 +141,6 @@ async function* pageText(
   yield `${count === 0 ? unsent : ""}],"next":${count === limit && last > 1 ? last : "null"}}`;
 }
 
-/** What would be read as another text than was meant. */
-function badEscape(written: string): string | undefined {
-  try {
-    decodeURIComponent(written);
-    return undefined;
-  } catch {
-    return "the query has a percent sign that does not stand for UTF-8";
-  }
-}
-
-function unknownParameter(query: URLSearchParams, names: readonly string[]): string | undefined {
-  for (const name of query.keys()) {
-    if (!names.includes(name)) {
-      const near = nearest(name, names);
-      return `unknown parameter ${quote(name)}${near === undefined ? "" : `; did you mean "${near}"?`}`;
-    }
-    if (query.getAll(name).length > 1) return `the parameter "${name}" stands twice`;
-  }
-  return undefined;
-}
-
 function badNumber(query: URLSearchParams, name: string, max: number): string | undefined {
   const value = query.get(name);
   if (value === null || (/^[1-9][0-9]{0,15}$/.test(value) && Number(value) <= max)) return undefined;
@@ -190,15 +160,4 @@ async function receipt({ gate, request, reply }: Asked): Promise<FastifyReply> {
     if (row?.seq === Number(seq)) return sendJson(reply, row.json);
   }
   return refuseWith(reply, refuse("not-found", `there is no receipt ${seq}`));
-}
-
-async function verify({ gate, reply }: Asked): Promise<FastifyReply> {
-  const { rows, head, broken, anchored = null } = await gate.verify();
-  const note = anchored === null ? { note: "nothing outside the data folder anchors this ledger: set SVC_PIN" } : {};
-  const { seq, hash: headHash } = head;
-  const found =
-    broken === undefined
-      ? { ok: true, rows, head: { seq, hash: headHash } }
-      : { ok: false, rows, first_broken: broken };
-  return sendJson(reply, JSON.stringify({ ...found, anchored, ...note }));
 }

@@ -75,7 +75,8 @@ class Reader {
 
   describe(): StoredHistory {
     const { log = "", counterSecret = "" } = readMeta(this.#database) ?? {};
-    return { log, counterSecret, rows: this.#last() };
+    const kept = this.counters();
+    return { log, counterSecret, kept, rows: this.#last() };
   }
 
   contractText(digest: string): string | undefined {

@@ -85,6 +85,8 @@ export interface StoredHistory {
   readonly log: string;
   /** The secret under which counter keys are digested, 64 hex digits. */
   readonly counterSecret: string;
+  /** The counters that it kept, at a moment when there were no more rows than `rows`. */
+  readonly kept: readonly KeptCounter[];
   /** The number of its last row; 0 when there is none. */
   readonly rows: number;
 }

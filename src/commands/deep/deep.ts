@@ -1,0 +1,164 @@
+import type { ContractInForce, Lookup } from "../../contract/mod.ts";
+import type { DeepFound } from "../../gate/mod.ts";
+import type { EventPlace, LedgerHistory } from "../../ledger/mod.ts";
+import type { RecordedRow } from "../history.ts";
+import { askAgain, Contracts, decideAsked, difference, type AskedAgain } from "../replay/decide-again.ts";
+import { isChange, readRecorded, type Recorded } from "../replay/recorded.ts";
+import { standsOnErased } from "../replay/replay.ts";
+import { counterDigest } from "../replay/standing.ts";
+import { Folds } from "./folds.ts";
+import { between } from "./totals.ts";
+
+/**
+ * Decides every recorded check again under the contract that it names, and folds the counters again: what the walk over
+ * the chain cannot say. To be asked beside that walk, which holds every total that is read here against the receipts.
+ *
+ * Rows are taken a slice at a time, and what counters stood at is looked up in the ledger, so memory does not grow with it.
+ *
+ * @param passed told of each row that was looked at
+ * @returns what was found through the last row that there was when the ledger was opened
+ */
+export async function replayAndFold(ledger: LedgerHistory, passed: (seq: number) => void): Promise<DeepFound> {
+  const replay = new DeepReplay(ledger);
+  const last = ledger.rows;
+  for await (const slice of ledger.scan(1)) {
+    const rows = slice.filter(({ seq }) => seq <= last);
+    await replay.take(rows);
+    passed(Math.min(last, slice.at(-1)?.seq ?? 0));
+    if (rows.length < slice.length) break;
+  }
+  return replay.end(last);
+}
+
+/** A check that is about to be decided again. */
+interface Pending {
+  readonly recorded: Recorded;
+  readonly asked: AskedAgain;
+}
+
+/** What the counters stood at that rows ask for. */
+type Values = ReadonlyMap<Lookup, string | undefined>;
+
+class DeepReplay {
+  readonly #ledger: LedgerHistory;
+  readonly #contracts: Contracts;
+  readonly #folds: Folds;
+  readonly #unknownThrough: ReadonlyMap<string, number>;
+  #named: string | null = null;
+  #force: ContractInForce | string = "no contract";
+  #replayed = 0;
+  #notReplayable = 0;
+  #firstNotReplayable: DeepFound["firstNotReplayable"];
+  #differs = 0;
+  #firstDiffering: DeepFound["firstDiffering"];
+
+  constructor(ledger: LedgerHistory) {
+    this.#ledger = ledger;
+    this.#contracts = new Contracts(ledger);
+    this.#folds = new Folds(ledger);
+    this.#unknownThrough = new Map(ledger.kept.map(({ digest, unknownThrough }) => [digest, unknownThrough]));
+  }
+
+  async take(rows: readonly RecordedRow[]): Promise<void> {
+    const pending: Pending[] = [];
+    for (const row of rows) {
+      if (isChange(row)) continue;
+      const next = await this.#pendingOf(row);
+      if (typeof next === "string") this.#skip(row.seq, next);
+      else pending.push(next);
+    }
+    const values = await this.#valuesOf(pending);
+    for (const each of pending) this.#compare(each, values);
+  }
+
+  async end(last: number): Promise<DeepFound> {
+    return {
+      rows: last,
+      replayed: this.#replayed,
+      notReplayable: this.#notReplayable,
+      firstNotReplayable: this.#firstNotReplayable,
+      differs: this.#differs,
+      firstDiffering: this.#firstDiffering,
+      counters: await this.#folds.end(last),
+    };
+  }
+
+  async #pendingOf(row: RecordedRow): Promise<Pending | string> {
+    const recorded = readRecorded(row);
+    if (typeof recorded === "string") return recorded;
+    const force = await this.#inForce(recorded);
+    return typeof force === "string" ? force : { recorded, asked: askAgain(force, recorded) };
+  }
+
+  /** What the row was decided under; a clause that says why that cannot be had, where it cannot. */
+  async #inForce({ leaf }: Recorded): Promise<ContractInForce | string> {
+    if (leaf.contract === this.#named) return this.#force;
+    this.#named = leaf.contract;
+    this.#force = await this.#contracts.of(leaf.contract ?? "");
+    if (typeof this.#force === "string") this.#folds.lose();
+    else await this.#folds.align(this.#force, leaf.seq);
+    return this.#force;
+  }
+
+  #skip(seq: number, why: string): void {
+    this.#notReplayable += 1;
+    this.#firstNotReplayable ??= { seq, why };
+  }
+
+  #compare({ recorded, asked }: Pending, values: Values): void {
+    const { seq, mode } = recorded.leaf;
+    const differing = (value: (lookup: Lookup) => string | undefined): ReturnType<typeof difference> =>
+      difference(recorded, decideAsked(asked, value, mode ?? "enforce"), this.#ledger);
+    const found = differing((lookup) => (this.#isUnknown(lookup) ? undefined : values.get(lookup)));
+    if (found === undefined) this.#replayed += 1;
+    // A fold that came later has lost how far back the counter was unknown before it: what it stood at is tried as well.
+    else if (!asked.lookups.some((lookup) => this.#isDoubtful(lookup, recorded))) this.#differ(seq, found);
+    else if (differing((lookup) => values.get(lookup)) === undefined) this.#replayed += 1;
+    else this.#skip(seq, standsOnErased);
+  }
+
+  #differ(seq: number, { what, was, is }: NonNullable<ReturnType<typeof difference>>): void {
+    this.#differs += 1;
+    this.#firstDiffering ??= { seq, what, recorded: was, again: is };
+  }
+
+  #isUnknown({ counter, after }: Lookup): boolean {
+    return after < this.#unknownThroughOf(counter);
+  }
+
+  #isDoubtful(lookup: Lookup, { leaf }: Recorded): boolean {
+    return this.#isUnknown(lookup) && this.#unknownThroughOf(lookup.counter) >= leaf.at;
+  }
+
+  #unknownThroughOf({ identity }: Lookup["counter"]): number {
+    return this.#unknownThrough.get(counterDigest(identity)) ?? -1;
+  }
+
+  /** What each lookup came to when its row was decided: the events before the row, without those before its window. */
+  async #valuesOf(pending: readonly Pending[]): Promise<Values> {
+    const asked = pending.flatMap(({ recorded, asked: { lookups } }) =>
+      lookups.map((lookup) => ({ lookup, leaf: recorded.leaf })),
+    );
+    const values = new Map<Lookup, string | undefined>();
+    for (let from = 0; from < asked.length; from += lookupsAtOnce) {
+      const some = asked.slice(from, from + lookupsAtOnce);
+      const places = some.flatMap(({ lookup, leaf }): readonly EventPlace[] => {
+        const counter = counterDigest(lookup.counter.identity);
+        const key = this.#ledger.keyDigest(lookup.key);
+        const { at, seq } = leaf;
+        const start = Math.max(-1, Math.min(lookup.after, at));
+        return [
+          { counter, key, at: start, seq: start < at ? Number.MAX_SAFE_INTEGER : seq },
+          { counter, key, at, seq },
+        ];
+      });
+      const totals = await this.#ledger.totals(places);
+      for (const [place, { lookup }] of some.entries())
+        values.set(lookup, between(totals[place * 2], totals[place * 2 + 1]));
+    }
+    return values;
+  }
+}
+
+/** Counters that are looked up at once: bounds memory where a row asks for many. */
+const lookupsAtOnce = 4096;

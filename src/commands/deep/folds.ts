@@ -1,0 +1,152 @@
+import { countersOf, recountRow, type Owned, type WrongCounter } from "../../gate/mod.ts";
+import type { EventPlace, KeptCounter, LedgerHistory } from "../../ledger/mod.ts";
+import type { ContractInForce } from "../../contract/mod.ts";
+import { counterDigest } from "../replay/standing.ts";
+import { readLeaf } from "../replay/recorded.ts";
+import { between, placesOf } from "./totals.ts";
+
+/** How far a counter was folded again. */
+interface Refolded {
+  owned: Owned;
+  /** The last row that it counted before it left; undefined while it is in force. */
+  through: number | undefined;
+  /** Events that were folded into it and are in the ledger. */
+  found: number;
+  /** Could every row be counted that it was folded from? */
+  isSure: boolean;
+}
+
+/** What came of it. */
+export interface FoldsFound {
+  /** Counters that the ledger keeps. */
+  readonly kept: number;
+  /** Events of older rows that were found again in them. */
+  readonly events: number;
+  /** Counters that stand on rows which cannot be counted again, or whose contract no row names yet. */
+  readonly unsure: number;
+  readonly firstWrong: WrongCounter | undefined;
+}
+
+/**
+ * The events that no receipt commits to, found again: those of rows that are older than the counter, folded into it when
+ * its contract came into force. What a row moved itself stands in its evidence, and the walk over the chain has held
+ * that against the counters.
+ *
+ * Memory grows with the number of counters alone: events are looked up in the ledger, a slice at a time.
+ */
+export class Folds {
+  readonly #ledger: LedgerHistory;
+  readonly #kept: ReadonlyMap<string, KeptCounter>;
+  readonly #folds = new Map<string, Refolded>();
+  #firstWrong: WrongCounter | undefined;
+
+  constructor(ledger: LedgerHistory) {
+    this.#ledger = ledger;
+    this.#kept = new Map(ledger.kept.map((counter) => [counter.digest, counter]));
+  }
+
+  /** A contract is in force from a row on: what is new to it is folded from the rows before. */
+  async align(force: ContractInForce, from: number): Promise<void> {
+    const owned = countersOf(force);
+    const inForce = new Set(owned.map(({ counter }) => counter.identity));
+    for (const [identity, fold] of this.#folds) if (!inForce.has(identity)) fold.through ??= from - 1;
+    const coming = owned.filter(({ counter }) => {
+      const known = this.#folds.get(counter.identity);
+      return known === undefined || known.through !== undefined;
+    });
+    for (const each of coming) await this.#fold(each, from - 1);
+  }
+
+  /** Of some rows it cannot be said what was in force: what is folded from there on is not known for sure. */
+  lose(): void {
+    for (const fold of this.#folds.values()) fold.isSure = false;
+  }
+
+  /** @param last the last row that was looked at */
+  async end(last: number): Promise<FoldsFound> {
+    // One that has come back since is folded beyond the rows of its contract.
+    for (const { owned, through } of this.#folds.values()) {
+      const kept = this.#keptOf(owned);
+      const upTo = kept?.through === null ? last : Math.min(last, kept?.through ?? 0);
+      if (through !== undefined && upTo > through) await this.#fold(owned, upTo);
+    }
+    const later = new Map((await this.#ledger.counters()).map((counter) => [counter.digest, counter.folded]));
+    let [events, unsure] = [0, 0];
+    for (const [identity, { owned, found, isSure }] of this.#folds) {
+      const kept = this.#keptOf(owned);
+      events += found;
+      const isMoving = kept?.folded !== later.get(counterDigest(identity));
+      if (!isSure || isMoving) unsure += 1;
+      else if (kept?.folded !== found)
+        this.#wrong(owned, {
+          seq: last,
+          problem: "the ledger does not hold the events that older receipts make",
+          expected: String(found),
+          found: kept === undefined ? "no such counter" : String(kept.folded),
+        });
+    }
+    const named = new Set([...this.#folds.keys()].map(counterDigest));
+    unsure += [...this.#kept.values()].filter(({ digest, folded }) => folded > 0 && !named.has(digest)).length;
+    return { kept: this.#kept.size, events, unsure, firstWrong: this.#firstWrong };
+  }
+
+  #keptOf({ counter }: Owned): KeptCounter | undefined {
+    return this.#kept.get(counterDigest(counter.identity));
+  }
+
+  async #fold(owned: Owned, upTo: number): Promise<void> {
+    const { identity } = owned.counter;
+    const known = this.#folds.get(identity);
+    const fold = known ?? { owned, through: 0, found: 0, isSure: true };
+    const isFirst = known === undefined;
+    this.#folds.set(identity, fold);
+    const from = (fold.through ?? 0) + 1;
+    fold.owned = owned;
+    fold.through = undefined;
+    // One that began at nothing has no event of older rows, unless it was kept before any row named it.
+    if (isFirst && owned.counter.startsEmpty && (this.#keptOf(owned)?.folded ?? 0) === 0) return;
+    if (from > upTo) return;
+    for await (const slice of this.#ledger.scan(from)) {
+      const rows = slice.filter(({ seq }) => seq <= upTo);
+      await this.#count(fold, rows, isFirst && owned.counter.startsEmpty);
+      if (rows.length < slice.length) return;
+    }
+  }
+
+  /** @param mayLack the counter began at some row of these, and it cannot be said at which */
+  async #count(fold: Refolded, rows: Rows, mayLack: boolean): Promise<void> {
+    const { owned } = fold;
+    const counter = counterDigest(owned.counter.identity);
+    const unknownThrough = this.#keptOf(owned)?.unknownThrough ?? -1;
+    const events: (EventPlace & { readonly amount: string })[] = [];
+    for (const row of rows) {
+      const leaf = readLeaf(row);
+      const moves = typeof leaf === "string" ? undefined : recountRow(owned, leaf, row.evidence);
+      if (typeof leaf === "string" || moves === undefined) {
+        if (typeof leaf === "string" || leaf.at > unknownThrough) fold.isSure = false;
+        continue;
+      }
+      const { at, seq } = leaf;
+      for (const { key, amount } of moves) events.push({ counter, key: this.#ledger.keyDigest(key), at, seq, amount });
+    }
+    const totals = await this.#ledger.totals(events.flatMap(placesOf));
+    for (const [place, { at, seq, amount }] of events.entries()) {
+      const found = between(totals[place * 2], totals[place * 2 + 1]);
+      if (found !== undefined && between(amount, found) === "0") fold.found += 1;
+      else if (found !== "0" || !(mayLack || at <= unknownThrough))
+        this.#wrong(owned, {
+          seq,
+          problem: "an event that was folded into a counter is not what its receipt makes",
+          expected: amount,
+          found: found ?? "no such event",
+        });
+    }
+  }
+
+  #wrong({ counter }: Owned, wrong: Omit<WrongCounter, "counter">): void {
+    if (this.#firstWrong === undefined || wrong.seq < this.#firstWrong.seq)
+      this.#firstWrong = { counter: counter.name, ...wrong };
+  }
+}
+
+type Rows = readonly Parameters<typeof readLeaf>[0][];
