@@ -6,3 +6,4 @@ SELECT create_distributed_table('svc_gate.effects', 'ledger', colocate_with => '
 SELECT create_distributed_table('svc_gate.counters', 'ledger', colocate_with => 'svc_gate.ledgers');
 SELECT create_distributed_table('svc_gate.contracts', 'ledger', colocate_with => 'svc_gate.ledgers');
 SELECT create_distributed_table('svc_gate.key_uses', 'ledger', colocate_with => 'svc_gate.ledgers');
+SELECT create_distributed_table('svc_gate.nodes', 'ledger', colocate_with => 'svc_gate.ledgers');

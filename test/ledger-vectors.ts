@@ -215,10 +215,11 @@ function fixRandomness(): () => void {
 
 function fixSecret(folder: string): void {
   const database = new DatabaseSync(join(folder, "ledger.db"));
+  const signer = database.prepare("SELECT value FROM meta WHERE name = 'signer'").get()?.["value"];
   const update = database.prepare("UPDATE meta SET value = ? WHERE name = ?");
   update.run(counterSecret, "counter_secret");
   update.run(
-    crypto.hash("sha256", JSON.stringify({ layout: "1", log, counter_secret: counterSecret }), "hex"),
+    crypto.hash("sha256", JSON.stringify({ layout: "2", log, counter_secret: counterSecret, signer }), "hex"),
     "check",
   );
   database.close();

@@ -99,7 +99,7 @@ function faultsOf(there: PostgresServer): void {
       const proxy = await startProxy(t, there.port);
       const { store } = await open(t, { url: through(proxy) });
       const inForce = { contract: "c", mode: "enforce", engine: "e" };
-      const turn = async (): Promise<void> => (await store.begin()).commit([], [], inForce);
+      const turn = async (): Promise<void> => (await store.begin()).commit([], [], { inForce });
       void proxy.cutNext("before");
       await assert.rejects(turn(), notKept("not-committed"));
       void proxy.cutNext("after");

@@ -7,11 +7,13 @@ import assert from "node:assert/strict";
 import { after, suite, test, type TestContext } from "node:test";
 import pg from "pg";
 import { Ledger } from "../src/ledger/mod.ts";
-import { zeroHash } from "../src/ledger/leaf.ts";
+import { leafHash, zeroHash } from "../src/ledger/leaf.ts";
 import { readOne, makePool, clientConfig, bounds } from "../src/ledger/stores/postgres-session.ts";
 import { verifyPostgres } from "../src/ledger/stores/postgres-verify.ts";
 import { openPostgres, type Database } from "../src/ledger/stores/postgres.ts";
 import type { LedgerStore, Verification } from "../src/ledger/stores/store.ts";
+import { Frontier } from "../src/ledger/tree/merkle.ts";
+import { makeSigningKey, Signer } from "../src/ledger/tree/signing-key.ts";
 import { append, contracts, engine, entry, fillSample, sampleRows, sha256 } from "./ledger-fixture.ts";
 import { startPostgres, type PostgresServer } from "./postgres-server.ts";
 
@@ -20,11 +22,17 @@ const server = await startPostgres({ after });
 if (typeof server === "string") test("PostgreSQL: verify", { skip: server }, () => undefined);
 else verifying(server, await openPostgres({ url: server.url(), mayMigrate: true }));
 
+const signingKeys = { current: makeSigningKey(), before: undefined };
+
 function ledgerOn(store: LedgerStore): Ledger {
   const head = { seq: 0, hash: zeroHash, at: 0 };
+  const signer = new Signer(store.opened.log, signingKeys);
   return new Ledger({
     store,
     head,
+    tree: new Frontier(),
+    signer: { signer, change: undefined },
+    readSigner: () => Promise.resolve(signer),
     pin: undefined,
     isShared: true,
     certain: head,
@@ -39,6 +47,7 @@ async function sample(
 ): Promise<{ readonly ledger: Ledger; readonly store: LedgerStore }> {
   const store = await database.open({ ledger, log: "example.org/sample" });
   const opened = ledgerOn(store);
+  await store.keepSigner(opened.verifiers[0]?.text ?? "");
   await fillSample(opened);
   const turn = await opened.begin();
   const act = {
@@ -202,9 +211,17 @@ function verifying(there: PostgresServer, database: Database): void {
       await there.run(`DELETE FROM svc_gate.receipts ${back}`);
       assert.match((await store.verify(1, [])).broken?.problem ?? "", /the head row has seen row 13/);
       const leaf = `(SELECT leaf FROM svc_gate.receipts WHERE ledger = 'shorter' AND seq = ${rows - 1})`;
-      await there.run(
-        `UPDATE svc_gate.ledgers SET seq = ${rows - 1}, leaf = ${leaf}, changed = 0 WHERE ledger = 'shorter'`,
-      );
+      const shorter = `UPDATE svc_gate.ledgers SET seq = ${rows - 1}, leaf = ${leaf}, changed = 0`;
+      await there.run(`${shorter} WHERE ledger = 'shorter'`);
+      assert.match((await store.verify(1, [])).broken?.problem ?? "", /the tree that is kept at the head/);
+      const tree = new Frontier();
+      for (const text of await store.leaves(1, rows - 1)) tree.append(leafHash(text));
+      const forger = new Signer(store.opened.log, { current: makeSigningKey(), before: undefined });
+      const forged = forger.sign({ origin: store.opened.log, size: tree.size, root: tree.root() });
+      const head = `frontier = '${tree.size} ${tree.text()}', checkpoint = '${forged}'`;
+      await there.run(`${shorter}, ${head} WHERE ledger = 'shorter'`);
+      assert.match((await store.verify(1, [])).broken?.problem ?? "", /the signature at the head/);
+      await there.run(`${shorter}, ${head}, signer = '${forger.current}' WHERE ledger = 'shorter'`);
       assert.equal((await store.verify(1, [])).broken, undefined, "positive control: the tables alone do not tell");
       assert.match((await store.verify(1, anchors)).broken?.problem ?? "", /the head pin has seen row 13/);
     });

@@ -420,11 +420,11 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
       const inForce = { contract: digestOf("c"), mode: "enforce", engine: "svc-gate/test" };
       const first = await one.begin();
       assert.deepEqual([first.inForce, first.changed], [undefined, 0]);
-      await first.commit([storedRow(1), storedRow(2, changeColumns)], [], inForce);
+      await first.commit([storedRow(1), storedRow(2, changeColumns)], [], { inForce });
       const second = await other.begin();
       assert.deepEqual([second.inForce, second.changed, second.head?.seq], [inForce, 2, 2]);
       assert.ok((second.at ?? 0) >= (first.at ?? Infinity));
-      await second.commit([], [], { ...inForce, mode: "observe" });
+      await second.commit([], [], { inForce: { ...inForce, mode: "observe" } });
       const third = await one.begin();
       assert.deepEqual([third.inForce?.mode, third.changed], ["observe", 2]);
       await third.abort();

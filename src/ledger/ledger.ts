@@ -2,11 +2,17 @@ import { createHmac, hash } from "node:crypto";
 import { isMode, type Mode } from "../wire/mod.ts";
 import { partText } from "./evidence.ts";
 import { leafHash, parseLeaf, zeroHash } from "./leaf.ts";
-import type { HeadPin } from "./pin.ts";
+import { readerOf } from "./growth.ts";
+import type { HeadPin, PinnedHead } from "./pin.ts";
 import { receiptJson } from "./receipt.ts";
-import type { LedgerStore, RowQuery, StoredCounter, StoredRow, Verification } from "./stores/store.ts";
+import type { LedgerStore, RowQuery, StoredCounter, StoredHead, StoredRow, Verification } from "./stores/store.ts";
 import { changeColumns } from "./stores/store.ts";
-import { Turn, type FoldedMove, type LedgerHead } from "./turn.ts";
+import type { OpenSigner, SignerChange } from "./signer.ts";
+import { Frontier } from "./tree/merkle.ts";
+import type { VerifierKey } from "./tree/note.ts";
+import type { Signer } from "./tree/signing-key.ts";
+import type { HashReader } from "./tree/tiles.ts";
+import { Turn, type FoldedMove, type LedgerHead, type Reached, type TreeHead } from "./turn.ts";
 
 export interface LedgerCheck extends Verification {
   /** The last row that something outside the ledger vouches for; undefined when nothing does. */
@@ -34,6 +40,11 @@ export interface LedgerParts {
   readonly head: LedgerHead;
   /** What the history can never be behind: the head where one gate owns it, else the pin, which may be at row 0. */
   readonly certain: Pick<LedgerHead, "hash" | "seq">;
+  /** The tree at the head. */
+  readonly tree: Frontier;
+  readonly signer: OpenSigner;
+  /** Takes up the key that its file holds now. */
+  readonly readSigner: () => Promise<Signer>;
   /** Undefined where nothing is pinned. */
   readonly pin: HeadPin | undefined;
   /** May other gates add rows? */
@@ -41,6 +52,13 @@ export interface LedgerParts {
   /** Does the pin lie outside what it pins? */
   readonly isAnchored: boolean;
   readonly engine: string;
+}
+
+/** A head with its signature. */
+export interface SignedHead {
+  readonly size: number;
+  /** The signed checkpoint. */
+  readonly checkpoint: string;
 }
 
 /** The open ledger. One turn at a time adds to it. */
@@ -51,6 +69,10 @@ export class Ledger {
   readonly keyDigest: (key: string) => string;
   #head: LedgerHead;
   #headLeaf: string | undefined;
+  #tree: Frontier;
+  #signer: Signer;
+  #checkpoint: string;
+  readonly #headWatchers: ((head: SignedHead) => void)[] = [];
   #certain: LedgerParts["certain"];
 
   constructor(parts: LedgerParts) {
@@ -59,6 +81,9 @@ export class Ledger {
     this.#head = parts.head;
     this.#certain = parts.certain;
     this.#headLeaf = parts.store.opened.head?.leaf;
+    this.#tree = parts.tree;
+    this.#signer = parts.signer.signer;
+    this.#checkpoint = this.#sign({ size: parts.tree.size, root: parts.tree.root() });
     this.keyDigest = keyDigester(parts.store.opened.counterSecret);
   }
 
@@ -95,15 +120,18 @@ export class Ledger {
   async begin(): Promise<Turn> {
     const store = await this.#store.begin();
     try {
-      const head = this.#follow(store.head);
+      const head = this.#follow(store.head, store.frontier);
+      await this.#followSigner(store.signer);
       return new Turn({
         head,
+        tree: this.#tree.copy(),
+        sign: (grown) => this.#sign(grown),
         log: this.name,
         engine: this.#parts.engine,
         store,
         digest: this.keyDigest,
         counterOf: (counter) => ({ ...counter, digest: hash("sha256", counter.definition, "hex") }),
-        committed: (reached, leaf) => this.#advance(reached, leaf),
+        committed: (reached) => this.#advance(reached),
       });
     } catch (error) {
       await store.abort();
@@ -115,7 +143,7 @@ export class Ledger {
    * Where the history stands now; it may have grown by rows of others, and never be behind or beside what is certain.
    * A row that was only read is not: a database that has lost its standby may show what no standby has, and lose it.
    */
-  #follow(stored: { readonly seq: number; readonly leaf: string } | undefined): LedgerHead {
+  #follow(stored: StoredHead | undefined, frontier: string | undefined): LedgerHead {
     if (stored?.leaf === this.#headLeaf) return this.#head;
     const { seq = 0, leaf = "" } = stored ?? {};
     const { seq: reached, hash: expected } = this.#certain;
@@ -126,18 +154,81 @@ export class Ledger {
           `seen row ${reached}: rows that were answered are gone; restore the history before anything is decided on it`,
       );
     }
+    const tree = frontier === undefined ? undefined : Frontier.parse(seq, frontier);
+    if (tree === undefined)
+      throw new Error(
+        `the tree of the ledger "${this.name}" does not reach its last row ${seq}: a gate of an earlier version has written to it; ` +
+          "stop that one, and start this one again",
+      );
+    this.#tree = tree;
     this.#head = found;
     this.#headLeaf = stored?.leaf;
     return found;
   }
 
+  /** Another gate has rotated the key: this one takes up the new one if its file has it, and signs nothing else. */
+  async #followSigner(recorded: string | undefined): Promise<void> {
+    if (recorded === undefined || [this.#signer.current, this.#signer.before].includes(recorded)) return;
+    this.#signer = await this.#parts.readSigner();
+    if (this.#signer.current === recorded) return;
+    throw new Error(
+      `the heads of the ledger "${this.name}" are signed by the key ${recorded} now, and this gate has ${this.#signer.current}: ` +
+        "give it the same file, and start it again",
+    );
+  }
+
+  #sign(grown: TreeHead): string {
+    return this.#signer.sign({ origin: this.name, ...grown });
+  }
+
   /** A COMMIT of this gate makes all rows before it certain too, wherever they must be. */
-  #advance(head: LedgerHead, leaf: string | undefined): void {
-    if (leaf === undefined) return;
+  #advance({ head, leaf, tree, checkpoint }: Reached): void {
     this.#head = head;
     this.#headLeaf = leaf;
+    this.#tree = tree;
+    this.#checkpoint = checkpoint;
     this.#certain = head;
-    this.#parts.pin?.follow({ log: this.name, seq: head.seq, hash: head.hash });
+    this.pinHead();
+    for (const watch of this.#headWatchers) watch({ size: head.seq, checkpoint });
+  }
+
+  /** Has the pin follow the head. */
+  pinHead(): void {
+    this.#parts.pin?.follow(this.#pinned());
+  }
+
+  #pinned(): PinnedHead {
+    const { seq, hash: of } = this.#head;
+    const root = this.#tree.root().toString("base64");
+    return { log: this.name, seq, hash: of, root, checkpoint: this.#checkpoint };
+  }
+
+  /** The last head that was signed, and under which every answered check is: a C2SP checkpoint. */
+  async checkpoint(): Promise<string> {
+    return (await this.#store.checkpoint()) ?? this.#checkpoint;
+  }
+
+  /** Who signs heads, as others know them; the current key first. */
+  get verifiers(): readonly VerifierKey[] {
+    return this.#signer.verifiers;
+  }
+
+  /** The key that signs is another than the one on record: the gate's next act is the row that says so. */
+  get signerChange(): SignerChange | undefined {
+    return this.#parts.signer.change;
+  }
+
+  /** Has a function told each head that this gate has signed, after its flush and before its answers leave. */
+  watchHeads(watch: (head: SignedHead) => void): void {
+    this.#headWatchers.push(watch);
+  }
+
+  /** Hashes of the tree, from which any proof can be made; rejects where they are not there. */
+  readonly hashes: HashReader = (level, from, count) => readerOf(this.#store)(level, from, count);
+
+  /** The leaves of so many rows from one on, as far as they are there. */
+  leaves(from: number, count: number): Promise<readonly string[]> {
+    return this.#store.leaves(from, count);
   }
 
   /** Keeps the text of a contract, so that its rows can be decided again. */

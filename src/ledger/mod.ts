@@ -21,9 +21,33 @@ export {
   type SharedPlace,
 } from "./in-database.ts";
 export { sqliteThreads, type SqliteThreads } from "./stores/sqlite.ts";
+export { backUpLedger, hasLedger, type Backup } from "./backup.ts";
+export { placeRestoration, planRestore, type Restoration } from "./restore.ts";
+export {
+  enterBody,
+  openPastPin,
+  readResume,
+  requireLedger,
+  resumeAct,
+  resumeBody,
+  resumeOf,
+  type PastPin,
+  type ResumeRow,
+} from "./resume.ts";
 export { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
 export { readPin } from "./pin.ts";
 export { type Durable, type Receipt } from "./receipt.ts";
 export type { KeptCounter } from "./stores/seals.ts";
-export { LedgerRefused, NotKept, type EventPlace, type InForce } from "./stores/store.ts";
+export { LedgerRefused, NotKept, type Broken, type EventPlace, type InForce } from "./stores/store.ts";
 export { readCall, readEffects } from "./verifier.ts";
+export { replaceFile } from "./durable-file.ts";
+export { openCheckpoint, parseCheckpointText } from "./tree/checkpoint.ts";
+export {
+  parseNote,
+  parseVerifierKey,
+  signatureLine,
+  signatureTypes,
+  verifyNote,
+  type VerifierKey,
+} from "./tree/note.ts";
+export { consistencyProof, rootAt, type HashReader } from "./tree/tiles.ts";

@@ -2,11 +2,15 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { leafHash, parseLeaf, zeroHash } from "./leaf.ts";
 import { keyDigester, Ledger, type LedgerCheck } from "./ledger.ts";
+import { growTree, readerOf, treeAt } from "./growth.ts";
 import { HeadPin, readPin, writePin, type Pin } from "./pin.ts";
 import type { Database } from "./stores/postgres.ts";
 import { inspectSqlite, openSqlite, readSqlite, type SqliteThreads } from "./stores/sqlite.ts";
 import type { KeptCounter } from "./stores/seals.ts";
 import { LedgerRefused, type EventPlace, type LedgerStore, type StoredHead, type StoredRow } from "./stores/store.ts";
+import { openSigner } from "./signer.ts";
+import { requireSigningKeys, Signer } from "./tree/signing-key.ts";
+import { rootAt } from "./tree/tiles.ts";
 import type { LedgerHead } from "./turn.ts";
 
 export interface LedgerOptions {
@@ -22,8 +26,12 @@ export interface LedgerOptions {
   readonly name?: string | undefined;
   /** What writes the receipts, such as `svc-gate/1.0.0`. */
   readonly engine: string;
+  /** Where the private key lies that signs heads; by default `signing.key` in the folder, made where none ever was. */
+  readonly signingKeyFile?: string | undefined;
   /** The operator says that the ledger is whole though its pin is not there. */
   readonly acceptMissingPin?: boolean;
+  /** The operator says that the key which signed heads is lost, or given up, and vouches for the one there is now. */
+  readonly acceptSigningKey?: boolean;
   /** It is known to be behind or beside its pin, which moves with the first commit: `openPastPin` alone says so. */
   readonly isPastPin?: boolean;
 }
@@ -71,7 +79,8 @@ export interface InspectOptions extends Pick<LedgerOptions, "folder" | "pinFile"
  */
 export async function inspectLedger({ folder, pinFile, chainAlone }: InspectOptions): Promise<LedgerCheck> {
   const pin = await readPin(pinFile ?? join(folder, "head.pin"));
-  const anchors = pin === undefined || pin.seq === 0 ? [] : [{ seq: pin.seq, hash: pin.hash, by: "head pin" }];
+  const anchors =
+    pin === undefined || pin.seq === 0 ? [] : [{ seq: pin.seq, hash: pin.hash, root: pin.root, by: "head pin" }];
   const check = await inspectSqlite(folder, {
     anchors,
     chainAlone: chainAlone === true,
@@ -157,18 +166,45 @@ async function admit(
       `the ledger is damaged at row ${check.broken.seq}: ${check.broken.problem}; run \`svc-gate verify\`, and restore it from a backup`,
     );
   }
+  if (!store.opened.hasTree) await growTree(store);
+  if (!isPastPin) await holdTreeAgainstPin(store, pin);
+  const keyPlace = {
+    file: options.signingKeyFile ?? join(options.folder, "signing.key"),
+    acceptNew: options.acceptSigningKey === true,
+  };
+  const isShared = options.shared !== undefined;
   const current = headOf(head);
-  const certain = options.shared === undefined || isPastPin ? current : (pin ?? { seq: 0, hash: zeroHash });
-  if (pinFile !== undefined && !isPastPin) await placePin(pinFile, { log, seq: certain.seq, hash: certain.hash });
-  return new Ledger({
+  const tree = await treeAt(store, current.seq);
+  const root = tree.root().toString("base64");
+  const certain = !isShared || isPastPin ? { ...current, root } : (pin ?? { seq: 0, hash: zeroHash });
+  const signer = await openSigner(store, keyPlace);
+  if (pinFile !== undefined && !isPastPin) await placePin(pinFile, { ...certain, log });
+  const checkpointFile = isShared ? undefined : join(options.folder, "checkpoint");
+  const ledger = new Ledger({
     store,
     head: current,
+    tree,
+    signer,
+    readSigner: async () => new Signer(log, await requireSigningKeys(keyPlace.file)),
     certain,
-    pin: pinFile === undefined ? undefined : new HeadPin(pinFile),
-    isShared: options.shared !== undefined,
+    pin: pinFile === undefined ? undefined : new HeadPin({ pin: pinFile, checkpoint: checkpointFile }),
+    isShared,
     isAnchored: options.pinFile !== undefined,
     engine: options.engine,
   });
+  if (!isShared && !isPastPin) ledger.pinHead();
+  return ledger;
+}
+
+/** What the pin has seen of the tree is what the rows and the inner hashes that are kept make it. */
+async function holdTreeAgainstPin(store: LedgerStore, pin: Pin | undefined): Promise<void> {
+  if (pin?.root === undefined || pin.seq === 0) return;
+  const root = await rootAt(readerOf(store), pin.seq);
+  if (root.toString("base64") === pin.root) return;
+  throw new LedgerRefused(
+    `the tree over the first ${pin.seq} rows is not the one that the head pin has seen: the history, or an inner hash of its ` +
+      "tree, was changed; run `svc-gate verify`, and restore the file from a backup",
+  );
 }
 
 /** As it was when the store was opened: on a shared ledger others may have added rows since. */

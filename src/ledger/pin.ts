@@ -7,6 +7,8 @@ export interface Pin {
   readonly log: string;
   readonly seq: number;
   readonly hash: string;
+  /** Of the tree over its rows, base64; undefined in a pin of before there was one. */
+  readonly root?: string | undefined;
 }
 
 /** Undefined when there is none. @throws {LedgerRefused} for one that is not exactly what `writePin` writes */
@@ -22,10 +24,11 @@ export async function readPin(file: string): Promise<Pin | undefined> {
     );
   }
   try {
-    const { log, seq, hash } = JSON.parse(text) as Partial<Pin>;
+    const { log, seq, hash, root } = JSON.parse(text) as Partial<Pin>;
     if (typeof log === "string" && typeof seq === "number" && seq >= 0 && typeof hash === "string") {
-      const pin = { log, seq, hash };
-      if (pinText(pin) === text && Number.isSafeInteger(seq) && /^[0-9a-f]{64}$/.test(hash)) return pin;
+      const pin = { log, seq, hash, root };
+      const isHead = Number.isSafeInteger(seq) && /^[0-9a-f]{64}$/.test(hash);
+      if (pinText(pin) === text && isHead && (root === undefined || rootText.test(root))) return pin;
     }
   } catch {
     // Refused below: a pin is whole or it is not one.
@@ -35,8 +38,10 @@ export async function readPin(file: string): Promise<Pin | undefined> {
   );
 }
 
-function pinText({ log, seq, hash }: Pin): string {
-  return `${JSON.stringify({ log, seq, hash })}\n`;
+const rootText = /^[A-Za-z0-9+/]{43}=$/;
+
+function pinText({ log, seq, hash, root }: Pin): string {
+  return `${JSON.stringify({ log, seq, hash, root })}\n`;
 }
 
 /** Replaces the pin. A crash leaves the old one or the new one. */
@@ -47,22 +52,34 @@ export async function writePin(file: string, pin: Pin): Promise<void> {
 /** The pin may trail the head by this much; it never leads. */
 const trailMs = 1000;
 
-/** Moves the pin behind the head, at most once a second. Owns the file while the ledger is open. */
+/** A head that is durable and signed. */
+export interface PinnedHead extends Pin {
+  /** The signed checkpoint over it. */
+  readonly checkpoint: string;
+}
+
+export interface PinFiles {
+  readonly pin: string;
+  /** Where the signed checkpoint is left for whoever reads the ledger's folder; undefined where it has none. */
+  readonly checkpoint: string | undefined;
+}
+
+/** Moves the pin behind the head, and the checkpoint with it, at most once a second. Owns the files while the ledger is open. */
 export class HeadPin {
-  readonly #file: string;
-  #wanted: Pin | undefined;
+  readonly #files: PinFiles;
+  #wanted: PinnedHead | undefined;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
   #failure: unknown;
 
-  constructor(file: string) {
-    this.#file = file;
+  constructor(files: PinFiles) {
+    this.#files = files;
   }
 
-  /** @param pin a head that is durable already. @throws what kept the pin from being written before */
-  follow(pin: Pin): void {
+  /** @param head durable already. @throws what kept the pin from being written before */
+  follow(head: PinnedHead): void {
     if (this.#failure !== undefined) throw this.#failure;
-    this.#wanted = pin;
+    this.#wanted = head;
     if (this.#timer !== undefined) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
@@ -81,11 +98,13 @@ export class HeadPin {
   }
 
   async #write(): Promise<void> {
-    const pin = this.#wanted;
-    if (pin === undefined) return;
+    const head = this.#wanted;
+    if (head === undefined) return;
     this.#wanted = undefined;
+    const { pin, checkpoint } = this.#files;
     try {
-      await writePin(this.#file, pin);
+      await writePin(pin, head);
+      if (checkpoint !== undefined) await replaceFile(checkpoint, head.checkpoint);
     } catch (error) {
       this.#failure = error;
     }

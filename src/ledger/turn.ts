@@ -11,6 +11,8 @@ import {
   type StoredRow,
   type StoreTurn,
 } from "./stores/store.ts";
+import type { Checkpoint } from "./tree/checkpoint.ts";
+import type { Frontier, TreeNode } from "./tree/merkle.ts";
 import { callText } from "./verifier.ts";
 
 /** One decided and answered check, as the gate hands it over. */
@@ -79,12 +81,28 @@ export interface LedgerHead {
 
 export interface TurnContext {
   readonly head: LedgerHead;
+  /** The tree at the head; the turn's own, to grow. */
+  readonly tree: Frontier;
+  /** Signs a head. */
+  readonly sign: (head: TreeHead) => string;
   readonly log: string;
   readonly engine: string;
   readonly store: StoreTurn;
   readonly digest: (key: string) => string;
   readonly counterOf: (counter: Omit<StoredCounter, "digest">) => StoredCounter;
-  readonly committed: (head: LedgerHead, leaf: string | undefined) => void;
+  readonly committed: (reached: Reached) => void;
+}
+
+/** A tree's size and root: what is signed. */
+export type TreeHead = Pick<Checkpoint, "size" | "root">;
+
+/** Where a turn with rows has brought the ledger. */
+export interface Reached {
+  readonly head: LedgerHead;
+  readonly leaf: string;
+  readonly tree: Frontier;
+  /** The signed checkpoint over it. */
+  readonly checkpoint: string;
 }
 
 /**
@@ -100,10 +118,13 @@ export class Turn {
   /** For each counter and key what this turn has added, one sum per moment. */
   readonly #moved = new Map<string, { readonly at: number; sum: string }[]>();
   #head: LedgerHead;
+  readonly #tree: Frontier;
+  readonly #nodes: TreeNode[] = [];
 
   constructor(context: TurnContext) {
     this.#context = context;
     this.#head = context.head;
+    this.#tree = context.tree;
   }
 
   /** The last row, those of this turn included. */
@@ -209,13 +230,26 @@ export class Turn {
    * Makes all of it durable with one flush, in order.
    *
    * @param inForce what decides from these rows on, where it changes on a ledger that gates share
-   * @returns one receipt for each row
+   * @param signer the key that signs heads from these rows on, where it changes
+   * @returns one receipt for each row, each under a signed head
    * @throws {NotKept} when nothing was kept; any other rejection is a fault
    */
-  async commit(inForce?: InForce): Promise<readonly Durable<Receipt>[]> {
-    await this.#context.store.commit(this.#rows, this.#effects, inForce);
-    this.#context.committed(this.#head, this.#rows.at(-1)?.leaf);
+  async commit(inForce?: InForce, signer?: string): Promise<readonly Durable<Receipt>[]> {
+    const { store, committed } = this.#context;
+    const leaf = this.#rows.at(-1)?.leaf;
+    if (leaf === undefined) await store.commit([], [], { inForce, signer });
+    else {
+      let signed: string | undefined;
+      const sign = (): string => (signed ??= this.#sign());
+      const tree = { frontier: this.#tree.text(), nodes: this.#nodes, sign };
+      await store.commit(this.#rows, this.#effects, { inForce, signer, tree });
+      committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: sign() });
+    }
     return this.#receipts.map(asDurable);
+  }
+
+  #sign(): string {
+    return this.#context.sign({ size: this.#tree.size, root: this.#tree.root() });
   }
 
   abort(): Promise<void> {
@@ -232,6 +266,7 @@ export class Turn {
     const evidence = makeEvidence(parts);
     const text = leafText({ ...leaf, engine, evidence: evidence.digest, log, prev: this.#head.hash, seq, v: 1 });
     this.#head = { seq, hash: leafHash(text), at: leaf.at };
+    this.#nodes.push(...this.#tree.append(this.#head.hash));
     this.#rows.push({ seq, leaf: text, evidence: evidence.stored, ...columns });
     this.#receipts.push({ seq, hash: this.#head.hash });
   }

@@ -12,10 +12,16 @@ export interface HeadRow {
   readonly contract: string | null;
   readonly mode: string | null;
   readonly engine: string | null;
+  /** The number of rows, and what `Frontier.text` says of their tree. */
+  readonly frontier: string | null;
+  /** The last head that was signed. */
+  readonly checkpoint: string | null;
+  readonly signer: string | null;
 }
 
 export function headRow(columns: readonly unknown[]): HeadRow {
-  const [seq, leaf, changed, counters, contract, mode, engine] = columns as readonly (string | null)[];
+  const [seq, leaf, changed, counters, contract, mode, engine, ...tree] = columns as readonly (string | null)[];
+  const [frontier, checkpoint, signer] = tree;
   return {
     seq: Number(seq),
     leaf: leaf ?? null,
@@ -24,7 +30,16 @@ export function headRow(columns: readonly unknown[]): HeadRow {
     contract: contract ?? null,
     mode: mode ?? null,
     engine: engine ?? null,
+    frontier: frontier ?? null,
+    checkpoint: checkpoint ?? null,
+    signer: signer ?? null,
   };
+}
+
+/** The tree at the head; undefined where a gate of before the tree wrote the last rows. */
+export function frontierOf({ seq, frontier }: HeadRow): string | undefined {
+  if (seq === 0) return "";
+  return frontier?.startsWith(`${seq} `) === true ? frontier.slice(`${seq} `.length) : undefined;
 }
 
 export function sameHead(left: HeadRow, right: HeadRow): boolean {

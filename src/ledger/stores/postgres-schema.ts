@@ -3,7 +3,7 @@ import type { Client } from "pg";
 import { LedgerRefused } from "./store.ts";
 
 /** Tables that hold rows of ledgers; each is seen one ledger at a time. */
-export const ledgerTables = ["ledgers", "receipts", "effects", "counters", "contracts", "key_uses"] as const;
+export const ledgerTables = ["ledgers", "receipts", "effects", "counters", "contracts", "key_uses", "nodes"] as const;
 
 /**
  * What was done to the schema, in order. A migration that a release had is never changed; the next one is added, and
@@ -28,22 +28,36 @@ export const migrations: readonly (readonly string[])[] = [
       unknown_through bigint NOT NULL, folded bigint NOT NULL, seal text NOT NULL, PRIMARY KEY (ledger, digest), UNIQUE (ledger, id))`,
     "CREATE TABLE svc_gate.contracts (ledger text NOT NULL, digest text NOT NULL, text text NOT NULL, PRIMARY KEY (ledger, digest))",
     "CREATE TABLE svc_gate.key_uses (ledger text NOT NULL, key_name text NOT NULL, at bigint NOT NULL, PRIMARY KEY (ledger, key_name))",
-    ...ledgerTables.flatMap((table) => [
-      `ALTER TABLE svc_gate.${table} ENABLE ROW LEVEL SECURITY`,
-      `ALTER TABLE svc_gate.${table} FORCE ROW LEVEL SECURITY`,
-      `CREATE POLICY one_ledger ON svc_gate.${table} USING (ledger = current_setting('svc.ledger', true))
-         WITH CHECK (ledger = current_setting('svc.ledger', true))`,
-    ]),
+    ...["ledgers", "receipts", "effects", "counters", "contracts", "key_uses"].flatMap(apart),
+  ],
+  [
+    "ALTER TABLE svc_gate.ledgers ADD COLUMN frontier text, ADD COLUMN checkpoint text, ADD COLUMN signer text",
+    `CREATE TABLE svc_gate.nodes (
+      ledger text NOT NULL, level int NOT NULL, place bigint NOT NULL, hash bytea NOT NULL, PRIMARY KEY (ledger, level, place))`,
+    ...apart("nodes"),
   ],
 ];
+
+/** A table whose rows are seen one ledger at a time. */
+function apart(table: string): readonly string[] {
+  return [
+    `ALTER TABLE svc_gate.${table} ENABLE ROW LEVEL SECURITY`,
+    `ALTER TABLE svc_gate.${table} FORCE ROW LEVEL SECURITY`,
+    `CREATE POLICY one_ledger ON svc_gate.${table} USING (ledger = current_setting('svc.ledger', true))
+       WITH CHECK (ledger = current_setting('svc.ledger', true))`,
+  ];
+}
 
 /** What the role that serves may do, and nothing beyond: receipts, events and contracts are added, never changed. */
 function grants(role: string): readonly string[] {
   return [
     `GRANT USAGE ON SCHEMA svc_gate TO ${role}`,
     `GRANT SELECT ON svc_gate.migrations TO ${role}`,
-    ...["receipts", "effects", "contracts"].map((table) => `GRANT SELECT, INSERT ON svc_gate.${table} TO ${role}`),
-    `GRANT SELECT, INSERT, UPDATE (seq, leaf, changed, counters, contract, mode, engine) ON svc_gate.ledgers TO ${role}`,
+    ...["receipts", "effects", "contracts", "nodes"].map(
+      (table) => `GRANT SELECT, INSERT ON svc_gate.${table} TO ${role}`,
+    ),
+    `GRANT SELECT, INSERT, UPDATE (seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer)
+       ON svc_gate.ledgers TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (through, unknown_through, folded, seal) ON svc_gate.counters TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (at) ON svc_gate.key_uses TO ${role}`,
   ];

@@ -37,16 +37,16 @@ export function ask(name: keyof typeof statements, ...values: readonly unknown[]
 }
 
 export const statements = {
-  findLedger: `SELECT log, counter_secret, seal, seq, leaf, changed, counters, contract, mode, engine
+  findLedger: `SELECT log, counter_secret, seal, seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer
     FROM svc_gate.ledgers WHERE ledger = $1`,
   addLedger: `INSERT INTO svc_gate.ledgers (ledger, log, counter_secret, seal, seq, changed, counters)
     VALUES ($1, $2, $3, $4, 0, 0, 0) ON CONFLICT DO NOTHING`,
-  lockHead: `SELECT seq, leaf, changed, counters, contract, mode, engine FROM svc_gate.ledgers WHERE ledger = $1 FOR UPDATE`,
-  readHead: `SELECT seq, leaf, changed, counters, contract, mode, engine FROM svc_gate.ledgers WHERE ledger = $1`,
+  lockHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer FROM svc_gate.ledgers WHERE ledger = $1 FOR UPDATE`,
+  readHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer FROM svc_gate.ledgers WHERE ledger = $1`,
   /** Asked after the lock: a time in the statement that locks would be read before it had waited. */
   clock: `SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at FROM svc_gate.ledgers WHERE ledger = $1`,
-  moveHead: `UPDATE svc_gate.ledgers SET seq = $2, leaf = $3, changed = $4, counters = $5, contract = $6, mode = $7, engine = $8
-    WHERE ledger = $1`,
+  moveHead: `UPDATE svc_gate.ledgers SET seq = $2, leaf = $3, changed = $4, counters = $5, contract = $6, mode = $7, engine = $8,
+      frontier = $9, checkpoint = $10, signer = $11 WHERE ledger = $1`,
   touchHead: `UPDATE svc_gate.ledgers SET seq = seq WHERE ledger = $1`,
   leafAt: `SELECT leaf FROM svc_gate.receipts WHERE ledger = $1 AND seq = $2`,
   /** For each counter and key: its latest event, and its total at a moment. */
@@ -58,6 +58,12 @@ export const statements = {
       WHERE e.ledger = $1 AND e.counter = asked.counter AND e.key = asked.key AND e.at <= asked.after
       ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true
     ORDER BY asked.place`,
+  leaves: `SELECT leaf FROM svc_gate.receipts WHERE ledger = $1 AND seq BETWEEN $2 AND $3 ORDER BY seq`,
+  nodes: `SELECT hash FROM svc_gate.nodes WHERE ledger = $1 AND level = $2 AND place BETWEEN $3 AND $4 ORDER BY place`,
+  /** How many inner hashes each level has. */
+  countNodes: `SELECT level, count(*) AS count FROM svc_gate.nodes WHERE ledger = $1 GROUP BY level`,
+  keepSigner: `UPDATE svc_gate.ledgers SET signer = $2 WHERE ledger = $1 AND signer IS NULL`,
+  signer: `SELECT signer FROM svc_gate.ledgers WHERE ledger = $1`,
   counters: `SELECT id, digest, definition, through, unknown_through, folded, seal FROM svc_gate.counters WHERE ledger = $1 ORDER BY id`,
   keepCounter: `INSERT INTO svc_gate.counters (ledger, id, digest, definition, through, unknown_through, folded, seal)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -140,15 +146,21 @@ const sizes = [64, 16, 4, 1] as const;
 export const receiptColumns = ["seq", "session", "tool", "verdict", "leaf", "evidence"] as const;
 /** Events: counter, key, at, seq, total, folded. */
 export const effectColumns = ["counter", "key", "at", "seq", "total", "folded"] as const;
+const nodeColumns = ["level", "place", "hash"] as const;
+
+/** The tables that many rows are written to at once. */
+type Written = "receipts" | "effects" | "nodes";
+
+const columnsOf: Readonly<Record<Written, readonly string[]>> = {
+  receipts: receiptColumns,
+  effects: effectColumns,
+  nodes: nodeColumns,
+};
 
 export type Value = string | number | Uint8Array | null;
 
 /** Statements that write rows of one ledger, each with its parameters. */
-export function insertions(
-  table: "receipts" | "effects",
-  ledger: string,
-  rows: readonly (readonly Value[])[],
-): readonly Asked[] {
+export function insertions(table: Written, ledger: string, rows: readonly (readonly Value[])[]): readonly Asked[] {
   const written = [];
   for (let from = 0; from < rows.length;) {
     const size = sizes.find((candidate) => candidate <= rows.length - from) ?? 1;
@@ -164,16 +176,18 @@ export function insertions(
 const inserting = new Map<string, Statement>();
 
 /** The statement that writes so many rows: $1 is the ledger, then the columns of each row. */
-export function insertion(table: "receipts" | "effects", rows: number): Statement {
+export function insertion(table: Written, rows: number): Statement {
   const name = `${table} ${rows}`;
   const known = inserting.get(name);
   if (known !== undefined) return known;
-  const columns = table === "receipts" ? receiptColumns : effectColumns;
+  const columns = columnsOf[table];
   const tuples = Array.from({ length: rows }, (_, at) => {
     const places = columns.map((_column, place) => `$${at * columns.length + place + 2}`);
     return `($1, ${places.join(", ")})`;
   });
-  const text = `INSERT INTO svc_gate.${table} (ledger, ${columns.join(", ")}) VALUES ${tuples.join(", ")}`;
+  // Inner hashes follow from the rows, so those that an earlier growing left are the same.
+  const again = table === "nodes" ? " ON CONFLICT DO NOTHING" : "";
+  const text = `INSERT INTO svc_gate.${table} (ledger, ${columns.join(", ")}) VALUES ${tuples.join(", ")}${again}`;
   const statement = { name, text };
   inserting.set(name, statement);
   return statement;

@@ -3,7 +3,8 @@ import { Worker } from "node:worker_threads";
 import type { ClientConfig, Pool, PoolClient } from "pg";
 import { setTimeout as wait } from "node:timers/promises";
 import { Caller } from "./calls.ts";
-import { headRow, ledgerSeal, readCounters, storedRow, type Counters } from "./postgres-rows.ts";
+import { leafHash } from "../leaf.ts";
+import { frontierOf, headRow, ledgerSeal, readCounters, storedRow, type Counters } from "./postgres-rows.ts";
 import { beginOn, connect, explained, readOne, rollBack, send } from "./postgres-session.ts";
 import { ask, commit, readRows, type Asked } from "./postgres-sql.ts";
 import { PostgresTurn } from "./postgres-turn.ts";
@@ -80,11 +81,21 @@ async function openOn(client: PoolClient, { ledger, log, mustExist = false }: Le
       `the description of the ledger "${ledger}" (its name, or the secret of its counters) is damaged: restore it from a backup`,
     );
   }
-  const { seq, leaf, changed, counters: version } = headRow(columns);
+  const headFound = headRow(columns);
+  const { seq, leaf, changed, counters: version, signer } = headFound;
   const head = leaf === null ? undefined : { seq, leaf };
   // Of two gates that begin it at once, one has: the row has its secret.
   const created = counterSecret === secret;
-  const opened = { log: name, created, counterSecret, head, changed, counters: [...counters.values()] };
+  const opened = {
+    log: name,
+    created,
+    counterSecret,
+    head,
+    changed,
+    signer: signer ?? undefined,
+    hasTree: frontierOf(headFound) !== undefined,
+    counters: [...counters.values()],
+  };
   return { opened, version, counters };
 }
 
@@ -239,6 +250,44 @@ class PostgresStore implements LedgerStore {
       yield rows;
       next = last.seq + 1;
     }
+  }
+
+  async keepSigner(verifier: string): Promise<string> {
+    const ledger = this.#ledger;
+    const client = await connect(this.#pools.turns);
+    try {
+      const asked = [ask("keepSigner", ledger, verifier), ask("signer", ledger)];
+      const [, kept] = await beginOn(client, ledger, asked);
+      await client.query(commit);
+      client.release();
+      return String(kept?.[0]?.[0]);
+    } catch (error) {
+      client.release(true);
+      throw explained(error);
+    }
+  }
+
+  async hashes(level: number, from: number, count: number): Promise<Uint8Array> {
+    const found =
+      level === 0 ? (await this.leaves(from + 1, count)).map(leafHash) : await this.#nodes(level, from, count);
+    if (found.length !== count)
+      throw new Error(`the tree has ${found.length} of ${count} hashes at level ${level} from ${from}`);
+    return Buffer.from(found.join(""), "hex");
+  }
+
+  async #nodes(level: number, from: number, count: number): Promise<readonly string[]> {
+    const [rows = []] = await this.#read(ask("nodes", this.#ledger, level, from, from + count - 1));
+    return rows.map(([hash]) => Buffer.from(hash as Uint8Array).toString("hex"));
+  }
+
+  async leaves(from: number, count: number): Promise<readonly string[]> {
+    const [rows = []] = await this.#read(ask("leaves", this.#ledger, from, from + count - 1));
+    return rows.map(([leaf]) => String(leaf));
+  }
+
+  async checkpoint(): Promise<string | undefined> {
+    const [head] = await this.#read(ask("readHead", this.#ledger));
+    return headRow(head?.[0] ?? []).checkpoint ?? undefined;
   }
 
   async contractText(digest: string): Promise<string | undefined> {

@@ -1,12 +1,22 @@
 import { Client, DatabaseError, type ClientBase, type ClientConfig, type PoolClient } from "pg";
 import { setTimeout as wait } from "node:timers/promises";
 import { addDecimals } from "../../wire/mod.ts";
-import { headRow, sameHead, type Counters, type HeadRow } from "./postgres-rows.ts";
+import { frontierOf, headRow, sameHead, type Counters, type HeadRow } from "./postgres-rows.ts";
 import { beginOn, explained, Fault, rollBack, send, settleAll } from "./postgres-session.ts";
 import { ask, commit, insertions, rollback, withoutTimeout, type Asked, type Value } from "./postgres-sql.ts";
+import type { TreeNode } from "../tree/merkle.ts";
 import { counterSeal, foldSeal, type KeptCounter } from "./seals.ts";
 import { changeColumns, NotKept } from "./store.ts";
-import type { InForce, StoredCounter, StoredEffect, StoredHead, StoredLookup, StoredRow, StoreTurn } from "./store.ts";
+import type {
+  Beside,
+  InForce,
+  StoredCounter,
+  StoredEffect,
+  StoredHead,
+  StoredLookup,
+  StoredRow,
+  StoreTurn,
+} from "./store.ts";
 
 export interface TurnParts {
   readonly client: PoolClient;
@@ -29,6 +39,8 @@ export class PostgresTurn implements StoreTurn {
   readonly head: StoredHead | undefined;
   readonly changed: number;
   readonly inForce: InForce | undefined;
+  readonly frontier: string | undefined;
+  readonly signer: string | undefined;
   #counters: Counters;
   #version: number;
   #ended = false;
@@ -44,6 +56,8 @@ export class PostgresTurn implements StoreTurn {
     this.at = at;
     this.head = head.leaf === null ? undefined : { seq: head.seq, leaf: head.leaf };
     this.changed = head.changed;
+    this.frontier = frontierOf(head);
+    this.signer = head.signer ?? undefined;
     this.inForce = contract === null || mode === null || engine === null ? undefined : { contract, mode, engine };
   }
 
@@ -127,18 +141,26 @@ export class PostgresTurn implements StoreTurn {
     });
   }
 
-  async commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], inForce?: InForce): Promise<void> {
+  async commit(
+    rows: readonly StoredRow[],
+    effects: readonly StoredEffect[],
+    { inForce, tree, signer }: Beside = {},
+  ): Promise<void> {
     const { head } = this.#parts;
     const next: HeadRow = {
       ...head,
       ...inForce,
+      ...(tree === undefined
+        ? {}
+        : { frontier: `${head.seq + rows.length} ${tree.frontier}`, checkpoint: tree.sign() }),
+      signer: signer ?? head.signer,
       seq: head.seq + rows.length,
       leaf: rows.at(-1)?.leaf ?? head.leaf,
       changed: rows.findLast(({ verdict }) => verdict === changeColumns.verdict)?.seq ?? head.changed,
       counters: this.#version,
     };
     if (sameHead(head, next)) return this.abort();
-    const written = await this.#prepare(rows, effects, next);
+    const written = await this.#prepare(rows, effects, tree?.nodes ?? [], next);
     await this.#end(written, next);
     this.#parts.kept(this.#version, this.#counters);
   }
@@ -147,6 +169,7 @@ export class PostgresTurn implements StoreTurn {
   async #prepare(
     rows: readonly StoredRow[],
     effects: readonly StoredEffect[],
+    nodes: readonly TreeNode[],
     next: HeadRow,
   ): Promise<readonly Asked[]> {
     const { head, ledger } = this.#parts;
@@ -155,12 +178,14 @@ export class PostgresTurn implements StoreTurn {
       const receipts = rows.map(({ seq, session, tool, verdict, leaf, evidence }) => {
         return [seq, session, tool, verdict, leaf, evidence];
       });
-      const { seq, leaf, changed, counters, contract, mode, engine } = next;
+      const { seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer } = next;
+      const inner = nodes.map(({ level, place, hash }) => [level, place, hash]);
       const events = await this.#events(effects, false);
       return [
         ...insertions("receipts", ledger, receipts),
         ...insertions("effects", ledger, events),
-        ask("moveHead", ledger, seq, leaf, changed, counters, contract, mode, engine),
+        ...insertions("nodes", ledger, inner),
+        ask("moveHead", ledger, seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer),
       ];
     } catch (error) {
       await this.abort();

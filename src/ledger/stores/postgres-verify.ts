@@ -1,9 +1,20 @@
 import { hash } from "node:crypto";
 import { addDecimals } from "../../wire/mod.ts";
+import { Missing } from "../erasure.ts";
 import { leafHash, type Leaf } from "../leaf.ts";
 import { firstLink, linkOf, readEffects, verifyRow, type Link, type RecordedEffect } from "../verifier.ts";
 import { blame, parted, tooShort } from "./anchors.ts";
-import { headRow, ledgerSeal, readCounters, storedRow, type Counters, type HeadRow } from "./postgres-rows.ts";
+import type { TreeNode } from "../tree/merkle.ts";
+import { strayNodes, TreeWalk, wrongNode } from "../tree-walk.ts";
+import {
+  frontierOf,
+  headRow,
+  ledgerSeal,
+  readCounters,
+  storedRow,
+  type Counters,
+  type HeadRow,
+} from "./postgres-rows.ts";
 import { ask, type Asked } from "./postgres-sql.ts";
 
 import { foldSeal } from "./seals.ts";
@@ -31,8 +42,10 @@ export async function verifyPostgres(read: Read, { ledger, from, anchors }: Walk
   const described = await describe(read, ledger);
   if ("problem" in described) return { log: "", rows: 0, head: firstLink, broken: described };
   const { log, rows } = described;
-  const walker = new Walker(read, { ledger, counters: described.counters });
+  const tree = from > 1 ? undefined : new TreeWalk(anchors);
+  const walker = new Walker(read, { ledger, counters: described.counters, tree });
   let link = from > 1 ? await walker.linkBefore(from) : firstLink;
+  let [last, settled] = [rows, 0];
   for (;;) {
     const { head, found } = await walker.next(link.seq + 1);
     if (found.length === 0) {
@@ -40,14 +53,20 @@ export async function verifyPostgres(read: Read, { ledger, from, anchors }: Walk
         parts(head, link) ??
         walker.changedElsewhere(head, from) ??
         tooShort(link, anchors) ??
-        (from > 1 ? undefined : await walker.rest(link.seq));
+        walker.lacking ??
+        (tree === undefined ? undefined : (keptTree(tree, head) ?? (await walker.rest(link.seq))));
       return { log, rows: Math.max(rows, link.seq), head: link, broken };
     }
     const stepped = await walker.step(found, link, { log, anchors });
     link = stepped.link;
     if (stepped.broken !== undefined)
       return { log, rows: Math.max(rows, link.seq), head: link, broken: stepped.broken };
-    if (from > 1 && link.seq > rows) return { log, rows: link.seq, head: link, broken: tooShort(link, anchors) };
+    if (from === 1 || link.seq <= last) continue;
+    const lacking = walker.lacking;
+    // What was erased since the walk began is told of by a row that was there when its loss was seen: up to that it goes on.
+    if (lacking === undefined || lacking.seq <= settled)
+      return { log, rows: link.seq, head: link, broken: tooShort(link, anchors) ?? lacking };
+    [settled, last] = [link.seq, (await walker.next(link.seq)).head.seq];
   }
 }
 
@@ -81,6 +100,16 @@ function parts(head: HeadRow, link: Link): Broken | undefined {
   return { seq: head.seq + 1, problem, expected: `no row ${head.seq + 1}`, found: `rows up to ${link.seq}` };
 }
 
+/** What the ledger's own row says of the tree is that of the rows. */
+function keptTree(tree: TreeWalk, head: HeadRow): Broken | undefined {
+  if (tree.size === 0) return undefined;
+  return tree.kept({
+    frontier: frontierOf(head) ?? "none",
+    checkpoint: head.checkpoint ?? "",
+    signer: head.signer ?? "",
+  });
+}
+
 interface Event extends RecordedEffect {
   readonly seq: number;
   readonly at: number;
@@ -97,17 +126,27 @@ type Place = readonly [counter: number, key: Uint8Array, at: number, seq: number
 const firstPlace: Place = [-1, Buffer.alloc(0), -1, -1];
 const lastPlace: Place = [2 ** 31 - 1, Buffer.alloc(0), 0, 0];
 
+interface WalkerOptions {
+  readonly ledger: string;
+  readonly counters: Counters;
+  /** Of a walk from row 1. */
+  readonly tree: TreeWalk | undefined;
+}
+
 class Walker {
   readonly #read: Read;
   readonly #ledger: string;
   #counters: Counters;
+  readonly #tree: TreeWalk | undefined;
   readonly #contracts = new Set<string>();
+  readonly #missing = new Missing();
   #events = 0;
   /** The last row of a person's act that was walked. */
   #changed: number | undefined;
 
-  constructor(read: Read, { ledger, counters }: { readonly ledger: string; readonly counters: Counters }) {
+  constructor(read: Read, { ledger, counters, tree }: WalkerOptions) {
     this.#read = read;
+    this.#tree = tree;
     this.#ledger = ledger;
     this.#counters = counters;
   }
@@ -129,6 +168,11 @@ class Walker {
     return { seq, problem, expected: String(this.#changed ?? "an earlier row"), found: String(changed) };
   }
 
+  /** The first row, of those walked, that lacks what none of them says was erased. */
+  get lacking(): Broken | undefined {
+    return this.#missing.first;
+  }
+
   async linkBefore(from: number): Promise<Link> {
     const [row] = (await this.next(from - 1)).found;
     return row === undefined ? firstLink : linkOf(row);
@@ -143,12 +187,19 @@ class Walker {
     const links: Link[] = [before];
     const leaves: Leaf[] = [];
     const events: Event[] = [];
+    const nodes: TreeNode[] = [];
     let broken: Broken | undefined;
     for (const row of rows) {
       const last = links.at(-1) ?? before;
       const next = verifyRow(row, last, log);
       if ("problem" in next) broken = blame(next, last, anchors, (await this.next(next.seq)).found);
-      else broken = parted(next.link, anchors);
+      else {
+        nodes.push(...(this.#tree?.append(next.link.hash) ?? []));
+        broken =
+          parted(next.link, anchors) ??
+          this.#tree?.parted() ??
+          this.#missing.pass(next.leaf, row.evidence, next.missing);
+      }
       if ("problem" in next || broken !== undefined) break;
       const { at, seq } = next.leaf;
       links.push(next.link);
@@ -156,9 +207,18 @@ class Walker {
       if (next.leaf.kind === "change") this.#changed = seq;
       events.push(...(readEffects(row.evidence) ?? []).map((effect) => ({ ...effect, at, seq })));
     }
-    broken = first(await this.#contractsOf(leaves), await this.#eventsOf(events), broken);
+    broken = first(await this.#contractsOf(leaves), await this.#eventsOf(events), await this.#nodesOf(nodes), broken);
     const link = links.findLast(({ seq }) => broken === undefined || seq < broken.seq) ?? before;
     return { link, broken };
+  }
+
+  async #nodesOf(nodes: readonly TreeNode[]): Promise<Broken | undefined> {
+    for (const node of nodes) {
+      const [rows] = await this.#read(ask("nodes", this.#ledger, node.level, node.place, node.place));
+      const broken = wrongNode(node, rows?.[0]?.[0] as Uint8Array | undefined);
+      if (broken !== undefined) return broken;
+    }
+    return undefined;
   }
 
   async #contractsOf(leaves: readonly Leaf[]): Promise<Broken | undefined> {
@@ -222,7 +282,11 @@ class Walker {
       from = to;
     }
     if (live !== this.#events) return this.#unrecorded(live, through);
-    return (await this.#foldedCounts(folded, through)) ?? this.#unnamedContract(through);
+    return (
+      (await this.#foldedCounts(folded, through)) ??
+      (await this.#unnamedContract(through)) ??
+      (await this.#strayNodes(through))
+    );
   }
 
   async #sliceEnd(from: Place): Promise<Place | undefined> {
@@ -278,6 +342,13 @@ class Walker {
       if (rows.length === 0) return undefined;
       after = String(rows.at(-1)?.[0]);
     }
+  }
+
+  async #strayNodes(through: number): Promise<Broken | undefined> {
+    if (this.#tree === undefined) return undefined;
+    const [counted = [], head] = await this.#read(ask("countNodes", this.#ledger), ask("readHead", this.#ledger));
+    const counts = new Map(counted.map(([level, count]) => [Number(level), Number(count)]));
+    return strayNodes(counts, through, headRow(head?.[0] ?? []).seq);
   }
 
   /** The first row whose events are not those that it recorded. */

@@ -6,9 +6,12 @@ import { counterSeal, type KeptCounter } from "./seals.ts";
 import { LedgerRefused } from "./store.ts";
 
 /** The layout of the file. A file of another layout is refused, never converted in silence. */
-const layout = 1;
+const layout = 2;
 
-const schema = `
+/** The one before had no tree over its rows. */
+const layoutBefore = 1;
+
+const schemaBefore = `
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE receipts (
   seq INTEGER PRIMARY KEY, session TEXT, tool TEXT NOT NULL, verdict TEXT NOT NULL, leaf TEXT NOT NULL, evidence TEXT NOT NULL
@@ -26,6 +29,13 @@ CREATE TABLE effects (
   PRIMARY KEY (counter, key, at, seq)
 ) STRICT, WITHOUT ROWID;
 `;
+
+/** The inner hashes that tiles need: the roots over 256, 65,536, ... leaves. */
+const nodes = `
+CREATE TABLE nodes (level INTEGER NOT NULL, place INTEGER NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (level, place)) STRICT, WITHOUT ROWID;
+`;
+
+const schema = schemaBefore + nodes.trimStart();
 
 export const files = { database: "ledger.db", lock: "owner.lock" } as const;
 
@@ -119,6 +129,8 @@ export function takeOwnership(folder: string): DatabaseSync {
 export interface Meta {
   readonly log: string;
   readonly counterSecret: string;
+  /** The verifier key whose private half signs heads; undefined before the first. */
+  readonly signer: string | undefined;
 }
 
 /** Writes the empty tables and the ledger's name, in one transaction. */
@@ -128,44 +140,74 @@ export function createTables(database: DatabaseSync, log: string | undefined): v
   database.exec("BEGIN IMMEDIATE");
   database.exec(schema);
   const insert = database.prepare("INSERT INTO meta (name, value) VALUES (?, ?)");
-  const meta = { layout: String(layout), log: name, counter_secret: counterSecret };
+  const meta = { layout: String(layout), log: name, counter_secret: counterSecret, signer: "" };
   for (const [key, value] of Object.entries({ ...meta, check: metaCheck(meta) })) insert.run(key, value);
   database.exec("COMMIT");
 }
 
+/** Brings a file of the layout before up to this one, in one transaction; its tree is still to be grown. */
+export function upgrade(database: DatabaseSync): void {
+  const values = new Map(readTable(database, "SELECT name, value FROM meta"));
+  if (values.get("layout") !== String(layoutBefore)) return;
+  const log = values.get("log") ?? "";
+  const counterSecret = values.get("counter_secret") ?? "";
+  const before = { layout: String(layoutBefore), log, counter_secret: counterSecret };
+  requireWhole(values, before, database, schemaBefore);
+  database.exec("BEGIN IMMEDIATE");
+  database.exec(nodes);
+  writeMeta(database, { log, counterSecret, signer: undefined });
+  database.exec("COMMIT");
+}
+
+/** Writes the ledger's description anew, within a transaction. */
+export function writeMeta(database: DatabaseSync, { log, counterSecret, signer }: Meta): void {
+  const meta = { layout: String(layout), log, counter_secret: counterSecret, signer: signer ?? "" };
+  const write = database.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)");
+  for (const [name, value] of Object.entries({ ...meta, check: metaCheck(meta) })) write.run(name, value);
+}
+
 /** Undefined for a file without tables: one that was never a ledger. @throws {LedgerRefused} for a damaged one */
 export function readMeta(database: DatabaseSync): Meta | undefined {
-  const objects = database.prepare("SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'").all();
-  if (objects.length === 0) return undefined;
+  if (objectsOf(database).length === 0) return undefined;
   const values = new Map(readTable(database, "SELECT name, value FROM meta"));
   const found = values.get("layout");
   if (found !== undefined && found !== String(layout) && /^[0-9]+$/.test(found)) {
-    throw new LedgerRefused(`the ledger's file has layout ${found}; this version reads layout ${layout}`);
+    const upgrading = found === String(layoutBefore) ? ": start its gate once, which brings it up to date" : "";
+    throw new LedgerRefused(`the ledger's file has layout ${found}; this version reads layout ${layout}${upgrading}`);
   }
-  const meta = {
-    layout: found ?? "",
-    log: values.get("log") ?? "",
-    counter_secret: values.get("counter_secret") ?? "",
-  };
-  if (found !== String(layout) || values.size !== 4 || values.get("check") !== metaCheck(meta)) {
-    throw new LedgerRefused(
-      "the ledger's own description (its layout, its name, or the secret of its counters) is damaged: restore the file from a backup",
-    );
-  }
-  const tables = objects.map(({ sql }) => `${String(sql)};`).toSorted();
-  if (
-    tables.join("\n") !==
-    schema
-      .trim()
-      .split(/\n(?=CREATE)/)
-      .toSorted()
-      .join("\n")
-  ) {
-    throw new LedgerRefused(
-      "the tables of the ledger's file are not those that it was made with: restore the file from a backup",
-    );
-  }
-  return { log: meta.log, counterSecret: meta.counter_secret };
+  const [log, counterSecret, signer] = ["log", "counter_secret", "signer"].map((name) => values.get(name) ?? "");
+  const meta = { layout: found ?? "", log: log ?? "", counter_secret: counterSecret ?? "", signer: signer ?? "" };
+  requireWhole(values, meta, database, schema);
+  if (found !== String(layout)) throw damagedMeta;
+  return { log: meta.log, counterSecret: meta.counter_secret, signer: meta.signer === "" ? undefined : meta.signer };
+}
+
+const damagedMeta = new LedgerRefused(
+  "the ledger's own description (its layout, its name, its signing key, or the secret of its counters) is damaged: " +
+    "restore the file from a backup",
+);
+
+/** The description and the tables are those that were written. */
+function requireWhole(
+  values: ReadonlyMap<string, string>,
+  meta: Readonly<Record<string, string>>,
+  database: DatabaseSync,
+  tables: string,
+): void {
+  if (values.size !== Object.keys(meta).length + 1 || values.get("check") !== metaCheck(meta)) throw damagedMeta;
+  const expected = tables.trim().split(/\n(?=CREATE)/);
+  if (objectsOf(database).join("\n") === expected.toSorted().join("\n")) return;
+  throw new LedgerRefused(
+    "the tables of the ledger's file are not those that it was made with: restore the file from a backup",
+  );
+}
+
+function objectsOf(database: DatabaseSync): readonly string[] {
+  return database
+    .prepare("SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+    .all()
+    .map(({ sql }) => `${String(sql)};`)
+    .toSorted();
 }
 
 function readTable(database: DatabaseSync, sql: string): readonly (readonly [string, string])[] {

@@ -1,11 +1,12 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
+import { leafHash } from "../leaf.ts";
 import { firstLink, linkOf, verifyLink, type Link } from "../verifier.ts";
 import { blame, parted, tooShort } from "./anchors.ts";
 import { serveOpened } from "./calls.ts";
 import type { KeptCounter } from "./seals.ts";
 import { explain, openForReading, readCounters, readMeta } from "./sqlite-file.ts";
-import { Walk } from "./sqlite-walk.ts";
+import { NodeWalk, Walk } from "./sqlite-walk.ts";
 import { LedgerRefused } from "./store.ts";
 import type {
   Anchor,
@@ -79,6 +80,28 @@ class Reader {
     return { log, counterSecret, kept, rows: this.#last() };
   }
 
+  /** Of level 0 the hashes of leaves, above it the roots of full tiles below. @throws unless all are there */
+  hashes(level: number, from: number, count: number): Uint8Array {
+    const found = level === 0 ? this.leaves(from + 1, count).map(leafHash) : this.#nodes(level, from, count);
+    if (found.length !== count)
+      throw new Error(`the tree has ${found.length} of ${count} hashes at level ${level} from ${from}`);
+    return Buffer.from(found.join(""), "hex");
+  }
+
+  #nodes(level: number, from: number, count: number): readonly string[] {
+    return this.#database
+      .prepare("SELECT hash FROM nodes WHERE level = ? AND place BETWEEN ? AND ? ORDER BY place")
+      .all(level, from, from + count - 1)
+      .map(({ hash }) => Buffer.from(hash as Uint8Array).toString("hex"));
+  }
+
+  leaves(from: number, count: number): readonly string[] {
+    return this.#database
+      .prepare("SELECT leaf FROM receipts WHERE seq BETWEEN ? AND ? ORDER BY seq")
+      .all(from, from + count - 1)
+      .map(({ leaf }) => String(leaf));
+  }
+
   contractText(digest: string): string | undefined {
     const text = this.#database.prepare("SELECT text FROM contracts WHERE digest = ?").get(digest)?.["text"];
     return text === undefined ? undefined : String(text);
@@ -108,7 +131,7 @@ class Reader {
     try {
       const rows = this.#last();
       link = from > 1 ? this.#linkBefore(from) : firstLink;
-      const walk = new Walk(this.#database, { log, from });
+      const walk = new Walk(this.#database, { log, from, anchors });
       let count = walkRows;
       for (let more = true; more;) {
         const slice = this.#upwards.all(link.seq === 0 ? Number.MIN_SAFE_INTEGER : link.seq + 1, count);
@@ -116,7 +139,10 @@ class Reader {
         for (const columnsOfRow of slice as unknown as readonly StoredColumns[]) {
           const row = rowOf(columnsOfRow);
           const next = walk.step(row, link);
-          const broken = "problem" in next ? blame(next, link, anchors, this.scan(next.seq)) : parted(next, anchors);
+          const broken =
+            "problem" in next
+              ? blame(next, link, anchors, this.scan(next.seq))
+              : (parted(next, anchors) ?? walk.parted());
           if ("problem" in next || broken !== undefined) return { log, rows, head: link, broken };
           link = next;
           characters += row.evidence.length;
@@ -126,14 +152,17 @@ class Reader {
         await setImmediate();
       }
       const broken =
-        strayRow(this.#last(), link) ?? tooShort(link, anchors) ?? (from > 1 ? undefined : await walk.rest(link.seq));
+        strayRow(this.#last(), link) ??
+        tooShort(link, anchors) ??
+        walk.lacking ??
+        (from > 1 ? undefined : await walk.rest(link.seq));
       return { log, rows: Math.max(rows, link.seq), head: link, broken };
     } catch (error) {
       return { log, rows: link.seq, head: link, broken: unreadable(error, link.seq + 1) };
     }
   }
 
-  /** The same over the leaves alone: order, links and hashes, nothing of what they commit to. */
+  /** The same over the leaves and their tree alone: order, links and hashes, nothing of what they commit to. */
   async verifyChain(anchors: readonly Anchor[]): Promise<Verification> {
     const meta = this.#meta();
     if ("problem" in meta) return { log: "", rows: 0, head: firstLink, broken: meta };
@@ -142,6 +171,7 @@ class Reader {
       `SELECT seq, leaf FROM receipts WHERE seq BETWEEN ? AND ${seqMax} ORDER BY seq LIMIT ?`,
     );
     leaves.setReturnArrays(true);
+    const tree = new NodeWalk(this.#database, anchors);
     let link = firstLink;
     for (let more = true; more;) {
       const { seq } = link;
@@ -151,14 +181,15 @@ class Reader {
       ][];
       for (const [number, leaf] of slice) {
         const next = verifyLink({ seq: number, leaf }, link, log);
-        const broken = "problem" in next ? next : parted(next.link, anchors);
+        const broken = "problem" in next ? next : (parted(next.link, anchors) ?? tree.step(next.link) ?? tree.parted());
         if ("problem" in next || broken !== undefined) return { log, rows: this.#last(), head: link, broken };
         link = next.link;
       }
       more = link.seq > seq;
       await setImmediate();
     }
-    return { log, rows: link.seq, head: link, broken: strayRow(this.#last(), link) ?? tooShort(link, anchors) };
+    const broken = strayRow(this.#last(), link) ?? tooShort(link, anchors) ?? tree.rest(link.seq);
+    return { log, rows: link.seq, head: link, broken };
   }
 
   #meta(): { readonly log: string } | Broken {
@@ -248,6 +279,8 @@ serveOpened(
     read: (reader: Reader, query: RowQuery) => reader.read(query),
     scan: (reader: Reader, from: number) => reader.scan(from),
     describe: (reader: Reader) => reader.describe(),
+    hashes: (reader: Reader, level: number, from: number, count: number) => reader.hashes(level, from, count),
+    leaves: (reader: Reader, from: number, count: number) => reader.leaves(from, count),
     counters: (reader: Reader) => reader.counters(),
     totals: (reader: Reader, places: readonly EventPlace[]) => reader.totals(places),
     contractText: (reader: Reader, digest: string) => reader.contractText(digest),

@@ -2,11 +2,13 @@ import { hash } from "node:crypto";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import { addDecimals } from "../../wire/mod.ts";
+import { Missing } from "../erasure.ts";
 import type { Leaf } from "../leaf.ts";
 import { readEffects, verifyRow, type Link } from "../verifier.ts";
 import { foldSeal, type KeptCounter } from "./seals.ts";
 import { readCounters } from "./sqlite-file.ts";
-import type { Broken, StoredRow } from "./store.ts";
+import { strayNodes, TreeWalk, wrongNode } from "../tree-walk.ts";
+import type { Anchor, Broken, StoredRow } from "./store.ts";
 
 /** Events of one slice: a few milliseconds in which the write-ahead log cannot be folded back. */
 const sliceEvents = 16_384;
@@ -16,16 +18,64 @@ const totalsMax = 8192;
 
 type Key = readonly [counter: number, key: Uint8Array, at: number, seq: number];
 
+export interface WalkOptions {
+  readonly log: string;
+  readonly from: number;
+  readonly anchors: readonly Anchor[];
+}
+
+/** The tree over the rows of a walk from row 1, beside the inner hashes that the file keeps. */
+export class NodeWalk {
+  readonly #database: DatabaseSync;
+  readonly #node: StatementSync;
+  readonly #tree: TreeWalk;
+
+  constructor(database: DatabaseSync, anchors: readonly Anchor[]) {
+    this.#database = database;
+    this.#node = database.prepare("SELECT hash FROM nodes WHERE level = ? AND place = ?");
+    this.#tree = new TreeWalk(anchors);
+  }
+
+  step({ hash: of }: Link): Broken | undefined {
+    for (const node of this.#tree.append(of)) {
+      const kept = this.#node.get(node.level, node.place)?.["hash"];
+      const broken = wrongNode(node, kept instanceof Uint8Array ? kept : undefined);
+      if (broken !== undefined) return broken;
+    }
+    return undefined;
+  }
+
+  /** The root is not the one that an anchor has seen. */
+  parted(): Broken | undefined {
+    return this.#tree.parted();
+  }
+
+  /** One statement sees one state. */
+  rest(through: number): Broken | undefined {
+    const rows = this.#database
+      .prepare(
+        `SELECT level, count(*) AS count, (SELECT max(seq) FROM receipts) AS last FROM nodes GROUP BY level
+         UNION ALL SELECT 1, 0, max(seq) FROM receipts`,
+      )
+      .all();
+    const counts = new Map<number, number>();
+    for (const { level, count } of rows) counts.set(Number(level), (counts.get(Number(level)) ?? 0) + Number(count));
+    return strayNodes(counts, through, Number(rows.at(-1)?.["last"] ?? 0));
+  }
+}
+
 /** One walk over the chain: beside each row, its contract's text and the events that it recorded; then what is left. */
 export class Walk {
   readonly #database: DatabaseSync;
   readonly #log: string;
+  readonly #tree: NodeWalk | undefined;
   readonly #previousTotal: StatementSync;
   readonly #total: StatementSync;
   readonly #counters: readonly KeptCounter[];
   readonly #damaged: KeptCounter | undefined;
   readonly #ids: ReadonlyMap<string, number>;
   readonly #contracts = new Set<string>();
+  readonly #missing = new Missing();
   /** Totals by counter and key that the walk has come to: half of its look-ups are saved. */
   readonly #totals = new Map<string, string>();
   /** Counters in which events that were folded later stand between those of the walk. */
@@ -34,7 +84,8 @@ export class Walk {
   #sawAll: boolean;
   #events = 0;
 
-  constructor(database: DatabaseSync, { log, from }: { readonly log: string; readonly from: number }) {
+  constructor(database: DatabaseSync, { log, from, anchors }: WalkOptions) {
+    this.#tree = from <= 1 ? new NodeWalk(database, anchors) : undefined;
     this.#database = database;
     this.#sawAll = from <= 1;
     this.#log = log;
@@ -54,7 +105,19 @@ export class Walk {
   step(row: StoredRow, before: Link): Link | Broken {
     const verified = verifyRow(row, before, this.#log);
     if ("problem" in verified) return verified;
-    return this.#contract(verified.leaf) ?? this.#eventsOf(row, verified.leaf) ?? verified.link;
+    const { leaf, link, missing } = verified;
+    const broken = this.#missing.pass(leaf, row.evidence, missing);
+    return broken ?? this.#contract(leaf) ?? this.#eventsOf(row, leaf) ?? this.#tree?.step(link) ?? link;
+  }
+
+  /** The root over the rows so far is not the one that an anchor has seen. */
+  parted(): Broken | undefined {
+    return this.#tree?.parted();
+  }
+
+  /** The first row, of those walked, that lacks what none of them says was erased. */
+  get lacking(): Broken | undefined {
+    return this.#missing.first;
   }
 
   #contract({ contract, seq }: Leaf): Broken | undefined {
@@ -121,7 +184,7 @@ export class Walk {
       await setImmediate();
     } while (from !== undefined);
     if (live !== this.#events) return this.#unrecorded(live, through);
-    return this.#foldedCounts(folded, through) ?? this.#unnamedContract(through);
+    return this.#foldedCounts(folded, through) ?? this.#unnamedContract(through) ?? this.#tree?.rest(through);
   }
 
   #sliceEnd(from: Key | undefined): Key | undefined {

@@ -13,9 +13,14 @@ import {
   readMeta,
   reserveBytes,
   takeOwnership,
+  upgrade,
+  writeMeta,
+  type Meta,
 } from "./sqlite-file.ts";
+import { tileWidth } from "../tree/tiles.ts";
 import { counterSeal, foldSeal, type KeptCounter } from "./seals.ts";
 import { changeColumns, LedgerRefused, NotKept } from "./store.ts";
+import type { TreeNode } from "../tree/merkle.ts";
 import type { OpenedStore, StoredCounter, StoredEffect, StoredHead, StoredLookup, StoredRow } from "./store.ts";
 
 export interface OpenOptions {
@@ -29,6 +34,14 @@ export interface OpenOptions {
 /** A counter that is kept, with what was folded into it, in the transaction of a batch. */
 export type KeptTogether = readonly [counter: StoredCounter, folded: readonly StoredEffect[]];
 
+/** What a batch writes beside its rows and their events. */
+export interface WrittenBeside {
+  readonly counters: readonly KeptTogether[];
+  readonly nodes: readonly TreeNode[];
+  /** The key that signs heads from now on, where it changes. */
+  readonly signer: string | undefined;
+}
+
 /** The one connection that writes. Everything here is synchronous: it runs in a thread of its own. */
 class Writer {
   readonly opened: OpenedStore;
@@ -37,6 +50,7 @@ class Writer {
   readonly #database: DatabaseSync;
   readonly #insertRow: StatementSync;
   readonly #insertEffect: StatementSync;
+  readonly #insertNode: StatementSync;
   readonly #latest: StatementSync;
   readonly #totalThrough: StatementSync;
   readonly #head: StatementSync;
@@ -46,11 +60,13 @@ class Writer {
   readonly #asked = new Map<string, string | undefined>();
   /** The leaf that this owner wrote last; each commit checks that it is still the last one. */
   #headLeaf: string | undefined;
+  #meta: Meta;
 
   constructor({ folder, log, mustExist }: OpenOptions, lock: DatabaseSync, database: DatabaseSync) {
     this.#folder = folder;
     this.#lock = lock;
     this.#database = database;
+    upgrade(this.#database);
     let meta = readMeta(this.#database);
     const created = meta === undefined;
     if (meta === undefined) {
@@ -59,6 +75,7 @@ class Writer {
       meta = readMeta(this.#database);
     }
     if (meta === undefined) throw new Error("the tables that were just made are not there");
+    this.#meta = meta;
     this.#head = this.#database.prepare("SELECT seq, leaf FROM receipts ORDER BY seq DESC LIMIT 1");
     this.#insertRow = this.#database.prepare(
       "INSERT INTO receipts (seq, session, tool, verdict, leaf, evidence) VALUES (?, ?, ?, ?, ?, ?)",
@@ -66,6 +83,7 @@ class Writer {
     this.#insertEffect = this.#database.prepare(
       "INSERT INTO effects (counter, key, at, seq, total, folded) VALUES (?, ?, ?, ?, ?, ?)",
     );
+    this.#insertNode = this.#database.prepare("INSERT OR REPLACE INTO nodes (level, place, hash) VALUES (?, ?, ?)");
     this.#latest = this.#database.prepare(
       "SELECT at, total FROM effects WHERE counter = ? AND key = ? ORDER BY at DESC, seq DESC LIMIT 1",
     );
@@ -79,7 +97,12 @@ class Writer {
     const changed = this.#database
       .prepare("SELECT max(seq) AS seq FROM receipts WHERE verdict = ? AND verdict <> 'ALLOW'")
       .get(changeColumns.verdict)?.["seq"];
-    this.opened = { ...meta, created, head, changed: Number(changed ?? 0), counters: this.counters() };
+    const hasTree = this.#fullTiles() === Math.floor((head?.seq ?? 0) / tileWidth);
+    this.opened = { ...meta, created, head, changed: Number(changed ?? 0), hasTree, counters: this.counters() };
+  }
+
+  #fullTiles(): number {
+    return Number(this.#database.prepare("SELECT count(*) AS count FROM nodes WHERE level = 1").get()?.["count"]);
   }
 
   counters(): readonly StoredCounter[] {
@@ -101,7 +124,11 @@ class Writer {
     });
   }
 
-  commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], counters: readonly KeptTogether[]): void {
+  commit(
+    rows: readonly StoredRow[],
+    effects: readonly StoredEffect[],
+    { counters, nodes, signer }: WrittenBeside,
+  ): void {
     this.#requireRoom();
     this.#database.exec("BEGIN IMMEDIATE");
     if (this.#readHead()?.leaf !== this.#headLeaf)
@@ -112,7 +139,11 @@ class Writer {
       this.#insertRow.run(seq, session, tool, verdict, leaf, evidence);
     for (const [counter, folded] of counters) this.#keep(counter, folded);
     for (const effect of effects) this.#addEffect(effect, false);
+    for (const { level, place, hash } of nodes) this.#insertNode.run(level, place, hash);
+    const meta = signer === undefined ? this.#meta : { ...this.#meta, signer };
+    if (meta !== this.#meta) writeMeta(this.#database, meta);
     this.#database.exec("COMMIT");
+    this.#meta = meta;
     this.#asked.clear();
     this.#headLeaf = rows.at(-1)?.leaf ?? this.#headLeaf;
     this.#foldBack(logPagesMax);
@@ -137,6 +168,13 @@ class Writer {
       throw new LedgerRefused(
         `the text of the contract ${digest} in the ledger is damaged: restore the file from a backup`,
       );
+  }
+
+  /** Unless one is kept already. */
+  keepSigner(verifier: string): string {
+    if (this.#meta.signer !== undefined) return this.#meta.signer;
+    this.commit([], [], { counters: [], nodes: [], signer: verifier });
+    return verifier;
   }
 
   /** Where it fails nothing of it stays, neither here nor in the file: batches go on. */
@@ -242,12 +280,9 @@ serveOpened(
   },
   {
     values: (writer: Writer, lookups: readonly StoredLookup[]) => writer.values(lookups),
-    commit: (
-      writer: Writer,
-      rows: readonly StoredRow[],
-      effects: readonly StoredEffect[],
-      counters: readonly KeptTogether[],
-    ) => writer.commit(rows, effects, counters),
+    commit: (writer: Writer, rows: readonly StoredRow[], effects: readonly StoredEffect[], beside: WrittenBeside) =>
+      writer.commit(rows, effects, beside),
+    keepSigner: (writer: Writer, verifier: string) => writer.keepSigner(verifier),
     keepContract: (writer: Writer, digest: string, text: string) => writer.keepContract(digest, text),
     keepCounter: (writer: Writer, counter: StoredCounter, folded: readonly StoredEffect[]) =>
       writer.keepCounter(counter, folded),

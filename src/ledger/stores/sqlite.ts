@@ -2,14 +2,16 @@ import { readFile, rename, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gone, isThere, reserveBytes } from "./sqlite-file.ts";
 import type { KeptCounter } from "./seals.ts";
-import type { KeptTogether, OpenOptions } from "./sqlite-writer.ts";
+import type { KeptTogether, OpenOptions, WrittenBeside } from "./sqlite-writer.ts";
 import type {
   Anchor,
+  Beside,
   EventPlace,
   LedgerStore,
   OpenedStore,
   RowQuery,
   RowSlice,
+  Scrubbed,
   StoredCounter,
   StoredEffect,
   StoredHead,
@@ -84,24 +86,22 @@ class SqliteStore implements LedgerStore {
       head: this.#head,
       changed: this.#changed,
       inForce: undefined,
+      frontier: undefined,
+      signer: undefined,
       at: undefined,
       values: (lookups) => (lookups.length === 0 ? nothing : this.#writer.call("values", lookups)),
       keepCounter: (counter, folded) => {
         counters.push([counter, folded]);
         return Promise.resolve();
       },
-      commit: (rows, effects) => this.#commit(rows, effects, counters),
+      commit: (rows, effects, beside) => this.#commit(rows, effects, writtenBeside(counters, beside)),
       abort: () => Promise.resolve(),
     });
   }
 
-  async #commit(
-    rows: readonly StoredRow[],
-    effects: readonly StoredEffect[],
-    counters: readonly KeptTogether[],
-  ): Promise<void> {
-    if (rows.length === 0 && counters.length === 0) return;
-    await this.#writer.call("commit", rows, effects, counters);
+  async #commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], beside: WrittenBeside): Promise<void> {
+    if (rows.length === 0 && beside.counters.length === 0 && beside.nodes.length === 0) return;
+    await this.#writer.call("commit", rows, effects, beside);
     const last = rows.at(-1);
     if (last === undefined) return;
     this.#head = { seq: last.seq, leaf: last.leaf };
@@ -127,6 +127,27 @@ class SqliteStore implements LedgerStore {
 
   totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]> {
     return this.#ask("totals", places);
+  }
+
+  scrub(rewrite: boolean): Promise<Scrubbed> {
+    return this.#writer.call("scrub", rewrite);
+  }
+
+  keepSigner(verifier: string): Promise<string> {
+    return this.#writer.call("keepSigner", verifier);
+  }
+
+  hashes(level: number, from: number, count: number): Promise<Uint8Array> {
+    return this.#ask("hashes", level, from, count);
+  }
+
+  leaves(from: number, count: number): Promise<readonly string[]> {
+    return this.#ask("leaves", from, count);
+  }
+
+  /** Its one owner has it in memory. */
+  checkpoint(): Promise<undefined> {
+    return Promise.resolve(undefined);
   }
 
   async uses(): Promise<ReadonlyMap<string, number>> {
@@ -201,6 +222,10 @@ class SqliteStore implements LedgerStore {
     this.#reader = undefined;
     await (await reading)?.end();
   }
+}
+
+function writtenBeside(counters: readonly KeptTogether[], { tree, signer, erasures }: Beside = {}): WrittenBeside {
+  return { counters, nodes: tree?.nodes ?? [], signer, erasures: erasures ?? [] };
 }
 
 async function startReader({ readers }: Pick<SqliteThreads, "readers">, folder: string): Promise<Remote> {

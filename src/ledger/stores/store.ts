@@ -1,5 +1,8 @@
 import type { KeptCounter } from "./seals.ts";
 
+import type { Erasure } from "../erasure.ts";
+import type { TreeNode } from "../tree/merkle.ts";
+
 /** What the columns of a row that records a person's act hold: nothing that a check can have. */
 export const changeColumns = { tool: "", verdict: "CHANGE", session: null } as const;
 
@@ -95,6 +98,8 @@ export interface StoredHistory {
 export interface Anchor {
   readonly seq: number;
   readonly hash: string;
+  /** Of the tree up to it, base64, where that was seen too. */
+  readonly root?: string | undefined;
   /** Who says so, for the report: `head pin`. */
   readonly by: string;
 }
@@ -115,6 +120,33 @@ export interface InForce {
   readonly engine: string;
 }
 
+/** The tree over the rows, as a batch leaves it. */
+export interface GrownTree {
+  /** What `Frontier.text` writes. */
+  readonly frontier: string;
+  /** The inner hashes that are complete with it. */
+  readonly nodes: readonly TreeNode[];
+  /**
+   * Signs the head that the batch makes. An engine that gates share keeps it in the transaction that locks the head, so
+   * that it is seen when the rows are, or never; one that a single gate owns leaves it to be called after the flush.
+   */
+  readonly sign: () => string | null;
+}
+
+/** What changes with a batch beside its rows. */
+export interface Beside {
+  /** What decides from these rows on, where it changes. */
+  readonly inForce?: InForce | undefined;
+  readonly tree?: GrownTree | undefined;
+  /** The key that signs heads from these rows on, where it changes. */
+  readonly signer?: string | undefined;
+  /** What the rows say is erased, of rows before them: text and salt go, in the same transaction. */
+  readonly erasures?: readonly Erasure[] | undefined;
+}
+
+/** Where what was erased may still be: nowhere, in a log that a reader holds, or where only the engine's own care reaches. */
+export type Scrubbed = "clean" | "held" | "vacuum";
+
 export interface OpenedStore {
   /** The ledger's name, fixed when it was created. */
   readonly log: string;
@@ -124,6 +156,10 @@ export interface OpenedStore {
   readonly head: StoredHead | undefined;
   /** The last row of a person's act; 0 before the first. */
   readonly changed: number;
+  /** The verifier key whose private half signs its heads; undefined before the first. */
+  readonly signer: string | undefined;
+  /** Has it the inner hashes of all its rows? One that an earlier version wrote has not. */
+  readonly hasTree: boolean;
   readonly counters: readonly StoredCounter[];
 }
 
@@ -138,6 +174,10 @@ export interface StoreTurn {
   readonly changed: number;
   /** What decides, where gates share the ledger; undefined where one gate owns it, or before any has begun. */
   readonly inForce: InForce | undefined;
+  /** Where gates share it: the frontier of the tree at the head; undefined where it is not known. */
+  readonly frontier: string | undefined;
+  /** Where gates share it: the verifier key whose private half signs heads. */
+  readonly signer: string | undefined;
   /** Milliseconds by the engine's clock, where gates share it; undefined where the gate's own clock counts. */
   readonly at: number | undefined;
   /** For each lookup the sum of amounts after its moment, as a decimal; undefined where the history is not known. */
@@ -145,12 +185,11 @@ export interface StoreTurn {
   /** As of the store, and no later than what the turn commits. */
   keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void>;
   /**
-   * Ends the turn. With no rows, only what `keepCounter` and `inForce` say is kept.
+   * Ends the turn. With no rows, only what `keepCounter` and `beside` say is kept.
    *
-   * @param inForce what decides from these rows on, where it changes
    * @throws {NotKept} nothing of it was kept, and later batches may be. Any other rejection is a fault: stop.
    */
-  commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], inForce?: InForce): Promise<void>;
+  commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], beside?: Beside): Promise<void>;
   /** Ends the turn; nothing of it is kept. Of one that has ended, by itself or with an error, nothing is left to do. */
   abort(): Promise<void>;
 }
@@ -186,8 +225,25 @@ export interface LedgerStore {
   /** Oldest first, in slices. */
   scan(from: number): AsyncIterable<readonly StoredRow[]>;
   contractText(digest: string): Promise<string | undefined>;
+  /** Keeps which key signs heads, durably, unless one does already; which one that is now. */
+  keepSigner(verifier: string): Promise<string>;
+  /**
+   * Hashes of the tree that stand side by side, 32 bytes each: of level 0 those of the leaves, above it the roots of full
+   * tiles below. Rejects unless all are there.
+   */
+  hashes(level: number, from: number, count: number): Promise<Uint8Array>;
+  /** The leaves of so many rows from one on, as far as they are there. */
+  leaves(from: number, count: number): Promise<readonly string[]>;
+  /** Where gates share it: the head that was signed last; undefined before the first, and where one gate owns it. */
+  checkpoint(): Promise<string | undefined>;
   /** Walks the chain from a row on, beside readers and writers; rows that are vouched for must be there, and the same. */
   verify(from: number, anchors: readonly Anchor[]): Promise<Verification>;
+  /**
+   * Clears the engine's own files, its log too, of what was erased. Not within a turn; batches go on beside it.
+   *
+   * @param rewrite it may hold up batches for as long as indexes take to be written anew; else they keep what they keep
+   */
+  scrub(rewrite: boolean): Promise<Scrubbed>;
   /** When each API key was last used, in milliseconds; what `keepUses` was told, a minute late at most. */
   uses(): Promise<ReadonlyMap<string, number>>;
   /** Notes when keys were used. Best effort: it is no part of the history, and nothing fails with it. */

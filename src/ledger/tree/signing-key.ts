@@ -21,9 +21,19 @@ export class Signer {
     this.#keys = keys.map((key) => ({ key, verifier: verifierKey(origin, publicBytes(key)) }));
   }
 
-  /** The current key first. */
+  /** As others know the keys, the current one first. */
   get verifiers(): readonly VerifierKey[] {
     return this.#keys.map(({ verifier }) => verifier);
+  }
+
+  /** The verifier key of the one that signs. */
+  get current(): string {
+    return this.verifiers[0]?.text ?? "";
+  }
+
+  /** Of the one before it, while that signs too. */
+  get before(): string | undefined {
+    return this.verifiers[1]?.text;
   }
 
   /** The signed note, a line for each key. */
@@ -64,6 +74,13 @@ export async function readSigningKeys(file: string): Promise<SigningKeys | undef
       `the signing key ${file} is not one or two private keys of Ed25519 in PEM: restore it, or make one with \`svc-gate keygen\``,
     );
   return { current, before };
+}
+
+/** @throws {LedgerRefused} where there is none, too */
+export async function requireSigningKeys(file: string): Promise<SigningKeys> {
+  const keys = await readSigningKeys(file);
+  if (keys === undefined) throw new LedgerRefused(`the signing key ${file} is not there: restore it`);
+  return keys;
 }
 
 function readBlock(block: string): KeyObject | undefined {
