@@ -4,12 +4,15 @@ import { LedgerRefused } from "../ledger/mod.ts";
 import type { DiffOptions } from "./diff.ts";
 import type { ExplainOptions } from "./explain/command.ts";
 import type { AnalyzeOptions } from "./analyze.ts";
+import type { BackupOptions } from "./backup.ts";
 import type { CreateOptions, KeysOptions, RotateOptions } from "./keys.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import type { ReloadOptions } from "./reload.ts";
 import type { ReplayOptions } from "./replay/command.ts";
 import type { MigrateOptions } from "./migrate.ts";
 import type { ReportOptions } from "./report.ts";
+import type { RestoreOptions } from "./restore.ts";
+import type { ResumeOptions } from "./resume.ts";
 import type { ImportOptions } from "./import-tools/command.ts";
 import type { TestOptions } from "./test/command.ts";
 import type { VerifyOptions } from "./verify.ts";
@@ -150,10 +153,11 @@ program
   .option("--json", "for programs", false)
   .option("--pin <file>", "the head pin, where it is not in the folder", process.env["SVC_PIN"])
   .option("--chain", "the chain alone: twice as fast, and blind to changed evidence", false)
+  .option("--deep", "decide every check again too, and fold the counters again", false)
   .option("--database [tenant]", "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's")
   .addHelpText(
     "after",
-    "\nExit code 0: the ledger is whole. 1: it is broken, and the first broken row is named. 2: there is none.",
+    "\nExit code 0: the ledger is whole. 1: it is broken, or does not agree with itself; the first row is named. 2: there is none.",
   )
   .action((folder: string, options: VerifyOptions) =>
     run(async () => (await import("./verify.ts")).verifyCommand(folder, options)),
@@ -296,6 +300,62 @@ program
   .action((folder: string) => run(async () => (await import("./init.ts")).initCommand(folder)));
 
 program
+  .command("backup")
+  .description(
+    "copy the ledgers of a data folder into a new one, beside a gate that is serving them, and verify the copy",
+  )
+  .argument("<to>", "the folder to make")
+  .option("--data-dir <folder>", "the gate's data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+  .option("--tenant <id>", "of a tenant alone; by default the root's and every tenant's")
+  .option("--with-signing-key", "the key that signs heads too: who reads the backup can then sign them", false)
+  .option("--json", "for programs", false)
+  .addHelpText(
+    "after",
+    "\nExit code 0: copied, flushed and found whole. 2: it cannot be, and nothing is left behind." +
+      "\n\nExample:\n  svc-gate backup /srv/backup/2026-11-21",
+  )
+  .action((to: string, options: BackupOptions) =>
+    run(async () => (await import("./backup.ts")).backupCommand(to, options)),
+  );
+
+restoring(
+  program
+    .command("restore")
+    .description("put a backup into a data folder without a ledger, unless more was seen of it than the backup has")
+    .argument("<backup>", "a folder that `svc-gate backup` made")
+    .option("--tenant <id>", "of a tenant alone; by default all that the backup has"),
+)
+  .addHelpText(
+    "after",
+    "\nExit code 0: restored. 2: refused, and nothing was changed." +
+      "\n\nExample:\n  svc-gate restore /srv/backup/2026-11-21 --data-dir /srv/gate",
+  )
+  .action((backup: string, options: RestoreOptions) =>
+    run(async () => (await import("./restore.ts")).restoreCommand(backup, options)),
+  );
+
+restoring(
+  program
+    .command("resume")
+    .description("go on though rows that were answered are lost: a row says which, and counters are unknown meanwhile")
+    .argument("[backup]", "a backup to put into the folder first; by default what lies there goes on")
+    .option("--after-restore", "the ledger is behind or beside its head pin, and that is how it goes on", false)
+    .requiredOption("--reason <text>", "why, for the row")
+    .option("--by <name>", "who does it; by default this user")
+    .option("--enter <file>", "what was lost of counters: they are known again; later too, without --after-restore")
+    .option("--tenant <id>", "of a tenant, in place of the root"),
+)
+  .addHelpText(
+    "after",
+    "\nThe gate is stopped for it. Rules that read a counter block until its window has passed, or it is entered." +
+      "\nExit code 0: done, start the gate. 2: refused, with why." +
+      '\n\nExample:\n  svc-gate resume --after-restore /srv/backup/2026-11-21 --reason "disk lost, INC-204"',
+  )
+  .action((backup: string | undefined, options: ResumeOptions) =>
+    run(async () => (await import("./resume.ts")).resumeCommand(backup, options)),
+  );
+
+program
   .command("migrate")
   .description("bring the schema of a PostgreSQL up to this version, beside gates that are serving from it")
   .option("--database-url <url>", "as its owner (SVC_DATABASE_URL)", process.env["SVC_DATABASE_URL"])
@@ -316,6 +376,13 @@ function operating(command: Command): Command {
     .option("--key-file <file>", "with --url: a file that holds a key of scope admin (SVC_ADMIN_KEY otherwise)")
     .option("--tenant <id>", "of a tenant, in place of the root")
     .option("--json", "for programs", false);
+}
+
+/** The options of a command that puts a ledger back. */
+function restoring(command: Command): Command {
+  return command
+    .option("--data-dir <folder>", "the gate's data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+    .option("--pin <file>", "the head pin, where it is not in the folder", process.env["SVC_PIN"]);
 }
 
 /** The options of a command that reads receipts. */

@@ -1,6 +1,16 @@
 import { hash } from "node:crypto";
 import { recount, type ContractInForce, type Counter } from "../contract/mod.ts";
-import { parseLeaf, partText, readCall, type FoldedMove, type Leaf, type Ledger, type Turn } from "../ledger/mod.ts";
+import {
+  parseLeaf,
+  partText,
+  readCall,
+  readResume,
+  resumeOf,
+  type FoldedMove,
+  type Leaf,
+  type Ledger,
+  type Turn,
+} from "../ledger/mod.ts";
 import { isVerdict } from "../wire/mod.ts";
 
 /** What is said of a counter that begins to be kept. */
@@ -64,17 +74,33 @@ export async function alignCounters(
     if (!inForce.has(definition)) await turn.keepCounter({ definition, through: turn.head.seq, unknownThrough }, []);
   }
   const folded: Folded[] = [];
+  const lostThrough = await freshLoss(ledger, turn);
   for (const each of owned) {
     const { identity: definition, name } = each.counter;
     if (live.has(definition)) continue;
     const startsEmpty = each.counter.startsEmpty && !ahead.has(definition);
     const start = ahead.get(definition) ?? { through: 0, unknownThrough: -1, rows: 0, events: 0 };
     const keep: Keep = (progress, found) => turn.keepCounter({ definition, ...progress }, found);
-    const { rows, events, unknownThrough } = startsEmpty ? start : await catchUp(each, ledger, start, keep);
+    const { rows, events, unknownThrough } = startsEmpty
+      ? { ...start, unknownThrough: lostThrough }
+      : await catchUp(each, ledger, start, keep);
     await turn.keepCounter({ definition, through: null, unknownThrough }, []);
     folded.push({ counter: name, rows, events, unknownThrough, startsEmpty });
   }
   return folded;
+}
+
+/**
+ * The moment of a loss after which no check was answered yet, else -1: what would start empty now may have counted calls
+ * in the rows that are gone.
+ */
+async function freshLoss(ledger: Ledger, turn: Turn): Promise<number> {
+  if (turn.changed === 0 || turn.head.seq > turn.changed) return -1;
+  const changes = await ledger.changes(0);
+  const place = changes.findLastIndex(({ act, body }) => resumeOf(act, body)?.lost !== undefined);
+  const { seq, at } = changes[place] ?? { seq: 0, at: -1 };
+  const onlyActsSince = turn.head.seq - seq === changes.length - 1 - place;
+  return place !== -1 && onlyActsSince ? at : -1;
 }
 
 /** A counter with the contract that says how calls move it. */
@@ -118,9 +144,12 @@ async function catchUp(owned: Owned, ledger: Ledger, start: Progress, keep: Keep
   return { through, unknownThrough, rows, events };
 }
 
-/** What the counter would have counted of a recorded check; undefined where the receipt lacks what it needs. */
+/**
+ * What the counter would have counted of a recorded check; undefined where the receipt lacks what it needs, or says that
+ * receipts before it are lost. Amounts that were entered for such are kept by the counters that were in force then.
+ */
 export function recountRow({ counter, force }: Owned, leaf: Leaf, evidence: string): ReturnType<typeof recount> {
-  if (leaf.kind !== "check") return [];
+  if (leaf.kind !== "check") return readResume(leaf, evidence)?.lost === undefined ? [] : undefined;
   const call = readCall(evidence);
   if (call === undefined) return undefined;
   const { verdict, answered, key } = leaf;

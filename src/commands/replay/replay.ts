@@ -11,7 +11,7 @@ import {
   type Again,
   type Difference,
 } from "./decide-again.ts";
-import { isChange, movedCounters, readRecorded, recordedAt, type Recorded } from "./recorded.ts";
+import { isChange, movedCounters, readLeaf, readRecorded, recordedAt, type Recorded } from "./recorded.ts";
 import { Standing } from "./standing.ts";
 
 /** What a replay tells as it goes. */
@@ -87,13 +87,18 @@ async function* recordedRows(history: History, telling: Telling, standing: Stand
   for await (const slice of history.scan(1)) {
     for (const row of slice) {
       telling.passed(row.seq);
-      if (isChange(row)) continue;
+      if (isChange(row)) {
+        const leaf = readLeaf(row);
+        if (typeof leaf !== "string") standing.act(leaf, row.evidence);
+        continue;
+      }
       const recorded = readRecorded(row);
       if (typeof recorded !== "string") yield recorded;
       else {
         standing.skip(recordedAt(row.leaf), movedCounters(row));
         telling.skipped(row.seq, recorded);
       }
+      standing.answered();
     }
   }
 }

@@ -1,6 +1,8 @@
 import { hash } from "node:crypto";
 import type { ContractInForce, Lookup, Move } from "../../contract/mod.ts";
 import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
+import { readEffects, readResume, type Leaf } from "../../ledger/mod.ts";
+import { addDecimals } from "../../wire/mod.ts";
 import { Book } from "../book.ts";
 import type { History } from "../history.ts";
 import { hasErasedPart, readLeaf, recordedAt } from "./recorded.ts";
@@ -23,6 +25,10 @@ export class Standing {
   readonly #book = new Book();
   readonly #kept = new Map<string, Kept>();
   readonly #history: History;
+  /** By counter and digest of the key: amounts that an operator entered for rows that are lost. */
+  readonly #entered = new Map<string, { readonly at: number; readonly amount: string }[]>();
+  /** Milliseconds: the moment of a loss after which no check was answered yet; -1 where there is none. */
+  #freshLoss = -1;
 
   constructor(history: History) {
     this.#history = history;
@@ -43,7 +49,8 @@ export class Standing {
     for (const { counter } of missing)
       this.#kept.set(counter.identity, {
         through: undefined,
-        unknownThrough: this.#kept.get(counter.identity)?.unknownThrough ?? -1,
+        unknownThrough:
+          this.#kept.get(counter.identity)?.unknownThrough ?? (counter.startsEmpty ? this.#freshLoss : -1),
         lackingThrough: this.#lacking(counter.identity),
       });
   }
@@ -68,7 +75,7 @@ export class Standing {
         const leaf = typeof read === "string" ? undefined : read;
         for (const owned of counters) {
           if (seq < this.#next(owned.counter.identity)) continue;
-          const moves = leaf === undefined ? undefined : recountRow(owned, leaf, evidence);
+          const moves = leaf === undefined ? undefined : recounted(owned, leaf, evidence);
           if (moves === undefined)
             this.#lacks(owned.counter.identity, leaf?.at ?? recordedAt(row.leaf), hasErasedPart(evidence));
           else for (const move of moves) this.#book.add(move, leaf?.at ?? 0);
@@ -101,7 +108,42 @@ export class Standing {
 
   value({ counter, key, after }: Lookup): string | undefined {
     const { unknownThrough = -1 } = this.#kept.get(counter.identity) ?? {};
-    return after < unknownThrough ? undefined : this.#book.value({ counter, key, after });
+    return after < unknownThrough ? undefined : this.#withEntered({ counter, key, after });
+  }
+
+  #withEntered(lookup: Lookup): string {
+    const value = this.#book.value(lookup);
+    if (this.#entered.size === 0) return value;
+    const { counter, key, after } = lookup;
+    const found = this.#entered.get(`${counterDigest(counter.identity)} ${this.#history.keyDigest?.(key)}`) ?? [];
+    return found.reduce((sum, { at, amount }) => (at > after ? addDecimals(sum, amount) : sum), value);
+  }
+
+  /**
+   * Takes up a person's act. After one that says what is lost, counters are unknown, but for those whose lost amounts were
+   * entered; a later one enters them.
+   */
+  act(leaf: Leaf, evidence: string): void {
+    const row = readResume(leaf, evidence);
+    if (row === undefined) return;
+    for (const [identity, kept] of this.#kept) {
+      const through = row.entered.get(counterDigest(identity));
+      if (through === undefined && row.lost !== undefined) kept.unknownThrough = Math.max(kept.unknownThrough, leaf.at);
+      if (through === undefined) continue;
+      if (kept.unknownThrough === row.resumed?.[1]) kept.unknownThrough = through;
+      // Keys stand under digests: without the ledger's secret none of them can be found.
+      if (this.#history.keyDigest === undefined) kept.lackingThrough = leaf.at;
+    }
+    if (row.lost !== undefined) this.#freshLoss = leaf.at;
+    for (const { counter, key, amount } of readEffects(evidence) ?? []) {
+      const under = `${counter} ${key}`;
+      this.#entered.set(under, [...(this.#entered.get(under) ?? []), { at: leaf.at, amount }]);
+    }
+  }
+
+  /** A check was passed: what starts empty from here on has lost nothing. */
+  answered(): void {
+    this.#freshLoss = -1;
   }
 
   /** Does the counter stand on a row that cannot be read any more? */
@@ -112,6 +154,12 @@ export class Standing {
   add(moves: readonly Move[], at: number): void {
     for (const move of moves) this.#book.add(move, at);
   }
+}
+
+/** What was entered of a counter for rows that are lost stands beside the book. */
+function recounted(owned: Owned, leaf: Leaf, evidence: string): ReturnType<typeof recountRow> {
+  const isEntered = readResume(leaf, evidence)?.entered.has(counterDigest(owned.counter.identity)) === true;
+  return isEntered ? [] : recountRow(owned, leaf, evidence);
 }
 
 /** The digest under which receipts name a counter. */

@@ -100,7 +100,7 @@ async function refused(turn: Turn, refusal: Refusal): Promise<Result<never, Refu
 }
 
 /** What the last row was written under; on a ledger without rows, what a gate that was told nothing goes by. */
-async function lastInForce(ledger: Ledger): Promise<InForce> {
+export async function lastInForce(ledger: Ledger): Promise<InForce> {
   for await (const [row] of ledger.rows(Math.max(1, ledger.head.seq))) {
     const { contract, mode, engine: writer } = parseLeaf(row?.leaf ?? "") ?? {};
     if (contract && mode && writer) return { contract: contract.replace(/^sha256:/, ""), mode, engine: writer };

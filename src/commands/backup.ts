@@ -1,0 +1,160 @@
+import { constants } from "node:fs";
+import { chmod, copyFile, mkdir, open, readdir, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { whyNot } from "../gate/mod.ts";
+import { backUpLedger, hasLedger, LedgerRefused, type Backup } from "../ledger/mod.ts";
+import { visible } from "../wire/mod.ts";
+import { BadInput, type Outcome } from "./outcome.ts";
+import { showProgress, type Progress } from "./progress.ts";
+
+export interface BackupOptions {
+  readonly dataDir: string;
+  readonly tenant?: string | undefined;
+  readonly withSigningKey: boolean;
+  readonly json: boolean;
+}
+
+/** A ledger of a data folder, and where it lies in a backup: both are laid out alike. */
+export interface LedgerPath {
+  /** Null is the root. */
+  readonly tenant: string | null;
+  /** Under either folder. */
+  readonly path: string;
+}
+
+/** What the root's folder holds beside its ledger that a restored gate goes on with: digests, and no key. */
+const digestsFile = "keys.json";
+export const signingKeyFile = "signing.key";
+
+/** `svc-gate backup`: the ledgers of a data folder, served or not, copied into a new folder and verified. */
+export async function backupCommand(to: string, options: BackupOptions): Promise<Outcome> {
+  const { dataDir, json, tenant, withSigningKey } = options;
+  refuseDatabase("back up");
+  const ledgers = await ledgersOf(dataDir, tenant);
+  await makeFolder(to);
+  try {
+    const made = await backUpAll(dataDir, to, ledgers);
+    if (ledgers.some((ledger) => ledger.tenant === null)) await copySmall(dataDir, to, digestsFile);
+    const hasKey = withSigningKey && (await copyKey(dataDir, to));
+    await flushFolder(to);
+    await flushFolder(dirname(to));
+    return { exitCode: 0, text: json ? jsonOf(made) : textOf(to, made, hasKey) };
+  } catch (error) {
+    await rm(to, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** A backup of a database is its own tools' work. */
+export function refuseDatabase(verb: string): void {
+  if (process.env["SVC_DATABASE_URL"] === undefined) return;
+  throw new BadInput(
+    `SVC_DATABASE_URL names a PostgreSQL: ${verb} it with pg_basebackup and its archive of write-ahead logs, or pg_dump, ` +
+      "as docs/backup.md says; without the variable this command is for data folders",
+  );
+}
+
+/**
+ * The ledgers that lie in a folder, the root's first.
+ *
+ * @param tenant one alone, null the root's; undefined for all
+ * @throws {LedgerRefused} where there is none
+ */
+export async function ledgersOf(folder: string, tenant: string | null | undefined): Promise<readonly LedgerPath[]> {
+  const all: readonly LedgerPath[] = [
+    { tenant: null, path: "." },
+    ...(await tenantsIn(folder)).map((id) => ({ tenant: id, path: join("tenants", id) })),
+  ];
+  const found = all.filter(
+    (ledger) => hasLedger(join(folder, ledger.path)) && (tenant === undefined || ledger.tenant === tenant),
+  );
+  if (found.length > 0) return found;
+  throw new LedgerRefused(
+    `there is no ledger${typeof tenant === "string" ? ` of the tenant ${visible(tenant)}` : ""} in ${folder}`,
+  );
+}
+
+async function tenantsIn(folder: string): Promise<readonly string[]> {
+  try {
+    return (await readdir(join(folder, "tenants"))).toSorted();
+  } catch {
+    return [];
+  }
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(dirname(folder), { recursive: true });
+    await mkdir(folder, { mode: 0o700 });
+  } catch (error) {
+    throw new BadInput(`${folder} cannot be made: ${whyNot(error)}; a backup goes into a new folder`);
+  }
+}
+
+type Made = readonly (LedgerPath & Backup)[];
+
+async function backUpAll(dataDir: string, to: string, ledgers: readonly LedgerPath[]): Promise<Made> {
+  const made: (LedgerPath & Backup)[] = [];
+  for (const ledger of ledgers) {
+    const target = join(to, ledger.path);
+    await mkdir(target, { recursive: true, mode: 0o700 });
+    let progress: Progress | undefined;
+    const backup = await backUpLedger(join(dataDir, ledger.path), target, (done, all) => {
+      progress ??= showProgress(all, "pages");
+      progress.at(done);
+    });
+    progress?.end();
+    await flushFolder(dirname(target));
+    made.push({ ...ledger, ...backup });
+  }
+  return made;
+}
+
+/** Is there such a file, and none at its place yet? Then it is copied, for its owner alone. */
+export async function copySmall(from: string, to: string, name: string): Promise<boolean> {
+  try {
+    await copyFile(join(from, name), join(to, name), constants.COPYFILE_EXCL);
+  } catch (error) {
+    if (["EEXIST", "ENOENT"].includes((error as NodeJS.ErrnoException).code ?? "")) return false;
+    throw error;
+  }
+  await chmod(join(to, name), 0o600);
+  await flush(join(to, name));
+  return true;
+}
+
+async function copyKey(dataDir: string, to: string): Promise<boolean> {
+  if (await copySmall(dataDir, to, signingKeyFile)) return true;
+  throw new BadInput(
+    `there is no ${signingKeyFile} in ${dataDir}: leave --with-signing-key out, and back that file up by itself`,
+  );
+}
+
+async function flush(path: string): Promise<void> {
+  const handle = await open(path, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function flushFolder(folder: string): Promise<void> {
+  if (process.platform !== "win32") await flush(folder);
+}
+
+function jsonOf(made: Made): string {
+  const ledgers = made.map(({ tenant, pin: { log, seq, hash } }) => ({ tenant, log, rows: seq, head: { seq, hash } }));
+  return JSON.stringify({ ledgers });
+}
+
+function textOf(to: string, made: Made, hasKey: boolean): string {
+  const ledgers = made.flatMap(({ tenant, pin: { log, hash }, rows }) => [
+    `  ${tenant === null ? "ledger" : `tenant ${tenant}`}  ${log}: ${rows} rows, chain and evidence verified`,
+    `    head  ${hash}`,
+  ]);
+  const key = hasKey
+    ? `the signing key is in it: whoever reads ${join(to, signingKeyFile)} can sign heads as this gate`
+    : "the signing key is not in it: keep a copy of it elsewhere, or a restored gate signs as another";
+  return [`backed up to ${to}`, ...ledgers, `  ${key}`].join("\n");
+}

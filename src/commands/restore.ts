@@ -1,0 +1,78 @@
+import { join } from "node:path";
+import { placeRestoration, planRestore, type Restoration } from "../ledger/mod.ts";
+import { copySmall, ledgersOf, refuseDatabase, signingKeyFile, type LedgerPath } from "./backup.ts";
+import { BadInput, type Outcome } from "./outcome.ts";
+
+export interface RestoreOptions {
+  readonly dataDir: string;
+  readonly pin?: string | undefined;
+  readonly tenant?: string | undefined;
+}
+
+/** A ledger of a backup, and what is to be done with it. */
+export type Planned = LedgerPath & Restoration;
+
+/** `svc-gate restore`: a backup put into a data folder without a ledger, unless more was seen of it than it has. */
+export async function restoreCommand(backup: string, options: RestoreOptions): Promise<Outcome> {
+  refuseDatabase("restore");
+  const plans = await planAll(backup, options, options.tenant);
+  const parted = plans.filter(({ partings }) => partings.length > 0);
+  if (parted.length > 0) throw new BadInput(parted.map((plan) => partedText(plan, backup)).join("\n"));
+  await placeAll(backup, options.dataDir, plans);
+  return { exitCode: 0, text: plans.map((plan) => restoredText(plan)).join("\n") };
+}
+
+/** Looks at everything before anything is written. */
+export async function planAll(
+  backup: string,
+  { dataDir, pin }: RestoreOptions,
+  tenant: string | null | undefined,
+): Promise<readonly Planned[]> {
+  const plans: Planned[] = [];
+  for (const ledger of await ledgersOf(backup, tenant)) {
+    const [from, folder] = [join(backup, ledger.path), join(dataDir, ledger.path)];
+    plans.push({ ...ledger, ...(await planRestore({ backup: from, folder, pinFile: pinOf(pin, ledger.tenant) })) });
+  }
+  return plans;
+}
+
+/** As the gate names the pins of tenants. */
+export function pinOf(pin: string | undefined, tenant: string | null): string | undefined {
+  return pin === undefined || tenant === null ? pin : `${pin}.${tenant}`;
+}
+
+/** What the folder has already of keys is left as it is. */
+export async function placeAll(backup: string, dataDir: string, plans: readonly Planned[]): Promise<void> {
+  for (const plan of plans) await placeRestoration(plan);
+  if (!plans.some(({ tenant }) => tenant === null)) return;
+  for (const name of ["keys.json", signingKeyFile]) await copySmall(backup, dataDir, name);
+}
+
+function partedText({ partings, rows, tenant }: Planned, backup: string): string {
+  const beyond = partings.filter(({ is }) => is === "beyond").map(({ seen }) => seen);
+  const beside = partings.filter(({ is }) => is === "beside").map(({ seen }) => seen);
+  const far = beyond.toSorted((a, b) => b.seq - a.seq)[0];
+  const sentences = [
+    ...(far === undefined
+      ? []
+      : [`it ends at row ${rows}, and the ${far.by} has seen row ${far.seq}: rows ${rows + 1} to ${far.seq} are lost`]),
+    ...beside.map(({ by, seq }) => `its row ${seq} is not the one that the ${by} has seen`),
+  ];
+  const of = tenant === null ? "" : ` --tenant ${tenant}`;
+  return (
+    `the backup ${backup}${tenant === null ? "" : ` (tenant ${tenant})`} is behind what was answered: ${sentences.join("; ")}. ` +
+    "Nothing was restored: a later backup or the old disk has them. Without these, the one way on is " +
+    `\`svc-gate resume --after-restore ${backup}${of} --reason "..."\`, which records the loss`
+  );
+}
+
+function restoredText({ folder, pin, rows, seen, tenant }: Planned): string {
+  const what = `restored ${rows} rows of ${pin.log} into ${folder}${tenant === null ? "" : ` (tenant ${tenant})`}`;
+  const known = seen.toSorted((a, b) => b.seq - a.seq)[0];
+  if (known !== undefined) return `${what}; the ${known.by} has seen row ${known.seq}, and it is there`;
+  return (
+    `${what}; nothing outside the backup says whether more was answered, so no gate starts on it yet:\n` +
+    `  if rows after row ${rows} may be lost  svc-gate resume --after-restore --reason "..."\n` +
+    "  if the gate was stopped before the backup  svc-gate serve --accept missing-pin, once"
+  );
+}
