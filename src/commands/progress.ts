@@ -10,11 +10,11 @@ export interface Progress {
 const stride = 1024;
 
 /** @param rows how many there are; undefined where that is not known */
-export function showProgress(rows: number | undefined): Progress {
+export function showProgress(rows: number | undefined, unit = "receipts"): Progress {
   if (!process.stderr.isTTY || rows === undefined || rows === 0) return { at: () => undefined, end: () => undefined };
   const bar = new SingleBar(
     {
-      format: "{bar} {percentage}% | {value} of {total} receipts | {eta_formatted} left",
+      format: `{bar} {percentage}% | {value} of {total} ${unit} | {eta_formatted} left`,
       stream: process.stderr,
       clearOnComplete: true,
       etaBuffer: 100,

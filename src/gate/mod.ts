@@ -34,5 +34,6 @@ export {
 } from "./keys.ts";
 export { readOperatorFile } from "./operator-file.ts";
 export { ledgerIdOf, StartRefused } from "./place.ts";
+export { enterLost, resumeAfterRestore, type EnteredCounter, type Resumed, type ResumedCounter } from "./resume.ts";
 export { serve, type Serving } from "./serve.ts";
 export { version } from "./version.ts";
