@@ -31,6 +31,8 @@ export interface Config {
   readonly dataDir: string;
   readonly ledgerName: string | undefined;
   readonly pin: string | undefined;
+  /** The private key that signs heads. */
+  readonly signingKey: string | undefined;
   readonly log: string;
   readonly opsHost: string;
   /** Undefined: there is no second listener. */
@@ -39,7 +41,7 @@ export interface Config {
 }
 
 /** What an operator may take responsibility for, at one start. */
-export const acceptable = ["missing-pin", "clock", "change"] as const;
+export const acceptable = ["missing-pin", "signing-key", "clock", "change"] as const;
 export type Acceptable = (typeof acceptable)[number];
 
 export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
@@ -151,6 +153,13 @@ export const settings: readonly Setting[] = [
     doc: "the head pin, best on another volume; in the data folder by default",
   },
   {
+    variable: "SVC_SIGNING_KEY",
+    flag: "signing-key",
+    value: "file",
+    fallback: "",
+    doc: "the private key that signs the ledger's heads (Ed25519, PEM); made as signing.key in the data folder by default",
+  },
+  {
     variable: "SVC_OPS_PORT",
     flag: "ops-port",
     value: "number",
@@ -217,6 +226,7 @@ export function readConfig(
     dataDir: text("SVC_DATA_DIR"),
     ledgerName: optional("SVC_LEDGER_NAME"),
     pin: optional("SVC_PIN"),
+    signingKey: optional("SVC_SIGNING_KEY"),
     opsHost: text("SVC_OPS_HOST"),
     opsPort: text("SVC_OPS_PORT") === "" ? undefined : readPort("SVC_OPS_PORT", text("SVC_OPS_PORT"), problems),
     log: readOne("SVC_LOG", text("SVC_LOG"), logLevels, problems),

@@ -7,6 +7,7 @@ import {
   type Ledger,
   type LedgerCheck,
   type Receipt,
+  type Tile,
   type Turn,
 } from "../ledger/mod.ts";
 import { bad, good, type Canonical, type CheckRequest, type Mode, type Refusal, type Result } from "../wire/mod.ts";
@@ -167,6 +168,16 @@ export class Gate {
     return done.ok ? (found as NonNullable<typeof found>) : done;
   }
 
+  /** The head that was signed last: a C2SP checkpoint. */
+  checkpoint(): Promise<string> {
+    return this.#ledger.checkpoint();
+  }
+
+  /** A tile of the tree, or a bundle of its leaves; undefined where the signed head has none. */
+  tile(tile: Tile): Promise<Buffer | undefined> {
+    return this.#ledger.tile(tile);
+  }
+
   /** What people did since a row, oldest first. */
   changes(after: number): Promise<readonly Change[]> {
     return this.#ledger.changes(after);
@@ -185,9 +196,28 @@ export class Gate {
     };
     const looked = await this.#sequencer.exclusively(look, true);
     if (!looked.ok) return looked;
+    const recorded = await this.#recordSigner();
+    if (!recorded.ok) return recorded;
     if (isFollowing && !acceptChange) return good([]);
     const put = await this.#put(own, "start", true);
     return put.ok ? good(put.value.folded) : put;
+  }
+
+  /** The key that signs heads is another since this start: the row that says so is under both signatures. */
+  async #recordSigner(): Promise<Result<void, Refusal>> {
+    const change = this.#ledger.signerChange;
+    if (change === undefined) return good(undefined);
+    const { from, to, isRotation } = change;
+    const act = isRotation ? "signer.rotate" : "signer.replace";
+    const reason = isRotation
+      ? `Svc: heads are signed by the key ${to} from here on, and by the one before it as long as that is kept`
+      : `Svc: heads are signed by the key ${to} from here on; the one before it is lost or given up, says the operator`;
+    return this.#sequencer.exclusively(async (turn, at) => {
+      if (turn.signer === to) return turn.abort();
+      const { contract, mode } = this.#standing;
+      turn.change({ at, by: "start", act, body: { from, to }, reason, contract, mode });
+      await turn.commit(undefined, to);
+    }, true);
   }
 
   async #put(next: Standing, by: string, anyClock = false): Promise<Result<Reloaded, Refusal>> {

@@ -214,6 +214,8 @@ async function openOps(service: Service, { opsHost, opsPort }: Config, log: Logg
 
 function placeOfRoot(config: Config, database: Database | undefined): Place {
   const { accept, dataDir, ledgerName, mandate, mode, pin } = config;
+  // In a database the ledgers are those of all gates, and so is the key; in folders each has its own.
+  const signingKey = config.signingKey ?? (database === undefined ? undefined : join(dataDir, "signing.key"));
   return {
     tenant: null,
     mandate,
@@ -224,7 +226,9 @@ function placeOfRoot(config: Config, database: Database | undefined): Place {
       pinFile: pin,
       name: ledgerName,
       engine,
+      signingKeyFile: signingKey,
       acceptMissingPin: accept.includes("missing-pin"),
+      acceptSigningKey: accept.includes("signing-key"),
     },
     acceptClock: accept.includes("clock"),
     acceptChange: accept.includes("change"),

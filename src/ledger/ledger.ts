@@ -5,13 +5,21 @@ import { leafHash, parseLeaf, zeroHash } from "./leaf.ts";
 import { readerOf } from "./growth.ts";
 import type { HeadPin, PinnedHead } from "./pin.ts";
 import { receiptJson } from "./receipt.ts";
-import type { LedgerStore, RowQuery, StoredCounter, StoredHead, StoredRow, Verification } from "./stores/store.ts";
+import type {
+  LedgerStore,
+  RowQuery,
+  Scrubbed,
+  StoredCounter,
+  StoredHead,
+  StoredRow,
+  Verification,
+} from "./stores/store.ts";
 import { changeColumns } from "./stores/store.ts";
 import type { OpenSigner, SignerChange } from "./signer.ts";
 import { Frontier } from "./tree/merkle.ts";
 import type { VerifierKey } from "./tree/note.ts";
 import type { Signer } from "./tree/signing-key.ts";
-import type { HashReader } from "./tree/tiles.ts";
+import { entryBundle, levelSize, tileWidth, type HashReader, type Tile } from "./tree/tiles.ts";
 import { Turn, type FoldedMove, type LedgerHead, type Reached, type TreeHead } from "./turn.ts";
 
 export interface LedgerCheck extends Verification {
@@ -226,9 +234,14 @@ export class Ledger {
   /** Hashes of the tree, from which any proof can be made; rejects where they are not there. */
   readonly hashes: HashReader = (level, from, count) => readerOf(this.#store)(level, from, count);
 
-  /** The leaves of so many rows from one on, as far as they are there. */
-  leaves(from: number, count: number): Promise<readonly string[]> {
-    return this.#store.leaves(from, count);
+  /** A tile, or a bundle of leaves, of the tree that was signed last; undefined where that has none so wide. */
+  async tile({ level, place, width }: Tile): Promise<Buffer | undefined> {
+    const [, size = "0"] = (await this.checkpoint()).split("\n");
+    const from = place * tileWidth;
+    const all = level === "entries" ? Number(size) : levelSize(Number(size), level);
+    if (from + width > all) return undefined;
+    if (level !== "entries") return this.hashes(level, from, width);
+    return entryBundle(await this.#store.leaves(from + 1, width));
   }
 
   /** Keeps the text of a contract, so that its rows can be decided again. */
@@ -270,6 +283,16 @@ export class Ledger {
       if ((slice.at(-1)?.seq ?? 0) <= after) break;
     }
     return found.toReversed();
+  }
+
+  /** Stored rows newest first, in slices. */
+  find(query: RowQuery): AsyncIterable<readonly StoredRow[]> {
+    return this.#store.read(query);
+  }
+
+  /** Clears the engine's files of what was erased, as far as it can; @see LedgerStore.scrub */
+  scrub(rewrite: boolean): Promise<Scrubbed> {
+    return this.#store.scrub(rewrite);
   }
 
   /** A contract's text by its SHA-256 in hex; undefined where no row was ever decided under it. */

@@ -8,7 +8,20 @@
  * Does not: know what a contract is, decide, choose what a caller is told, read the clock, or retry a flush that
  * failed. A body is JSON text to it.
  */
-export { evidenceDigest, partText } from "./evidence.ts";
+export {
+  erasableParts,
+  eraseAct,
+  erasureBody,
+  isErasable,
+  rangesMax,
+  rangesOf,
+  readErasure,
+  withWhatQuotes,
+  type ErasablePart,
+  type Erasure,
+  type RowRange,
+} from "./erasure.ts";
+export { evidenceDigest, missingParts, partText } from "./evidence.ts";
 export { Ledger, type Change, type LedgerCheck } from "./ledger.ts";
 export { inspectLedger, openLedger, readLedger, type LedgerHistory, type LedgerOptions } from "./opening.ts";
 export { Turn, type CheckEntry, type CounterLookup, type CounterMove, type FoldedMove } from "./turn.ts";
@@ -38,7 +51,15 @@ export { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
 export { readPin } from "./pin.ts";
 export { type Durable, type Receipt } from "./receipt.ts";
 export type { KeptCounter } from "./stores/seals.ts";
-export { LedgerRefused, NotKept, type Broken, type EventPlace, type InForce } from "./stores/store.ts";
+export {
+  LedgerRefused,
+  NotKept,
+  type Broken,
+  type EventPlace,
+  type InForce,
+  type Scrubbed,
+  type StoredRow,
+} from "./stores/store.ts";
 export { readCall, readEffects } from "./verifier.ts";
 export { replaceFile } from "./durable-file.ts";
 export { openCheckpoint, parseCheckpointText } from "./tree/checkpoint.ts";
@@ -50,4 +71,4 @@ export {
   verifyNote,
   type VerifierKey,
 } from "./tree/note.ts";
-export { consistencyProof, rootAt, type HashReader } from "./tree/tiles.ts";
+export { consistencyProof, parseTilePath, rootAt, type HashReader, type Tile } from "./tree/tiles.ts";

@@ -1,4 +1,5 @@
 import { addDecimals, canonical, type Canonical, type Mode, type Verdict } from "../wire/mod.ts";
+import type { Erasure } from "./erasure.ts";
 import { makeEvidence } from "./evidence.ts";
 import { leafHash, leafText, type Leaf } from "./leaf.ts";
 import { asDurable, type Durable, type Receipt } from "./receipt.ts";
@@ -51,6 +52,8 @@ export interface ChangeEntry {
   /** What is in force after it; SHA-256 in hex. */
   readonly contract: string;
   readonly mode: Mode;
+  /** What the row says was erased, of rows before it. */
+  readonly erases?: Erasure | undefined;
 }
 
 /** Events of a counter: `counter` is the digest of its definition, `key` the plain text of its key. */
@@ -115,6 +118,7 @@ export class Turn {
   readonly #rows: StoredRow[] = [];
   readonly #effects: StoredEffect[] = [];
   readonly #receipts: Receipt[] = [];
+  readonly #erasures: Erasure[] = [];
   /** For each counter and key what this turn has added, one sum per moment. */
   readonly #moved = new Map<string, { readonly at: number; sum: string }[]>();
   #head: LedgerHead;
@@ -140,6 +144,11 @@ export class Turn {
   /** What decides on a ledger that gates share; undefined on one of a single owner, or before any gate has begun. */
   get inForce(): InForce | undefined {
     return this.#context.store.inForce;
+  }
+
+  /** The verifier key on record for heads, on a ledger that gates share. */
+  get signer(): string | undefined {
+    return this.#context.store.signer;
   }
 
   /** Milliseconds by the clock that gates share, where they do. */
@@ -197,7 +206,8 @@ export class Turn {
   }
 
   /** Gives a person's act its row. Counters move with it only where it enters what was lost. */
-  change({ at, by, act, body, reason, contract, mode }: ChangeEntry, moves: readonly CounterMove[] = []): void {
+  change({ at, by, act, body, reason, contract, mode, erases }: ChangeEntry, moves: readonly CounterMove[] = []): void {
+    if (erases !== undefined) this.#erasures.push(erases);
     const effects = moves.length === 0 ? noEffects : this.#effectsOf(moves, this.#head.seq + 1, at);
     this.#seal(
       {
@@ -242,7 +252,7 @@ export class Turn {
       let signed: string | undefined;
       const sign = (): string => (signed ??= this.#sign());
       const tree = { frontier: this.#tree.text(), nodes: this.#nodes, sign };
-      await store.commit(this.#rows, this.#effects, { inForce, signer, tree });
+      await store.commit(this.#rows, this.#effects, { inForce, signer, tree, erasures: this.#erasures });
       committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: sign() });
     }
     return this.#receipts.map(asDurable);

@@ -7,6 +7,7 @@ import { create, list, revoke, rotate } from "./admin-keys.ts";
 import { sendJson, textOf } from "./body.ts";
 import { sendHealth, sendMetrics, sendReadiness } from "./ops.ts";
 import { badQuery, queryOf } from "./query.ts";
+import { checkpoint, tile } from "./log.ts";
 import { refuseWith } from "./refusing.ts";
 import type { Asked, Route } from "./route.ts";
 import type { TracedRequest } from "../telemetry/traces.ts";
@@ -21,6 +22,8 @@ export const routes: readonly Route[] = [
   { method: "GET", path: "/receipts", scope: "receipts", handle: receipts },
   { method: "GET", path: "/receipts/:seq", scope: "receipts", handle: receipt },
   { method: "GET", path: "/ledger/verify", scope: "receipts", handle: verify },
+  { method: "GET", path: "/checkpoint", scope: "receipts", handle: checkpoint },
+  { method: "GET", path: "/tile/*", scope: "receipts", handle: tile },
   { method: "GET", path: "/metrics", scope: "metrics", ofRoot: true, handle: metrics },
   { method: "GET", path: "/ready", scope: "metrics", ofRoot: true, handle: ready },
   { method: "POST", path: "/admin/reload", scope: "admin", handle: reload },
