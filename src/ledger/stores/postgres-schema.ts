@@ -48,7 +48,10 @@ function apart(table: string): readonly string[] {
   ];
 }
 
-/** What the role that serves may do, and nothing beyond: receipts, events and contracts are added, never changed. */
+/**
+ * What the role that serves may do, and nothing beyond: receipts, events and contracts are added, never changed, but for
+ * what an erasure takes out of a receipt. No leaf is ever written again.
+ */
 function grants(role: string): readonly string[] {
   return [
     `GRANT USAGE ON SCHEMA svc_gate TO ${role}`,
@@ -56,6 +59,7 @@ function grants(role: string): readonly string[] {
     ...["receipts", "effects", "contracts", "nodes"].map(
       (table) => `GRANT SELECT, INSERT ON svc_gate.${table} TO ${role}`,
     ),
+    `GRANT UPDATE (evidence, session, tool) ON svc_gate.receipts TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer)
        ON svc_gate.ledgers TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (through, unknown_through, folded, seal) ON svc_gate.counters TO ${role}`,

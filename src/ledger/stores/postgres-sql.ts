@@ -114,6 +114,9 @@ export const statements = {
   /** How many events each row after row $2 has; $3 rows at most. */
   walkedRows: `SELECT seq, count(*) AS count FROM svc_gate.effects WHERE ledger = $1 AND folded IS NULL AND seq > $2
     GROUP BY seq ORDER BY seq LIMIT $3`,
+  checksIn: `SELECT seq, evidence FROM svc_gate.receipts WHERE ledger = $1 AND seq >= $2 AND seq <= $3 AND verdict <> 'CHANGE'`,
+  erase: `UPDATE svc_gate.receipts SET evidence = $3 WHERE ledger = $1 AND seq = $2`,
+  eraseWithCall: `UPDATE svc_gate.receipts SET evidence = $3, session = NULL, tool = '' WHERE ledger = $1 AND seq = $2`,
   evidenceAt: `SELECT evidence FROM svc_gate.receipts WHERE ledger = $1 AND seq = $2`,
 } as const;
 

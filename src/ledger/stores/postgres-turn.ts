@@ -1,6 +1,8 @@
 import { Client, DatabaseError, type ClientBase, type ClientConfig, type PoolClient } from "pg";
 import { setTimeout as wait } from "node:timers/promises";
 import { addDecimals } from "../../wire/mod.ts";
+import type { Erasure } from "../erasure.ts";
+import { withoutParts } from "../evidence.ts";
 import { frontierOf, headRow, sameHead, type Counters, type HeadRow } from "./postgres-rows.ts";
 import { beginOn, explained, Fault, rollBack, send, settleAll } from "./postgres-session.ts";
 import { ask, commit, insertions, rollback, withoutTimeout, type Asked, type Value } from "./postgres-sql.ts";
@@ -144,7 +146,7 @@ export class PostgresTurn implements StoreTurn {
   async commit(
     rows: readonly StoredRow[],
     effects: readonly StoredEffect[],
-    { inForce, tree, signer }: Beside = {},
+    { inForce, tree, signer, erasures = [] }: Beside = {},
   ): Promise<void> {
     const { head } = this.#parts;
     const next: HeadRow = {
@@ -160,9 +162,25 @@ export class PostgresTurn implements StoreTurn {
       counters: this.#version,
     };
     if (sameHead(head, next)) return this.abort();
+    for (const erasure of erasures) await this.#erase(erasure);
     const written = await this.#prepare(rows, effects, tree?.nodes ?? [], next);
     await this.#end(written, next);
     this.#parts.kept(this.#version, this.#counters);
+  }
+
+  /** Where a part cannot be erased, the turn has ended, and nothing of it is kept. */
+  async #erase({ parts, rows }: Erasure): Promise<void> {
+    const { client, ledger } = this.#parts;
+    const write = parts.includes("call") ? "eraseWithCall" : "erase";
+    try {
+      const found = await settleAll(rows.map(([from, to]) => send(client, ask("checksIn", ledger, from, to))));
+      const erased = found.flat().map(([seq, evidence]) => [seq, withoutParts(String(evidence), parts)]);
+      await settleAll(erased.map((columns) => send(client, ask(write, ledger, ...columns))));
+    } catch (error) {
+      await this.abort();
+      const isForbidden = error instanceof DatabaseError && error.code === "42501";
+      throw isForbidden ? new NotKept("forbidden", "the database's role may not erase") : explained(error);
+    }
   }
 
   /** What the batch writes. Where that cannot be said, the turn has ended, and nothing of it is kept. */

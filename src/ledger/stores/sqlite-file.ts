@@ -58,7 +58,7 @@ export const reserveBytes: number = 64 * 1024 * 1024;
 export const logPagesMax = 2000;
 
 /** How long a tool that looks into the file, or a start that takes up its log, may be waited for. */
-const busyTimeoutMs = 2000;
+export const busyTimeoutMs = 2000;
 
 /**
  * WAL with a flush for each commit, checked and not assumed. It folds nothing back by itself: SQLite would keep to itself
@@ -69,7 +69,8 @@ export function openForWriting(folder: string): DatabaseSync {
     requireVersion(database);
     database.exec(
       "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = 1;" +
-        "PRAGMA checkpoint_fullfsync = 1; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -4096;",
+        "PRAGMA checkpoint_fullfsync = 1; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -4096;" +
+        "PRAGMA secure_delete = ON;",
     );
     const found = [pragma(database, "journal_mode"), pragma(database, "synchronous")].join(" ");
     if (found !== "wal 2")

@@ -1,7 +1,9 @@
 import { statfsSync } from "node:fs";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { addDecimals } from "../../wire/mod.ts";
+import type { Erasure } from "../erasure.ts";
 import { serveOpened } from "./calls.ts";
+import { eraseParts, markCleared, scrub } from "./sqlite-erase.ts";
 import {
   createTables,
   explain,
@@ -21,7 +23,15 @@ import { tileWidth } from "../tree/tiles.ts";
 import { counterSeal, foldSeal, type KeptCounter } from "./seals.ts";
 import { changeColumns, LedgerRefused, NotKept } from "./store.ts";
 import type { TreeNode } from "../tree/merkle.ts";
-import type { OpenedStore, StoredCounter, StoredEffect, StoredHead, StoredLookup, StoredRow } from "./store.ts";
+import type {
+  OpenedStore,
+  Scrubbed,
+  StoredCounter,
+  StoredEffect,
+  StoredHead,
+  StoredLookup,
+  StoredRow,
+} from "./store.ts";
 
 export interface OpenOptions {
   readonly folder: string;
@@ -40,6 +50,7 @@ export interface WrittenBeside {
   readonly nodes: readonly TreeNode[];
   /** The key that signs heads from now on, where it changes. */
   readonly signer: string | undefined;
+  readonly erasures: readonly Erasure[];
 }
 
 /** The one connection that writes. Everything here is synchronous: it runs in a thread of its own. */
@@ -72,6 +83,7 @@ class Writer {
     if (meta === undefined) {
       if (mustExist) throw gone(folder);
       createTables(this.#database, log);
+      markCleared(this.#database);
       meta = readMeta(this.#database);
     }
     if (meta === undefined) throw new Error("the tables that were just made are not there");
@@ -98,6 +110,7 @@ class Writer {
       .prepare("SELECT max(seq) AS seq FROM receipts WHERE verdict = ? AND verdict <> 'ALLOW'")
       .get(changeColumns.verdict)?.["seq"];
     const hasTree = this.#fullTiles() === Math.floor((head?.seq ?? 0) / tileWidth);
+    this.scrub(true); // What a kill or a reader kept the owner before from clearing.
     this.opened = { ...meta, created, head, changed: Number(changed ?? 0), hasTree, counters: this.counters() };
   }
 
@@ -127,7 +140,7 @@ class Writer {
   commit(
     rows: readonly StoredRow[],
     effects: readonly StoredEffect[],
-    { counters, nodes, signer }: WrittenBeside,
+    { counters, nodes, signer, erasures }: WrittenBeside,
   ): void {
     this.#requireRoom();
     this.#database.exec("BEGIN IMMEDIATE");
@@ -140,6 +153,7 @@ class Writer {
     for (const [counter, folded] of counters) this.#keep(counter, folded);
     for (const effect of effects) this.#addEffect(effect, false);
     for (const { level, place, hash } of nodes) this.#insertNode.run(level, place, hash);
+    for (const erasure of erasures) eraseParts(this.#database, erasure);
     const meta = signer === undefined ? this.#meta : { ...this.#meta, signer };
     if (meta !== this.#meta) writeMeta(this.#database, meta);
     this.#database.exec("COMMIT");
@@ -170,10 +184,14 @@ class Writer {
       );
   }
 
+  scrub(rewrite: boolean): Scrubbed {
+    return scrub(this.#database, rewrite);
+  }
+
   /** Unless one is kept already. */
   keepSigner(verifier: string): string {
     if (this.#meta.signer !== undefined) return this.#meta.signer;
-    this.commit([], [], { counters: [], nodes: [], signer: verifier });
+    this.commit([], [], { counters: [], nodes: [], signer: verifier, erasures: [] });
     return verifier;
   }
 
@@ -282,6 +300,7 @@ serveOpened(
     values: (writer: Writer, lookups: readonly StoredLookup[]) => writer.values(lookups),
     commit: (writer: Writer, rows: readonly StoredRow[], effects: readonly StoredEffect[], beside: WrittenBeside) =>
       writer.commit(rows, effects, beside),
+    scrub: (writer: Writer, rewrite: boolean) => writer.scrub(rewrite),
     keepSigner: (writer: Writer, verifier: string) => writer.keepSigner(verifier),
     keepContract: (writer: Writer, digest: string, text: string) => writer.keepContract(digest, text),
     keepCounter: (writer: Writer, counter: StoredCounter, folded: readonly StoredEffect[]) =>

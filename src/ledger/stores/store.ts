@@ -144,8 +144,11 @@ export interface Beside {
   readonly erasures?: readonly Erasure[] | undefined;
 }
 
-/** Where what was erased may still be: nowhere, in a log that a reader holds, or where only the engine's own care reaches. */
-export type Scrubbed = "clean" | "held" | "vacuum";
+/**
+ * Where what was erased may still be: nowhere; in pages that are still to be written anew; in a log that a reader holds;
+ * or where only the engine's own care reaches.
+ */
+export type Scrubbed = "clean" | "later" | "held" | "vacuum";
 
 export interface OpenedStore {
   /** The ledger's name, fixed when it was created. */
@@ -253,7 +256,7 @@ export interface LedgerStore {
 }
 
 /** Why nothing of a batch was kept. */
-export type NotKeptWhy = "disk-full" | "unreachable" | "not-committed";
+export type NotKeptWhy = "disk-full" | "unreachable" | "not-committed" | "forbidden";
 
 /** A batch of which nothing was kept; the ledger is as it was before. */
 export class NotKept extends Error {

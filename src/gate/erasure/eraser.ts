@@ -1,0 +1,218 @@
+import { setTimeout as wait } from "node:timers/promises";
+import {
+  eraseAct,
+  erasureBody,
+  missingParts,
+  parseLeaf,
+  rangesOf,
+  withWhatQuotes,
+  type Durable,
+  type ErasablePart,
+  type Ledger,
+  type Receipt,
+  type Scrubbed,
+  type StoredRow,
+} from "../../ledger/mod.ts";
+import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
+import type { Gate } from "../gate.ts";
+import type { EraseRequest, EraseTarget } from "./request.ts";
+
+/** What was erased. */
+export interface Erased {
+  /** Rows of which something was erased now. */
+  readonly rows: number;
+  /** Parts of them. */
+  readonly parts: number;
+  /** Rows that were named and record acts of people, which are never erased. */
+  readonly acts: number;
+  /** The rows that say so. */
+  readonly receipts: readonly Receipt[];
+  /** There is more than is erased at once: ask again. */
+  readonly more: boolean;
+  /** What may still hold of it what the gate cannot reach, as a sentence; null where nothing does. */
+  readonly remains: string | null;
+}
+
+export interface EraserOptions {
+  readonly ledger: Pick<Ledger, "find" | "head" | "rows" | "scrub">;
+  readonly enact: Gate["enact"];
+}
+
+/** Rows of one turn, in which no check is decided, and characters of their evidence. */
+const slice = { rows: 500, characters: 4_000_000 } as const;
+/** Rows that are erased before an answer is due. */
+const rowsMax = 20_000;
+/** How often, and how far apart, files are tried that a reader holds. */
+const patience = { times: 10, ms: 200 } as const;
+/** After that it is tried again so often. */
+const retryMs = 60_000;
+
+/** What an erasure goes by. */
+interface Work {
+  readonly candidates: AsyncIterable<readonly StoredRow[]>;
+  readonly parts: readonly ErasablePart[];
+  /** Rows of this key alone. */
+  readonly key?: string | undefined;
+  readonly reason: string;
+  readonly by: string;
+  readonly rowsMax: number;
+}
+
+/**
+ * Erases parts of receipts, in slices between batches of checks: each slice and the row that records it become durable
+ * together. Then the engine's files are cleared of what they may still hold.
+ */
+export class Eraser {
+  readonly #options: EraserOptions;
+  #retry: NodeJS.Timeout | undefined;
+
+  constructor(options: EraserOptions) {
+    this.#options = options;
+  }
+
+  /** @returns a refusal where rows are named that are not there, or the ledger takes no row now: what came before stays */
+  async erase({ target, parts, reason }: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
+    const last = this.#options.ledger.head.seq;
+    const beyond = "rows" in target ? target.rows.find(([, to]) => to > last) : undefined;
+    if (beyond !== undefined)
+      return bad(refuse("invalid-request", `there is no row ${beyond[1]}: the ledger ends at row ${last}`));
+    const key = "session" in target ? target.key : undefined;
+    return this.#run({ candidates: this.#find(target), parts: withWhatQuotes(parts), key, reason, by, rowsMax }, true);
+  }
+
+  /**
+   * Erases all parts of the checks from a row on that are older than a moment.
+   *
+   * @param rewrite may hold up checks for as long as the indexes of the ledger's file take to be written anew
+   */
+  eraseOlder({ from, before, parts, reason, by }: OlderThan, rewrite: boolean): Promise<Result<Erased, Refusal>> {
+    const candidates = olderThan(this.#options.ledger.rows(from), before);
+    return this.#run({ candidates, parts, reason, by, rowsMax: Number.POSITIVE_INFINITY }, rewrite);
+  }
+
+  /** Forgets what was still to be tried: a start finishes it. */
+  close(): void {
+    clearTimeout(this.#retry);
+  }
+
+  async #run(work: Work, rewrite: boolean): Promise<Result<Erased, Refusal>> {
+    const found = { rows: 0, parts: 0, acts: 0 };
+    const receipts: Receipt[] = [];
+    let more = false;
+    for await (const { seqs, parts, acts } of slicesOf(work)) {
+      found.acts += acts;
+      more = seqs.length > 0 && found.rows >= work.rowsMax;
+      if (more) break;
+      if (seqs.length === 0) continue;
+      const receipt = await this.#eraseSlice(seqs, work);
+      if (!receipt.ok) return receipt;
+      receipts.push(receipt.value);
+      found.rows += seqs.length;
+      found.parts += parts;
+    }
+    const remains = receipts.length === 0 ? null : await this.#clear(rewrite && !more);
+    return good({ ...found, receipts, more, remains });
+  }
+
+  #eraseSlice(seqs: readonly number[], { parts, reason, by }: Work): Promise<Result<Durable<Receipt>, Refusal>> {
+    const erases = { parts, rows: rangesOf(seqs.toSorted((a, b) => a - b)) };
+    const act = { by, act: eraseAct, body: erasureBody(erases), reason, erases };
+    return this.#options.enact(() => Promise.resolve(good(act)));
+  }
+
+  #find(target: EraseTarget): AsyncIterable<readonly StoredRow[]> {
+    const { ledger } = this.#options;
+    const all = { before: Number.MAX_SAFE_INTEGER, limit: Number.MAX_SAFE_INTEGER };
+    if ("before" in target) return olderThan(ledger.rows(1), target.before);
+    if ("session" in target) return ledger.find({ ...all, session: target.session });
+    return rowsIn(ledger, target.rows);
+  }
+
+  /** What is erased is out of the tables: now out of what else the engine has written. */
+  async #clear(rewrite: boolean): Promise<string | null> {
+    clearTimeout(this.#retry);
+    for (let time = 1; ; time += 1) {
+      const left = await this.#options.ledger.scrub(rewrite);
+      if (left !== "held" || time === patience.times) {
+        if (left === "held") this.#retryLater();
+        return sentences[left];
+      }
+      await wait(patience.ms);
+    }
+  }
+
+  #retryLater(): void {
+    const again = (): void => void this.#clear(false).catch(() => undefined); // A disk that fails is met by the next check.
+    this.#retry = setTimeout(again, retryMs).unref();
+  }
+}
+
+export interface OlderThan {
+  /** Rows before it are done. */
+  readonly from: number;
+  /** Milliseconds since the epoch. */
+  readonly before: number;
+  readonly parts: readonly ErasablePart[];
+  readonly reason: string;
+  readonly by: string;
+}
+
+const sentences: Readonly<Record<Scrubbed, string | null>> = {
+  clean: null,
+  later:
+    "unused parts of index pages may still have session ids and tool names: they are written anew with the next erasure by " +
+    "an operator, within a day of one by age, or at the next start",
+  held:
+    "the write-ahead log still has it, because another program is reading the ledger's file: it goes when that has ended, " +
+    "at the latest with the next start",
+  vacuum:
+    "PostgreSQL keeps the rows as they were until VACUUM FULL svc_gate.receipts has run, and its write-ahead log until that " +
+    "is recycled; standbys, archives and backups have their own",
+};
+
+async function* olderThan(
+  slices: AsyncIterable<readonly StoredRow[]>,
+  before: number,
+): AsyncGenerator<readonly StoredRow[]> {
+  for await (const rows of slices) {
+    const older = rows.filter(({ leaf }) => (parseLeaf(leaf)?.at ?? before) < before);
+    yield older;
+    if (older.length < rows.length) return;
+  }
+}
+
+async function* rowsIn(
+  ledger: Pick<Ledger, "find">,
+  ranges: Extract<EraseTarget, { readonly rows: unknown }>["rows"],
+): AsyncGenerator<readonly StoredRow[]> {
+  for (const [from, to] of ranges) yield* ledger.find({ before: to + 1, limit: to - from + 1 });
+}
+
+interface Slice {
+  readonly seqs: readonly number[];
+  /** Parts that are there, of those that are to go. */
+  readonly parts: number;
+  readonly acts: number;
+}
+
+/** The rows that have something to erase, few enough for one turn. */
+async function* slicesOf({ candidates, parts, key }: Work): AsyncGenerator<Slice> {
+  let [seqs, count, characters, acts]: [number[], number, number, number] = [[], 0, 0, 0];
+  for await (const rows of candidates) {
+    for (const { seq, leaf, evidence } of rows) {
+      const { kind, key: by } = parseLeaf(leaf) ?? {};
+      if (kind !== "check") acts += 1;
+      if (kind !== "check" || (key !== undefined && by !== key)) continue;
+      const missing = missingParts(evidence);
+      const present = parts.filter((part) => !missing.includes(part)).length;
+      if (present === 0) continue;
+      seqs.push(seq);
+      count += present;
+      characters += evidence.length;
+      if (seqs.length < slice.rows && characters < slice.characters) continue;
+      yield { seqs, parts: count, acts };
+      [seqs, count, characters, acts] = [[], 0, 0, 0];
+    }
+  }
+  yield { seqs, parts: count, acts };
+}
