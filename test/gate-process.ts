@@ -17,6 +17,13 @@ export interface GateProcess {
   stop(): Promise<number | null>;
   /** What it has logged. */
   stderr(): string;
+  /** Resolves when it has ended, however it came to that. */
+  readonly ended: Promise<Exit>;
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
 }
 
 export interface Ended {
@@ -28,22 +35,25 @@ export interface StartOptions {
   readonly settings: Readonly<Record<string, string>>;
   /** A copy of the repository's sources; this repository by default. */
   readonly sources?: string;
+  /** A command that runs the gate in its own place, with its arguments, such as `strace -D`. */
+  readonly prefix?: readonly string[];
 }
 
 /** Runs a command of the gate. Nothing of this process's own settings reaches it. */
-export function spawnGate(args: readonly string[], { settings, sources = root }: StartOptions): ChildProcess {
+export function spawnGate(
+  args: readonly string[],
+  { settings, sources = root, prefix = [] }: StartOptions,
+): ChildProcess {
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("SVC_")));
   const env = { ...inherited, SVC_API_KEY: apiKey, SVC_LOG: "silent", SVC_PORT: "0", NO_COLOR: "1", ...settings };
-  return spawn(process.execPath, [join(sources, "src", "commands", "main.ts"), ...args], {
-    env,
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const [command, ...rest] = [...prefix, process.execPath, join(sources, "src", "commands", "main.ts"), ...args];
+  return spawn(command ?? process.execPath, rest, { env, stdio: ["ignore", "pipe", "pipe"] });
 }
 
 /** Starts a gate. @throws when it ends before it listens, with what it said */
 export async function startGate(options: StartOptions): Promise<GateProcess> {
   const child = spawnGate(["serve"], options);
-  const ended = once(child, "exit");
+  const ended = once(child, "close").then(() => ({ code: child.exitCode, signal: child.signalCode }));
   let logged = "";
   child.stderr?.on("data", (piece: Buffer) => (logged += piece.toString()));
   const url = await listening(child);
@@ -51,6 +61,7 @@ export async function startGate(options: StartOptions): Promise<GateProcess> {
   return {
     stderr: () => logged,
     url,
+    ended,
     kill: async () => {
       child.kill("SIGKILL");
       await ended;
@@ -75,7 +86,7 @@ function listening(child: ChildProcess): Promise<string> {
     child.stderr?.on("data", (chunk: Buffer) => {
       complained += chunk.toString();
     });
-    child.once("exit", (code) => reject(new Error(`the gate ended with ${code}: ${complained}`)));
+    child.once("close", (code) => reject(new Error(`the gate ended with ${code}: ${complained}`)));
   });
 }
 

@@ -1,0 +1,158 @@
+/**
+ * Goal: whichever system call of the write path fails, at whichever moment, no answered check is lost, and a gate whose
+ * disk has failed answers nothing more and says so. Method: the calls of one short life of the gate are counted with
+ * strace; then each life has one of them fail with EIO or ENOSPC, or is killed at it; afterwards a whole gate is started
+ * on what is left. INJECTIONS sets how many of them are drawn, `all` for each; INJECTIONS_SEED which.
+ */
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { Dice } from "./campaign/random.ts";
+import { faultsOf, inject, noStrace, survey, type CallPoint, type Fault, type Injected } from "./faults/injections.ts";
+import type { Change } from "./faults/place.ts";
+import { temporaryFolder } from "./ledger-fixture.ts";
+
+const asked = process.env["INJECTIONS"] ?? "10";
+const seed = Number(process.env["INJECTIONS_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const skip = noStrace() ?? false;
+
+let surveying: Promise<readonly CallPoint[]> | undefined;
+
+/** The calls of a whole gate's life, counted once. */
+function surveyed(): Promise<readonly CallPoint[]> {
+  if (surveying !== undefined) return surveying;
+  const folder = mkdtempSync(join(tmpdir(), "svc-gate-survey-"));
+  surveying = survey(folder).finally(() => rmSync(folder, { recursive: true }));
+  return surveying;
+}
+
+interface Injection {
+  readonly point: CallPoint;
+  readonly fault: Fault;
+}
+
+/** All of them, or so many, from different calls as far as there are. */
+function chosen(points: readonly CallPoint[]): readonly Injection[] {
+  const all = points.flatMap((point) => faultsOf(point).map((fault) => ({ point, fault })));
+  if (asked === "all") return all;
+  const dice = new Dice(seed);
+  const groups = [...Map.groupBy(all, ({ point }) => `${point.call} ${point.file}`).values()];
+  const shuffled = groups.map((group) => ({ group, place: dice.roll() })).toSorted((a, b) => a.place - b.place);
+  return Array.from({ length: Number(asked) }, (_, at) => dice.oneOf(shuffled[at % shuffled.length]?.group ?? all));
+}
+
+async function injected(
+  t: TestContext,
+  injections: readonly Injection[],
+  changes: readonly Change[] = [],
+): Promise<readonly Injected[]> {
+  const folder = temporaryFolder(t);
+  const outcomes: Injected[] = [];
+  for (const { point, fault } of injections) {
+    const life = join(folder, "life");
+    mkdirSync(life);
+    outcomes.push(await inject(life, point, fault, changes));
+    rmSync(life, { recursive: true });
+  }
+  return outcomes;
+}
+
+function countOf(outcomes: readonly Injected[]): string {
+  const rows = Map.groupBy(outcomes, ({ call, file }) => `${call} ${file}`);
+  return [...rows]
+    .map(([name, group]) => {
+      const count = (of: (each: Injected) => boolean): string => String(group.filter(of).length).padStart(6);
+      const ends = (["refused", "ended", "stopped"] as const).map((end) =>
+        count((each) => each.happened && each.end === end),
+      );
+      return `  ${name.padEnd(30)}${count(() => true)}${count(({ happened }) => happened)}${ends.join("")}${count(({ wrong }) => wrong.length > 0)}`;
+    })
+    .join("\n");
+}
+
+test(
+  `no failing call of the write path loses an answered check (${asked} injections) [service.every-check-receipt]`,
+  { skip },
+  async (t) => {
+    const points = await surveyed();
+    const outcomes = await injected(t, chosen(points));
+    const groups = new Set(points.map(({ call, file }) => `${call} ${file}`));
+    console.log(
+      `  seed ${seed}: ${points.length} calls of ${groups.size} kinds in one life; ${outcomes.length} injections`,
+    );
+    console.log(`  ${"call".padEnd(30)} asked came refused ended stopped wrong\n${countOf(outcomes)}`);
+    for (const kind of ["pwrite64 ledger.db-wal", "fsync ledger.db-wal", "fsync ledger.db", "fsync head.pin.new"])
+      assert.ok(groups.has(kind), `the life held: ${kind}`);
+    const wrong = outcomes.filter((each) => each.wrong.length > 0);
+    assert.deepEqual(
+      wrong.map(({ call, file, instance, fault, wrong: what }) => ({ call, file, instance, fault, what })),
+      [],
+    );
+    assert.ok(outcomes.filter(({ happened }) => happened).length >= outcomes.length * 0.9, "the faults happened");
+  },
+);
+
+const commitSwallowed: Change = {
+  file: "src/ledger/stores/sqlite-writer.ts",
+  from: String.raw`this\.#database\.exec\("COMMIT"\);`,
+  to: 'try { this.#database.exec("COMMIT"); } catch {}',
+};
+const pinSwallowed: Change = {
+  file: "src/ledger/pin.ts",
+  from: String.raw`this\.#failure = error;`,
+  to: "void error;",
+};
+const foldedBlindly: readonly Change[] = [
+  { file: "src/ledger/stores/sqlite-file.ts", from: "wal_autocheckpoint = 0", to: "wal_autocheckpoint = 12" },
+  {
+    file: "src/ledger/stores/sqlite-writer.ts",
+    from: String.raw`this\.#database\.exec\("PRAGMA wal_checkpoint\(PASSIVE\)"\)`,
+    to: "undefined",
+  },
+];
+
+interface Control {
+  readonly title: string;
+  readonly changes: readonly Change[];
+  readonly point: Omit<CallPoint, "instance">;
+  readonly fault: Fault;
+  /** Which instance, as a share of those that a whole gate's life holds. */
+  readonly share: number;
+}
+
+const controls: readonly Control[] = [
+  {
+    title: "takes a failed commit for a good one",
+    changes: [commitSwallowed],
+    point: { call: "fsync", file: "ledger.db-wal" },
+    fault: "EIO",
+    share: 0.7,
+  },
+  {
+    title: "takes no notice of a pin that cannot be written",
+    changes: [pinSwallowed],
+    point: { call: "rename", file: "head.pin.new" },
+    fault: "ENOSPC",
+    share: 0.5,
+  },
+  {
+    title: "lets SQLite fold the log back by itself",
+    changes: foldedBlindly,
+    point: { call: "fsync", file: "ledger.db" },
+    fault: "EIO",
+    share: 0.5,
+  },
+];
+
+for (const { title, changes, point, fault, share } of controls) {
+  test(`positive control: a gate that ${title} is noticed`, { skip }, async (t) => {
+    const points = await surveyed();
+    const last = points.findLast(({ call, file }) => call === point.call && file === point.file)?.instance ?? 0;
+    const [outcome] = await injected(t, [{ point: { ...point, instance: Math.ceil(share * last) }, fault }], changes);
+    console.log(`  ${outcome?.wrong.join("; ")}`);
+    assert.equal(outcome?.happened, true);
+    assert.notDeepEqual(outcome?.wrong, []);
+  });
+}

@@ -1,0 +1,216 @@
+import { spawnSync } from "node:child_process";
+import { readFileSync, realpathSync } from "node:fs";
+import { basename, join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { startGate, type Exit, type GateProcess } from "../gate-process.ts";
+import { Load } from "./load.ts";
+import { examine, placeIn, type Change, type Place } from "./place.ts";
+
+/**
+ * Faults at the border of process and kernel: strace makes one system call of the running gate fail, or kills the gate
+ * at it. The disk is right all the time; that what a failed call left behind is what a disk leaves is not shown here.
+ */
+
+/** One system call of a gate: its name, the file that it concerns, and the how many-th of its thread it is. */
+export interface CallPoint {
+  readonly call: string;
+  /** Relative to the data folder; `.` is the folder. */
+  readonly file: string;
+  readonly instance: number;
+}
+
+export type Fault = "EIO" | "ENOSPC" | "SIGKILL";
+
+/** What happened after a fault. */
+export interface Injected extends CallPoint {
+  readonly fault: Fault;
+  /** Was the point reached, and the fault with it? */
+  readonly happened: boolean;
+  /** `refused` before it listened; `ended` by itself or killed; `stopped` in order, having been asked to. */
+  readonly end: "refused" | "ended" | "stopped";
+  readonly exit: Exit;
+  readonly answered: number;
+  /** What the gate said at last. */
+  readonly said: string;
+  /** Calls that were sent after the fault and answered all the same. */
+  readonly answeredAfter: number;
+  /** What is wrong with it; empty when all is as promised. */
+  readonly wrong: readonly string[];
+}
+
+/** What changes files, or decides whether they may be changed. */
+const changing =
+  "openat,pwrite64,pwritev,write,writev,fsync,fdatasync,ftruncate,rename,renameat,renameat2,unlink,unlinkat,mkdir,statfs,fstatfs,fallocate,fchmod,mmap,msync";
+
+const reading = "pread64,read";
+
+/** Undefined where strace can follow a process here, else why not. */
+export function noStrace(): string | undefined {
+  const { status, error, stderr } = spawnSync("strace", ["-D", "-f", "-o", "/dev/null", "true"], { encoding: "utf8" });
+  if (error !== undefined) return "strace is not installed";
+  return status === 0 ? undefined : `strace may not follow a process here: ${stderr.trim().split("\n")[0]}`;
+}
+
+/** A log that is folded back every few rows and a pin that follows at once: a short life holds every write there is. */
+const hurried: readonly Change[] = [
+  { file: "src/ledger/stores/sqlite-file.ts", from: "logPagesMax = [0-9]+", to: "logPagesMax = 12" },
+  { file: "src/ledger/pin.ts", from: "trailMs = [0-9]+", to: "trailMs = 100" },
+];
+
+/**
+ * Calls that may fail and change nothing: the gate may go on, and end as if nothing had happened.
+ *
+ * @returns why, where it is so
+ */
+function harmless({ call, file }: CallPoint): string | undefined {
+  if (file.startsWith("owner.lock")) return "the file holds nothing: it is locked, not written";
+  if (call === "unlink" && /-(?:shm|wal)$/.test(file))
+    return "a log that was folded back is taken up again at the start";
+  if (call === "mkdir" && file === ".") return "the folder is there already, or its absence is said at the next call";
+  return undefined;
+}
+
+/** Instances are counted by thread, so the main thread's files must all be the work of one. */
+const oneThread = { UV_THREADPOOL_SIZE: "1" };
+
+const checks = 6;
+/** Longer than the pin trails in such a life. */
+const trailMs = 300;
+
+/** One short life of a gate, from nothing: start, a few checks one after another, the pin, one more, a stop in order. */
+async function live(gate: GateProcess, load: Load): Promise<"ended" | "stopped"> {
+  await load.run(gate.url, 1, checks);
+  const ended = gate.ended.then(() => "ended" as const);
+  const first = await Promise.race([ended, wait(trailMs, "waited" as const)]);
+  if (first === "ended") return first;
+  await load.run(gate.url, 1, 1);
+  await Promise.race([ended, gate.stop()]);
+  return "stopped";
+}
+
+interface Tracing {
+  readonly place: Place;
+  /** The file for what strace writes. */
+  readonly trace: string;
+}
+
+function straced({ place, trace }: Tracing, options: readonly string[]) {
+  const prefix = ["strace", "-D", "-f", "-y", "-ttt", "-o", trace, ...options];
+  return { prefix, settings: { ...place.settings, ...oneThread } };
+}
+
+/** Every call of a life on the files of the data folder, in the order of files. */
+export async function survey(folder: string): Promise<readonly CallPoint[]> {
+  const tracing = tracingIn(folder, []);
+  const gate = await startGate(straced(tracing, ["-e", `trace=${changing},${reading}`, "--seccomp-bpf"]));
+  await live(gate, new Load());
+  const data = realpathSync(tracing.place.data);
+  const counted = new Map<string, number>();
+  for (const line of readFileSync(tracing.trace, "utf8").split("\n")) {
+    const { thread, call, path } = /^(?<thread>\d+) +\S+ (?<call>\w+)\((?<path>.*)$/.exec(line)?.groups ?? {};
+    const file = path === undefined ? undefined : fileOf(path, data);
+    if (file === undefined || file.includes("operator") || file.includes("key-uses")) continue;
+    const id = `${call} ${file} ${thread}`;
+    counted.set(id, (counted.get(id) ?? 0) + 1);
+  }
+  const most = new Map<string, number>();
+  for (const [id, count] of counted) {
+    const name = id.split(" ").slice(0, 2).join(" ");
+    most.set(name, Math.max(count, most.get(name) ?? 0));
+  }
+  return [...most]
+    .toSorted(([one], [other]) => one.localeCompare(other))
+    .flatMap(([id, count]) => {
+      const [call = "", file = ""] = id.split(" ");
+      return Array.from({ length: count }, (_, at) => ({ call, file, instance: at + 1 }));
+    });
+}
+
+function fileOf(text: string, data: string): string | undefined {
+  const found = new RegExp(String.raw`[<"]${RegExp.escape(data)}(?:/([^/>"]*))?[>"]`).exec(text);
+  return found === null ? undefined : (found[1] ?? ".");
+}
+
+function tracingIn(folder: string, changes: readonly Change[]): Tracing {
+  return { place: placeIn(folder, { changes: [...hurried, ...changes] }), trace: join(folder, "trace") };
+}
+
+/** Which faults a call can meet: a read never lacks room. */
+export function faultsOf({ call }: CallPoint): readonly Fault[] {
+  return reading.split(",").includes(call) ? ["EIO", "SIGKILL"] : ["EIO", "ENOSPC", "SIGKILL"];
+}
+
+/** One life with one fault, and what is there afterwards. */
+export async function inject(
+  folder: string,
+  point: CallPoint,
+  fault: Fault,
+  changes: readonly Change[] = [],
+): Promise<Injected> {
+  const { call, file, instance } = point;
+  const tracing = tracingIn(folder, changes);
+  const { place, trace } = tracing;
+  const path = join(realpathSync(folder), basename(place.data), file === "." ? "" : file).replace(/\/$/, "");
+  // Killed at its entry: the call is not made. Under --seccomp-bpf strace 6.1 forgets the signal.
+  const what = fault === "SIGKILL" ? "signal=KILL" : `error=${fault}`;
+  const options = [
+    "-P",
+    path,
+    "-e",
+    `trace=${call}`,
+    "-e",
+    `inject=${call}:${what}:when=${instance}`,
+    ...(fault === "SIGKILL" ? [] : ["--seccomp-bpf"]),
+  ];
+  const load = new Load();
+  const started = straced(tracing, options);
+  const life = await startGate(started).then(
+    async (gate) => ({ end: await live(gate, load), exit: await gate.ended, said: gate.stderr() }),
+    (error: Error) => ({ end: "refused" as const, exit: exitOf(error), said: error.message }),
+  );
+  const at = injectedAt(readFileSync(trace, "utf8"), fault);
+  const answeredAfter = at === undefined ? 0 : load.answers.filter(({ asked }) => asked > at).length;
+  const outcome = {
+    ...point,
+    ...life,
+    fault,
+    happened: at !== undefined,
+    answered: load.answers.length,
+    answeredAfter,
+  };
+  return { ...outcome, wrong: await wrongWith(outcome, load, placeIn(folder)) };
+}
+
+/** The moment of the fault in milliseconds since the epoch; undefined when it did not come to it. */
+function injectedAt(trace: string, fault: Fault): number | undefined {
+  const line = trace
+    .split("\n")
+    .find((each) => (fault === "SIGKILL" ? each.includes("+++ killed") : each.includes("(INJECTED)")));
+  const seconds = line === undefined ? undefined : /^\d+ +(\d+\.\d+) /.exec(line)?.[1];
+  return seconds === undefined ? undefined : Number(seconds) * 1000;
+}
+
+function exitOf({ message }: Error): Exit {
+  const code = /ended with (\d+|null)/.exec(message)?.[1];
+  return code === undefined || code === "null"
+    ? { code: null, signal: "SIGKILL" }
+    : { code: Number(code), signal: null };
+}
+
+async function wrongWith(outcome: Omit<Injected, "wrong">, load: Load, whole: Place): Promise<string[]> {
+  const wrong: string[] = [];
+  const { answeredAfter, end, exit, fault, happened, said } = outcome;
+  if (happened && fault !== "SIGKILL" && harmless(outcome) === undefined) {
+    if (answeredAfter > 0) wrong.push(`${answeredAfter} calls were answered after the fault`);
+    if (exit.code === 0) wrong.push(`it ended with 0 (${end})`);
+    if (exit.signal !== null) wrong.push(`it ended by ${exit.signal}`);
+    if (said.trim() === "") wrong.push("it said nothing");
+  }
+  try {
+    const { lost } = await examine(whole, [...load.answers], load);
+    if (lost.length > 0) wrong.push(`${lost.length} answered checks are lost`);
+  } catch (error) {
+    wrong.push(`afterwards: ${(error as Error).message}`);
+  }
+  return wrong;
+}
