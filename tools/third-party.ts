@@ -1,0 +1,34 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { built, findProgram, programs, versionOf, type Program } from "../test/third-party/programs.ts";
+
+// `npm run third-party`: programs of others look at this ledger: Tessera's fsck, witnesses, Go's libraries. They are built
+// once where Go is on the machine; what is missing is skipped, and said. The last line is `N passed, N failed, N skipped`.
+const root = join(import.meta.dirname, "..");
+const tests = ["outsider", "fsck", "witness"].map((name) => join("test", "third-party", `${name}.ts`));
+
+/** Builds a program that is not there yet; says why where it cannot be. */
+function build({ name, module, source }: Program): string | undefined {
+  if (module === undefined && source === undefined) return "not on the PATH";
+  const args = source === undefined ? ["install", module ?? ""] : ["build", "-C", source, "-o", join(built, name), "."];
+  const { status, error, stderr } = spawnSync("go", args, {
+    env: { ...process.env, GOBIN: built, GOFLAGS: "-mod=mod -buildvcs=false" },
+    encoding: "utf8",
+    timeout: 600_000,
+  });
+  if (error !== undefined) return "Go is not on this machine";
+  return status === 0 ? undefined : `Go could not build it: ${stderr.trim().split("\n").at(-1)}`;
+}
+
+mkdirSync(built, { recursive: true });
+console.log(`programs are built in ${built}`);
+for (const program of Object.values(programs)) {
+  // Our own source is built each time: Go knows what has changed.
+  const problem = program.source === undefined && findProgram(program) ? undefined : build(program);
+  const file = findProgram(program);
+  const found = file === undefined || problem !== undefined ? `skipped: ${problem}` : versionOf(file);
+  console.log(`  ${program.name} (${program.what})\n    ${found}`);
+}
+const { status } = spawnSync(process.execPath, ["tools/test.ts", ...tests], { cwd: root, stdio: "inherit" });
+process.exitCode = status ?? 1;
