@@ -23,8 +23,10 @@ export interface LedgerPath {
 }
 
 /** What the root's folder holds beside its ledger that a restored gate goes on with: digests, and no key. */
-const digestsFile = "keys.json";
-export const signingKeyFile = "signing.key";
+export const digestsFile = "keys.json";
+
+/** The private key that signs a ledger's heads, in a backup. */
+const signingKeyName = "signing.key";
 
 /** `svc-gate backup`: the ledgers of a data folder, served or not, copied into a new folder and verified. */
 export async function backupCommand(to: string, options: BackupOptions): Promise<Outcome> {
@@ -34,11 +36,12 @@ export async function backupCommand(to: string, options: BackupOptions): Promise
   await makeFolder(to);
   try {
     const made = await backUpAll(dataDir, to, ledgers);
-    if (ledgers.some((ledger) => ledger.tenant === null)) await copySmall(dataDir, to, digestsFile);
-    const hasKey = withSigningKey && (await copyKey(dataDir, to));
+    if (ledgers.some((ledger) => ledger.tenant === null))
+      await copySmall(join(dataDir, digestsFile), join(to, digestsFile));
+    if (withSigningKey) await copyKeys(dataDir, to, ledgers);
     await flushFolder(to);
     await flushFolder(dirname(to));
-    return { exitCode: 0, text: json ? jsonOf(made) : textOf(to, made, hasKey) };
+    return { exitCode: 0, text: json ? jsonOf(made) : textOf(to, made, withSigningKey) };
   } catch (error) {
     await rm(to, { recursive: true, force: true });
     throw error;
@@ -111,23 +114,36 @@ async function backUpAll(dataDir: string, to: string, ledgers: readonly LedgerPa
 }
 
 /** Is there such a file, and none at its place yet? Then it is copied, for its owner alone. */
-export async function copySmall(from: string, to: string, name: string): Promise<boolean> {
+export async function copySmall(from: string, to: string): Promise<boolean> {
   try {
-    await copyFile(join(from, name), join(to, name), constants.COPYFILE_EXCL);
+    await copyFile(from, to, constants.COPYFILE_EXCL);
   } catch (error) {
     if (["EEXIST", "ENOENT"].includes((error as NodeJS.ErrnoException).code ?? "")) return false;
     throw error;
   }
-  await chmod(join(to, name), 0o600);
-  await flush(join(to, name));
+  await chmod(to, 0o600);
+  await flush(to);
   return true;
 }
 
-async function copyKey(dataDir: string, to: string): Promise<boolean> {
-  if (await copySmall(dataDir, to, signingKeyFile)) return true;
-  throw new BadInput(
-    `there is no ${signingKeyFile} in ${dataDir}: leave --with-signing-key out, and back that file up by itself`,
-  );
+async function copyKeys(dataDir: string, to: string, ledgers: readonly LedgerPath[]): Promise<void> {
+  for (const ledger of ledgers) {
+    const { here, kept } = signingKeyOf(ledger, dataDir, to);
+    if (await copySmall(here, kept)) continue;
+    throw new BadInput(
+      `the signing key ${here} is not there: name it with SVC_SIGNING_KEY, or leave --with-signing-key out`,
+    );
+  }
+}
+
+/** Where the key of a ledger lies, and where in a backup. */
+export function signingKeyOf(
+  { path }: LedgerPath,
+  dataDir: string,
+  backup: string,
+): { readonly here: string; readonly kept: string } {
+  const here = process.env["SVC_SIGNING_KEY"] || join(dataDir, path, signingKeyName);
+  return { here, kept: join(backup, path, signingKeyName) };
 }
 
 async function flush(path: string): Promise<void> {
@@ -154,7 +170,7 @@ function textOf(to: string, made: Made, hasKey: boolean): string {
     `    head  ${hash}`,
   ]);
   const key = hasKey
-    ? `the signing key is in it: whoever reads ${join(to, signingKeyFile)} can sign heads as this gate`
+    ? `the signing key is in it: whoever reads ${join(to, signingKeyName)} can sign heads as this gate`
     : "the signing key is not in it: keep a copy of it elsewhere, or a restored gate signs as another";
   return [`backed up to ${to}`, ...ledgers, `  ${key}`].join("\n");
 }

@@ -15,6 +15,8 @@ import type { RestoreOptions } from "./restore.ts";
 import type { ResumeOptions } from "./resume.ts";
 import type { ImportOptions } from "./import-tools/command.ts";
 import type { TestOptions } from "./test/command.ts";
+import type { KeygenOptions } from "./keygen.ts";
+import type { ProveOptions } from "./prove.ts";
 import type { VerifyOptions } from "./verify.ts";
 
 const program = new Command("svc-gate")
@@ -147,9 +149,32 @@ program
   .action(() => run(async () => (await import("./lsp/command.ts")).lspCommand()));
 
 program
-  .command("verify")
-  .description("walk the chain of a ledger in a folder, whether a gate is serving it or not")
+  .command("prove")
+  .description("write a proof that a row is in the ledger, in one file that anyone can verify offline (C2SP tlog-proof)")
+  .argument("<row>", "the row's number: `receipt.seq` of the answer")
   .argument("[folder]", "the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+  .option("--out <file>", "where to; by default <row>.tlog-proof here, and `-` is the standard output")
+  .option("--database [tenant]", "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's")
+  .addHelpText("after", "\nA proof is verified with `svc-gate verify <file> --key <verifier key>`.")
+  .action((row: string, folder: string, options: ProveOptions) =>
+    run(async () => (await import("./prove.ts")).proveCommand(row, folder, options)),
+  );
+
+program
+  .command("keygen")
+  .description("the key that signs the ledger's heads: make it, show how others know it, rotate it")
+  .option("--data-dir <folder>", "the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+  .option("--signing-key <file>", "the key's file; signing.key in the data folder by default", process.env["SVC_SIGNING_KEY"])
+  .option("--rotate", "make another one; the one before signs beside it until --retire", false)
+  .option("--retire", "the one before signs no more", false)
+  .option("--name <ledger>", "the ledger's name, where its folder is not here")
+  .addHelpText("after", "\nWhat is changed takes effect at the gate's next start. The verifier key that is shown is for everybody.")
+  .action((options: KeygenOptions) => run(async () => (await import("./keygen.ts")).keygenCommand(options)));
+
+program
+  .command("verify")
+  .description("walk the chain of a ledger in a folder, whether a gate is serving it or not; or verify a proof's file")
+  .argument("[folder]", "the data folder, or a .tlog-proof file", process.env["SVC_DATA_DIR"] ?? "./data")
   .option("--json", "for programs", false)
   .option("--pin <file>", "the head pin, where it is not in the folder", process.env["SVC_PIN"])
   .option("--chain", "the chain alone: twice as fast, and blind to changed evidence", false)
@@ -343,6 +368,7 @@ restoring(
     .requiredOption("--reason <text>", "why, for the row")
     .option("--by <name>", "who does it; by default this user")
     .option("--enter <file>", "what was lost of counters: they are known again; later too, without --after-restore")
+    .option("--accept <what>", "signing-key: the key that signed heads is lost, and a new one is made")
     .option("--tenant <id>", "of a tenant, in place of the root"),
 )
   .addHelpText(

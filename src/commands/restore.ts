@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { placeRestoration, planRestore, type Restoration } from "../ledger/mod.ts";
-import { copySmall, ledgersOf, refuseDatabase, signingKeyFile, type LedgerPath } from "./backup.ts";
+import { copySmall, digestsFile, ledgersOf, refuseDatabase, signingKeyOf, type LedgerPath } from "./backup.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
 export interface RestoreOptions {
@@ -43,9 +43,12 @@ export function pinOf(pin: string | undefined, tenant: string | null): string | 
 
 /** What the folder has already of keys is left as it is. */
 export async function placeAll(backup: string, dataDir: string, plans: readonly Planned[]): Promise<void> {
-  for (const plan of plans) await placeRestoration(plan);
-  if (!plans.some(({ tenant }) => tenant === null)) return;
-  for (const name of ["keys.json", signingKeyFile]) await copySmall(backup, dataDir, name);
+  for (const plan of plans) {
+    await placeRestoration(plan);
+    const { here, kept } = signingKeyOf(plan, dataDir, backup);
+    await copySmall(kept, here);
+    if (plan.tenant === null) await copySmall(join(backup, digestsFile), join(dataDir, digestsFile));
+  }
 }
 
 function partedText({ partings, rows, tenant }: Planned, backup: string): string {

@@ -11,6 +11,8 @@ export interface ResumeOptions extends RestoreOptions {
   readonly reason: string;
   readonly enter?: string | undefined;
   readonly by?: string | undefined;
+  /** `signing-key`: the one that signed heads is lost. */
+  readonly accept?: string | undefined;
 }
 
 type Place = Parameters<typeof resumeAfterRestore>[0];
@@ -25,10 +27,14 @@ export async function resumeCommand(backup: string | undefined, options: ResumeO
     reason: readReason(options.reason),
     enter: source && ((force: Parameters<typeof enteredCounters>[1]) => enteredCounters(source, force)),
   };
+  const databaseUrl = process.env["SVC_DATABASE_URL"] || undefined;
   const place: Place = {
     folder: tenant === null ? dataDir : join(dataDir, "tenants", tenant),
     pinFile: pinOf(pin, tenant),
-    databaseUrl: process.env["SVC_DATABASE_URL"] || undefined,
+    // As the gate finds it: ledgers in a database share one.
+    signingKeyFile: process.env["SVC_SIGNING_KEY"] || (databaseUrl && join(dataDir, "signing.key")),
+    acceptSigningKey: readAccept(options.accept),
+    databaseUrl,
     tenant,
   };
   if (afterRestore) return { exitCode: 0, text: await afterRestoring(place, resuming, backup, options) };
@@ -88,6 +94,11 @@ function untilText({ window }: ResumedCounter, at: number): string {
 
 function enteredText({ counters, seq }: Resumed): string {
   return `row ${seq} enters what was lost of ${counters.map(({ name }) => name).join(", ")}: known again`;
+}
+
+function readAccept(what: string | undefined): boolean {
+  if (what === undefined || what === "signing-key") return what !== undefined;
+  throw new BadInput(`--accept takes signing-key here, not ${visible(what)}`);
 }
 
 const reasonCharactersMax = 500;

@@ -22,7 +22,10 @@ export function enteredKey(
   given: ReadonlyMap<string, Value>,
   remembered: Value | undefined,
 ): string {
-  const text = (name: string): string => String(given.get(name));
+  const text = (name: string): string => {
+    const value = given.get(name);
+    return typeof value === "string" ? value : "";
+  };
   const parts = partsOf(identity).map((part): Canonical => {
     if (part === "gate") return ["gate"];
     if (part === "key") return ["key", text("key")];

@@ -24,11 +24,12 @@ import { keptContracts } from "./contracts.ts";
 import { countersOf } from "./counters.ts";
 import { lastInForce } from "./keys/idle.ts";
 import { ledgerIdOf } from "./place.ts";
+import { signerAct } from "./signer-act.ts";
 import { isLater } from "./standing.ts";
 import { engine } from "./version.ts";
 
 /** A ledger that no gate serves: in a folder, or in a database. */
-export interface ResumePlace extends Pick<LedgerOptions, "folder" | "pinFile"> {
+export interface ResumePlace extends Pick<LedgerOptions, "acceptSigningKey" | "folder" | "pinFile" | "signingKeyFile"> {
   readonly databaseUrl: string | undefined;
   /** Null is the root. */
   readonly tenant: string | null;
@@ -237,10 +238,12 @@ async function act(
     if (!time.ok) throw new LedgerRefused(`${time.problem}: set it right first`);
     const { contract, mode, engine: writer } = turn.inForce ?? before;
     if (isLater(writer)) throw new LedgerRefused(`a later gate (${writer}) wrote this ledger: use its version`);
-    const entry = { at: time.value, by, act: resumeAct, body: await body(turn, time.value), reason, contract };
-    turn.change({ ...entry, mode: mode as Mode }, moves);
-    const [receipt] = await turn.commit();
-    return { seq: receipt?.seq ?? turn.head.seq, at: time.value };
+    const { signerChange } = ledger;
+    const entry = { at: time.value, contract, mode: mode as Mode };
+    if (signerChange !== undefined) turn.change({ ...entry, ...signerAct(signerChange, by) });
+    turn.change({ ...entry, by, act: resumeAct, body: await body(turn, time.value), reason }, moves);
+    await turn.commit(undefined, signerChange?.to);
+    return { seq: turn.head.seq, at: time.value };
   } catch (error) {
     await turn.abort();
     throw error;
@@ -248,11 +251,11 @@ async function act(
 }
 
 async function at<Value>(place: ResumePlace, work: (options: LedgerOptions) => Promise<Value>): Promise<Value> {
-  const { databaseUrl, folder, pinFile, tenant } = place;
-  if (databaseUrl === undefined) return work({ folder, pinFile, engine });
+  const { databaseUrl, tenant, ...options } = place;
+  if (databaseUrl === undefined) return work({ ...options, engine });
   const database = await openPostgres({ url: databaseUrl, connectionsMax: 2, mayMigrate: false });
   try {
-    return await work({ folder, pinFile, engine, shared: { database, ledger: ledgerIdOf(tenant) } });
+    return await work({ ...options, engine, shared: { database, ledger: ledgerIdOf(tenant) } });
   } finally {
     await database.close();
   }

@@ -45,7 +45,6 @@ export {
   resumeBody,
   resumeOf,
   type PastPin,
-  type ResumeRow,
 } from "./resume.ts";
 export { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
 export { readPin } from "./pin.ts";

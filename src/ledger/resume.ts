@@ -28,9 +28,9 @@ export interface PastPin {
   /** The row that records this very loss already: only the pin had not been moved. */
   readonly recorded: number | undefined;
   /** Puts a checkpoint over rows that are gone aside, before the row that records the loss. */
-  putAside(): Promise<void>;
+  readonly putAside: () => Promise<void>;
   /** Moves the pin to the last row, where only that was left to do. */
-  settle(): void;
+  readonly settle: () => void;
 }
 
 /**

@@ -99,17 +99,16 @@ async function ask(gate: Spawned, body: object): Promise<Answer> {
 
 /** Calls without a pause until it is told to end. */
 function load(gate: Spawned): { end(): Promise<number> } {
-  let isEnding = false;
-  let calls = 0;
+  const state = { isEnding: false, calls: 0 };
   const client = async (at: number): Promise<void> => {
-    for (; !isEnding; calls += 1) await ask(gate, { ...look, session_id: `load-${at}` });
+    for (; !state.isEnding; state.calls += 1) await ask(gate, { ...look, session_id: `load-${at}` });
   };
   const clients = Promise.all(Array.from({ length: 8 }, (_, at) => client(at)));
   return {
     end: async () => {
-      isEnding = true;
+      state.isEnding = true;
       await clients;
-      return calls;
+      return state.calls;
     },
   };
 }
