@@ -16,6 +16,7 @@ import type { Clock } from "./clock.ts";
 import { keptContracts } from "./contracts.ts";
 import { alignCounters, foldAhead, type Folded, type Progress } from "./counters.ts";
 import { prepareCall, Sequencer, unavailable, type SequencerOptions } from "./sequencer.ts";
+import { signerAct } from "./signer-act.ts";
 import { agrees, standingOf, type Standing } from "./standing.ts";
 import { beginCourse, type AnsweredCheck, type Course } from "./telemetry/watch.ts";
 
@@ -207,15 +208,11 @@ export class Gate {
   async #recordSigner(): Promise<Result<void, Refusal>> {
     const change = this.#ledger.signerChange;
     if (change === undefined) return good(undefined);
-    const { from, to, isRotation } = change;
-    const act = isRotation ? "signer.rotate" : "signer.replace";
-    const reason = isRotation
-      ? `Svc: heads are signed by the key ${to} from here on, and by the one before it as long as that is kept`
-      : `Svc: heads are signed by the key ${to} from here on; the one before it is lost or given up, says the operator`;
+    const { to } = change;
     return this.#sequencer.exclusively(async (turn, at) => {
       if (turn.signer === to) return turn.abort();
       const { contract, mode } = this.#standing;
-      turn.change({ at, by: "start", act, body: { from, to }, reason, contract, mode });
+      turn.change({ ...signerAct(change, "start"), at, contract, mode });
       await turn.commit(undefined, to);
     }, true);
   }
