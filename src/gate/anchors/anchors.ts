@@ -1,0 +1,239 @@
+import { join } from "node:path";
+import type { Logger } from "pino";
+import { LedgerRefused, replaceFile, rootAt, type Broken } from "../../ledger/mod.ts";
+import { Cosignatures, type CosignedHead } from "./cosignatures.ts";
+import { Courier, usualPace, type Pace } from "./courier.ts";
+import { hashesOf, readHead, type AnchoredLog, type Head } from "./head.ts";
+import { knownOf, partingFrom, relationTo } from "./known.ts";
+import type { WitnessPolicy } from "./policy.ts";
+import { refusalOf, type Claim } from "./refusal.ts";
+import type { Kept, Sink } from "./sinks.ts";
+import { Standing, type Vouched } from "./standing.ts";
+import { Witnesses } from "./witnesses.ts";
+
+/** Who anchors the ledgers of a gate, and how often: the same for the root and for every tenant. */
+export interface AnchorSites {
+  readonly policy: WitnessPolicy | undefined;
+  readonly sinks: readonly Sink[];
+  /** They are told after so many checkpoints. */
+  readonly every: number;
+  /** What somebody says to have seen at this start, and does not show, is a mistake: the operator answers for that. */
+  readonly acceptClaims: boolean;
+}
+
+export interface AnchorsOptions extends AnchorSites {
+  readonly ledger: AnchoredLog;
+  /** Keeps the latest cosigned checkpoint. */
+  readonly folder: string;
+  /** Null is the root. */
+  readonly tenant: string | null;
+  readonly log: Logger;
+  readonly pace?: Pace;
+}
+
+/** A sink, and how it stands with it. */
+interface Given {
+  readonly sink: Sink;
+  readonly standing: Standing;
+}
+
+/** How it stands with one anchor. */
+export interface AnchorReading {
+  readonly by: string;
+  /** Rows that it does not vouch for yet. */
+  readonly lagRows: number;
+  /** Milliseconds for which there have been such rows. */
+  readonly behindMs: number;
+  readonly failures: number;
+  /** It knows another history than this gate. */
+  readonly isParted: boolean;
+}
+
+/** What a start waits for at most, in milliseconds. */
+const startMs = 3000;
+/** Rows are anchored after so long, however few they are. */
+const latestMs = 10_000;
+/** For the last head at an end, in milliseconds. */
+const endMs = 2000;
+
+/**
+ * All who anchor one ledger. They are told behind the answers, at most once a second and one delivery at a time; nothing
+ * that they do or leave undone reaches a check.
+ */
+export class Anchors {
+  readonly #options: AnchorsOptions;
+  readonly #cosignatures: Cosignatures | undefined;
+  readonly #witnesses: Witnesses | undefined;
+  readonly #sinks: readonly Given[];
+  readonly #standings: readonly Standing[];
+  readonly #couriers: readonly Courier[];
+  /** Rows, as far as is known. */
+  #size = 0;
+  /** Heads since the last that they were told of. */
+  #untold = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: AnchorsOptions) {
+    const { policy, sinks, folder, tenant, log, pace = usualPace } = options;
+    this.#options = options;
+    this.#cosignatures = policy && new Cosignatures(join(folder, "checkpoint.cosigned"), policy);
+    const latest = (): number => this.#size;
+    this.#witnesses =
+      policy &&
+      this.#cosignatures &&
+      new Witnesses({ ...options, policy, cosignatures: this.#cosignatures, latest, pace });
+    this.#sinks = sinks.map((sink) => ({ sink, standing: new Standing({ ...sink, tenant, log }) }));
+    this.#standings = [...this.#sinks.map(({ standing }) => standing), ...(this.#witnesses?.standings ?? [])];
+    const deliveries = this.#sinks.map((given) => (signal: AbortSignal) => this.#give(given, signal));
+    const asked = this.#witnesses;
+    this.#couriers = [...deliveries, ...(asked === undefined ? [] : [(signal: AbortSignal) => asked.ask(signal)])].map(
+      (deliver) => new Courier(deliver, pace),
+    );
+  }
+
+  /** There is a new signed head, and it is durable. Costs next to nothing; work begins when the caller is done. */
+  follow({ size }: { readonly size: number }): void {
+    this.#size = Math.max(this.#size, size);
+    for (const standing of this.#standings) standing.follow();
+    this.#untold += 1;
+    if (this.#untold >= this.#options.every) return this.#tell();
+    this.#timer ??= setTimeout(() => this.#tell(), latestMs).unref();
+  }
+
+  #tell(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#untold = 0;
+    for (const courier of this.#couriers) courier.offer();
+  }
+
+  /** The latest checkpoint with cosignatures of a quorum; undefined where there is none. */
+  get cosigned(): CosignedHead | undefined {
+    return this.#cosignatures?.latest;
+  }
+
+  /** How it stands with each of them, for metrics. */
+  get readings(): readonly AnchorReading[] {
+    return this.#standings.map(({ by, vouched, behindMs, failures, isParted }) => ({
+      by,
+      lagRows: Math.max(0, this.#size - (vouched?.size ?? 0)),
+      behindMs,
+      failures,
+      isParted,
+    }));
+  }
+
+  /** Who vouches for rows, and through which; the quorum of witnesses first, then those that vouch for most. */
+  get vouched(): readonly Vouched[] {
+    return this.#heads().map(({ by, size, at }) => ({ by, seq: size, at }));
+  }
+
+  #heads(): readonly (Pick<Head, "root" | "size"> & Pick<Vouched, "at" | "by">)[] {
+    const { cosigned } = this;
+    const quorum = cosigned === undefined ? [] : [{ ...cosigned, by: "quorum of witnesses" }];
+    const single = this.#standings.flatMap(({ by, vouched }) => (vouched === undefined ? [] : [{ ...vouched, by }]));
+    return [...quorum, ...single.toSorted((a, b) => b.size - a.size)].filter(({ size }) => size > 0);
+  }
+
+  /** Holds the tree against what they vouch for. @returns the first row through which it is another one */
+  async parted(): Promise<Broken | undefined> {
+    for (const { by, size, root } of this.#heads().toSorted((a, b) => a.size - b.size)) {
+      const found = await rootAt(hashesOf(this.#options.ledger), size);
+      if (!found.equals(root))
+        return {
+          seq: size,
+          problem: `the tree through this row is not the one that the ${by} has seen`,
+          expected: root.toString("base64"),
+          found: found.toString("base64"),
+        };
+    }
+    return undefined;
+  }
+
+  /**
+   * Takes up where an earlier run has left off, and begins to tell them of heads.
+   *
+   * @param isStart asks all that can be asked in a bounded time what they know, before anything is served
+   * @throws {LedgerRefused} where one of them has seen what is not in the ledger
+   */
+  async begin(isStart: boolean): Promise<void> {
+    const { ledger, folder, acceptClaims, log, tenant } = this.#options;
+    const head = await readHead(ledger);
+    this.#size = head.size;
+    for (const standing of this.#standings) standing.follow();
+    this.#compareKeys();
+    for (const claim of await this.#claims(head, isStart)) {
+      const { proof } = claim.parting;
+      const refusal = refusalOf(claim, head.size);
+      // For `svc-gate resume`, which must be shown what was lost.
+      if (proof !== undefined) await replaceFile(join(folder, "checkpoint.seen"), proof);
+      if (proof !== undefined || !acceptClaims) throw new LedgerRefused(refusal);
+      log.warn({ tenant }, `accepted at this start: ${refusal}`);
+    }
+    this.#tell();
+  }
+
+  #compareKeys(): void {
+    const { policy, ledger, log, tenant } = this.#options;
+    const named = policy?.logs.filter(({ name }) => name === ledger.name) ?? [];
+    const isOurs = named.some(({ text }) => ledger.verifiers.some((key) => key.text === text));
+    if (named.length > 0 && !isOurs)
+      log.warn({ tenant }, `the policy of witnesses names another key of the log ${ledger.name} than signs now`);
+  }
+
+  async #claims(head: Head, isStart: boolean): Promise<readonly Claim[]> {
+    const { ledger } = this.#options;
+    const kept = await this.#cosignatures?.load(ledger);
+    const parting = kept && (await partingFrom(ledger, head, { ...kept, proof: kept.note }));
+    if (parting !== undefined) return [{ by: "file checkpoint.cosigned", parting }];
+    if (!isStart) return [];
+    const enough = AbortSignal.timeout(startMs);
+    const inSinks = await Promise.all(this.#sinks.map((given) => this.#look(given, head, enough)));
+    // A witness that has seen nothing yet cosigns what it is asked: not a history that a sink has disproved.
+    return inSinks.flat().length > 0 ? inSinks.flat() : ((await this.#witnesses?.askAtStart(enough)) ?? []);
+  }
+
+  /** What a sink was given last, where it can be read. */
+  async #look({ sink, standing }: Given, head: Head, enough: AbortSignal): Promise<readonly Claim[]> {
+    const { ledger, tenant } = this.#options;
+    try {
+      const kept = await inTime<Kept | undefined>(sink.read?.(tenant, ledger.name, enough), enough);
+      const known = kept && knownOf(kept.note, ledger, kept.at);
+      if (known === undefined) return [];
+      const parting = await partingFrom(ledger, head, known);
+      if (parting !== undefined) return [{ by: standing.by, parting }];
+      if ((await relationTo(ledger, head, known)) === "within")
+        standing.reached(known, known.at ?? Date.now(), head.size);
+    } catch (error) {
+      standing.failed((error as Error).message);
+    }
+    return [];
+  }
+
+  async #give({ sink, standing }: Given, signal: AbortSignal): Promise<undefined> {
+    const { ledger, tenant } = this.#options;
+    try {
+      const head = await readHead(ledger);
+      if (head.size > 0 && !standing.has(head)) await sink.write(tenant, head.note, signal);
+      standing.reached(head, Date.now(), this.#size);
+    } catch (error) {
+      standing.failed((error as Error).message);
+      throw error;
+    }
+  }
+
+  /** Tells them the last head, unless they are away, and ends within a bounded time. */
+  async close(): Promise<void> {
+    if (this.#timer !== undefined) this.#tell();
+    await Promise.all(this.#couriers.map((courier) => courier.close(endMs)));
+  }
+}
+
+/** A file system that hangs must not hold up a start. */
+function inTime<Value>(value: Promise<Value> | undefined, signal: AbortSignal): Promise<Value | undefined> {
+  const late = Promise.withResolvers<never>();
+  const tooLate = (): void => late.reject(new Error("it cannot be read in time"));
+  if (signal.aborted) tooLate();
+  signal.addEventListener("abort", tooLate, { once: true });
+  return Promise.race([value, late.promise]).finally(() => signal.removeEventListener("abort", tooLate));
+}

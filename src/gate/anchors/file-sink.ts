@@ -1,0 +1,66 @@
+import { mkdir, open, type FileHandle } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Sink } from "./sinks.ts";
+
+/** A last checkpoint lies within so many bytes of the end. */
+const tailBytes = 64 * 1024;
+
+/** A file that each checkpoint is added to; a tenant's is `path.TENANT` beside the root's. */
+export function fileSink(path: string): Sink {
+  const fileOf = (tenant: string | null): string => (tenant === null ? path : `${path}.${tenant}`);
+  return {
+    by: "file sink",
+    place: path,
+    write: (tenant, note) => append(fileOf(tenant), note),
+    read: async (tenant, origin) => {
+      const { text, at } = await tailOf(fileOf(tenant));
+      const note = lastCheckpoint(text, origin);
+      return note === undefined ? undefined : { note, at };
+    },
+  };
+}
+
+async function append(file: string, note: string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true });
+  const handle = await open(file, "a+", 0o644);
+  try {
+    const { size } = await handle.stat();
+    // What a crash has torn ends in the middle of a line; the next one begins on a line of its own.
+    const last = size === 0 ? "\n" : await readAt(handle, size - 1, 1);
+    await handle.appendFile(`${last === "\n" ? "" : "\n"}${note}\n`);
+    await handle.datasync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function tailOf(file: string): Promise<{ readonly text: string; readonly at: number }> {
+  let handle: FileHandle;
+  try {
+    handle = await open(file, "r");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return { text: "", at: 0 };
+    throw error;
+  }
+  try {
+    const { size, mtimeMs } = await handle.stat();
+    const from = Math.max(0, size - tailBytes);
+    return { text: await readAt(handle, from, size - from), at: mtimeMs };
+  } finally {
+    await handle.close();
+  }
+}
+
+async function readAt(handle: FileHandle, from: number, bytes: number): Promise<string> {
+  const buffer = Buffer.alloc(bytes);
+  const { bytesRead } = await handle.read(buffer, 0, bytes, from);
+  return buffer.toString("utf8", 0, bytesRead);
+}
+
+/** A signed checkpoint, beginning on a line of its own: origin, size, root, then who signed it. */
+const checkpoint = /^(?!— )[^\n]+\n[0-9]+\n[A-Za-z0-9+/=]+\n\n(?:— [^\n]+\n)+/gm;
+
+/** The last whole checkpoint of an origin in a text that may hold torn ones, and those of others. */
+function lastCheckpoint(text: string, origin: string): string | undefined {
+  return [...text.matchAll(checkpoint)].map(([note]) => note).findLast((note) => note.startsWith(`${origin}\n`));
+}

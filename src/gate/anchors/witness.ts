@@ -1,0 +1,96 @@
+import { hash } from "node:crypto";
+import { consistencyProof, parseNote, verifyNote } from "../../ledger/mod.ts";
+import { readCosignatures, type Cosignature } from "./cosignatures.ts";
+import { hashesOf, readHead, type AnchoredLog, type Head } from "./head.ts";
+import { knownOf, partingFrom, type Parting } from "./known.ts";
+import type { Witness, WitnessPolicy } from "./policy.ts";
+import { send, shownReply, type Reply } from "./send.ts";
+
+/** What came of asking a witness. */
+export type Asked =
+  | { readonly kind: "cosigned"; readonly head: Head; readonly cosignatures: readonly Cosignature[] }
+  /** It has seen another history. */
+  | { readonly kind: "parted"; readonly parting: Parting }
+  | { readonly kind: "failed"; readonly problem: string };
+
+export interface Asking {
+  readonly log: AnchoredLog;
+  readonly policy: WitnessPolicy;
+  readonly head: Head;
+  /** The size that it cosigned last, as far as is known; 0 finds it out. */
+  readonly from: number;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** It says what it has seen, is asked from there, and others may have brought it further meanwhile. */
+const attemptsMax = 4;
+
+/** Asks a witness to cosign a head, or a newer one where it has seen more: C2SP tlog-witness, `add-checkpoint`. */
+export async function askWitness(witness: Witness, asking: Asking): Promise<Asked> {
+  let { head, from } = asking;
+  for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
+    const reply = await post(witness, { ...asking, head, from });
+    if (typeof reply === "string") return failed(reply);
+    if (reply.status === 200) return cosigned(witness, asking, head, reply.text);
+    if (reply.status === 422 && from > 0) return parted(witness, asking, head, from);
+    if (reply.status !== 409) return failed(whyNot(reply, asking.log));
+    const seen = sizeOf(reply);
+    if (seen === undefined || seen === from) return failed(`${shownReply(reply)}, and that is no size it has seen`);
+    // Another gate on the same ledger may have been there with a head that is newer than ours.
+    if (seen > head.size) head = await readHead(asking.log);
+    if (seen > head.size) return parted(witness, asking, head, seen);
+    from = seen;
+  }
+  return failed("it names another size each time it is asked");
+}
+
+async function post({ url = "" }: Witness, { log, head, from, timeoutMs, signal }: Asking): Promise<Reply | string> {
+  const proof = await consistencyProof(hashesOf(log), from, head.size);
+  const lines = [`old ${from}`, ...proof.map((hashed) => hashed.toString("base64"))];
+  const body = `${lines.join("\n")}\n\n${head.note}`;
+  const reply = await send(`${url}/add-checkpoint`, { body, timeoutMs, signal });
+  return reply.ok ? reply.value : reply.problem;
+}
+
+function cosigned({ key }: Witness, { policy }: Asking, head: Head, lines: string): Asked {
+  const cosignatures = readCosignatures(head, lines, { policy, own: key.text });
+  return typeof cosignatures === "string" ? failed(cosignatures) : { kind: "cosigned", head, cosignatures };
+}
+
+function failed(problem: string): Asked {
+  return { kind: "failed", problem };
+}
+
+function sizeOf({ type, text }: Reply): number | undefined {
+  return type === "text/x.tlog.size" && /^(?:0|[1-9][0-9]{0,14})\n$/.test(text) ? Number(text) : undefined;
+}
+
+function whyNot(reply: Reply, { name, verifiers }: AnchoredLog): string {
+  const keys = verifiers.map(({ text }) => text).join(" or ");
+  if (reply.status === 404) return `it does not know the log ${name}: give it the key ${keys}`;
+  if (reply.status === 403) return `it does not take the signature of ${name}: give it the key ${keys}`;
+  return shownReply(reply);
+}
+
+/** It says that it has seen another history through a row. What it has seen is asked for, and held against the ledger. */
+async function parted(witness: Witness, asking: Asking, head: Head, size: number): Promise<Asked> {
+  const { log } = asking;
+  const said = { kind: size > head.size ? "missing" : "other", size } as const;
+  const shown = await shownCheckpoint(witness, asking);
+  const known = shown === undefined ? undefined : knownOf(shown, log, cosignedAt(shown, witness));
+  const proven = known?.proof === undefined ? undefined : await partingFrom(log, head, known);
+  return { kind: "parted", parting: proven ?? said };
+}
+
+/** The latest checkpoint that it has cosigned, where it serves that beside. */
+async function shownCheckpoint({ url = "" }: Witness, { log, timeoutMs, signal }: Asking): Promise<string | undefined> {
+  const reply = await send(`${url}/${hash("sha256", log.name)}/checkpoint`, { timeoutMs, signal });
+  return reply.ok && reply.value.status === 200 ? reply.value.text : undefined;
+}
+
+function cosignedAt(note: string, { key }: Witness): number | undefined {
+  const parsed = parseNote(note);
+  const verified = parsed && verifyNote(parsed, [key]);
+  return verified?.ok === true ? (verified.value[0]?.time ?? 0) * 1000 || undefined : undefined;
+}

@@ -1,0 +1,115 @@
+import type { Logger } from "pino";
+import type { Cosignatures } from "./cosignatures.ts";
+import type { Pace } from "./courier.ts";
+import { readHead, type AnchoredLog, type Head } from "./head.ts";
+import { isStatedLost } from "./known.ts";
+import type { Witness, WitnessPolicy } from "./policy.ts";
+import type { Claim } from "./refusal.ts";
+import { Standing } from "./standing.ts";
+import { shownUrl } from "./url.ts";
+import { askWitness, type Asked } from "./witness.ts";
+
+export interface WitnessesOptions {
+  readonly ledger: AnchoredLog;
+  readonly policy: WitnessPolicy;
+  readonly cosignatures: Cosignatures;
+  readonly tenant: string | null;
+  readonly log: Logger;
+  /** The number of rows now. */
+  readonly latest: () => number;
+  readonly pace: Pace;
+}
+
+interface Asker {
+  readonly witness: Witness;
+  readonly standing: Standing;
+  /** The size that it cosigned last, as far as is known. */
+  from: number;
+  /** One that is away is left alone until then, by the monotonic clock. */
+  notBefore: number;
+  failures: number;
+}
+
+const askMs = 5000;
+
+/** The witnesses of one ledger. They are asked together, so that a quorum comes together on one head. */
+export class Witnesses {
+  readonly #options: WitnessesOptions;
+  readonly #askers: readonly Asker[];
+
+  constructor(options: WitnessesOptions) {
+    this.#options = options;
+    const { policy, tenant, log } = options;
+    this.#askers = policy.witnesses.flatMap((witness) => {
+      const { name, url } = witness;
+      if (url === undefined) return [];
+      const standing = new Standing({ by: `witness ${name}`, place: shownUrl(url), tenant, log });
+      return [{ witness, standing, from: 0, notBefore: 0, failures: 0 }];
+    });
+  }
+
+  get standings(): readonly Standing[] {
+    return this.#askers.map(({ standing }) => standing);
+  }
+
+  /**
+   * Asks each that is not away to cosign the head as it stands now.
+   *
+   * @returns milliseconds after which one that was away is to be asked again
+   */
+  async ask(signal: AbortSignal): Promise<number | undefined> {
+    const head = await readHead(this.#options.ledger);
+    if (head.size === 0) return undefined;
+    const now = performance.now();
+    const due = this.#askers.filter(({ standing, notBefore }) => notBefore <= now && !standing.has(head));
+    await Promise.all(due.map((asker) => this.#askOne(asker, head, signal)));
+    const away = this.#askers.filter(({ failures }) => failures > 0).map(({ notBefore }) => notBefore);
+    return away.length === 0 ? undefined : Math.max(0, Math.min(...away) - performance.now());
+  }
+
+  /** Asks all before anything is served. @returns what they have seen that is not in the ledger */
+  async askAtStart(signal: AbortSignal): Promise<readonly Claim[]> {
+    const head = await readHead(this.#options.ledger);
+    const claims = await Promise.all(
+      this.#askers.map(async (asker): Promise<readonly Claim[]> => {
+        const asked = await this.#askOne(asker, head, signal);
+        if (asked.kind !== "parted" || (await isStatedLost(this.#options.ledger, asked.parting))) return [];
+        return [{ by: asker.standing.by, parting: asked.parting }];
+      }),
+    );
+    return claims.flat();
+  }
+
+  async #askOne(asker: Asker, head: Head, signal: AbortSignal): Promise<Asked> {
+    const { ledger, policy } = this.#options;
+    const { witness, from } = asker;
+    try {
+      const asked = await askWitness(witness, { log: ledger, policy, head, from, timeoutMs: askMs, signal });
+      await this.#note(asker, asked);
+      return asked;
+    } catch (error) {
+      // Such as a database that is away, so that nothing can be proven to the witness.
+      const asked: Asked = { kind: "failed", problem: (error as Error).message };
+      await this.#note(asker, asked);
+      return asked;
+    }
+  }
+
+  async #note(asker: Asker, asked: Asked): Promise<void> {
+    const { ledger, latest, cosignatures } = this.#options;
+    const { standing, witness } = asker;
+    if (asked.kind === "cosigned") {
+      const { head } = asked;
+      Object.assign(asker, { from: head.size, failures: 0, notBefore: 0 });
+      const own = asked.cosignatures.find(({ key }) => key === witness.key.text);
+      standing.reached(head, own?.at ?? 0, latest());
+      return cosignatures.add(head, asked.cosignatures);
+    }
+    const { retryMs, retryMaxMs } = this.#options.pace;
+    asker.notBefore = performance.now() + Math.min(retryMaxMs, retryMs * 2 ** asker.failures);
+    asker.failures += 1;
+    if (asked.kind === "failed") return standing.failed(asked.problem);
+    standing.parted(asked.parting, await isStatedLost(ledger, asked.parting));
+    return undefined;
+  }
+}

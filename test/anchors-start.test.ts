@@ -1,0 +1,402 @@
+/**
+ * Goal: what sinks and witnesses know that a ledger has not is found before it is served; sinks get each head, and the
+ * newest when they are back. Method: histories of one key are cut short or begun anew beside each other, and each way of
+ * knowing more is tried; whoever asks nothing is the control, and would serve.
+ */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { appendFileSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { parsePolicy } from "../src/gate/anchors/policy.ts";
+import { parseSinks } from "../src/gate/anchors/sinks.ts";
+import { LedgerRefused } from "../src/ledger/mod.ts";
+import { makeSigningKey } from "../src/ledger/tree/signing-key.ts";
+import {
+  anchorsOf,
+  FakeLog,
+  grow,
+  policyText,
+  TestWitness,
+  until,
+  vouchedBy,
+  witnessOf,
+  type Given,
+} from "./anchor-kit.ts";
+import { temporaryFolder } from "./ledger-fixture.ts";
+
+const origin = "example.org/one";
+const key = makeSigningKey();
+
+/** The history as it was, with 60 rows. */
+function whole(): FakeLog {
+  return new FakeLog(origin, key).grow(60);
+}
+
+interface Knower {
+  readonly title: string;
+  /** Lets somebody know of a history, and says what a gate is told of them. */
+  readonly know: (t: TestContext, log: FakeLog, folder: string) => Promise<Partial<Given>>;
+  readonly by: string;
+  /** Is it under a signature? Then the operator cannot wave it through. */
+  readonly isProven: boolean;
+}
+
+async function witnessThatKnows(t: TestContext, log: FakeLog): Promise<TestWitness> {
+  const witness = await witnessOf(t, "a", log);
+  witness.answer("/add-checkpoint", `old 0\n\n${log.head()}`);
+  return witness;
+}
+
+async function sinkThatKnows(t: TestContext, log: FakeLog, sinks: string): Promise<Partial<Given>> {
+  const { anchors } = anchorsOf(t, { log, sinks, folder: temporaryFolder(t) });
+  await anchors.begin(true);
+  await anchors.close();
+  return { sinks };
+}
+
+const knowers: readonly Knower[] = [
+  {
+    title: "a witness that shows its checkpoint",
+    know: async (t, log) => ({ witnesses: [await witnessThatKnows(t, log)] }),
+    by: "witness w1",
+    isProven: true,
+  },
+  {
+    title: "a witness that only says a size",
+    know: async (t, log) => {
+      const witness = await witnessThatKnows(t, log);
+      witness.isOpen = false;
+      return { witnesses: [witness] };
+    },
+    by: "witness w1",
+    isProven: false,
+  },
+  {
+    title: "a file sink",
+    know: (t, log, folder) => sinkThatKnows(t, log, `file:${join(folder, "anchors", "gate")}`),
+    by: "file sink",
+    isProven: true,
+  },
+  {
+    title: "a file sink whose last checkpoint is torn",
+    know: async (t, log, folder) => {
+      const file = join(folder, "gate");
+      const given = await sinkThatKnows(t, log, `file:${file}`);
+      appendFileSync(file, `${origin}\n61\nAAAA`);
+      return given;
+    },
+    by: "file sink",
+    isProven: true,
+  },
+  {
+    title: "a file sink with a checkpoint of another key",
+    know: async (_t, log, folder) => {
+      const file = join(folder, "gate");
+      writeFileSync(file, new FakeLog(origin).grow(log.size, log.side).head());
+      return { sinks: `file:${file}` };
+    },
+    by: "file sink",
+    isProven: false,
+  },
+  {
+    title: "a git sink",
+    know: async (t, log, folder) => sinkThatKnows(t, log, `git:${repository(folder)}`),
+    by: "git sink",
+    isProven: true,
+  },
+  {
+    title: "the gate's own file of the cosigned checkpoint",
+    know: async (t, log, folder) => {
+      const witness = await witnessOf(t, "a", log);
+      const { anchors } = anchorsOf(t, { log, witnesses: [witness], folder });
+      await anchors.begin(true);
+      await anchors.close();
+      witness.instead = () => ({ status: 503 });
+      return { witnesses: [witness] };
+    },
+    by: "file checkpoint.cosigned",
+    isProven: true,
+  },
+];
+
+const hasGit = (() => {
+  try {
+    return execFileSync("git", ["--version"]).length > 0;
+  } catch {
+    return false;
+  }
+})();
+
+function repository(folder: string): string {
+  const place = join(folder, "repository");
+  mkdirSync(place);
+  execFileSync("git", ["init", "--quiet", place]);
+  return place;
+}
+
+/** What a start with a history is told. @returns the refusal, or undefined where it would be served */
+async function start(t: TestContext, given: Given): Promise<string | undefined> {
+  const { anchors } = anchorsOf(t, given);
+  try {
+    await anchors.begin(true);
+    return undefined;
+  } catch (error) {
+    assert.ok(error instanceof LedgerRefused, String(error));
+    assert.doesNotMatch(error.message, /\n/, "one line");
+    return error.message;
+  } finally {
+    await anchors.close();
+  }
+}
+
+suite("at a start, one who knows more than the ledger makes it refused", () => {
+  for (const { title, know, by, isProven } of knowers) {
+    test(title, { skip: by === "git sink" && !hasGit ? "there is no git on this machine" : false }, async (t) => {
+      const folder = temporaryFolder(t);
+      const known = await know(t, whole(), folder);
+      const saysMissing = isProven
+        ? new RegExp(`^the ledger ends at row 50, and the ${by} has a checkpoint through row 60: rows are missing`)
+        : new RegExp(`^the ledger ends at row 50, and the ${by} says that it has seen row 60, and does not show it`);
+      const saysOther = isProven
+        ? new RegExp(`^the ${by} has a checkpoint through row 60 of another history`)
+        : new RegExp(`^the ${by} says that it has seen another history through row 60`);
+      const cut: Given = { folder, ...known, log: new FakeLog(origin, key).grow(50) };
+      const forked: Given = { folder, ...known, log: new FakeLog(origin, key).grow(49).grow(31, "fork") };
+      assert.match((await start(t, cut)) ?? "served", saysMissing);
+      assert.match((await start(t, forked)) ?? "served", saysOther);
+      assert.equal(await start(t, { ...cut, sinks: "", witnesses: [] }), undefined, "who asks nobody would serve");
+      const waved = await start(t, { ...cut, acceptClaims: true });
+      assert.equal(waved === undefined, !isProven, "what is signed cannot be waved through");
+      if (isProven) assert.ok(readFileSync(join(folder, "checkpoint.seen"), "utf8").startsWith(`${origin}\n60\n`));
+      assert.equal(await start(t, { folder, ...known, log: whole().grow(3) }), undefined, "the history goes on");
+    });
+  }
+
+  test("a loss that was stated is passed, and what was seen after that is not", async (t) => {
+    const folder = temporaryFolder(t);
+    const file = join(folder, "gate");
+    const witness = await witnessThatKnows(t, whole());
+    const known = { ...(await sinkThatKnows(t, whole(), `file:${file}`)), witnesses: [witness] };
+    const log = new FakeLog(origin, key).grow(50);
+    const resume = (lost: readonly (number | null)[], at: number): FakeLog => {
+      log.changesMade.splice(0, 1, { act: "resume", at, body: JSON.stringify({ lost }) });
+      return log;
+    };
+    const later = Date.now() + 60_000;
+    for (const lost of [
+      [51, 60],
+      [51, null],
+      [40, 70],
+    ])
+      assert.equal(await start(t, { folder, ...known, log: resume(lost, later) }), undefined, JSON.stringify(lost));
+    for (const lost of [
+      [51, 59],
+      [61, 70],
+    ])
+      assert.match((await start(t, { folder, ...known, log: resume(lost, later) })) ?? "served", /rows are missing/);
+    // By now the sink has the head of the ledger that goes on; what it knew is put back, as of a later time.
+    writeFileSync(file, whole().head());
+    utimesSync(file, new Date(later + 1000), new Date(later + 1000));
+    assert.match((await start(t, { folder, ...known, log: resume([51, 60], later) })) ?? "served", /file sink has/);
+  });
+
+  test("one who cannot be asked is warned about, and the ledger is served", async (t) => {
+    const log = whole();
+    const witness = await witnessOf(t, "a", log);
+    witness.url = "http://127.0.0.1:1";
+    const folder = temporaryFolder(t);
+    const sinks = `file:${folder},git:${join(folder, "none")}`;
+    const { anchors, lines } = anchorsOf(t, { log, witnesses: [witness], sinks, folder });
+    await anchors.begin(true);
+    assert.equal(lines.length, 3, lines.join("\n"));
+    for (const line of lines) assert.match(line, /^40: the .* does not take checkpoints: /);
+  });
+
+  test("a witness that was not asked at the start is an alarm when it is: the gate goes on", async (t) => {
+    const witness = await witnessThatKnows(t, whole());
+    const log = new FakeLog(origin, key).grow(50);
+    const opened = anchorsOf(t, { log, witnesses: [witness], folder: temporaryFolder(t) });
+    await opened.anchors.begin(false);
+    await until(() => opened.lines.length > 0);
+    assert.match(opened.lines[0] ?? "", /^50: the witness w1 has seen another history through row 60, under this/);
+    assert.ok(opened.anchors.readings[0]?.isParted);
+    grow(opened, log, 30);
+    await until(() => witness.requests.some((request) => request.endsWith("old 60 -> 200")));
+    await until(() => opened.anchors.readings[0]?.isParted === false);
+  });
+});
+
+suite("sinks", () => {
+  test("a file has every head, each whole, and a tenant's is beside it", async (t) => {
+    const folder = temporaryFolder(t);
+    const file = join(folder, "anchors", "gate");
+    const log = new FakeLog(origin, key);
+    const opened = anchorsOf(t, { log, sinks: `file:${file}`, folder });
+    await opened.anchors.begin(true);
+    for (let size = 1; size <= 5; size += 1) {
+      grow(opened, log, 1);
+      await until(() => vouchedBy(opened, "file sink") === size);
+    }
+    const heads = readFileSync(file, "utf8").match(/^\d+$/gm);
+    assert.deepEqual(heads?.map(Number), [1, 2, 3, 4, 5]);
+    const tenant = anchorsOf(t, { log, sinks: `file:${file}`, folder, tenant: "acme" });
+    await tenant.anchors.begin(true);
+    await until(() => vouchedBy(tenant, "file sink") === 5);
+    assert.ok(readFileSync(`${file}.acme`, "utf8").startsWith(`${origin}\n5\n`));
+  });
+
+  test("a repository has a commit for each head, and what else lies there is left alone", async (t) => {
+    if (!hasGit) return t.skip("there is no git on this machine");
+    const folder = temporaryFolder(t);
+    const place = repository(folder);
+    const hook = join(place, ".git", "hooks", "pre-commit");
+    mkdirSync(join(place, ".git", "hooks"), { recursive: true });
+    writeFileSync(hook, "#!/bin/sh\nexit 1\n", { mode: 0o755 });
+    writeFileSync(join(place, "notes"), "mine");
+    execFileSync("git", ["-C", place, "add", "notes"]);
+    const log = new FakeLog(origin, key).grow(1);
+    const opened = anchorsOf(t, { log, sinks: `git:${place}`, folder });
+    await opened.anchors.begin(true);
+    await until(() => vouchedBy(opened, "git sink") === 1);
+    grow(opened, log, 1);
+    await until(() => vouchedBy(opened, "git sink") === 2);
+    const said = (...args: string[]): string => execFileSync("git", ["-C", place, ...args], { encoding: "utf8" });
+    assert.equal(said("log", "--format=%an %s"), `svc-gate ${origin}: 2 rows\nsvc-gate ${origin}: 1 rows\n`);
+    assert.equal(said("show", "HEAD:checkpoint"), log.head());
+    assert.equal(said("status", "--short"), "A  notes\n");
+    const again = anchorsOf(t, { log, sinks: `git:${place}`, folder });
+    await again.anchors.begin(true);
+    assert.equal(vouchedBy(again, "git sink"), 2);
+    await again.anchors.close();
+    assert.equal(said("rev-list", "--count", "HEAD"), "2\n");
+  });
+
+  test("one over HTTP gets the newest when it is back, and the log says once that it was away", async (t) => {
+    const taken: string[] = [];
+    let status = 503;
+    let refused = 0;
+    const server = createServer(async (request, response) => {
+      let body = "";
+      for await (const piece of request) body += String(piece);
+      if (status === 204) taken.push(body);
+      else refused += 1;
+      response.writeHead(status, { location: "/elsewhere" }).end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    t.after(() => server.close().closeAllConnections());
+    const log = new FakeLog(origin, key).grow(1);
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/heads?token=secret`;
+    const opened = anchorsOf(t, { log, sinks: url, folder: temporaryFolder(t) });
+    await opened.anchors.begin(true);
+    for (status of [503, 307, 404]) {
+      const before = refused;
+      grow(opened, log, 3);
+      await until(() => refused > before + 1);
+    }
+    assert.ok((opened.anchors.readings[0]?.failures ?? 0) > 2);
+    assert.equal(opened.anchors.readings[0]?.lagRows, log.size);
+    status = 204;
+    await until(() => taken.length > 0);
+    assert.equal(taken[0], log.head());
+    await until(() => opened.lines.length === 2);
+    assert.deepEqual(opened.lines, [
+      "40: the HTTP sink does not take checkpoints: it answers 503",
+      "30: the HTTP sink takes checkpoints again",
+    ]);
+    assert.ok(!JSON.stringify(opened.lines).includes("secret"));
+  });
+});
+
+const badSinks: readonly (readonly [string, RegExp])[] = [
+  ["http://example.org/heads", /^http:\/\/example\.org\/heads: it must begin with https:/],
+  ["https://me:secret@example.org/", /no name, password or fragment/],
+  ["ftp://example.org/", /a sink is file:\/path, git:\/path\/to\/repository, or https/],
+  ["file:relative", /file:relative: name it with its whole path/],
+  ["git:", /whole path/],
+  ["file:/a,file:/a", /stands twice/],
+  [Array.from({ length: 17 }, (_, at) => `file:/${at}`).join(","), /over 16 sinks/],
+];
+
+test("a setting of sinks that is wrong says what", () => {
+  for (const [text, says] of badSinks) {
+    const parsed = parseSinks(text);
+    assert.ok(!parsed.ok, text);
+    assert.match(parsed.problem, says);
+  }
+  const parsed = parseSinks("file:/a, https://example.org/x ,file:/b,http://localhost:1/");
+  assert.ok(parsed.ok);
+  assert.deepEqual(
+    parsed.value.map(({ by }) => by),
+    ["file sink", "HTTP sink", "file sink 2", "HTTP sink 2"],
+  );
+});
+
+suite("a policy", () => {
+  const [a, b, c] = ["a", "b", "c"].map((name) => new TestWitness(name).key.text) as [string, string, string];
+  const log = new FakeLog(origin, key).verifiers[0]?.text ?? "";
+  const at = "http://127.0.0.1:1";
+  const two = `witness A ${a} ${at}\nwitness B ${b} ${at}/b/\n`;
+
+  test("is met by those that it says", () => {
+    const text = `log ${log} https://log.example/\n# people\n${two}\twitness C ${c}\n\ngroup X 2 A B\ngroup all any X C \nquorum all\n`;
+    const parsed = parsePolicy(text);
+    assert.ok(parsed.ok, parsed.ok ? "" : parsed.problem);
+    const { isMet, logs, witnesses } = parsed.value;
+    assert.deepEqual([logs.length, witnesses.map(({ url }) => url)], [1, [at, `${at}/b`, undefined]]);
+    for (const [signed, met] of [
+      [[], false],
+      [[a], false],
+      [[b, a], true],
+      [[c], true],
+      [["x", log], false],
+    ] as const)
+      assert.equal(isMet(new Set(signed)), met);
+    assert.ok(parsePolicy("quorum none\n").ok);
+    assert.ok(parsePolicy(`${two}quorum A`).ok);
+  });
+
+  const wrong: readonly (readonly [string, RegExp])[] = [
+    ["", /it has no quorum/],
+    [two, /it has no quorum/],
+    [`${two}quorum C\n`, /line 3: "C" is not defined above/],
+    [`quorum A\n${two}`, /line 1: "A" is not defined/],
+    [`${two}quorum A\nquorum B\n`, /line 4: there is a second quorum/],
+    [`${two}group X 3 A B\nquorum X\n`, /"3" must be all, any, or a number from 1 to 2/],
+    [`${two}group X 0 A B\nquorum X\n`, /"0" must be/],
+    [`${two}group X 01 A B\nquorum X\n`, /"01" must be/],
+    [`${two}group X any\nquorum X\n`, /a group is/],
+    [`${two}group X any A A\nquorum X\n`, /"A" is a member twice/],
+    [`${two}group X any A\ngroup Y any A B\nquorum Y\n`, /line 4: "A" is a member twice/],
+    [`${two}group A any B\nquorum A\n`, /the name "A" is taken/],
+    [`witness none ${a} ${at}\nquorum none\n`, /"none" is taken/],
+    [`${two}group X any none\nquorum X\n`, /"none" is not defined/],
+    [`witness A ${a} ${at}\nwitness B ${a} ${at}\nquorum A\n`, /the key of B stands twice/],
+    [`log ${log}\nlog ${log}\nquorum none\n`, /stands twice/],
+    [`witness A ${log} ${at}\nquorum A\n`, /the key of A is not one that cosigns/],
+    [`log ${a}\nquorum none\n`, /is not a log's/],
+    [
+      `witness A ${a.replace(/[+][0-9a-f]{8}[+]/, "+00000000+")} ${at}\nquorum A\n`,
+      /line 1: the verifier key of a is damaged/,
+    ],
+    [`witness A ${a}\nquorum A\n`, /its quorum can never be met by witnesses that have a URL/],
+    [`witness A ${a} http://example.org\nquorum A\n`, /the URL of A cannot be asked: it must begin with https/],
+    [`${two}quorum A\r\n`, /control characters/],
+    [`quorums A\n`, /"quorums" is none of log, witness, group, quorum/],
+    ["\n".repeat(1001), /over 1000 lines/],
+  ];
+  for (const [text, says] of wrong) {
+    test(`that is wrong says where: ${says.source}`, () => {
+      const parsed = parsePolicy(text);
+      assert.ok(!parsed.ok, text);
+      assert.match(parsed.problem, says);
+    });
+  }
+
+  test("as the other tests write it is one", () => {
+    const witness = Object.assign(new TestWitness("a"), { url: at });
+    assert.ok(parsePolicy(policyText([witness], 1)).ok);
+  });
+});
