@@ -26,7 +26,7 @@ function commands(there: PostgresServer): void {
     const made = await ask(gate, "/t/acme/admin/keys", {
       method: "POST",
       headers: { authorization: `Bearer ${operator}`, "content-type": "application/json" },
-      body: '{"name":"agent"}',
+      body: '{"name":"agent","scopes":["check","receipts"]}',
     });
     const acme = { address: `${gate.address}/t/acme` };
     await check(acme, { tool_name: "safe.open", tool_input: {} }, { authorization: `Bearer ${made.json.key}` });
@@ -34,6 +34,15 @@ function commands(there: PostgresServer): void {
     const walked = await run("verify", "--database");
     assert.match(walked.stdout, /^ok: 4 rows, chain and evidence verified\n/, walked.stderr);
     assert.match((await run("verify", "--database", "acme")).stdout, /^ok: 1 rows/);
+    assert.match((await run("verify", "--database", "--deep")).stdout, /^ok: 4 rows[^]*3 checks decided again/);
+    const authorization = `Bearer ${made.json.key}`;
+    for (const [at, count, headers] of [
+      [gate, 3, {}],
+      [acme, 1, { authorization }],
+    ] as const) {
+      const { json } = await ask(at, "/ledger/verify?deep=1", { headers });
+      assert.deepEqual([json.ok, json.deep.replayed, json.deep.counters.first_wrong], [true, count, null], at.address);
+    }
     assert.match((await run("report", "--database")).stdout, /safe\.open|desk\.\$otherwise/);
     const replayed = await run("replay", "--database");
     assert.deepEqual([replayed.code, replayed.stderr], [0, ""], replayed.stdout);

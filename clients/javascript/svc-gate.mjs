@@ -97,8 +97,8 @@ export class SvcGate {
     return this.#object("/receipts" + (query && "?" + query));
   }
 
-  async verify() {
-    return this.#object("/ledger/verify");
+  async verify({ deep = false } = {}) {
+    return this.#object("/ledger/verify" + (deep ? "?deep=1" : ""));
   }
 
   #unreached(what, allow) {

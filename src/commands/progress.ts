@@ -7,7 +7,7 @@ export interface Progress {
 }
 
 /** Rows between two looks at the clock. */
-const stride = 1024;
+export const progressStride = 1024;
 
 /** @param rows how many there are; undefined where that is not known */
 export function showProgress(rows: number | undefined, unit = "receipts"): Progress {
@@ -24,7 +24,7 @@ export function showProgress(rows: number | undefined, unit = "receipts"): Progr
   bar.start(rows, 0);
   return {
     at: (row) => {
-      if (row % stride === 0) bar.update(row);
+      if (row % progressStride === 0) bar.update(row);
     },
     end: () => bar.stop(),
   };

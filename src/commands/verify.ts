@@ -1,50 +1,93 @@
-import { inspectLedger, inspectSharedLedger } from "../ledger/mod.ts";
+import { isSound, shownDeep, type DeepFound } from "../gate/mod.ts";
+import { inspectLedger, inspectSharedLedger, readLedger, readSharedLedger, type LedgerCheck } from "../ledger/mod.ts";
+import { visible } from "../wire/mod.ts";
 import { sharedPlace } from "./database.ts";
-import type { Outcome } from "./outcome.ts";
+import { BadInput, type Outcome } from "./outcome.ts";
+import { progressStride, showProgress } from "./progress.ts";
 
 export interface VerifyOptions {
   readonly json: boolean;
   readonly pin: string | undefined;
   readonly chain: boolean;
+  /** Every check is decided again too, and the counters are folded again. */
+  readonly deep: boolean;
   readonly database: string | true | undefined;
 }
 
 /** `svc-gate verify`: walks the chain of a ledger in a folder or a database, from outside. */
 export async function verifyCommand(folder: string, options: VerifyOptions): Promise<Outcome> {
   const { json, pin, chain, database } = options;
+  if (chain && options.deep)
+    throw new BadInput("--chain looks at the chain alone, and --deep at all there is: choose one");
   const shared = sharedPlace(database);
-  const { log, rows, head, broken, anchored } =
+  const check =
     shared === undefined
       ? await inspectLedger({ folder, pinFile: pin, chainAlone: chain })
       : await inspectSharedLedger(shared);
-  if (json)
+  const isDeep = options.deep && check.broken === undefined;
+  const deep = isDeep ? await deepen(shared === undefined ? readLedger(folder) : readSharedLedger(shared)) : undefined;
+  const exitCode = check.broken === undefined && (deep === undefined || isSound(deep)) ? 0 : 1;
+  if (json) return { exitCode, text: JSON.stringify(found(check, deep)), forPrograms: true };
+  if (check.broken !== undefined) {
+    const { seq, problem, expected, found: stood } = check.broken;
     return {
-      exitCode: broken === undefined ? 0 : 1,
-      text: JSON.stringify(
-        broken === undefined
-          ? { ok: true, rows, head, anchored: anchored ?? null }
-          : { ok: false, rows, first_broken: broken },
-      ),
-      forPrograms: true,
-    };
-  if (broken !== undefined) {
-    const { seq, problem, expected, found } = broken;
-    return {
-      exitCode: 1,
-      text: `BROKEN at row ${seq} of ${rows}: ${problem}\n  expected  ${expected}\n  found     ${found}`,
+      exitCode,
+      text: `BROKEN at row ${seq} of ${check.rows}: ${problem}\n  expected  ${expected}\n  found     ${stood}`,
     };
   }
+  const { rows, log, head, anchored } = check;
   const anchor =
     anchored === undefined
       ? `nothing outside the ${shared === undefined ? "data folder" : "database"} anchors it (SVC_PIN)`
       : `anchored through row ${anchored.seq} by the ${anchored.by}`;
-  return {
-    exitCode: 0,
-    text: [
-      `ok: ${rows} rows, ${chain && shared === undefined ? "the chain alone" : "chain and evidence"} verified`,
-      `  ledger  ${log}`,
-      `  head    ${head.hash}`,
-      `  ${anchor}`,
-    ].join("\n"),
-  };
+  const looked = chain && shared === undefined ? "the chain alone" : "chain and evidence";
+  const verdict = exitCode === 0 ? `ok: ${rows} rows, ${looked} verified` : wrongText(deep);
+  const lines = [verdict, `  ledger  ${log}`, `  head    ${head.hash}`, `  ${anchor}`, ...deepLines(deep)];
+  return { exitCode, text: lines.join("\n") };
+}
+
+async function deepen(opening: ReturnType<typeof readLedger>): Promise<DeepFound> {
+  const { replayAndFold } = await import("./deep/deep.ts");
+  const ledger = await opening;
+  const progress = showProgress(ledger.rows);
+  try {
+    return await replayAndFold(ledger, (seq) => progress.at(seq - (seq % progressStride)));
+  } finally {
+    progress.end();
+    await ledger.close();
+  }
+}
+
+function found({ rows, head, broken, anchored }: LedgerCheck, deep: DeepFound | undefined): object {
+  if (broken !== undefined) return { ok: false, rows, first_broken: broken };
+  const ok = deep === undefined || isSound(deep);
+  return { ok, rows, head, anchored: anchored ?? null, ...(deep === undefined ? {} : { deep: shownDeep(deep) }) };
+}
+
+function wrongText(deep: DeepFound | undefined): string {
+  const wrong = deep?.counters.firstWrong;
+  if (deep?.firstDiffering !== undefined) {
+    const { seq, what, recorded, again } = deep.firstDiffering;
+    return (
+      `DIFFERS: ${deep.differs} of ${deep.replayed + deep.differs} checks come to something else, the first is row ${seq}: ` +
+      `another ${what}\n  recorded  ${visible(recorded)}\n  again     ${visible(again)}`
+    );
+  }
+  return (
+    `WRONG COUNTER ${wrong?.counter}, at row ${wrong?.seq}: ${wrong?.problem}\n` +
+    `  expected  ${wrong?.expected}\n  found     ${wrong?.found}`
+  );
+}
+
+function deepLines(deep: DeepFound | undefined): readonly string[] {
+  if (deep === undefined) return [];
+  const { replayed, notReplayable, firstNotReplayable, counters } = deep;
+  const { kept, events, unsure } = counters;
+  return [
+    `  replay  ${replayed} checks decided again come to what their receipts say`,
+    ...(firstNotReplayable === undefined
+      ? []
+      : [`          ${notReplayable} cannot be: row ${firstNotReplayable.seq}, ${visible(firstNotReplayable.why)}`]),
+    `  fold    ${kept} counters, ${events} events of older rows found again${unsure === 0 ? "" : `, ${unsure} counters not for sure`}`,
+  ];
 }

@@ -39,6 +39,20 @@ export function isSound({ differs, counters }: DeepFound): boolean {
   return differs === 0 && counters.firstWrong === undefined;
 }
 
+/** As GET /ledger/verify shows it. */
+export function shownDeep({ rows, replayed, differs, counters, ...firsts }: DeepFound): object {
+  const { kept, events, unsure, firstWrong } = counters;
+  return {
+    rows,
+    replayed,
+    not_replayable: firsts.notReplayable,
+    first_not_replayable: firsts.firstNotReplayable ?? null,
+    differs,
+    first_differing: firsts.firstDiffering ?? null,
+    counters: { kept, events, unsure, first_wrong: firstWrong ?? null },
+  };
+}
+
 /** Where a ledger lies: in a folder, or in a database under an id. */
 export type LedgerPlace = { readonly folder: string } | { readonly url: string; readonly ledger: string };
 

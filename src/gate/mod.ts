@@ -11,6 +11,7 @@ export { readConfig, settings } from "./config.ts";
 export { loadContracts, NoSuchFile, renderDiagnostics, whyNot } from "./contracts.ts";
 export {
   isSound,
+  shownDeep,
   type DeepFound,
   type DeepProgress,
   type DeepVerify,

@@ -55,10 +55,15 @@ export interface GateOptions extends GateFiles {
   readonly flags?: Readonly<Record<string, string>>;
 }
 
-const endings = new WeakMap<TestContext, (() => unknown)[]>();
+/** A test, or what has its end. */
+interface Ending {
+  readonly after: (fn: () => Promise<void>) => void;
+}
+
+const endings = new WeakMap<Ending, (() => unknown)[]>();
 
 /** Runs at the end of the test, the last first: a gate stops before its folder goes. */
-function atEnd(t: TestContext, ending: () => unknown): void {
+function atEnd(t: Ending, ending: () => unknown): void {
   const known = endings.get(t);
   if (known !== undefined) {
     known.push(ending);
@@ -72,7 +77,7 @@ function atEnd(t: TestContext, ending: () => unknown): void {
 }
 
 /** A new folder that goes when the test ends. */
-export function temporaryFolder(t: TestContext): string {
+export function temporaryFolder(t: Ending): string {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-"));
   atEnd(t, () => rmSync(folder, { recursive: true, force: true }));
   return folder;
@@ -101,7 +106,7 @@ export interface Running extends Serving {
 }
 
 /** Starts a gate in this process, in enforce mode unless told otherwise; it stops when the test ends. */
-export async function startGate(t: TestContext, options: GateOptions = {}): Promise<Running> {
+export async function startGate(t: Ending, options: GateOptions = {}): Promise<Running> {
   const folder = options.folder ?? temporaryFolder(t);
   const mandate = writeContracts(folder, options);
   const flags = {

@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { refuse } from "../../wire/mod.ts";
 import type { LedgerCheck } from "../../ledger/mod.ts";
-import { isSound, type DeepCheck, type DeepFound } from "../deep.ts";
+import { isSound, shownDeep, type DeepCheck } from "../deep.ts";
 import { sendJson } from "./body.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
@@ -31,18 +31,5 @@ function shown(check: LedgerCheck & Partial<DeepCheck>): object {
     anchored,
     ...("deep" in check ? { deep: deep === undefined ? null : shownDeep(deep) } : {}),
     ...note,
-  };
-}
-
-function shownDeep({ rows, replayed, differs, counters, ...firsts }: DeepFound): object {
-  const { kept, events, unsure, firstWrong } = counters;
-  return {
-    rows,
-    replayed,
-    not_replayable: firsts.notReplayable,
-    first_not_replayable: firsts.firstNotReplayable ?? null,
-    differs,
-    first_differing: firsts.firstDiffering ?? null,
-    counters: { kept, events, unsure, first_wrong: firstWrong ?? null },
   };
 }

@@ -1,0 +1,400 @@
+/**
+ * Goal: a chain that holds is not believed to be right: what was recorded is decided and counted again, and what differs
+ * is named; what was erased is not wrong. Method: a gate over one ledger under contracts that change, so that counters are
+ * folded from older receipts; then what somebody with the file and the program can do without breaking the chain, one
+ * thing at a time, each of which the walk over the chain calls whole. How such verifications follow one another: a false
+ * thread.
+ */
+import assert from "node:assert/strict";
+import { cpSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { after, suite, test, type TestContext } from "node:test";
+import pino from "pino";
+import { replayAndFold } from "../src/commands/deep/deep.ts";
+import { replayCommand } from "../src/commands/replay/command.ts";
+import { verifyCommand } from "../src/commands/verify.ts";
+import { DeepVerification, type DeepFound, type DeepVerify } from "../src/gate/deep.ts";
+import type { Gate } from "../src/gate/gate.ts";
+import { evidenceDigest, withoutParts, type PartName } from "../src/ledger/evidence.ts";
+import { inspectLedger, openLedger, readLedger } from "../src/ledger/mod.ts";
+import { counterSeal, foldSeal } from "../src/ledger/stores/seals.ts";
+import { ask, check, startGate, temporaryFolder } from "./e2e/gate.ts";
+import { engine, entry } from "./ledger-fixture.ts";
+
+const any = "{ type: object, additionalProperties: true }";
+const tools = `contract: desk
+tools:
+  visit: { input: ${any}, otherwise: ALLOW }
+  pay:
+    input: { type: object, additionalProperties: false, required: [usd], properties: { usd: { type: number, minimum: 0 } } }
+    otherwise: ALLOW
+  safe.open: { input: ${any}, otherwise: BLOCK }
+`;
+const counting = `${tools}counters:
+  visits: { of: [visit], per: session }
+  spent: { of: [pay], per: key, counting: released, sum: input.usd, within: 30d }
+rules:
+  - { rule: often, on: [visit], when: counters.visits >= 6, verdict: BLOCK, reason: "{counters.visits} visits are enough" }
+  - { rule: dear, on: [pay], when: counters.spent + input.usd > 100, verdict: ESCALATE, reason: "{counters.spent} USD are spent" }
+`;
+
+/** What is in force from one start to the next: no counters, then two that are folded, none, and both again. */
+const stages = [tools, counting, tools, counting];
+const calls = [
+  ["visit", {}],
+  ["pay", { usd: 7 }],
+  ["pay", { usd: 0.5 }],
+  ["safe.open", {}],
+] as const;
+const rows = stages.length * calls.length;
+const verifyOptions = { json: true, pin: undefined, chain: false, deep: true, database: undefined };
+
+/** The folder of a ledger that the stages have written. */
+async function written(t: Parameters<typeof temporaryFolder>[0]): Promise<string> {
+  const folder = temporaryFolder(t);
+  for (const contract of stages) {
+    const gate = await startGate(t, { folder, contracts: { "desk.yaml": contract } });
+    for (const [tool, input] of calls) await check(gate, { tool_name: tool, tool_input: input, session_id: "run" });
+    await gate.stop();
+  }
+  return join(folder, "data");
+}
+
+async function deep(folder: string): Promise<DeepFound> {
+  const ledger = await readLedger(folder);
+  try {
+    return await replayAndFold(ledger, () => undefined);
+  } finally {
+    await ledger.close();
+  }
+}
+
+function copied(t: TestContext): string {
+  const copy = join(temporaryFolder(t), "data");
+  cpSync(pristine, copy, { recursive: true });
+  return copy;
+}
+
+function alter(folder: string, change: (database: DatabaseSync) => void): void {
+  const database = new DatabaseSync(join(folder, "ledger.db"));
+  change(database);
+  database.close();
+}
+
+/** What one with the program can do: a counter's row with the seal that belongs to it. */
+function sealCounter(database: DatabaseSync, id: number, folded: number): void {
+  const { digest, unknown_through: unknownThrough } =
+    database.prepare("SELECT * FROM counters WHERE id = ?").get(id) ?? {};
+  const kept = {
+    id,
+    digest: String(digest),
+    definition: "",
+    through: null,
+    unknownThrough: Number(unknownThrough),
+    folded,
+  };
+  database.prepare("UPDATE counters SET folded = ?, seal = ? WHERE id = ?").run(folded, counterSeal(kept), id);
+}
+
+interface FoldedRow {
+  readonly counter: number;
+  readonly key: Uint8Array;
+  readonly at: number;
+  readonly seq: number;
+  readonly total: string;
+}
+
+/** The last event of a counter: nothing after it says what its total was. */
+function foldedRows(database: DatabaseSync): readonly FoldedRow[] {
+  return database
+    .prepare("SELECT counter, key, at, seq, total FROM effects WHERE folded IS NOT NULL ORDER BY counter, at, seq")
+    .all() as unknown as FoldedRow[];
+}
+
+/** All totals of one key anew, with what comes after an event that was changed, and the seals that belong to them. */
+function retotal(
+  database: DatabaseSync,
+  counter: number,
+  amountOf: (seq: number, amount: number) => number | undefined,
+): void {
+  const digest = String(database.prepare("SELECT digest FROM counters WHERE id = ?").get(counter)?.["digest"]);
+  const events = database
+    .prepare("SELECT key, at, seq, total, folded FROM effects WHERE counter = ? ORDER BY at, seq")
+    .all(counter) as unknown as (FoldedRow & { readonly folded: string | null })[];
+  database.prepare("DELETE FROM effects WHERE counter = ?").run(counter);
+  const insert = database.prepare(
+    "INSERT INTO effects (counter, key, at, seq, total, folded) VALUES (?, ?, ?, ?, ?, ?)",
+  );
+  let [was, is, count] = [0, 0, 0];
+  let earlier: string | undefined;
+  for (const { key, at, seq, total, folded } of events) {
+    const amount = amountOf(seq, Number(total) - was);
+    was = Number(total);
+    if (amount === undefined) continue;
+    is += amount;
+    const seal =
+      folded === null ? null : foldSeal({ counter: digest, key, at, seq, total: String(is), before: earlier });
+    insert.run(counter, key, at, seq, String(is), seal);
+    earlier = String(is);
+    if (seal !== null) count += 1;
+  }
+  sealCounter(database, counter, count);
+}
+
+const pristine = await written({ after });
+
+suite("a ledger is decided and counted again", () => {
+  test("untouched: each check agrees, each folded event is found, over HTTP and on the command line", async (t) => {
+    const found = await deep(pristine);
+    assert.deepEqual([found.rows, found.replayed, found.notReplayable, found.differs], [rows, rows, 0, 0]);
+    // Of the first four rows, and of the four without counters, one visit and two payments each.
+    assert.deepEqual(found.counters, { kept: 2, events: 6, unsure: 0, firstWrong: undefined });
+    const { exitCode, text } = await verifyCommand(pristine, verifyOptions);
+    const printed = JSON.parse(text);
+    assert.deepEqual([exitCode, printed.ok, printed.rows], [0, true, rows]);
+    const gate = await startGate(t, { folder: join(pristine, ".."), contracts: { "desk.yaml": counting } });
+    const { status, json } = await ask(gate, "/ledger/verify?deep=1");
+    assert.deepEqual([status, json.ok, json.rows, json.head.seq, json.anchored], [200, true, rows, rows, null]);
+    assert.deepEqual(json.deep, printed.deep);
+    assert.deepEqual(Object.keys((await ask(gate, "/ledger/verify")).json), ["ok", "rows", "head", "anchored", "note"]);
+  });
+
+  test("any other value or parameter is refused", async (t) => {
+    const gate = await startGate(t);
+    for (const query of ["deep=0", "deep=", "deep=true", "deep=1&deep=1", "depp=1", "deep=1&x=1"]) {
+      const { status, json } = await ask(gate, `/ledger/verify?${query}`);
+      assert.deepEqual([status, json.code], [400, "invalid-query"], query);
+    }
+    assert.match((await ask(gate, "/ledger/verify?depp=1")).json.detail, /did you mean "deep"/);
+  });
+
+  const forgeries: readonly (readonly [
+    title: string,
+    forge: (folder: string) => Promise<void> | void,
+    found: (deep: DeepFound) => unknown,
+  ])[] = [
+    [
+      "a receipt of a verdict that no contract reached",
+      async (folder) => {
+        const ledger = await openLedger({ folder, engine });
+        const turn = await ledger.begin();
+        const [contract] = (await contractsOf(folder)).slice(-1);
+        const over = { toolName: "safe.open", inputText: "{}", rule: "desk.$otherwise", contract: contract as string };
+        turn.append(entry({ ...over, at: turn.head.at + 1, reason: "Svc: it may be opened" }), []);
+        await turn.commit();
+        await ledger.close();
+      },
+      ({ differs, firstDiffering }) =>
+        assert.deepEqual([differs, firstDiffering?.seq, firstDiffering?.what], [1, rows + 1, "verdict"]),
+    ],
+    [
+      "an event of an older receipt that was made smaller",
+      (folder) => alter(folder, (database) => retotal(database, 2, (seq, amount) => (seq === 2 ? 1 : amount))),
+      ({ counters }) =>
+        assert.deepEqual(
+          [
+            counters.firstWrong?.counter,
+            counters.firstWrong?.seq,
+            counters.firstWrong?.expected,
+            counters.firstWrong?.found,
+          ],
+          ["desk.spent", 2, "7", "1"],
+        ),
+    ],
+    [
+      "an event of an older receipt that was left out",
+      (folder) => alter(folder, (database) => retotal(database, 1, (seq, amount) => (seq === 1 ? undefined : amount))),
+      ({ counters }) =>
+        assert.deepEqual(
+          [counters.firstWrong?.counter, counters.firstWrong?.seq, counters.firstWrong?.found],
+          ["desk.visits", 1, "0"],
+        ),
+    ],
+    [
+      "an event that no receipt makes",
+      (folder) =>
+        alter(folder, (database) => {
+          const last = foldedRows(database)
+            .filter(({ counter }) => counter === 1)
+            .at(-1);
+          assert.ok(last !== undefined);
+          const key = new Uint8Array(32);
+          const digest = String(database.prepare("SELECT digest FROM counters WHERE id = 1").get()?.["digest"]);
+          const seal = foldSeal({ counter: digest, key, at: last.at, seq: last.seq, total: "1", before: undefined });
+          database
+            .prepare("INSERT INTO effects (counter, key, at, seq, total, folded) VALUES (1, ?, ?, ?, '1', ?)")
+            .run(key, last.at, last.seq, seal);
+          sealCounter(database, 1, 3);
+        }),
+      ({ counters }) =>
+        assert.deepEqual(
+          [counters.firstWrong?.counter, counters.firstWrong?.expected, counters.firstWrong?.found],
+          ["desk.visits", "2", "3"],
+        ),
+    ],
+  ];
+  for (const [title, forge, found] of forgeries) {
+    test(`${title}: the chain holds, and it is named`, async (t) => {
+      const folder = copied(t);
+      await forge(folder);
+      assert.equal((await inspectLedger({ folder })).broken, undefined, "the walk over the chain calls it whole");
+      found(await deep(folder));
+      const { exitCode, text } = await verifyCommand(folder, { ...verifyOptions, json: false });
+      assert.equal(exitCode, 1, text);
+      assert.match(text, /^(?:DIFFERS|WRONG COUNTER)/);
+    });
+  }
+
+  test("a chain that is broken is not replayed", async (t) => {
+    const folder = copied(t);
+    alter(folder, (database) => database.exec("UPDATE receipts SET tool = 'x' WHERE seq = 2"));
+    const printed = JSON.parse((await verifyCommand(folder, verifyOptions)).text);
+    assert.deepEqual([printed.ok, printed.first_broken.seq, "deep" in printed], [false, 2, false]);
+  });
+});
+
+/** The contracts that rows name, in their order. */
+async function contractsOf(folder: string): Promise<readonly string[]> {
+  const ledger = await readLedger(folder);
+  const found: string[] = [];
+  for await (const slice of ledger.scan(1))
+    for (const { leaf } of slice) found.push(String(/"contract":"sha256:([0-9a-f]+)"/.exec(leaf)?.[1]));
+  await ledger.close();
+  return found;
+}
+
+/** Takes parts out of a row as an erasure does: their digests stay. */
+function erase(folder: string, seq: number, ...parts: readonly PartName[]): void {
+  alter(folder, (database) => {
+    const evidence = String(database.prepare("SELECT evidence FROM receipts WHERE seq = ?").get(seq)?.["evidence"]);
+    const erased = withoutParts(evidence, parts);
+    assert.equal(evidenceDigest(erased), evidenceDigest(evidence));
+    database.prepare("UPDATE receipts SET evidence = ? WHERE seq = ?").run(erased, seq);
+  });
+}
+
+suite("what was erased is not replayable, and not wrong", () => {
+  test("one row: those after it, whose counters it moved, are decided again all the same", async (t) => {
+    const folder = copied(t);
+    erase(folder, 6, "input", "reason", "outcome");
+    const { replayed, notReplayable, firstNotReplayable, differs, counters } = await deep(folder);
+    assert.deepEqual([replayed, notReplayable, differs], [rows - 1, 1, 0]);
+    assert.deepEqual(firstNotReplayable, { seq: 6, why: "a part of its evidence was erased" });
+    assert.deepEqual([counters.firstWrong, counters.unsure], [undefined, 0], "its effects say what it moved");
+    const { exitCode, text } = await replayCommand(folder, { examples: "3", json: true });
+    const printed = JSON.parse(text);
+    assert.deepEqual([exitCode, printed.disagreements], [0, 0], text);
+    assert.equal(printed.skipped[0].first, 6);
+  });
+
+  test("a row that a counter was folded from: the counter is unsure, and what read it agrees", async (t) => {
+    const folder = copied(t);
+    erase(folder, 2, "input", "reason", "outcome");
+    const { replayed, notReplayable, differs, counters } = await deep(folder);
+    assert.deepEqual([replayed, notReplayable, differs], [rows - 1, 1, 0]);
+    assert.deepEqual([counters.firstWrong, counters.unsure], [undefined, 1]);
+    const { exitCode, text } = await replayCommand(folder, { examples: "3", json: true });
+    assert.deepEqual([exitCode, JSON.parse(text).disagreements], [0, 0], text);
+  });
+
+  test("positive control: with another outcome in its place it differs", async (t) => {
+    const folder = copied(t);
+    const ledger = await openLedger({ folder, engine });
+    const turn = await ledger.begin();
+    const [contract] = (await contractsOf(folder)).slice(-1);
+    const over = { toolName: "visit", inputText: "{}", rule: "desk.$otherwise", contract: contract as string };
+    turn.append(entry({ ...over, at: turn.head.at + 1, outcome: { counters: {}, errors: {}, fired: [] } }), []);
+    await turn.commit();
+    await ledger.close();
+    assert.equal((await deep(folder)).differs, 1);
+  });
+});
+
+const sound: DeepFound = {
+  rows: 9,
+  replayed: 9,
+  notReplayable: 0,
+  firstNotReplayable: undefined,
+  differs: 0,
+  firstDiffering: undefined,
+  counters: { kept: 0, events: 0, unsure: 0, firstWrong: undefined },
+};
+
+/** Threads that do what the test says; a gate whose chain holds. */
+function staged(): {
+  readonly verification: DeepVerification;
+  readonly gate: Gate;
+  readonly begun: Parameters<DeepVerify>[];
+  readonly threads: PromiseWithResolvers<DeepFound>[];
+  readonly lines: { readonly msg: string; readonly level: number; readonly done?: number }[];
+} {
+  const [begun, threads, lines]: [Parameters<DeepVerify>[], PromiseWithResolvers<DeepFound>[], never[]] = [[], [], []];
+  const verify: DeepVerify = (...asked) => {
+    const thread = Promise.withResolvers<DeepFound>();
+    begun.push(asked);
+    threads.push(thread);
+    return { found: thread.promise, end: async () => thread.reject(new Error("ended")) };
+  };
+  const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as never) });
+  const walked = { log: "l", rows: 9, head: { seq: 9, hash: "" }, broken: undefined, anchored: undefined };
+  const gate = { verify: async () => walked } as unknown as Gate;
+  const verification = new DeepVerification({ log, verify, placeOf: (tenant) => ({ folder: tenant ?? "root" }) });
+  return { verification, gate, begun, threads, lines };
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+suite("one deep verification at a time", () => {
+  test("who asks for the same ledger gets the one result, for another is refused; then another begins", async () => {
+    const { verification, gate, begun, threads, lines } = staged();
+    const first = [verification.verify(null, gate), verification.verify(null, gate)];
+    await turn();
+    const other = await verification.verify("acme", gate);
+    assert.ok(!other.ok && other.problem.code === "verification-busy");
+    threads[0]?.resolve(sound);
+    for (const found of await Promise.all(first)) assert.ok(found.ok && found.value.deep === sound);
+    assert.equal(begun.length, 1);
+    const next = verification.verify("acme", gate);
+    await turn();
+    assert.deepEqual(begun[1]?.[0], { folder: "acme" });
+    threads[1]?.resolve({ ...sound, differs: 1 });
+    assert.ok((await next).ok);
+    assert.deepEqual(
+      lines.map(({ level }) => level),
+      [30, 50],
+      "what does not agree is an error in the log",
+    );
+  });
+
+  test("its progress is in the log every five seconds", async (t) => {
+    t.mock.timers.enable({ apis: ["setInterval"] });
+    const { verification, gate, begun, threads, lines } = staged();
+    const found = verification.verify(null, gate);
+    await turn();
+    begun[0]?.[1]({ done: 4, rows: 9 });
+    t.mock.timers.tick(5000);
+    begun[0]?.[1]({ done: 8, rows: 9 });
+    t.mock.timers.tick(5000);
+    threads[0]?.resolve(sound);
+    await found;
+    t.mock.timers.tick(60_000);
+    assert.deepEqual(
+      lines.map(({ done }) => done),
+      [4, 8, undefined],
+    );
+  });
+
+  test("it ends when the gate stops, and who waits is refused; a thread that fails leaves the next one be", async () => {
+    const { verification, gate, threads } = staged();
+    const failing = verification.verify(null, gate);
+    await turn();
+    threads[0]?.reject(new Error("the disk failed"));
+    await assert.rejects(failing, /the disk failed/);
+    const stopped = verification.verify(null, gate);
+    await turn();
+    await verification.stop();
+    for (const found of [await stopped, await verification.verify(null, gate)])
+      assert.ok(!found.ok && found.problem.code === "stopping");
+  });
+});
