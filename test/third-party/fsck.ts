@@ -1,53 +1,15 @@
 /**
  * Goal: Tessera's fsck, which knows nothing of us, finds a log whole, and finds what was changed in it. Method: its program
- * over folders of many sizes and over a running gate, with its key; then the same with one byte flipped in each kind of file.
+ * over folders of many sizes; then the same with one byte flipped in each file. A running gate and an export are in gate.ts.
  */
 import assert from "node:assert/strict";
 import { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
-import { suite, test, type TestContext } from "node:test";
+import { suite, test } from "node:test";
 import { temporaryFolder } from "../e2e/gate.ts";
-import { needPrograms, runProgram } from "./programs.ts";
+import { needPrograms } from "./programs.ts";
+import { fsck } from "./run-fsck.ts";
 import { makeLog, writeSite } from "./site.ts";
-
-interface Fscked {
-  readonly whole: boolean;
-  /** Rows that it went over, where it said so. */
-  readonly size: number | undefined;
-  readonly said: string;
-}
-
-interface Target {
-  /** A folder, or an address. */
-  readonly at: string;
-  readonly vkey: string;
-  readonly token?: string;
-}
-
-/**
- * It ends with 0 whatever it found, so what it says decides: only its own sentence of success is one. With one worker, which
- * is its default, it waits for ever after a difference in any but the last tiles: each one it finds takes a worker away.
- */
-async function fsck(t: TestContext, program: string, { at, vkey, token }: Target): Promise<Fscked> {
-  const keyFile = join(temporaryFolder(t), "log.vkey");
-  writeFileSync(keyFile, vkey);
-  const storage = at.startsWith("http:") ? `${at}/` : pathToFileURL(at).href;
-  const bearer = token === undefined ? [] : [`--bearer_token=${token}`];
-  const args = [
-    `--storage_url=${storage}`,
-    `--public_key=${keyFile}`,
-    "--ui=false",
-    "--logtostderr",
-    "--N=16",
-    ...bearer,
-  ];
-  const { code, stdout, stderr } = await runProgram(program, args);
-  const said = stdout + stderr;
-  const size = /Successfully fsck'd log with size (\d+)/.exec(said)?.[1];
-  const whole = code === 0 && size !== undefined && !/fsck failed|^[EF]\d{4} /m.test(said);
-  return { whole, size: size === undefined ? undefined : Number(size), said };
-}
 
 function filesBelow(folder: string): readonly string[] {
   return readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) =>

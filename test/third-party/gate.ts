@@ -1,0 +1,110 @@
+/**
+ * Goal: a running gate is a log that the tools of others can check, with nothing but an address, a key to read and the log's
+ * public key. Method: a gate with rows of every kind of verdict, its fsck and its rows' proofs, while it is asked and while it
+ * rests; then the same answers with one byte flipped on their way.
+ */
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { suite, test, type TestContext } from "node:test";
+import { ask, check, key, startGate, type Running } from "../e2e/gate.ts";
+import { needPrograms, runProgram } from "./programs.ts";
+import { fsck } from "./run-fsck.ts";
+
+const calls = [
+  { tool_name: "note.add", tool_input: { text: "é€😂" } },
+  { tool_name: "safe.open", tool_input: {} },
+  { tool_name: "mail.send", tool_input: { to: "a" }, platform_state: { day: 1 } },
+  { tool_name: "nobody.knows", tool_input: {} },
+];
+
+async function askMany(gate: Running, count: number): Promise<void> {
+  for (let from = 0; from < count; from += 50) {
+    const batch = Array.from({ length: Math.min(50, count - from) }, (_, at) => ({
+      session_id: `s${at % 7}`,
+      ...calls[at % calls.length],
+    }));
+    for (const { status, text } of await Promise.all(batch.map((body) => check(gate, body))))
+      assert.equal(status, 200, text);
+  }
+}
+
+const vkeyOf = (gate: Running): string => gate.ledger.verifiers[0]?.text ?? "";
+
+suite("a running gate", () => {
+  test("fsck finds it whole after each batch, and while it is asked", async (t) => {
+    const found = needPrograms(t, "fsck");
+    if (found === undefined) return;
+    const gate = await startGate(t);
+    const target = { at: gate.address, vkey: vkeyOf(gate), token: key };
+    let rows = 0;
+    for (const more of [1, 254, 1, 1, 300]) {
+      await askMany(gate, more);
+      rows += more;
+      const judged = await fsck(t, found.fsck, target);
+      assert.deepEqual([judged.whole, judged.size], [true, rows], judged.said);
+    }
+    const asking = askMany(gate, 1500);
+    const during = await fsck(t, found.fsck, target);
+    assert.ok(during.whole, during.said);
+    await asking;
+  });
+
+  test("positive control: without the key, or with one byte of any answer flipped on its way, it does not", async (t) => {
+    const found = needPrograms(t, "fsck");
+    if (found === undefined) return;
+    const gate = await startGate(t);
+    await askMany(gate, 300);
+    const vkey = vkeyOf(gate);
+    const without = await fsck(t, found.fsck, { at: gate.address, vkey });
+    assert.match(without.said, /401/);
+    assert.ok(!without.whole);
+    const paths = ["checkpoint", "tile/0/000", "tile/0/001.p/44", "tile/1/000.p/1", "tile/entries/000"];
+    for (const path of ["nothing", ...paths]) {
+      const between = await flipping(t, gate, `/${path}`);
+      const judged = await fsck(t, found.fsck, { at: between, vkey, token: key });
+      assert.equal(judged.whole, path === "nothing", `${path}: ${judged.said}`);
+    }
+  });
+
+  test("Go's libraries open its head and find its rows in its tree; its leaves are RFC 8785", async (t) => {
+    const found = needPrograms(t, "outsider");
+    if (found === undefined) return;
+    const gate = await startGate(t);
+    await askMany(gate, 600);
+    const indices = [0, 1, 2, 3, 255, 256, 511, 512, 599];
+    const looked = await runProgram(found.outsider, ["log", gate.address, vkeyOf(gate), ...indices.map(String)], {
+      env: { OUTSIDER_TOKEN: key },
+    });
+    assert.equal(looked.code, 0, looked.stderr);
+    const { text } = await ask(gate, "/checkpoint");
+    const [origin, size, root] = text.split("\n");
+    assert.deepEqual(JSON.parse(looked.stdout), {
+      origin,
+      size: Number(size),
+      root,
+      included: indices,
+      canonical: indices.length,
+    });
+    assert.equal(origin, gate.ledger.name);
+  });
+});
+
+/** A server between that flips a bit in the middle of what one path answers. @returns its address */
+async function flipping(t: TestContext, gate: Running, path: string): Promise<string> {
+  const server = createServer((request, response) => {
+    const headers = { authorization: request.headers.authorization ?? "" };
+    void fetch(gate.address + request.url, { headers }).then(async (answer) => {
+      const bytes = Buffer.from(await answer.arrayBuffer());
+      const at = Math.floor(bytes.length / 2);
+      if (request.url === path) bytes.writeUInt8(bytes.readUInt8(at) ^ 1, at);
+      response.writeHead(answer.status).end(bytes);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    return new Promise((resolve) => server.close(resolve));
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
