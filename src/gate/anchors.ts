@@ -3,6 +3,6 @@
  * given checkpoints, witnesses cosign them. See docs/anchors.md and docs/decisions/0025-anchors.md.
  */
 export { Anchors, type AnchorReading, type AnchorSites } from "./anchors/anchors.ts";
-export { parsePolicy } from "./anchors/policy.ts";
-export { parseSinks, type Sink } from "./anchors/sinks.ts";
-export type { Vouched } from "./anchors/standing.ts";
+export { holdAgainst, type AnchoredCheck } from "./anchors/check.ts";
+export { parseSinks } from "./anchors/sinks.ts";
+export { anchorSites } from "./anchors/sites.ts";

@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { bad, good, isMode, modes, nearest, type Mode, type Result } from "../wire/mod.ts";
+import { parseSinks } from "./anchors.ts";
 import type { Rate } from "./keys.ts";
 import { parseRate } from "./rate.ts";
 
@@ -33,6 +34,12 @@ export interface Config {
   readonly pin: string | undefined;
   /** The private key that signs heads. */
   readonly signingKey: string | undefined;
+  /** The file of the policy that names witnesses. */
+  readonly witnessPolicy: string | undefined;
+  /** Who is given heads to keep, with commas between. */
+  readonly sinks: string | undefined;
+  /** After so many heads those who anchor the ledger are told. */
+  readonly anchorEvery: number;
   readonly log: string;
   readonly opsHost: string;
   /** Undefined: there is no second listener. */
@@ -41,7 +48,7 @@ export interface Config {
 }
 
 /** What an operator may take responsibility for, at one start. */
-export const acceptable = ["missing-pin", "signing-key", "clock", "change"] as const;
+export const acceptable = ["missing-pin", "signing-key", "anchors", "clock", "change"] as const;
 export type Acceptable = (typeof acceptable)[number];
 
 export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
@@ -160,6 +167,27 @@ export const settings: readonly Setting[] = [
     doc: "the private key that signs the ledger's heads (Ed25519, PEM); made as signing.key in the data folder by default",
   },
   {
+    variable: "SVC_WITNESS_POLICY",
+    flag: "witness-policy",
+    value: "file",
+    fallback: "",
+    doc: "witnesses that cosign heads, and how many are enough: a policy of C2SP tlog-policy",
+  },
+  {
+    variable: "SVC_SINKS",
+    flag: "sinks",
+    value: "list",
+    fallback: "",
+    doc: "who is given heads to keep, with commas between: `file:/path`, `git:/path/to/repository`, `https://...`",
+  },
+  {
+    variable: "SVC_ANCHOR_EVERY",
+    flag: "anchor-every",
+    value: "number",
+    fallback: "100",
+    doc: "witnesses and sinks are told after so many heads, at most once a second and at the latest after ten",
+  },
+  {
     variable: "SVC_OPS_PORT",
     flag: "ops-port",
     value: "number",
@@ -227,6 +255,9 @@ export function readConfig(
     ledgerName: optional("SVC_LEDGER_NAME"),
     pin: optional("SVC_PIN"),
     signingKey: optional("SVC_SIGNING_KEY"),
+    witnessPolicy: optional("SVC_WITNESS_POLICY"),
+    sinks: optional("SVC_SINKS"),
+    anchorEvery: readCount("SVC_ANCHOR_EVERY", text("SVC_ANCHOR_EVERY"), problems),
     opsHost: text("SVC_OPS_HOST"),
     opsPort: text("SVC_OPS_PORT") === "" ? undefined : readPort("SVC_OPS_PORT", text("SVC_OPS_PORT"), problems),
     log: readOne("SVC_LOG", text("SVC_LOG"), logLevels, problems),
@@ -238,6 +269,8 @@ export function readConfig(
   if (config.apiKey === "") problems.push("SVC_API_KEY is empty: set a key, or remove the variable and one is made");
   if (config.apiKey !== undefined && /[^\x21-\x7e]/.test(config.apiKey))
     problems.push("SVC_API_KEY has a space or a character that a header cannot carry");
+  const sinks = parseSinks(config.sinks ?? "");
+  if (!sinks.ok) problems.push(`SVC_SINKS: ${sinks.problem}`);
   if ((config.tlsCert === undefined) !== (config.tlsKey === undefined))
     problems.push("SVC_TLS_CERT and SVC_TLS_KEY go together: set both or neither");
   return problems.length > 0

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { LedgerCheck } from "../ledger/mod.ts";
+import type { AnchoredCheck } from "./anchors.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../wire/mod.ts";
 import type { Gate } from "./gate.ts";
 
@@ -73,7 +73,7 @@ export type DeepVerify = (
 };
 
 /** The walk over the chain, and what came of the replay: nothing of a chain that is broken, whose rows prove nothing. */
-export interface DeepCheck extends LedgerCheck {
+export interface DeepCheck extends AnchoredCheck {
   readonly deep: DeepFound | undefined;
 }
 

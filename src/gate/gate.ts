@@ -5,12 +5,12 @@ import {
   type Durable,
   type InForce,
   type Ledger,
-  type LedgerCheck,
   type Receipt,
   type Tile,
   type Turn,
 } from "../ledger/mod.ts";
 import { bad, good, type Canonical, type CheckRequest, type Mode, type Refusal, type Result } from "../wire/mod.ts";
+import { holdAgainst, type AnchoredCheck, type Anchors } from "./anchors.ts";
 import { answerBody, answered } from "./answer.ts";
 import type { Clock } from "./clock.ts";
 import { keptContracts } from "./contracts.ts";
@@ -24,6 +24,8 @@ export interface GateOptions extends Pick<SequencerOptions, "budget" | "onDefect
   readonly force: ContractInForce;
   readonly mode: Mode;
   readonly ledger: Ledger;
+  /** Who anchors the ledger outside. */
+  readonly anchors?: Anchors | undefined;
   readonly clock: Clock;
   /** On a ledger that gates share: put contract and mode in force though others are, as an act of this start. */
   readonly acceptChange?: boolean;
@@ -169,6 +171,11 @@ export class Gate {
     return done.ok ? (found as NonNullable<typeof found>) : done;
   }
 
+  /** Who anchors the ledger outside; undefined where nobody does. */
+  get anchors(): Anchors | undefined {
+    return this.#options.anchors;
+  }
+
   /** The head that was signed last: a C2SP checkpoint. */
   checkpoint(): Promise<string> {
     return this.#ledger.checkpoint();
@@ -301,18 +308,21 @@ export class Gate {
     return this.#ledger.receipts(query);
   }
 
-  /** One walk at a time: who asks while one is under way gets the result of the next. */
-  verify(): Promise<LedgerCheck> {
+  /**
+   * Walks the chain and holds it against all who anchor it. One walk at a time: who asks while one is under way gets the
+   * result of the next.
+   */
+  verify(): Promise<AnchoredCheck> {
     this.#nextWalk ??= this.#walk.then(() => {
       this.#nextWalk = undefined;
-      const walk = this.#ledger.verify();
+      const walk = this.#ledger.verify().then((check) => holdAgainst(check, this.#options.anchors));
       this.#walk = walk.catch(() => undefined);
       return walk;
     });
     return this.#nextWalk;
   }
   #walk: Promise<unknown> = Promise.resolve();
-  #nextWalk: Promise<LedgerCheck> | undefined;
+  #nextWalk: Promise<AnchoredCheck> | undefined;
 
   /** Takes no more checks and answers those that wait. */
   drain(): Promise<void> {

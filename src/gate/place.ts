@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import type { Logger } from "pino";
+import { Anchors, type AnchorSites } from "./anchors.ts";
 import type { ContractInForce } from "../contract/mod.ts";
 import { openLedger, type InForce, type Ledger, type LedgerOptions } from "../ledger/mod.ts";
 import { bad, good, type Mode, type Result } from "../wire/mod.ts";
@@ -49,6 +50,8 @@ export interface Telling {
   readonly log: Logger;
   readonly watch: Watch;
   readonly budget: Budget;
+  /** Who anchors the ledgers; undefined where nobody does. */
+  readonly sites?: AnchorSites | undefined;
 }
 
 /** What a ledger is called in a database: no tenant's can be the root's. */
@@ -69,15 +72,29 @@ export async function openPlace(place: Place, telling: Telling, earlier?: InForc
   const { log } = telling;
   const read = earlier === undefined ? await readForce(place, log) : undefined;
   const ledger = await openLedger(place.ledger);
+  const anchors = telling.sites && anchorsOf(place, ledger, { ...telling, sites: telling.sites });
   try {
+    await anchors?.begin(earlier === undefined);
     const force = read ?? (await keptForce(ledger, (earlier as InForce).contract));
     const mode = (earlier?.mode as Mode | undefined) ?? (await modeOf(place, ledger, log));
     const acceptChange = place.acceptChange && earlier === undefined;
-    return { ledger, gate: await overLedger({ ...telling, place, force, mode, ledger, acceptChange }) };
+    return { ledger, gate: await overLedger({ ...telling, place, force, mode, ledger, anchors, acceptChange }) };
   } catch (error) {
+    await anchors?.close();
     await ledger.close();
     throw error;
   }
+}
+
+/** Those who anchor a ledger, told of its heads from now on. */
+function anchorsOf(
+  { tenant, ledger: { folder } }: Place,
+  ledger: Ledger,
+  { log, sites }: Telling & { readonly sites: AnchorSites },
+): Anchors {
+  const anchors = new Anchors({ ...sites, ledger, folder, tenant, log });
+  ledger.watchHeads((head) => anchors.follow(head));
+  return anchors;
 }
 
 interface Parts extends Telling {
@@ -85,11 +102,13 @@ interface Parts extends Telling {
   readonly force: ContractInForce;
   readonly mode: Mode;
   readonly ledger: Ledger;
+  readonly anchors: Anchors | undefined;
   /** Of this start alone: a place that is opened again goes by what others have put in force since. */
   readonly acceptChange: boolean;
 }
 
-async function overLedger({ place, log, watch, budget, force, mode, ledger, acceptChange }: Parts): Promise<Gate> {
+async function overLedger(parts: Parts): Promise<Gate> {
+  const { place, log, watch, budget, force, mode, ledger, anchors, acceptChange } = parts;
   const clock = new Clock(systemTime);
   const time = clock.read(ledger.head.at);
   if (!ledger.isShared && !time.ok && !place.acceptClock) {
@@ -101,6 +120,7 @@ async function overLedger({ place, log, watch, budget, force, mode, ledger, acce
   const opened = await openGate({
     force,
     ledger,
+    anchors,
     clock,
     mode,
     acceptChange,

@@ -6,6 +6,7 @@ import type { FastifyInstance } from "fastify";
 import pino, { type Logger } from "pino";
 import { openPostgres, sqliteThreads, type Database, type Ledger, type SqliteThreads } from "../ledger/mod.ts";
 import { good, type Result } from "../wire/mod.ts";
+import { anchorSites, type AnchorSites } from "./anchors.ts";
 import type { Config } from "./config.ts";
 import { DeepVerification, type DeepVerify, type LedgerPlace } from "./deep.ts";
 import type { Gate } from "./gate.ts";
@@ -81,10 +82,11 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
   const traces = await openTracesIfAsked(log);
   const entries = await tenantEntries(config);
   if (!entries.ok) throw new StartRefused(entries.problem, 2);
+  const sites = await sitesOf(config);
   const database = await openDatabase(config, log);
   const rootPlace = placeOfRoot(config, database);
   const tally = new Tally();
-  const telling = { log, watch: tally, budget: new Budget() };
+  const telling = { log, watch: tally, budget: new Budget(), sites };
   const root = await openPlace(rootPlace, telling).catch(async (error: unknown) => {
     await database?.close();
     throw error;
@@ -99,6 +101,7 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
       : new Tenants(tenantPlaces(entries.value), { ...telling, openMax, idleMs: tenantIdleMs });
   const close = async (): Promise<void> => {
     await tenants?.close();
+    await root.gate.anchors?.close();
     await root.ledger.close();
     await database?.close();
   };
@@ -177,6 +180,13 @@ async function openKeys(
       "the key `default` was rotated or revoked since: what SVC_API_KEY says counts until an overlap ends, if at all",
     );
   return { keys, made: first?.made };
+}
+
+/** Who anchors the ledgers. @throws {StartRefused} when the policy of witnesses cannot be used */
+async function sitesOf(config: Config): Promise<AnchorSites | undefined> {
+  const sites = await anchorSites(config);
+  if (!sites.ok) throw new StartRefused(sites.problem, 2);
+  return sites.value;
 }
 
 /** The database that keeps the ledgers, if it is not this process's own folder. */

@@ -140,6 +140,7 @@ export class Tenants {
       await this.#closing.get(id);
       const opened = await openPlace(place, this.#options, this.#earlier.get(id));
       if (!this.#places.has(id)) {
+        await opened.gate.anchors?.close();
         await opened.ledger.close();
         return bad(noSuchTenant);
       }
@@ -182,6 +183,7 @@ export class Tenants {
     const { gate, ledger } = open.place;
     const closing = gate
       .drain()
+      .then(() => gate.anchors?.close())
       .then(() => ledger.close())
       .finally(() => this.#closing.delete(id));
     this.#closing.set(id, closing);
@@ -203,7 +205,9 @@ export class Tenants {
     this.#remember(id, open);
     this.#unavailable(id, error);
     for (const reply of open.waiting) reply.raw.destroy();
-    open.place.ledger.close().catch(() => undefined);
+    const { gate, ledger } = open.place;
+    const left = gate.anchors?.close() ?? Promise.resolve();
+    left.then(() => ledger.close()).catch(() => undefined);
   }
 
   #unavailable(id: string, error: unknown): Refusal {

@@ -1,12 +1,23 @@
 import type { FastifyReply } from "fastify";
 import { parseTilePath } from "../../ledger/mod.ts";
 import { refuse } from "../../wire/mod.ts";
+import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { Asked } from "./route.ts";
 
-/** The ledger as a transparency log of C2SP tlog-tiles: the head that was signed last. */
-export async function checkpoint({ gate, reply }: Asked): Promise<FastifyReply> {
-  const note = await gate.checkpoint();
+/**
+ * The ledger as a transparency log of C2SP tlog-tiles: the head that was signed last, or with `cosigned=1` the last one
+ * that a quorum of witnesses has cosigned.
+ */
+export async function checkpoint({ gate, request, reply }: Asked): Promise<FastifyReply> {
+  const query = queryOf(request);
+  const cosigned = query.parameters.get("cosigned");
+  const problem =
+    badQuery(query, ["cosigned"]) ?? (cosigned === null || cosigned === "1" ? undefined : '"cosigned" must be 1');
+  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
+  const note = cosigned === null ? await gate.checkpoint() : gate.anchors?.cosigned?.note;
+  if (note === undefined)
+    return refuseWith(reply, refuse("not-found", "no quorum of witnesses has cosigned a head yet (SVC_WITNESS_POLICY)"));
   return reply.header("content-type", "text/plain; charset=utf-8").header("cache-control", "no-cache").send(note);
 }
 

@@ -1,6 +1,6 @@
 import type { FastifyReply } from "fastify";
 import { refuse } from "../../wire/mod.ts";
-import type { LedgerCheck } from "../../ledger/mod.ts";
+import type { AnchoredCheck } from "../anchors.ts";
 import { isSound, shownDeep, type DeepCheck } from "../deep.ts";
 import { sendJson } from "./body.ts";
 import { badQuery, queryOf } from "./query.ts";
@@ -18,17 +18,18 @@ export async function verify({ service, gate, tenant, request, reply }: Asked): 
   return found.ok ? sendJson(reply, JSON.stringify(shown(found.value))) : refuseWith(reply, found.problem);
 }
 
-function shown(check: LedgerCheck & Partial<DeepCheck>): object {
-  const { rows, head, broken, anchored = null, deep } = check;
+function shown(check: AnchoredCheck & Partial<DeepCheck>): object {
+  const { rows, head, broken, anchored = null, anchors, deep } = check;
   const { seq, hash } = head;
   const found =
     broken === undefined
       ? { ok: deep === undefined || isSound(deep), rows, head: { seq, hash } }
       : { ok: false, rows, first_broken: broken };
-  const note = anchored === null ? { note: "nothing outside the data folder anchors this ledger: set SVC_PIN" } : {};
+  const note = anchored === null ? { note: "nothing outside the data folder anchors this ledger: set SVC_PIN, SVC_SINKS or SVC_WITNESS_POLICY" } : {};
   return {
     ...found,
     anchored,
+    anchors,
     ...("deep" in check ? { deep: deep === undefined ? null : shownDeep(deep) } : {}),
     ...note,
   };
