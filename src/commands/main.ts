@@ -1,12 +1,11 @@
 import { Command } from "commander";
-import { KeyFileDamaged, NoSuchFile, settings, StartRefused, version } from "../gate/mod.ts";
-import { LedgerRefused } from "../ledger/mod.ts";
+import { settings, version } from "../gate/mod.ts";
 import type { DiffOptions } from "./diff.ts";
 import type { ExplainOptions } from "./explain/command.ts";
 import type { AnalyzeOptions } from "./analyze.ts";
+import type { EraseOptions } from "./erase.ts";
 import type { BackupOptions } from "./backup.ts";
 import type { CreateOptions, KeysOptions, RotateOptions } from "./keys.ts";
-import { BadInput, type Outcome } from "./outcome.ts";
 import type { ReloadOptions } from "./reload.ts";
 import type { ReplayOptions } from "./replay/command.ts";
 import type { MigrateOptions } from "./migrate.ts";
@@ -14,9 +13,11 @@ import type { ReportOptions } from "./report.ts";
 import type { RestoreOptions } from "./restore.ts";
 import type { ResumeOptions } from "./resume.ts";
 import type { ImportOptions } from "./import-tools/command.ts";
+import { run } from "./run.ts";
 import type { TestOptions } from "./test/command.ts";
 import type { KeygenOptions } from "./keygen.ts";
 import type { ProveOptions } from "./prove.ts";
+import type { TrustedKeys } from "./verify-proof.ts";
 import type { VerifyOptions } from "./verify.ts";
 
 const program = new Command("svc-gate")
@@ -150,7 +151,9 @@ program
 
 program
   .command("prove")
-  .description("write a proof that a row is in the ledger, in one file that anyone can verify offline (C2SP tlog-proof)")
+  .description(
+    "write a proof that a row is in the ledger, in one file that anyone can verify offline (C2SP tlog-proof)",
+  )
   .argument("<row>", "the row's number: `receipt.seq` of the answer")
   .argument("[folder]", "the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
   .option("--out <file>", "where to; by default <row>.tlog-proof here, and `-` is the standard output")
@@ -164,11 +167,18 @@ program
   .command("keygen")
   .description("the key that signs the ledger's heads: make it, show how others know it, rotate it")
   .option("--data-dir <folder>", "the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
-  .option("--signing-key <file>", "the key's file; signing.key in the data folder by default", process.env["SVC_SIGNING_KEY"])
+  .option(
+    "--signing-key <file>",
+    "the key's file; signing.key in the data folder by default",
+    process.env["SVC_SIGNING_KEY"],
+  )
   .option("--rotate", "make another one; the one before signs beside it until --retire", false)
   .option("--retire", "the one before signs no more", false)
   .option("--name <ledger>", "the ledger's name, where its folder is not here")
-  .addHelpText("after", "\nWhat is changed takes effect at the gate's next start. The verifier key that is shown is for everybody.")
+  .addHelpText(
+    "after",
+    "\nWhat is changed takes effect at the gate's next start. The verifier key that is shown is for everybody.",
+  )
   .action((options: KeygenOptions) => run(async () => (await import("./keygen.ts")).keygenCommand(options)));
 
 program
@@ -184,8 +194,14 @@ program
     "after",
     "\nExit code 0: the ledger is whole. 1: it is broken, or does not agree with itself; the first row is named. 2: there is none.",
   )
-  .action((folder: string, options: VerifyOptions) =>
-    run(async () => (await import("./verify.ts")).verifyCommand(folder, options)),
+  .option("--key <verifier key>", "with a proof: who must have signed it (may be repeated)", many, [])
+  .option("--witness <verifier key>", "with a proof: whose cosignature is looked for (may be repeated)", many, [])
+  .action((folder: string, options: VerifyOptions & TrustedKeys) =>
+    run(async () =>
+      folder.endsWith(".tlog-proof")
+        ? (await import("./verify-proof.ts")).verifyProofCommand(folder, options, options.json)
+        : (await import("./verify.ts")).verifyCommand(folder, options),
+    ),
   );
 
 program
@@ -318,6 +334,28 @@ operating(
   )
   .action((options: ReloadOptions) => run(async () => (await import("./reload.ts")).reloadCommand(options)));
 
+operating(
+  program
+    .command("erase")
+    .description("take the text of parts of receipts out of a ledger; the chain and all proofs stay as they are")
+    .argument("[receipts...]", "numbers, such as 7 or 7-9")
+    .option("--session <id>", "all receipts of a session, in place of numbers")
+    .option("--key <name>", "with --session: of this key alone")
+    .option("--before <when>", "all receipts before a day or a moment, in place of numbers")
+    .requiredOption("--part <list>", "of call, input, outcome, platform, reason")
+    .requiredOption("--reason <text>", "why: it stands in the ledger for ever"),
+)
+  .addHelpText(
+    "after",
+    "\nReasons and outcomes may quote the call, so they go with its input, its snapshot and its name." +
+      "\nThe gate that serves the data folder is asked, or the ledger itself where none does; another one with --url." +
+      "\nExit code 0: done, or there was nothing left to erase. 2: refused." +
+      "\n\nExample:\n  svc-gate erase 7-9 --part input,platform --reason 'request 4711 of the person concerned'",
+  )
+  .action((receipts: string[], options: EraseOptions) =>
+    run(async () => (await import("./erase.ts")).eraseCommand(receipts, options)),
+  );
+
 program
   .command("init")
   .description("write a mandate and a starter contract; nothing is overwritten")
@@ -422,37 +460,13 @@ function placed(command: Command): Command {
     .option("--rules <files...>", "with --file: bodies of GET /rules, for the contracts that the receipts name");
 }
 
-/** Runs a command; what the operator can mend is one sentence and an exit code, anything else is a fault with its stack. */
-async function run(command: () => Promise<Outcome>): Promise<void> {
-  try {
-    const { exitCode, text, forPrograms = false } = await command();
-    const stream = exitCode === 0 || forPrograms ? process.stdout : process.stderr;
-    await new Promise<void>((resolve) => stream.write(`${text}\n`, () => resolve()));
-    // What a library leaves behind (a solver's threads) must not keep a finished command from ending.
-    process.exit(exitCode);
-  } catch (error) {
-    process.stderr.write(`svc-gate: ${sentence(error)}\n`);
-    process.exit(exitCodeOf(error));
-  }
-}
-
-/** 2 where somebody can mend what was given, 1 where a start is refused or something is broken. */
-function exitCodeOf(error: unknown): number {
-  if (error instanceof StartRefused) return error.exitCode;
-  const isServing = process.argv[2] === "serve";
-  return error instanceof NoSuchFile || error instanceof BadInput || (error instanceof LedgerRefused && !isServing)
-    ? 2
-    : 1;
-}
-
-function sentence(error: unknown): string {
-  const mendable = [LedgerRefused, StartRefused, NoSuchFile, KeyFileDamaged, BadInput];
-  if (mendable.some((kind) => error instanceof kind)) return (error as Error).message;
-  return `a fault; nothing more is answered. ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
-}
-
 function print(text: string): void {
   process.stdout.write(`${text}\n`);
+}
+
+/** An option that may be given again and again. */
+function many(value: string, before: readonly string[]): readonly string[] {
+  return [...before, value];
 }
 
 function camel(flag: string): string {

@@ -1,3 +1,4 @@
+import { readerOf } from "./growth.ts";
 import { keyDigester, type LedgerCheck } from "./ledger.ts";
 import type { LedgerHistory } from "./opening.ts";
 import type { Database, DatabaseOptions, MigrateOptions } from "./stores/postgres.ts";
@@ -29,7 +30,8 @@ const connectionsMax = 2;
  */
 export async function readSharedLedger(place: SharedPlace): Promise<LedgerHistory> {
   const { store, close } = await openExisting(place);
-  const { log, counterSecret } = store.opened;
+  const { log, counterSecret, signer } = store.opened;
+  const checkpoint = await store.checkpoint();
   const kept = await store.counters();
   return {
     name: log,
@@ -40,6 +42,10 @@ export async function readSharedLedger(place: SharedPlace): Promise<LedgerHistor
     counters: () => store.counters(),
     totals: (places) => store.totals(places),
     keyDigest: keyDigester(counterSecret),
+    signer,
+    checkpoints: checkpoint === undefined ? [] : [checkpoint],
+    hashes: readerOf(store),
+    leaves: (from, count) => store.leaves(from, count),
     close,
   };
 }

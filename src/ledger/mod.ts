@@ -70,4 +70,6 @@ export {
   verifyNote,
   type VerifierKey,
 } from "./tree/note.ts";
-export { consistencyProof, parseTilePath, rootAt, type HashReader, type Tile } from "./tree/tiles.ts";
+export { proofText, verifyProof, type Proven } from "./tree/proof-file.ts";
+export { makeSigningKey, readSigningKeys, Signer, writeSigningKeys, type SigningKeys } from "./tree/signing-key.ts";
+export { consistencyProof, inclusionProof, parseTilePath, rootAt, type HashReader, type Tile } from "./tree/tiles.ts";

@@ -1,4 +1,4 @@
-import { mkdir } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { leafHash, parseLeaf, zeroHash } from "./leaf.ts";
 import { keyDigester, Ledger, type LedgerCheck } from "./ledger.ts";
@@ -10,7 +10,7 @@ import type { KeptCounter } from "./stores/seals.ts";
 import { LedgerRefused, type EventPlace, type LedgerStore, type StoredHead, type StoredRow } from "./stores/store.ts";
 import { openSigner } from "./signer.ts";
 import { requireSigningKeys, Signer } from "./tree/signing-key.ts";
-import { rootAt } from "./tree/tiles.ts";
+import { rootAt, type HashReader } from "./tree/tiles.ts";
 import type { LedgerHead } from "./turn.ts";
 
 export interface LedgerOptions {
@@ -113,13 +113,42 @@ export interface LedgerHistory {
   counters(): Promise<readonly KeptCounter[]>;
   /** For each place the total of all events before it, a decimal; undefined where no such counter is kept. */
   totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]>;
+  /** The verifier key on record for its heads; undefined before the first. */
+  readonly signer: string | undefined;
+  /** Signed checkpoints that were kept, a second old at most: the latest, then the latest that witnesses have cosigned. */
+  readonly checkpoints: readonly string[];
+  readonly hashes: HashReader;
+  /** The leaves of so many rows from one on, as far as they are there. */
+  leaves(from: number, count: number): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
 /** @throws {LedgerRefused} when there is none, or it cannot be read */
 export async function readLedger(folder: string): Promise<LedgerHistory> {
   const { log, counterSecret, ...history } = await readSqlite(folder);
-  return { ...history, name: log, keyDigest: keyDigester(counterSecret) };
+  const kept = await Promise.all([checkpointFile, cosignedFile].map((name) => readIfThere(join(folder, name))));
+  return {
+    ...history,
+    name: log,
+    keyDigest: keyDigester(counterSecret),
+    checkpoints: kept.filter((note) => note !== undefined),
+    hashes: readerOf(history),
+  };
+}
+
+/** The latest signed checkpoint, which a gate leaves in its data folder for who reads that from outside. */
+const checkpointFile = "checkpoint";
+
+/** The latest that a quorum of witnesses has cosigned. */
+export const cosignedFile = "checkpoint.cosigned";
+
+async function readIfThere(file: string): Promise<string | undefined> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
 }
 
 /** What a signed note takes as the name of its key, and what stands in a leaf as it is. */
@@ -179,7 +208,7 @@ async function admit(
   const certain = !isShared || isPastPin ? { ...current, root } : (pin ?? { seq: 0, hash: zeroHash });
   const signer = await openSigner(store, keyPlace);
   if (pinFile !== undefined && !isPastPin) await placePin(pinFile, { ...certain, log });
-  const checkpointFile = isShared ? undefined : join(options.folder, "checkpoint");
+  const besideFile = isShared ? undefined : join(options.folder, checkpointFile);
   const ledger = new Ledger({
     store,
     head: current,
@@ -187,7 +216,7 @@ async function admit(
     signer,
     readSigner: async () => new Signer(log, await requireSigningKeys(keyPlace.file)),
     certain,
-    pin: pinFile === undefined ? undefined : new HeadPin({ pin: pinFile, checkpoint: checkpointFile }),
+    pin: pinFile === undefined ? undefined : new HeadPin({ pin: pinFile, checkpoint: besideFile }),
     isShared,
     isAnchored: options.pinFile !== undefined,
     engine: options.engine,

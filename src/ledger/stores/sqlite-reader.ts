@@ -75,9 +75,9 @@ class Reader {
   }
 
   describe(): StoredHistory {
-    const { log = "", counterSecret = "" } = readMeta(this.#database) ?? {};
+    const { log = "", counterSecret = "", signer } = readMeta(this.#database) ?? {};
     const kept = this.counters();
-    return { log, counterSecret, kept, rows: this.#last() };
+    return { log, counterSecret, kept, signer, rows: this.#last() };
   }
 
   /** Of level 0 the hashes of leaves, above it the roots of full tiles below. @throws unless all are there */

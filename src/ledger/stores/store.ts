@@ -92,6 +92,8 @@ export interface StoredHistory {
   readonly kept: readonly KeptCounter[];
   /** The number of its last row; 0 when there is none. */
   readonly rows: number;
+  /** The verifier key whose private half signs its heads; undefined before the first. */
+  readonly signer: string | undefined;
 }
 
 /** A row that something other than the walked file knows. */

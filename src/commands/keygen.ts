@@ -1,0 +1,67 @@
+import { join } from "node:path";
+import {
+  hasLedger,
+  makeSigningKey,
+  readLedger,
+  readSigningKeys,
+  Signer,
+  writeSigningKeys,
+  type SigningKeys,
+} from "../ledger/mod.ts";
+import { BadInput, type Outcome } from "./outcome.ts";
+
+export interface KeygenOptions {
+  readonly dataDir: string;
+  readonly signingKey: string | undefined;
+  readonly rotate: boolean;
+  readonly retire: boolean;
+  readonly name: string | undefined;
+}
+
+/** `svc-gate keygen`: makes the key that signs heads where there is none, and says how others know it. */
+export async function keygenCommand(options: KeygenOptions): Promise<Outcome> {
+  const { dataDir, rotate, retire } = options;
+  if (rotate && retire) throw new BadInput("--rotate begins a rotation and --retire ends it: choose one");
+  const file = options.signingKey ?? join(dataDir, "signing.key");
+  const before = await readSigningKeys(file);
+  const keys = before === undefined ? makeFirst(options, file) : changed(before, options, file);
+  if (keys !== before) await writeSigningKeys(file, keys);
+  const said = before === undefined ? `made ${file}` : sentence(keys, before, file);
+  return { exitCode: 0, text: [said, ...(await shown(keys, options))].join("\n") };
+}
+
+function makeFirst({ rotate, retire }: KeygenOptions, file: string): SigningKeys {
+  if (rotate || retire) throw new BadInput(`there is no key in ${file} to begin with`);
+  return { current: makeSigningKey(), before: undefined };
+}
+
+function changed(keys: SigningKeys, { rotate, retire }: KeygenOptions, file: string): SigningKeys {
+  if (retire) return keys.before === undefined ? keys : { current: keys.current, before: undefined };
+  if (!rotate) return keys;
+  if (keys.before !== undefined)
+    throw new BadInput(`${file} holds a key before the current one: end that rotation first, with --retire`);
+  return { current: makeSigningKey(), before: keys.current };
+}
+
+function sentence(keys: SigningKeys, before: SigningKeys, file: string): string {
+  if (keys === before) return `${file} is there`;
+  return keys.before === undefined
+    ? `${file} has one key again: the one before signs no more, from the gate's next start on`
+    : `${file} has a new key, and the one before signs beside it: start the gate again, which records it in the ledger`;
+}
+
+async function shown(keys: SigningKeys, { dataDir, name }: KeygenOptions): Promise<readonly string[]> {
+  const known = name ?? (await nameOf(dataDir));
+  if (known === undefined)
+    return ["  others know it by the ledger's name too: ask again when the gate has begun it, or with --name"];
+  const signer = new Signer(known, keys);
+  const lines = [`  verifier key  ${signer.current}`];
+  return signer.before === undefined ? lines : [...lines, `  and before    ${signer.before}`];
+}
+
+async function nameOf(dataDir: string): Promise<string | undefined> {
+  if (!hasLedger(dataDir)) return undefined;
+  const ledger = await readLedger(dataDir);
+  await ledger.close();
+  return ledger.name;
+}

@@ -1,0 +1,58 @@
+import { writeFile } from "node:fs/promises";
+import {
+  inclusionProof,
+  parseCheckpointText,
+  parseNote,
+  proofText,
+  readLedger,
+  readSharedLedger,
+} from "../ledger/mod.ts";
+import type { LedgerHistory } from "../ledger/mod.ts";
+import { sharedPlace } from "./database.ts";
+import { BadInput, type Outcome } from "./outcome.ts";
+
+export interface ProveOptions {
+  readonly out: string | undefined;
+  readonly database: string | true | undefined;
+}
+
+/** `svc-gate prove`: that a row is in the ledger, under a signed head, in one file. */
+export async function proveCommand(row: string, folder: string, options: ProveOptions): Promise<Outcome> {
+  if (!/^[1-9][0-9]{0,15}$/.test(row))
+    throw new BadInput(`"${row}" is no row: a row's number is a whole number from 1`);
+  const seq = Number(row);
+  const shared = sharedPlace(options.database);
+  const ledger = await (shared === undefined ? readLedger(folder) : readSharedLedger(shared));
+  try {
+    const { size, note } = headOver(ledger, seq);
+    const [leaf = ""] = await ledger.leaves(seq, 1);
+    const proof = await inclusionProof(ledger.hashes, seq - 1, size);
+    const text = proofText({ leaf, index: seq - 1, proof, checkpoint: note });
+    const file = options.out ?? `${seq}.tlog-proof`;
+    if (file === "-") return { exitCode: 0, text: text.trimEnd(), forPrograms: true };
+    await writeFile(file, text);
+    const key = ledger.signer === undefined ? "" : `\n  verify it with  svc-gate verify ${file} --key ${ledger.signer}`;
+    return { exitCode: 0, text: `${file}: row ${seq} is in the tree of ${size} rows of ${ledger.name}${key}` };
+  } finally {
+    await ledger.close();
+  }
+}
+
+interface KeptHead {
+  readonly size: number;
+  readonly note: string;
+}
+
+/** The head to prove by: one that witnesses have cosigned, where the row is under it, else the latest. */
+function headOver({ checkpoints, rows }: LedgerHistory, seq: number): KeptHead {
+  const heads = checkpoints.map((note) => ({
+    note,
+    size: parseCheckpointText(parseNote(note)?.text ?? "")?.size ?? 0,
+  }));
+  const head = heads.findLast(({ size }) => size >= seq);
+  if (head !== undefined) return head;
+  if (seq > rows) throw new BadInput(`the ledger has no row ${seq}: it ends at row ${rows}`);
+  throw new BadInput(
+    `row ${seq} is not under a signed head that is kept here yet: one is written each second by the gate that serves the ledger; ask again`,
+  );
+}

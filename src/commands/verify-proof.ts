@@ -1,0 +1,58 @@
+import { readFile } from "node:fs/promises";
+import { parseLeaf, parseVerifierKey, verifyProof, type Proven, type VerifierKey } from "../ledger/mod.ts";
+import { visible } from "../wire/mod.ts";
+import { BadInput, type Outcome } from "./outcome.ts";
+
+/** Who is trusted to have signed. */
+export interface TrustedKeys {
+  /** The ledger's verifier keys. */
+  readonly key: readonly string[];
+  /** Witnesses' verifier keys, whose cosignatures are looked for. */
+  readonly witness: readonly string[];
+}
+
+/** `svc-gate verify FILE.tlog-proof`: offline, from the file and the keys alone. */
+export async function verifyProofCommand(file: string, trusted: TrustedKeys, json: boolean): Promise<Outcome> {
+  if (trusted.key.length === 0)
+    throw new BadInput(
+      "a proof is worth what its key is: name the ledger's verifier key with --key, as you have it from its operator (`svc-gate keygen`)",
+    );
+  const [log, witnesses] = [trusted.key, trusted.witness].map((keys) => keys.map(readKey));
+  const proven = verifyProof(await readFile(file, "utf8"), log ?? [], witnesses);
+  if (!proven.ok) {
+    const text = json ? JSON.stringify({ ok: false, problem: proven.problem }) : `NOT PROVEN: ${proven.problem}`;
+    return { exitCode: 1, text, forPrograms: json };
+  }
+  return { exitCode: 0, text: json ? JSON.stringify(found(proven.value)) : shown(proven.value), forPrograms: json };
+}
+
+function readKey(text: string): VerifierKey {
+  const key = parseVerifierKey(text);
+  if (!key.ok) throw new BadInput(key.problem);
+  return key.value;
+}
+
+function signers({ checkpoint }: Proven): readonly string[] {
+  return checkpoint.signed.map(({ key, time }) => {
+    const at = time === undefined ? "" : ` at ${new Date(time * 1000).toISOString()}`;
+    return `${key.name} (${key.id})${at}`;
+  });
+}
+
+function found(proven: Proven): object {
+  const { seq, hash, leaf, checkpoint } = proven;
+  const { origin, size, root } = checkpoint;
+  return { ok: true, log: origin, seq, hash, size, root: root.toString("base64"), signed: signers(proven), leaf };
+}
+
+function shown(proven: Proven): string {
+  const { seq, hash, leaf, checkpoint } = proven;
+  const { at = 0, verdict, answered, tool, rule } = parseLeaf(leaf) ?? {};
+  return [
+    `ok: row ${seq} is in the ledger ${checkpoint.origin}, in its tree of ${checkpoint.size} rows`,
+    `  hash    ${hash}`,
+    `  signed  ${signers(proven).join(", ")}`,
+    `  says    ${verdict ?? "an act"} on ${visible(tool ?? "a tool that no contract routes")} by ${visible(rule ?? "-")}, ` +
+      `answered ${answered ?? "-"}, at ${new Date(at).toISOString()}`,
+  ].join("\n");
+}
