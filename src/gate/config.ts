@@ -40,6 +40,8 @@ export interface Config {
   readonly sinks: string | undefined;
   /** After so many heads those who anchor the ledger are told. */
   readonly anchorEvery: number;
+  /** Evidence of checks that are older is erased; undefined keeps it. */
+  readonly retentionDays: number | undefined;
   readonly log: string;
   readonly opsHost: string;
   /** Undefined: there is no second listener. */
@@ -188,6 +190,13 @@ export const settings: readonly Setting[] = [
     doc: "witnesses and sinks are told after so many heads, at most once a second and at the latest after ten",
   },
   {
+    variable: "SVC_RETENTION_DAYS",
+    flag: "retention-days",
+    value: "number",
+    fallback: "",
+    doc: "evidence of checks that are older is erased, and the receipts stay; by default it is kept",
+  },
+  {
     variable: "SVC_OPS_PORT",
     flag: "ops-port",
     value: "number",
@@ -258,6 +267,9 @@ export function readConfig(
     witnessPolicy: optional("SVC_WITNESS_POLICY"),
     sinks: optional("SVC_SINKS"),
     anchorEvery: readCount("SVC_ANCHOR_EVERY", text("SVC_ANCHOR_EVERY"), problems),
+    retentionDays: given("SVC_RETENTION_DAYS")
+      ? readCount("SVC_RETENTION_DAYS", text("SVC_RETENTION_DAYS"), problems)
+      : undefined,
     opsHost: text("SVC_OPS_HOST"),
     opsPort: text("SVC_OPS_PORT") === "" ? undefined : readPort("SVC_OPS_PORT", text("SVC_OPS_PORT"), problems),
     log: readOne("SVC_LOG", text("SVC_LOG"), logLevels, problems),

@@ -3,9 +3,11 @@ import {
   NotKept,
   type Change,
   type Durable,
+  type Erasure,
   type InForce,
   type Ledger,
   type Receipt,
+  type Scrubbed,
   type Tile,
   type Turn,
 } from "../ledger/mod.ts";
@@ -15,6 +17,9 @@ import { answerBody, answered } from "./answer.ts";
 import type { Clock } from "./clock.ts";
 import { keptContracts } from "./contracts.ts";
 import { alignCounters, foldAhead, type Folded, type Progress } from "./counters.ts";
+import { Eraser, type Erased } from "./erasure/eraser.ts";
+import type { EraseRequest } from "./erasure/request.ts";
+import { Retention, type RetentionOptions } from "./erasure/retention.ts";
 import { prepareCall, Sequencer, unavailable, type SequencerOptions } from "./sequencer.ts";
 import { signerAct } from "./signer-act.ts";
 import { agrees, standingOf, type Standing } from "./standing.ts";
@@ -29,6 +34,8 @@ export interface GateOptions extends Pick<SequencerOptions, "budget" | "onDefect
   readonly clock: Clock;
   /** On a ledger that gates share: put contract and mode in force though others are, as an act of this start. */
   readonly acceptChange?: boolean;
+  /** Evidence is erased by its age. */
+  readonly retention?: Omit<RetentionOptions, "eraser" | "ledger"> | undefined;
   /** Called when another gate on the same ledger has put something else in force, and this one has taken it up. */
   readonly onFollow?: (standing: Standing) => void;
 }
@@ -52,6 +59,8 @@ export interface Act {
   readonly act: string;
   readonly body: Canonical;
   readonly reason: string;
+  /** What it erases, of rows before its own; the body says the same. */
+  readonly erases?: Erasure | undefined;
 }
 
 /** What a reload came to. */
@@ -75,7 +84,9 @@ export async function openGate(
 ): Promise<Result<{ readonly gate: Gate; readonly folded: readonly Folded[] }, Refusal>> {
   const gate = new Gate(options);
   const begun = await gate.begin(options.acceptChange === true);
-  return begun.ok ? good({ gate, folded: begun.value }) : begun;
+  if (!begun.ok) return begun;
+  gate.retain();
+  return good({ gate, folded: begun.value });
 }
 
 /** One gate: what is in force, and a ledger. It answers the question, and shows what it wrote. */
@@ -83,6 +94,8 @@ export class Gate {
   readonly #options: GateOptions;
   readonly #ledger: Ledger;
   readonly #sequencer: Sequencer;
+  readonly #eraser: Eraser;
+  readonly #retention: Retention | undefined;
   #standing: Standing;
 
   constructor(options: GateOptions) {
@@ -94,6 +107,14 @@ export class Gate {
       standing: () => this.#standing,
       follow: (inForce) => this.#follow(inForce),
     });
+    const { ledger, retention } = options;
+    this.#eraser = new Eraser({
+      ledger,
+      enact: (actOf) => this.enact(actOf),
+      scrub: (rewrite) => this.#scrub(rewrite),
+    });
+    this.#retention = retention && new Retention({ ...retention, ledger, eraser: this.#eraser });
+    this.#sequencer.failed.catch(() => this.#endErasing());
   }
 
   /** What it decides by now. */
@@ -169,6 +190,30 @@ export class Gate {
       found = good(receipt as Durable<Receipt>);
     });
     return done.ok ? (found as NonNullable<typeof found>) : done;
+  }
+
+  /** Erases parts of receipts, between batches; see docs/erasure.md. */
+  erase(request: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
+    return this.#eraser.erase(request, by);
+  }
+
+  /** Erases evidence by its age from now on, if it is to. */
+  retain(): void {
+    this.#retention?.start();
+  }
+
+  async #scrub(rewrite: boolean): Promise<Scrubbed> {
+    let left: Scrubbed = "later";
+    await this.#sequencer.exclusively(async (turn) => {
+      await turn.abort();
+      left = await this.#ledger.scrub(rewrite);
+    }, true);
+    return left;
+  }
+
+  async #endErasing(): Promise<void> {
+    this.#eraser.close();
+    await this.#retention?.stop();
   }
 
   /** Who anchors the ledger outside; undefined where nobody does. */
@@ -325,8 +370,10 @@ export class Gate {
   #nextWalk: Promise<AnchoredCheck> | undefined;
 
   /** Takes no more checks and answers those that wait. */
-  drain(): Promise<void> {
-    return this.#sequencer.drain();
+  async drain(): Promise<void> {
+    const drained = this.#sequencer.drain();
+    await this.#endErasing();
+    await drained;
   }
 }
 

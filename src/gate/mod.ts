@@ -18,6 +18,8 @@ export {
   type LedgerPlace,
   type WrongCounter,
 } from "./deep.ts";
+export type { Erased } from "./erasure/eraser.ts";
+export { eraseIdle } from "./erasure/idle.ts";
 export { countersOf, recountRow, type Owned } from "./counters.ts";
 export { countedOf, outcomeOf } from "./outcome.ts";
 export {

@@ -34,6 +34,8 @@ export interface Place {
   readonly ledger: LedgerOptions;
   /** How often each key of a tenant may ask; undefined is what holds for all. */
   readonly rate?: Rate | undefined;
+  /** Evidence that is older is erased; undefined keeps it. */
+  readonly retentionDays?: number | undefined;
   /** The operator takes responsibility for a clock that lies behind the last receipt. */
   readonly acceptClock: boolean;
   /** On a ledger that gates share: contract and mode of this start are put in force. */
@@ -126,6 +128,7 @@ async function overLedger(parts: Parts): Promise<Gate> {
     acceptChange,
     watch,
     budget,
+    retention: place.retentionDays === undefined ? undefined : { days: place.retentionDays, tenant: place.tenant, log },
     onDefect: ({ rule, defect }) => {
       watch.defect();
       log.error({ tenant, rule, err: defect }, "the engine failed on a rule; the call was blocked");

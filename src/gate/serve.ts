@@ -240,6 +240,7 @@ function placeOfRoot(config: Config, database: Database | undefined): Place {
       acceptMissingPin: accept.includes("missing-pin"),
       acceptSigningKey: accept.includes("signing-key"),
     },
+    retentionDays: config.retentionDays,
     acceptClock: accept.includes("clock"),
     acceptChange: accept.includes("change"),
   };

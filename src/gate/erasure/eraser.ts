@@ -34,8 +34,10 @@ export interface Erased {
 }
 
 export interface EraserOptions {
-  readonly ledger: Pick<Ledger, "find" | "head" | "rows" | "scrub">;
+  readonly ledger: Pick<Ledger, "find" | "head" | "rows">;
   readonly enact: Gate["enact"];
+  /** Clears the engine's files; see `Ledger.scrub`. */
+  readonly scrub: Ledger["scrub"];
 }
 
 /** Rows of one turn, in which no check is decided, and characters of their evidence. */
@@ -132,7 +134,7 @@ export class Eraser {
   async #clear(rewrite: boolean): Promise<string | null> {
     clearTimeout(this.#retry);
     for (let time = 1; ; time += 1) {
-      const left = await this.#options.ledger.scrub(rewrite);
+      const left = await this.#options.scrub(rewrite);
       if (left !== "held" || time === patience.times) {
         if (left === "held") this.#retryLater();
         return sentences[left];

@@ -3,6 +3,7 @@ import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { limits, parseCheckRequest, quote, refuse, isVerdict } from "../../wire/mod.ts";
 import { reload } from "./admin.ts";
+import { erase } from "./admin-erase.ts";
 import { create, list, revoke, rotate } from "./admin-keys.ts";
 import { sendJson, textOf } from "./body.ts";
 import { sendHealth, sendMetrics, sendReadiness } from "./ops.ts";
@@ -27,6 +28,7 @@ export const routes: readonly Route[] = [
   { method: "GET", path: "/metrics", scope: "metrics", ofRoot: true, handle: metrics },
   { method: "GET", path: "/ready", scope: "metrics", ofRoot: true, handle: ready },
   { method: "POST", path: "/admin/reload", scope: "admin", handle: reload },
+  { method: "POST", path: "/admin/erase", scope: "admin", handle: erase },
   { method: "GET", path: "/admin/keys", scope: "admin", handle: list },
   { method: "POST", path: "/admin/keys", scope: "admin", handle: create },
   { method: "POST", path: "/admin/keys/:name/rotate", scope: "admin", handle: rotate },

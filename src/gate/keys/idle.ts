@@ -73,7 +73,8 @@ export async function openIdleKeys({ databaseUrl, ...place }: IdlePlace): Promis
 
 type ActOf = (turn: Turn) => Promise<Result<Act, Refusal>>;
 
-async function enact(ledger: Ledger, actOf: ActOf): Promise<Result<Durable<Receipt>, Refusal>> {
+/** One act on a ledger that no gate in this process serves. */
+export async function enact(ledger: Ledger, actOf: ActOf): Promise<Result<Durable<Receipt>, Refusal>> {
   const before = await lastInForce(ledger);
   let turn: Turn | undefined;
   try {

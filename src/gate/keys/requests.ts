@@ -1,5 +1,6 @@
 import { Decimal, bad, good, nearest, quote, refuse, typeName, utf8Bytes } from "../../wire/mod.ts";
 import type { Json, JsonObject, Refusal, Result } from "../../wire/mod.ts";
+import { retentionName } from "../erasure/retention.ts";
 import { readMembers } from "../http/body.ts";
 import { operatorName } from "./operator-name.ts";
 import { scopes, type Rate, type Scope } from "./record.ts";
@@ -31,7 +32,7 @@ const patternBytesMax = 256;
 const rateMax = 1_000_000;
 
 /** Who acts without a key of that name: no key may pass for them on a row. */
-const reserved: readonly string[] = [operatorName, "start"];
+const reserved: readonly string[] = [operatorName, retentionName, "start"];
 
 /** A body of POST /admin/keys. @param now milliseconds since the epoch */
 export function readCreate(body: unknown, now: number): Result<CreateRequest, Refusal> {

@@ -1,0 +1,92 @@
+import { join } from "node:path";
+import { eraseIdle, type Erased } from "../gate/mod.ts";
+import { visible } from "../wire/mod.ts";
+import { findGate, refusalOf, type GatePlace } from "./operator.ts";
+import { BadInput, type Outcome } from "./outcome.ts";
+
+export interface EraseOptions extends GatePlace {
+  readonly part: string;
+  readonly reason: string;
+  readonly session?: string | undefined;
+  readonly key?: string | undefined;
+  readonly before?: string | undefined;
+  readonly tenant?: string | undefined;
+  readonly json: boolean;
+}
+
+/** `svc-gate erase`: parts of receipts go, their digests stay, and a row says who had it done, and why. */
+export async function eraseCommand(receipts: readonly string[], options: EraseOptions): Promise<Outcome> {
+  const { session, key, before, part, reason, json } = options;
+  const rows = receipts.length === 0 ? undefined : receipts.map(readRange);
+  const parts = part.split(",").map((name) => name.trim());
+  const body = { rows, session_id: session, key, before, parts, reason };
+  const erased = await eraseAll(await eraserFor(options), body);
+  return { exitCode: 0, text: json ? JSON.stringify(erased) : textOf(erased, parts) };
+}
+
+type Shown = Omit<Erased, "more">;
+type Erase = (body: object) => Promise<Erased>;
+
+/** A gate erases so much at once that its answer is not long in coming. */
+async function eraseAll(erase: Erase, body: object): Promise<Shown> {
+  let all: Shown = { rows: 0, parts: 0, acts: 0, receipts: [], remains: null };
+  for (;;) {
+    const { more, ...erased } = await erase(body);
+    all = {
+      rows: all.rows + erased.rows,
+      parts: all.parts + erased.parts,
+      acts: Math.max(all.acts, erased.acts),
+      receipts: [...all.receipts, ...erased.receipts],
+      remains: erased.remains,
+    };
+    if (!more) return all;
+  }
+}
+
+/** The gate that serves the ledger, else the ledger itself. */
+async function eraserFor(options: EraseOptions): Promise<Erase> {
+  const { dataDir, tenant } = options;
+  const gate = await findGate(options);
+  if (gate === undefined) return (body) => eraseHere(dataDir, tenant, body);
+  const path = `${tenant === undefined ? "" : `/t/${encodeURIComponent(tenant)}`}/admin/erase`;
+  return async (body) => {
+    const answer = await gate.ask("POST", path, body);
+    if (answer.status !== 200) throw new BadInput(refusalOf(answer));
+    return answer.body as unknown as Erased;
+  };
+}
+
+async function eraseHere(dataDir: string, tenant: string | undefined, body: object): Promise<Erased> {
+  const databaseUrl = process.env["SVC_DATABASE_URL"] || undefined;
+  const pin = process.env["SVC_PIN"] || undefined;
+  const erased = await eraseIdle(
+    {
+      folder: tenant === undefined ? dataDir : join(dataDir, "tenants", tenant),
+      pinFile: pin === undefined || tenant === undefined ? pin : `${pin}.${tenant}`,
+      // As the gate finds it: ledgers in a database share one.
+      signingKeyFile: process.env["SVC_SIGNING_KEY"] || (databaseUrl && join(dataDir, "signing.key")),
+      databaseUrl,
+      tenant: tenant ?? null,
+    },
+    Buffer.from(JSON.stringify(body)),
+  );
+  if (!erased.ok) throw new BadInput(erased.problem.detail);
+  return erased.value;
+}
+
+/** `7`, or `7-9`. */
+function readRange(text: string): readonly [number, number] {
+  const [, from, to = from] = /^([1-9][0-9]{0,14})(?:-([1-9][0-9]{0,14}))?$/.exec(text) ?? [];
+  if (from === undefined) throw new BadInput(`${visible(text)} is no receipt's number, such as 7, or 7-9`);
+  return [Number(from), Number(to)];
+}
+
+function textOf({ rows, parts, acts, receipts, remains }: Shown, asked: readonly string[]): string {
+  const kept = acts === 0 ? [] : [`  rows that record acts of people, ${acts} of those named, are never erased`];
+  if (rows === 0)
+    return [`nothing was erased: no check that was named has ${asked.join(", ")} any more`, ...kept].join("\n");
+  const seqs = receipts.map(({ seq }) => seq);
+  const by = seqs.length === 1 ? `row ${seqs[0]} says so` : `${seqs.length} rows say so, ${seqs[0]} to ${seqs.at(-1)}`;
+  const still = remains === null ? [] : [`  but ${remains}`];
+  return [`erased ${parts} parts of ${rows} receipt${rows === 1 ? "" : "s"}; ${by}`, ...kept, ...still].join("\n");
+}

@@ -1,0 +1,18 @@
+import type { FastifyReply } from "fastify";
+import type { Erased } from "../erasure/eraser.ts";
+import { readErase } from "../erasure/request.ts";
+import { sendJson } from "./body.ts";
+import { refuseWith } from "./refusing.ts";
+import type { Asked } from "./route.ts";
+
+/** POST /admin/erase: parts of receipts go, and rows say who had it done, and why. */
+export async function erase({ gate, key, request, reply }: Asked): Promise<FastifyReply> {
+  const asked = readErase(request.body);
+  if (!asked.ok) return refuseWith(reply, asked.problem);
+  const erased = await gate.erase(asked.value, key?.id ?? "");
+  return erased.ok ? sendJson(reply, JSON.stringify(shown(erased.value))) : refuseWith(reply, erased.problem);
+}
+
+function shown({ rows, parts, acts, receipts, more, remains }: Erased): object {
+  return { rows, parts, acts, receipts: receipts.map(({ seq, hash }) => ({ seq, hash })), more, remains };
+}
