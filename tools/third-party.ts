@@ -6,7 +6,7 @@ import { built, findProgram, programs, versionOf, type Program } from "../test/t
 // `npm run third-party`: programs of others look at this ledger: Tessera's fsck, witnesses, Go's libraries. They are built
 // once where Go is on the machine; what is missing is skipped, and said. The last line is `N passed, N failed, N skipped`.
 const root = join(import.meta.dirname, "..");
-const tests = ["outsider", "fsck", "witness", "gate"].map((name) => join("test", "third-party", `${name}.ts`));
+const tests = ["outsider", "fsck", "witness", "gate", "cosigned"].map((name) => join("test", "third-party", `${name}.ts`));
 
 /** Builds a program that is not there yet; says why where it cannot be. */
 function build({ name, module, source }: Program): string | undefined {

@@ -4,30 +4,29 @@
  * rests; then the same answers with one byte flipped on their way.
  */
 import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { suite, test, type TestContext } from "node:test";
-import { ask, check, key, startGate, type Running } from "../e2e/gate.ts";
+import { join } from "node:path";
+import { after, suite, test, type TestContext } from "node:test";
+import { leafHash, parseLeaf } from "../../src/ledger/leaf.ts";
+import { publicBytes, verifierKey } from "../../src/ledger/tree/note.ts";
+import { makeSigningKey, writeSigningKeys } from "../../src/ledger/tree/signing-key.ts";
+import {
+  ask,
+  desk,
+  finish,
+  key,
+  spawnGate,
+  startGate,
+  temporaryFolder,
+  writeContracts,
+  type Running,
+} from "../e2e/gate.ts";
+import { startPostgres } from "../postgres-server.ts";
+import { askMany } from "./asking.ts";
 import { needPrograms, runProgram } from "./programs.ts";
 import { fsck } from "./run-fsck.ts";
-
-const calls = [
-  { tool_name: "note.add", tool_input: { text: "é€😂" } },
-  { tool_name: "safe.open", tool_input: {} },
-  { tool_name: "mail.send", tool_input: { to: "a" }, platform_state: { day: 1 } },
-  { tool_name: "nobody.knows", tool_input: {} },
-];
-
-async function askMany(gate: Running, count: number): Promise<void> {
-  for (let from = 0; from < count; from += 50) {
-    const batch = Array.from({ length: Math.min(50, count - from) }, (_, at) => ({
-      session_id: `s${at % 7}`,
-      ...calls[at % calls.length],
-    }));
-    for (const { status, text } of await Promise.all(batch.map((body) => check(gate, body))))
-      assert.equal(status, 200, text);
-  }
-}
 
 const vkeyOf = (gate: Running): string => gate.ledger.verifiers[0]?.text ?? "";
 
@@ -87,6 +86,59 @@ suite("a running gate", () => {
       canonical: indices.length,
     });
     assert.equal(origin, gate.ledger.name);
+  });
+
+  test("Go's libraries verify the proof files that `svc-gate prove` writes", async (t) => {
+    const found = needPrograms(t, "outsider");
+    if (found === undefined) return;
+    const gate = await startGate(t);
+    await askMany(gate, 300);
+    const [name, vkey] = [gate.ledger.name, vkeyOf(gate)];
+    await gate.stop();
+    for (const seq of [1, 256, 257, 300]) {
+      const file = join(gate.folder, `${seq}.tlog-proof`);
+      const written = await finish(t, ["prove", String(seq), join(gate.folder, "data"), "--out", file]);
+      assert.equal(written.code, 0, written.stderr);
+      const looked = await runProgram(found.outsider, ["proof", file, vkey]);
+      assert.equal(looked.code, 0, looked.stderr);
+      const { leaf, ...proven } = JSON.parse(looked.stdout);
+      assert.deepEqual(proven, { origin: name, size: 300, index: seq - 1, hash: leafHash(leaf) });
+      assert.equal(parseLeaf(leaf)?.seq, seq);
+      writeFileSync(file, readFileSync(file, "utf8").replace(`index ${seq - 1}\n`, `index ${seq % 300}\n`));
+      const moved = await runProgram(found.outsider, ["proof", file, vkey]);
+      assert.equal(moved.code, 1, "positive control: the same leaf in another row");
+    }
+  });
+});
+
+const server = await startPostgres({ after });
+const noServer = typeof server === "string" ? server : undefined;
+
+suite("two gates on PostgreSQL", { skip: noServer }, () => {
+  test("fsck finds the one log that they write whole, from either", async (t) => {
+    const found = needPrograms(t, "fsck");
+    if (found === undefined || typeof server === "string") return;
+    const cwd = temporaryFolder(t);
+    writeContracts(cwd, { contracts: { "desk.yaml": desk } });
+    const keyFile = join(cwd, "signing.key");
+    const current = makeSigningKey();
+    await writeSigningKeys(keyFile, { current, before: undefined });
+    const name = "svc-gate/third-party";
+    const env = { SVC_DATABASE_URL: server.url(), SVC_API_KEY: key, SVC_SIGNING_KEY: keyFile, SVC_LEDGER_NAME: name };
+    const gates = [
+      await spawnGate(t, ["--data-dir", "one"], { cwd, env }),
+      await spawnGate(t, ["--data-dir", "two"], { cwd, env }),
+    ];
+    await Promise.all(gates.map((gate) => askMany(gate, 300)));
+    const vkey = verifierKey(name, publicBytes(current)).text;
+    for (const gate of gates) {
+      const judged = await fsck(t, found.fsck, { at: gate.address, vkey, token: key });
+      assert.deepEqual([judged.whole, judged.size], [true, 600], judged.said);
+    }
+    await server.run("UPDATE svc_gate.receipts SET leaf = replace(leaf, '\"v\":1', '\"v\":2') WHERE seq = 2");
+    const [gate] = gates;
+    const changed = await fsck(t, found.fsck, { at: gate?.address ?? "", vkey, token: key });
+    assert.ok(!changed.whole, "positive control: a leaf changed in the database");
   });
 });
 
