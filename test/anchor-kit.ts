@@ -216,6 +216,8 @@ export interface Opened {
   readonly anchors: Anchors;
   /** What was logged, `level: sentence`. */
   readonly lines: readonly string[];
+  /** Who failed, each time. */
+  readonly failures: readonly string[];
 }
 
 /** The anchors of a ledger, told of each head; they end with the test. */
@@ -231,9 +233,11 @@ export function anchorsOf(t: Pick<TestContext, "after">, given: Given): Opened {
   const policy = witnesses.length === 0 ? undefined : sound(parsePolicy(policyText(witnesses, quorum)));
   const { log, lines } = linesLog();
   const sites = { policy, sinks: sound(parseSinks(sinks)), every: 1, acceptClaims };
-  const anchors = new Anchors({ ...sites, ledger, folder: given.folder, tenant, log, pace });
+  const failures: string[] = [];
+  const onFailure = (by: string): void => void failures.push(by);
+  const anchors = new Anchors({ ...sites, ledger, folder: given.folder, tenant, log, onFailure, pace });
   t.after(() => anchors.close());
-  return { anchors, lines };
+  return { anchors, lines, failures };
 }
 
 function sound<Value>(result: Result<Value, string>): Value {

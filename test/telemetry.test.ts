@@ -20,6 +20,10 @@ const readings = {
   keys: 2,
   tenants: 1,
   ready: true,
+  anchors: [
+    { by: "file sink", lagRows: 2, behindMs: 1500, isParted: false },
+    { by: "file sink", lagRows: 7, behindMs: 500, isParted: true },
+  ],
 } as const;
 
 const textOf = (tally: Tally): Promise<string> => exposition(tally, readings);
@@ -56,6 +60,7 @@ suite("the exposition", () => {
     watch.refused("queue-full");
     watch.defect();
     watch.reloaded("refused");
+    watch.anchorFailed("file sink");
     const families = readExposition(await textOf(watch));
     const value = (name: string, labels: Readonly<Record<string, string>> = {}): number | undefined =>
       families
@@ -81,6 +86,11 @@ suite("the exposition", () => {
     assert.equal(value("svc_gate_reloads_total", { outcome: "refused" }), 1);
     assert.equal(value("svc_gate_queue_bytes"), 450);
     assert.equal(value("svc_gate_ledger_rows"), 7);
+    const anchor = "file sink";
+    assert.equal(value("svc_gate_anchor_lag_rows", { anchor }), 7);
+    assert.equal(value("svc_gate_anchor_behind_seconds", { anchor }), 1.5);
+    assert.equal(value("svc_gate_anchor_parted", { anchor }), 1);
+    assert.equal(value("svc_gate_anchor_failures_total", { anchor }), 1);
     assert.equal(value("svc_gate_contract_info", { contract: "c".repeat(64), mode: "enforce" }), 1);
     assert.equal(value("svc_gate_ready"), 1);
   });

@@ -92,9 +92,9 @@ export async function openPlace(place: Place, telling: Telling, earlier?: InForc
 function anchorsOf(
   { tenant, ledger: { folder } }: Place,
   ledger: Ledger,
-  { log, sites }: Telling & { readonly sites: AnchorSites },
+  { log, watch, sites }: Telling & { readonly sites: AnchorSites },
 ): Anchors {
-  const anchors = new Anchors({ ...sites, ledger, folder, tenant, log });
+  const anchors = new Anchors({ ...sites, ledger, folder, tenant, log, onFailure: (by) => watch.anchorFailed(by) });
   ledger.watchHeads((head) => anchors.follow(head));
   return anchors;
 }

@@ -28,6 +28,8 @@ export interface AnchorsOptions extends AnchorSites {
   /** Null is the root. */
   readonly tenant: string | null;
   readonly log: Logger;
+  /** Called each time one of them could not be told of a head, or did not take it. */
+  readonly onFailure: (by: string) => void;
   readonly pace?: Pace;
 }
 
@@ -44,7 +46,6 @@ export interface AnchorReading {
   readonly lagRows: number;
   /** Milliseconds for which there have been such rows. */
   readonly behindMs: number;
-  readonly failures: number;
   /** It knows another history than this gate. */
   readonly isParted: boolean;
 }
@@ -74,7 +75,7 @@ export class Anchors {
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: AnchorsOptions) {
-    const { policy, sinks, folder, tenant, log, pace = usualPace } = options;
+    const { policy, sinks, folder, pace = usualPace } = options;
     this.#options = options;
     this.#cosignatures = policy && new Cosignatures(join(folder, "checkpoint.cosigned"), policy);
     const latest = (): number => this.#size;
@@ -82,7 +83,7 @@ export class Anchors {
       policy &&
       this.#cosignatures &&
       new Witnesses({ ...options, policy, cosignatures: this.#cosignatures, latest, pace });
-    this.#sinks = sinks.map((sink) => ({ sink, standing: new Standing({ ...sink, tenant, log }) }));
+    this.#sinks = sinks.map((sink) => ({ sink, standing: new Standing({ ...options, ...sink }) }));
     this.#standings = [...this.#sinks.map(({ standing }) => standing), ...(this.#witnesses?.standings ?? [])];
     const deliveries = this.#sinks.map((given) => (signal: AbortSignal) => this.#give(given, signal));
     const asked = this.#witnesses;
@@ -114,11 +115,10 @@ export class Anchors {
 
   /** How it stands with each of them, for metrics. */
   get readings(): readonly AnchorReading[] {
-    return this.#standings.map(({ by, vouched, behindMs, failures, isParted }) => ({
+    return this.#standings.map(({ by, vouched, behindMs, isParted }) => ({
       by,
       lagRows: Math.max(0, this.#size - (vouched?.size ?? 0)),
       behindMs,
-      failures,
       isParted,
     }));
   }

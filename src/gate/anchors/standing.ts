@@ -18,6 +18,7 @@ export interface StandingOptions {
   /** For the log; null is the root. */
   readonly tenant: string | null;
   readonly log: Logger;
+  readonly onFailure: (by: string) => void;
 }
 
 /** How it stands with one anchor of one ledger: told to the log where it changes, and to who asks for numbers. */
@@ -26,7 +27,6 @@ export class Standing {
   #state: "good" | "failing" | "parted" = "good";
   #vouched: { readonly size: number; readonly root: Buffer; readonly at: number } | undefined;
   #behindSince: number | undefined;
-  failures = 0;
 
   constructor(options: StandingOptions) {
     this.#options = options;
@@ -69,7 +69,7 @@ export class Standing {
 
   /** It could not be asked, or said nothing that helps. */
   failed(problem: string): void {
-    this.failures += 1;
+    this.#options.onFailure(this.by);
     if (!this.isParted)
       this.#become("failing", () => this.#say("warn", `the ${this.by} does not take checkpoints: ${problem}`));
   }

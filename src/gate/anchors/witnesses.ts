@@ -17,6 +17,7 @@ export interface WitnessesOptions {
   readonly log: Logger;
   /** The number of rows now. */
   readonly latest: () => number;
+  readonly onFailure: (by: string) => void;
   readonly pace: Pace;
 }
 
@@ -39,11 +40,11 @@ export class Witnesses {
 
   constructor(options: WitnessesOptions) {
     this.#options = options;
-    const { policy, tenant, log } = options;
+    const { policy } = options;
     this.#askers = policy.witnesses.flatMap((witness) => {
       const { name, url } = witness;
       if (url === undefined) return [];
-      const standing = new Standing({ by: `witness ${name}`, place: shownUrl(url), tenant, log });
+      const standing = new Standing({ ...options, by: `witness ${name}`, place: shownUrl(url) });
       return [{ witness, standing, from: 0, notBefore: 0, failures: 0 }];
     });
   }

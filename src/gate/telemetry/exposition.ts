@@ -1,5 +1,6 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from "prom-client";
 import { modes, refusals, verdicts, type Mode, type RefusalCode } from "../../wire/mod.ts";
+import type { AnchorReading } from "../anchors.ts";
 import { engine } from "../version.ts";
 import { Distribution } from "./distribution.ts";
 import type { CheckCounts, Tally } from "./tally.ts";
@@ -16,11 +17,14 @@ export interface Readings {
   readonly keys: number;
   readonly tenants: number;
   readonly ready: boolean;
+  /** Of each ledger that is open. */
+  readonly anchors: readonly AnchorReading[];
 }
 
 /** All metrics in the Prometheus text format, with what the process says of itself. */
 export async function exposition(tally: Tally, readings: Readings): Promise<string> {
-  const registries = [countedRegistry(tally), readingsRegistry(readings), ofProcess()];
+  const anchors = anchorsRegistry(readings.anchors, tally.anchorFailures);
+  const registries = [countedRegistry(tally), readingsRegistry(readings), anchors, ofProcess()];
   const texts = await Promise.all(registries.map((registry) => registry.metrics()));
   return texts.join("\n");
 }
@@ -116,6 +120,30 @@ function readingsRegistry({ queue, rows, inForce, keys, tenants, ready }: Readin
     registers: [registry],
   });
   info.set({ ...inForce, engine }, 1);
+  return registry;
+}
+
+/** One series for each anchor, whichever ledger it is furthest behind of: a tenant is no label. */
+function anchorsRegistry(anchors: readonly AnchorReading[], failures: ReadonlyMap<string, number>): Registry {
+  const registry = new Registry();
+  const names = [...new Set(anchors.map(({ by }) => by))];
+  const most = (name: string, help: string, value: (reading: AnchorReading) => number): void => {
+    const gauge = new Gauge({ name, help, labelNames: ["anchor"], registers: [registry] });
+    for (const anchor of names)
+      gauge.set({ anchor }, Math.max(...anchors.filter(({ by }) => by === anchor).map(value)));
+  };
+  most("svc_gate_anchor_lag_rows", "Rows that an anchor does not vouch for yet.", ({ lagRows }) => lagRows);
+  most("svc_gate_anchor_behind_seconds", "How long there have been such rows.", ({ behindMs }) => behindMs / 1000);
+  most("svc_gate_anchor_parted", "1 when an anchor has seen another history than the gate: an alarm.", ({ isParted }) =>
+    isParted ? 1 : 0,
+  );
+  const failed = new Counter({
+    name: "svc_gate_anchor_failures_total",
+    help: "Heads that an anchor was not told of, or did not take; they are tried again.",
+    labelNames: ["anchor"],
+    registers: [registry],
+  });
+  for (const anchor of names) failed.inc({ anchor }, failures.get(anchor) ?? 0);
   return registry;
 }
 

@@ -23,6 +23,7 @@ export class Tally implements Watch {
   readonly flushes: Series = new Series(secondsBounds);
   readonly refusals: Map<RefusalCode, number> = new Map();
   readonly reloads: Map<ReloadOutcome, number> = new Map();
+  readonly anchorFailures: Map<string, number> = new Map();
   defects = 0;
 
   answered({ verdict, answered, mode, toolName, routed }: AnsweredCheck, course: Course): void {
@@ -52,6 +53,10 @@ export class Tally implements Watch {
 
   reloaded(outcome: ReloadOutcome): void {
     this.reloads.set(outcome, (this.reloads.get(outcome) ?? 0) + 1);
+  }
+
+  anchorFailed(by: string): void {
+    this.anchorFailures.set(by, (this.anchorFailures.get(by) ?? 0) + 1);
   }
 }
 

@@ -55,4 +55,6 @@ export interface Watch {
   /** The engine failed on a rule: the call was blocked, and somebody must look. */
   defect(): void;
   reloaded(outcome: ReloadOutcome): void;
+  /** One who anchors a ledger could not be told of a head, or did not take it. */
+  anchorFailed(by: string): void;
 }
