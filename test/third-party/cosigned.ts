@@ -23,7 +23,7 @@ interface Witnessed {
   readonly log: VerifierKey;
   readonly witness: RunningWitness;
   readonly policy: string;
-  start(): Promise<Running>;
+  readonly start: () => Promise<Running>;
 }
 
 /** A witness that knows a log, and a gate, not started yet, that is that log and wants it. */
