@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { parse } from "yaml";
-import { check, root, startGate } from "./e2e/gate.ts";
+import { check, root, startGate, temporaryFolder } from "./e2e/gate.ts";
 import { readExposition, type Family } from "./exposition.ts";
 import { queryFaults } from "./promql.ts";
 
@@ -41,7 +41,8 @@ function filledIn(query: string): string {
 
 /** What a gate that was asked something shows; one gate for all that look. */
 async function shownBy(t: TestContext): Promise<ReadonlyMap<string, Family>> {
-  const gate = await startGate(t, { flags: { "ops-port": "0" } });
+  const sinks = `file:${join(temporaryFolder(t), "heads")}`;
+  const gate = await startGate(t, { flags: { "ops-port": "0", sinks } });
   await check(gate, { tool_name: "note.add", tool_input: {} });
   return readExposition(await (await fetch(`${gate.ops}/metrics`)).text());
 }

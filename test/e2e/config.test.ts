@@ -68,6 +68,7 @@ const cases: Readonly<Record<string, Case>> = {
   SVC_DATA_DIR: { field: "dataDir", value: "elsewhere", read: "elsewhere", fallback: "./data", bad: [] },
   SVC_LEDGER_NAME: { field: "ledgerName", value: "acme", read: "acme", fallback: undefined, bad: [] },
   SVC_PIN: { field: "pin", value: "/pins/head", read: "/pins/head", fallback: undefined, bad: [] },
+  SVC_SIGNING_KEY: { field: "signingKey", value: "k.pem", read: "k.pem", fallback: undefined, bad: [] },
   SVC_WITNESS_POLICY: { field: "witnessPolicy", value: "w.txt", read: "w.txt", fallback: undefined, bad: [] },
   SVC_SINKS: {
     field: "sinks",
