@@ -100,12 +100,16 @@ export class PostgresTurn implements StoreTurn {
     await this.#inTurn(() => this.keep(counter, folded));
   }
 
-  /** What a fold found at or before the row through which the counter is kept is there already, and not added again. */
+  /**
+   * What a fold found at or before the row through which the counter is kept is there already, and not added again. Of one
+   * that is kept up with every row, what is known is as it is said: entered amounts make it known again.
+   */
   async keep(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void> {
     const { client, ledger } = this.#parts;
     const { digest, definition, unknownThrough } = counter;
     const known = this.#counters.get(digest);
     const held = known === undefined ? 0 : (known.through ?? Number.POSITIVE_INFINITY);
+    const isLive = known?.through === null && counter.through === null;
     const added = folded.filter(({ seq }) => seq > held);
     const id = known?.id ?? Math.max(0, ...[...this.#counters.values()].map((kept) => kept.id)) + 1;
     const kept: KeptCounter = {
@@ -114,7 +118,7 @@ export class PostgresTurn implements StoreTurn {
       definition,
       through:
         counter.through === null || known?.through == null ? counter.through : Math.max(known.through, counter.through),
-      unknownThrough: Math.max(unknownThrough, known?.unknownThrough ?? -1),
+      unknownThrough: isLive ? unknownThrough : Math.max(unknownThrough, known?.unknownThrough ?? -1),
       folded: (known?.folded ?? 0) + added.length,
     };
     this.#counters = new Map(this.#counters).set(digest, kept);

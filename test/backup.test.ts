@@ -1,0 +1,342 @@
+/**
+ * Goal: every way in which a ledger can be behind what was seen of it is told apart, a loss is recorded once, and what is
+ * stated of lost amounts is read strictly. Method: the commands' functions on folders that gates in this process have
+ * written; what the gate then decides.
+ */
+import assert from "node:assert/strict";
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { backupCommand, type BackupOptions } from "../src/commands/backup.ts";
+import { restoreCommand } from "../src/commands/restore.ts";
+import { enteredCounters } from "../src/commands/entered.ts";
+import { resumeCommand, type ResumeOptions } from "../src/commands/resume.ts";
+import { compileContracts } from "../src/contract/mod.ts";
+import { inspectLedger, openLedger, readLedger } from "../src/ledger/mod.ts";
+import { ask, check, startGate, temporaryFolder, type Running } from "./e2e/gate.ts";
+import { append, contracts, engine, entry } from "./ledger-fixture.ts";
+
+const wallet =
+  "{ type: object, required: [wallet], properties: { wallet: { type: string }, level: { type: number } } }";
+const purse = `contract: purse
+platform: ${wallet}
+tools:
+  pay:
+    input:
+      type: object
+      additionalProperties: false
+      required: [amount, to]
+      properties: { amount: { type: number, minimum: 0 }, to: { type: string } }
+    requires: [{ when: platform.present, reason: no wallet }]
+    otherwise: ALLOW
+counters:
+  spent: { of: [pay], per: platform.wallet, sum: input.amount, within: 24h }
+  calls: { of: [pay], per: [session, key], within: day, timezone: UTC }
+  all: { of: [pay], per: gate, within: 1h }
+  payees: { of: [pay], per: gate, remembers: input.to }
+rules:
+  - { rule: budget, on: [pay], when: counters.spent >= 100, verdict: BLOCK, reason: "{counters.spent} is spent" }
+  - { rule: often, on: [pay], when: counters.calls > 90 || counters.all > 90, verdict: BLOCK, reason: "often" }
+  - { rule: stranger, on: [pay], when: "!(input.to in counters.payees)", verdict: ESCALATE, reason: "{input.to} is new" }
+`;
+
+const payment = (to = "x", amount = 10): object => ({
+  tool_name: "pay",
+  tool_input: { amount, to },
+  session_id: "s",
+  platform_state: { wallet: "w" },
+});
+
+/** A gate that has answered some calls and stopped, with its pin on another disk. */
+interface Site {
+  readonly t: TestContext;
+  readonly folder: string;
+  readonly data: string;
+  readonly pin: string;
+  readonly backup: string;
+}
+
+function siteOf(t: TestContext): Site {
+  const folder = temporaryFolder(t);
+  mkdirSync(join(folder, "other"));
+  const pin = join(folder, "other", "head.pin");
+  return { t, folder, data: join(folder, "data"), pin, backup: join(folder, "backup") };
+}
+
+function serve({ t, folder, pin }: Site, text = purse, mandate?: string): Promise<Running> {
+  const files = { contracts: { "purse.yaml": text }, ...(mandate === undefined ? {} : { mandate }) };
+  return startGate(t, { folder, ...files, flags: { pin } });
+}
+
+async function calls(site: Site, count: number): Promise<void> {
+  const gate = await serve(site);
+  for (let call = 0; call < count; call += 1) assert.equal((await check(gate, payment())).status, 200);
+  await gate.stop();
+}
+
+function backUp({ data, backup }: Site, over: Partial<BackupOptions> = {}): ReturnType<typeof backupCommand> {
+  return backupCommand(backup, { dataDir: data, withSigningKey: true, json: false, ...over });
+}
+
+function resume(site: Site, over: Partial<ResumeOptions> = {}, from?: string): ReturnType<typeof resumeCommand> {
+  const { data, pin } = site;
+  return resumeCommand(from, { dataDir: data, pin, afterRestore: true, reason: "r", by: "Ada", ...over });
+}
+
+/** Two answered calls, a backup, two more, and the data folder is moved away. */
+async function lose(site: Site): Promise<void> {
+  await calls(site, 2);
+  await backUp(site);
+  await calls(site, 2);
+  renameSync(site.data, join(site.folder, "old"));
+}
+
+async function reasonOf(gate: Running, body = payment()): Promise<string> {
+  return (await check(gate, body)).json.reason;
+}
+
+const refusedWith =
+  (pattern: RegExp) =>
+  (error: unknown): boolean =>
+    error instanceof Error && pattern.test(error.message);
+
+suite("what was seen of a ledger", () => {
+  test("a checkpoint in the folder that has seen more keeps a backup from being restored; it is put aside", async (t) => {
+    const site = siteOf(t);
+    await lose(site);
+    mkdirSync(site.data);
+    cpSync(join(site.folder, "old", "checkpoint"), join(site.data, "checkpoint"));
+    rmSync(site.pin);
+    const options = { dataDir: site.data, pin: site.pin };
+    await assert.rejects(
+      restoreCommand(site.backup, options),
+      refusedWith(/it ends at row 2, and the checkpoint has seen row 4: rows 3 to 4 are lost/),
+    );
+    assert.match((await resume(site, {}, site.backup)).text, /^row 3 records that rows 3 to 4 are lost/);
+    assert.match(readFileSync(join(site.data, "checkpoint.lost"), "utf8"), /^[^\n]+\n4\n/);
+    assert.match(readFileSync(join(site.data, "checkpoint"), "utf8"), /^[^\n]+\n3\n/);
+    assert.equal((await inspectLedger({ folder: site.data, pinFile: site.pin })).broken, undefined);
+  });
+
+  test("positive control: without the checkpoint, it is restored", async (t) => {
+    const site = siteOf(t);
+    await lose(site);
+    rmSync(site.pin);
+    assert.match((await restoreCommand(site.backup, { dataDir: site.data, pin: site.pin })).text, /^restored 2 rows/);
+  });
+
+  test("a checkpoint with another root over rows that are there is another history", async (t) => {
+    const site = siteOf(t);
+    await calls(site, 2);
+    await backUp(site);
+    renameSync(site.data, join(site.folder, "old"));
+    mkdirSync(site.data);
+    const signed = readFileSync(join(site.folder, "old", "checkpoint"), "utf8").split("\n");
+    signed[2] = `${signed[2]?.startsWith("A") === true ? "B" : "A"}${signed[2]?.slice(1)}`;
+    writeFileSync(join(site.data, "checkpoint"), signed.join("\n"));
+    await assert.rejects(
+      restoreCommand(site.backup, { dataDir: site.data, pin: site.pin }),
+      refusedWith(/its row 2 is not the one that the checkpoint has seen/),
+    );
+  });
+
+  test("a row that is another one than was seen is said to have parted", async (t) => {
+    const site = siteOf(t);
+    await calls(site, 2);
+    cpSync(site.data, join(site.folder, "twin"), { recursive: true });
+    await calls(site, 1);
+    const seen = readFileSync(site.pin, "utf8");
+    rmSync(site.data, { recursive: true });
+    renameSync(join(site.folder, "twin"), site.data);
+    rmSync(site.pin);
+    const ledger = await openLedger({ folder: site.data, engine, pinFile: site.pin, acceptMissingPin: true });
+    await ledger.keepContract(contracts[0]);
+    for (let row = 0; row < 2; row += 1) await append(ledger, [[entry({ at: Date.now() }), []]]);
+    await ledger.close();
+    writeFileSync(site.pin, seen);
+    await assert.rejects(serve(site), /row 3 of the ledger is not the one that its head pin has seen/);
+    assert.match(
+      (await resume(site)).text,
+      /^row 5 records that rows 3 to 3 are lost, and row 3 is another one than was/,
+    );
+    const gate = await serve(site);
+    assert.match(await reasonOf(gate), /is not known/);
+  });
+
+  test("a pin of another ledger is refused", async (t) => {
+    const [site, other] = [siteOf(t), siteOf(t)];
+    await lose(site);
+    await calls(other, 1);
+    const options = { dataDir: site.data, pin: other.pin };
+    await assert.rejects(
+      restoreCommand(site.backup, options),
+      refusedWith(/head pin is of the ledger .* name the right one/),
+    );
+  });
+});
+
+suite("going on", () => {
+  test("a loss is recorded once, though the pin was not moved to it", async (t) => {
+    const site = siteOf(t);
+    await lose(site);
+    const before = readFileSync(site.pin, "utf8");
+    assert.match((await resume(site, {}, site.backup)).text, /^row 3 records/);
+    const after = readFileSync(site.pin, "utf8");
+    writeFileSync(site.pin, before);
+    assert.match((await resume(site)).text, /the loss was recorded before/);
+    assert.equal(readFileSync(site.pin, "utf8"), after);
+    assert.equal((await inspectLedger({ folder: site.data, pinFile: site.pin })).rows, 3);
+    await assert.rejects(resume(site), refusedWith(/nothing is lost: the head pin has seen row 3/));
+  });
+
+  test("a gate that serves the ledger keeps it, and a broken one goes nowhere", async (t) => {
+    const site = siteOf(t);
+    const gate = await serve(site);
+    await check(gate, payment());
+    await assert.rejects(resume(site), refusedWith(/another gate is serving the ledger/));
+    await gate.stop();
+    await assert.rejects(resume(site, { dataDir: join(site.folder, "none") }), refusedWith(/there is no ledger in/));
+    assert.ok(!existsSync(join(site.folder, "none")));
+  });
+
+  test("where the signing key is lost too, the row of a new one comes first", async (t) => {
+    const site = siteOf(t);
+    await calls(site, 2);
+    await backUp(site, { withSigningKey: false });
+    await calls(site, 2);
+    rmSync(site.data, { recursive: true });
+    await assert.rejects(
+      resume(site, {}, site.backup),
+      refusedWith(/signing\.key is not there[\s\S]*run this again without/),
+    );
+    assert.match((await resume(site, { accept: "signing-key" })).text, /^row 4 records that rows 3 to 4 are lost/);
+    const gate = await serve(site);
+    const { receipts } = (await ask(gate, "/receipts?limit=2")).json;
+    assert.deepEqual(
+      receipts.map(({ act }: { act: string }) => act),
+      ["resume", "signer.replace"],
+    );
+    assert.equal((await ask(gate, "/ledger/verify")).json.ok, true);
+    await assert.rejects(resume(site, { accept: "clock" }), refusedWith(/--accept takes signing-key here/));
+  });
+
+  test("a backup holds no key unless it is asked to, and what it holds is its owner's", async (t) => {
+    const site = siteOf(t);
+    await calls(site, 1);
+    const said = (await backUp(site, { withSigningKey: false })).text;
+    assert.match(said, /the signing key is not in it/);
+    assert.ok(!existsSync(join(site.backup, "signing.key")));
+    rmSync(site.backup, { recursive: true });
+    assert.match((await backUp(site)).text, /can sign heads as this gate/);
+    for (const name of ["ledger.db", "head.pin", "signing.key"])
+      assert.equal(statSync(join(site.backup, name)).mode & 0o777, 0o600, name);
+    assert.equal(statSync(site.backup).mode & 0o777, 0o700);
+  });
+
+  test("a counter that would start empty right after a loss is unknown, one that does so later is not", async (t) => {
+    for (const between of [0, 1]) {
+      const site = siteOf(t);
+      await lose(site);
+      await resume(site, {}, site.backup);
+      if (between > 0) await calls(site, between);
+      const text = purse.replace("within: 24h", "within: 23h");
+      const mandate =
+        "mandate: test\ncontracts: [contracts/purse.yaml]\ncounters: { purse: { spent: { starts: empty } } }\n";
+      const gate = await serve(site, text, mandate);
+      const reason = await reasonOf(gate, payment("x", 100));
+      if (between === 0) assert.match(reason, /purse\.spent is not known/);
+      else assert.doesNotMatch(reason, /purse\.spent is not known/);
+    }
+  });
+
+  test("a counter that comes into force after a loss does not take the rows for all there were", async (t) => {
+    const site = siteOf(t);
+    await lose(site);
+    await resume(site, {}, site.backup);
+    await calls(site, 1);
+    const gate = await serve(site, purse.replace("within: 24h", "within: 23h"));
+    assert.match(await reasonOf(gate), /purse\.spent is not known/);
+  });
+});
+
+/** What is written, and what is said of it; undefined where it is entered. */
+const statements: readonly (readonly [written: string, says: RegExp | undefined])[] = [
+  ["purse.spent: [{ key: { platform.wallet: w }, amount: 0.5 }]", undefined],
+  ["purse.spent: []\npurse.all: [{ amount: 3 }]", undefined],
+  ["purse.calls: [{ key: { session: s, key: default }, amount: 2 }]", undefined],
+  ['{"purse.payees": [{"value": "x"}, {"value": 7}, {"value": "7"}]}', undefined],
+  [
+    "purse.spend: []",
+    /no counter in force in the last row is called `purse\.spend`[\s\S]*did you mean `purse\.spent`\?/,
+  ],
+  ["[]", /the file is a map of names to values/],
+  ["{}", /the file names no counter/],
+  ["purse.spent: 5", /what was lost of `purse\.spent` is a list/],
+  ["purse.spent: [{ amount: 5 }]", /is kept apart by its key[\s\S]*key: \{ platform\.wallet: \.\.\. \}/],
+  ["purse.spent: [{ key: { wallet: w }, amount: 5 }]", /there is no `platform\.wallet` in it/],
+  ["purse.spent: [{ key: { platform.wallet: w }, amount: -5 }]", /`amount` is a number above 0/],
+  ["purse.spent: [{ key: { platform.wallet: w }, amount: 0 }]", /`amount` is a number above 0/],
+  ['purse.spent: [{ key: { platform.wallet: w }, amount: "5" }]', /`amount` is a number above 0/],
+  ["purse.all: [{ amount: 1.5 }]", /`amount` is a whole number above 0: `purse\.all` counts calls/],
+  ["purse.all: [{ amount: 1 }, { amount: 2 }]", /has this key twice: add them up/],
+  ["purse.all: [{ amount: 1, at: now }]", /an entry has no `at`/],
+  [
+    "purse.payees: [{ amount: 1 }]",
+    /an entry has no `amount`[\s\S]*there is no `value`|there is no `value`[\s\S]*has no `amount`/,
+  ],
+  ["purse.calls: [{ key: { session: s }, amount: 1 }]", /there is no `key` in it/],
+  ["purse.calls: [{ key: { session: 7, key: default }, amount: 1 }]", /`session` is a text/],
+  [`purse.spent: [{ key: { platform.wallet: ${"w".repeat(257)} }, amount: 1 }]`, /its key is over 256 bytes/],
+  [
+    `purse.spent: [${Array.from({ length: 1001 }, (_, at) => `{ key: { platform.wallet: w${at} }, amount: 1 }`).join(", ")}]`,
+    /1001 amounts; one file enters at most 1000/,
+  ],
+];
+
+test("what is stated of lost amounts is read strictly", () => {
+  const compiled = compileContracts([{ name: "purse.yaml", text: purse }]);
+  assert.ok(compiled.ok);
+  for (const [text, says] of statements) {
+    const read = (): unknown => enteredCounters({ name: "lost.yaml", text }, compiled.value);
+    if (says === undefined) assert.ok(read(), text);
+    else assert.throws(read, refusedWith(says), text);
+  }
+});
+
+test("a statement that is wrong enters nothing, and the loss is still to be recorded", async (t) => {
+  const site = siteOf(t);
+  await lose(site);
+  await assert.rejects(resume(site, { enter: join(site.folder, "none") }, site.backup), refusedWith(/cannot be read/));
+  assert.ok(!existsSync(site.data));
+  const file = join(site.folder, "lost.yaml");
+  writeFileSync(file, "purse.none: []");
+  await assert.rejects(
+    resume(site, { enter: file }, site.backup),
+    refusedWith(/purse\.none[\s\S]*run this again without/),
+  );
+  const history = await readLedger(site.data);
+  await history.close();
+  assert.equal(history.rows, 2);
+  writeFileSync(file, "purse.spent: []");
+  assert.match((await resume(site, { enter: file })).text, /purse\.spent {2}was entered, and is known/);
+});
+
+test("a remembered value that is entered is remembered, under its type", async (t) => {
+  const site = siteOf(t);
+  await lose(site);
+  const file = join(site.folder, "lost.yaml");
+  writeFileSync(file, 'purse.payees: [{ value: "7" }]\npurse.spent: []\npurse.calls: []\npurse.all: []\n');
+  await resume(site, { enter: file }, site.backup);
+  const gate = await serve(site);
+  assert.equal((await check(gate, payment("7"))).json.verdict, "ALLOW");
+  assert.equal(await reasonOf(gate, payment("8")), 'Svc: "8" is new');
+});
+
+test("reasons and names that would not fit a line are refused", async (t) => {
+  const site = siteOf(t);
+  for (const reason of ["", " ", "two\nlines", "x".repeat(501)])
+    await assert.rejects(resume(site, { reason }), refusedWith(/--reason is one line/));
+  for (const by of ["", "a\u0007", "x".repeat(65)])
+    await assert.rejects(resume(site, { by }), refusedWith(/is no name/));
+  await assert.rejects(resume(site, { afterRestore: false }), refusedWith(/say --after-restore/));
+});
