@@ -134,7 +134,7 @@ const controls: readonly Control[] = [
     title: "takes no notice of a pin that cannot be written",
     changes: [pinSwallowed],
     point: { call: "rename", file: "head.pin.new" },
-    fault: "ENOSPC",
+    fault: "EIO",
     share: 0.5,
   },
   {

@@ -4,14 +4,13 @@
  * where this user may mount one).
  */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { suite, test, type TestContext } from "node:test";
+import { suite, test } from "node:test";
 import { inspectLedger, NotKept, openLedger } from "../src/ledger/mod.ts";
 import { openSqlite } from "../src/ledger/stores/sqlite.ts";
+import { smallDisk } from "./faults/small-disk.ts";
 import { append, contracts, definitions, engine, entry, sha256, temporaryFolder } from "./ledger-fixture.ts";
 import { commit, storedRow, storeSuite } from "./store-suite.ts";
 
@@ -118,16 +117,3 @@ suite("SQLite: its files [verify.walks-chain]", () => {
     await assert.rejects(openLedger({ folder, engine }), /there is no room|is full or fails|cannot be written/);
   });
 });
-
-/** A file system of its own, of so many MiB; undefined where none may be mounted. */
-function smallDisk(t: TestContext, mebibytes: number): string | undefined {
-  const folder = mkdtempSync(join(tmpdir(), "svc-gate-disk-"));
-  const mounted =
-    process.getuid?.() === 0 &&
-    spawnSync("mount", ["-t", "tmpfs", "-o", `size=${mebibytes}m`, "tmpfs", folder]).status === 0;
-  t.after(() => {
-    if (mounted) spawnSync("umount", ["-l", folder]);
-    rmSync(folder, { recursive: true, force: true });
-  });
-  return mounted ? folder : undefined;
-}

@@ -71,6 +71,7 @@ export class HeadPin {
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
   #failure: unknown;
+  #noRoom: unknown;
 
   constructor(files: PinFiles) {
     this.#files = files;
@@ -94,19 +95,30 @@ export class HeadPin {
     this.#timer = undefined;
     await this.#writing;
     await this.#write();
-    if (this.#failure !== undefined) throw this.#failure;
+    const kept = this.#failure ?? this.#noRoom;
+    if (kept !== undefined) throw kept;
   }
 
+  /** On a full disk it trails until there is room: then all of it is written anew, and no flush is tried twice. */
   async #write(): Promise<void> {
     const head = this.#wanted;
     if (head === undefined) return;
     this.#wanted = undefined;
+    this.#noRoom = undefined;
     const { pin, checkpoint } = this.#files;
     try {
       await writePin(pin, head);
       if (checkpoint !== undefined) await replaceFile(checkpoint, head.checkpoint);
     } catch (error) {
-      this.#failure = error;
+      if (!isNoRoom(error)) this.#failure = error;
+      else {
+        this.#noRoom = error;
+        this.#wanted ??= head;
+      }
     }
   }
+}
+
+function isNoRoom(error: unknown): boolean {
+  return ["ENOSPC", "EDQUOT"].includes((error as NodeJS.ErrnoException).code ?? "");
 }

@@ -62,7 +62,9 @@ const hurried: readonly Change[] = [
  *
  * @returns why, where it is so
  */
-function harmless({ call, file }: CallPoint): string | undefined {
+function harmless({ call, file, fault }: CallPoint & { readonly fault: Fault }): string | undefined {
+  if (fault === "ENOSPC" && ["head.pin.new", "checkpoint.new"].includes(file))
+    return "they trail until there is room, and are then written anew";
   if (file.startsWith("owner.lock")) return "the file holds nothing: it is locked, not written";
   if (call === "unlink" && /-(?:shm|wal)$/.test(file))
     return "a log that was folded back is taken up again at the start";

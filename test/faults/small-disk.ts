@@ -1,0 +1,34 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+
+/**
+ * A file system of its own, of so many MiB, for one test.
+ *
+ * @returns its folder; undefined where none may be mounted, or made
+ */
+export function smallDisk(t: TestContext, mebibytes: number, kind: "tmpfs" | "ext4" = "tmpfs"): string | undefined {
+  const place = mkdtempSync(join(tmpdir(), "svc-gate-disk-"));
+  const folder = join(place, "disk");
+  mkdirSync(folder);
+  const isMounted = process.getuid?.() === 0 && (kind === "tmpfs" ? mountMemory : mountImage)(folder, mebibytes);
+  t.after(() => {
+    if (isMounted) spawnSync("umount", ["-l", folder]);
+    rmSync(place, { recursive: true, force: true });
+  });
+  return isMounted ? folder : undefined;
+}
+
+function mountMemory(folder: string, mebibytes: number): boolean {
+  return spawnSync("mount", ["-t", "tmpfs", "-o", `size=${mebibytes}m`, "tmpfs", folder]).status === 0;
+}
+
+function mountImage(folder: string, mebibytes: number): boolean {
+  const image = `${folder}.image`;
+  writeFileSync(image, "");
+  truncateSync(image, mebibytes * 2 ** 20);
+  const isMade = spawnSync("mkfs.ext4", ["-q", "-F", image]).status === 0;
+  return isMade && spawnSync("mount", ["-o", "loop", image, folder]).status === 0;
+}
