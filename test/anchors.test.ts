@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { openCheckpoint } from "../src/ledger/tree/checkpoint.ts";
+import { makeSigningKey } from "../src/ledger/tree/signing-key.ts";
 import { anchorsOf, FakeLog, grow, TestWitness, until, vouchedBy, witnessOf, type Said } from "./anchor-kit.ts";
 import { temporaryFolder } from "./ledger-fixture.ts";
 
@@ -50,6 +51,19 @@ suite("witnesses", () => {
     await until(() => vouchedBy(opened, "witness w3") === 558);
     assert.equal(opened.lines.filter((line) => line.includes("witness w3")).length, 2, "once lost, once back");
     assert.equal(await opened.anchors.parted(), undefined);
+  });
+
+  test("what they have cosigned is held against the tree", async (t) => {
+    const key = makeSigningKey();
+    const [log, other] = [new FakeLog(origin, key).grow(9), new FakeLog(origin, key).grow(2).grow(9, "other")];
+    const witness = await witnessOf(t, "a", log);
+    const { anchors } = anchorsOf(t, { log, witnesses: [witness], folder: temporaryFolder(t) });
+    await anchors.begin(true);
+    assert.equal(await anchors.parted(), undefined);
+    t.mock.method(log, "hashes", other.hashes.bind(other));
+    const { seq, problem } = (await anchors.parted()) ?? {};
+    assert.equal(seq, 9);
+    assert.equal(problem, "the tree through this row is not the one that the quorum of witnesses has seen");
   });
 
   test("one of three is not enough: nothing is kept as cosigned", async (t) => {

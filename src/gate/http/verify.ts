@@ -25,7 +25,10 @@ function shown(check: AnchoredCheck & Partial<DeepCheck>): object {
     broken === undefined
       ? { ok: deep === undefined || isSound(deep), rows, head: { seq, hash } }
       : { ok: false, rows, first_broken: broken };
-  const note = anchored === null ? { note: "nothing outside the data folder anchors this ledger: set SVC_PIN, SVC_SINKS or SVC_WITNESS_POLICY" } : {};
+  const note =
+    anchored === null
+      ? { note: "nothing outside the data folder anchors this ledger: set SVC_PIN, SVC_SINKS or SVC_WITNESS_POLICY" }
+      : {};
   return {
     ...found,
     anchored,
