@@ -9,6 +9,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
+import { fillLedger } from "../../bench/fill.ts";
 import { leafHash, parseLeaf } from "../../src/ledger/leaf.ts";
 import { publicBytes, verifierKey } from "../../src/ledger/tree/note.ts";
 import { makeSigningKey, writeSigningKeys } from "../../src/ledger/tree/signing-key.ts";
@@ -88,6 +89,25 @@ suite("a running gate", () => {
     assert.equal(origin, gate.ledger.name);
   });
 
+  test("with 66,000 rows, at a third level of tiles: fsck, and each way in by Go's libraries", async (t) => {
+    const found = needPrograms(t, "fsck", "outsider");
+    if (found === undefined) return;
+    const folder = temporaryFolder(t);
+    await fillLedger(join(folder, "data"), 65_990);
+    const gate = await startGate(t, { folder });
+    await askMany(gate, 10);
+    const judged = await fsck(t, found.fsck, { at: gate.address, vkey: vkeyOf(gate), token: key });
+    assert.deepEqual([judged.whole, judged.size], [true, 66_000], judged.said);
+    const indices = [0, 255, 256, 65_535, 65_536, 65_989, 65_990, 65_999];
+    const looked = await runProgram(found.outsider, ["log", gate.address, vkeyOf(gate), ...indices.map(String)], {
+      env: { OUTSIDER_TOKEN: key },
+    });
+    assert.equal(looked.code, 0, looked.stderr);
+    assert.deepEqual(JSON.parse(looked.stdout).included, indices);
+    for (const path of ["tile/1/000", "tile/1/001.p/1", "tile/2/000.p/1"])
+      assert.equal((await ask(gate, `/${path}`)).status, 200, path);
+  });
+
   test("Go's libraries verify the proof files that `svc-gate prove` writes", async (t) => {
     const found = needPrograms(t, "outsider");
     if (found === undefined) return;
@@ -111,20 +131,56 @@ suite("a running gate", () => {
   });
 });
 
-const server = await startPostgres({ after });
-const noServer = typeof server === "string" ? server : undefined;
+suite("a ledger with a past", () => {
+  test("after an erasure and a rotation of the key, either key opens it whole, and a proof from before holds", async (t) => {
+    const found = needPrograms(t, "fsck", "outsider");
+    if (found === undefined) return;
+    const first = await startGate(t);
+    await askMany(first, 20);
+    const { folder } = first;
+    const data = join(folder, "data");
+    await first.stop();
+    const proof = join(folder, "2.tlog-proof");
+    for (const args of [
+      ["prove", "2", data, "--out", proof],
+      ["erase", "1-3", "--part", "input", "--reason", "asked for", "--data-dir", data],
+      ["keygen", "--rotate", "--data-dir", data],
+    ]) {
+      const { code, stderr } = await finish(t, args);
+      assert.equal(code, 0, `${args[0]}: ${stderr}`);
+    }
+    const second = await startGate(t, { folder });
+    await askMany(second, 5);
+    const [after = "", before = ""] = second.ledger.verifiers.map(({ text }) => text);
+    assert.equal(before, vkeyOf(first));
+    assert.notEqual(after, before);
+    for (const vkey of [before, after]) {
+      const judged = await fsck(t, found.fsck, { at: second.address, vkey, token: key });
+      assert.deepEqual([judged.whole, judged.size], [true, 27], judged.said);
+      const looked = await runProgram(found.outsider, ["log", second.address, vkey, "0", "1", "2", "20", "21", "26"], {
+        env: { OUTSIDER_TOKEN: key },
+      });
+      assert.equal(JSON.parse(looked.stdout).canonical, 6, looked.stderr);
+    }
+    assert.equal((await runProgram(found.outsider, ["proof", proof, before])).code, 0);
+    assert.equal((await runProgram(found.outsider, ["proof", proof, after])).code, 1, "positive control");
+  });
+});
 
-suite("two gates on PostgreSQL", { skip: noServer }, () => {
+const database = await startPostgres({ after });
+const noDatabase = typeof database === "string" ? database : undefined;
+
+suite("two gates on PostgreSQL", { skip: noDatabase }, () => {
   test("fsck finds the one log that they write whole, from either", async (t) => {
     const found = needPrograms(t, "fsck");
-    if (found === undefined || typeof server === "string") return;
+    if (found === undefined || typeof database === "string") return;
     const cwd = temporaryFolder(t);
     writeContracts(cwd, { contracts: { "desk.yaml": desk } });
     const keyFile = join(cwd, "signing.key");
     const current = makeSigningKey();
     await writeSigningKeys(keyFile, { current, before: undefined });
     const name = "svc-gate/third-party";
-    const env = { SVC_DATABASE_URL: server.url(), SVC_API_KEY: key, SVC_SIGNING_KEY: keyFile, SVC_LEDGER_NAME: name };
+    const env = { SVC_DATABASE_URL: database.url(), SVC_API_KEY: key, SVC_SIGNING_KEY: keyFile, SVC_LEDGER_NAME: name };
     const gates = [
       await spawnGate(t, ["--data-dir", "one"], { cwd, env }),
       await spawnGate(t, ["--data-dir", "two"], { cwd, env }),
@@ -135,7 +191,7 @@ suite("two gates on PostgreSQL", { skip: noServer }, () => {
       const judged = await fsck(t, found.fsck, { at: gate.address, vkey, token: key });
       assert.deepEqual([judged.whole, judged.size], [true, 600], judged.said);
     }
-    await server.run("UPDATE svc_gate.receipts SET leaf = replace(leaf, '\"v\":1', '\"v\":2') WHERE seq = 2");
+    await database.run("UPDATE svc_gate.receipts SET leaf = replace(leaf, '\"v\":1', '\"v\":2') WHERE seq = 2");
     const [gate] = gates;
     const changed = await fsck(t, found.fsck, { at: gate?.address ?? "", vkey, token: key });
     assert.ok(!changed.whole, "positive control: a leaf changed in the database");
