@@ -17,7 +17,10 @@ export async function checkpoint({ gate, request, reply }: Asked): Promise<Fasti
   if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
   const note = cosigned === null ? await gate.checkpoint() : gate.anchors?.cosigned?.note;
   if (note === undefined)
-    return refuseWith(reply, refuse("not-found", "no quorum of witnesses has cosigned a head yet (SVC_WITNESS_POLICY)"));
+    return refuseWith(
+      reply,
+      refuse("not-found", "no quorum of witnesses has cosigned a head yet (SVC_WITNESS_POLICY)"),
+    );
   return reply.header("content-type", "text/plain; charset=utf-8").header("cache-control", "no-cache").send(note);
 }
 
