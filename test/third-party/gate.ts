@@ -151,10 +151,10 @@ suite("a ledger with a past", () => {
     }
     const second = await startGate(t, { folder });
     await askMany(second, 5);
-    const [after = "", before = ""] = second.ledger.verifiers.map(({ text }) => text);
-    assert.equal(before, vkeyOf(first));
-    assert.notEqual(after, before);
-    for (const vkey of [before, after]) {
+    const [newer = "", older = ""] = second.ledger.verifiers.map(({ text }) => text);
+    assert.equal(older, vkeyOf(first));
+    assert.notEqual(newer, older);
+    for (const vkey of [older, newer]) {
       const judged = await fsck(t, found.fsck, { at: second.address, vkey, token: key });
       assert.deepEqual([judged.whole, judged.size], [true, 27], judged.said);
       const looked = await runProgram(found.outsider, ["log", second.address, vkey, "0", "1", "2", "20", "21", "26"], {
@@ -162,8 +162,8 @@ suite("a ledger with a past", () => {
       });
       assert.equal(JSON.parse(looked.stdout).canonical, 6, looked.stderr);
     }
-    assert.equal((await runProgram(found.outsider, ["proof", proof, before])).code, 0);
-    assert.equal((await runProgram(found.outsider, ["proof", proof, after])).code, 1, "positive control");
+    assert.equal((await runProgram(found.outsider, ["proof", proof, older])).code, 0);
+    assert.equal((await runProgram(found.outsider, ["proof", proof, newer])).code, 1, "positive control");
   });
 });
 
