@@ -1,4 +1,4 @@
-import { evidenceDigest, partText } from "./evidence.ts";
+import { evidenceDigest, missingParts, partText } from "./evidence.ts";
 import { leafHash, parseLeaf } from "./leaf.ts";
 import type { StoredRow } from "./stores/store.ts";
 import { readCall } from "./verifier.ts";
@@ -22,7 +22,8 @@ export function asDurable<Value>(value: Value): Durable<Value> {
 
 /**
  * A row as GET /receipts shows it, as JSON text: the readable fields derived from the leaf and from disclosures whose
- * digests were checked, input and snapshot as they were received, beside the leaf and the evidence themselves.
+ * digests were checked, input and snapshot as they were received, beside the leaf and the evidence themselves. What was
+ * erased is null, and named.
  */
 export function receiptJson(row: StoredRow): string {
   const leaf = parseLeaf(row.leaf);
@@ -30,6 +31,7 @@ export function receiptJson(row: StoredRow): string {
   const part = (name: "input" | "platform" | "reason"): string =>
     sound ? (partText(row.evidence, name) ?? "null") : "null";
   const call = sound ? readCall(row.evidence) : undefined;
+  const erased = sound ? missingParts(row.evidence).toSorted() : [];
   const fields: readonly (readonly [string, string])[] = [
     ["seq", String(row.seq)],
     ["hash", JSON.stringify(leafHash(row.leaf))],
@@ -52,6 +54,7 @@ export function receiptJson(row: StoredRow): string {
           ["act", json(leaf.act)],
         ] as const)
       : []),
+    ...(erased.length === 0 ? [] : ([["erased", JSON.stringify(erased)]] as const)),
     ["leaf", JSON.stringify(row.leaf)],
     ["evidence", JSON.stringify(row.evidence.split("~"))],
   ];
