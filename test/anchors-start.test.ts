@@ -181,8 +181,8 @@ suite("at a start, one who knows more than the ledger makes it refused", () => {
     const witness = await witnessThatKnows(t, whole());
     const known = { ...(await sinkThatKnows(t, whole(), `file:${file}`)), witnesses: [witness] };
     const log = new FakeLog(origin, key).grow(50);
-    const resume = (lost: readonly (number | null)[], at: number): FakeLog => {
-      log.changesMade.splice(0, 1, { act: "resume", at, body: JSON.stringify({ lost }) });
+    const resume = (lost: readonly (number | null)[], at: number, more: object = {}): FakeLog => {
+      log.changesMade.splice(0, 1, { act: "resume", at, body: JSON.stringify({ lost, ...more }) });
       return log;
     };
     const later = Date.now() + 60_000;
@@ -201,6 +201,13 @@ suite("at a start, one who knows more than the ledger makes it refused", () => {
     writeFileSync(file, whole().head());
     utimesSync(file, new Date(later + 1000), new Date(later + 1000));
     assert.match((await start(t, { folder, ...known, log: resume([51, 60], later) })) ?? "served", /file sink has/);
+    const root = whole().head().split("\n")[2];
+    const named = resume([51, 60], later, { checkpoints: [[60, root]] });
+    assert.equal(
+      await start(t, { folder, ...known, log: named }),
+      undefined,
+      "a row that names it passes it at any time",
+    );
   });
 
   test("one who cannot be asked is warned about, and the ledger is served", async (t) => {

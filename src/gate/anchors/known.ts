@@ -48,16 +48,20 @@ export async function partingFrom(log: AnchoredLog, head: Head, known: Known): P
  * Has an operator stated, in a row of `svc-gate resume`, that these rows were lost? What was seen after that row is none
  * of them, though it has their numbers.
  */
-export async function isStatedLost(log: AnchoredLog, { size, at }: Pick<Known, "at" | "size">): Promise<boolean> {
+export async function isStatedLost(log: AnchoredLog, { size, root, at = 0 }: Known): Promise<boolean> {
+  const seen = root?.toString("base64");
   const resumed = (await log.changes(0)).filter(({ act }) => act === "resume");
-  return resumed.some((row) => {
-    const [from, to] = lostRange(row.body);
-    return size >= from && size <= to && (at ?? 0) <= row.at;
+  return resumed.some(({ at: resumedAt, body }) => {
+    const { lost: [from, to] = [1, 0], checkpoints = [] } = JSON.parse(body) as Stated;
+    const isNamed = checkpoints.some(([seq, its]) => seq === size && its === seen);
+    return isNamed || (size >= from && size <= (to ?? Number.MAX_SAFE_INTEGER) && at <= resumedAt);
   });
 }
 
-/** Nothing says how far a loss went where its end is null. */
-function lostRange(body: string): readonly [number, number] {
-  const { lost } = JSON.parse(body) as { readonly lost?: readonly [number, number | null] };
-  return lost === undefined ? [1, 0] : [lost[0], lost[1] ?? Number.MAX_SAFE_INTEGER];
+/** What such a row says, as far as it matters here. */
+interface Stated {
+  /** The first row and the last, which is null where nothing says how far a loss went. */
+  readonly lost?: readonly [number, number | null];
+  /** Sizes and roots that were seen and are lost. */
+  readonly checkpoints?: readonly (readonly [number, string])[];
 }
