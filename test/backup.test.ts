@@ -163,6 +163,30 @@ suite("what was seen of a ledger", () => {
     assert.match(await reasonOf(gate), /is not known/);
   });
 
+  test("a sink, or a checkpoint that somebody brings, keeps a backup from being restored; once it is stated lost, no more", async (t) => {
+    const site = siteOf(t);
+    await lose(site);
+    rmSync(site.pin);
+    const brought = join(site.folder, "brought");
+    cpSync(join(site.folder, "old", "checkpoint"), brought);
+    const options = { dataDir: site.data, pin: site.pin };
+    await assert.rejects(
+      restoreCommand(site.backup, { ...options, seen: [brought] }),
+      refusedWith(/the checkpoint .*brought has seen row 4: rows 3 to 4 are lost/),
+    );
+    await assert.rejects(
+      restoreCommand(site.backup, { ...options, seen: [`${brought}.none`] }),
+      refusedWith(/there is no checkpoint/),
+    );
+    process.env["SVC_SINKS"] = `file:${brought}`;
+    t.after(() => delete process.env["SVC_SINKS"]);
+    await assert.rejects(restoreCommand(site.backup, options), refusedWith(/the file sink has seen row 4/));
+    assert.match((await resume(site, {}, site.backup)).text, /^row 3 records that rows 3 to 4 are lost/);
+    assert.match((await resume(site)).text, /the loss was recorded before/);
+    process.env["SVC_SINKS"] = "file:relative";
+    await assert.rejects(resume(site), refusedWith(/^SVC_SINKS: file:relative: name it with its whole path/));
+  });
+
   test("a pin of another ledger is refused", async (t) => {
     const [site, other] = [siteOf(t), siteOf(t)];
     await lose(site);

@@ -446,7 +446,8 @@ function operating(command: Command): Command {
 function restoring(command: Command): Command {
   return command
     .option("--data-dir <folder>", "the gate's data folder", process.env["SVC_DATA_DIR"] ?? "./data")
-    .option("--pin <file>", "the head pin, where it is not in the folder", process.env["SVC_PIN"]);
+    .option("--pin <file>", "the head pin, where it is not in the folder", process.env["SVC_PIN"])
+    .option("--seen <files...>", "checkpoints that somebody outside keeps; sinks of SVC_SINKS are asked by themselves");
 }
 
 /** The options of a command that reads receipts. */

@@ -1,12 +1,15 @@
 import { join } from "node:path";
 import { placeRestoration, planRestore, type Restoration } from "../ledger/mod.ts";
 import { copySmall, digestsFile, ledgersOf, refuseDatabase, signingKeyOf, type LedgerPath } from "./backup.ts";
+import { othersOf } from "./others.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
 export interface RestoreOptions {
   readonly dataDir: string;
   readonly pin?: string | undefined;
   readonly tenant?: string | undefined;
+  /** Files of checkpoints that somebody outside keeps. */
+  readonly seen?: readonly string[];
 }
 
 /** A ledger of a backup, and what is to be done with it. */
@@ -25,13 +28,19 @@ export async function restoreCommand(backup: string, options: RestoreOptions): P
 /** Looks at everything before anything is written. */
 export async function planAll(
   backup: string,
-  { dataDir, pin }: RestoreOptions,
+  { dataDir, pin, seen = [] }: RestoreOptions,
   tenant: string | null | undefined,
 ): Promise<readonly Planned[]> {
   const plans: Planned[] = [];
   for (const ledger of await ledgersOf(backup, tenant)) {
     const [from, folder] = [join(backup, ledger.path), join(dataDir, ledger.path)];
-    plans.push({ ...ledger, ...(await planRestore({ backup: from, folder, pinFile: pinOf(pin, ledger.tenant) })) });
+    const place = {
+      backup: from,
+      folder,
+      pinFile: pinOf(pin, ledger.tenant),
+      askOthers: othersOf(ledger.tenant, seen),
+    };
+    plans.push({ ...ledger, ...(await planRestore(place)) });
   }
   return plans;
 }

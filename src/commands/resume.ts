@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { enterLost, resumeAfterRestore, type Resumed, type ResumedCounter } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { enteredCounters, readEntered } from "./entered.ts";
+import { othersOf } from "./others.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { pinOf, placeAll, planAll, type RestoreOptions } from "./restore.ts";
 
@@ -36,6 +37,7 @@ export async function resumeCommand(backup: string | undefined, options: ResumeO
     acceptSigningKey: readAccept(options.accept),
     databaseUrl,
     tenant,
+    askOthers: othersOf(tenant, options.seen ?? []),
   };
   if (afterRestore) return { exitCode: 0, text: await afterRestoring(place, resuming, backup, options) };
   if (enter === undefined || backup !== undefined)

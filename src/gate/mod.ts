@@ -6,6 +6,7 @@
  *
  * Does not: print, read a command line, or know how contracts are worked on.
  */
+export { parseSinks } from "./anchors.ts";
 export { answered } from "./answer.ts";
 export { readConfig, settings } from "./config.ts";
 export { loadContracts, NoSuchFile, renderDiagnostics, whyNot } from "./contracts.ts";

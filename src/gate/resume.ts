@@ -10,6 +10,7 @@ import {
   resumeAct,
   resumeBody,
   resumeOf,
+  type AskOthers,
   type Change,
   type CounterMove,
   type InForce,
@@ -33,6 +34,8 @@ export interface ResumePlace extends Pick<LedgerOptions, "acceptSigningKey" | "f
   readonly databaseUrl: string | undefined;
   /** Null is the root. */
   readonly tenant: string | null;
+  /** How far others have seen the ledger. */
+  readonly askOthers: AskOthers;
 }
 
 /** All that was lost of one counter, as the operator states it. */
@@ -84,9 +87,10 @@ export interface ResumedPast extends Resumed {
  */
 export async function resumeAfterRestore(place: ResumePlace, resuming: Resuming): Promise<ResumedPast | undefined> {
   return at(place, async (options) => {
-    const past = await openPastPin(options);
+    const past = await openPastPin(options, place.askOthers);
     try {
-      if (past.recorded === undefined) return await goOn(past, resuming);
+      if (!past.recorded) return await goOn(past, resuming);
+      await past.putAside();
       past.settle();
       return undefined;
     } finally {
@@ -251,7 +255,7 @@ async function act(
 }
 
 async function at<Value>(place: ResumePlace, work: (options: LedgerOptions) => Promise<Value>): Promise<Value> {
-  const { databaseUrl, tenant, ...options } = place;
+  const { askOthers: _asked, databaseUrl, tenant, ...options } = place;
   if (databaseUrl === undefined) return work({ ...options, engine });
   const database = await openPostgres({ url: databaseUrl, connectionsMax: 2, mayMigrate: false });
   try {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { flushFile, verifyBackup } from "./backup.ts";
 import { readLedger } from "./opening.ts";
 import { writePin, type Pin } from "./pin.ts";
-import { partings, seenHeads, type Parting, type SeenHead } from "./seen.ts";
+import { partings, seenHeads, type AskOthers, type Parting, type SeenHead } from "./seen.ts";
 import { files, takeOwnership } from "./stores/sqlite-file.ts";
 import { LedgerRefused } from "./stores/store.ts";
 
@@ -14,6 +14,7 @@ export interface RestorePlace {
   readonly folder: string;
   /** Where the head pin is, when it is not in the folder. */
   readonly pinFile: string | undefined;
+  readonly askOthers: AskOthers;
 }
 
 /** A backup that was verified and held against all that is known of its ledger. Nothing was written yet. */
@@ -32,10 +33,10 @@ export interface Restoration extends RestorePlace {
  * @throws {LedgerRefused} where a ledger lies there already, or the backup is not whole
  */
 export async function planRestore(place: RestorePlace): Promise<Restoration> {
-  const { backup, folder, pinFile } = place;
+  const { askOthers, backup, folder, pinFile } = place;
   await requireEmpty(folder);
   const { pin, rows } = await verifyBackup(backup);
-  const seen = await seenHeads(folder, pinFile);
+  const seen = [...(await seenHeads(folder, pinFile)), ...(await askOthers(pin.log))];
   const history = await readLedger(backup);
   try {
     return { ...place, pin, rows, seen, partings: await partings(history, seen) };

@@ -2,11 +2,11 @@ import { rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { Canonical } from "../wire/mod.ts";
 import { partText } from "./evidence.ts";
-import { parseLeaf, type Leaf } from "./leaf.ts";
+import type { Leaf } from "./leaf.ts";
 import type { Ledger } from "./ledger.ts";
 import { openLedger, readLedger, type LedgerOptions } from "./opening.ts";
 import { readPin, type Pin } from "./pin.ts";
-import { partings, seenHeads, type Parting } from "./seen.ts";
+import { partings, seenHeads, type AskOthers, type Parting } from "./seen.ts";
 import { LedgerRefused } from "./stores/store.ts";
 
 /** The act of a row that goes on after a restore, or that enters what was lost later. */
@@ -17,17 +17,22 @@ export interface Loss {
   /** From a row to a row; null where nothing says how far it went. */
   readonly lost: readonly [from: number, to: number | null];
   readonly pin: Pin | undefined;
+  /** Checkpoints over rows that are not there. */
+  readonly checkpoints: readonly Seen[];
   /** The row that is not the one which was seen; undefined where the rows are merely missing. */
   readonly parted: number | undefined;
 }
+
+/** A head by which a loss is known again: the hash of a row, or the root of a tree. */
+type Seen = readonly [seq: number, hash: string];
 
 /** A ledger that is behind or beside what was seen of it, open: nobody else has it. */
 export interface PastPin {
   readonly ledger: Ledger;
   readonly loss: Loss;
-  /** The row that records this very loss already: only the pin had not been moved. */
-  readonly recorded: number | undefined;
-  /** Puts a checkpoint over rows that are gone aside, before the row that records the loss. */
+  /** A row records this very loss already: only the pin had not been moved. */
+  readonly recorded: boolean;
+  /** Puts checkpoints over rows that are gone aside, before the row that records the loss. */
   readonly putAside: () => Promise<void>;
   /** Moves the pin to the last row, where only that was left to do. */
   readonly settle: () => void;
@@ -39,10 +44,10 @@ export interface PastPin {
  *
  * @throws {LedgerRefused} otherwise, and while a gate serves it
  */
-export async function openPastPin(options: LedgerOptions): Promise<PastPin> {
+export async function openPastPin(options: LedgerOptions, askOthers: AskOthers): Promise<PastPin> {
   const { folder, shared } = options;
   const pinFile = options.pinFile ?? (shared === undefined ? join(folder, "head.pin") : undefined);
-  const seen = await seenHeads(shared === undefined ? folder : undefined, pinFile);
+  const near = await seenHeads(shared === undefined ? folder : undefined, pinFile);
   const pin = pinFile === undefined ? undefined : await readPin(pinFile);
   await requireLedger(options);
   const ledger = await openLedger({ ...options, isPastPin: true });
@@ -53,19 +58,25 @@ export async function openPastPin(options: LedgerOptions): Promise<PastPin> {
         `the ledger is broken at row ${broken.seq}: ${broken.problem}; it must be whole before it goes on: restore a backup`,
       );
     const { name, head } = ledger;
-    const parted = await partings({ name, rows: head.seq, scan: (from) => ledger.rows(from) }, seen);
-    const last = await lastResume(ledger);
-    const recorded = last?.pin?.hash === pin?.hash && last?.pin?.seq === pin?.seq && pin !== undefined;
-    if (parted.length === 0 && seen.length > 0)
+    const seen = [...near, ...(await askOthers(name))];
+    const all = await partings({ name, rows: head.seq, scan: (from) => ledger.rows(from) }, seen);
+    const stated = await statedLosses(ledger);
+    const parted = all.filter((parting) => !stated.has(idOf(seenOf(parting))));
+    if (all.length === 0 && seen.length > 0) {
+      const far = seen.toSorted((a, b) => b.seq - a.seq)[0];
       throw new LedgerRefused(
-        `nothing is lost: the head pin has seen row ${pin?.seq ?? 0}, and the ledger has it, of ${head.seq} rows; start the gate`,
+        `nothing is lost: the ${far?.by} has seen row ${far?.seq}, and the ledger has it, of ${head.seq} rows; start the gate`,
       );
+    }
     return {
       ledger,
       loss: lossOf(head.seq, pin, parted),
-      recorded: recorded ? head.seq : undefined,
+      recorded: seen.length > 0 && parted.length === 0,
       putAside: async () => {
-        if (shared === undefined && parted.some(({ seen: { by } }) => by === "checkpoint")) await putAside(folder);
+        for (const {
+          seen: { file },
+        } of all)
+          if (file !== undefined) await rename(file, `${file}.lost`);
       },
       settle: () => ledger.pinHead(),
     };
@@ -84,16 +95,29 @@ export async function requireLedger({ folder, shared }: LedgerOptions): Promise<
 
 /** Of a row beside another only that row is known to have parted: rows before it may have, too. */
 function lossOf(last: number, pin: Pin | undefined, parted: readonly Parting[]): Loss {
-  if (parted.length === 0) return { lost: [last + 1, null], pin, parted: undefined };
+  const checkpoints = parted.filter(({ seen: { root } }) => root !== undefined).map(seenOf);
+  if (parted.length === 0) return { lost: [last + 1, null], pin, checkpoints, parted: undefined };
   const beside = parted.filter(({ is }) => is === "beside").map(({ seen }) => seen.seq);
   const to = Math.max(...parted.map(({ seen }) => seen.seq));
   const from = beside.length === 0 ? last + 1 : Math.min(...beside);
-  return { lost: [from, to], pin, parted: beside.length === 0 ? undefined : from };
+  return { lost: [from, to], pin, checkpoints, parted: beside.length === 0 ? undefined : from };
 }
 
-/** The signed head over rows that are gone is kept, for who asks; it is no more the latest. */
-async function putAside(folder: string): Promise<void> {
-  await rename(join(folder, "checkpoint"), join(folder, "checkpoint.lost"));
+function seenOf({ seen: { hash, root, seq } }: Parting): Seen {
+  return [seq, hash ?? root ?? ""];
+}
+
+function idOf([seq, hash]: Seen): string {
+  return `${seq} ${hash}`;
+}
+
+/** What rows of the ledger say already to be lost. */
+async function statedLosses(ledger: Ledger): Promise<ReadonlySet<string>> {
+  const rows = (await ledger.changes(0)).flatMap(({ act, body }) => resumeOf(act, body) ?? []);
+  const seen = rows.flatMap(({ checkpoints, pin }) =>
+    pin === null ? checkpoints : [[pin.seq, pin.hash] as const, ...checkpoints],
+  );
+  return new Set(seen.map(idOf));
 }
 
 /** What a row says that goes on after a restore, or enters what was lost. */
@@ -103,6 +127,7 @@ export interface ResumeRow {
   /** The row that lost it, and its moment; undefined in that row itself. */
   readonly resumed: readonly [seq: number, at: number] | undefined;
   readonly pin: Pick<Pin, "hash" | "seq"> | null;
+  readonly checkpoints: readonly Seen[];
   /** Counters whose lost amounts are this row's effects, all of them, each with the moment through which it stays unknown. */
   readonly entered: ReadonlyMap<string, number>;
   /** Counters that were kept and are not known through this row, each with the moment through which it was unknown before. */
@@ -110,8 +135,12 @@ export interface ResumeRow {
 }
 
 /** The body of such a row. Counters stand under their digests. */
-export function resumeBody({ lost, parted, pin }: Loss, row: Pick<ResumeRow, "entered" | "unknown">): Canonical {
+export function resumeBody(
+  { checkpoints, lost, parted, pin }: Loss,
+  row: Pick<ResumeRow, "entered" | "unknown">,
+): Canonical {
   return {
+    ...(checkpoints.length === 0 ? {} : { checkpoints: checkpoints.map((seen) => [...seen]) }),
     entered: [...row.entered],
     lost: [...lost],
     ...(parted === undefined ? {} : { parted }),
@@ -136,20 +165,12 @@ export function readResume({ act }: Leaf, evidence: string): ResumeRow | undefin
 /** The same from a person's act and its body. */
 export function resumeOf(act: string, body: string): ResumeRow | undefined {
   if (act !== resumeAct) return undefined;
-  const { entered = [], lost, pin = null, resumed, unknown = [] } = JSON.parse(body) as Partial<WrittenRow>;
-  return { lost, resumed, pin, entered: new Map(entered), unknown: new Map(unknown) };
+  const { checkpoints = [], entered = [], lost, pin = null, ...rest } = JSON.parse(body) as Partial<WrittenRow>;
+  const { resumed, unknown = [] } = rest;
+  return { checkpoints, lost, resumed, pin, entered: new Map(entered), unknown: new Map(unknown) };
 }
 
-type WrittenRow = Pick<ResumeRow, "lost" | "pin" | "resumed"> & {
+type WrittenRow = Pick<ResumeRow, "checkpoints" | "lost" | "pin" | "resumed"> & {
   readonly entered: readonly (readonly [counter: string, through: number])[];
   readonly unknown: readonly (readonly [counter: string, through: number])[];
 };
-
-/** The last row, where it is such a row. */
-async function lastResume(ledger: Ledger): Promise<ResumeRow | undefined> {
-  for await (const [row] of ledger.rows(Math.max(1, ledger.head.seq))) {
-    const leaf = parseLeaf(row?.leaf ?? "");
-    return leaf && readResume(leaf, row?.evidence ?? "");
-  }
-  return undefined;
-}

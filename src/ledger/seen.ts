@@ -17,6 +17,8 @@ export interface SeenHead {
   readonly root?: string | undefined;
   /** Who says so, for a sentence: `head pin`. */
   readonly by: string;
+  /** Where it lies, in the data folder. */
+  readonly file?: string | undefined;
 }
 
 /** A head that was seen and is not in the file: beyond its last row, or another row than the one there. */
@@ -25,12 +27,14 @@ export interface Parting {
   readonly is: "beyond" | "beside";
 }
 
-/** The latest signed checkpoint, which a gate leaves in its data folder. */
-const checkpointName = "checkpoint";
+/** Asks others how far they have seen a ledger of that name: sinks, or whoever keeps a checkpoint. */
+export type AskOthers = (log: string) => Promise<readonly SeenHead[]>;
+
+/** The latest signed checkpoint, and the latest that witnesses have cosigned: a gate leaves them in its data folder. */
+const checkpointNames = ["checkpoint", "checkpoint.cosigned"];
 
 /**
- * What a data folder and a pin elsewhere say of how far the ledger went. Witnesses and sinks that hold more are others'
- * to ask; what they answer is a `SeenHead` too.
+ * What a data folder and a pin elsewhere say of how far the ledger went. What others say is a `SeenHead` too.
  *
  * @param folder undefined where the ledger is in a database
  * @throws {LedgerRefused} for a pin or a checkpoint that is damaged
@@ -41,24 +45,36 @@ export async function seenHeads(folder: string | undefined, pinFile: string | un
   const heads = pins
     .filter((pin) => pin !== undefined)
     .map(({ log, seq, hash }): SeenHead => ({ log, seq, hash, by: "head pin" }));
-  return folder === undefined ? heads : [...heads, ...(await readCheckpoint(join(folder, checkpointName)))];
+  const files = folder === undefined ? [] : checkpointNames.map((name) => join(folder, name));
+  const checkpoints = await Promise.all(files.map((file) => readCheckpoint(file)));
+  return [...heads, ...checkpoints.filter((head) => head !== undefined)];
 }
 
-async function readCheckpoint(file: string): Promise<readonly SeenHead[]> {
+/** Reads a checkpoint's file; undefined where there is none. @throws {LedgerRefused} for anything else */
+export async function readCheckpoint(file: string): Promise<SeenHead | undefined> {
   let text: string;
   try {
     text = await readFile(file, "utf8");
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT") return [];
+    if (code === "ENOENT") return undefined;
     throw new LedgerRefused(`the checkpoint ${file} cannot be read (${code})`);
   }
-  const note = parseNote(text);
-  const checkpoint = note && parseCheckpointText(note.text);
-  if (checkpoint === undefined)
-    throw new LedgerRefused(`${file} is no signed checkpoint: it says nothing of the ledger; move it away`);
-  const { origin, size, root } = checkpoint;
-  return [{ log: origin, seq: size, root: root.toString("base64"), by: "checkpoint" }];
+  const head = headOf(text, "checkpoint");
+  if (head !== undefined) return { ...head, file };
+  throw new LedgerRefused(`${file} is no signed checkpoint: it says nothing of the ledger; move it away`);
+}
+
+/**
+ * What a checkpoint says. Who signed it is not asked: the word of anybody who has seen more keeps a history from being forked,
+ * and its operator can put it aside.
+ *
+ * @returns undefined where it is none
+ */
+export function headOf(checkpoint: string, by: string): SeenHead | undefined {
+  const note = parseNote(checkpoint);
+  const said = note && parseCheckpointText(note.text);
+  return said && { log: said.origin, seq: said.size, root: said.root.toString("base64"), by };
 }
 
 /** A ledger whose rows can be read, wherever it is. */
