@@ -1,9 +1,9 @@
 import type { ContractInForce, Lookup } from "../../contract/mod.ts";
 import type { DeepFound } from "../../gate/mod.ts";
-import type { EventPlace, LedgerHistory } from "../../ledger/mod.ts";
+import { readResume, type EventPlace, type LedgerHistory } from "../../ledger/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import { askAgain, Contracts, decideAsked, difference, type AskedAgain } from "../replay/decide-again.ts";
-import { isChange, readRecorded, type Recorded } from "../replay/recorded.ts";
+import { isChange, readLeaf, readRecorded, type Recorded } from "../replay/recorded.ts";
 import { standsOnErased } from "../replay/replay.ts";
 import { counterDigest } from "../replay/standing.ts";
 import { Folds } from "./folds.ts";
@@ -34,6 +34,8 @@ export async function replayAndFold(ledger: LedgerHistory, passed: (seq: number)
 interface Pending {
   readonly recorded: Recorded;
   readonly asked: AskedAgain;
+  /** What acts before it have said of counters: milliseconds by digest, through which they were not known then. */
+  readonly lost: ReadonlyMap<string, number>;
 }
 
 /** What the counters stood at that rows ask for. */
@@ -44,6 +46,7 @@ class DeepReplay {
   readonly #contracts: Contracts;
   readonly #folds: Folds;
   readonly #unknownThrough: ReadonlyMap<string, number>;
+  #lost: ReadonlyMap<string, number> = new Map();
   #named: string | null = null;
   #force: ContractInForce | string = "no contract";
   #replayed = 0;
@@ -62,7 +65,10 @@ class DeepReplay {
   async take(rows: readonly RecordedRow[]): Promise<void> {
     const pending: Pending[] = [];
     for (const row of rows) {
-      if (isChange(row)) continue;
+      if (isChange(row)) {
+        this.#act(row);
+        continue;
+      }
       const next = await this.#pendingOf(row);
       if (typeof next === "string") this.#skip(row.seq, next);
       else pending.push(next);
@@ -87,7 +93,16 @@ class DeepReplay {
     const recorded = readRecorded(row);
     if (typeof recorded === "string") return recorded;
     const force = await this.#inForce(recorded);
-    return typeof force === "string" ? force : { recorded, asked: askAgain(force, recorded) };
+    return typeof force === "string" ? force : { recorded, asked: askAgain(force, recorded), lost: this.#lost };
+  }
+
+  /** A row that says what was lost leaves counters unknown; one that enters it makes them known again. */
+  #act(row: RecordedRow): void {
+    const leaf = readLeaf(row);
+    const resumed = typeof leaf === "string" ? undefined : readResume(leaf, row.evidence);
+    if (typeof leaf === "string" || resumed === undefined) return;
+    const unknown = [...resumed.unknown.keys()].map((digest) => [digest, leaf.at] as const);
+    this.#lost = new Map([...this.#lost, ...unknown, ...resumed.entered]);
   }
 
   /** What the row was decided under; a clause that says why that cannot be had, where it cannot. */
@@ -105,33 +120,33 @@ class DeepReplay {
     this.#firstNotReplayable ??= { seq, why };
   }
 
-  #compare({ recorded, asked }: Pending, values: Values): void {
-    const { seq, mode } = recorded.leaf;
-    const differing = (value: (lookup: Lookup) => string | undefined): ReturnType<typeof difference> =>
-      difference(recorded, decideAsked(asked, value, mode ?? "enforce"), this.#ledger);
-    const found = differing((lookup) => (this.#isUnknown(lookup) ? undefined : values.get(lookup)));
+  #compare({ recorded, asked, lost }: Pending, values: Values): void {
+    const { seq, at, mode } = recorded.leaf;
+    const differing = (unknown: (counter: string) => number): ReturnType<typeof difference> =>
+      difference(
+        recorded,
+        decideAsked(
+          asked,
+          (lookup) => (lookup.after < unknown(counterOf(lookup)) ? undefined : values.get(lookup)),
+          mode ?? "enforce",
+        ),
+        this.#ledger,
+      );
+    const now = (counter: string): number => this.#unknownThrough.get(counter) ?? -1;
+    const then = (counter: string): number => Math.max(lost.get(counter) ?? -1, now(counter) < at ? now(counter) : -1);
+    const found = differing(then);
+    const isDoubtful = (lookup: Lookup): boolean =>
+      now(counterOf(lookup)) >= at && lookup.after < now(counterOf(lookup));
     if (found === undefined) this.#replayed += 1;
-    // A fold that came later has lost how far back the counter was unknown before it: what it stood at is tried as well.
-    else if (!asked.lookups.some((lookup) => this.#isDoubtful(lookup, recorded))) this.#differ(seq, found);
-    else if (differing((lookup) => values.get(lookup)) === undefined) this.#replayed += 1;
+    else if (!asked.lookups.some(isDoubtful)) this.#differ(seq, found);
+    // What made a counter unknown later has covered what was unknown before.
+    else if (differing(now) === undefined) this.#replayed += 1;
     else this.#skip(seq, standsOnErased);
   }
 
   #differ(seq: number, { what, was, is }: NonNullable<ReturnType<typeof difference>>): void {
     this.#differs += 1;
     this.#firstDiffering ??= { seq, what, recorded: was, again: is };
-  }
-
-  #isUnknown({ counter, after }: Lookup): boolean {
-    return after < this.#unknownThroughOf(counter);
-  }
-
-  #isDoubtful(lookup: Lookup, { leaf }: Recorded): boolean {
-    return this.#isUnknown(lookup) && this.#unknownThroughOf(lookup.counter) >= leaf.at;
-  }
-
-  #unknownThroughOf({ identity }: Lookup["counter"]): number {
-    return this.#unknownThrough.get(counterDigest(identity)) ?? -1;
   }
 
   /** What each lookup came to when its row was decided: the events before the row, without those before its window. */
@@ -143,7 +158,7 @@ class DeepReplay {
     for (let from = 0; from < asked.length; from += lookupsAtOnce) {
       const some = asked.slice(from, from + lookupsAtOnce);
       const places = some.flatMap(({ lookup, leaf }): readonly EventPlace[] => {
-        const counter = counterDigest(lookup.counter.identity);
+        const counter = counterOf(lookup);
         const key = this.#ledger.keyDigest(lookup.key);
         const { at, seq } = leaf;
         const start = Math.max(-1, Math.min(lookup.after, at));
@@ -162,3 +177,7 @@ class DeepReplay {
 
 /** Counters that are looked up at once: bounds memory where a row asks for many. */
 const lookupsAtOnce = 4096;
+
+function counterOf({ counter }: Lookup): string {
+  return counterDigest(counter.identity);
+}
