@@ -205,9 +205,8 @@ export class Tenants {
     this.#remember(id, open);
     this.#unavailable(id, error);
     for (const reply of open.waiting) reply.raw.destroy();
-    const { gate, ledger } = open.place;
-    const left = gate.anchors?.close() ?? Promise.resolve();
-    left.then(() => ledger.close()).catch(() => undefined);
+    open.place.gate.anchors?.close().catch(() => undefined);
+    open.place.ledger.close().catch(() => undefined);
   }
 
   #unavailable(id: string, error: unknown): Refusal {

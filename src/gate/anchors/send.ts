@@ -44,7 +44,7 @@ export async function send(url: string, { body, timeoutMs, signal }: Sending): P
     const [type = ""] = (headers.get("content-type") ?? "").split(";");
     return good({ status, type: type.trim().toLowerCase(), text });
   } catch (error) {
-    if (signal.aborted) return bad("the gate is stopping");
+    if (signal.aborted) return bad("it does not answer while the gate starts or stops");
     if (late.aborted) return bad(`it does not answer within ${timeoutMs / 1000} s`);
     return bad(`it cannot be asked (${reasonOf(error)})`);
   }
