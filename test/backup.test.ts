@@ -14,7 +14,7 @@ import { resumeCommand, type ResumeOptions } from "../src/commands/resume.ts";
 import { compileContracts } from "../src/contract/mod.ts";
 import { inspectLedger, openLedger, readLedger } from "../src/ledger/mod.ts";
 import { ask, check, startGate, temporaryFolder, type Running } from "./e2e/gate.ts";
-import { append, contracts, engine, entry } from "./ledger-fixture.ts";
+import { append, contracts, engine, entry, makeSample, sampleRows } from "./ledger-fixture.ts";
 
 const wallet =
   "{ type: object, required: [wallet], properties: { wallet: { type: string }, level: { type: number } } }";
@@ -280,6 +280,67 @@ suite("going on", () => {
     await calls(site, 1);
     const gate = await serve(site, purse.replace("within: 24h", "within: 23h"));
     assert.match(await reasonOf(gate), /purse\.spent is not known/);
+  });
+});
+
+suite("tenants", () => {
+  const ids = ["acme", "beta"];
+
+  /** A root and two tenants, each with its pin on another disk. */
+  async function makeAll({ data, pin }: Site): Promise<void> {
+    await makeSample(data, pin);
+    for (const id of ids) await makeSample(join(data, "tenants", id), `${pin}.${id}`);
+  }
+
+  test("all are in one backup, and come back together or one by one", async (t) => {
+    const site = siteOf(t);
+    await makeAll(site);
+    const { ledgers } = JSON.parse((await backUp(site, { json: true })).text);
+    assert.deepEqual(
+      ledgers.map(({ tenant, rows }: { tenant: string | null; rows: number }) => [tenant, rows]),
+      [null, ...ids].map((tenant) => [tenant, sampleRows]),
+    );
+    const options = { dataDir: site.data, pin: site.pin };
+    rmSync(join(site.data, "tenants", "acme"), { recursive: true });
+    await assert.rejects(restoreCommand(site.backup, options), refusedWith(/nothing is restored over a ledger/));
+    assert.match(
+      (await restoreCommand(site.backup, { ...options, tenant: "acme" })).text,
+      /^restored 12 rows .*tenant acme/,
+    );
+    await assert.rejects(
+      restoreCommand(site.backup, { ...options, tenant: "gamma" }),
+      refusedWith(/there is no ledger of the tenant gamma in/),
+    );
+    rmSync(site.data, { recursive: true });
+    assert.equal((await restoreCommand(site.backup, options)).text.split("\n").length, 3);
+    for (const path of [".", "tenants/acme", "tenants/beta"])
+      assert.equal((await inspectLedger({ folder: join(site.data, path) })).rows, sampleRows);
+  });
+
+  test("one that is behind its pin keeps all from being restored, and goes on by itself", async (t) => {
+    const site = siteOf(t);
+    await makeAll(site);
+    await backUp(site);
+    const folder = join(site.data, "tenants", "acme");
+    const pinFile = `${site.pin}.acme`;
+    const ledger = await openLedger({ folder, engine, pinFile });
+    await append(ledger, [[entry({ at: Date.now() }), []]]);
+    await ledger.close();
+    rmSync(site.data, { recursive: true });
+    const options = { dataDir: site.data, pin: site.pin };
+    await assert.rejects(
+      restoreCommand(site.backup, options),
+      refusedWith(/\(tenant acme\) is behind what was answered: .* rows 13 to 13 are lost.* --tenant acme --reason/),
+    );
+    assert.ok(!existsSync(site.data));
+    assert.match(
+      (await resume(site, { tenant: "acme" }, site.backup)).text,
+      /^row 13 records that rows 13 to 13 are lost/,
+    );
+    const check = await inspectLedger({ folder, pinFile });
+    assert.deepEqual([check.rows, check.broken, check.anchored?.seq], [13, undefined, 13]);
+    await restoreCommand(site.backup, { ...options, tenant: "beta" });
+    await assert.rejects(resume(site, {}, site.backup), refusedWith(/nothing is lost: .* use `svc-gate restore/));
   });
 });
 
