@@ -2,7 +2,8 @@
  * Goal: whichever system call of the write path fails, at whichever moment, no answered check is lost, and a gate whose
  * disk has failed answers nothing more and says so. Method: the calls of one short life of the gate are counted with
  * strace; then each life has one of them fail with EIO or ENOSPC, or is killed at it; afterwards a whole gate is started
- * on what is left. INJECTIONS sets how many of them are drawn, `all` for each; INJECTIONS_SEED which.
+ * on what is left. INJECTIONS sets how many of them are drawn, `all` for each; INJECTIONS_SEED which;
+ * INJECTIONS_ONLY, a regular expression such as `^fsync ledger`, of which calls.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -15,6 +16,7 @@ import type { Change } from "./faults/place.ts";
 import { temporaryFolder } from "./ledger-fixture.ts";
 
 const asked = process.env["INJECTIONS"] ?? "10";
+const only = new RegExp(process.env["INJECTIONS_ONLY"] ?? "");
 const seed = Number(process.env["INJECTIONS_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 const skip = noStrace() ?? false;
 
@@ -35,7 +37,8 @@ interface Injection {
 
 /** All of them, or so many, from different calls as far as there are. */
 function chosen(points: readonly CallPoint[]): readonly Injection[] {
-  const all = points.flatMap((point) => faultsOf(point).map((fault) => ({ point, fault })));
+  const named = points.filter(({ call, file }) => only.test(`${call} ${file}`));
+  const all = named.flatMap((point) => faultsOf(point).map((fault) => ({ point, fault })));
   if (asked === "all") return all;
   const dice = new Dice(seed);
   const groups = [...Map.groupBy(all, ({ point }) => `${point.call} ${point.file}`).values()];
