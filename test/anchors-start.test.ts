@@ -402,6 +402,14 @@ suite("a policy", () => {
     });
   }
 
+  test("that the guide shows is one", () => {
+    const shown = /```text\n(witness [\s\S]*?)```/.exec(readFileSync("docs/anchors.md", "utf8"))?.[1] ?? "";
+    const parsed = parsePolicy(shown);
+    assert.ok(parsed.ok, parsed.ok ? "" : parsed.problem);
+    const [org = "", net = ""] = parsed.value.witnesses.map((witness) => witness.key.text);
+    assert.deepEqual([parsed.value.isMet(new Set([org])), parsed.value.isMet(new Set([net, org]))], [false, true]);
+  });
+
   test("as the other tests write it is one", () => {
     const witness = Object.assign(new TestWitness("a"), { url: at });
     assert.ok(parsePolicy(policyText([witness], 1)).ok);
