@@ -216,6 +216,9 @@ async function actsOf(gate: Running, add: (path: string, method: string, answer:
   add("/admin/keys", "get", await ask(gate, "/admin/keys"));
   add("/admin/reload", "post", await act("/admin/reload", {}));
   add("/admin/reload", "post", await act("/admin/reload", { mode: "assist" }));
+  const erase = { rows: [[1, 1]], parts: ["input"], reason: "asked for" };
+  for (const body of [erase, erase, { ...erase, rows: [[1, 9999]] }, { ...erase, parts: ["effects"] }])
+    add("/admin/erase", "post", await act("/admin/erase", body));
   writeFileSync(join(gate.folder, "mandate.yaml"), "mandate: test\n");
   add("/admin/reload", "post", await act("/admin/reload", {}));
   add("/receipts", "get", await ask(gate, "/receipts"));

@@ -114,7 +114,10 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
       );
       const act = await shown(ledger, 13);
       const { parts, rows: named } = act["tool_input"] as Erasure;
-      assert.deepEqual([act["act"], act["key"], act["reason"]], ["erase", "dpo", "they asked for it"]);
+      assert.deepEqual(
+        [act["act"], act["key"], act["reason"]],
+        ["erase", "dpo", "Svc: dpo erased outcome, platform, reason of 4 receipts: they asked for it"],
+      );
       assert.deepEqual([parts, named], [["outcome", "platform", "reason"], rows]);
       const row = await shown(ledger, 7);
       assert.deepEqual(row["erased"], ["outcome", "platform", "reason"]);

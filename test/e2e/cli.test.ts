@@ -23,6 +23,7 @@ for (const command of [
   "report",
   ...keys,
   "reload",
+  "erase",
   "backup",
   "restore",
   "resume",

@@ -56,6 +56,13 @@ const cases: Readonly<Record<string, Case>> = {
     bad: ["fast", "200", "0/s"],
   },
   SVC_CONNECTIONS: { field: "connections", value: "10", read: 10, fallback: 4096, bad: ["0", "ten"] },
+  SVC_RETENTION_DAYS: {
+    field: "retentionDays",
+    value: "30",
+    read: 30,
+    fallback: undefined,
+    bad: ["0", "-1", "1.5", "month", "30d"],
+  },
   SVC_RELOAD_TESTS: { field: "reloadTests", value: "tests", read: "tests", fallback: undefined, bad: [] },
   SVC_DATABASE_URL: {
     field: "databaseUrl",

@@ -55,7 +55,8 @@ interface Work {
   readonly parts: readonly ErasablePart[];
   /** Rows of this key alone. */
   readonly key?: string | undefined;
-  readonly reason: string;
+  /** What the row says that erases so many. */
+  readonly reason: (rows: number) => string;
   readonly by: string;
   readonly rowsMax: number;
 }
@@ -78,8 +79,17 @@ export class Eraser {
     const beyond = "rows" in target ? target.rows.find(([, to]) => to > last) : undefined;
     if (beyond !== undefined)
       return bad(refuse("invalid-request", `there is no row ${beyond[1]}: the ledger ends at row ${last}`));
-    const key = "session" in target ? target.key : undefined;
-    return this.#run({ candidates: this.#find(target), parts: withWhatQuotes(parts), key, reason, by, rowsMax }, true);
+    const all = withWhatQuotes(parts);
+    const work = {
+      candidates: this.#find(target),
+      parts: all,
+      key: "session" in target ? target.key : undefined,
+      reason: (rows: number) =>
+        `Svc: ${by} erased ${all.join(", ")} of ${rows} receipt${rows === 1 ? "" : "s"}: ${reason}`,
+      by,
+      rowsMax,
+    };
+    return this.#run(work, true);
   }
 
   /**
@@ -89,7 +99,7 @@ export class Eraser {
    */
   eraseOlder({ from, before, parts, reason, by }: OlderThan, rewrite: boolean): Promise<Result<Erased, Refusal>> {
     const candidates = olderThan(this.#options.ledger.rows(from), before);
-    return this.#run({ candidates, parts, reason, by, rowsMax: Number.POSITIVE_INFINITY }, rewrite);
+    return this.#run({ candidates, parts, reason: () => reason, by, rowsMax: Number.POSITIVE_INFINITY }, rewrite);
   }
 
   /** Forgets what was still to be tried: a start finishes it. */
@@ -118,7 +128,7 @@ export class Eraser {
 
   #eraseSlice(seqs: readonly number[], { parts, reason, by }: Work): Promise<Result<Durable<Receipt>, Refusal>> {
     const erases = { parts, rows: rangesOf(seqs.toSorted((a, b) => a - b)) };
-    const act = { by, act: eraseAct, body: erasureBody(erases), reason, erases };
+    const act = { by, act: eraseAct, body: erasureBody(erases), reason: reason(seqs.length), erases };
     return this.#options.enact(() => Promise.resolve(good(act)));
   }
 
