@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from "node:crypto";
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -44,6 +45,9 @@ export async function benchReplicas(): Promise<void> {
   }
 }
 
+/** Gates that share a ledger share the key that signs its heads. */
+const signingKey = String(generateKeyPairSync("ed25519").privateKey.export({ format: "pem", type: "pkcs8" }));
+
 function startGate(folder: string, { url }: Database): Promise<Server> {
   return start(["--max-semi-space-size=8", "bin/svc-gate.mjs", "serve"], {
     SVC_MODE: "enforce",
@@ -52,6 +56,7 @@ function startGate(folder: string, { url }: Database): Promise<Server> {
     SVC_PORT: "0",
     SVC_DATA_DIR: folder,
     SVC_DATABASE_URL: url,
+    SVC_SIGNING_KEY: signingKey,
     SVC_LOG: "warn",
   });
 }

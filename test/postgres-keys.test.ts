@@ -21,7 +21,8 @@ function verdictWith(gate: Spawned, key: string): Promise<{ readonly status: num
 function keys(there: PostgresServer): void {
   test("the first key on a shared ledger is made by a command, and all gates know it", async (t: TestContext) => {
     const cwd = temporaryFolder(t);
-    const env = { SVC_DATABASE_URL: there.url(), SVC_LOG: "silent", SVC_DATA_DIR: join(cwd, "one") };
+    const shared = { SVC_DATABASE_URL: there.url(), SVC_SIGNING_KEY: join(cwd, "signing.key"), SVC_LOG: "silent" };
+    const env = { ...shared, SVC_DATA_DIR: join(cwd, "one") };
     const refused = await finish(t, ["serve", "--port", "0"], { cwd, env });
     assert.equal(refused.code, 1);
     assert.match(

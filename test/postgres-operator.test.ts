@@ -163,7 +163,7 @@ function setUp(there: PostgresServer, app: string): void {
       await there.run("CREATE DATABASE twice");
       const url = there.url().replace(/\/postgres$/, "/twice");
       const done = await Promise.all([migratePostgres({ url }), migratePostgres({ url }), migratePostgres({ url })]);
-      assert.deepEqual(done.flat(), [1]);
+      assert.deepEqual(done.flat(), [1, 2]);
       await (await open(t, { url })).open({ ledger: "default", log: undefined });
     });
 
@@ -172,7 +172,7 @@ function setUp(there: PostgresServer, app: string): void {
       const url = there.url().replace(/\/postgres$/, "/ages");
       await assert.rejects(
         openPostgres({ url }),
-        refused(/at version 0, and this gate needs version 1: run `svc-gate migrate`/),
+        refused(/at version 0, and this gate needs version 2: run `svc-gate migrate`/),
       );
       await open(t, { url, mayMigrate: true });
       const client = await connect(t, url);

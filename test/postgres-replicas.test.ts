@@ -10,7 +10,8 @@ import { after, suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import pg from "pg";
-import { openLedger, readPin, type Ledger } from "../src/ledger/mod.ts";
+import { openLedger, readPin, type Ledger, leafHash } from "../src/ledger/mod.ts";
+import { Frontier } from "../src/ledger/tree/merkle.ts";
 import { migratePostgres, openPostgres } from "../src/ledger/stores/postgres.ts";
 import type { Bug } from "./campaign/bugs.ts";
 import { Load } from "./campaign/clients.ts";
@@ -85,6 +86,7 @@ function settingsOf({ folder, url }: Place, name: string, start: Start = {}): Pr
       SVC_MANDATE: join(folder, "contract.yaml"),
       SVC_DATA_DIR: join(folder, name),
       SVC_DATABASE_URL: url,
+      SVC_SIGNING_KEY: join(folder, "signing.key"),
       ...(tenants === undefined ? {} : { SVC_TENANTS: tenants }),
       CAMPAIGN_CLOCK: JSON.stringify([clockMs]),
       ...(version === undefined ? {} : { CAMPAIGN_VERSION: version }),
@@ -110,9 +112,13 @@ async function rowsOf(owner: string): Promise<readonly KeptRow[]> {
 }
 
 /** As a server does that is replaced by one that had only the row. */
-async function takeBack(owner: string, row: KeptRow | undefined): Promise<void> {
-  await asOwner(owner, "DELETE FROM svc_gate.receipts WHERE seq > $1", row?.seq);
-  await asOwner(owner, "UPDATE svc_gate.ledgers SET seq = $1, leaf = $2", row?.seq, row?.leaf);
+/** As it was after its first row. */
+async function takeBack(owner: string, first: KeptRow | undefined): Promise<void> {
+  const tree = new Frontier();
+  tree.append(leafHash(first?.leaf ?? ""));
+  await asOwner(owner, "DELETE FROM svc_gate.receipts WHERE seq > 1");
+  const head = "UPDATE svc_gate.ledgers SET seq = 1, leaf = $1, frontier = $2";
+  await asOwner(owner, head, first?.leaf, `1 ${tree.text()}`);
 }
 
 async function asOwner(owner: string, sql: string, ...values: readonly unknown[]): Promise<readonly KeptRow[]> {

@@ -147,6 +147,7 @@ async function atDesk<Value>(options: KeysOptions, work: (desk: Desk) => Promise
     folder: dataDir,
     name: process.env["SVC_LEDGER_NAME"] || undefined,
     pinFile: process.env["SVC_PIN"] || undefined,
+    signingKeyFile: process.env["SVC_SIGNING_KEY"] || undefined,
     databaseUrl: process.env["SVC_DATABASE_URL"] || undefined,
   });
   try {

@@ -166,7 +166,7 @@ export const settings: readonly Setting[] = [
     flag: "signing-key",
     value: "file",
     fallback: "",
-    doc: "the private key that signs the ledger's heads (Ed25519, PEM); made as signing.key in the data folder by default",
+    doc: "the private key that signs the ledger's heads (Ed25519, PEM), or its text; by default signing.key in the data folder, made there",
   },
   {
     variable: "SVC_WITNESS_POLICY",

@@ -7,7 +7,14 @@ import { HeadPin, readPin, writePin, type Pin } from "./pin.ts";
 import type { Database } from "./stores/postgres.ts";
 import { inspectSqlite, openSqlite, readSqlite, type SqliteThreads } from "./stores/sqlite.ts";
 import type { KeptCounter } from "./stores/seals.ts";
-import { LedgerRefused, type EventPlace, type LedgerStore, type StoredHead, type StoredRow } from "./stores/store.ts";
+import {
+  LedgerRefused,
+  type Broken,
+  type EventPlace,
+  type LedgerStore,
+  type StoredHead,
+  type StoredRow,
+} from "./stores/store.ts";
 import { openSigner } from "./signer.ts";
 import { requireSigningKeys, Signer } from "./tree/signing-key.ts";
 import { rootAt, type HashReader } from "./tree/tiles.ts";
@@ -113,6 +120,8 @@ export interface LedgerHistory {
   counters(): Promise<readonly KeptCounter[]>;
   /** For each place the total of all events before it, a decimal; undefined where no such counter is kept. */
   totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]>;
+  /** What the engine finds wrong in what it keeps beside the rows, such as an index; undefined where it cannot be asked. */
+  structure(): Promise<Broken | undefined>;
   /** The verifier key on record for its heads; undefined before the first. */
   readonly signer: string | undefined;
   /** Signed checkpoints that were kept, a second old at most: the latest, then the latest that witnesses have cosigned. */

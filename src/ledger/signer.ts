@@ -1,5 +1,12 @@
 import { LedgerRefused, type LedgerStore } from "./stores/store.ts";
-import { makeSigningKey, readSigningKeys, Signer, writeSigningKeys, type SigningKeys } from "./tree/signing-key.ts";
+import {
+  makeSigningKey,
+  placeOfKeys,
+  readSigningKeys,
+  Signer,
+  writeSigningKeys,
+  type SigningKeys,
+} from "./tree/signing-key.ts";
 
 /** Who signs a ledger's heads now. */
 export interface OpenSigner {
@@ -33,7 +40,7 @@ export async function openSigner(store: LedgerStore, { file, acceptNew }: Signer
   const found = await readSigningKeys(file);
   if (found === undefined && recorded !== undefined && !acceptNew) {
     throw new LedgerRefused(
-      `the heads of the ledger "${log}" are signed by the key ${recorded}, and its file ${file} is not there: restore it, or name it ` +
+      `the heads of the ledger "${log}" are signed by the key ${recorded}, and its file ${placeOfKeys(file)} is not there: restore it, or name it ` +
         "with SVC_SIGNING_KEY; if it is lost, start once with --accept signing-key and a new one is made",
     );
   }
@@ -47,7 +54,7 @@ function changeOf(signer: Signer, recorded: string, { file, acceptNew }: SignerP
   const isRotation = recorded === signer.before;
   if (isRotation || acceptNew) return { from: recorded, to: signer.current, isRotation };
   throw new LedgerRefused(
-    `the ledger's heads are signed by the key ${recorded}, and ${file} holds ${signer.current}: give this gate the ledger's own ` +
+    `the ledger's heads are signed by the key ${recorded}, and ${placeOfKeys(file)} holds ${signer.current}: give this gate the ledger's own ` +
       "key with SVC_SIGNING_KEY (gates that share a ledger share its key); `svc-gate keygen --rotate` changes it",
   );
 }

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -152,6 +153,7 @@ async function startReplica(
     SVC_DATA_DIR: own,
     SVC_DATABASE_URL: url,
     SVC_DATABASE_POOL: "4",
+    SVC_SIGNING_KEY: signingKey,
     ...(at % 2 === 0 ? {} : { SVC_PIN: join(own, "pin") }),
     CAMPAIGN_CLOCK: JSON.stringify(clock),
     ...(options.bounds === "whole" ? {} : { CAMPAIGN_BOUNDS: JSON.stringify(short) }),
@@ -159,6 +161,9 @@ async function startReplica(
   };
   return { replica: new Replica({ name: `replica ${at}`, port: await freePort(), settings }), line };
 }
+
+/** Gates that share a ledger share the key that signs its heads. */
+const signingKey = String(generateKeyPairSync("ed25519").privateKey.export({ format: "pem", type: "pkcs8" }));
 
 async function happen(
   field: Field,

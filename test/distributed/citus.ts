@@ -170,6 +170,7 @@ async function startGates(t: TestContext, keyName: string): Promise<Started> {
       SVC_MODE: "enforce",
       SVC_TENANTS: tenantsFile,
       SVC_DATA_DIR: join(folder, name),
+      SVC_SIGNING_KEY: join(folder, "signing.key"),
     };
     const gate = await startGate({ settings });
     t.after(() => gate.kill());

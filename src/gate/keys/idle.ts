@@ -32,7 +32,7 @@ export interface IdleKeys {
 }
 
 /** Where keys are, when no gate in this process serves them. */
-export interface IdlePlace extends Pick<LedgerOptions, "folder" | "name" | "pinFile"> {
+export interface IdlePlace extends Pick<LedgerOptions, "folder" | "name" | "pinFile" | "signingKeyFile"> {
   /** A PostgreSQL in place of the folder; gates may be serving from it. */
   readonly databaseUrl: string | undefined;
 }

@@ -246,6 +246,7 @@ export interface SqliteHistory extends StoredHistory {
   contractText(digest: string): Promise<string | undefined>;
   counters(): Promise<readonly KeptCounter[]>;
   totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]>;
+  structure(): Promise<Broken | undefined>;
   hashes(level: number, from: number, count: number): Promise<Uint8Array>;
   leaves(from: number, count: number): Promise<readonly string[]>;
   close(): Promise<void>;
@@ -262,6 +263,7 @@ export async function readSqlite(folder: string): Promise<SqliteHistory> {
     contractText: (digest) => reader.call("contractText", digest),
     counters: () => reader.call("counters"),
     totals: (places) => reader.call("totals", places),
+    structure: () => reader.call("structure"),
     hashes: (level, from, count) => reader.call("hashes", level, from, count),
     leaves: (from, count) => reader.call("leaves", from, count),
     close: () => reader.end(),
@@ -290,7 +292,9 @@ export async function inspectSqlite(folder: string, inspection: Inspection): Pro
   if (!isThere(folder)) throw mustExist ? gone(folder) : new LedgerRefused(`there is no ledger in ${folder}`);
   const reader = await startReader(sqliteThreads(1), folder);
   try {
-    return await (chainAlone ? reader.call("verifyChain", anchors) : reader.call("verify", 1, anchors));
+    if (chainAlone) return await reader.call("verifyChain", anchors);
+    const check = await reader.call<Verification>("verify", 1, anchors);
+    return check.broken === undefined ? { ...check, broken: await reader.call("structure") } : check;
   } finally {
     await reader.end();
   }

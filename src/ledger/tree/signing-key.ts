@@ -44,12 +44,21 @@ export class Signer {
   }
 }
 
+const pemStart = "-----BEGIN ";
+
+/** Where keys are, for a sentence: never the keys themselves. */
+export function placeOfKeys(file: string): string {
+  return file.startsWith(pemStart) ? "SVC_SIGNING_KEY" : file;
+}
+
 /**
  * Reads a file of one or two private keys (Ed25519, PKCS#8 in PEM), the current one first; undefined when there is none.
  *
+ * @param file its path; or what it would hold, where a platform hands out secrets as variables
  * @throws {LedgerRefused} for a file that others can read, or that holds anything else
  */
 export async function readSigningKeys(file: string): Promise<SigningKeys | undefined> {
+  if (file.startsWith(pemStart)) return parseKeys(`${file.trimEnd()}\n`, `in ${placeOfKeys(file)}`);
   let text: string;
   try {
     const { mode } = await stat(file);
@@ -67,11 +76,15 @@ export async function readSigningKeys(file: string): Promise<SigningKeys | undef
       `the signing key ${file} cannot be read (${code}): SVC_SIGNING_KEY names a file that this user can read`,
     );
   }
+  return parseKeys(text, file);
+}
+
+function parseKeys(text: string, where: string): SigningKeys {
   const blocks = text.match(/-----BEGIN [^-]+-----[^-]+-----END [^-]+-----\n?/g) ?? [];
   const [current, before] = blocks.map(readBlock);
   if (current === undefined || blocks.length > 2 || blocks.join("") !== text || blocks[0] === blocks[1])
     throw new LedgerRefused(
-      `the signing key ${file} is not one or two private keys of Ed25519 in PEM: restore it, or make one with \`svc-gate keygen\``,
+      `the signing key ${where} is not one or two private keys of Ed25519 in PEM: restore it, or make one with \`svc-gate keygen\``,
     );
   return { current, before };
 }
