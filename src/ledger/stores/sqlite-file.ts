@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { counterSeal, type KeptCounter } from "./seals.ts";
+import { flushAgain } from "./sqlite-log.ts";
 import { LedgerRefused } from "./store.ts";
 
 /** The layout of the file. A file of another layout is refused, never converted in silence. */
@@ -37,7 +38,7 @@ CREATE TABLE nodes (level INTEGER NOT NULL, place INTEGER NOT NULL, hash BLOB NO
 
 const schema = schemaBefore + nodes.trimStart();
 
-export const files = { database: "ledger.db", lock: "owner.lock" } as const;
+export const files = { database: "ledger.db", log: "ledger.db-wal", lock: "owner.lock" } as const;
 
 /** Is there a file with something in it? */
 export function isThere(folder: string): boolean {
@@ -65,6 +66,7 @@ export const busyTimeoutMs = 2000;
  * that the disk failed under it. SQLite 3.51.3 mends a loss in write-ahead logs.
  */
 export function openForWriting(folder: string): DatabaseSync {
+  flushAgain(join(folder, files.log));
   return openFile(folder, false, (database) => {
     requireVersion(database);
     database.exec(
