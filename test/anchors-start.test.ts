@@ -403,7 +403,10 @@ suite("a policy", () => {
   }
 
   test("that the guide shows is one", () => {
-    const shown = /```text\n(witness [\s\S]*?)```/.exec(readFileSync("docs/anchors.md", "utf8"))?.[1] ?? "";
+    const shown =
+      /```text\n(witness [\s\S]*?)```/.exec(
+        readFileSync(join(import.meta.dirname, "..", "docs", "anchors.md"), "utf8"),
+      )?.[1] ?? "";
     const parsed = parsePolicy(shown);
     assert.ok(parsed.ok, parsed.ok ? "" : parsed.problem);
     const [org = "", net = ""] = parsed.value.witnesses.map((witness) => witness.key.text);
