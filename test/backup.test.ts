@@ -101,22 +101,23 @@ const refusedWith =
     error instanceof Error && pattern.test(error.message);
 
 suite("what was seen of a ledger", () => {
-  test("a checkpoint in the folder that has seen more keeps a backup from being restored; it is put aside", async (t) => {
-    const site = siteOf(t);
-    await lose(site);
-    mkdirSync(site.data);
-    cpSync(join(site.folder, "old", "checkpoint"), join(site.data, "checkpoint"));
-    rmSync(site.pin);
-    const options = { dataDir: site.data, pin: site.pin };
-    await assert.rejects(
-      restoreCommand(site.backup, options),
-      refusedWith(/it ends at row 2, and the checkpoint has seen row 4: rows 3 to 4 are lost/),
-    );
-    assert.match((await resume(site, {}, site.backup)).text, /^row 3 records that rows 3 to 4 are lost/);
-    assert.match(readFileSync(join(site.data, "checkpoint.lost"), "utf8"), /^[^\n]+\n4\n/);
-    assert.match(readFileSync(join(site.data, "checkpoint"), "utf8"), /^[^\n]+\n3\n/);
-    assert.equal((await inspectLedger({ folder: site.data, pinFile: site.pin })).broken, undefined);
-  });
+  for (const name of ["checkpoint", "checkpoint.cosigned", "checkpoint.seen"])
+    test(`a ${name} in the folder that has seen more keeps a backup from being restored; it is put aside`, async (t) => {
+      const site = siteOf(t);
+      await lose(site);
+      mkdirSync(site.data);
+      cpSync(join(site.folder, "old", "checkpoint"), join(site.data, name));
+      rmSync(site.pin);
+      const options = { dataDir: site.data, pin: site.pin };
+      await assert.rejects(
+        restoreCommand(site.backup, options),
+        refusedWith(/it ends at row 2, and the checkpoint has seen row 4: rows 3 to 4 are lost/),
+      );
+      assert.match((await resume(site, {}, site.backup)).text, /^row 3 records that rows 3 to 4 are lost/);
+      assert.match(readFileSync(join(site.data, `${name}.lost`), "utf8"), /^[^\n]+\n4\n/);
+      assert.match(readFileSync(join(site.data, "checkpoint"), "utf8"), /^[^\n]+\n3\n/);
+      assert.equal((await inspectLedger({ folder: site.data, pinFile: site.pin })).broken, undefined);
+    });
 
   test("positive control: without the checkpoint, it is restored", async (t) => {
     const site = siteOf(t);

@@ -30,8 +30,8 @@ export interface Parting {
 /** Asks others how far they have seen a ledger of that name: sinks, or whoever keeps a checkpoint. */
 export type AskOthers = (log: string) => Promise<readonly SeenHead[]>;
 
-/** The latest signed checkpoint, and the latest that witnesses have cosigned: a gate leaves them in its data folder. */
-const checkpointNames = ["checkpoint", "checkpoint.cosigned"];
+/** What a gate leaves in its data folder: the head that it signed last, the last that a quorum cosigned, one that it lacks. */
+const checkpointNames = ["checkpoint", "checkpoint.cosigned", "checkpoint.seen"];
 
 /**
  * What a data folder and a pin elsewhere say of how far the ledger went. What others say is a `SeenHead` too.

@@ -187,6 +187,7 @@ test("drill: what was answered after the backup is lost, and said; sums are erro
   const row = (await done(site, "replay", "--json")).trim();
   assert.deepEqual(JSON.parse(row).disagreements, 0);
   assert.deepEqual(JSON.parse(row).skipped, []);
+  assert.match(await done(site, "verify", "--deep"), /^ok: .*/);
   const { body, reason, by } = resumeRow(site, kept + 1);
   assert.deepEqual([body.lost, body.pin.seq, reason, by], [[kept + 1, last], last, "the disk died", "Ada"]);
 });
@@ -230,6 +231,7 @@ test("drill: amounts that are entered count at once, those of other counters whe
   assert.match(await done(site, "verify"), /^ok: /);
   const again = JSON.parse(await done(site, "replay", "--json"));
   assert.deepEqual([again.disagreements, again.skipped], [0, []]);
+  assert.match(await done(site, "verify", "--deep"), /^ok: .*/);
   const database = new DatabaseSync(join(site.data, "ledger.db"));
   database.exec(`UPDATE effects SET total = '31' WHERE seq = ${kept + 1}`);
   database.close();
