@@ -15,6 +15,7 @@ import { publicBytes, verifierKey } from "../../src/ledger/tree/note.ts";
 import { makeSigningKey, writeSigningKeys } from "../../src/ledger/tree/signing-key.ts";
 import {
   ask,
+  check,
   desk,
   finish,
   key,
@@ -164,6 +165,35 @@ suite("a ledger with a past", () => {
     }
     assert.equal((await runProgram(found.outsider, ["proof", proof, older])).code, 0);
     assert.equal((await runProgram(found.outsider, ["proof", proof, newer])).code, 1, "positive control");
+  });
+});
+
+suite("a tenant's ledger", () => {
+  test("is a log of its own, under its own path and key", async (t) => {
+    const found = needPrograms(t, "fsck");
+    if (found === undefined) return;
+    const folder = temporaryFolder(t);
+    const tenants = join(folder, "tenants.yaml");
+    writeFileSync(tenants, "tenants:\n  acme: { mandate: mandate.yaml, mode: enforce }\n");
+    const gate = await startGate(t, { folder, flags: { tenants } });
+    const operator = JSON.parse(readFileSync(join(folder, "data", "operator.json"), "utf8")) as {
+      readonly key: string;
+    };
+    const made = await ask(gate, "/t/acme/admin/keys", {
+      method: "POST",
+      headers: { authorization: `Bearer ${operator.key}`, "content-type": "application/json" },
+      body: '{"name":"auditor","scopes":["check","receipts"]}',
+    });
+    const address = `${gate.address}/t/acme`;
+    const authorization = `Bearer ${made.json.key}`;
+    for (const tool_name of ["note.add", "safe.open"])
+      await check({ address }, { tool_name, tool_input: {} }, { authorization });
+    const shown = await finish(t, ["keygen", "--data-dir", join(folder, "data", "tenants", "acme")]);
+    const vkey = /verifier key {2}(\S+)/.exec(shown.stdout)?.[1] ?? "";
+    const judged = await fsck(t, found.fsck, { at: address, vkey, token: made.json.key });
+    assert.deepEqual([judged.whole, judged.size], [true, 2], judged.said);
+    const another = await fsck(t, found.fsck, { at: gate.address, vkey, token: key });
+    assert.ok(!another.whole, "positive control: the root's is another log");
   });
 });
 
