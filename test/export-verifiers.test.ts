@@ -1,0 +1,188 @@
+/**
+ * Goal: whoever holds an export finds every break of it, at the same row and with the same code, in Python and in JavaScript;
+ * and each check of a verifier is there for a reason. Method: spec/vectors/exports, made by a plain generator that shares
+ * nothing with src/, judged by both verifiers under every interpreter that is here; then the same by verifiers from which
+ * one check at a time was taken out, which the vectors must notice.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, suite, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { runtimes } from "../clients/conformance/runtimes.ts";
+import { exportCases } from "./exports/cases.ts";
+import type { Expected } from "./exports/ground.ts";
+import { proofCases } from "./exports/proofs.ts";
+import { filesOf, placeVector, readVectors, vectorFolder, vectorsText } from "./exports/vectors.ts";
+import { bases } from "./exports/ground.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "svc-gate-exports-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Job {
+  readonly name: string;
+  readonly target: string;
+  readonly keys: readonly string[];
+  readonly witnesses: readonly string[];
+  readonly expected: Expected | { readonly leaf_seq: number };
+}
+
+const jobs: readonly Job[] = [
+  ...readVectors().map((vector, at) => {
+    const target = join(folder, `case-${at}`);
+    placeVector(vector, target);
+    return { name: vector.name, target, keys: vector.keys, witnesses: vector.witnesses, expected: vector.expected };
+  }),
+  ...proofCases.map(({ name, text, keys, witnesses, expected }, at) => {
+    const target = join(folder, `row-${at}.tlog-proof`);
+    writeFileSync(target, text);
+    return { name, target, keys, witnesses, expected };
+  }),
+];
+
+interface Report {
+  readonly ok?: boolean;
+  readonly problem?: { readonly row: number; readonly code: string } | null;
+  readonly rows?: number;
+  readonly contracts?: number;
+  readonly erased_parts?: number;
+  readonly signed_by?: readonly string[];
+  readonly cosigned_by?: readonly string[];
+  readonly leaf?: { readonly seq: number };
+  readonly thrown?: string;
+}
+
+const verifiers = { python: "verify/svc_verify.py", javascript: "verify/svc-verify.mjs" };
+type Language = keyof typeof verifiers;
+
+/** What a verifier says of some jobs, in one process. */
+function judge(program: string, verifier: string, asked: readonly Job[]): readonly Report[] {
+  const driver = join(root, "test/exports", verifier.endsWith(".py") ? "judge.py" : "judge.mjs");
+  const { status, stdout, stderr } = spawnSync(program, [driver, verifier], {
+    input: JSON.stringify(asked.map(({ target, keys, witnesses }) => ({ target, keys, witnesses }))),
+    encoding: "utf8",
+    maxBuffer: 2 ** 26,
+  });
+  assert.equal(status, 0, stderr);
+  return JSON.parse(stdout) as readonly Report[];
+}
+
+/** A report as far as a case expects something of it. */
+function summary(report: Report): unknown {
+  if (report.thrown !== undefined) return report;
+  if (report.ok !== true) return { row: report.problem?.row, code: report.problem?.code };
+  if (report.leaf !== undefined) return { leaf_seq: report.leaf.seq };
+  const { rows, contracts, erased_parts, signed_by, cosigned_by } = report;
+  return { rows, contracts, erased_parts, signed_by: signed_by?.length, cosigned_by: cosigned_by?.length };
+}
+
+/** The jobs of which a verifier says something else than it must. */
+function misjudged(program: string, verifier: string, asked: readonly Job[]): readonly object[] {
+  const reports = judge(program, verifier, asked);
+  return asked.flatMap(({ name, expected }, at) => {
+    const found = summary(reports[at] ?? {});
+    return JSON.stringify(found) === JSON.stringify(expected) ? [] : [{ name, expected, found }];
+  });
+}
+
+const { found: interpreters, absent } = runtimes();
+const languageOf = (name: string): Language => (name.startsWith("python") ? "python" : "javascript");
+const programOf = (language: Language): string | undefined =>
+  interpreters.findLast(({ name }) => languageOf(name) === language)?.command[0];
+
+suite("verifiers of exports", () => {
+  test("the vectors are what the generator makes today", () => {
+    assert.equal(
+      readFileSync(join(vectorFolder, "cases.json"), "utf8"),
+      vectorsText(),
+      "node test/exports/vectors.ts --write",
+    );
+    for (const [base, files] of bases) assert.deepEqual(filesOf(join(vectorFolder, base)), new Map(files));
+  });
+
+  test("a vector, put together, is the case that it was made from", () => {
+    for (const [at, { name, files }] of exportCases.entries())
+      assert.deepEqual(filesOf(join(folder, `case-${at}`)), new Map(files), name);
+  });
+
+  for (const { name, command } of interpreters) {
+    test(`${name} judges every vector as it must`, () => {
+      const verifier = join(root, verifiers[languageOf(name)]);
+      assert.deepEqual(misjudged(command[0] ?? "", verifier, jobs), []);
+    });
+  }
+  for (const name of absent) test(`${name} judges every vector as it must`, { skip: `${name} is not here` }, () => {});
+});
+
+/** A verifier with one thing taken out, in the source's own words. */
+interface Doctored {
+  readonly fault: string;
+  readonly text: string;
+}
+
+/** Each `need(` of a verifier in turn does nothing. */
+function withoutOneCheck(language: Language, text: string): readonly Doctored[] {
+  const needless = language === "python" ? "\ndef needless(*given):\n    pass\n" : "\nfunction needless() {}\n";
+  // What is defined must be there before the last lines of a Python file run.
+  const place = language === "python" ? text.indexOf("\ndef sha256") : text.length;
+  return [...text.matchAll(/^.*(?<!def |function )\bneed\(.*$/gm)].map((found) => {
+    const at = found.index + found[0].indexOf("need(");
+    const changed = `${text.slice(0, at)}needless(${text.slice(at + 5)}`;
+    const [before, behind] = place < at ? [place, place] : [place + 4, place + 4];
+    return { fault: found[0].trim(), text: `${changed.slice(0, before)}${needless}${changed.slice(behind)}` };
+  });
+}
+
+/** What no `need(` says by itself. */
+const changes: Readonly<Record<Language, readonly (readonly [from: string, to: string])[]>> = {
+  python: [
+    ["base64.b64encode(data).decode() == text", "True"],
+    ["s >= ORDER", "False"],
+    ["if name == origin else []", "if True else []"],
+    ["text.encode() == data and text.endswith", "text.endswith"],
+    ["leaf and text.encode() == data and", "leaf and"],
+    ['(leaf["act"] is None) == (leaf["kind"] == "check")', "True"],
+  ],
+  javascript: [
+    ['bytes.toString("base64") === text', "true"],
+    ["name === origin ? found.signed_by : []", "found.signed_by"],
+    ['isUtf8(bytes) ? bytes.toString() : ""', "bytes.toString()"],
+    ['(act === undefined) === (kind === "check")', "true"],
+  ],
+};
+
+suite("positive control: a verifier from which one check was taken out is noticed", () => {
+  for (const language of ["python", "javascript"] as const) {
+    const text = readFileSync(join(root, verifiers[language]), "utf8");
+    const doctored = [
+      ...withoutOneCheck(language, text),
+      ...changes[language].map(([from, to]) => {
+        assert.equal(text.split(from).length, 2, `${verifiers[language]} has not exactly one ${from}`);
+        return { fault: `${from} -> ${to}`, text: text.replace(from, () => to) };
+      }),
+    ];
+    const program = programOf(language);
+    test(
+      `${verifiers[language]}: ${doctored.length} checks`,
+      { skip: program === undefined && "no interpreter is here" },
+      () => {
+        assert.ok(doctored.length >= 20, "the checks were not found");
+        const unnoticed = doctored.filter(({ fault, text: changed }, at) => {
+          const file = join(folder, language === "python" ? `doctored_${at}.py` : `doctored-${at}.mjs`);
+          writeFileSync(file, changed);
+          // The cases of the code that the line names are the likeliest to notice it, and few.
+          const isLikely = ({ expected }: Job): boolean => "code" in expected && fault.includes(`"${expected.code}"`);
+          const isNoticed = (asked: readonly Job[]): boolean => misjudged(program ?? "", file, asked).length > 0;
+          return !isNoticed(jobs.filter(isLikely)) && !isNoticed(jobs);
+        });
+        assert.deepEqual(
+          unnoticed.map(({ fault }) => fault),
+          [],
+        );
+      },
+    );
+  }
+});

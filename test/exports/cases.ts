@@ -1,0 +1,8 @@
+/** All cases: exports that hold, and exports that do not, each in one way. */
+import { checkpoints, good } from "./checkpoints.ts";
+import { evidenceCases } from "./evidence.ts";
+import { folders } from "./folders.ts";
+import type { ExportCase } from "./ground.ts";
+import { leaves } from "./leaves.ts";
+
+export const exportCases: readonly ExportCase[] = [...good, ...checkpoints, ...leaves, ...folders, ...evidenceCases];

@@ -1,0 +1,188 @@
+/** Exports that hold, and checkpoints that do not. */
+import { chain, exportFiles } from "./fixture.ts";
+import {
+  actFiles,
+  actPlans,
+  edited,
+  flipped,
+  foreignKey,
+  holds,
+  key,
+  log,
+  long,
+  longFiles,
+  newKey,
+  noted,
+  oneCase,
+  otherWitness,
+  plain,
+  plan,
+  resigned,
+  signatureChanged,
+  signed,
+  strangerKey,
+  type ExportCase,
+  without,
+  witness,
+  workedFiles,
+  workedKey,
+} from "./ground.ts";
+
+export const good: readonly ExportCase[] = [
+  oneCase("good: acts and erased parts", actFiles, holds(12)),
+  oneCase("good: 300 rows", longFiles, holds(300, plain)),
+  oneCase("good: the worked rows", workedFiles, holds(10, { erased_parts: 0 }), { keys: [workedKey.vkey] }),
+  oneCase("good: no row", exportFiles(plan([], { contracts: [] })), holds(0, { contracts: 0, erased_parts: 0 })),
+  ...[1, 2, 255, 256, 257].map((rows) => oneCase(`good: ${rows} row(s)`, long(rows), holds(rows, plain))),
+  oneCase(
+    "good: signed by the key before and the key after a rotation, both given",
+    signed({ signers: [newKey, key] }),
+    holds(12, { signed_by: 2 }),
+    {
+      keys: [key.vkey, newKey.vkey],
+    },
+  ),
+  oneCase("good: two signatures, one key given", signed({ signers: [newKey, key] }), holds(12), {
+    keys: [newKey.vkey],
+  }),
+  oneCase("good: another's signature beside the log's", signed({ signers: [foreignKey, strangerKey, key] }), holds(12)),
+  oneCase(
+    "good: two witnesses, both given",
+    signed({ signers: [key, witness, otherWitness] }),
+    holds(12, { cosigned_by: 2 }),
+    {
+      witnesses: [otherWitness.vkey, witness.vkey],
+    },
+  ),
+  oneCase(
+    "good: a witness's line stands twice",
+    signed({ signers: [key, witness, witness] }),
+    holds(12, { cosigned_by: 1 }),
+    {
+      witnesses: [witness.vkey],
+    },
+  ),
+  oneCase("good: a witness that nobody gave", signed({ signers: [key, witness] }), holds(12)),
+  oneCase("good: a witness that did not sign", signed({}), holds(12), { witnesses: [witness.vkey] }),
+  oneCase(
+    "good: a line after the third",
+    resigned((note) => `${note}an extension\n`),
+    holds(12),
+  ),
+  oneCase(
+    "good: a text that was exported before it was erased",
+    exportFiles(
+      plan(
+        chain(
+          log,
+          actPlans.map((each, at) => (at === 2 ? { ...each, erased: [] } : each)),
+        ),
+      ),
+    ),
+    holds(12, { erased_parts: 10 }),
+  ),
+];
+
+/** A last character of base64 whose unused bits are set: a decoder that forgives reads the same bytes. */
+function respelled(text: string): string {
+  const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  return text.replace(/(.)=\n$/, (_, letter: string) => `${letters[letters.indexOf(letter) + 1]}=\n`);
+}
+
+const order = 2n ** 252n + 27742317777372353535851937790883648493n;
+
+/** The same signature for who does not compare S with the order (RFC 8032, section 5.1.7). */
+function malleated(bytes: Buffer): Buffer {
+  const s = BigInt(`0x${bytes.subarray(36).toReversed().toHex()}`) + order;
+  return Buffer.concat([bytes.subarray(0, 36), Buffer.from(s.toString(16).padStart(64, "0"), "hex").toReversed()]);
+}
+
+export const checkpoints: readonly ExportCase[] = [
+  ...(
+    [
+      ["not there", without(actFiles, "checkpoint")],
+      ["empty", noted(() => "")],
+      ["no empty line before the signatures", noted((text) => text.replace("\n\n", "\n"))],
+      ["no signature", noted((text) => `${text.slice(0, text.indexOf("\n\n"))}\n\n`)],
+      ["no line feed at its end", noted((text) => text.slice(0, -1))],
+      ["more behind its end", noted((text) => `${text}\n`)],
+      ["a control character", resigned((note) => `${note}a\tb\n`)],
+      ["carriage returns", resigned((note) => note.replaceAll("\n", "\r\n"))],
+      ["an empty origin", resigned((note) => note.replace(log, ""))],
+      ["two lines", resigned((note) => note.split("\n").slice(0, 2).join("\n") + "\n")],
+      ["a size that begins with 0", resigned((note) => note.replace("\n12\n", "\n012\n"))],
+      ["a size with a sign", resigned((note) => note.replace("\n12\n", "\n+12\n"))],
+      ["a size of 16 digits", resigned((note) => note.replace("\n12\n", "\n1000000000000000\n"))],
+      [
+        "a root of 31 bytes",
+        resigned((note) => note.replace(/\n[^\n]+\n$/, `\n${Buffer.alloc(31).toString("base64")}\n`)),
+      ],
+      ["a root in another spelling", resigned((note) => note.replace("=\n", "\n"))],
+      ["a signature line without a dash", noted((text) => text.replace("\u2014 ", "- "))],
+      ["a signature line with a word more", noted((text) => text.replace(/\n$/, " x\n"))],
+      [
+        "a signature with + in its name",
+        noted((text) => text.replace("\u2014 example.org/export", "\u2014 example.org+export")),
+      ],
+      ["a signature in another spelling of its base64", noted(respelled)],
+      ["a signature of no bytes", noted((text) => text.replace(/[^ ]+\n$/, "AAAAAA==\n"))],
+    ] as const
+  ).map(([name, files]) => oneCase(`checkpoint: ${name}`, files, { row: 0, code: "checkpoint" })),
+  oneCase(
+    "checkpoint: bytes that are not UTF-8",
+    edited(actFiles, "checkpoint", (bytes) => flipped(bytes, 0, 7)),
+    { row: 0, code: "checkpoint" },
+  ),
+  oneCase(
+    "signature: one bit of it",
+    noted((text) => signatureChanged(text, (bytes) => flipped(bytes, 40, 0))),
+    { row: 0, code: "signature" },
+  ),
+  oneCase(
+    "signature: one bit of the size",
+    noted((text) => text.replace("\n12\n", "\n13\n")),
+    { row: 0, code: "signature" },
+  ),
+  oneCase(
+    "signature: S increased by the order of the group",
+    noted((text) => signatureChanged(text, malleated)),
+    { row: 0, code: "signature" },
+  ),
+  oneCase(
+    "signature: one byte short",
+    noted((text) => signatureChanged(text, (bytes) => bytes.subarray(0, -1))),
+    { row: 0, code: "signature" },
+  ),
+  oneCase(
+    "signature: one of two is wrong",
+    signed({ signers: [newKey, key], checkpoint: (text) => signatureChanged(text, (bytes) => flipped(bytes, 30, 3)) }),
+    { row: 0, code: "signature" },
+    { keys: [newKey.vkey, key.vkey] },
+  ),
+  oneCase("unsigned: by another key", signed({ signers: [strangerKey] }), { row: 0, code: "unsigned" }),
+  oneCase("unsigned: by a key of another name", signed({ signers: [foreignKey] }), { row: 0, code: "unsigned" }),
+  oneCase(
+    "unsigned: a key is given that is not named as the log",
+    signed({ signers: [foreignKey] }),
+    { row: 0, code: "unsigned" },
+    { keys: [foreignKey.vkey] },
+  ),
+  oneCase(
+    "unsigned: by a witness alone",
+    signed({ signers: [witness] }),
+    { row: 0, code: "unsigned" },
+    { witnesses: [witness.vkey] },
+  ),
+  oneCase(
+    "cosignature: one bit of its time",
+    signed({ signers: [key, witness], checkpoint: (text) => signatureChanged(text, (bytes) => flipped(bytes, 11, 0)) }),
+    { row: 0, code: "cosignature" },
+    { witnesses: [witness.vkey] },
+  ),
+  oneCase(
+    "cosignature: too short to hold a time",
+    signed({ signers: [key, witness], checkpoint: (text) => signatureChanged(text, (bytes) => bytes.subarray(0, 9)) }),
+    { row: 0, code: "cosignature" },
+    { witnesses: [witness.vkey] },
+  ),
+];

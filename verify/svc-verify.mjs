@@ -1,0 +1,293 @@
+#!/usr/bin/env node
+/**
+ * Verifies, offline, what an action gate exported: a folder, or one row's proof in a `.tlog-proof` file.
+ *
+ *     node svc-verify.mjs FOLDER --key VKEY          the whole ledger: every row, hash, signature and piece of evidence
+ *     node svc-verify.mjs ROW.tlog-proof --key VKEY  one row, and that it is in the signed tree
+ *
+ * VKEY is the log's public key as you got it from its owner, not out of the folder. It may be repeated, as after a
+ * rotation; so may --witness VKEY, whose cosignatures are counted. --chain leaves out evidence and contracts. Nothing but
+ * Node 18 is used. spec/export.md has the format and each code. Exit code 0: it holds. 1: it is broken. 2: misused.
+ */
+import { isUtf8 } from "node:buffer";
+import * as crypto from "node:crypto";
+import { readFileSync, realpathSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+
+/** Throws the first thing that does not hold: a code of spec/export.md, the row (0: none), a sentence. */
+function need(holds, code, row, text) {
+  if (!holds) throw Object.assign(new Error(text), { problem: { code, row, text } });
+}
+
+const digest = crypto.hash ?? ((name, bytes, form) => crypto.createHash(name).update(bytes).digest(form));
+const sha256 = (...bytes) => digest("sha256", Buffer.concat(bytes), "buffer");
+const textOf = (bytes) => (isUtf8(bytes) ? bytes.toString() : "");
+
+/** Standard base64 in its one spelling, else undefined: a decoder that forgives would let bits be changed unseen. */
+function strictBase64(text) {
+  const bytes = Buffer.from(text, "base64");
+  return bytes.toString("base64") === text ? bytes : undefined;
+}
+
+/** NAME+ID+KEY, whose ID must be the one that name and key give. A log's key is of kind 1, a witness's of kind 4. */
+function readVkey(text, kind) {
+  const [, name, id, encoded] = /^([^+]+)\+([0-9a-f]{8})\+(.+)$/.exec(text) ?? ["", "", "", ""];
+  const blob = strictBase64(encoded) ?? Buffer.alloc(0);
+  const isKey = blob.length === 33 && blob[0] === kind && sha256(Buffer.from(`${name}\n`), blob).hexSlice(0, 4) === id;
+  if (!isKey) throw new Error(`not a key NAME+ID+KEY of a ${kind === 1 ? "log" : "witness"}: ${text}`);
+  const key = Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), blob.subarray(1)]); // as RFC 8410 has it
+  return { name, id, kind, key: crypto.createPublicKey({ key, format: "der", type: "spki" }) };
+}
+
+/** The root hash of a checkpoint (C2SP tlog-checkpoint). Signatures by keys that nobody gave are ignored. */
+function readCheckpoint(bytes, keys, found) {
+  const text = textOf(bytes);
+  const gap = text.lastIndexOf("\n\n");
+  const note = text.slice(0, gap + 1);
+  const [origin, size, encoded] = note.split("\n");
+  const isText = text.endsWith("\n") && Array.from(text).every((letter) => letter >= " " || letter === "\n");
+  need(isText && /^(?:[^\n]+\n){3,}$/.test(note), "checkpoint", 0, "the checkpoint is not a signed note");
+  const root = strictBase64(encoded);
+  const isHead = /^(?:0|[1-9][0-9]{0,14})$/.test(size) && root?.length === 32;
+  need(isHead, "checkpoint", 0, "lines 2 and 3 of the checkpoint are not a tree size and a root hash");
+  Object.assign(found, { origin, size: Number(size), root: root.toString("hex") });
+  for (const line of text.slice(gap + 2, -1).split("\n")) {
+    const [, name, signed] = /^\u2014 ([^ +]+) ([^ ]+)$/.exec(line) ?? ["", "", ""];
+    const blob = strictBase64(signed) ?? Buffer.alloc(0);
+    need(blob.length > 4, "checkpoint", 0, "a signature is not a line of dash, name and base64");
+    const id = blob.toString("hex", 0, 4);
+    for (const { kind, key } of keys.filter((each) => each.name === name && each.id === id)) {
+      const time = blob.length < 12 ? 0 : blob.readBigUInt64BE(4); // of a cosignature: C2SP tlog-cosignature
+      const signature = blob.subarray(kind === 4 ? 12 : 4);
+      const message = Buffer.from(kind === 4 ? `cosignature/v1\ntime ${time}\n${note}` : note);
+      const holds = signature.length === 64 && crypto.verify(null, message, key, signature);
+      need(holds, kind === 4 ? "cosignature" : "signature", 0, `the signature by ${name}+${id} does not hold`);
+      const by = kind === 4 ? found.cosigned_by : name === origin ? found.signed_by : [];
+      if (!by.includes(`${name}+${id}`)) by.push(`${name}+${id}`);
+    }
+  }
+  need(found.signed_by.length > 0, "unsigned", 0, "no given key that is named as the log has signed the checkpoint");
+  return root;
+}
+
+const [number, hex, verdict] = ["(?:0|[1-9][0-9]{0,14})", "[0-9a-f]{64}", '(?:"ALLOW"|"BLOCK"|"ESCALATE"|null)'];
+const string = String.raw`"[^"\\\x00-\x1f]*(?:\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f]))[^"\\\x00-\x1f]*)*"`;
+/** A leaf of version 1 in canonical JSON (RFC 8785), to the last character: members, order, one spelling of a value. */
+const layout = new RegExp(
+  `^\\{(?:"act":(${string}),)?"answered":${verdict},"at":(${number}),"contract":(${string}|null),"engine":${string},` +
+    `"evidence":"(${hex})","key":(?:${string}|null),"kind":"(check|change)","log":(${string}),` +
+    `"mode":(?:"observe"|"assist"|"enforce"|null),"prev":"(${hex})","rule":(?:${string}|null),` +
+    `"seq":(${number}),"tool":(?:${string}|null),"v":1,"verdict":${verdict}\\}$`,
+);
+
+/** The leaf of a row (spec/receipt.md), by its members as they are written. */
+function checkLeaf(bytes, row, origin) {
+  const [text, act, at, contract, evidence, kind, log, prev, seq] = layout.exec(textOf(bytes)) ?? [];
+  const isLeaf = text !== undefined && (act === undefined) === (kind === "check");
+  need(isLeaf, "leaf", row, "the leaf is not canonical JSON of version 1");
+  need(Number(seq) === row, "seq", row, "the leaf is another row's");
+  need(log === JSON.stringify(origin), "log", row, "the leaf is another log's");
+  return { text, act, at: Number(at), contract, evidence, kind, prev };
+}
+
+/** A part is base64url of `["SALT","NAME",VALUE]`; the name begins behind 27 bytes, which are 36 characters. */
+const groups = ['call",', 'input"', 'platform"', "reason", 'outcome",', 'effects",'];
+const places = groups.map((group) => Buffer.from(group).toString("base64url"));
+/** What an act `erase` calls the parts that may be erased: the place of each among the six. */
+const erasable = { call: 0, input: 1, outcome: 4, platform: 2, reason: 3 };
+
+/** Recomputes what the leaf commits to from a line of evidence; a bit for each of its erased parts. */
+function checkEvidence(line, leaf, row) {
+  let erased = 0;
+  const parts = line.split("~");
+  need(parts.length === 6, "evidence", row, "the evidence has not six parts");
+  const digests = parts.map((part, place) => {
+    const isErased = /^![A-Za-z0-9_-]{43}$/.test(part);
+    if (isErased) erased |= 1 << place;
+    need(isErased || part.startsWith(places[place], 36), "evidence", row, "a part of the evidence is not in its place");
+    return isErased ? part.slice(1) : digest("sha256", part, "base64url");
+  });
+  digests.sort(); // oxlint-disable-line unicorn/no-array-sort -- Node 18 has no toSorted
+  const committed = digest("sha256", digests.join(""), "hex");
+  need(committed === leaf.evidence, "digest", row, "the evidence is not what the leaf commits to");
+  need(erased < (leaf.kind === "check" ? 32 : 1), "erasure", row, "a part is missing that is never erased");
+  return erased;
+}
+
+/** An act `erase` says in its part `input` which parts of which rows before it are gone: they are no longer missing. */
+function settle(missing, line, row) {
+  try {
+    const text = Buffer.from(line.split("~")[1], "base64url").toString().slice(34, -1); // behind `["SALT","input",`
+    const { parts, rows } = JSON.parse(text);
+    const names = Object.keys(erasable).filter((name) => parts.includes(name));
+    const gone = names.reduce((bits, name) => bits | (1 << erasable[name]), 0);
+    let before = 0;
+    for (const [first, last, ...more] of rows) {
+      need(Number.isSafeInteger(first) && before < first && more.length === 0);
+      need(Number.isSafeInteger(last) && first <= last && last < row);
+      for (let at = first; at <= last; at += 1) missing[at] &= ~gone;
+      before = last;
+    }
+    need(before > 0 && gone > 0 && JSON.stringify({ parts: names, rows }) === text);
+  } catch {
+    need(false, "erase-body", row, "the row does not say properly what it erased");
+  }
+}
+
+function read(folder, name, code, row) {
+  try {
+    return readFileSync(join(folder, name));
+  } catch {
+    return need(false, code, row, `${name} is not there`);
+  }
+}
+
+/** x001/x234/067 for number 1234067; what is not full ends in `.p/WIDTH` (C2SP tlog-tiles). */
+function tileName(index, width) {
+  const digits = String(index).padStart(Math.ceil(String(index).length / 3) * 3, "0");
+  return digits.replace(/...(?=.)/g, "x$&/") + (width === 256 ? "" : `.p/${width}`);
+}
+
+const [leafPrefix, nodePrefix] = [Buffer.from([0]), Buffer.from([1])];
+
+/** RFC 6962's tree, leaf by leaf. Each node whose height is a multiple of 8 stands in a tile, and is compared with it. */
+class Tree {
+  constructor(folder, size) {
+    Object.assign(this, { folder, size, rows: 0, complete: [], tiles: [] });
+  }
+
+  add(leaf) {
+    const hashed = sha256(leafPrefix, leaf);
+    let [node, height, index] = [hashed, 0, this.rows];
+    this.rows += 1;
+    this.compare(0, index, node);
+    for (; index % 2 === 1; index = (index - 1) / 2, height += 1) {
+      node = sha256(nodePrefix, this.complete.pop(), node);
+      if (height % 8 === 7) this.compare((height + 1) / 8, (index - 1) / 2, node);
+    }
+    this.complete.push(node);
+    return hashed;
+  }
+
+  compare(level, index, node) {
+    const [row, at] = [index * 256 ** level + 1, (index % 256) * 32];
+    if (at === 0) {
+      const width = Math.min(256, Math.floor(this.size / 256 ** level) - index);
+      this.tiles[level] = read(this.folder, `tile/${level}/${tileName(index / 256, width)}`, "file", row);
+      need(this.tiles[level].length === 32 * width, "tile", row, `the tile does not hold ${width} hashes`);
+    }
+    need(this.tiles[level].compare(node, 0, 32, at, at + 32) === 0, "tile", row, "the tile holds another hash here");
+  }
+}
+
+/** Each row's number, leaf and line of evidence. One bundle of 256 rows is in memory at a time. */
+function* rowsOf(folder, size, chainOnly) {
+  for (let first = 0; first < size; first += 256) {
+    const width = Math.min(256, size - first);
+    const name = tileName(first / 256, width);
+    const bundle = read(folder, `tile/entries/${name}`, "file", first + 1);
+    const evidence = chainOnly ? undefined : read(folder, `evidence/${name}`, "file", first + 1).toString("latin1");
+    const lines = evidence?.split("\n") ?? Array(width + 1).fill("");
+    let at = 0;
+    for (let row = first + 1; row <= first + width; row += 1) {
+      const end = at + 2 <= bundle.length ? at + 2 + bundle.readUInt16BE(at) : Infinity;
+      need(end <= bundle.length, "entry", row, "the bundle of leaves ends before the row does");
+      need(row - first < lines.length, "evidence", row, "the bundle of evidence ends before the row does");
+      yield { row, bytes: bundle.subarray(at + 2, end), line: lines[row - first - 1] };
+      at = end;
+    }
+    need(at === bundle.length, "entry", first + width, "the bundle of leaves goes on behind this row");
+    need(lines.slice(width).join() === "", "evidence", first + width, "the bundle of evidence goes on behind this row");
+  }
+}
+
+function verifyFolder(folder, keys, chainOnly, found) {
+  const root = readCheckpoint(read(folder, "checkpoint", "checkpoint", 0), keys, found);
+  const [tree, contracts] = [new Tree(folder, found.size), new Set()];
+  let missing = Buffer.alloc(2 ** 16); // a byte for each row: parts that are gone and that no later row has named yet
+  let [prev, before] = ["0".repeat(64), 0];
+  for (const { row, bytes, line } of rowsOf(folder, found.size, chainOnly)) {
+    const leaf = checkLeaf(bytes, row, found.origin);
+    need(leaf.prev === prev, "prev", row, "the leaf does not follow the row before");
+    need(leaf.at >= before, "time", row, "the clock went back");
+    [prev, before, found.rows] = [tree.add(bytes).toString("hex"), leaf.at, row];
+    if (chainOnly) continue;
+    if (leaf.contract !== "null" && !contracts.has(leaf.contract)) {
+      const [isNamed, name] = [/^"sha256:[0-9a-f]{64}"$/.test(leaf.contract), leaf.contract.slice(8, -1)];
+      need(isNamed, "contract", row, "the leaf names its contract by no digest");
+      const text = read(folder, `contracts/${name}.txt`, "contract", row);
+      need(sha256(text).toString("hex") === name, "contract", row, "the contract's text is not what its name says");
+      found.contracts = contracts.add(leaf.contract).size;
+    }
+    if (row === missing.length) missing = Buffer.concat([missing, Buffer.alloc(row)]);
+    missing[row] = checkEvidence(line, leaf, row);
+    for (let bits = missing[row]; bits > 0; bits &= bits - 1) found.erased_parts += 1;
+    if (leaf.act === '"erase"') settle(missing, line, row);
+  }
+  const computed =
+    tree.rows === 0 ? sha256() : tree.complete.reduceRight((node, left) => sha256(nodePrefix, left, node));
+  need(computed.equals(root), "root", 0, "the rows' root hash is not the checkpoint's");
+  const first = missing.findIndex((bits) => bits !== 0);
+  need(first === -1, "erasure", first, "a part is missing, and no later row says that it was erased");
+}
+
+/** The root of a tree of `size` leaves, from one leaf's hash and its siblings on the way up (RFC 6962, section 2.1.1). */
+function climb(node, index, size, path) {
+  if (size === 1 || path.length === 0) return size === 1 && path.length === 0 ? node : Buffer.alloc(0);
+  const half = 2 ** (BigInt(size - 1).toString(2).length - 1);
+  if (index < half) return sha256(nodePrefix, climb(node, index, half, path.slice(0, -1)), path.at(-1));
+  return sha256(nodePrefix, path.at(-1), climb(node, index - half, size - half, path.slice(0, -1)));
+}
+
+/** One row: its leaf is in the line `extra`, its siblings are below it (C2SP tlog-proof). */
+function verifyProof(bytes, keys, found) {
+  const [head] = bytes.toString("latin1").split("\n\n", 1);
+  const form = /^c2sp\.org\/tlog-proof@v1\nextra ([^\n]+)\nindex (0|[1-9][0-9]{0,14})((?:\n[^\n]+){0,63})$/;
+  const [, extra = "-", index, siblings = ""] = form.exec(head) ?? [];
+  const [leaf, ...path] = [extra, ...siblings.split("\n").slice(1)].map(strictBase64);
+  const isProof = leaf !== undefined && path.every((sibling) => sibling?.length === 32);
+  need(isProof, "proof", 0, "the file is not a proof with the row's leaf in its line `extra`");
+  const root = readCheckpoint(bytes.subarray(head.length + 2), keys, found);
+  const row = Number(index) + 1;
+  Object.assign(found, { row, leaf: JSON.parse(checkLeaf(leaf, row, found.origin).text) });
+  const holds = row <= found.size && climb(sha256(leafPrefix, leaf), row - 1, found.size, path).equals(root);
+  need(holds, "inclusion", row, "the row is not in the tree of the checkpoint");
+}
+
+/** The report on a folder or a proof: `ok`, or `problem`, the first thing that does not hold. */
+export function verify(target, keys = [], witnesses = [], chainOnly = false) {
+  const isFolder = statSync(target).isDirectory();
+  const found = { ok: false, problem: null, origin: null, size: null, root: null, key_given: keys.length > 0 };
+  Object.assign(found, { signed_by: [], cosigned_by: [], witnesses: witnesses.length });
+  if (isFolder) Object.assign(found, { evidence: !chainOnly, rows: 0, contracts: 0, erased_parts: 0 });
+  const hinted = isFolder && keys.length === 0 ? JSON.parse(readFileSync(join(target, "log.json"))).vkeys : keys;
+  const given = [...hinted.map((key) => readVkey(key, 1)), ...witnesses.map((key) => readVkey(key, 4))];
+  try {
+    if (isFolder) verifyFolder(target, given, chainOnly, found);
+    else verifyProof(readFileSync(target), given, found);
+    found.ok = true;
+  } catch (error) {
+    if (error.problem === undefined) throw error;
+    found.problem = error.problem;
+  }
+  return found;
+}
+
+if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
+  try {
+    const text = { type: "string", multiple: true };
+    const options = { key: text, witness: text, chain: { type: "boolean" } };
+    const { values, positionals } = parseArgs({ allowPositionals: true, options });
+    if (positionals.length !== 1) throw new Error("name one folder, or one file .tlog-proof");
+    const found = verify(positionals[0], values.key, values.witness, values.chain);
+    console.log(JSON.stringify(found, null, 2).replace(/[\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g, "?"));
+    if (!found.key_given) console.error("NO KEY WAS GIVEN: the key in log.json proves nothing about who signed");
+    console.error(found.ok ? "the log holds" : `BROKEN at row ${found.problem.row}: ${found.problem.text}`);
+    process.exitCode = found.ok ? 0 : 1;
+  } catch (error) {
+    console.error(`svc-verify: ${error.message}`);
+    process.exitCode = 2;
+  }
+}

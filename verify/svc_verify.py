@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+"""Verifies, offline, what an action gate exported: a folder, or one row's proof in a `.tlog-proof` file.
+
+    python3 svc_verify.py FOLDER --key VKEY          the whole ledger: every row, hash, signature and piece of evidence
+    python3 svc_verify.py ROW.tlog-proof --key VKEY  one row, and that it is in the signed tree
+
+VKEY is the log's public key as you got it from its owner, not out of the folder: whoever can write the folder can write
+a key into it. Nothing but the library of Python 3.9 is used. spec/export.md has the format and each code. Exit code
+0: it holds. 1: it is broken. 2: it could not be asked that way.
+"""
+import argparse, base64, hashlib, json, pathlib, re, sys
+
+class Broken(Exception):
+    """The first thing that does not hold: a code of spec/export.md, the row (0: none), a sentence."""
+
+def need(holds, code, row, text):
+    if not holds:
+        raise Broken(code, row, text)
+
+def sha256(data):
+    return hashlib.sha256(data).digest()
+
+def strict_base64(text):
+    """Standard base64 in its one spelling, else None: a decoder that forgives would let bits be changed unseen."""
+    try:
+        data = base64.b64decode(text.encode(), validate=True)
+    except ValueError:
+        return None
+    return data if base64.b64encode(data).decode() == text else None
+
+# Ed25519, as RFC 8032 has it in section 5.1, written for reading and not for speed.
+P, ORDER = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
+D, ROOT = -121665 * pow(121666, -1, P) % P, pow(2, (P - 1) // 4, P)
+
+def decompress(data):
+    """A point (X, Y, Z, T) from its 32 bytes; None where they are not the one encoding of a point."""
+    sign, y = data[31] >> 7, int.from_bytes(data, "little") & (2**255 - 1)
+    square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
+    x = pow(square, (P + 3) // 8, P)
+    x = x if x * x % P == square else x * ROOT % P
+    if y >= P or x * x % P != square or (x == 0 and sign):
+        return None
+    x = x if x & 1 == sign else P - x
+    return x, y, 1, x * y % P
+
+def added(p, q):
+    a, b = (p[1] - p[0]) * (q[1] - q[0]) % P, (p[1] + p[0]) * (q[1] + q[0]) % P
+    c, d = 2 * p[3] * q[3] * D % P, 2 * p[2] * q[2] % P
+    e, f, g, h = b - a, d - c, d + c, b + a
+    return e * f % P, g * h % P, f * g % P, e * h % P
+
+def times(number, point):
+    result = (0, 1, 1, 0)
+    while number:
+        result = added(result, point) if number & 1 else result
+        point, number = added(point, point), number >> 1
+    return result
+
+BASE = decompress((4 * pow(5, -1, P) % P).to_bytes(32, "little"))
+
+def is_signed(key, message, signature):
+    if len(signature) != 64:
+        return False
+    a, r, s = decompress(key), decompress(signature[:32]), int.from_bytes(signature[32:], "little")
+    if a is None or r is None or s >= ORDER:
+        return False
+    h = int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little") % ORDER
+    left, right = times(s, BASE), added(r, times(h, a))
+    return all((left[i] * right[2] - right[i] * left[2]) % P == 0 for i in (0, 1))
+
+def read_vkey(text, kind):
+    """NAME+ID+KEY, whose ID must be the one that name and key give. A log's key is of kind 1, a witness's of kind 4."""
+    name, key_id, encoded = (text.split("+", 2) + ["", ""])[:3]
+    blob = strict_base64(encoded) or b""
+    if not name or len(blob) != 33 or blob[0] != kind or key_id != sha256(name.encode() + b"\n" + blob)[:4].hex():
+        raise ValueError(f"not a key NAME+ID+KEY of a {'log' if kind == 1 else 'witness'}: {text}")
+    return name, key_id, blob[1:], kind
+
+def read_checkpoint(data, keys, found):
+    """The root hash of a checkpoint (C2SP tlog-checkpoint). Signatures by keys that nobody gave are ignored."""
+    text = data.decode("utf-8", "replace")
+    body, _, signatures = text.rpartition("\n\n")
+    is_text = text.encode() == data and text.endswith("\n") and not re.search("[\x00-\x09\x0b-\x1f]", text)
+    is_note = is_text and re.fullmatch("[^\n]+(?:\n[^\n]+){2,}", body)
+    need(is_note, "checkpoint", 0, "the checkpoint is not a signed note")
+    origin, size, root = body.split("\n")[:3]
+    note, root = (body + "\n").encode(), strict_base64(root) or b""
+    is_head = re.fullmatch("0|[1-9][0-9]{0,14}", size) and len(root) == 32
+    need(is_head, "checkpoint", 0, "lines 2 and 3 of the checkpoint are not a tree size and a root hash")
+    found.update(origin=origin, size=int(size), root=root.hex())
+    for words in [line.split(" ") for line in signatures[:-1].split("\n")]:
+        blob = strict_base64(words[-1]) or b""
+        is_line = len(words) == 3 and words[0] == "\u2014" and words[1] and "+" not in words[1] and len(blob) > 4
+        need(is_line, "checkpoint", 0, "a signature is not a line of dash, name and base64")
+        name, key_id = signer = words[1], blob[:4].hex()
+        for public, kind in [key[2:] for key in keys if key[:2] == signer]:
+            # A witness signs a moment with it: C2SP tlog-cosignature.
+            message = b"cosignature/v1\ntime %d\n" % int.from_bytes(blob[4:12], "big") + note if kind == 4 else note
+            holds = is_signed(public, message, blob[12 if kind == 4 else 4 :])
+            need(holds, "cosignature" if kind == 4 else "signature", 0, f"the signature by {name}+{key_id} does not hold")
+            by = found["cosigned_by"] if kind == 4 else found["signed_by"] if name == origin else []
+            by += [] if f"{name}+{key_id}" in by else [f"{name}+{key_id}"]
+    need(found["signed_by"], "unsigned", 0, "no given key that is named as the log has signed the checkpoint")
+    return root
+
+SHAPES = {"number": "(?:0|[1-9][0-9]{0,14})", "hash": "[0-9a-f]{64}", "verdict": '(?:"ALLOW"|"BLOCK"|"ESCALATE"|null)'}
+SHAPES["text"] = r'"[^"\\\x00-\x1f]*(?:\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f]))[^"\\\x00-\x1f]*)*"'
+# A leaf of version 1 in canonical JSON (RFC 8785), to the last character: members, order, and one spelling of each value.
+LEAF = re.compile(
+    r'\{(?:"act":(?P<act>%(text)s),)?"answered":%(verdict)s,"at":(?P<at>%(number)s),"contract":(?P<contract>%(text)s|null),'
+    r'"engine":%(text)s,"evidence":"(?P<evidence>%(hash)s)","key":(?:%(text)s|null),"kind":"(?P<kind>check|change)",'
+    r'"log":(?P<log>%(text)s),"mode":(?:"observe"|"assist"|"enforce"|null),"prev":"(?P<prev>%(hash)s)","rule":(?:%(text)s|null),'
+    r'"seq":(?P<seq>%(number)s),"tool":(?:%(text)s|null),"v":1,"verdict":%(verdict)s\}' % SHAPES
+)
+
+def check_leaf(data, row, origin):
+    """The leaf of a row, by its members."""
+    text = data.decode("utf-8", "replace")
+    leaf = LEAF.fullmatch(text)
+    is_leaf = leaf and text.encode() == data and (leaf["act"] is None) == (leaf["kind"] == "check")
+    need(is_leaf, "leaf", row, "the leaf is not canonical JSON of version 1")
+    need(int(leaf["seq"]) == row, "seq", row, "the leaf is another row's")
+    need(leaf["log"] == json.dumps(origin, ensure_ascii=False), "log", row, "the leaf is another log's")
+    return leaf
+
+ERASED = re.compile(b"![A-Za-z0-9_-]{43}")
+# A part is base64url of `["SALT","NAME",VALUE]`. The name begins behind 27 bytes, which are 36 characters.
+GROUPS = ('call",', 'input"', 'platform"', 'reason', 'outcome",', 'effects",')
+PLACES = [base64.urlsafe_b64encode(group.encode()) for group in GROUPS]
+ERASABLE = {"call": 1, "input": 2, "outcome": 16, "platform": 4, "reason": 8}
+
+def check_evidence(line, leaf, row):
+    """Recomputes what the leaf commits to from a line of evidence; a bit for each of its erased parts."""
+    erased, digests, parts = 0, [], line.split(b"~")
+    need(len(parts) == 6, "evidence", row, "the evidence has not six parts")
+    for place, part in enumerate(parts):
+        if ERASED.fullmatch(part):
+            erased |= 1 << place
+            digests.append(part[1:])
+        else:
+            need(part.startswith(PLACES[place], 36), "evidence", row, "a part of the evidence is not in its place")
+            digests.append(base64.urlsafe_b64encode(sha256(part))[:43])
+    need(sha256(b"".join(sorted(digests))).hex() == leaf["evidence"], "digest", row, "the evidence is not what the leaf commits to")
+    need(erased < (32 if leaf["kind"] == "check" else 1), "erasure", row, "a part is missing that is never erased")
+    return erased
+
+def settle(missing, line, row):
+    """An act `erase` says in its part `input` which parts of which rows before it are gone: they are no longer missing."""
+    part, before = line.split(b"~")[1], 0
+    try:
+        text = base64.urlsafe_b64decode(part + b"=" * (-len(part) % 4)).decode()[34:-1]  # behind `["SALT","input",`
+        body = json.loads(text)
+        names = [name for name in ERASABLE if name in body["parts"]]
+        gone = sum(ERASABLE[name] for name in names)
+        for first, last in body["rows"]:
+            need(type(first) is int and type(last) is int and before < first <= last < row, "", 0, "")
+            missing[first : last + 1] = missing[first : last + 1].translate(bytes(bits & ~gone for bits in range(256)))
+            before = last
+        written = json.dumps({"parts": names, "rows": body["rows"]}, separators=(",", ":"))
+        need(before and gone and written == text, "", 0, "")
+    except (Broken, ValueError, KeyError, TypeError, IndexError, RecursionError):
+        raise Broken("erase-body", row, "the row does not say properly what it erased") from None
+
+def read(folder, name, code, row):
+    try:
+        return pathlib.Path(folder, name).read_bytes()
+    except OSError:
+        raise Broken(code, row, f"{name} is not there") from None
+
+def tile_name(index, width):
+    """x001/x234/067 for number 1234067; what is not full ends in `.p/WIDTH` (C2SP tlog-tiles)."""
+    digits = str(index).zfill((len(str(index)) + 2) // 3 * 3)
+    return re.sub("...(?=.)", r"x\g<0>/", digits) + ("" if width == 256 else f".p/{width}")
+
+class Tree:
+    """RFC 6962's tree, leaf by leaf. Each node whose height is a multiple of 8 stands in a tile, and is compared with it."""
+
+    def __init__(self, folder, size):
+        self.folder, self.size, self.rows, self.complete, self.tiles = folder, size, 0, [], {}
+
+    def add(self, leaf):
+        node, height, index = sha256(b"\0" + leaf), 0, self.rows
+        hashed, self.rows = node, self.rows + 1
+        self.compare(0, index, node)
+        while index & 1:
+            node, height, index = sha256(b"\1" + self.complete.pop() + node), height + 1, index >> 1
+            if height % 8 == 0:
+                self.compare(height // 8, index, node)
+        self.complete.append(node)
+        return hashed
+
+    def compare(self, level, index, node):
+        row = (index << 8 * level) + 1
+        if index % 256 == 0:
+            width = min(256, (self.size >> 8 * level) - index)
+            self.tiles[level] = read(self.folder, f"tile/{level}/{tile_name(index // 256, width)}", "file", row)
+            need(len(self.tiles[level]) == 32 * width, "tile", row, f"the tile does not hold {width} hashes")
+        at = index % 256 * 32
+        need(self.tiles[level][at : at + 32] == node, "tile", row, "the tile holds another hash here")
+
+def rows_of(folder, size, chain_only):
+    """Each row's number, leaf and line of evidence. One bundle of 256 rows is in memory at a time."""
+    for first in range(0, size, 256):
+        width = min(256, size - first)
+        name, at = tile_name(first // 256, width), 0
+        bundle = read(folder, f"tile/entries/{name}", "file", first + 1)
+        lines = None if chain_only else read(folder, f"evidence/{name}", "file", first + 1).split(b"\n")
+        for row in range(first + 1, first + width + 1):
+            end = at + 2 + int.from_bytes(bundle[at : at + 2], "big")
+            need(at + 2 <= len(bundle) and end <= len(bundle), "entry", row, "the bundle of leaves ends before the row does")
+            need(chain_only or row - first < len(lines), "evidence", row, "the bundle of evidence ends before the row's line does")
+            yield row, bundle[at + 2 : end], lines and lines[row - first - 1]
+            at = end
+        need(at == len(bundle), "entry", row, "the bundle of leaves goes on behind this row")
+        need(chain_only or lines[width:] == [b""], "evidence", row, "the bundle of evidence goes on behind this row")
+
+def verify_folder(folder, keys, chain_only, found):
+    root = read_checkpoint(read(folder, "checkpoint", "checkpoint", 0), keys, found)
+    tree, prev, before, contracts = Tree(folder, found["size"]), "0" * 64, 0, {"null"}
+    missing = bytearray(1)  # a byte for each row: parts that are gone and that no later row has named yet
+    for row, data, line in rows_of(folder, found["size"], chain_only):
+        leaf = check_leaf(data, row, found["origin"])
+        need(leaf["prev"] == prev, "prev", row, "the leaf does not follow the row before")
+        need(int(leaf["at"]) >= before, "time", row, "the clock went back")
+        prev, before, found["rows"] = tree.add(data).hex(), int(leaf["at"]), row
+        if chain_only:
+            continue
+        if leaf["contract"] not in contracts:
+            name = leaf["contract"][8:-1]
+            need(re.fullmatch('"sha256:[0-9a-f]{64}"', leaf["contract"]), "contract", row, "the leaf names its contract by no digest")
+            text = read(folder, f"contracts/{name}.txt", "contract", row)
+            need(sha256(text).hex() == name, "contract", row, "the contract's text is not what its name says")
+            contracts.add(leaf["contract"])
+        missing.append(check_evidence(line, leaf, row))
+        if leaf["act"] == '"erase"':
+            settle(missing, line, row)
+        found.update(contracts=len(contracts) - 1, erased_parts=found["erased_parts"] + bin(missing[row]).count("1"))
+    node = tree.complete.pop() if tree.complete else sha256(b"")
+    for left in reversed(tree.complete):
+        node = sha256(b"\1" + left + node)
+    need(node == root, "root", 0, "the rows' root hash is not the checkpoint's")
+    first = next((row for row, bits in enumerate(missing) if bits), 0)
+    need(not first, "erasure", first, "a part is missing, and no later row says that it was erased")
+
+def climb(node, index, size, path):
+    """The root of a tree of `size` leaves, from one leaf's hash and its siblings on the way up (RFC 6962, section 2.1.1)."""
+    if size == 1 or not path:
+        return node if size == 1 and not path else b""
+    half = 1 << (size - 1).bit_length() - 1  # the largest power of two below it
+    if index < half:
+        return sha256(b"\1" + climb(node, index, half, path[:-1]) + path[-1])
+    return sha256(b"\1" + path[-1] + climb(node, index - half, size - half, path[:-1]))
+
+def verify_proof(data, keys, found):
+    """One row: its leaf is in the line `extra`, its siblings are below it (C2SP tlog-proof)."""
+    head, _, checkpoint = data.partition(b"\n\n")
+    form = re.fullmatch(rb"c2sp\.org/tlog-proof@v1\nextra ([^\n]+)\nindex (0|[1-9][0-9]{0,14})((?:\n[^\n]+){0,63})", head)
+    leaf, *path = [strict_base64(text.decode("latin-1")) for text in [form[1], *form[3].split(b"\n")[1:]]] if form else [None]
+    is_proof = leaf is not None and all(sibling is not None and len(sibling) == 32 for sibling in path)
+    need(is_proof, "proof", 0, "the file is not a proof with the row's leaf in its line `extra`")
+    root, row = read_checkpoint(checkpoint, keys, found), int(form[2]) + 1
+    found.update(row=row, leaf=json.loads(check_leaf(leaf, row, found["origin"])[0]))
+    is_in = row <= found["size"] and climb(sha256(b"\0" + leaf), row - 1, found["size"], path) == root
+    need(is_in, "inclusion", row, "the row is not in the tree of the checkpoint")
+
+def verify(target, keys=(), witnesses=(), chain_only=False):
+    """The report on a folder or a proof: `ok`, or `problem`, the first thing that does not hold."""
+    found = {"ok": False, "problem": None, "origin": None, "size": None, "root": None, "key_given": bool(keys)}
+    found.update(signed_by=[], cosigned_by=[], witnesses=len(witnesses))
+    is_folder = pathlib.Path(target).is_dir()
+    found.update({"evidence": not chain_only, "rows": 0, "contracts": 0, "erased_parts": 0} if is_folder else {})
+    try:
+        hinted = json.loads(pathlib.Path(target, "log.json").read_bytes())["vkeys"] if is_folder and not keys else []
+        given = [read_vkey(key, 1) for key in [*keys, *hinted]] + [read_vkey(key, 4) for key in witnesses]
+        if is_folder:
+            verify_folder(target, given, chain_only, found)
+        else:
+            verify_proof(pathlib.Path(target).read_bytes(), given, found)
+        found["ok"] = True
+    except Broken as broken:
+        found["problem"] = dict(zip(("code", "row", "text"), broken.args))
+    return found
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("target", help="an export folder, or a file *.tlog-proof")
+    parser.add_argument("--key", action="append", default=[], help="the log's public key; may be repeated, as after a rotation")
+    parser.add_argument("--witness", action="append", default=[], help="a witness's public key; may be repeated")
+    parser.add_argument("--chain", action="store_true", help="leave out the evidence and the contracts")
+    asked = parser.parse_args()
+    try:
+        report = verify(asked.target, asked.key, asked.witness, asked.chain)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        parser.error(ascii(str(error)))
+    print(json.dumps(report, indent=2))
+    if not asked.key:
+        print("NO KEY WAS GIVEN: the key in log.json proves nothing about who signed", file=sys.stderr)
+    print("the log holds" if report["ok"] else "BROKEN at row {row}: {text}".format(**report["problem"]), file=sys.stderr)
+    sys.exit(0 if report["ok"] else 1)
