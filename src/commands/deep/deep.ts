@@ -91,7 +91,12 @@ class DeepReplay {
 
   async #pendingOf(row: RecordedRow): Promise<Pending | string> {
     const recorded = readRecorded(row);
-    if (typeof recorded === "string") return recorded;
+    if (typeof recorded === "string") {
+      // Of a check of which parts were erased it still stands what it was decided under, and counters begin with it.
+      const leaf = readLeaf(row);
+      if (typeof leaf !== "string") await this.#inForce({ leaf });
+      return recorded;
+    }
     const force = await this.#inForce(recorded);
     return typeof force === "string" ? force : { recorded, asked: askAgain(force, recorded), lost: this.#lost };
   }
@@ -106,7 +111,7 @@ class DeepReplay {
   }
 
   /** What the row was decided under; a clause that says why that cannot be had, where it cannot. */
-  async #inForce({ leaf }: Recorded): Promise<ContractInForce | string> {
+  async #inForce({ leaf }: Pick<Recorded, "leaf">): Promise<ContractInForce | string> {
     if (leaf.contract === this.#named) return this.#force;
     this.#named = leaf.contract;
     this.#force = await this.#contracts.of(leaf.contract ?? "");

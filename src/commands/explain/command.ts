@@ -8,6 +8,7 @@ import { BadInput, type Outcome } from "../outcome.ts";
 import { isChange, readRecorded, type Recorded } from "../replay/recorded.ts";
 import { momentOf } from "../test/time.ts";
 import { Witness } from "../witness.ts";
+import { erasedText } from "./erased.ts";
 import { countersExplained, type CounterExplained } from "./counted.ts";
 import { explain } from "./explanation.ts";
 import { explainedJson, explainedText, type Explained } from "./report.ts";
@@ -68,7 +69,8 @@ async function explainReceipt(number: string, options: ExplainOptions): Promise<
     }
     if (isChange(row)) throw new BadInput(`receipt ${number} is no check: keys, or what is in force, were changed`);
     const recorded = readRecorded(row);
-    if (typeof recorded === "string") throw new BadInput(`receipt ${number} cannot be explained: ${recorded}`);
+    if (typeof recorded === "string")
+      throw new BadInput(`receipt ${number} cannot be explained: ${(await erasedText(row, history)) ?? recorded}`);
     return await explainRecorded(recorded, history);
   } finally {
     await history.close();
