@@ -319,6 +319,7 @@ const sound: DeepFound = {
   differs: 0,
   firstDiffering: undefined,
   counters: { kept: 0, events: 0, unsure: 0, firstWrong: undefined },
+  structure: undefined,
 };
 
 /** Threads that do what the test says; a gate whose chain holds. */

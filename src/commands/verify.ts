@@ -73,9 +73,10 @@ function wrongText(deep: DeepFound | undefined): string {
       `another ${what}\n  recorded  ${visible(recorded)}\n  again     ${visible(again)}`
     );
   }
+  if (wrong === undefined) return `BROKEN: ${deep?.structure?.problem}: ${visible(deep?.structure?.found ?? "")}`;
   return (
-    `WRONG COUNTER ${wrong?.counter}, at row ${wrong?.seq}: ${wrong?.problem}\n` +
-    `  expected  ${wrong?.expected}\n  found     ${wrong?.found}`
+    `WRONG COUNTER ${wrong.counter}, at row ${wrong.seq}: ${wrong.problem}\n` +
+    `  expected  ${wrong.expected}\n  found     ${wrong.found}`
   );
 }
 

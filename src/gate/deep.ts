@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import type { AnchoredCheck } from "./anchors.ts";
+import type { Broken } from "../ledger/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../wire/mod.ts";
 import type { Gate } from "./gate.ts";
 
@@ -24,6 +25,8 @@ export interface DeepFound {
     readonly unsure: number;
     readonly firstWrong: WrongCounter | undefined;
   };
+  /** What the storage engine finds wrong in its own file, such as an index that lacks a row. */
+  readonly structure: Broken | undefined;
 }
 
 export interface WrongCounter {
@@ -35,12 +38,12 @@ export interface WrongCounter {
 }
 
 /** Does all that was looked at agree? */
-export function isSound({ differs, counters }: DeepFound): boolean {
-  return differs === 0 && counters.firstWrong === undefined;
+export function isSound({ differs, counters, structure }: DeepFound): boolean {
+  return differs === 0 && counters.firstWrong === undefined && structure === undefined;
 }
 
 /** As GET /ledger/verify shows it. */
-export function shownDeep({ rows, replayed, differs, counters, ...firsts }: DeepFound): object {
+export function shownDeep({ rows, replayed, differs, counters, structure, ...firsts }: DeepFound): object {
   const { kept, events, unsure, firstWrong } = counters;
   return {
     rows,
@@ -50,6 +53,7 @@ export function shownDeep({ rows, replayed, differs, counters, ...firsts }: Deep
     differs,
     first_differing: firsts.firstDiffering ?? null,
     counters: { kept, events, unsure, first_wrong: firstWrong ?? null },
+    structure: structure ?? null,
   };
 }
 

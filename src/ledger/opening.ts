@@ -198,13 +198,13 @@ async function admit(
     );
   }
   if (pin !== undefined && !isPastPin) await holdAgainstPin(store, pin);
+  if (!store.opened.hasTree) await growTree(store);
   const check = await store.verify(Math.max(1, (head?.seq ?? 0) - tailRows), []);
   if (check.broken !== undefined) {
     throw new LedgerRefused(
       `the ledger is damaged at row ${check.broken.seq}: ${check.broken.problem}; run \`svc-gate verify\`, and restore it from a backup`,
     );
   }
-  if (!store.opened.hasTree) await growTree(store);
   if (!isPastPin) await holdTreeAgainstPin(store, pin);
   const keyPlace = {
     file: options.signingKeyFile ?? join(options.folder, "signing.key"),

@@ -86,6 +86,7 @@ class DeepReplay {
       differs: this.#differs,
       firstDiffering: this.#firstDiffering,
       counters: await this.#folds.end(last),
+      structure: await this.#ledger.structure(),
     };
   }
 

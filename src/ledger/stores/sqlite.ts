@@ -5,6 +5,7 @@ import type { KeptCounter } from "./seals.ts";
 import type { KeptTogether, OpenOptions, WrittenBeside } from "./sqlite-writer.ts";
 import type {
   Anchor,
+  Broken,
   Beside,
   EventPlace,
   LedgerStore,
