@@ -24,6 +24,8 @@ for (const command of [
   ...keys,
   "reload",
   "erase",
+  "prove",
+  "keygen",
   "backup",
   "restore",
   "resume",

@@ -1,0 +1,230 @@
+/**
+ * Goal: every answered check is under a signed head, which others can check tile by tile; the key is found wrong, lost or
+ * rotated before anything is decided. Method: a gate in this process, its log read over HTTP as a stranger would, each
+ * proof recomputed from the tiles; keys put in its place and taken away between two starts.
+ */
+import assert from "node:assert/strict";
+import { hash } from "node:crypto";
+import { chmodSync, copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { leafHash } from "../src/ledger/mod.ts";
+import { openCheckpoint } from "../src/ledger/tree/checkpoint.ts";
+import { isConsistent, isIncluded } from "../src/ledger/tree/merkle.ts";
+import { parseVerifierKey, type VerifierKey } from "../src/ledger/tree/note.ts";
+import { makeSigningKey, readSigningKeys, writeSigningKeys } from "../src/ledger/tree/signing-key.ts";
+import { consistencyProof, inclusionProof, parseBundle, readerOfTiles, tilePath } from "../src/ledger/tree/tiles.ts";
+import { ask, finish, key, startGate, temporaryFolder, type Running } from "./e2e/gate.ts";
+
+async function check(gate: Running): Promise<{ readonly seq: number; readonly hash: string }> {
+  const body = JSON.stringify({ tool_name: "note.add", tool_input: {} });
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const { json } = await ask(gate, "/check", { method: "POST", headers, body });
+  return json.receipt;
+}
+
+async function bytesOf(gate: Running, path: string): Promise<Buffer> {
+  const answer = await fetch(`${gate.address}/${path}`, { headers: { authorization: `Bearer ${key}` } });
+  assert.equal(answer.status, 200, path);
+  assert.equal(answer.headers.get("content-type"), "application/octet-stream");
+  return Buffer.from(await answer.arrayBuffer());
+}
+
+async function verifierOf(t: TestContext, folder: string): Promise<readonly VerifierKey[]> {
+  const { stdout } = await finish(t, ["keygen", "--data-dir", join(folder, "data")]);
+  return [...stdout.matchAll(/svc-gate\/\S+\+\S+\+\S+/g)].map(([text]) => {
+    const parsed = parseVerifierKey(text);
+    assert.ok(parsed.ok);
+    return parsed.value;
+  });
+}
+
+async function headOf(t: TestContext, gate: Running): ReturnType<typeof opened> {
+  return opened(gate, await verifierOf(t, gate.folder));
+}
+
+async function opened(
+  gate: Running,
+  keys: readonly VerifierKey[],
+): Promise<{ readonly size: number; readonly root: Buffer; readonly signed: number; readonly text: string }> {
+  const { text, status } = await ask(gate, "/checkpoint");
+  assert.equal(status, 200);
+  const head = openCheckpoint(text, keys);
+  assert.ok(head.ok, head.ok ? "" : head.problem);
+  const { size, root, signed } = head.value;
+  return { size, root, signed: signed.length, text };
+}
+
+suite("signed heads of a gate", () => {
+  test("every answer is under one, and its row is proven by tiles alone [receipt.chain-hashes]", async (t) => {
+    const gate = await startGate(t);
+    assert.equal((await headOf(t, gate)).size, 0);
+    const receipts = [];
+    for (let at = 0; at < 260; at += 20)
+      receipts.push(...(await Promise.all(Array.from({ length: 20 }, () => check(gate)))));
+    const { size, root } = await headOf(t, gate);
+    assert.equal(size, receipts.length);
+    const read = readerOfTiles(size, (tile) => bytesOf(gate, tilePath(tile)));
+    for (const { seq, hash: of } of receipts) {
+      const leaf = Buffer.from(of, "hex");
+      assert.ok(isIncluded({ index: seq - 1, size, leaf, root, proof: await inclusionProof(read, seq - 1, size) }));
+    }
+    const bundle = parseBundle(await bytesOf(gate, "tile/entries/000"));
+    const hashes = bundle?.map((leaf) => leafHash(String(leaf)));
+    assert.deepEqual(
+      hashes,
+      receipts
+        .toSorted((a, b) => a.seq - b.seq)
+        .slice(0, 256)
+        .map(({ hash: of }) => of),
+    );
+    const before = { size, root };
+    await check(gate);
+    const later = await headOf(t, gate);
+    const tiles = readerOfTiles(later.size, (tile) => bytesOf(gate, tilePath(tile)));
+    const proof = await consistencyProof(tiles, before.size, later.size);
+    const grown = { from: before.size, fromRoot: before.root, size: later.size, root: later.root, proof };
+    assert.ok(isConsistent(grown));
+    assert.ok(!isConsistent({ ...grown, fromRoot: Buffer.alloc(32) }), "positive control: another history is none");
+  });
+
+  test("answers nothing that no signed head has", async (t) => {
+    const gate = await startGate(t);
+    for (let at = 0; at < 3; at += 1) await check(gate);
+    for (const path of [
+      "0/000",
+      "0/000.p/4",
+      "1/000.p/1",
+      "entries/000.p/4",
+      "0/001.p/1",
+      "0/0",
+      "x",
+      "63/000.p/1",
+      "64/000",
+    ])
+      assert.equal((await ask(gate, `/tile/${path}`)).status, 404, path);
+    assert.equal((await bytesOf(gate, "tile/0/000.p/2")).length, 64);
+    for (const path of ["/checkpoint", "/tile/0/000.p/2"])
+      assert.equal((await ask(gate, path, { headers: { authorization: "" } })).status, 401, path);
+  });
+
+  test("a proof's file is verified offline, and no other key's", async (t) => {
+    const gate = await startGate(t);
+    for (let at = 0; at < 9; at += 1) await check(gate);
+    const receipt = await check(gate);
+    await gate.stop();
+    const [verifier] = await verifierOf(t, gate.folder);
+    const file = join(gate.folder, "row.tlog-proof");
+    const made = await finish(t, ["prove", String(receipt.seq), join(gate.folder, "data"), "--out", file]);
+    assert.deepEqual([made.code, made.stderr], [0, ""]);
+    const verified = await finish(t, ["verify", file, "--json", "--key", verifier?.text ?? ""]);
+    assert.deepEqual([verified.code, JSON.parse(verified.stdout).hash], [0, receipt.hash]);
+    const text = readFileSync(file, "utf8");
+    writeFileSync(file, text.replace(/index 9/, "index 8"));
+    const wrong = await finish(t, ["verify", file, "--key", verifier?.text ?? ""]);
+    assert.equal(wrong.code, 1);
+    assert.match(wrong.stderr, /^NOT PROVEN: the row is not in the tree/);
+    writeFileSync(file, text);
+    const unnamed = await finish(t, ["verify", file]);
+    assert.deepEqual([unnamed.code, /name the ledger's verifier key with --key/.test(unnamed.stderr)], [2, true]);
+    const missing = await finish(t, ["prove", "11", join(gate.folder, "data")]);
+    assert.deepEqual([missing.code, missing.stderr], [2, "svc-gate: the ledger has no row 11: it ends at row 10\n"]);
+  });
+});
+
+/** A gate that has answered once and stopped; its folder. */
+async function used(t: TestContext): Promise<string> {
+  const gate = await startGate(t, { folder: temporaryFolder(t) });
+  await check(gate);
+  await gate.stop();
+  return gate.folder;
+}
+
+suite("the key that signs", () => {
+  test("is rotated by a row under two signatures, and retired by hand", async (t) => {
+    const folder = await used(t);
+    const before = await verifierOf(t, folder);
+    const keyFile = join(folder, "data", "signing.key");
+    assert.match((await finish(t, ["keygen", "--data-dir", join(folder, "data"), "--rotate"])).stdout, /has a new key/);
+    const again = await finish(t, ["keygen", "--data-dir", join(folder, "data"), "--rotate"]);
+    assert.match(again.stderr, /end that rotation first, with --retire/);
+    const gate = await startGate(t, { folder });
+    const now = await verifierOf(t, folder);
+    assert.deepEqual(now[1], before[0]);
+    const head = await opened(gate, now);
+    assert.deepEqual([head.size, head.signed], [2, 2]);
+    assert.equal((await opened(gate, before)).signed, 1, "who knows the key before goes on");
+    const { json: row } = await ask(gate, "/receipts/2");
+    assert.deepEqual([row.act, row.tool_input], ["signer.rotate", { from: before[0]?.text, to: now[0]?.text }]);
+    await gate.stop();
+    assert.match(
+      (await finish(t, ["keygen", "--data-dir", join(folder, "data"), "--retire"])).stdout,
+      /has one key again/,
+    );
+    const later = await startGate(t, { folder });
+    assert.equal((await opened(later, [now[0] as VerifierKey])).size, 2, "the rotation is recorded once");
+    assert.ok(!openCheckpoint((await ask(later, "/checkpoint")).text, before).ok);
+    assert.equal((await readSigningKeys(keyFile))?.before, undefined);
+  });
+
+  test("keeps a gate from starting where it is open to others, gone, another or damaged", async (t) => {
+    const folder = await used(t);
+    const file = join(folder, "data", "signing.key");
+    const kept = join(folder, "kept.key");
+    copyFileSync(file, kept);
+    const cases: readonly (readonly [string, () => void | Promise<void>, RegExp])[] = [
+      ["readable by the group", () => chmodSync(file, 0o640), /can be read by others than its owner \(mode 640\)/],
+      ["gone", () => rmSync(file), /signing.key is not there: restore it/],
+      ["damaged", () => writeFileSync(file, "no key", { mode: 0o600 }), /is not one or two private keys of Ed25519/],
+      [
+        "another",
+        () => writeSigningKeys(file, { current: makeSigningKey(), before: undefined }),
+        /signing.key holds svc-gate\//,
+      ],
+    ];
+    for (const [name, spoil, says] of cases) {
+      await spoil();
+      await assert.rejects(startGate(t, { folder }), says, name);
+      rmSync(file, { force: true });
+      copyFileSync(kept, file);
+      chmodSync(file, 0o600);
+    }
+    const gate = await startGate(t, { folder });
+    assert.equal((await headOf(t, gate)).size, 1, "and put back, it goes on");
+  });
+
+  test("that is lost is replaced by the operator's word, in a row", async (t) => {
+    const folder = await used(t);
+    rmSync(join(folder, "data", "signing.key"));
+    const gate = await startGate(t, { folder, flags: { accept: "signing-key" } });
+    assert.equal((await ask(gate, "/receipts/2")).json.act, "signer.replace");
+    assert.equal((await headOf(t, gate)).size, 2);
+    await gate.stop();
+    const later = await startGate(t, { folder });
+    assert.equal((await headOf(t, later)).size, 2);
+  });
+});
+
+test("a ledger of before the tree gets one, whole, when it is opened", async (t) => {
+  const folder = temporaryFolder(t);
+  const gate = await startGate(t, { folder });
+  for (let at = 0; at < 300; at += 20) await Promise.all(Array.from({ length: 20 }, () => check(gate)));
+  const { root, size } = await headOf(t, gate);
+  await gate.stop();
+  const database = new DatabaseSync(join(folder, "data", "ledger.db"));
+  const value = (name: string): string =>
+    String(database.prepare("SELECT value FROM meta WHERE name = ?").get(name)?.["value"]);
+  const meta = { layout: "1", log: value("log"), counter_secret: value("counter_secret") };
+  database.exec("DROP TABLE nodes; DELETE FROM meta WHERE name = 'signer'");
+  const write = database.prepare("UPDATE meta SET value = ? WHERE name = ?");
+  write.run("1", "layout");
+  write.run(hash("sha256", JSON.stringify(meta), "hex"), "check");
+  database.close();
+  const early = await finish(t, ["verify", join(folder, "data")]);
+  assert.match(early.stdout + early.stderr, /layout 1; this version reads layout 2: start its gate once/);
+  const upgraded = await startGate(t, { folder });
+  const head = await headOf(t, upgraded);
+  assert.deepEqual([head.size, head.root], [size, root]);
+  assert.equal((await ask(upgraded, "/ledger/verify")).json.ok, true);
+});
