@@ -65,6 +65,11 @@ function table(after: string): string[][] {
   );
 }
 
+/** A route's path as the documents write it. */
+function templateOf(path: string): string {
+  return path.replace(/:(\w+)/g, "{$1}").replace("*", "{path}");
+}
+
 test("the tables of api.md are those of the code", () => {
   const ours = Object.entries(refusals).map(([code, { status, title }]) => [code, String(status), title]);
   assert.deepEqual(table("<!-- table: refusals -->"), ours);
@@ -72,11 +77,7 @@ test("the tables of api.md are those of the code", () => {
     table("<!-- table: limits -->"),
     Object.entries(limits).map(([name, value]) => [name, String(value)]),
   );
-  const shown = routes.map(({ method, path, scope }) => [
-    method,
-    path.replace(/:(\w+)/g, "{$1}"),
-    scope ? "yes" : "no",
-  ]);
+  const shown = routes.map(({ method, path, scope }) => [method, templateOf(path), scope ? "yes" : "no"]);
   assert.deepEqual(
     table("## Routes").map((row) => row.slice(0, 3)),
     shown,
@@ -91,7 +92,7 @@ test("openapi.json has the routes, their methods, and which of them are open", (
   );
   assert.deepEqual(
     described,
-    routes.map(({ method, path, scope }) => [method, path.replace(/:(\w+)/g, "{$1}"), scope !== undefined]),
+    routes.map(({ method, path, scope }) => [method, templateOf(path), scope !== undefined]),
   );
 });
 
@@ -166,6 +167,10 @@ test("openapi.json describes what is really answered", async (t) => {
     add("/receipts", "get", await ask(gate, `/receipts${query}`));
   for (const seq of [1, 2, 3]) add("/receipts/{seq}", "get", await ask(gate, `/receipts/${seq}`));
   add("/ledger/verify", "get", await ask(gate, "/ledger/verify"));
+  for (const query of ["", "?cosigned=1", "?cosigned=2"])
+    add("/checkpoint", "get", await ask(gate, `/checkpoint${query}`));
+  for (const tile of ["0/000.p/1", "entries/000.p/2", "1/000"])
+    add("/tile/{path}", "get", await ask(gate, `/tile/${tile}`));
   await actsOf(gate, add);
   const database = new DatabaseSync(join(gate.folder, "data", "ledger.db"));
   database.exec("UPDATE receipts SET tool = 'other' WHERE seq = 1");
