@@ -35,15 +35,19 @@ interface Injection {
   readonly fault: Fault;
 }
 
+/** What is always among those that are drawn: flushes and writes of the log and of the file. */
+const always = ["fsync ledger.db-wal", "fsync ledger.db", "pwrite64 ledger.db-wal", "pwrite64 ledger.db"];
+
 /** All of them, or so many, from different calls as far as there are. */
 function chosen(points: readonly CallPoint[]): readonly Injection[] {
   const named = points.filter(({ call, file }) => only.test(`${call} ${file}`));
   const all = named.flatMap((point) => faultsOf(point).map((fault) => ({ point, fault })));
   if (asked === "all") return all;
   const dice = new Dice(seed);
-  const groups = [...Map.groupBy(all, ({ point }) => `${point.call} ${point.file}`).values()];
-  const shuffled = groups.map((group) => ({ group, place: dice.roll() })).toSorted((a, b) => a.place - b.place);
-  return Array.from({ length: Number(asked) }, (_, at) => dice.oneOf(shuffled[at % shuffled.length]?.group ?? all));
+  const groups = [...Map.groupBy(all, ({ point }) => `${point.call} ${point.file}`)];
+  const placed = groups.map(([name, group]) => ({ group, place: always.includes(name) ? -1 : dice.roll() }));
+  const ordered = placed.toSorted((one, other) => one.place - other.place);
+  return Array.from({ length: Number(asked) }, (_, at) => dice.oneOf(ordered[at % ordered.length]?.group ?? all));
 }
 
 async function injected(
@@ -70,7 +74,8 @@ function countOf(outcomes: readonly Injected[]): string {
       const ends = (["refused", "ended", "stopped"] as const).map((end) =>
         count((each) => each.happened && each.end === end),
       );
-      return `  ${name.padEnd(30)}${count(() => true)}${count(({ happened }) => happened)}${ends.join("")}${count(({ wrong }) => wrong.length > 0)}`;
+      const [all, came] = [count(() => true), count(({ happened }) => happened)];
+      return `  ${name.padEnd(30)}${all}${came}${ends.join("")}${count(({ wrong }) => wrong.length > 0)}`;
     })
     .join("\n");
 }

@@ -119,7 +119,7 @@ function cutsOf(
   { cutsOfSession, dice, fates = allFates }: PowerCutOptions,
 ): readonly { at: number; fate: Unflushed }[] {
   const places = Array.from({ length: cutsOfSession - 1 }, () => Math.floor(dice.roll() * (records - 1)));
-  const ordered = [...new Set(places)].toSorted((one, other) => one - other);
+  const ordered = places.toSorted((one, other) => one - other);
   return [...ordered, records - 1].map((at) => ({ at, fate: dice.oneOf(fates) }));
 }
 
