@@ -205,7 +205,8 @@ suite("going on", () => {
     const site = siteOf(t);
     await lose(site);
     const before = readFileSync(site.pin, "utf8");
-    assert.match((await resume(site, {}, site.backup)).text, /^row 3 records/);
+    const said = (await resume(site, {}, site.backup)).text;
+    assert.match(said, /^row 3 records[^\n]*\nmode, keys and erasures are as they were before: the mode is enforce,/);
     const after = readFileSync(site.pin, "utf8");
     writeFileSync(site.pin, before);
     assert.match((await resume(site)).text, /the loss was recorded before/);

@@ -74,13 +74,14 @@ async function putBack(backup: string, options: ResumeOptions): Promise<void> {
 
 function resumedText(resumed: Awaited<ReturnType<typeof resumeAfterRestore>>): string {
   if (resumed === undefined) return "the loss was recorded before; the head pin is at that row now: start the gate";
-  const { at, counters, lost, parted, seq } = resumed;
+  const { at, counters, lost, mode, parted, seq } = resumed;
   const [from, to] = lost;
   const rows = to === null ? `rows from ${from} on may be lost` : `rows ${from} to ${to} are lost`;
   const beside = parted === undefined ? "" : `, and row ${parted} is another one than was seen`;
   const unknown = counters.filter(({ isEntered }) => !isEntered);
   return [
     `row ${seq} records that ${rows}${beside}; the head pin is at it: start the gate`,
+    `mode, keys and erasures are as they were before: the mode is ${mode}, and a key that was revoked since is good again`,
     ...(unknown.length === 0 ? [] : ["rules that read these counters block until:"]),
     ...unknown.map((counter) => `  ${counter.name}  ${untilText(counter, at)}`),
     ...counters.filter(({ isEntered }) => isEntered).map(({ name }) => `  ${name}  was entered, and is known`),

@@ -76,6 +76,8 @@ export interface ResumedPast extends Resumed {
   readonly lost: readonly [from: number, to: number | null];
   /** The row that is another than the one that was seen; undefined where rows are merely missing. */
   readonly parted: number | undefined;
+  /** As it was in the last row; one that was put in force in the lost rows is lost too. */
+  readonly mode: string;
 }
 
 /**
@@ -118,7 +120,8 @@ async function goOn({ ledger, loss, putAside }: PastPin, resuming: Resuming): Pr
     },
     movesOf(given),
   );
-  return { ...done, lost: loss.lost, parted: loss.parted, counters: named(force, live, given) };
+  const { lost, parted } = loss;
+  return { ...done, lost, parted, mode: before.mode, counters: named(force, live, given) };
 }
 
 /**
