@@ -353,3 +353,20 @@ test("positive control: a restore that does not ask the pin forks the history, a
   assert.ok(later.some(({ verdict }) => verdict === "ALLOW"));
   await stop(gate);
 });
+
+test("positive control: a loss that leaves counters known lets a budget be spent twice, and replay notices", async (t) => {
+  const site = siteOf(t);
+  const { backup } = await lose(site);
+  const forgetful = doctored(site, "src/gate/resume.ts", "Math.max(unknownThrough, now)", "unknownThrough");
+  const args = ["resume", "--after-restore", backup, "--reason", "r"];
+  const resumed = await finish(t, args, { env: site.env, preload: [forgetful] });
+  assert.equal(resumed.code, 0, resumed.stderr);
+  const gate = await serve(site);
+  assert.equal((await ask(gate, pay(70))).verdict, "ALLOW", "30 before the backup, 50 after it, and 70 now");
+  await stop(gate);
+  for (const command of [
+    ["replay", "--json"],
+    ["verify", "--deep"],
+  ])
+    assert.equal((await run(site, ...command)).code, 1, command.join(" "));
+});
