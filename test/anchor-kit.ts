@@ -200,8 +200,6 @@ function linesLog(): { readonly log: Logger; readonly lines: string[] } {
   return { log: pino({ base: null }, { write }), lines };
 }
 
-const pace = { betweenMs: 1, retryMs: 1, retryMaxMs: 20 };
-
 export interface Given {
   readonly log: FakeLog;
   readonly witnesses?: readonly TestWitness[];
@@ -210,6 +208,8 @@ export interface Given {
   readonly folder: string;
   readonly acceptClaims?: boolean;
   readonly tenant?: string;
+  /** How long one that fails is left alone, in milliseconds. */
+  readonly retryMs?: number;
 }
 
 export interface Opened {
@@ -229,11 +229,13 @@ export function anchorsOf(t: Pick<TestContext, "after">, given: Given): Opened {
     log: ledger,
     acceptClaims = false,
     tenant = null,
+    retryMs = 1,
   } = given;
   const policy = witnesses.length === 0 ? undefined : sound(parsePolicy(policyText(witnesses, quorum)));
   const { log, lines } = linesLog();
   const sites = { policy, sinks: sound(parseSinks(sinks)), every: 1, acceptClaims };
   const failures: string[] = [];
+  const pace = { betweenMs: 1, retryMs, retryMaxMs: 20 * retryMs };
   const onFailure = (by: string): void => void failures.push(by);
   const anchors = new Anchors({ ...sites, ledger, folder: given.folder, tenant, log, onFailure, pace });
   t.after(() => anchors.close());

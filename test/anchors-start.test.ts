@@ -249,19 +249,25 @@ suite("sinks", () => {
     }
     const heads = readFileSync(file, "utf8").match(/^\d+$/gm);
     assert.deepEqual(heads?.map(Number), [1, 2, 3, 4, 5]);
+    appendFileSync(file, `${origin}\n6\nAAAA`);
+    grow(opened, log, 1);
+    await until(() => vouchedBy(opened, "file sink") === 6);
+    const again = anchorsOf(t, { log, sinks: `file:${file}`, folder });
+    await again.anchors.begin(true);
+    assert.equal(vouchedBy(again, "file sink"), 6, "what stands behind a torn one is read");
     const tenant = anchorsOf(t, { log, sinks: `file:${file}`, folder, tenant: "acme" });
     await tenant.anchors.begin(true);
-    await until(() => vouchedBy(tenant, "file sink") === 5);
-    assert.ok(readFileSync(`${file}.acme`, "utf8").startsWith(`${origin}\n5\n`));
+    await until(() => vouchedBy(tenant, "file sink") === 6);
+    assert.ok(readFileSync(`${file}.acme`, "utf8").startsWith(`${origin}\n6\n`));
   });
 
   test("a repository has a commit for each head, and what else lies there is left alone", async (t) => {
     if (!hasGit) return t.skip("there is no git on this machine");
     const folder = temporaryFolder(t);
     const place = repository(folder);
-    const hook = join(place, ".git", "hooks", "pre-commit");
     mkdirSync(join(place, ".git", "hooks"), { recursive: true });
-    writeFileSync(hook, "#!/bin/sh\nexit 1\n", { mode: 0o755 });
+    for (const name of ["pre-commit", "post-commit", "reference-transaction"])
+      writeFileSync(join(place, ".git", "hooks", name), "#!/bin/sh\ntouch hooked; exit 1\n", { mode: 0o755 });
     writeFileSync(join(place, "notes"), "mine");
     execFileSync("git", ["-C", place, "add", "notes"]);
     const log = new FakeLog(origin, key).grow(1);

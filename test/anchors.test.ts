@@ -193,6 +193,20 @@ suite("a witness that is broken or hostile costs one line in the log and nothing
     });
   }
 
+  test("one that fails is left alone for a while, whatever the others do", async (t) => {
+    const log = new FakeLog(origin).grow(1);
+    const [good, bad] = [await witnessOf(t, "good", log), await witnessOf(t, "a", log)];
+    bad.instead = () => ({ status: 500 });
+    const given = { log, witnesses: [bad, good], quorum: 1, folder: temporaryFolder(t), retryMs: 600_000 };
+    const opened = anchorsOf(t, given);
+    await opened.anchors.begin(true);
+    for (const size of [2, 3, 4, 5]) {
+      grow(opened, log, 1);
+      await until(() => opened.anchors.cosigned?.size === size);
+    }
+    assert.equal(bad.requests.length, 1);
+  });
+
   test("one that never answers does not hold up the others, nor the end", async (t) => {
     const log = new FakeLog(origin).grow(3);
     const [good, silent] = [await witnessOf(t, "good", log), await witnessOf(t, "a", log)];
