@@ -4,6 +4,7 @@ import { benchDecide } from "./decide.ts";
 import { benchOverload } from "./overload.ts";
 import { benchPeers } from "./peers/measure.ts";
 import { machine } from "./report.ts";
+import { benchProof } from "./proof.ts";
 import { benchReplicas } from "./replicas.ts";
 import { benchReplay } from "./replay.ts";
 import { benchScale } from "./scale.ts";
@@ -18,6 +19,7 @@ const benches: Readonly<Record<string, () => Promise<void>>> = {
   decide: benchDecide,
   overload: benchOverload,
   peers: benchPeers,
+  proof: benchProof,
   replay: benchReplay,
   replicas: benchReplicas,
   scale: benchScale,

@@ -1,0 +1,7 @@
+import { emptyRoot, Frontier } from "../src/ledger/tree/merkle.ts";
+import { Signer } from "../src/ledger/tree/signing-key.ts";
+
+// Loaded before a gate, takes the tree and the signatures out of it: what is left is what they are measured against.
+Frontier.prototype.append = () => [];
+Frontier.prototype.root = () => emptyRoot;
+Signer.prototype.sign = ({ origin }) => `${origin}\n0\nnothing\n\n`;
