@@ -106,6 +106,41 @@ suite("a gate that is anchored", () => {
     });
   });
 
+  test("goes on behind a witness once its operator has stated the loss", async (t) => {
+    const folder = temporaryFolder(t);
+    const witnesses = await witnessesIn(t, folder, 1);
+    const flags = { "anchor-every": "1", "witness-policy": join(folder, "policy") };
+    const data = join(folder, "data");
+    const first = await startGate(t, { folder, contracts, flags });
+    trustAll(witnesses, first);
+    await check(first, call);
+    await first.stop();
+    cpSync(data, join(folder, "copy"), { recursive: true });
+    const second = await startGate(t, { folder, contracts, flags });
+    await check(second, call);
+    await second.stop();
+    rmSync(data, { recursive: true });
+    cpSync(join(folder, "copy"), data, { recursive: true });
+    await assert.rejects(startGate(t, { folder, contracts, flags }), { message: /has a checkpoint through row 2/ });
+    const resume = [
+      "resume",
+      "--after-restore",
+      "--seen",
+      join(data, "checkpoint.seen"),
+      "--reason",
+      "the disk is gone",
+    ];
+    const { code, stderr } = await finish(t, [...resume, "--data-dir", data], { cwd: folder });
+    assert.equal(code, 0, stderr);
+    const resumed = await startGate(t, { folder, contracts, flags });
+    assert.equal((await check(resumed, call)).status, 200);
+    assert.ok(
+      resumed.gate.anchors?.readings.every(({ isParted }) => isParted),
+      "they take this ledger no more",
+    );
+    await resumed.stop();
+  });
+
   test("waits for no witness: checks are answered and it stops while one is held up", async (t) => {
     const folder = temporaryFolder(t);
     const witnesses = await witnessesIn(t, folder, 1);
