@@ -199,11 +199,16 @@ function exitOf({ message }: Error): Exit {
     : { code: Number(code), signal: null };
 }
 
+/** Pin and checkpoint are written beside the answers: the one client may have sent a call before the gate knew. */
+function underWay({ file }: CallPoint): number {
+  return file === "." || /^(?:head\.pin|checkpoint)/.test(file) ? 1 : 0;
+}
+
 async function wrongWith(outcome: Omit<Injected, "wrong">, load: Load, whole: Place): Promise<string[]> {
   const wrong: string[] = [];
   const { answeredAfter, end, exit, fault, happened, said } = outcome;
   if (happened && fault !== "SIGKILL" && harmless(outcome) === undefined) {
-    if (answeredAfter > 0) wrong.push(`${answeredAfter} calls were answered after the fault`);
+    if (answeredAfter > underWay(outcome)) wrong.push(`${answeredAfter} calls were answered after the fault`);
     if (exit.code === 0) wrong.push(`it ended with 0 (${end})`);
     if (exit.signal !== null) wrong.push(`it ended by ${exit.signal}`);
     if (said.trim() === "") wrong.push("it said nothing");

@@ -4,13 +4,16 @@ import {
   closeSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   openSync,
   readFileSync,
+  rmdirSync,
   rmSync,
   truncateSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Dice } from "../campaign/random.ts";
@@ -79,7 +82,15 @@ export function noPowerCut(fileSystem: FileSystem): string | undefined {
     return "there is no /dev/fuse or no loop device here";
   const maker = makers[fileSystem][0] ?? "";
   if (spawnSync(maker, ["-V"]).error !== undefined) return `${maker} is not installed`;
-  return undefined;
+  return mayMount() ? undefined : "this root may not mount file systems";
+}
+
+function mayMount(): boolean {
+  const folder = mkdtempSync(join(tmpdir(), "svc-gate-mount-"));
+  const isMounted = spawnSync("mount", ["-t", "tmpfs", "tmpfs", folder]).status === 0;
+  if (isMounted) spawnSync("umount", [folder]);
+  rmdirSync(folder);
+  return isMounted;
 }
 
 /** Each session goes on with what the last cut of the one before it has left. */
