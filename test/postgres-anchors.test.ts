@@ -6,13 +6,13 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, suite, test, type TestContext } from "node:test";
+import { after, suite, test } from "node:test";
 import { policyText, TestWitness, until } from "./anchor-kit.ts";
 import { ask, check, desk, startGate, temporaryFolder, type Running } from "./e2e/gate.ts";
 import { startPostgres, type PostgresServer } from "./postgres-server.ts";
 
 const server = await startPostgres({ after });
-const signingKey = String(generateKeyPairSync("ed25519").privateKey.export({ format: "pem", type: "pkcs8" }));
+const signingKey = generateKeyPairSync("ed25519").privateKey.export({ format: "pem", type: "pkcs8" });
 const call = { tool_name: "note.add", tool_input: {} };
 
 if (typeof server === "string") test("PostgreSQL: anchors", { skip: server }, () => undefined);
@@ -23,8 +23,8 @@ function anchored(there: PostgresServer): void {
     const folder = temporaryFolder(t);
     const witness = await new TestWitness("a").start(t);
     writeFileSync(join(folder, "policy"), policyText([witness], 1));
-    const start = (test: TestContext, url: string): Promise<Running> =>
-      startGate(test, {
+    const start = (url: string): Promise<Running> =>
+      startGate(t, {
         contracts: { "desk.yaml": desk },
         flags: {
           "database-url": url,
@@ -34,14 +34,14 @@ function anchored(there: PostgresServer): void {
           "ledger-name": "example.org/shared",
         },
       });
-    const url = there.url();
-    const gates = [await start(t, url), await start(t, url)] as const;
+    const database = there.url();
+    const gates = [await start(database), await start(database)] as const;
     witness.trusted.set("example.org/shared", gates[0].ledger.verifiers);
     await check(gates[0], call);
     await until(() => gates[0].gate.anchors?.cosigned !== undefined);
     await Promise.all(gates.map((gate) => gate.stop()));
     await there.run("CREATE DATABASE before TEMPLATE postgres");
-    const replicas = [await start(t, url), await start(t, url)] as const;
+    const replicas = [await start(database), await start(database)] as const;
     for (let more = 0; more < 20; more += 1) for (const replica of replicas) await check(replica, call);
     const rows = replicas[1].ledger.head.seq;
     assert.ok(rows > 40);
@@ -52,7 +52,7 @@ function anchored(there: PostgresServer): void {
       assert.ok(json.anchors.length > 0);
       assert.ok(replica.gate.anchors?.readings.every(({ isParted }) => !isParted));
     }
-    await assert.rejects(start(t, url.replace(/\/postgres$/, "/before")), {
+    await assert.rejects(start(database.replace(/\/postgres$/, "/before")), {
       message: new RegExp(
         `^the ledger ends at row \\d, and the witness w1 has a checkpoint through row ${rows}: rows are`,
       ),
