@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
-import { chmod, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { suite, test } from "node:test";
@@ -13,7 +13,13 @@ import { openCheckpoint } from "../src/ledger/tree/checkpoint.ts";
 import { emptyRoot, Frontier, isConsistent, isIncluded, nodeHash } from "../src/ledger/tree/merkle.ts";
 import { parseVerifierKey, verifierKey } from "../src/ledger/tree/note.ts";
 import { proofText, verifyProof } from "../src/ledger/tree/proof-file.ts";
-import { makeSigningKey, readSigningKeys, Signer, writeSigningKeys } from "../src/ledger/tree/signing-key.ts";
+import {
+  makeSigningKey,
+  readSigningKeys,
+  Signer,
+  writeFirstKey,
+  writeSigningKeys,
+} from "../src/ledger/tree/signing-key.ts";
 import {
   consistencyProof,
   entryBundle,
@@ -241,6 +247,13 @@ suite("signed heads", () => {
     t.after(() => rm(folder, { recursive: true }));
     const file = join(folder, "signing.key");
     assert.equal(await readSigningKeys(file), undefined);
+    const made = await Promise.all(Array.from({ length: 8 }, () => writeFirstKey(join(folder, "first.key"))));
+    assert.equal(
+      new Set(made.map((each) => new Signer(origin, each).current)).size,
+      1,
+      "two that make it have the same",
+    );
+    assert.deepEqual(await readdir(folder), ["first.key"]);
     await writeSigningKeys(file, keys);
     const found = await readSigningKeys(file);
     assert.ok(found && new Signer(origin, found).verifiers.length === 2);

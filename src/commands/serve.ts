@@ -69,7 +69,8 @@ function banner({ address, ops, gate, ledger, contracts, tenants, made }: Servin
     `  mode      ${mode}${mode === "observe" ? ": verdicts are recorded and nothing is enforced" : ""}`,
     `  contract  sha256:${contract}${contracts.length === 0 ? " (none: every tool is refused)" : ` (${contracts.join(", ")})`}`,
     ...(force.candidate !== undefined ? ["  candidate decided beside it; it answers nothing"] : []),
-    `  ledger    ${ledger.name}, ${ledger.head.seq} rows`,
+    `  ledger    ${ledger.name}, ${ledger.head.seq} rows${ledger.isShared ? ", in the database" : ""}`,
+    `  signed    by ${ledger.verifiers.map(({ text }) => text).join(", and by ")}`,
     ...(ops === undefined ? [] : [`  watched   ${ops}/metrics and /ready, without a key`]),
     ...(tenants === 0 ? [] : [`  tenants   ${tenants}, under ${address}/t/{tenant}`]),
   ];

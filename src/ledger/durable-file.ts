@@ -5,13 +5,13 @@ import { dirname } from "node:path";
  * Replaces a small file that its owner alone can read: written beside, flushed, renamed, the folder flushed. A crash
  * leaves the old one or the new one.
  */
-export async function replaceFile(file: string, text: string): Promise<void> {
+export async function replaceFile(file: string, content: string | Uint8Array): Promise<void> {
   const folder = dirname(file);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const beside = `${file}.new`;
   const handle = await open(beside, "w", 0o600);
   try {
-    await handle.writeFile(text);
+    await handle.writeFile(content);
     await handle.sync();
   } finally {
     await handle.close();

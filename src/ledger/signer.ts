@@ -1,12 +1,5 @@
 import { LedgerRefused, type LedgerStore } from "./stores/store.ts";
-import {
-  makeSigningKey,
-  placeOfKeys,
-  readSigningKeys,
-  Signer,
-  writeSigningKeys,
-  type SigningKeys,
-} from "./tree/signing-key.ts";
+import { placeOfKeys, readSigningKeys, Signer, writeFirstKey, type SigningKeys } from "./tree/signing-key.ts";
 
 /** Who signs a ledger's heads now. */
 export interface OpenSigner {
@@ -40,8 +33,8 @@ export async function openSigner(store: LedgerStore, { file, acceptNew }: Signer
   const found = await readSigningKeys(file);
   if (found === undefined && recorded !== undefined && !acceptNew) {
     throw new LedgerRefused(
-      `the heads of the ledger "${log}" are signed by the key ${recorded}, and its file ${placeOfKeys(file)} is not there: restore it, or name it ` +
-        "with SVC_SIGNING_KEY; if it is lost, start once with --accept signing-key and a new one is made",
+      `the heads of the ledger "${log}" are signed by the key ${recorded}, and its file ${placeOfKeys(file)} is not there: ` +
+        "restore it, or name it with SVC_SIGNING_KEY; if it is lost, start once with --accept signing-key and a new one is made",
     );
   }
   const signer = new Signer(log, found ?? (await makeKeys(file)));
@@ -54,19 +47,20 @@ function changeOf(signer: Signer, recorded: string, { file, acceptNew }: SignerP
   const isRotation = recorded === signer.before;
   if (isRotation || acceptNew) return { from: recorded, to: signer.current, isRotation };
   throw new LedgerRefused(
-    `the ledger's heads are signed by the key ${recorded}, and ${placeOfKeys(file)} holds ${signer.current}: give this gate the ledger's own ` +
-      "key with SVC_SIGNING_KEY (gates that share a ledger share its key); `svc-gate keygen --rotate` changes it",
+    `the ledger's heads are signed by the key ${recorded}, and ${placeOfKeys(file)} holds ${signer.current}: give this gate the ` +
+      "ledger's own key with SVC_SIGNING_KEY (gates that share a ledger share its key); `svc-gate keygen --rotate` changes it",
   );
 }
 
+/** Of two gates that make a file's first key at once, one does, and both have it. */
 async function makeKeys(file: string): Promise<SigningKeys> {
-  const keys = { current: makeSigningKey(), before: undefined };
   try {
-    await writeSigningKeys(file, keys);
+    return await writeFirstKey(file);
   } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === undefined) throw error;
     throw new LedgerRefused(
-      `a signing key cannot be written to ${file} (${(error as NodeJS.ErrnoException).code}): SVC_SIGNING_KEY names a file that this user can write`,
+      `a signing key cannot be written to ${file} (${code}): SVC_SIGNING_KEY names a file that this user can write`,
     );
   }
-  return keys;
 }

@@ -186,11 +186,14 @@ test("serve says where it listens, in which mode, under which contract, and on w
   writeContracts(folder, { contracts: { "desk.yaml": desk } });
   const gate = await spawnGate(t, ["--ledger-name", "acme/test"], { cwd: folder, env: { SVC_API_KEY: key } });
   const etag = (await ask(gate, "/rules")).headers.get("etag")?.replaceAll('"', "");
+  const { stdout: known } = await finish(t, ["keygen"], { cwd: folder });
+  const [, verifier = "none"] = /verifier key {2}(acme\/test\+\S+)/.exec(known) ?? [];
   const lines = [
     `svc-gate listens on http://127.0.0.1:${gate.port}`,
     "  mode      observe: verdicts are recorded and nothing is enforced",
     `  contract  sha256:${etag} (desk)`,
     "  ledger    acme/test, 0 rows",
+    `  signed    by ${verifier}`,
   ];
   assert.equal(gate.stdout(), `${lines.join("\n")}\n`);
 });

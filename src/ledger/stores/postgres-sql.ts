@@ -41,8 +41,10 @@ export const statements = {
     FROM svc_gate.ledgers WHERE ledger = $1`,
   addLedger: `INSERT INTO svc_gate.ledgers (ledger, log, counter_secret, seal, seq, changed, counters)
     VALUES ($1, $2, $3, $4, 0, 0, 0) ON CONFLICT DO NOTHING`,
-  lockHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer FROM svc_gate.ledgers WHERE ledger = $1 FOR UPDATE`,
-  readHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer FROM svc_gate.ledgers WHERE ledger = $1`,
+  lockHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer
+    FROM svc_gate.ledgers WHERE ledger = $1 FOR UPDATE`,
+  readHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer
+    FROM svc_gate.ledgers WHERE ledger = $1`,
   /** Asked after the lock: a time in the statement that locks would be read before it had waited. */
   clock: `SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at FROM svc_gate.ledgers WHERE ledger = $1`,
   moveHead: `UPDATE svc_gate.ledgers SET seq = $2, leaf = $3, changed = $4, counters = $5, contract = $6, mode = $7, engine = $8,

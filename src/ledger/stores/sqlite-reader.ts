@@ -6,6 +6,7 @@ import { blame, parted, tooShort } from "./anchors.ts";
 import { serveOpened } from "./calls.ts";
 import type { KeptCounter } from "./seals.ts";
 import { explain, openForReading, readCounters, readMeta } from "./sqlite-file.ts";
+import { structureProblem } from "./sqlite-structure.ts";
 import { NodeWalk, Walk } from "./sqlite-walk.ts";
 import { LedgerRefused } from "./store.ts";
 import type {
@@ -37,10 +38,12 @@ const columns = "seq, leaf, evidence, session, tool, verdict";
 
 /** A connection that only reads, in a thread of its own: it never holds up a commit. */
 class Reader {
+  readonly #folder: string;
   readonly #database: DatabaseSync;
   readonly #upwards: StatementSync;
 
-  constructor(database: DatabaseSync) {
+  constructor(folder: string, database: DatabaseSync) {
+    this.#folder = folder;
     this.#database = database;
     this.#upwards = this.#database.prepare(
       `SELECT ${columns} FROM receipts WHERE seq BETWEEN ? AND ${seqMax} ORDER BY seq LIMIT ?`,
@@ -134,9 +137,9 @@ class Reader {
       const walk = new Walk(this.#database, { log, from, anchors });
       let count = walkRows;
       for (let more = true; more;) {
-        const slice = this.#upwards.all(link.seq === 0 ? Number.MIN_SAFE_INTEGER : link.seq + 1, count);
+        const slice = this.#rows(link.seq === 0 ? Number.MIN_SAFE_INTEGER : link.seq + 1, count);
         let characters = 1;
-        for (const columnsOfRow of slice as unknown as readonly StoredColumns[]) {
+        for (const columnsOfRow of slice) {
           const row = rowOf(columnsOfRow);
           const next = walk.step(row, link);
           const broken =
@@ -159,6 +162,16 @@ class Reader {
       return { log, rows: Math.max(rows, link.seq), head: link, broken };
     } catch (error) {
       return { log, rows: link.seq, head: link, broken: unreadable(error, link.seq + 1) };
+    }
+  }
+
+  /** Of rows that cannot be read together each is read alone, so that the damaged one is named. */
+  #rows(from: number, count: number): readonly StoredColumns[] {
+    try {
+      return this.#upwards.all(from, count) as unknown as readonly StoredColumns[];
+    } catch (error) {
+      if (count === 1) throw error;
+      return this.#rows(from, 1);
     }
   }
 
@@ -192,18 +205,15 @@ class Reader {
     return { log, rows: link.seq, head: link, broken };
   }
 
-  /**
-   * What the engine says of its own file: its pages, and each index beside its table, without which a page of receipts
-   * would lack rows. One statement, which takes as long as the file is.
-   */
+  /** What is wrong with the file beside what its rows say. One long statement, behind which other calls wait. */
   structure(): Broken | undefined {
     const seq = this.#last() + 1;
     try {
-      const [first] = this.#database.prepare("PRAGMA integrity_check(1)").all();
-      const found = String(first?.["integrity_check"]);
-      if (found === "ok") return undefined;
+      const found = structureProblem(this.#database, this.#folder);
+      if (found === undefined) return undefined;
       const row = /^row (\d+) missing from index/.exec(found)?.[1];
-      return { seq: row === undefined ? seq : Number(row), ...notAsKept, found };
+      const problem = "the file's structure is not as its engine keeps it";
+      return { seq: row === undefined ? seq : Number(row), problem, expected: "ok", found };
     } catch (error) {
       return unreadable(error, seq);
     }
@@ -231,11 +241,6 @@ class Reader {
     this.#database.close();
   }
 }
-
-const notAsKept = {
-  problem: "the pages of the file, or its indexes, are not as its engine keeps them",
-  expected: "ok",
-};
 
 /** What cannot be read at all is broken there; a disk that fails is a fault of the disk and says nothing of the ledger. */
 function unreadable(error: unknown, seq: number): Broken {
@@ -282,7 +287,7 @@ function openReader(folder: string): Reader {
   const database = openForReading(folder);
   try {
     if (readMeta(database) === undefined) throw new LedgerRefused(`there is no ledger in ${folder}: its file is empty`);
-    return new Reader(database);
+    return new Reader(folder, database);
   } catch (error) {
     database.close();
     throw error;

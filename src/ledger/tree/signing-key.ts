@@ -1,5 +1,5 @@
-import { createPrivateKey, generateKeyPairSync, sign, type KeyObject } from "node:crypto";
-import { readFile, stat } from "node:fs/promises";
+import { createPrivateKey, generateKeyPairSync, randomBytes, sign, type KeyObject } from "node:crypto";
+import { link, readFile, stat, unlink } from "node:fs/promises";
 import { replaceFile } from "../durable-file.ts";
 import { LedgerRefused } from "../stores/store.ts";
 import { checkpointText, type Checkpoint } from "./checkpoint.ts";
@@ -108,6 +108,24 @@ function readBlock(block: string): KeyObject | undefined {
 /** A new private key of Ed25519. */
 export function makeSigningKey(): KeyObject {
   return generateKeyPairSync("ed25519").privateKey;
+}
+
+/**
+ * Makes a file with a new key, unless there is one.
+ *
+ * @returns what the file then holds
+ */
+export async function writeFirstKey(file: string): Promise<SigningKeys> {
+  const beside = `${file}.${randomBytes(8).toString("hex")}`;
+  await writeSigningKeys(beside, { current: makeSigningKey(), before: undefined });
+  try {
+    await link(beside, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  } finally {
+    await unlink(beside);
+  }
+  return requireSigningKeys(file);
 }
 
 /** Writes a file of keys that its owner alone can read. */
