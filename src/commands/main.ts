@@ -2,6 +2,7 @@ import { Command } from "commander";
 import { settings, version } from "../gate/mod.ts";
 import type { DiffOptions } from "./diff.ts";
 import type { ExplainOptions } from "./explain/command.ts";
+import { addExport } from "./export/usage.ts";
 import type { AnalyzeOptions } from "./analyze.ts";
 import type { EraseOptions } from "./erase.ts";
 import type { BackupOptions } from "./backup.ts";
@@ -183,8 +184,12 @@ program
 
 program
   .command("verify")
-  .description("walk the chain of a ledger in a folder, whether a gate is serving it or not; or verify a proof's file")
-  .argument("[folder]", "the data folder, or a .tlog-proof file", process.env["SVC_DATA_DIR"] ?? "./data")
+  .description("walk a ledger in a data folder, served or not; or verify an export, or a proof's file, offline")
+  .argument(
+    "[folder]",
+    "the data folder, the folder of an export, or a .tlog-proof file",
+    process.env["SVC_DATA_DIR"] ?? "./data",
+  )
   .option("--json", "for programs", false)
   .option("--pin <file>", "the head pin, where it is not in the folder", process.env["SVC_PIN"])
   .option("--chain", "the chain alone: twice as fast, and blind to changed evidence", false)
@@ -194,15 +199,24 @@ program
     "after",
     "\nExit code 0: the ledger is whole. 1: it is broken, or does not agree with itself; the first row is named. 2: there is none.",
   )
-  .option("--key <verifier key>", "with a proof: who must have signed it (may be repeated)", many, [])
-  .option("--witness <verifier key>", "with a proof: whose cosignature is looked for (may be repeated)", many, [])
+  .option("--key <verifier key>", "of an export or a proof: who must have signed it (may be repeated)", many, [])
+  .option(
+    "--witness <verifier key>",
+    "of an export or a proof: whose cosignature is looked for (repeated too)",
+    many,
+    [],
+  )
   .action((folder: string, options: VerifyOptions & TrustedKeys) =>
     run(async () =>
       folder.endsWith(".tlog-proof")
         ? (await import("./verify-proof.ts")).verifyProofCommand(folder, options, options.json)
-        : (await import("./verify.ts")).verifyCommand(folder, options),
+        : options.database === undefined && (await import("./verify-export.ts").then((its) => its.isExport(folder)))
+          ? (await import("./verify-export.ts")).verifyExportCommand(folder, options)
+          : (await import("./verify.ts")).verifyCommand(folder, options),
     ),
   );
+
+addExport(program);
 
 program
   .command("explain")

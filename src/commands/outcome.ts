@@ -1,6 +1,7 @@
 /** What a command prints, and how it ends. */
 export interface Outcome {
   readonly exitCode: number;
+  /** Empty where the command has written what it had to write. */
   readonly text: string;
   /** A program reads it: it goes to standard output, whatever the exit code. */
   readonly forPrograms?: boolean;

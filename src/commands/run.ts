@@ -7,7 +7,7 @@ export async function run(command: () => Promise<Outcome>): Promise<void> {
   try {
     const { exitCode, text, forPrograms = false } = await command();
     const stream = exitCode === 0 || forPrograms ? process.stdout : process.stderr;
-    await new Promise<void>((resolve) => stream.write(`${text}\n`, () => resolve()));
+    if (text !== "") await new Promise<void>((resolve) => stream.write(`${text}\n`, () => resolve()));
     // What a library leaves behind (a solver's threads) must not keep a finished command from ending.
     process.exit(exitCode);
   } catch (error) {

@@ -26,6 +26,7 @@ for (const command of [
   "erase",
   "prove",
   "keygen",
+  "export",
   "backup",
   "restore",
   "resume",

@@ -1,0 +1,95 @@
+import { setTimeout } from "node:timers/promises";
+import {
+  LedgerRefused,
+  NotYetUnderHead,
+  parseCheckpointText,
+  parseNote,
+  readLedger,
+  readSharedLedger,
+  writeExport,
+  type Exported,
+  type LedgerHistory,
+} from "../../ledger/mod.ts";
+import { sharedPlace } from "../database.ts";
+import { BadInput, type Outcome } from "../outcome.ts";
+import { exportReadable, isReadableFormat, readableFormats } from "./readable.ts";
+import { showExport } from "./show.ts";
+
+export interface ExportOptions {
+  readonly dataDir: string;
+  readonly database: string | true | undefined;
+  /** Through the latest head that witnesses have cosigned, in place of the latest of all. */
+  readonly cosigned: boolean;
+  readonly format: string | undefined;
+  readonly from: string | undefined;
+  readonly to: string | undefined;
+  readonly json: boolean;
+}
+
+/** `svc-gate export`: a folder that outsiders can verify; or the readable fields of receipts, for people and programs. */
+export async function exportCommand(target: string, options: ExportOptions): Promise<Outcome> {
+  const { format, from, to } = options;
+  if (format !== undefined) {
+    if (!isReadableFormat(format))
+      throw new BadInput(`--format takes ${readableFormats.join(" or ")}, not "${format}"`);
+    return exportReadable(target, { format, from, to, open: () => openLedger(options) });
+  }
+  if (from !== undefined || to !== undefined)
+    throw new BadInput("--from and --to belong to --format: a folder holds every row, or it could not be verified");
+  if (target === "-") throw new BadInput("an export is a folder: name one, or say --format csv or --format jsonl");
+  const exported = await exportFolder(target, options);
+  return {
+    exitCode: 0,
+    text: options.json ? JSON.stringify({ ...exported, folder: target }) : shown(target, exported),
+  };
+}
+
+function openLedger({ database, dataDir }: ExportOptions): Promise<LedgerHistory> {
+  const shared = sharedPlace(database);
+  return shared === undefined ? readLedger(dataDir) : readSharedLedger(shared);
+}
+
+const tries = 6;
+const waitMs = 500;
+
+/** A gate leaves its head behind once a second; what was erased in that second is under the next one. */
+async function exportFolder(folder: string, options: ExportOptions): Promise<Exported> {
+  for (let left = tries; ; left -= 1) {
+    const history = await openLedger(options);
+    const progress = showExport(history.rows);
+    try {
+      return await writeExport({ history, note: headOf(history, options.cosigned) }, folder, (row) => progress.at(row));
+    } catch (error) {
+      if (!(error instanceof NotYetUnderHead)) throw error;
+      if (left === 1) throw new LedgerRefused(`${error.message}: ask again, or run \`svc-gate verify\``);
+    } finally {
+      progress.end();
+      await history.close();
+    }
+    await setTimeout(waitMs);
+  }
+}
+
+/** The latest signed head that is kept, with witnesses' signatures where they have it already. */
+function headOf({ name, checkpoints }: LedgerHistory, cosigned: boolean): string {
+  const [latest, withWitnesses] = checkpoints;
+  if (cosigned && withWitnesses === undefined)
+    throw new LedgerRefused(`no head of the ledger "${name}" that witnesses have cosigned is kept here`);
+  const note = cosigned || sizeOf(withWitnesses) === sizeOf(latest) ? withWitnesses : latest;
+  if (note !== undefined) return note;
+  throw new LedgerRefused(
+    `no signed head of the ledger "${name}" is kept here yet: the gate that serves it leaves one each second; start it once`,
+  );
+}
+
+function sizeOf(note: string | undefined): number | undefined {
+  return note === undefined ? undefined : parseCheckpointText(parseNote(note)?.text ?? "")?.size;
+}
+
+function shown(folder: string, { log, size, before, vkey }: Exported): string {
+  return [
+    `${folder}: ${size} rows of ${log}${before === 0 ? "" : `, ${size - before} of them new`}`,
+    `  verify it with  svc-gate verify ${folder} --key ${vkey}`,
+    "  give that key to an auditor by another way than the folder: a key in the folder proves nothing",
+  ].join("\n");
+}

@@ -1,0 +1,18 @@
+/** A line of CSV, as RFC 4180 has it: commas, quotes where they are needed, CR and LF at its end. */
+export function csvLine(cells: readonly string[]): string {
+  return `${cells.map((cell) => quoted(guarded(cell))).join(",")}\r\n`;
+}
+
+/**
+ * Spreadsheets run what begins with one of these as a formula, and an agent chooses texts here: an apostrophe before it
+ * makes it text. Full-width forms count, for some programs fold them.
+ */
+const formula = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
+
+function guarded(cell: string): string {
+  return formula.test(cell) ? `'${cell}` : cell;
+}
+
+function quoted(cell: string): string {
+  return /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+}

@@ -1,0 +1,18 @@
+import { progressStride, showProgress, type Progress } from "../progress.ts";
+
+/** Between two lines, where there is no terminal to draw a bar on. */
+const lineMs = 10_000;
+
+/** How far an export is: a bar on a terminal's standard error, else a line there each ten seconds. */
+export function showExport(rows: number): Progress {
+  if (process.stderr.isTTY) return showProgress(rows);
+  let last = performance.now();
+  return {
+    at: (row) => {
+      if (row % progressStride !== 0 || performance.now() - last < lineMs) return;
+      last = performance.now();
+      process.stderr.write(`row ${row} of ${rows}\n`);
+    },
+    end: () => undefined,
+  };
+}

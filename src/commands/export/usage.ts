@@ -1,0 +1,30 @@
+import type { Command } from "commander";
+import { run } from "../run.ts";
+import type { ExportOptions } from "./command.ts";
+
+/** Adds `export` to the command line. */
+export function addExport(program: Command): void {
+  program
+    .command("export")
+    .description(
+      "write a folder that anyone can verify offline; or, with --format, what people and programs read of it",
+    )
+    .argument("<to>", "the folder; with --format a file, a folder, or `-` for the standard output")
+    .option("--data-dir <folder>", "the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+    .option("--database [tenant]", "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's")
+    .option("--cosigned", "through the latest head that witnesses have cosigned", false)
+    .option("--format <format>", "csv or jsonl: readable fields, which prove nothing")
+    .option("--from <row>", "with --format: the first row")
+    .option("--to <row>", "with --format: the last row")
+    .option("--json", "for programs", false)
+    .addHelpText(
+      "after",
+      "\nAsked again, a folder gets what is new, and loses what was erased. `svc-gate verify` checks it, and so do the" +
+        "\nverifiers in Python and JavaScript that come with the gate: docs/export.md." +
+        "\nExit code 0: done. 2: refused, and what was exported before still holds." +
+        "\n\nExamples:\n  svc-gate export ./export\n  svc-gate export - --format jsonl --from 1001",
+    )
+    .action((to: string, options: ExportOptions) =>
+      run(async () => (await import("./command.ts")).exportCommand(to, options)),
+    );
+}

@@ -1,0 +1,86 @@
+import { parseVerifierKey, readHint, verifyExport, type ExportReport, type VerifierKey } from "../ledger/mod.ts";
+import { visible } from "../wire/mod.ts";
+import { BadInput, type Outcome } from "./outcome.ts";
+import { showProgress, type Progress } from "./progress.ts";
+import type { TrustedKeys } from "./verify-proof.ts";
+
+export interface VerifyExportOptions extends TrustedKeys {
+  readonly json: boolean;
+  readonly chain: boolean;
+}
+
+/** Does a folder hold an export, and not a gate's data? */
+export async function isExport(folder: string): Promise<boolean> {
+  return (await readHint(folder)) !== undefined;
+}
+
+/** `svc-gate verify FOLDER` of an export: offline, from the folder and the keys alone. */
+export async function verifyExportCommand(folder: string, options: VerifyExportOptions): Promise<Outcome> {
+  const { json, chain, key, witness } = options;
+  const hinted = key.length === 0 ? ((await readHint(folder))?.vkeys ?? []) : [];
+  let progress: Progress | undefined;
+  const report = await verifyExport({
+    folder,
+    keys: [...key, ...hinted].map((text) => readKey(text, "log")),
+    witnesses: witness.map((text) => readKey(text, "witness")),
+    chainAlone: chain,
+    passed: (row, size) => {
+      progress ??= showProgress(size);
+      progress.at(row);
+    },
+  });
+  progress?.end();
+  const exitCode = report.problem === undefined ? 0 : 1;
+  const shown = json ? JSON.stringify(found(report, options)) : shownText(report, options);
+  return { exitCode, text: shown, forPrograms: json };
+}
+
+function readKey(written: string, of: "log" | "witness"): VerifierKey {
+  const key = parseVerifierKey(written);
+  if (!key.ok) throw new BadInput(key.problem);
+  if ((key.value.type === 1) === (of === "log")) return key.value;
+  throw new BadInput(
+    `${written} is the key of a ${of === "log" ? "witness" : "log"}: --key is for logs, --witness for witnesses`,
+  );
+}
+
+const named = ({ name, id }: VerifierKey): string => `${name}+${id}`;
+
+/** As the verifiers in verify/ print it. */
+function found(report: ExportReport, { key, witness, chain }: VerifyExportOptions): object {
+  const { checkpoint, problem, signedBy, cosignedBy, rows, contracts, erasedParts } = report;
+  return {
+    ok: problem === undefined,
+    problem: problem ?? null,
+    origin: checkpoint?.origin ?? null,
+    size: checkpoint?.size ?? null,
+    root: checkpoint?.root.toString("hex") ?? null,
+    key_given: key.length > 0,
+    signed_by: signedBy.map(named),
+    cosigned_by: cosignedBy.map(named),
+    witnesses: witness.length,
+    evidence: !chain,
+    rows,
+    contracts,
+    erased_parts: erasedParts,
+  };
+}
+
+function shownText(report: ExportReport, { key, witness, chain }: VerifyExportOptions): string {
+  const { checkpoint, problem, signedBy, cosignedBy, rows, contracts, erasedParts } = report;
+  const of = checkpoint === undefined ? "" : ` of ${checkpoint.size}`;
+  const verdict =
+    problem === undefined
+      ? `ok: ${rows} rows, ${chain ? "chain and tree" : "chain, tree and evidence"} verified`
+      : `BROKEN${problem.row === 0 ? "" : ` at row ${problem.row}${of}`} (${problem.code}): ${visible(problem.text)}`;
+  return [
+    verdict,
+    `  ledger     ${visible(checkpoint?.origin ?? "not known")}`,
+    `  signed     ${signedBy.map(named).join(", ") || "by nobody who counts"}`,
+    ...(witness.length === 0 ? [] : [`  cosigned   by ${cosignedBy.length} of the ${witness.length} witnesses given`]),
+    ...(chain ? [] : [`  contracts  ${contracts}`, `  erased     ${erasedParts} parts`]),
+    ...(key.length > 0
+      ? []
+      : ["  NO KEY WAS GIVEN: the key in log.json proves nothing about who signed; name the log's with --key"]),
+  ].join("\n");
+}
