@@ -52,6 +52,13 @@ const tables: readonly Table[] = [
     columns: ["counter", "key", "at", "seq", "total", "folded"],
     rows: (row, database) => (row["folded"] === null ? [Number(row["seq"])] : [...followers(database, row), next]),
   },
+  {
+    name: "nodes",
+    key: ["level", "place"],
+    columns: ["level", "place", "hash"],
+    // The last row under it.
+    rows: ({ level, place }) => [(Number(place) + 1) * 256 ** Number(level)],
+  },
 ];
 
 /** The first receipt that recorded a move of the counter. */
@@ -85,7 +92,12 @@ function titleOf(table: Table, row: Row): string {
   return `${table.name}[${parts.join(", ")}]`;
 }
 
-/** Every byte of every column of every row, one bit of it turned; absent values made present, present ones absent. */
+/** Which bits of a byte are turned, one at a time: one of them, or with TAMPER_BITS=all each. */
+export function bitsOf(byte: number): readonly number[] {
+  return process.env["TAMPER_BITS"] === "all" ? [0, 1, 2, 3, 4, 5, 6, 7] : [Math.abs(byte) % 8];
+}
+
+/** Every byte of every column of every row, its bits turned; absent values made present, present ones absent. */
 export function* byteChanges(database: DatabaseSync): Generator<Change> {
   for (const table of tables) {
     for (const row of allRows(database, table)) {
@@ -111,17 +123,21 @@ function* columnChanges(table: Table, row: Row, column: string, rows: readonly n
     yield set("1", "?", "made present");
   } else if (typeof value === "number") {
     for (let byte = 0; byte < 8; byte += 1) {
-      const turned = BigInt.asIntN(64, BigInt(value) ^ (1n << BigInt(byte * 8 + (Math.abs(value) % 7))));
-      yield set(turned, "?", `byte ${byte}`, whereMoved(group, turned, rows));
+      for (const bit of bitsOf(value % 7)) {
+        const turned = BigInt.asIntN(64, BigInt(value) ^ (1n << BigInt(byte * 8 + bit)));
+        yield set(turned, "?", `byte ${byte}, bit ${bit}`, whereMoved(group, turned, rows));
+      }
     }
   } else {
     const isText = typeof value === "string";
     const bytes = Buffer.from(isText ? Buffer.from(value) : (value as Uint8Array));
     const expression = isText ? "cast(? AS TEXT)" : "?";
     for (let byte = 0; byte < bytes.length; byte += 1) {
-      const turned = Buffer.from(bytes);
-      turned[byte] = (turned[byte] ?? 0) ^ (1 << (byte % 8));
-      yield set(turned, expression, `byte ${byte}`);
+      for (const bit of bitsOf(byte)) {
+        const turned = Buffer.from(bytes);
+        turned[byte] = (turned[byte] ?? 0) ^ (1 << bit);
+        yield set(turned, expression, `byte ${byte}, bit ${bit}`);
+      }
     }
     yield set(bytes.subarray(0, -1), expression, "cut by a byte");
     yield set(Buffer.concat([bytes, Buffer.from(isText ? " " : "\0")]), expression, "longer by a byte");

@@ -1,10 +1,21 @@
 /**
  * Goal: whatever is changed in a ledger's file is reported, at its row. Method: a ledger of twelve rows that has one of
  * everything; each byte of each column of each table is changed, each row dropped, doubled and swapped, one at a time,
- * and the walk of `svc-gate verify` is asked. The same sweep over a verifier with one check removed must miss some.
+ * and the walk of `svc-gate verify` is asked; then bits of the file itself, by a map of what the format has them for. The
+ * same sweeps over a verifier with one check removed must miss some. TAMPER_BITS=all turns all eight bits of every byte.
  */
 import assert from "node:assert/strict";
-import { cpSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  cpSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
@@ -12,23 +23,46 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
 import { inspectLedger, leafHash, LedgerRefused, openLedger, readPin } from "../src/ledger/mod.ts";
 import { Caller } from "../src/ledger/stores/calls.ts";
-import type { Verification } from "../src/ledger/stores/store.ts";
-import { append, engine, entry, makeSample, sampleRows, temporaryFolder } from "./ledger-fixture.ts";
-import { byteChanges, cuts, rowChanges, type Change } from "./ledger-tamper-cases.ts";
+import type { Broken, Verification } from "../src/ledger/stores/store.ts";
+import { append, contracts, engine, entry, makeSample, sampleRows, temporaryFolder } from "./ledger-fixture.ts";
+import { mapFile, type Region } from "./ledger-file-map.ts";
+import { bitsOf, byteChanges, cuts, rowChanges, type Change } from "./ledger-tamper-cases.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
+interface Walker {
+  readonly walk: () => Promise<Verification>;
+  /** Opens the file anew, and asks for its structure too where `walk` finds nothing, as `svc-gate verify` does. */
+  readonly look: () => Promise<Pick<Broken, "problem" | "seq"> | undefined>;
+  readonly end: () => Promise<void>;
+}
+
 /** The reading thread of `svc-gate verify`, asked again and again. */
-async function startWalker(
-  folder: string,
-  sources = root,
-): Promise<{ walk: () => Promise<Verification>; end: () => Promise<void> }> {
+async function startWalker(folder: string, sources = root): Promise<Walker> {
   const file = pathToFileURL(join(sources, "src", "ledger", "stores", "sqlite-reader.ts"));
   const reader = new Caller(new Worker(file));
   await reader.call("open", 1, folder);
   const pin = await readPin(join(folder, "head.pin"));
   const anchors = pin === undefined ? [] : [{ seq: pin.seq, hash: pin.hash, by: "head pin" }];
-  return { walk: () => reader.call<Verification>("verify", 1, 1, anchors), end: () => reader.end() };
+  const lookAt = async (): ReturnType<Walker["look"]> => {
+    try {
+      await reader.call("open", 2, folder);
+      const { broken } = await reader.call<Verification>("verify", 2, 1, anchors);
+      return broken ?? (await reader.call<Broken | undefined>("structure", 2));
+    } catch (error) {
+      if (!(error instanceof LedgerRefused)) throw error;
+      return { seq: 0, problem: error.message };
+    }
+  };
+  return {
+    walk: () => reader.call<Verification>("verify", 1, 1, anchors),
+    look: async () => {
+      const found = await lookAt();
+      await reader.call("close", 2);
+      return found;
+    },
+    end: () => reader.end(),
+  };
 }
 
 interface Tally {
@@ -55,7 +89,7 @@ async function sweepWith(
   const tallies = new Map<string, Tally>();
   const database = new DatabaseSync(join(folder, "ledger.db"));
   database.exec("PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0; ATTACH ':memory:' AS kept;");
-  for (const table of ["receipts", "meta", "contracts", "counters", "effects"]) {
+  for (const table of ["receipts", "meta", "contracts", "counters", "effects", "nodes"]) {
     database.exec(`CREATE TABLE kept.${table} AS SELECT * FROM main.${table}`);
   }
   for (const change of changes) {
@@ -130,6 +164,22 @@ suite("a changed ledger is reported at its row [verify.walks-chain, receipt.chai
     assert.equal(tallies.size, 23, "every column of every table was changed");
   });
 
+  test("each byte of an inner hash of the tree, and of where it stands", async (t) => {
+    const folder = temporaryFolder(t);
+    const ledger = await openLedger({ folder, engine });
+    await ledger.keepContract(contracts[0]);
+    for (let rows = 0; rows < 300; rows += 50)
+      await append(
+        ledger,
+        Array.from({ length: 50 }, () => [entry(), []]),
+      );
+    await ledger.close();
+    const changes = (await collect(folder, byteChanges)).filter(({ group }) => group.startsWith("nodes."));
+    const tallies = await sweep(folder, changes);
+    report(tallies);
+    assert.equal(tallies.size, 3);
+  });
+
   test("each row dropped, doubled, swapped; the end cut", async (t) => {
     const folder = temporaryFolder(t);
     await makeSample(folder);
@@ -163,6 +213,131 @@ function withoutCheck(folder: string, file: string, check: RegExp): string {
   writeFileSync(path, text.replace(check, ""));
   return folder;
 }
+
+/** What a bit says that is found by nothing, and changes nothing of a receipt; undefined of every other. */
+function harmless({ part, tree, firstType }: Region, byte: number, bit: number): string | undefined {
+  const counted: Readonly<Record<number, string>> = {
+    24: "how often the file was changed",
+    40: "how often its schema was changed",
+    92: "after which change its size was written down",
+    96: "which version of SQLite wrote that",
+  };
+  if (part === "file header" && byte === 63 && bit < 2) return "what is left to do of an erasure";
+  if (part === "file header") return counted[byte - (byte % 4)];
+  // A row's number stands before its columns; the column of it is nothing (type 0), and type 8 has no byte either.
+  const isNumber = (tree === "receipts" || tree === "counters") && byte === firstType;
+  return isNumber && bit === 3 ? "which way a row's number is left out among its columns" : undefined;
+}
+
+interface Flips {
+  turned: number;
+  found: number;
+  readonly missed: string[];
+  /** Bits that are not found, by what they say. */
+  readonly harmless: Map<string, number>;
+}
+
+const isWhole = process.env["TAMPER_BITS"] === "all";
+
+/** Turns bits of the file one at a time: each outside the cells and at a cell's beginning, within it some, or all. */
+async function flipFile(
+  folder: string,
+  regions: readonly Region[],
+  sources?: string,
+): Promise<ReadonlyMap<string, Flips>> {
+  const path = join(folder, "ledger.db");
+  const bytes = readFileSync(path);
+  const file = openSync(path, "r+");
+  const { look, end } = await startWalker(folder, sources);
+  const all = new Map<string, Flips>();
+  for (const region of regions) {
+    const { from, to, part, tree, row } = region;
+    const flips: Flips = all.get(`${tree}: ${part}`) ?? { turned: 0, found: 0, missed: [], harmless: new Map() };
+    all.set(`${tree}: ${part}`, flips);
+    for (let byte = from; byte < to; byte += 1) {
+      const isEdge = part !== "cell" || byte < from + 12;
+      if (!isWhole && !isEdge && byte % 5 !== 0) continue;
+      for (const bit of part === "cell" ? bitsOf(byte) : [0, 1, 2, 3, 4, 5, 6, 7]) {
+        const was = bytes[byte] ?? 0;
+        writeSync(file, Buffer.of(was ^ (1 << bit)), 0, 1, byte);
+        const found = await look();
+        writeSync(file, Buffer.of(was), 0, 1, byte);
+        const why = harmless(region, byte, bit);
+        const isRight = tree !== "receipts" || row === undefined || found?.seq === row;
+        flips.turned += 1;
+        if (why !== undefined) flips.harmless.set(why, (flips.harmless.get(why) ?? 0) + 1);
+        if (why === undefined && found !== undefined && isRight) flips.found += 1;
+        else if (why === undefined || found !== undefined)
+          flips.missed.push(
+            `${tree} ${part} ${row ?? ""}, byte ${byte - from}, bit ${bit}: ` +
+              (found === undefined ? "nothing" : `row ${found.seq}, ${found.problem}`),
+          );
+      }
+    }
+  }
+  assert.equal(await look(), undefined, "every bit was turned back");
+  await end();
+  closeSync(file);
+  return all;
+}
+
+suite("the file, bit by bit [verify.walks-chain]", () => {
+  test("each is found, at its row where it has one, or says nothing of any receipt", async (t) => {
+    const folder = temporaryFolder(t);
+    await makeSample(folder);
+    const path = join(folder, "ledger.db");
+    const regions = mapFile(path, readFileSync(path));
+    const flips = await flipFile(
+      folder,
+      regions.filter(({ part }) => part !== "unused"),
+    );
+    const harmlessBits = new Map<string, number>();
+    for (const [group, { turned, found, harmless: some }] of flips) {
+      const none = [...some.values()].reduce((sum, count) => sum + count, 0);
+      console.log(
+        `  ${group.padEnd(42)} ${String(turned).padStart(6)} turned ${String(found).padStart(6)} found ${String(none).padStart(4)} say nothing`,
+      );
+      for (const [why, count] of some) harmlessBits.set(why, (harmlessBits.get(why) ?? 0) + count);
+    }
+    console.log([...harmlessBits].map(([why, count]) => `  ${count} bits: ${why}`).join("\n"));
+    assert.deepEqual(
+      [...flips.values()].flatMap(({ missed }) => missed),
+      [],
+    );
+  });
+
+  test("what the file format leaves unused is read by nobody: all of it turned at once", async (t) => {
+    const folder = temporaryFolder(t);
+    await makeSample(folder);
+    const path = join(folder, "ledger.db");
+    const bytes = readFileSync(path);
+    const unused = mapFile(path, bytes).filter(({ part }) => part === "unused");
+    for (const { from, to } of unused)
+      for (let byte = from; byte < to; byte += 1) bytes[byte] = 255 - (bytes[byte] ?? 0);
+    writeFileSync(path, bytes);
+    assert.equal(await complaint(folder), undefined);
+    console.log(`  ${unused.reduce((sum, { from, to }) => sum + to - from, 0)} of ${bytes.length} bytes`);
+  });
+
+  test("positive control: without a look at the file's structure, bits of its indexes are missed", async (t) => {
+    const folder = temporaryFolder(t);
+    await makeSample(folder);
+    const path = join(folder, "ledger.db");
+    const regions = mapFile(path, readFileSync(path)).filter(
+      ({ tree, part }) => tree === "receipts_by_tool" && part === "cell",
+    );
+    const mutant = withoutCheck(
+      temporaryFolder(t),
+      "stores/sqlite-structure.ts",
+      / \?\? \(found === "ok" \? undefined : found\)/,
+    );
+    const { turned, missed } = (await flipFile(folder, regions, mutant)).get("receipts_by_tool: cell") ?? {
+      turned: 0,
+      missed: [],
+    };
+    assert.ok(missed.length > turned / 2, `${missed.length} of ${turned} missed`);
+  });
+});
 
 /** What `svc-gate verify` or a start says; undefined when both find everything in order. */
 async function complaint(folder: string, pinFile?: string): Promise<string | undefined> {
