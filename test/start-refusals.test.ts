@@ -200,9 +200,9 @@ const cases: readonly Case[] = [
     title: "the layout is of a later version",
     make: async ({ data }) => {
       await fill(data);
-      alter(data, "UPDATE meta SET value = '2' WHERE name = 'layout'");
+      alter(data, "UPDATE meta SET value = '3' WHERE name = 'layout'");
     },
-    says: /the ledger's file has layout 2; this version reads layout 1/,
+    says: /the ledger's file has layout 3; this version reads layout 2/,
   },
   {
     title: "a counter's row was changed",
