@@ -6,7 +6,9 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { Readable } from "node:stream";
 import fc from "fast-check";
+import { Retention } from "../src/gate/erasure/retention.ts";
 import {
   bitsOf,
   erasableParts,
@@ -20,7 +22,7 @@ import {
 } from "../src/ledger/erasure.ts";
 import { evidenceDigest, makeEvidence, missingParts, partText, withoutParts } from "../src/ledger/evidence.ts";
 import { zeroHash, type Leaf } from "../src/ledger/leaf.ts";
-import { canonical, type Canonical } from "../src/wire/mod.ts";
+import { canonical, good, type Canonical } from "../src/wire/mod.ts";
 
 function leafOf(seq: number, act: string | null): Leaf {
   const kind = act === null ? "check" : "change";
@@ -164,5 +166,44 @@ suite("what a walk finds missing", () => {
       [7, 9],
       [11, 11],
     ]);
+  });
+});
+
+suite("retention", () => {
+  test("the indexes are written anew once a day at most, and are not forgotten where nothing more is erased", async () => {
+    const hourMs = 3_600_000;
+    let [now, rows] = [0, 0];
+    const done: string[] = [];
+    const receipts = [{ seq: 1, hash: "" }];
+    const eraser = {
+      eraseOlder: (_: unknown, rewrite: boolean) => {
+        done.push(`${now / hourMs} erase ${rows}${rewrite && rows > 0 ? " and rewrite" : ""}`);
+        return Promise.resolve(good({ rows, parts: rows, acts: 0, receipts, more: false, remains: null }));
+      },
+      clear: (rewrite: boolean) => {
+        done.push(`${now / hourMs} clear${rewrite ? " and rewrite" : ""}`);
+        return Promise.resolve(null);
+      },
+    };
+    const ledger = { find: () => Readable.from([]) };
+    const log = { error: assert.fail, info: assert.fail, warn: assert.fail };
+    const retention = new Retention({ eraser, ledger, days: 1, tenant: null, log, now: () => now });
+    for (const [hour, found] of [
+      [0, 5],
+      [1, 5],
+      [23, 0],
+      [24, 0],
+      [25, 0],
+      [49, 0],
+      [50, 3],
+      [51, 0],
+    ] as const) {
+      [now, rows] = [hour * hourMs, found];
+      await retention.run();
+    }
+    assert.deepEqual(
+      done.filter((line) => !line.endsWith("erase 0")),
+      ["0 erase 5 and rewrite", "1 erase 5", "24 clear and rewrite", "50 erase 3 and rewrite"],
+    );
   });
 });

@@ -4,7 +4,7 @@
  * is run against a gate that serves and against none; a contract with another counter is put in force after an erasure.
  */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import {
@@ -36,6 +36,17 @@ function visit(gate: Pick<Running, "address">, session: string): Promise<{ reado
     session_id: session,
     platform_state: { a: 1 },
   });
+}
+
+/** The files in whose bytes a text stands, plain or as base64url has it at each of three places. */
+function filesWith(folder: string, text: string): readonly string[] {
+  const encoded = [0, 1, 2].map((shift) => {
+    const all = Buffer.from(`${"_".repeat(shift)}${text}`).toString("base64url");
+    return all.slice(Math.ceil((shift * 4) / 3), Math.floor(((shift + text.length) * 8) / 6));
+  });
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
+  const holds = (bytes: Buffer): boolean => [text, ...encoded].some((needle) => bytes.includes(needle));
+  return files.filter(({ name, parentPath }) => holds(readFileSync(join(parentPath, name)))).map(({ name }) => name);
 }
 
 const why = ["--reason", "request 4711"] as const;
@@ -87,12 +98,16 @@ test("at the gate that serves the folder: what is erased is shown as erased, and
   );
   assert.match((await run("report")).stdout, /5 more have erased parts/);
 
+  assert.ok(filesWith(join(gate.folder, "data"), "KESTREL").includes("ledger.db"), "positive control");
+  await run("erase", "1-8", "--part", "call,input,platform", ...why);
+  assert.deepEqual(filesWith(join(gate.folder, "data"), "KESTREL"), [], "nowhere, while the gate is serving");
+
   for (let time = 0; time < 6; time += 1) await visit(gate, "a");
   const last = (await visit(gate, "a")).json;
   assert.deepEqual([last.verdict, last.reason], ["BLOCK", "Svc: 10 visits are enough"], "effects stay, so counters do");
 });
 
-test("where no gate serves the folder, the ledger itself, and one that was killed is cleared by the next start", async (t) => {
+test("where no gate serves the folder, the ledger itself", async (t) => {
   const folder = temporaryFolder(t);
   writeContracts(folder, { contracts: { "desk.yaml": desk } });
   const run = commandsOn(t, folder);

@@ -122,7 +122,7 @@ export class Eraser {
       found.rows += seqs.length;
       found.parts += parts;
     }
-    const remains = receipts.length === 0 ? null : await this.#clear(rewrite && !more);
+    const remains = receipts.length === 0 ? null : await this.clear(rewrite && !more);
     return good({ ...found, receipts, more, remains });
   }
 
@@ -140,8 +140,12 @@ export class Eraser {
     return rowsIn(ledger, target.rows);
   }
 
-  /** What is erased is out of the tables: now out of what else the engine has written. */
-  async #clear(rewrite: boolean): Promise<string | null> {
+  /**
+   * What is erased is out of the tables: now out of what else the engine has written.
+   *
+   * @returns what may still hold of it what cannot be cleared now, as a sentence
+   */
+  async clear(rewrite: boolean): Promise<string | null> {
     clearTimeout(this.#retry);
     for (let time = 1; ; time += 1) {
       const left = await this.#options.scrub(rewrite);
@@ -154,7 +158,7 @@ export class Eraser {
   }
 
   #retryLater(): void {
-    const again = (): void => void this.#clear(false).catch(() => undefined); // A disk that fails is met by the next check.
+    const again = (): void => void this.clear(false).catch(() => undefined); // A disk that fails is met by the next check.
     this.#retry = setTimeout(again, retryMs).unref();
   }
 }

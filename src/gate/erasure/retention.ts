@@ -7,7 +7,7 @@ import type { Erased, Eraser } from "./eraser.ts";
 export const retentionName = "retention";
 
 export interface RetentionOptions {
-  readonly eraser: Pick<Eraser, "eraseOlder">;
+  readonly eraser: Pick<Eraser, "clear" | "eraseOlder">;
   readonly ledger: Pick<Ledger, "find">;
   /** Evidence of checks that are older goes. */
   readonly days: number;
@@ -29,6 +29,8 @@ export class Retention {
   readonly #options: RetentionOptions;
   readonly #now: () => number;
   #rewrittenAt = Number.NEGATIVE_INFINITY;
+  /** Something was erased since the indexes were written anew. */
+  #isDue = false;
   #timer: NodeJS.Timeout | undefined;
   #isEnding = false;
   #running: Promise<unknown> = Promise.resolve();
@@ -74,13 +76,16 @@ export class Retention {
     const { eraser, days } = this.#options;
     const now = this.#now();
     const before = now - days * dayMs;
-    const mayRewrite = now - this.#rewrittenAt >= dayMs;
+    const rewrites = now - this.#rewrittenAt >= dayMs;
     const shown = new Date(before).toISOString();
     const reason = `Svc: SVC_RETENTION_DAYS is ${days}, so evidence of checks before ${shown} is erased`;
     const work = { from: (await this.#done()) + 1, before, parts: erasableParts, reason, by: retentionName };
-    const erased = await eraser.eraseOlder(work, mayRewrite);
+    const erased = await eraser.eraseOlder(work, rewrites);
     if (!erased.ok) return erased;
-    if (mayRewrite && erased.value.rows > 0) this.#rewrittenAt = now;
+    const { rows } = erased.value;
+    if (rows === 0 && rewrites && this.#isDue) await eraser.clear(true);
+    if (rewrites && (rows > 0 || this.#isDue)) this.#rewrittenAt = now;
+    this.#isDue = !rewrites && (this.#isDue || rows > 0);
     return erased;
   }
 

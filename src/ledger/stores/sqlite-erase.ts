@@ -41,7 +41,7 @@ export function scrub(database: DatabaseSync, mayRewrite: boolean): Scrubbed {
   return isDue && !isRewritten ? "later" : "clean";
 }
 
-/** @returns false where the disk has no room for it: all is as before */
+/** @returns false where the disk has no room for it, or another program is in the way: all is as before */
 function rewrite(database: DatabaseSync, state: number): boolean {
   try {
     if ((state & cleared) === 0) {
@@ -55,13 +55,13 @@ function rewrite(database: DatabaseSync, state: number): boolean {
     return true;
   } catch (error) {
     if (database.isTransaction) database.exec("ROLLBACK");
-    if (((error as { readonly errcode?: number }).errcode ?? 0) % 256 === full) return false;
+    if (passing.includes(((error as { readonly errcode?: number }).errcode ?? 0) & 0xff)) return false;
     throw error;
   }
 }
 
-/** SQLITE_FULL */
-const full = 13;
+/** SQLite's result codes for a file that is busy or locked, and for a disk that is full. */
+const passing = [5, 6, 13];
 
 function stateOf(database: DatabaseSync): number {
   return Number(database.prepare("PRAGMA user_version").get()?.["user_version"]);
