@@ -21,6 +21,7 @@ const outcomes = {
     "database.existingSecret=svc-gate-database",
     "database.owner.existingSecret=svc-gate-owner",
     "apiKey.existingSecret=svc-gate-key",
+    "signingKey.existingSecret=svc-gate-signing",
   ),
 } as const;
 
@@ -209,7 +210,8 @@ suite("Kubernetes", () => {
     assert.deepEqual(podFaults(pod), ["may be root", "has capabilities", "is watched elsewhere"]);
   });
 
-  test("its contracts compile, and the URL of the database is in a Secret", async (t) => {
+  test("its contracts compile; the URL of the database and the keys are in Secrets", async (t) => {
+    const secrets = ["SVC_DATABASE_URL", "SVC_API_KEY", "SVC_SIGNING_KEY"];
     const { ConfigMap, Deployment } = byKind(read("deploy/kubernetes/postgres.yaml"));
     const folder = join(temporaryFolder(t), "contracts");
     mkdirSync(folder);
@@ -217,10 +219,10 @@ suite("Kubernetes", () => {
     const { code, stdout, stderr } = await finish(t, ["check", join(folder, "mandate.yaml")]);
     assert.equal(code, 0, stdout + stderr);
     for (const { name, valueFrom } of Deployment.spec.template.spec.containers[0].env)
-      assert.equal(valueFrom?.secretKeyRef !== undefined, ["SVC_DATABASE_URL", "SVC_API_KEY"].includes(name), name);
+      assert.equal(valueFrom?.secretKeyRef !== undefined, secrets.includes(name), name);
   });
 
-  test("the chart: versions are the package's, all of its values render, two replicas need a key", (t) => {
+  test("the chart: versions are the package's, all of its values render, replicas need both keys", (t) => {
     const { version } = JSON.parse(read("package.json"));
     const { version: own, appVersion } = parse(readFileSync(join(chart, "Chart.yaml"), "utf8"));
     assert.deepEqual([own, appVersion], [version, version]);
@@ -238,7 +240,12 @@ suite("Kubernetes", () => {
     assert.deepEqual(podFaults(Deployment.spec.template), []);
     assert.deepEqual([ServiceMonitor.spec.endpoints[0].port, ConfigMap], ["ops", undefined]);
     assert.equal(spawnSync(helm, ["lint", "--strict", chart]).status, 0);
-    assert.match(render(...valued("database.existingSecret=d"))?.text ?? "", /apiKey\.existingSecret: replicas cannot/);
+    const shared = ["database.existingSecret=d"];
+    assert.match(render(...valued(...shared))?.text ?? "", /apiKey\.existingSecret: replicas cannot/);
+    shared.push("apiKey.existingSecret=k");
+    assert.match(render(...valued(...shared))?.text ?? "", /signingKey\.existingSecret: replicas share the key/);
+    shared.push("signingKey.existingSecret=s");
+    assert.equal(render(...valued(...shared))?.status, 0);
     return undefined;
   });
 

@@ -57,6 +57,14 @@ spec:
         {{- fail "apiKey.existingSecret: replicas cannot each make a first key; name a Secret that holds one" }}
         {{- end }}
         {{- end }}
+        {{- with .Values.signingKey }}
+        {{- if .existingSecret }}
+        - name: SVC_SIGNING_KEY # the key itself: a file of a volume is readable by its group, and refused
+          valueFrom: { secretKeyRef: { name: {{ .existingSecret }}, key: {{ .key }} } }
+        {{- else if $.Values.database.existingSecret }}
+        {{- fail "signingKey.existingSecret: replicas share the key that signs heads; name a Secret that holds one" }}
+        {{- end }}
+        {{- end }}
         {{- range $name, $value := .Values.settings }}
         - { name: {{ $name }}, value: {{ $value | quote }} }
         {{- end }}
