@@ -18,8 +18,8 @@ const command = join(root, "bin", "svc-gate.mjs");
 const scopes = "check,rules,receipts,outcome,approve,admin,metrics";
 
 const accepted = `positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "429", "5xx"]\n`;
-/** What no schema says, a key's body may be refused for: bytes, visible characters, names of the gate's, moments that are past. */
-const beyondSchemas = ["POST /admin/keys", "POST /admin/keys/{name}/rotate"]
+/** What no schema says, bodies may be refused for: bytes, visible characters, names of the gate's, moments, rows that are not there. */
+const beyondSchemas = ["POST /admin/erase", "POST /admin/keys", "POST /admin/keys/{name}/rotate"]
   .map((name) => `[[operations]]\ninclude-name = "${name}"\n[operations.checks]\n${accepted}`)
   .join("\n");
 

@@ -134,7 +134,9 @@ export class Missing {
   #strike({ parts, rows }: Erasure): undefined {
     const kept = ~bitsOf(parts);
     for (const [from, to] of rows) {
-      for (const [number, chunk] of this.#chunks) {
+      for (let number = Math.floor(from / chunkRows); number * chunkRows <= to; number += 1) {
+        const chunk = this.#chunks.get(number);
+        if (chunk === undefined) continue;
         const first = Math.max(0, from - number * chunkRows);
         const last = Math.min(chunkRows - 1, to - number * chunkRows);
         for (let place = first; place <= last; place += 1) chunk[place] = (chunk[place] ?? 0) & kept;
