@@ -183,7 +183,7 @@ suite("SQLite: the bytes of what was erased", () => {
     await (await openIn(t, folder)).close();
     const database = new DatabaseSync(join(folder, "ledger.db"));
     database.exec("PRAGMA user_version = 0");
-    database.exec(`CREATE TABLE before (text TEXT); INSERT INTO before VALUES ('${`${secret} `.repeat(100)}')`);
+    database.exec(`CREATE TABLE before (text TEXT); INSERT INTO before VALUES ('${`${secret} `.repeat(100_000)}')`);
     database.exec("PRAGMA secure_delete = OFF; DROP TABLE before");
     database.close();
     const ledger = await openIn(t, folder);
