@@ -193,7 +193,10 @@ suite("proof files", () => {
       checkpoint: await log.checkpoint(),
     });
     const file = join(temporaryFolder(t), "row.tlog-proof");
+    // Go reads a signature's last base64 character in four spellings; ours is one of them, and we read no other.
+    const spelledFreely = text.length - "?=\n".length;
     for (let at = 0; at < text.length; at += 3) {
+      if (at === spelledFreely) continue;
       const changed = text.slice(0, at) + String.fromCharCode(text.charCodeAt(at) ^ 1) + text.slice(at + 1);
       writeFileSync(file, changed);
       const looked = await runProgram(found.outsider, ["proof", file, log.vkey]);
