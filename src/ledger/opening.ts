@@ -2,7 +2,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { leafHash, parseLeaf, zeroHash } from "./leaf.ts";
 import { keyDigester, Ledger, type LedgerCheck } from "./ledger.ts";
-import { growTree, readerOf, treeAt } from "./growth.ts";
+import { damaged, growTree, readerOf, treeAt } from "./growth.ts";
 import { HeadPin, readPin, writePin, type Pin } from "./pin.ts";
 import type { Database } from "./stores/postgres.ts";
 import { inspectSqlite, openSqlite, readSqlite, type SqliteThreads } from "./stores/sqlite.ts";
@@ -16,6 +16,9 @@ import {
   type StoredRow,
 } from "./stores/store.ts";
 import { openSigner } from "./signer.ts";
+import { openCheckpoint } from "./tree/checkpoint.ts";
+import { emptyRoot } from "./tree/merkle.ts";
+import { parseVerifierKey } from "./tree/note.ts";
 import { requireSigningKeys, Signer } from "./tree/signing-key.ts";
 import { rootAt, type HashReader } from "./tree/tiles.ts";
 import type { LedgerHead } from "./turn.ts";
@@ -97,10 +100,42 @@ export async function inspectLedger({ folder, pinFile, chainAlone }: InspectOpti
     throw new LedgerRefused(
       `the head pin is of the ledger "${pin.log}", the file is "${check.log}": put the right file back`,
     );
+  const isWhole = check.broken === undefined && chainAlone !== true;
   return {
     ...check,
+    broken: isWhole ? await wrongCheckpoint(folder) : check.broken,
     anchored: pin === undefined || pinFile === undefined ? undefined : { seq: pin.seq, by: "head pin" },
   };
+}
+
+/** The signed checkpoint that is left in the folder is of the key on record, and over these rows. */
+async function wrongCheckpoint(folder: string): Promise<Broken | undefined> {
+  const note = await readIfThere(join(folder, checkpointFile));
+  const { signer, rows, hashes, close } = await readLedger(folder);
+  try {
+    const key = note === undefined || signer === undefined ? undefined : parseVerifierKey(signer);
+    if (note === undefined || key === undefined) return undefined;
+    const opened = key.ok ? openCheckpoint(note, [key.value]) : key;
+    const expected = `one that ${signer} signed; a gate that has just started with another key writes it within a second`;
+    const seq = rows + 1;
+    if (!opened.ok)
+      return { seq, problem: "the checkpoint in the folder does not hold", expected, found: opened.problem };
+    const { size, root } = opened.value;
+    if (size > rows)
+      return {
+        seq,
+        problem: "rows are missing from the end: the checkpoint in the folder is of more",
+        expected: `row ${size}`,
+        found: `row ${rows}`,
+      };
+    const found = (size === 0 ? emptyRoot : await rootAt(hashes, size)).toString("base64");
+    const problem = "the checkpoint in the folder is of other rows";
+    return found === root.toString("base64")
+      ? undefined
+      : { seq: size, problem, expected: root.toString("base64"), found };
+  } finally {
+    await close();
+  }
 }
 
 /** A ledger that is read from outside, whether a gate is serving it or not. */
@@ -198,24 +233,20 @@ async function admit(
     );
   }
   if (pin !== undefined && !isPastPin) await holdAgainstPin(store, pin);
-  if (!store.opened.hasTree) await growTree(store);
-  const check = await store.verify(Math.max(1, (head?.seq ?? 0) - tailRows), []);
-  if (check.broken !== undefined) {
-    throw new LedgerRefused(
-      `the ledger is damaged at row ${check.broken.seq}: ${check.broken.problem}; run \`svc-gate verify\`, and restore it from a backup`,
-    );
-  }
-  if (!isPastPin) await holdTreeAgainstPin(store, pin);
   const keyPlace = {
     file: options.signingKeyFile ?? join(options.folder, "signing.key"),
     acceptNew: options.acceptSigningKey === true,
   };
+  const signer = await openSigner(store, keyPlace);
+  if (!store.opened.hasTree) await growTree(store, signer.signer, options.engine);
+  const check = await store.verify(Math.max(1, (head?.seq ?? 0) - tailRows), []);
+  if (check.broken !== undefined) throw damaged(check.broken);
+  if (!isPastPin) await holdTreeAgainstPin(store, pin);
   const isShared = options.shared !== undefined;
   const current = headOf(head);
   const tree = await treeAt(store, current.seq);
   const root = tree.root().toString("base64");
   const certain = !isShared || isPastPin ? { ...current, root } : (pin ?? { seq: 0, hash: zeroHash });
-  const signer = await openSigner(store, keyPlace);
   if (pinFile !== undefined && !isPastPin) await placePin(pinFile, { ...certain, log });
   const besideFile = isShared ? undefined : join(options.folder, checkpointFile);
   const ledger = new Ledger({
