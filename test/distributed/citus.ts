@@ -5,6 +5,7 @@
  * started again. `npm run distributed` runs it; DISTRIBUTED_KILLS sets the number of kills.
  */
 import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { Agent } from "node:http";
 import { basename, join } from "node:path";
@@ -21,6 +22,9 @@ import { ask, Callers, contract, lostOf, problemsOf, type Row, type Tenant } fro
 
 const kills = Number(process.env["DISTRIBUTED_KILLS"] ?? 4);
 const ids = Array.from({ length: 8 }, (_, at) => `tenant-${at + 1}`);
+
+/** All gates of this file share the root's ledger, and so its key. */
+const signingKey = String(generateKeyPairSync("ed25519").privateKey.export({ format: "pem", type: "pkcs8" }));
 
 const citus = findCitus();
 if ("missing" in citus) throw new Error(citus.missing);
@@ -170,7 +174,7 @@ async function startGates(t: TestContext, keyName: string): Promise<Started> {
       SVC_MODE: "enforce",
       SVC_TENANTS: tenantsFile,
       SVC_DATA_DIR: join(folder, name),
-      SVC_SIGNING_KEY: join(folder, "signing.key"),
+      SVC_SIGNING_KEY: signingKey,
     };
     const gate = await startGate({ settings });
     t.after(() => gate.kill());
