@@ -101,7 +101,12 @@ export function bitsOf(byte: number): readonly number[] {
 export function* byteChanges(database: DatabaseSync): Generator<Change> {
   for (const table of tables) {
     for (const row of allRows(database, table)) {
-      for (const column of table.columns) yield* columnChanges(table, row, column, table.rows(row, database));
+      for (const column of table.columns) {
+        const rows = table.rows(row, database);
+        // An event at another time may be met at one that it now stands before.
+        const others = table.name === "effects" && column === "at" ? followers(database, { ...row, seq: 0 }) : [];
+        yield* columnChanges(table, row, column, [...rows, ...others]);
+      }
     }
   }
 }
@@ -146,9 +151,9 @@ function* columnChanges(table: Table, row: Row, column: string, rows: readonly n
   }
 }
 
-/** A receipt that was moved before the first one is met there; one that was moved elsewhere is missed in its place. */
+/** A receipt that was moved before the first one is met there, or missed in its place, as one that was moved elsewhere. */
 function whereMoved(group: string, value: bigint, rows: readonly number[]): readonly number[] {
-  if (group === "receipts.seq" && value < 1n) return [1];
+  if (group === "receipts.seq" && value < 1n) return [1, ...rows];
   return group === "effects.seq" ? [...rows, Number(value)] : rows;
 }
 
