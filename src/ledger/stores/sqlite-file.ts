@@ -66,7 +66,7 @@ export const busyTimeoutMs = 2000;
  * that the disk failed under it. SQLite 3.51.3 mends a loss in write-ahead logs.
  */
 export function openForWriting(folder: string): DatabaseSync {
-  flushAgain(join(folder, files.log));
+  flushAgain(folder, files.log);
   return openFile(folder, false, (database) => {
     requireVersion(database);
     database.exec(

@@ -1,13 +1,26 @@
 import { closeSync, fsyncSync, openSync, readSync, writeSync } from "node:fs";
+import { join } from "node:path";
 
 const sliceBytes = 1024 * 1024;
 
 /**
- * Writes a write-ahead log that an earlier process left over itself and flushes it, before anything of it is taken for
- * durable. After a flush that failed, the cache of the operating system still shows what was to be flushed, and the next
- * flush succeeds without it: rows found there would be built on, answered, and gone when the power fails.
+ * Flushes what an earlier process left in a folder, before anything of it is taken for durable: the names in it, and the
+ * write-ahead log, which is written over itself first. After a flush that failed, the cache of the operating system still
+ * shows what was to be flushed, and the next flush succeeds without it: rows found there would be built on, answered, and
+ * gone when the power fails.
  */
-export function flushAgain(file: string): void {
+export function flushAgain(folder: string, log: string): void {
+  rewrite(join(folder, log));
+  if (process.platform === "win32") return;
+  const names = openSync(folder, "r");
+  try {
+    fsyncSync(names);
+  } finally {
+    closeSync(names);
+  }
+}
+
+function rewrite(file: string): void {
   let log: number;
   try {
     log = openSync(file, "r+");
