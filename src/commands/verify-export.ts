@@ -1,8 +1,8 @@
-import { parseVerifierKey, readHint, verifyExport, type ExportReport, type VerifierKey } from "../ledger/mod.ts";
+import { readHint, verifyExport, type ExportReport, type VerifierKey } from "../ledger/mod.ts";
 import { visible } from "../wire/mod.ts";
-import { BadInput, type Outcome } from "./outcome.ts";
+import type { Outcome } from "./outcome.ts";
 import { showProgress, type Progress } from "./progress.ts";
-import type { TrustedKeys } from "./verify-proof.ts";
+import { readKeys, type TrustedKeys } from "./trusted-keys.ts";
 
 export interface VerifyExportOptions extends TrustedKeys {
   readonly json: boolean;
@@ -21,8 +21,8 @@ export async function verifyExportCommand(folder: string, options: VerifyExportO
   let progress: Progress | undefined;
   const report = await verifyExport({
     folder,
-    keys: [...key, ...hinted].map((text) => readKey(text, "log")),
-    witnesses: witness.map((text) => readKey(text, "witness")),
+    keys: readKeys([...key, ...hinted], "log"),
+    witnesses: readKeys(witness, "witness"),
     chainAlone: chain,
     passed: (row, size) => {
       progress ??= showProgress(size);
@@ -33,15 +33,6 @@ export async function verifyExportCommand(folder: string, options: VerifyExportO
   const exitCode = report.problem === undefined ? 0 : 1;
   const shown = json ? JSON.stringify(found(report, options)) : shownText(report, options);
   return { exitCode, text: shown, forPrograms: json };
-}
-
-function readKey(written: string, of: "log" | "witness"): VerifierKey {
-  const key = parseVerifierKey(written);
-  if (!key.ok) throw new BadInput(key.problem);
-  if ((key.value.type === 1) === (of === "log")) return key.value;
-  throw new BadInput(
-    `${written} is the key of a ${of === "log" ? "witness" : "log"}: --key is for logs, --witness for witnesses`,
-  );
 }
 
 const named = ({ name, id }: VerifierKey): string => `${name}+${id}`;

@@ -1,15 +1,8 @@
 import { readFile } from "node:fs/promises";
-import { parseLeaf, parseVerifierKey, verifyProof, type Proven, type VerifierKey } from "../ledger/mod.ts";
+import { parseLeaf, verifyProof, type Proven } from "../ledger/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
-
-/** Who is trusted to have signed. */
-export interface TrustedKeys {
-  /** The ledger's verifier keys. */
-  readonly key: readonly string[];
-  /** Witnesses' verifier keys, whose cosignatures are looked for. */
-  readonly witness: readonly string[];
-}
+import { readKeys, type TrustedKeys } from "./trusted-keys.ts";
 
 /** `svc-gate verify FILE.tlog-proof`: offline, from the file and the keys alone. */
 export async function verifyProofCommand(file: string, trusted: TrustedKeys, json: boolean): Promise<Outcome> {
@@ -17,19 +10,13 @@ export async function verifyProofCommand(file: string, trusted: TrustedKeys, jso
     throw new BadInput(
       "a proof is worth what its key is: name the ledger's verifier key with --key, as you have it from its operator (`svc-gate keygen`)",
     );
-  const [log, witnesses] = [trusted.key, trusted.witness].map((keys) => keys.map(readKey));
-  const proven = verifyProof(await readFile(file, "utf8"), log ?? [], witnesses);
+  const keys = { log: readKeys(trusted.key, "log"), witnesses: readKeys(trusted.witness, "witness") };
+  const proven = verifyProof(await readFile(file, "utf8"), keys.log, keys.witnesses);
   if (!proven.ok) {
     const text = json ? JSON.stringify({ ok: false, problem: proven.problem }) : `NOT PROVEN: ${proven.problem}`;
     return { exitCode: 1, text, forPrograms: json };
   }
   return { exitCode: 0, text: json ? JSON.stringify(found(proven.value)) : shown(proven.value), forPrograms: json };
-}
-
-function readKey(text: string): VerifierKey {
-  const key = parseVerifierKey(text);
-  if (!key.ok) throw new BadInput(key.problem);
-  return key.value;
 }
 
 function signers({ checkpoint }: Proven): readonly string[] {

@@ -1,0 +1,35 @@
+import type { Command } from "commander";
+
+/** The options of a command that an operator gives to a gate. */
+export function operating(command: Command): Command {
+  return command
+    .option("--data-dir <folder>", "the gate's data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+    .option("--url <url>", "a gate elsewhere, in place of the folder")
+    .option("--key-file <file>", "with --url: a file that holds a key of scope admin (SVC_ADMIN_KEY otherwise)")
+    .option("--tenant <id>", "of a tenant, in place of the root")
+    .option("--json", "for programs", false);
+}
+
+/** The options of a command that puts a ledger back. */
+export function restoring(command: Command): Command {
+  return command
+    .option("--data-dir <folder>", "the gate's data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+    .option("--pin <file>", "the head pin, where it is not in the folder", process.env["SVC_PIN"])
+    .option("--seen <files...>", "checkpoints that somebody outside keeps; sinks of SVC_SINKS are asked by themselves");
+}
+
+/** The options of a command that reads receipts. */
+export function placed(command: Command): Command {
+  return command
+    .argument("[folder]", "the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+    .option("--database [tenant]", "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's")
+    .option("--url <url>", "a running gate, in place of the folder")
+    .option("--key-file <file>", "with --url: a file that holds a key (SVC_API_KEY otherwise)")
+    .option("--file <file>", "receipts as GET /receipts shows them, one or a page on each line, in place of the folder")
+    .option("--rules <files...>", "with --file: bodies of GET /rules, for the contracts that the receipts name");
+}
+
+/** An option that may be given again and again. */
+export function many(value: string, before: readonly string[]): readonly string[] {
+  return [...before, value];
+}
