@@ -78,15 +78,20 @@ const keys: Readonly<Record<string, readonly string[]>> = {
   contracts: ["digest"],
   counters: ["digest"],
   effects: ["counter", "key", "at", "seq"],
+  nodes: ["level", "place"],
 };
 
 const tables: Readonly<Record<string, readonly string[]>> = {
-  ledgers: ["log", "counter_secret", "seal", "seq", "leaf", "changed"],
+  ledgers: ["log", "counter_secret", "seal", "seq", "leaf", "changed", "frontier", "checkpoint", "signer"],
   receipts: ["seq", "session", "tool", "verdict", "leaf", "evidence"],
   contracts: ["digest", "text"],
   counters: ["id", "digest", "definition", "through", "unknown_through", "folded", "seal"],
   effects: ["counter", "key", "at", "seq", "total", "folded"],
+  nodes: ["level", "place", "hash"],
 };
+
+/** What the ledger's own row says of the tree at the last row. */
+const treeColumns = ["frontier", "checkpoint", "signer"];
 
 /** An event that stands elsewhere is missed at its own row, or stands in the way of another's. */
 function movesEvent(table: string, column: string): boolean {
@@ -108,7 +113,7 @@ function others(column: string, value: unknown): readonly string[] {
     (each) => `'${each.replaceAll("'", "''")}'`,
   );
   const different = changed.filter((each) => each !== `'${text}'`);
-  return ["session", "folded"].includes(column) ? [...different, "NULL"] : different;
+  return ["session", "folded", ...treeColumns].includes(column) ? [...different, "NULL"] : different;
 }
 
 async function tamperings(there: PostgresServer, ledger: string): Promise<readonly Tampering[]> {
@@ -125,19 +130,22 @@ async function tamperings(there: PostgresServer, ledger: string): Promise<readon
         for (const value of others(column, row[column]))
           found.push({
             sql: `UPDATE svc_gate.${table} SET ${column} = ${value} ${where}`,
-            ...(movesEvent(table, column) ? {} : at),
+            ...(movesEvent(table, column) ? {} : treeColumns.includes(column) ? { at: [rows] } : at),
           });
       }
     }
   }
   const effect = (columns: string): string =>
     `INSERT INTO svc_gate.effects (ledger, counter, key, at, seq, total, folded) VALUES ('${ledger}', ${columns})`;
+  const node = (level: number, at: number): string =>
+    `INSERT INTO svc_gate.nodes (ledger, level, place, hash) VALUES ('${ledger}', ${level}, ${at}, '\\x00')`;
   return [
     ...found,
     { sql: effect("1, '\\x00', 1, 3, '5', NULL"), at: [3] },
     { sql: effect("1, '\\x00', 1, 900, '5', NULL") },
     { sql: effect("2, '\\x00', 1, 2, '5', 'x'"), at: [2] },
     { sql: `INSERT INTO svc_gate.contracts (ledger, digest, text) VALUES ('${ledger}', 'x', 'y')` },
+    ...[0, 1, 2, 9].map((level) => ({ sql: node(level, 0) })),
     {
       sql: `INSERT INTO svc_gate.receipts SELECT ledger, ${rows + 1}, session, tool, verdict, leaf, evidence
         FROM svc_gate.receipts WHERE seq = ${rows}`,
@@ -200,6 +208,56 @@ function verifying(there: PostgresServer, database: Database): void {
       assert.ok(tried > 350, `${tried} changes`);
       assert.deepEqual(missed, []);
       assert.equal((await walk(ledger)).broken, undefined, "and put back, it holds again");
+    });
+
+    test("each change of an inner hash, and each that is gone or was added, is found at the last of its rows", async (t) => {
+      const { ledger, store } = await sample(database, "inner");
+      const full = 3 * 256;
+      const more = Array.from({ length: full - rows + 10 }, () => [entry({ at: ledger.head.at }), []] as const);
+      await append(ledger, more);
+      const kept = await there.run("SELECT level, place FROM svc_gate.nodes WHERE ledger = 'inner' ORDER BY place");
+      assert.deepEqual(
+        kept,
+        [0, 1, 2].map((at) => ({ level: 1, place: String(at) })),
+      );
+      assert.equal((await store.verify(1, [])).broken, undefined);
+      const owner = new pg.Client({ connectionString: there.url() });
+      await owner.connect();
+      t.after(() => owner.end());
+      const where = "WHERE ledger = 'inner' AND level = 1 AND place = 1";
+      const set = (what: string): string => `UPDATE svc_gate.nodes SET ${what} ${where}`;
+      const added = (level: number, at: number): string =>
+        `INSERT INTO svc_gate.nodes SELECT ledger, ${level}, ${at}, hash FROM svc_gate.nodes ${where}`;
+      const flips = [0, 7, 128, 255].map((bit) => set(`hash = set_bit(hash, ${bit}, 1 - get_bit(hash, ${bit}))`));
+      const cases: readonly (readonly [sql: string, at: number])[] = [
+        ...flips.map((sql) => [sql, 512] as const),
+        [set("hash = ''"), 512],
+        [set("hash = hash || '\\x00'"), 512],
+        [set("place = 5"), 512],
+        [set("place = -1"), 512],
+        [set("level = 2"), 512],
+        [`DELETE FROM svc_gate.nodes ${where}`, 512],
+        [`DELETE FROM svc_gate.nodes WHERE ledger = 'inner'`, 256],
+        ...(
+          [
+            [1, 3],
+            [1, -1],
+            [0, 0],
+            [2, 0],
+            [3, 0],
+            [-1, 0],
+            [7, 1],
+          ] as const
+        ).map(([level, at]) => [added(level, at), full + 10] as const),
+      ];
+      for (const [sql, at] of cases) {
+        await owner.query("CREATE TEMPORARY TABLE kept_inner AS SELECT * FROM svc_gate.nodes WHERE ledger = 'inner'");
+        assert.ok(((await owner.query(sql)).rowCount ?? 0) > 0, sql);
+        assert.equal((await walk("inner")).broken?.seq, at, sql);
+        await owner.query(`BEGIN; DELETE FROM svc_gate.nodes WHERE ledger = 'inner';
+          INSERT INTO svc_gate.nodes SELECT * FROM kept_inner; DROP TABLE kept_inner; COMMIT`);
+      }
+      assert.equal((await walk("inner")).broken, undefined, "and put back, it holds again");
     });
 
     test("rows that are gone from the end are found by what has seen them", async () => {
