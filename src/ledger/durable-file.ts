@@ -20,7 +20,8 @@ export async function replaceFile(file: string, content: string | Uint8Array): P
   await flushFolder(folder);
 }
 
-async function flushFolder(folder: string): Promise<void> {
+/** What is made, renamed or removed in a folder is so after a loss of power too. */
+export async function flushFolder(folder: string): Promise<void> {
   if (process.platform === "win32") return;
   const handle = await open(folder, "r");
   try {

@@ -1,6 +1,7 @@
 import { createPrivateKey, generateKeyPairSync, randomBytes, sign, type KeyObject } from "node:crypto";
 import { link, readFile, stat, unlink } from "node:fs/promises";
-import { replaceFile } from "../durable-file.ts";
+import { dirname } from "node:path";
+import { flushFolder, replaceFile } from "../durable-file.ts";
 import { LedgerRefused } from "../stores/store.ts";
 import { checkpointText, type Checkpoint } from "./checkpoint.ts";
 import { publicBytes, signatureLine, verifierKey, type VerifierKey } from "./note.ts";
@@ -125,6 +126,7 @@ export async function writeFirstKey(file: string): Promise<SigningKeys> {
   } finally {
     await unlink(beside);
   }
+  await flushFolder(dirname(file)); // A ledger that records the key must not outlive it.
   return requireSigningKeys(file);
 }
 
