@@ -48,10 +48,14 @@ function setUp(there: PostgresServer, app: string): void {
   suite("PostgreSQL: what the serving role may do", () => {
     const forbidden = [
       "UPDATE svc_gate.receipts SET leaf = 'x'",
+      "UPDATE svc_gate.receipts SET seq = 2",
+      "UPDATE svc_gate.receipts SET verdict = 'ALLOW'",
       "DELETE FROM svc_gate.receipts",
       "TRUNCATE svc_gate.receipts",
       "UPDATE svc_gate.effects SET total = '0'",
       "DELETE FROM svc_gate.effects",
+      "UPDATE svc_gate.nodes SET hash = ''",
+      "DELETE FROM svc_gate.nodes",
       "UPDATE svc_gate.contracts SET text = 'x'",
       "DELETE FROM svc_gate.contracts",
       "DELETE FROM svc_gate.ledgers",
@@ -79,6 +83,8 @@ function setUp(there: PostgresServer, app: string): void {
       for (const sql of forbidden)
         await assert.rejects(client.query(sql), (error: { readonly code?: string }) => error.code === "42501", sql);
       assert.deepEqual((await client.query("SELECT seq FROM svc_gate.receipts")).rows, [{ seq: "1" }]);
+      const erased = await client.query("UPDATE svc_gate.receipts SET evidence = '', session = NULL, tool = ''");
+      assert.equal(erased.rowCount, 1, "positive control: it may erase");
     });
 
     test("positive control: the owner may, and a gate that connects as the owner is warned, and serves", async (t) => {
@@ -91,6 +97,19 @@ function setUp(there: PostgresServer, app: string): void {
     test("a role that was given nothing is told what to run", async () => {
       const url = there.url({ user: "stranger", password: "stranger" });
       await assert.rejects(openPostgres({ url }), refused(/svc-gate migrate/));
+    });
+
+    test("so is one that has only what an earlier version gave it", async (t) => {
+      await there.run("CREATE ROLE former LOGIN PASSWORD 'former'");
+      await migratePostgres({ url: there.url(), servingRole: "former" });
+      const url = there.url({ user: "former", password: "former" });
+      await open(t, { url });
+      for (const taken of ["INSERT ON svc_gate.nodes", "UPDATE (checkpoint) ON svc_gate.ledgers"]) {
+        await there.run(`REVOKE ${taken} FROM former`);
+        await assert.rejects(openPostgres({ url }), refused(/run `svc-gate migrate --role former`/));
+        await migratePostgres({ url: there.url(), servingRole: "former" });
+      }
+      await open(t, { url });
     });
   });
 
@@ -108,7 +127,7 @@ function setUp(there: PostgresServer, app: string): void {
       assert.deepEqual(await leaves(), [], "a connection that says no tenant sees none");
       await client.query("SET svc.ledger = 'tenant-a'");
       assert.deepEqual(await leaves(), ["tenant-a"]);
-      for (const table of ["receipts", "effects", "ledgers", "counters", "contracts", "key_uses"]) {
+      for (const table of ["receipts", "effects", "ledgers", "counters", "contracts", "key_uses", "nodes"]) {
         const { rows } = await client.query(`SELECT ledger FROM svc_gate.${table} WHERE ledger <> 'tenant-a'`);
         assert.deepEqual(rows, [], table);
       }

@@ -146,7 +146,8 @@ interface Rights {
 async function rightsWarnings(client: Client): Promise<readonly string[]> {
   const { rows } = await client.query<Rights>(
     `SELECT current_user AS role, rolsuper OR rolbypassrls AS bypasses,
-       has_table_privilege('svc_gate.receipts', 'INSERT') AS may_add,
+       has_table_privilege('svc_gate.receipts', 'INSERT') AND has_table_privilege('svc_gate.nodes', 'INSERT')
+         AND has_column_privilege('svc_gate.ledgers', 'checkpoint', 'UPDATE') AS may_add,
        has_table_privilege('svc_gate.receipts', 'UPDATE') OR has_table_privilege('svc_gate.receipts', 'DELETE')
          OR has_table_privilege('svc_gate.receipts', 'TRUNCATE') AS may_change
      FROM pg_roles WHERE rolname = current_user`,
