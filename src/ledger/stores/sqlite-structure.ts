@@ -25,7 +25,9 @@ function objectsProblem(database: DatabaseSync): string | undefined {
     ),
   );
   made.close();
-  return expected === found ? undefined : "a table or an index is not described as it was made";
+  const numbers = database.prepare("SELECT rowid AS number FROM sqlite_schema ORDER BY rowid").all();
+  const isNumbered = numbers.every(({ number }, place) => number === place + 1);
+  return isNumbered && expected === found ? undefined : "a table or an index is not described as it was made";
 }
 
 function byName(a: Readonly<Record<string, unknown>>, b: Readonly<Record<string, unknown>>): number {
