@@ -6,11 +6,12 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { parse, parseAllDocuments } from "yaml";
 import { settings } from "../src/gate/config.ts";
+import { readSigningKeys } from "../src/ledger/mod.ts";
 import { finish, root, temporaryFolder } from "./e2e/gate.ts";
 
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
@@ -260,6 +261,21 @@ suite("Kubernetes", () => {
     assert.notEqual(spawnSync(program, ["--strict", "-k", "1.33", doctored]).status, 0);
     return undefined;
   });
+});
+
+test("the key that the pages have made is one that a gate takes, from its file and from a variable", async (t) => {
+  if (spawnSync("openssl", ["version"]).error !== undefined) return t.skip("openssl is not installed");
+  for (const page of ["docs/deploy.md", "docs/postgresql.md"]) {
+    const [command = ""] = /^\(umask 077; openssl .*?\)/m.exec(read(page)) ?? [];
+    const folder = temporaryFolder(t);
+    const made = spawnSync("sh", ["-c", command], { cwd: folder, encoding: "utf8" });
+    assert.equal(made.status, 0, command + made.stderr);
+    const file = join(folder, "signing.key");
+    for (const place of [file, readFileSync(file, "utf8")]) assert.ok(await readSigningKeys(place), page);
+    chmodSync(file, 0o640);
+    await assert.rejects(readSigningKeys(file), /can be read by others/, "positive control: what a volume would be");
+  }
+  return undefined;
 });
 
 suite("the systemd unit", () => {

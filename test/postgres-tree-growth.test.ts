@@ -89,7 +89,7 @@ async function writeEarlier({ client }: Older, count: number, looks = true): Pro
   await client.query("COMMIT");
 }
 
-/** Rows as any gate makes them. */
+/** Rows, made the way every gate makes them. */
 async function rowsAfter(head: Turn["head"], count: number): Promise<readonly StoredRow[]> {
   const made: StoredRow[] = [];
   const store: StoreTurn = {
