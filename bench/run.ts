@@ -1,6 +1,8 @@
 import { benchCheck } from "./check.ts";
 import { benchContracts } from "./contracts.ts";
 import { benchDecide } from "./decide.ts";
+import { benchDeep } from "./deep.ts";
+import { benchExports } from "./exports.ts";
 import { benchOverload } from "./overload.ts";
 import { benchPeers } from "./peers/measure.ts";
 import { machine } from "./report.ts";
@@ -17,6 +19,8 @@ const benches: Readonly<Record<string, () => Promise<void>>> = {
   check: benchCheck,
   contracts: benchContracts,
   decide: benchDecide,
+  deep: benchDeep,
+  exports: benchExports,
   overload: benchOverload,
   peers: benchPeers,
   proof: benchProof,

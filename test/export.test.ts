@@ -306,7 +306,7 @@ suite("an export that is interrupted", () => {
       rmSync(to, { recursive: true });
     }
     assert.ok(calls > 20, `only ${calls} calls were found`);
-    assert.deepEqual([...seen].toSorted(), [260, 520]);
+    assert.deepEqual(seen, new Set([260, 520]));
   });
 
   test("positive control: a checkpoint that takes its place before its files is noticed", async (t) => {

@@ -5,9 +5,9 @@
  *     node svc-verify.mjs FOLDER --key VKEY          the whole ledger: every row, hash, signature and piece of evidence
  *     node svc-verify.mjs ROW.tlog-proof --key VKEY  one row, and that it is in the signed tree
  *
- * VKEY is the log's public key as you got it from its owner, not out of the folder. It may be repeated, as after a
- * rotation; so may --witness VKEY, whose cosignatures are counted. --chain leaves out evidence and contracts. Nothing but
- * Node 18 is used. spec/export.md has the format and each code. Exit code 0: it holds. 1: it is broken. 2: misused.
+ * VKEY is the log's public key as you got it from its owner, not out of the folder. It may be repeated; so may --witness
+ * VKEY, whose cosignatures are counted. --chain leaves out evidence and contracts. Nothing but Node 18 is used.
+ * spec/export.md has the format and each code. Exit code 0: it holds. 1: it is broken. 2: misused.
  */
 import { isUtf8 } from "node:buffer";
 import * as crypto from "node:crypto";
@@ -22,7 +22,8 @@ function need(holds, code, row, text) {
 }
 
 const digest = crypto.hash ?? ((name, bytes, form) => crypto.createHash(name).update(bytes).digest(form));
-const sha256 = (...bytes) => digest("sha256", Buffer.concat(bytes), "buffer");
+/** Hashes are hex digits here. A text is hashed as its UTF-8. */
+const sha256 = (data) => digest("sha256", data, "hex");
 const textOf = (bytes) => (isUtf8(bytes) ? bytes.toString() : "");
 
 /** Standard base64 in its one spelling, else undefined: a decoder that forgives would let bits be changed unseen. */
@@ -35,7 +36,8 @@ function strictBase64(text) {
 function readVkey(text, kind) {
   const [, name, id, encoded] = /^([^+]+)\+([0-9a-f]{8})\+(.+)$/.exec(text) ?? ["", "", "", ""];
   const blob = strictBase64(encoded) ?? Buffer.alloc(0);
-  const isKey = blob.length === 33 && blob[0] === kind && sha256(Buffer.from(`${name}\n`), blob).hexSlice(0, 4) === id;
+  const isKey =
+    blob.length === 33 && blob[0] === kind && sha256(Buffer.concat([Buffer.from(`${name}\n`), blob])).startsWith(id);
   if (!isKey) throw new Error(`not a key NAME+ID+KEY of a ${kind === 1 ? "log" : "witness"}: ${text}`);
   const key = Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), blob.subarray(1)]); // as RFC 8410 has it
   return { name, id, kind, key: crypto.createPublicKey({ key, format: "der", type: "spki" }) };
@@ -49,10 +51,9 @@ function readCheckpoint(bytes, keys, found) {
   const [origin, size, encoded] = note.split("\n");
   const isText = text.endsWith("\n") && Array.from(text).every((letter) => letter >= " " || letter === "\n");
   need(isText && /^(?:[^\n]+\n){3,}$/.test(note), "checkpoint", 0, "the checkpoint is not a signed note");
-  const root = strictBase64(encoded);
-  const isHead = /^(?:0|[1-9][0-9]{0,14})$/.test(size) && root?.length === 32;
-  need(isHead, "checkpoint", 0, "lines 2 and 3 of the checkpoint are not a tree size and a root hash");
-  Object.assign(found, { origin, size: Number(size), root: root.toString("hex") });
+  const root = strictBase64(encoded)?.toString("hex");
+  need(/^(?:0|[1-9][0-9]{0,14})$/.test(size) && root?.length === 64, "checkpoint", 0, "it states no size and root");
+  Object.assign(found, { origin, size: Number(size), root });
   for (const line of text.slice(gap + 2, -1).split("\n")) {
     const [, name, signed] = /^\u2014 ([^ +]+) ([^ ]+)$/.exec(line) ?? ["", "", ""];
     const blob = strictBase64(signed) ?? Buffer.alloc(0);
@@ -85,8 +86,7 @@ const layout = new RegExp(
 /** The leaf of a row (spec/receipt.md), by its members as they are written. */
 function checkLeaf(bytes, row, origin) {
   const [text, act, at, contract, evidence, kind, log, prev, seq] = layout.exec(textOf(bytes)) ?? [];
-  const isLeaf = text !== undefined && (act === undefined) === (kind === "check");
-  need(isLeaf, "leaf", row, "the leaf is not canonical JSON of version 1");
+  need(text && (act === undefined) === (kind === "check"), "leaf", row, "the leaf is not canonical JSON of version 1");
   need(Number(seq) === row, "seq", row, "the leaf is another row's");
   need(log === JSON.stringify(origin), "log", row, "the leaf is another log's");
   return { text, act, at: Number(at), contract, evidence, kind, prev };
@@ -110,8 +110,7 @@ function checkEvidence(line, leaf, row) {
     return isErased ? part.slice(1) : digest("sha256", part, "base64url");
   });
   digests.sort(); // oxlint-disable-line unicorn/no-array-sort -- Node 18 has no toSorted
-  const committed = digest("sha256", digests.join(""), "hex");
-  need(committed === leaf.evidence, "digest", row, "the evidence is not what the leaf commits to");
+  need(sha256(digests.join("")) === leaf.evidence, "digest", row, "the evidence is not what the leaf commits to");
   need(erased < (leaf.kind === "check" ? 32 : 1), "erasure", row, "a part is missing that is never erased");
   return erased;
 }
@@ -125,8 +124,7 @@ function settle(missing, line, row) {
     const gone = names.reduce((bits, name) => bits | (1 << erasable[name]), 0);
     let before = 0;
     for (const [first, last, ...more] of rows) {
-      need(Number.isSafeInteger(first) && before < first && more.length === 0);
-      need(Number.isSafeInteger(last) && first <= last && last < row);
+      need([first, last].every(Number.isSafeInteger) && before < first && first <= last && last < row && !more.length);
       for (let at = first; at <= last; at += 1) missing[at] &= ~gone;
       before = last;
     }
@@ -150,27 +148,30 @@ function tileName(index, width) {
   return digits.replace(/...(?=.)/g, "x$&/") + (width === 256 ? "" : `.p/${width}`);
 }
 
-const [leafPrefix, nodePrefix] = [Buffer.from([0]), Buffer.from([1])];
+/** A leaf is hashed behind a zero byte, two nodes behind a one (RFC 6962, section 2.1). */
+const pair = Buffer.alloc(65, 1);
+const leafHash = (text) => sha256(`\0${text}`);
+function nodeHash(left, right) {
+  pair.write(left, 1, "hex");
+  pair.write(right, 33, "hex");
+  return sha256(pair);
+}
 
 /** RFC 6962's tree, leaf by leaf. Each node whose height is a multiple of 8 stands in a tile, and is compared with it. */
 class Tree {
   constructor(folder, size) {
     Object.assign(this, { folder, size, rows: 0, complete: [], tiles: [] });
   }
-
-  add(leaf) {
-    const hashed = sha256(leafPrefix, leaf);
-    let [node, height, index] = [hashed, 0, this.rows];
+  add(hash) {
+    let [node, height, index] = [hash, 0, this.rows];
     this.rows += 1;
     this.compare(0, index, node);
     for (; index % 2 === 1; index = (index - 1) / 2, height += 1) {
-      node = sha256(nodePrefix, this.complete.pop(), node);
+      node = nodeHash(this.complete.pop(), node);
       if (height % 8 === 7) this.compare((height + 1) / 8, (index - 1) / 2, node);
     }
     this.complete.push(node);
-    return hashed;
   }
-
   compare(level, index, node) {
     const [row, at] = [index * 256 ** level + 1, (index % 256) * 32];
     if (at === 0) {
@@ -178,7 +179,7 @@ class Tree {
       this.tiles[level] = read(this.folder, `tile/${level}/${tileName(index / 256, width)}`, "file", row);
       need(this.tiles[level].length === 32 * width, "tile", row, `the tile does not hold ${width} hashes`);
     }
-    need(this.tiles[level].compare(node, 0, 32, at, at + 32) === 0, "tile", row, "the tile holds another hash here");
+    need(this.tiles[level].hexSlice(at, at + 32) === node, "tile", row, "the tile holds another hash here");
   }
 }
 
@@ -188,13 +189,16 @@ function* rowsOf(folder, size, chainOnly) {
     const width = Math.min(256, size - first);
     const name = tileName(first / 256, width);
     const bundle = read(folder, `tile/entries/${name}`, "file", first + 1);
-    const evidence = chainOnly ? undefined : read(folder, `evidence/${name}`, "file", first + 1).toString("latin1");
-    const lines = evidence?.split("\n") ?? Array(width + 1).fill("");
+    const lines = chainOnly
+      ? []
+      : read(folder, `evidence/${name}`, "file", first + 1)
+          .toString("latin1")
+          .split("\n");
     let at = 0;
     for (let row = first + 1; row <= first + width; row += 1) {
       const end = at + 2 <= bundle.length ? at + 2 + bundle.readUInt16BE(at) : Infinity;
       need(end <= bundle.length, "entry", row, "the bundle of leaves ends before the row does");
-      need(row - first < lines.length, "evidence", row, "the bundle of evidence ends before the row does");
+      need(chainOnly || row - first < lines.length, "evidence", row, "the bundle of evidence ends before the row does");
       yield { row, bytes: bundle.subarray(at + 2, end), line: lines[row - first - 1] };
       at = end;
     }
@@ -212,13 +216,14 @@ function verifyFolder(folder, keys, chainOnly, found) {
     const leaf = checkLeaf(bytes, row, found.origin);
     need(leaf.prev === prev, "prev", row, "the leaf does not follow the row before");
     need(leaf.at >= before, "time", row, "the clock went back");
-    [prev, before, found.rows] = [tree.add(bytes).toString("hex"), leaf.at, row];
+    [prev, before, found.rows] = [leafHash(leaf.text), leaf.at, row];
+    tree.add(prev);
     if (chainOnly) continue;
     if (leaf.contract !== "null" && !contracts.has(leaf.contract)) {
       const [isNamed, name] = [/^"sha256:[0-9a-f]{64}"$/.test(leaf.contract), leaf.contract.slice(8, -1)];
       need(isNamed, "contract", row, "the leaf names its contract by no digest");
       const text = read(folder, `contracts/${name}.txt`, "contract", row);
-      need(sha256(text).toString("hex") === name, "contract", row, "the contract's text is not what its name says");
+      need(sha256(text) === name, "contract", row, "the contract's text is not what its name says");
       found.contracts = contracts.add(leaf.contract).size;
     }
     if (row === missing.length) missing = Buffer.concat([missing, Buffer.alloc(row)]);
@@ -226,19 +231,18 @@ function verifyFolder(folder, keys, chainOnly, found) {
     for (let bits = missing[row]; bits > 0; bits &= bits - 1) found.erased_parts += 1;
     if (leaf.act === '"erase"') settle(missing, line, row);
   }
-  const computed =
-    tree.rows === 0 ? sha256() : tree.complete.reduceRight((node, left) => sha256(nodePrefix, left, node));
-  need(computed.equals(root), "root", 0, "the rows' root hash is not the checkpoint's");
+  const computed = tree.rows === 0 ? sha256("") : tree.complete.reduceRight((node, left) => nodeHash(left, node));
+  need(computed === root, "root", 0, "the rows' root hash is not the checkpoint's");
   const first = missing.findIndex((bits) => bits !== 0);
   need(first === -1, "erasure", first, "a part is missing, and no later row says that it was erased");
 }
 
 /** The root of a tree of `size` leaves, from one leaf's hash and its siblings on the way up (RFC 6962, section 2.1.1). */
 function climb(node, index, size, path) {
-  if (size === 1 || path.length === 0) return size === 1 && path.length === 0 ? node : Buffer.alloc(0);
+  if (size === 1 || path.length === 0) return size === 1 && path.length === 0 ? node : "0".repeat(64);
   const half = 2 ** (BigInt(size - 1).toString(2).length - 1);
-  if (index < half) return sha256(nodePrefix, climb(node, index, half, path.slice(0, -1)), path.at(-1));
-  return sha256(nodePrefix, path.at(-1), climb(node, index - half, size - half, path.slice(0, -1)));
+  if (index < half) return nodeHash(climb(node, index, half, path.slice(0, -1)), path.at(-1));
+  return nodeHash(path.at(-1), climb(node, index - half, size - half, path.slice(0, -1)));
 }
 
 /** One row: its leaf is in the line `extra`, its siblings are below it (C2SP tlog-proof). */
@@ -247,12 +251,13 @@ function verifyProof(bytes, keys, found) {
   const form = /^c2sp\.org\/tlog-proof@v1\nextra ([^\n]+)\nindex (0|[1-9][0-9]{0,14})((?:\n[^\n]+){0,63})$/;
   const [, extra = "-", index, siblings = ""] = form.exec(head) ?? [];
   const [leaf, ...path] = [extra, ...siblings.split("\n").slice(1)].map(strictBase64);
-  const isProof = leaf !== undefined && path.every((sibling) => sibling?.length === 32);
-  need(isProof, "proof", 0, "the file is not a proof with the row's leaf in its line `extra`");
+  need(leaf && path.every((sibling) => sibling?.length === 32), "proof", 0, "the file is no proof with a leaf in it");
   const root = readCheckpoint(bytes.subarray(head.length + 2), keys, found);
   const row = Number(index) + 1;
-  Object.assign(found, { row, leaf: JSON.parse(checkLeaf(leaf, row, found.origin).text) });
-  const holds = row <= found.size && climb(sha256(leafPrefix, leaf), row - 1, found.size, path).equals(root);
+  const { text } = checkLeaf(leaf, row, found.origin);
+  Object.assign(found, { row, leaf: JSON.parse(text) });
+  const siblingHashes = path.map((sibling) => sibling.toString("hex"));
+  const holds = row <= found.size && climb(leafHash(text), row - 1, found.size, siblingHashes) === root;
   need(holds, "inclusion", row, "the row is not in the tree of the checkpoint");
 }
 

@@ -62,7 +62,8 @@ export async function writeExport(
   const old = await openFolder(folder, log);
   if (old.size > head.size)
     throw new LedgerRefused(
-      `the export in ${folder} has ${old.size} rows, and the signed head of the ledger ${head.size}: the ledger lost rows, or it is another's copy`,
+      `the export in ${folder} has ${old.size} rows, and the signed head of the ledger ${head.size}: ` +
+        "the ledger lost rows, or it is a copy of an older time",
     );
   const files = new FlushedFiles(folder);
   const writing = await Writing.begin(history, files, old);
@@ -216,7 +217,8 @@ class Writing {
     const { size, root } = this.#old;
     if (root === undefined || this.#frontier.size !== size || this.#frontier.root().equals(root)) return;
     throw new LedgerRefused(
-      `the ledger's first ${size} rows are not those that were exported: its history was changed, or the export was; keep both, and verify both`,
+      `the ledger's first ${size} rows are not those that were exported: ` +
+        "its history was changed, or the export was; keep both, and verify both",
     );
   }
 
