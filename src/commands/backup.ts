@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { chmod, copyFile, mkdir, open, readdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { whyNot } from "../gate/mod.ts";
-import { backUpLedger, hasLedger, LedgerRefused, type Backup } from "../ledger/mod.ts";
+import { backUpLedger, hasLedger, isKeyText, LedgerRefused, type Backup } from "../ledger/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { showProgress, type Progress } from "./progress.ts";
@@ -129,6 +129,10 @@ export async function copySmall(from: string, to: string): Promise<boolean> {
 async function copyKeys(dataDir: string, to: string, ledgers: readonly LedgerPath[]): Promise<void> {
   for (const ledger of ledgers) {
     const { here, kept } = signingKeyOf(ledger, dataDir, to);
+    if (here === undefined)
+      throw new BadInput(
+        "SVC_SIGNING_KEY holds the key itself: keep a copy of it where it comes from, and leave --with-signing-key out",
+      );
     if (await copySmall(here, kept)) continue;
     throw new BadInput(
       `the signing key ${here} is not there: name it with SVC_SIGNING_KEY, or leave --with-signing-key out`,
@@ -136,14 +140,14 @@ async function copyKeys(dataDir: string, to: string, ledgers: readonly LedgerPat
   }
 }
 
-/** Where the key of a ledger lies, and where in a backup. */
+/** Where the key of a ledger lies, which is nowhere if it comes as a variable, and where in a backup. */
 export function signingKeyOf(
   { path }: LedgerPath,
   dataDir: string,
   backup: string,
-): { readonly here: string; readonly kept: string } {
+): { readonly here: string | undefined; readonly kept: string } {
   const here = process.env["SVC_SIGNING_KEY"] || join(dataDir, path, signingKeyName);
-  return { here, kept: join(backup, path, signingKeyName) };
+  return { here: isKeyText(here) ? undefined : here, kept: join(backup, path, signingKeyName) };
 }
 
 async function flush(path: string): Promise<void> {

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import {
   hasLedger,
+  isKeyText,
   makeSigningKey,
   readLedger,
   readSigningKeys,
@@ -23,7 +24,7 @@ export async function keygenCommand(options: KeygenOptions): Promise<Outcome> {
   const { dataDir, rotate, retire } = options;
   if (rotate && retire) throw new BadInput("--rotate begins a rotation and --retire ends it: choose one");
   const file = options.signingKey ?? join(dataDir, "signing.key");
-  if (file.includes("\n"))
+  if (isKeyText(file))
     throw new BadInput("SVC_SIGNING_KEY holds the key itself: put it into a file, and name that with --signing-key");
   const before = await readSigningKeys(file);
   const keys = before === undefined ? makeFirst(options, file) : changed(before, options, file);

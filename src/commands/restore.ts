@@ -55,7 +55,7 @@ export async function placeAll(backup: string, dataDir: string, plans: readonly 
   for (const plan of plans) {
     await placeRestoration(plan);
     const { here, kept } = signingKeyOf(plan, dataDir, backup);
-    await copySmall(kept, here);
+    if (here !== undefined) await copySmall(kept, here);
     if (plan.tenant === null) await copySmall(join(backup, digestsFile), join(dataDir, digestsFile));
   }
 }

@@ -73,7 +73,14 @@ export {
   type VerifierKey,
 } from "./tree/note.ts";
 export { proofText, verifyProof, type Proven } from "./tree/proof-file.ts";
-export { makeSigningKey, readSigningKeys, Signer, writeSigningKeys, type SigningKeys } from "./tree/signing-key.ts";
+export {
+  isKeyText,
+  makeSigningKey,
+  readSigningKeys,
+  Signer,
+  writeSigningKeys,
+  type SigningKeys,
+} from "./tree/signing-key.ts";
 export { consistencyProof, inclusionProof, parseTilePath, rootAt, type HashReader, type Tile } from "./tree/tiles.ts";
 export { readHint } from "./export/layout.ts";
 export { verifyExport, type ExportReport } from "./export/verify.ts";

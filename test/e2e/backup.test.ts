@@ -5,7 +5,7 @@
  * the pin must be noticed.
  */
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
@@ -189,7 +189,7 @@ test("drill: what was answered after the backup is lost, and said; sums are erro
   assert.deepEqual(JSON.parse(row).skipped, []);
   assert.match(await done(site, "verify", "--deep"), /^ok: .*/);
   const { body, reason, by } = resumeRow(site, kept + 1);
-  assert.deepEqual([body.lost, body.pin.seq, reason, by], [[kept + 1, last], last, "the disk died", "Ada"]);
+  assert.deepEqual([body.lost, body.pin.seq, reason, by], [[kept + 1, last], last, "Svc: Ada: the disk died", "Ada"]);
 });
 
 function resumeRow({ data }: Site, seq: number): { body: any; reason: string; by: string; effects: any } {
@@ -288,6 +288,28 @@ test("where nothing says how far the ledger went, no gate starts until somebody 
   const again = await serve(site);
   assert.match((await ask(again, pay(1))).reason, /purse\.spent is not known/);
   await stop(again);
+});
+
+test("a key that comes as a variable is in no backup, in no sentence and at no path", async (t) => {
+  const site = siteOf(t);
+  await done(site, "keygen", "--data-dir", site.data);
+  const text = readFileSync(join(site.data, "signing.key"), "utf8");
+  const given = { ...site, env: { ...site.env, SVC_SIGNING_KEY: text } };
+  const gate = await serve(given);
+  await ask(gate, pay(30));
+  await stop(gate);
+  const [, secret = ""] = text.split("\n");
+  const { stderr } = await run(given, "backup", join(site.folder, "with"), "--with-signing-key");
+  assert.match(stderr, /SVC_SIGNING_KEY holds the key itself: keep a copy of it/);
+  assert.ok(!stderr.includes(secret));
+  const backup = join(site.folder, "backup");
+  assert.match(await done(site, "backup", backup, "--with-signing-key"), /the signing key is in it/);
+  rmSync(site.data, { recursive: true });
+  const restored = await finish(t, ["restore", backup], { env: given.env, cwd: site.folder });
+  assert.equal(restored.code, 0, restored.stderr);
+  const made = readdirSync(site.folder, { recursive: true }).map(String);
+  assert.ok(made.includes(join("backup", "signing.key")), "positive control: the backup has it");
+  assert.ok(!made.includes(join("data", "signing.key")) && !made.some((path) => path.includes("BEGIN")), made.join());
 });
 
 test("a backup of which a byte was changed is refused", async (t) => {

@@ -45,11 +45,14 @@ export class Signer {
   }
 }
 
-const pemStart = "-----BEGIN ";
+/** Is it what a file of keys would hold, and not its path? Then it is for no path and no sentence. */
+export function isKeyText(file: string): boolean {
+  return file.startsWith("-----BEGIN ");
+}
 
 /** Where keys are, for a sentence: never the keys themselves. */
 export function placeOfKeys(file: string): string {
-  return file.startsWith(pemStart) ? "SVC_SIGNING_KEY" : file;
+  return isKeyText(file) ? "SVC_SIGNING_KEY" : file;
 }
 
 /**
@@ -59,7 +62,7 @@ export function placeOfKeys(file: string): string {
  * @throws {LedgerRefused} for a file that others can read, or that holds anything else
  */
 export async function readSigningKeys(file: string): Promise<SigningKeys | undefined> {
-  if (file.startsWith(pemStart)) return parseKeys(`${file.trimEnd()}\n`, `in ${placeOfKeys(file)}`);
+  if (isKeyText(file)) return parseKeys(`${file.trimEnd()}\n`, `in ${placeOfKeys(file)}`);
   let text: string;
   try {
     const { mode } = await stat(file);
@@ -133,6 +136,6 @@ export async function writeFirstKey(file: string): Promise<SigningKeys> {
 /** Writes a file of keys that its owner alone can read. */
 export async function writeSigningKeys(file: string, { current, before }: SigningKeys): Promise<void> {
   const keys = before === undefined ? [current] : [current, before];
-  const text = keys.map((key) => String(key.export({ format: "pem", type: "pkcs8" }))).join("");
+  const text = keys.map((key) => key.export({ format: "pem", type: "pkcs8" })).join("");
   await replaceFile(file, text);
 }
