@@ -248,7 +248,8 @@ async function act(
     const { signerChange } = ledger;
     const entry = { at: time.value, contract, mode: mode as Mode };
     if (signerChange !== undefined) turn.change({ ...entry, ...signerAct(signerChange, by) });
-    turn.change({ ...entry, by, act: resumeAct, body: await body(turn, time.value), reason }, moves);
+    const stated = { by, act: resumeAct, body: await body(turn, time.value), reason: `Svc: ${by}: ${reason}` };
+    turn.change({ ...entry, ...stated }, moves);
     await turn.commit(undefined, signerChange?.to);
     return { seq: turn.head.seq, at: time.value };
   } catch (error) {
