@@ -1,5 +1,5 @@
 /**
- * Goal: what is said of a ledger in a folder is said of one in a database: verify, report, replay and explain, for the
+ * Goal: what is said of a ledger in a folder is said of one in a database: verify, export, report, replay and explain, for the
  * root and for a tenant, beside the gate that serves it. Method: the program, on a server of the test's own.
  */
 import assert from "node:assert/strict";
@@ -47,6 +47,11 @@ function commands(there: PostgresServer): void {
     const replayed = await run("replay", "--database");
     assert.deepEqual([replayed.code, replayed.stderr], [0, ""], replayed.stdout);
     assert.match((await run("explain", "--receipt", "1", "--database", "acme")).stdout, /BLOCK/);
+    const exported = join(cwd, "exported");
+    assert.match((await run("export", exported, "--database")).stdout, /exported: 4 rows of /);
+    assert.match((await run("verify", exported)).stdout, /^ok: 4 rows, chain, tree and evidence verified\n/);
+    const lines = await run("export", "-", "--database", "acme", "--format", "jsonl");
+    assert.match(lines.stdout, /^\{"seq":1,.*"tool":"safe\.open",.*"input":\{\},"platform":null\}\n$/, lines.stderr);
     const nobody = await run("verify", "--database", "nobody");
     assert.deepEqual(
       [nobody.code, nobody.stderr],
