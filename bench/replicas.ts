@@ -46,7 +46,7 @@ export async function benchReplicas(): Promise<void> {
 }
 
 /** Gates that share a ledger share the key that signs its heads. */
-const signingKey = String(generateKeyPairSync("ed25519").privateKey.export({ format: "pem", type: "pkcs8" }));
+const signingKey = generateKeyPairSync("ed25519").privateKey.export({ format: "pem", type: "pkcs8" });
 
 function startGate(folder: string, { url }: Database): Promise<Server> {
   return start(["--max-semi-space-size=8", "bin/svc-gate.mjs", "serve"], {

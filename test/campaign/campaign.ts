@@ -163,7 +163,7 @@ async function startReplica(
 }
 
 /** Gates that share a ledger share the key that signs its heads. */
-const signingKey = String(generateKeyPairSync("ed25519").privateKey.export({ format: "pem", type: "pkcs8" }));
+const signingKey = generateKeyPairSync("ed25519").privateKey.export({ format: "pem", type: "pkcs8" });
 
 async function happen(
   field: Field,

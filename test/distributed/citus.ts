@@ -24,7 +24,7 @@ const kills = Number(process.env["DISTRIBUTED_KILLS"] ?? 4);
 const ids = Array.from({ length: 8 }, (_, at) => `tenant-${at + 1}`);
 
 /** All gates of this file share the root's ledger, and so its key. */
-const signingKey = String(generateKeyPairSync("ed25519").privateKey.export({ format: "pem", type: "pkcs8" }));
+const signingKey = generateKeyPairSync("ed25519").privateKey.export({ format: "pem", type: "pkcs8" });
 
 const citus = findCitus();
 if ("missing" in citus) throw new Error(citus.missing);
