@@ -2,7 +2,8 @@
  * Goal: no bit of what an outsider is given can be turned unseen: of an export's checkpoint, tiles, bundles, evidence and
  * contracts, and of a row's proof. Method: bits of the exports of spec/vectors are turned one at a time, and the verifier
  * without dependencies is asked, which must name the row whose byte it was; of a proof, that verifier and the gate's own.
- * TAMPER_BITS=all turns every bit, of the ledger of 300 rows those of its tiles. Positive control: a verifier that compares no tiles, one that reads no evidence.
+ * TAMPER_BITS=all turns every bit, of the ledger of 300 rows those of its tiles. Positive control: a verifier that compares
+ * no tiles, one that reads no evidence.
  */
 import assert from "node:assert/strict";
 import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

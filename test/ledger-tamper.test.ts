@@ -294,9 +294,8 @@ suite("the file, bit by bit [verify.walks-chain]", () => {
     const harmlessBits = new Map<string, number>();
     for (const [group, { turned, found, harmless: some }] of flips) {
       const none = [...some.values()].reduce((sum, count) => sum + count, 0);
-      console.log(
-        `  ${group.padEnd(42)} ${String(turned).padStart(6)} turned ${String(found).padStart(6)} found ${String(none).padStart(4)} say nothing`,
-      );
+      const [all, right, rest] = [turned, found, none].map((count) => String(count).padStart(6));
+      console.log(`  ${group.padEnd(42)} ${all} turned ${right} found ${rest} say nothing`);
       for (const [why, count] of some) harmlessBits.set(why, (harmlessBits.get(why) ?? 0) + count);
     }
     console.log([...harmlessBits].map(([why, count]) => `  ${count} bits: ${why}`).join("\n"));
