@@ -32,7 +32,7 @@ function start(t: TestContext, there: PostgresServer, verdict: string, accept: s
 }
 
 /** Gates that share ledgers share the key that signs their heads. */
-const signingKey = String(generateKeyPairSync("ed25519").privateKey.export({ format: "pem", type: "pkcs8" }));
+const signingKey = generateKeyPairSync("ed25519").privateKey.export({ format: "pem", type: "pkcs8" });
 
 function post(gate: Running, path: string, body: object, bearer = operatorKey(gate)): Promise<Answer> {
   const headers = { authorization: `Bearer ${bearer}`, "content-type": "application/json" };

@@ -111,7 +111,8 @@ export async function inspectLedger({ folder, pinFile, chainAlone }: InspectOpti
 /** The signed checkpoint that is left in the folder is of the key on record, and over these rows. */
 async function wrongCheckpoint(folder: string): Promise<Broken | undefined> {
   const note = await readIfThere(join(folder, checkpointFile));
-  const { signer, rows, hashes, close } = await readLedger(folder);
+  const ledger = await readLedger(folder);
+  const { signer, rows, hashes } = ledger;
   try {
     const key = note === undefined || signer === undefined ? undefined : parseVerifierKey(signer);
     if (note === undefined || key === undefined) return undefined;
@@ -134,7 +135,7 @@ async function wrongCheckpoint(folder: string): Promise<Broken | undefined> {
       ? undefined
       : { seq: size, problem, expected: root.toString("base64"), found };
   } finally {
-    await close();
+    await ledger.close();
   }
 }
 

@@ -71,6 +71,7 @@ export function signatureLine({ name, id }: Pick<VerifierKey, "name" | "id">, si
 /** Reads a signed note; undefined where it is none. Nothing is verified. */
 export function parseNote(note: string): Note | undefined {
   const end = note.lastIndexOf("\n\n");
+  // oxlint-disable-next-line no-control-regex -- the standard forbids them
   if (end === -1 || !note.endsWith("\n") || /[\0-\x09\x0b-\x1f]/.test(note) || !note.isWellFormed()) return undefined;
   const lines = note.slice(end + 2, -1).split("\n");
   const signatures = lines.map(parseSignature);
