@@ -12,7 +12,8 @@ const nodeInput = Buffer.alloc(1 + 2 * hashBytes, 1);
 export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   nodeInput.set(left, 1);
   nodeInput.set(right, 1 + hashBytes);
-  return hash("sha256", nodeInput, "buffer");
+  // Half the cost of the buffer that the hash function would make: that one is not from the pool.
+  return Buffer.from(hash("sha256", nodeInput, "binary"), "binary");
 }
 
 /** Hashes that follow each other in a buffer, one for each 32 bytes. */
