@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { replaceFile } from "../durable-file.ts";
 import { eraseAct, Missing, readErasure, type Erasure } from "../erasure.ts";
@@ -293,7 +293,10 @@ function damaged(seq: number, problem: string): LedgerRefused {
 /** Takes parts out of an old bundle of evidence; its bytes are written beside, flushed, and take the old one's place. */
 async function takeOut(folder: string, place: number, erasures: readonly Erasure[]): Promise<void> {
   const file = join(folder, evidencePath({ place, width: tileWidth }));
-  const lines = (await readFile(file, "latin1")).split("\n");
+  const text = await readTextIfThere(file);
+  if (text === undefined)
+    throw new LedgerRefused(`${file} is gone, and what was erased from it may be elsewhere: export into a new folder`);
+  const lines = text.split("\n");
   for (const { parts, rows } of erasures) {
     for (const [from, to] of rows) {
       const first = Math.max(from - 1 - place * tileWidth, 0);
