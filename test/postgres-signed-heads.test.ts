@@ -299,6 +299,25 @@ function signedHeads(there: PostgresServer): void {
       assert.equal((await ask(later, "/ledger/verify")).json.ok, true);
     });
 
+    test("that is lost is replaced by the operator's word, once, and who still has the old one stops", async (t) => {
+      const at = await place(t, there);
+      const gate = await spawnGate(t, [], settingsOf(at, "one"));
+      assert.equal((await check(gate, note)).status, 200);
+      const next = join(at.folder, "next.key");
+      await writeSigningKeys(next, { current: makeSigningKey(), before: undefined });
+      const accepting = settingsOf(at, "two", next);
+      const replaced = await spawnGate(t, [], { env: { ...accepting.env, SVC_ACCEPT: "signing-key" } });
+      const keys = await keysOf(next);
+      assert.deepEqual([(await actsOf(at)).at(-1), (await keptHead(at)).signer], ["signer.replace", keys[0]?.text]);
+      await assert.rejects(check(gate, note));
+      assert.match(gate.stderr(), /give it the same file, and start it again/);
+      assert.equal((await check(replaced, note)).status, 200);
+      assert.deepEqual((await headAt(replaced, keys)).size, 3);
+      const again = await spawnGate(t, [], { env: { ...accepting.env, SVC_ACCEPT: "signing-key" } });
+      assert.equal((await headAt(again, keys)).size, 3, "and said again, it is no other key");
+      assert.equal((await ask(again, "/ledger/verify")).json.ok, true);
+    });
+
     test("as a variable is rotated in two steps, and no replica stops on the way", async (t) => {
       const at = await place(t, there);
       const old = readFileSync(at.keyFile, "utf8");

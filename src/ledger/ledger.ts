@@ -79,6 +79,8 @@ export class Ledger {
   #headLeaf: string | undefined;
   #tree: Frontier;
   #signer: Signer;
+  /** The key on record that this gate's own is to take the place of, until its row says so. */
+  #replaced: string | undefined;
   #checkpoint: string;
   readonly #headWatchers: ((head: SignedHead) => void)[] = [];
   #certain: LedgerParts["certain"];
@@ -91,6 +93,7 @@ export class Ledger {
     this.#headLeaf = parts.store.opened.head?.leaf;
     this.#tree = parts.tree;
     this.#signer = parts.signer.signer;
+    this.#replaced = parts.signer.change?.from;
     this.#checkpoint = this.#sign({ size: parts.tree.size, root: parts.tree.root() });
     this.keyDigest = keyDigester(parts.store.opened.counterSecret);
   }
@@ -176,7 +179,9 @@ export class Ledger {
 
   /** Another gate has rotated the key: this one takes up the new one if its file has it, and signs nothing else. */
   async #followSigner(recorded: string | undefined): Promise<void> {
-    if (recorded === undefined || [this.#signer.current, this.#signer.before].includes(recorded)) return;
+    if (recorded === undefined || recorded === this.#replaced) return;
+    this.#replaced = undefined;
+    if ([this.#signer.current, this.#signer.before].includes(recorded)) return;
     this.#signer = await this.#parts.readSigner();
     if (this.#signer.current === recorded) return;
     throw new Error(
