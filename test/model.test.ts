@@ -22,7 +22,8 @@ import { minimise } from "./model/minimise.ts";
 import { printContract, printMandate } from "./model/print.ts";
 
 const regressions = fileURLToPath(new URL("regressions", import.meta.url));
-const kept = readdirSync(regressions).map((name) => ({
+const names = readdirSync(regressions).filter((name) => name.endsWith(".json"));
+const kept = names.map((name) => ({
   name,
   scenario: JSON.parse(readFileSync(join(regressions, name), "utf8")) as Scenario,
 }));

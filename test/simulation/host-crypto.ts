@@ -1,0 +1,46 @@
+/** In the place of `node:crypto`: all of it, with chance from the seed. */
+import { createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
+import type { Chance } from "../model/chance.ts";
+import { machine } from "./machine.ts";
+
+export * from "node:crypto";
+
+/**
+ * What is drawn to be used up bit by bit repeats itself: how much of it an earlier history has used up then makes no
+ * difference to the next.
+ */
+const period = 16;
+const pattern = new Uint8Array(period);
+const pools = new Set<Uint8Array>();
+
+export function randomFillSync<Bytes extends Uint8Array>(bytes: Bytes): Bytes {
+  pools.add(bytes);
+  return fill(bytes);
+}
+
+function fill<Bytes extends Uint8Array>(bytes: Bytes): Bytes {
+  for (let at = 0; at < bytes.length; at += 1) bytes[at] = pattern[at % period] ?? 0;
+  return bytes;
+}
+
+export function randomBytes(count: number): Buffer {
+  const { chance } = machine();
+  return Buffer.from(chance.many(count, count, () => chance.whole(0, 255)));
+}
+
+/** PKCS#8 of Ed25519, before the 32 bytes of the key. */
+const pkcs8 = Buffer.from("302e020100300506032b657004220420", "hex");
+
+export function generateKeyPairSync(_type: "ed25519"): {
+  readonly privateKey: KeyObject;
+  readonly publicKey: KeyObject;
+} {
+  const privateKey = createPrivateKey({ key: Buffer.concat([pkcs8, randomBytes(32)]), format: "der", type: "pkcs8" });
+  return { privateKey, publicKey: createPublicKey(privateKey) };
+}
+
+/** At the beginning of a history. */
+export function reseedPools(chance: Chance): void {
+  for (let at = 0; at < period; at += 1) pattern[at] = chance.whole(0, 255);
+  for (const pool of pools) fill(pool);
+}

@@ -1,0 +1,87 @@
+/** In the place of `node:fs`, for the ledger: the simulated disk. */
+import { DiskFailure, type Inode } from "./disk.ts";
+import { machine, type Process } from "./machine.ts";
+
+export * from "node:fs";
+
+const blockBytes = 4096;
+
+export function statSync(path: string): { readonly size: number } | undefined {
+  const { process } = machine();
+  process.enter("name", `stat ${path}`);
+  return process.disk.find(path);
+}
+
+/** Beside what the plan leaves free there is nothing else on the disk. */
+export function statfsSync(path: string): { readonly bavail: number; readonly bsize: number } {
+  const { process } = machine();
+  process.enter("name", `statfs ${path}`);
+  const { capacityBytes, usedBytes } = process.disk;
+  return { bavail: Math.floor(Math.max(0, capacityBytes - usedBytes) / blockBytes), bsize: blockBytes };
+}
+
+/** @throws {DiskFailure} as it would of a file that is not there */
+export function existing(path: string): Inode {
+  const found = machine().process.disk.find(path);
+  if (found === undefined) throw new DiskFailure("ENOENT", path);
+  return found;
+}
+
+/** Flushes a file, or loses what was to be flushed. */
+export function flush(process: Process, path: string, inode: Inode): void {
+  const { ignoresFlushes, retriesFlushes } = process.disk.defect;
+  const wasAlive = process.isAlive;
+  try {
+    process.enter("fsync", `fsync ${path}`);
+  } catch (error) {
+    if (wasAlive && process.isAlive) inode.failFlush();
+    if (retriesFlushes === true && process.isAlive) return;
+    throw error;
+  }
+  if (ignoresFlushes !== true) inode.flush();
+}
+
+/** A folder has no inode. */
+const opened = new Map<number, { readonly path: string; readonly inode: Inode | undefined }>();
+let next = 1;
+
+/** A folder is what is opened to be read and is no file. */
+export function openSync(path: string, flags: "r" | "r+"): number {
+  machine().process.enter("name", `open ${path}`);
+  opened.set(next, { path, inode: flags === "r" ? machine().process.disk.find(path) : existing(path) });
+  next += 1;
+  return next - 1;
+}
+
+function file(descriptor: number): { readonly path: string; readonly inode: Inode } {
+  const { path, inode } = opened.get(descriptor) ?? {};
+  if (path === undefined || inode === undefined) throw new Error(`${descriptor} is no open file`);
+  return { path, inode };
+}
+
+export function readSync(descriptor: number, into: Uint8Array, at: number, count: number, from: number): number {
+  const { path, inode } = file(descriptor);
+  machine().process.enter("read", `read ${path}`);
+  const bytes = inode.read(from, count);
+  into.set(bytes, at);
+  return bytes.length;
+}
+
+export function writeSync(descriptor: number, bytes: Uint8Array, at: number, count: number, from: number): number {
+  const { path, inode } = file(descriptor);
+  machine().process.enter("write", `write ${path}`);
+  inode.write(from, bytes.subarray(at, at + count));
+  return count;
+}
+
+export function fsyncSync(descriptor: number): void {
+  const { process } = machine();
+  const { path = "", inode } = opened.get(descriptor) ?? {};
+  if (inode !== undefined) return flush(process, path, inode);
+  process.enter("fsync", `fsync ${path}`);
+  process.disk.flushNames(path);
+}
+
+export function closeSync(descriptor: number): void {
+  opened.delete(descriptor);
+}

@@ -1,0 +1,36 @@
+import type { Life, Plan } from "./plan.ts";
+
+/** Makes a history that fails as small as it goes: fewer lives, fewer mishaps, fewer calls. */
+export async function shrink(plan: Plan, fails: (smaller: Plan) => Promise<boolean>): Promise<Plan> {
+  let smallest = plan;
+  for (let isSmaller = true; isSmaller;) {
+    isSmaller = false;
+    for (const smaller of smallerThan(smallest)) {
+      if (!(await fails(smaller))) continue;
+      smallest = smaller;
+      isSmaller = true;
+      break;
+    }
+  }
+  return smallest;
+}
+
+function smallerThan({ lives, hasPinOutside }: Plan): readonly Plan[] {
+  const fewer = lives.map((_, index) => ({ hasPinOutside, lives: lives.toSpliced(index, 1) }));
+  const simpler = lives.flatMap((life, index) =>
+    simplerThan(life).map((simple) => ({ hasPinOutside, lives: lives.with(index, simple) })),
+  );
+  const plain = hasPinOutside ? [{ hasPinOutside: false, lives }] : [];
+  return [...fewer.filter((plan) => plan.lives.length > 0), ...plain, ...simpler];
+}
+
+function simplerThan(life: Life): readonly Life[] {
+  const { mishaps, calls, skewMs, roomBytes, closes } = life;
+  return [
+    ...mishaps.map((_, index) => ({ ...life, mishaps: mishaps.toSpliced(index, 1) })),
+    ...(calls > 0 ? [0, Math.floor(calls / 2), calls - 1].map((fewer) => ({ ...life, calls: fewer })) : []),
+    ...(skewMs === 0 ? [] : [{ ...life, skewMs: 0 }]),
+    ...(roomBytes === null ? [] : [{ ...life, roomBytes: null }]),
+    ...(closes ? [{ ...life, closes: false }] : []),
+  ];
+}

@@ -1,0 +1,195 @@
+import { Chance } from "../model/chance.ts";
+import { ask, administer, type Serving } from "./clients.ts";
+import { Disk, type Defect } from "./disk.ts";
+import { contracts } from "./contracts.ts";
+import { reseedPools } from "./host-crypto.ts";
+import { Machine, onMachine, Process } from "./machine.ts";
+import { Outside } from "./outside.ts";
+import { inspect } from "./inspect.ts";
+import { folder, type Life, type Plan } from "./plan.ts";
+import type { Sources } from "./sources.ts";
+import { closeAll } from "./sqlite.ts";
+import { reseed } from "./vfs.ts";
+
+/** Where its pin lies. */
+function pinOf({ hasPinOutside }: Plan): string {
+  return hasPinOutside ? "/simulated/pins/head.pin" : `${folder}/head.pin`;
+}
+
+/** What a history came to. */
+export interface Came {
+  /** Lives that ended without being asked. */
+  crashes: number;
+  /** Checks, reloads and acts that were answered, and rows in the end. */
+  answers: number;
+  rows: number;
+  refusals: number;
+  faults: number;
+  refusedStarts: number;
+  /** What was wrong, and after which life, counted from 0. */
+  problem: { readonly life: number; readonly what: string } | undefined;
+}
+
+/** Lives a history, looking after each life whether everything that was promised holds. */
+export function live(sources: Sources, plan: Plan, defect: Defect = {}): Promise<Came> {
+  const { lives } = plan;
+  const pinFile = pinOf(plan);
+  const machine = new Machine(new Chance(lives[0]?.seed ?? 0), new Disk(defect), 1_790_000_000_000);
+  return onMachine(machine, async () => {
+    const came: Came = {
+      crashes: 0,
+      answers: 0,
+      rows: 0,
+      refusals: 0,
+      faults: 0,
+      refusedStarts: 0,
+      problem: undefined,
+    };
+    const outside = new Outside();
+    reseedPools(machine.chance);
+    const disk = machine.process.disk;
+    for (const [index, life] of lives.entries()) {
+      const lived = new Lived(sources, { machine, disk, outside, life, index, pinFile });
+      const ran = await lived.run();
+      const left = { disk: disk.copy(), pinFile, pinnedFrom: lived.pinnedFrom };
+      const what = ran ?? (await inspect(sources, { machine, outside, seed: life.seed, ...left }));
+      came.crashes += lived.hasCrashed ? 1 : 0;
+      came.faults += lived.fault === undefined ? 0 : 1;
+      came.refusedStarts += lived.hasStarted ? 0 : 1;
+      if (what === undefined) continue;
+      came.problem = { life: index, what: `${what} (it met: ${lived.process.met.join("; ") || "nothing"})` };
+      break;
+    }
+    came.answers = outside.answers;
+    came.refusals = outside.refused.size;
+    came.rows = outside.rows;
+    return came;
+  });
+}
+
+/** The pin may trail by a second, and by the time that the disk takes for it. */
+const pinTrailMs = 1000 + 50;
+
+interface Place {
+  readonly machine: Machine;
+  readonly disk: Disk;
+  readonly outside: Outside;
+  readonly life: Life;
+  readonly index: number;
+  readonly pinFile: string;
+}
+
+/** One life of a gate. */
+class Lived {
+  readonly process: Process;
+  readonly #sources: Sources;
+  readonly #place: Place;
+  hasStarted = false;
+  #endedAt = 0;
+  fault: unknown;
+  #startFailure: unknown;
+  #hasStopped = false;
+
+  constructor(sources: Sources, place: Place) {
+    this.#sources = sources;
+    this.#place = place;
+    this.process = new Process(place.disk, place.life.mishaps);
+  }
+
+  get hasCrashed(): boolean {
+    return !this.#hasStopped;
+  }
+
+  /** The pin has seen each row that was told of by then; undefined where it need not have. */
+  get pinnedFrom(): number | undefined {
+    const { met } = this.process;
+    return this.hasStarted && met.every((each) => each.startsWith("kill") || each.startsWith("power"))
+      ? this.#endedAt - pinTrailMs
+      : undefined;
+  }
+
+  /** @returns what was wrong with how it went */
+  async run(): Promise<string | undefined> {
+    const { machine, disk, life, outside } = this.#place;
+    machine.reseed(life.seed);
+    reseed();
+    disk.capacityBytes = life.roomBytes === null ? Number.MAX_SAFE_INTEGER : disk.usedBytes + life.roomBytes;
+    const { process } = this;
+    const hasEnded = await machine.run(process, () => this.#serve());
+    const problem = this.#problem(hasEnded);
+    this.#endedAt = machine.now;
+    machine.process = process;
+    if (process.isAlive && (this.fault === undefined || life.closes)) closeAll(process);
+    const crash = process.crash ?? (this.#hasStopped || life.ending !== "power" ? "kill" : "power");
+    process.end(crash);
+    closeAll(process);
+    disk.crash(crash, machine.chance);
+    disk.capacityBytes = Number.MAX_SAFE_INTEGER;
+    machine.now += machine.chance.whole(0, 5000);
+    return problem ?? outside.problem;
+  }
+
+  async #serve(): Promise<void> {
+    const { life, outside, machine, index } = this.#place;
+    let serving: Serving;
+    try {
+      serving = await this.#start();
+    } catch (error) {
+      this.#startFailure = error;
+      return;
+    }
+    this.hasStarted = true;
+    const { gate, ledger } = serving;
+    const leave = (checkpoint: string): void => (this.process.isAlive ? outside.signed(checkpoint) : undefined);
+    leave(await ledger.checkpoint());
+    ledger.watchHeads(({ checkpoint }) => leave(checkpoint));
+    const stopped = (async () => {
+      await Promise.all([ask(serving, outside, { life: index, calls: life.calls }), administer(serving, outside)]);
+      if (life.ending !== "stop") {
+        // Whatever the clients do next: it is never done.
+        machine.process.end(life.ending);
+        return;
+      }
+      await gate.drain();
+      await ledger.close();
+      this.#hasStopped = true;
+    })();
+    try {
+      await Promise.race([gate.failed, stopped]);
+    } catch (error) {
+      if (this.process.isAlive) this.fault = error;
+    }
+  }
+
+  async #start(): Promise<Serving> {
+    const { machine, life, pinFile } = this.#place;
+    const { openLedger, openGate, Clock } = this.#sources;
+    const ledger = await openLedger({ folder, pinFile, engine: "svc-gate/1.0.0" });
+    const clock = new Clock({ wall: () => machine.now + life.skewMs, monotonic: () => machine.now });
+    const { chance } = machine;
+    const opened = await openGate({
+      ledger,
+      clock,
+      force: chance.pick(contracts),
+      mode: chance.pick(["enforce", "assist"] as const),
+      onDefect: ({ defect }) => {
+        throw defect;
+      },
+    });
+    if (!opened.ok) throw new Error(opened.problem.detail);
+    return { gate: opened.value.gate, ledger, machine };
+  }
+
+  #problem(hasEnded: boolean): string | undefined {
+    if (!hasEnded) return "the gate waits for what will never come";
+    const isExpected = this.process.met.length > 0 || this.#place.life.roomBytes !== null;
+    if (isExpected || !this.process.isAlive) return undefined;
+    if (this.#startFailure !== undefined) return `the gate did not start: ${textOf(this.#startFailure)}`;
+    if (this.fault !== undefined) return `the gate had a fault of its own: ${textOf(this.fault)}`;
+    return undefined;
+  }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : JSON.stringify(error);
+}
