@@ -8,9 +8,10 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { openLedger, parseVerifierKey, verifyExport, type VerifierKey } from "../src/ledger/mod.ts";
+import { openLedger, parseVerifierKey, verifyExport, verifyProof, type VerifierKey } from "../src/ledger/mod.ts";
 import { finish, root } from "./e2e/gate.ts";
 import { eraseOn } from "./erasure-suite.ts";
+import { proofCases } from "./exports/proofs.ts";
 import { placeVector, readVectors, vectorFolder } from "./exports/vectors.ts";
 import { append, contracts, engine, entry, temporaryFolder } from "./ledger-fixture.ts";
 
@@ -42,6 +43,16 @@ suite("svc-gate verify of an export", () => {
       if (JSON.stringify(found) !== JSON.stringify(vector.expected)) wrong.push({ name: vector.name, found, problem });
     }
     assert.deepEqual(wrong, []);
+  });
+
+  test("judges every proof of a row as the small verifiers do", () => {
+    const wrong = proofCases.filter(
+      ({ text, keys, expected }) => verifyProof(text, keys.map(keyOf)).ok !== "leaf_seq" in expected,
+    );
+    assert.deepEqual(
+      wrong.map(({ name }) => name),
+      [],
+    );
   });
 
   test("the codes of the specification are those of the vectors", () => {

@@ -4,7 +4,7 @@ import { key, log, longFiles, longRows, newKey, type Expected } from "./ground.t
 
 interface ProofCase {
   readonly name: string;
-  readonly text: string | Buffer;
+  readonly text: string;
   readonly keys: readonly string[];
   readonly witnesses: readonly string[];
   /** Of one that holds, the number of its row. */
@@ -15,7 +15,7 @@ const checkpoint = longFiles.get("checkpoint")?.toString() ?? "";
 const proofOf = (row: number): string => proofFile(longRows, row - 1, checkpoint);
 const otherRows = chain(log, [{}, { members: { tool: "other" } }]);
 
-function oneProof(name: string, text: string | Buffer, expected: ProofCase["expected"], keys = [key.vkey]): ProofCase {
+function oneProof(name: string, text: string, expected: ProofCase["expected"], keys = [key.vkey]): ProofCase {
   return { name: `proof: ${name}`, text, expected, keys, witnesses: [] };
 }
 

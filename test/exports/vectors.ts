@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { exportCases } from "./cases.ts";
 import type { Files } from "./fixture.ts";
 import { bases, type ExportCase, type Expected } from "./ground.ts";
+import { proofCases } from "./proofs.ts";
 
 export const vectorFolder: string = fileURLToPath(new URL("../../spec/vectors/exports", import.meta.url));
 
@@ -37,6 +38,15 @@ export function vectorsText(): string {
     "`put`, base64 (a file that is not there is empty). Then it is verified with `keys` and `witnesses`. " +
     "Written by `node test/exports/vectors.ts --write`, from test/exports/cases.ts.";
   const lines = exportCases.map((each) => JSON.stringify(vectorOf(each)));
+  return `{"about":${JSON.stringify(about)},\n"cases":[\n${lines.join(",\n")}\n]}\n`;
+}
+
+/** The text of proofs.json. */
+export function proofsText(): string {
+  const about =
+    "Files .tlog-proof that hold, and that do not: `text` is verified with `keys`; of one that holds, `leaf_seq` is its row. " +
+    "Written by `node test/exports/vectors.ts --write`, from test/exports/proofs.ts.";
+  const lines = proofCases.map(({ name, text, keys, expected }) => JSON.stringify({ name, text, keys, expected }));
   return `{"about":${JSON.stringify(about)},\n"cases":[\n${lines.join(",\n")}\n]}\n`;
 }
 
@@ -114,6 +124,7 @@ function writeVectors(): void {
   for (const [base, files] of bases)
     for (const [path, bytes] of files) placeFile(join(vectorFolder, base, path), bytes);
   writeFileSync(join(vectorFolder, "cases.json"), vectorsText());
+  writeFileSync(join(vectorFolder, "proofs.json"), proofsText());
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
