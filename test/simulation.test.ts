@@ -22,7 +22,7 @@ const kept = readdirSync(regressions).map((name) => ({
   name,
   plan: JSON.parse(readFileSync(join(regressions, name), "utf8")) as Plan,
 }));
-const crashesWanted = Number(process.env["SIMULATION_RUNS"] ?? 150);
+const crashesWanted = Number(process.env["SIMULATION_RUNS"] ?? 250);
 const seed = Number(process.env["SIMULATION_SEED"] ?? Date.now() % 1_000_000_000);
 
 /** Makes it as small as it goes, keeps it, and fails. */

@@ -7,8 +7,8 @@ const texts = [
     [rule("often", "counters.calls >= 6", "ESCALATE"), rule("budget", "counters.spent + input.amount > 400", "BLOCK")],
   ),
   contract(
-    "{ spent: { of: pay, per: key, sum: input.amount, counting: released }, lately: { of: pay, per: key, sum: input.amount, within: 30s } }",
-    [rule("budget", "counters.spent > 400", "ESCALATE"), rule("burst", "counters.lately >= 90", "BLOCK")],
+    "{ spent: { of: pay, per: key, sum: input.amount, counting: released }, lately: { of: pay, per: key, within: 30s } }",
+    [rule("budget", "counters.spent > 400", "ESCALATE"), rule("burst", "counters.lately >= 9", "BLOCK")],
   ),
   contract("{ calls: { of: pay, per: session, within: 10s }, all: { of: pay, per: session, counting: possible } }", [
     rule("often", "counters.calls >= 4", "BLOCK"),

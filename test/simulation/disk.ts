@@ -32,8 +32,8 @@ export interface Defect {
  * A disk under the page cache of an operating system. What is written is seen at once by whoever reads, and is on the disk
  * only after a flush. Before that, a loss of power leaves each sector of 512 bytes in any of the states that it had since the
  * last flush, or torn between two of them; a file may keep its old length, or have its new one with zeros or rubbish where
- * nothing arrived; a name that was made, moved or removed and not flushed with its folder may be so or as before. A flush that fails loses what it
- * should have flushed, and the next one succeeds without it, as Linux does.
+ * nothing arrived; a name that was made, moved or removed and not flushed with its folder may be so or as before. A flush that
+ * fails loses what it should have flushed, and the next one succeeds without it, as Linux does.
  */
 export class Disk {
   #names = new Map<string, Inode>();
