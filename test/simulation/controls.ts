@@ -120,7 +120,10 @@ export const controls: readonly Control[] = [
       {
         file: writer,
         from: "this.#foldBack(logPagesMax);\n  }\n\n  /** What the log",
-        to: 'this.#foldBack(logPagesMax);\n    if (rows.length === 1 && rows[0]?.tool === "pay") throw new NotKept("disk-full", "not so");\n  }\n\n  /** What the log',
+        to:
+          "this.#foldBack(logPagesMax);\n" +
+          'if (rows.length === 1 && rows[0]?.tool === "pay") throw new NotKept("disk-full", "not so");\n' +
+          "  }\n\n  /** What the log",
       },
     ],
     noticed: /which was refused|UNIQUE constraint failed/,
