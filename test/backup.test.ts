@@ -339,8 +339,8 @@ suite("tenants", () => {
       (await resume(site, { tenant: "acme" }, site.backup)).text,
       /^row 13 records that rows 13 to 13 are lost/,
     );
-    const check = await inspectLedger({ folder, pinFile });
-    assert.deepEqual([check.rows, check.broken, check.anchored?.seq], [13, undefined, 13]);
+    const found = await inspectLedger({ folder, pinFile });
+    assert.deepEqual([found.rows, found.broken, found.anchored?.seq], [13, undefined, 13]);
     await restoreCommand(site.backup, { ...options, tenant: "beta" });
     await assert.rejects(resume(site, {}, site.backup), refusedWith(/nothing is lost: .* use `svc-gate restore/));
   });

@@ -369,7 +369,8 @@ export function unavailable({ why }: NotKept): Refusal {
 const notKept: Readonly<Record<NotKept["why"], string>> = {
   "disk-full": "the ledger has no room for a receipt, so nothing is answered; free space on its disk",
   unreachable: "the ledger's database cannot be reached, so nothing was decided; ask again in a moment",
-  forbidden: "the role of the ledger's database may not erase: run `svc-gate migrate --role ROLE` as the schema's owner",
+  forbidden:
+    "the role of the ledger's database may not erase: run `svc-gate migrate --role ROLE` as the schema's owner",
   "not-committed": "the ledger's database did not keep the receipt, so nothing is answered; ask again in a moment",
 };
 
