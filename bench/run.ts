@@ -2,7 +2,6 @@ import { benchCheck } from "./check.ts";
 import { benchContracts } from "./contracts.ts";
 import { benchDecide } from "./decide.ts";
 import { benchDeep } from "./deep.ts";
-import { benchDeep } from "./deep.ts";
 import { benchExports } from "./exports.ts";
 import { benchOverload } from "./overload.ts";
 import { benchPeers } from "./peers/measure.ts";
@@ -20,7 +19,6 @@ const benches: Readonly<Record<string, () => Promise<void>>> = {
   check: benchCheck,
   contracts: benchContracts,
   decide: benchDecide,
-  deep: benchDeep,
   deep: benchDeep,
   exports: benchExports,
   overload: benchOverload,
