@@ -105,6 +105,15 @@ export class Service {
     };
   }
 
+  /** Does an operator's work on the gate of the root (null) or of a tenant, which is opened for it. */
+  workOn<Value>(
+    tenant: string | null,
+    work: (gate: Gate) => Promise<Result<Value, Refusal>>,
+  ): Promise<Result<Value, Refusal>> {
+    if (tenant === null) return work(this.root);
+    return this.tenants?.workOn(tenant, work) ?? Promise.resolve(bad(noSuchTenant));
+  }
+
   /**
    * Puts in force what the files say now, for the root (null) or a tenant.
    *

@@ -72,6 +72,42 @@ function askAt(gate: Running, tenant: string, path: string, bearer: string): Pro
 }
 
 suite("tenants", () => {
+  test("who erases in a tenant erases there and nowhere else, the tenant's own administrator and the root's", async (t) => {
+    const gate = await startTenants(t, { acme: {}, blue: {} });
+    const keys = {
+      acme: await keyOf(gate, "acme", ["admin", "check", "receipts"]),
+      blue: await keyOf(gate, "blue"),
+    };
+    const inRoot = await check(gate, open);
+    for (const [tenant, bearer] of Object.entries(keys)) await checkAt(gate, tenant, bearer);
+    const erased = async (): Promise<readonly unknown[]> => {
+      const own = await ask(gate, `/receipts/${inRoot.json.receipt.seq}`);
+      const [acme, blue] = [
+        await askAt(gate, "acme", "/receipts/1", keys.acme),
+        await askAt(gate, "blue", "/receipts/1", keys.blue),
+      ];
+      return [own, acme, blue].map(({ json }) => json.erased);
+    };
+    const before = await erased();
+    const body = (parts: readonly string[], seq: number): object => ({
+      rows: [[seq, seq]],
+      parts,
+      reason: "request 7",
+    });
+    const asTenant = await ask(gate, "/t/acme/admin/erase", {
+      method: "POST",
+      headers: { authorization: `Bearer ${keys.acme}`, "content-type": "application/json" },
+      body: JSON.stringify(body(["reason"], 1)),
+    });
+    assert.deepEqual([asTenant.status, asTenant.json.rows], [200, 1]);
+    assert.deepEqual(await erased(), [before[0], ["reason"], before[2]]);
+    assert.equal((await admin(gate, "/t/blue/admin/erase", body(["outcome"], 1))).status, 200);
+    assert.deepEqual(await erased(), [before[0], ["reason"], ["outcome"]]);
+    // Positive control: the same asked of the root is the root's.
+    assert.equal((await admin(gate, "/admin/erase", body(["reason"], inRoot.json.receipt.seq))).status, 200);
+    assert.deepEqual(await erased(), [["reason"], ["reason"], ["outcome"]]);
+  });
+
   test("each has its own contract, mode, ledger, sessions and counters, and the root has its own too", async (t) => {
     const gate = await startTenants(t, { acme: {}, blue: { text: contract("ESCALATE"), mode: "observe" } });
     const [acme, blue] = [await keyOf(gate, "acme"), await keyOf(gate, "blue")];

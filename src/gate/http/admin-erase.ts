@@ -5,11 +5,11 @@ import { sendJson } from "./body.ts";
 import { refuseWith } from "./refusing.ts";
 import type { Asked } from "./route.ts";
 
-/** POST /admin/erase: parts of receipts go, and rows say who had it done, and why. */
-export async function erase({ gate, key, request, reply }: Asked): Promise<FastifyReply> {
+/** POST /admin/erase: parts of receipts of the ledger in the path go, and rows say who had it done, and why. */
+export async function erase({ service, tenant, key, request, reply }: Asked): Promise<FastifyReply> {
   const asked = readErase(request.body);
   if (!asked.ok) return refuseWith(reply, asked.problem);
-  const erased = await gate.erase(asked.value, key?.id ?? "");
+  const erased = await service.workOn(tenant, (gate) => gate.erase(asked.value, key?.id ?? ""));
   return erased.ok ? sendJson(reply, JSON.stringify(shown(erased.value))) : refuseWith(reply, erased.problem);
 }
 
