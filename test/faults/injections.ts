@@ -63,11 +63,13 @@ const hurried: readonly Change[] = [
  * @returns why, where it is so
  */
 function harmless({ call, file, fault }: CallPoint & { readonly fault: Fault }): string | undefined {
-  if (fault === "ENOSPC" && ["head.pin.new", "checkpoint.new"].includes(file))
+  if (fault === "ENOSPC" && [".", "head.pin.new", "checkpoint.new"].includes(file) && call !== "statfs")
     return "they trail until there is room, and are then written anew";
   if (file.startsWith("owner.lock")) return "the file holds nothing: it is locked, not written";
   if (call === "unlink" && /-(?:shm|wal)$/.test(file))
     return "a log that was folded back is taken up again at the start";
+  if (["openat", "ftruncate", "mmap"].includes(call) && /-(?:shm|wal)$/.test(file))
+    return "SQLite opens the log and its index once more before anything is served, or the start is refused";
   if (call === "mkdir" && file === ".") return "the folder is there already, or its absence is said at the next call";
   return undefined;
 }
