@@ -39,8 +39,11 @@ export interface Injected extends CallPoint {
 }
 
 /** What changes files, or decides whether they may be changed. */
-const changing =
-  "openat,pwrite64,pwritev,write,writev,fsync,fdatasync,ftruncate,rename,renameat,renameat2,unlink,unlinkat,mkdir,statfs,fstatfs,fallocate,fchmod,mmap,msync";
+const changing = [
+  ["openat", "mkdir", "mmap", "msync", "statfs", "fstatfs", "fallocate", "fchmod", "ftruncate"],
+  ["pwrite64", "pwritev", "write", "writev", "fsync", "fdatasync"],
+  ["rename", "renameat", "renameat2", "unlink", "unlinkat"],
+].join(",");
 
 const reading = "pread64,read";
 
