@@ -205,12 +205,14 @@ test("no key stands in a file of the gate or in its log, but the first one in it
   const holding = (text: string): readonly string[] =>
     files.filter((name) => spellings(text).some((spelling) => readFileSync(join(data, name)).includes(spelling)));
   assert.deepEqual(files.toSorted(), [
+    "checkpoint",
     "first-key",
     "head.pin",
     "key-uses.json",
     "keys.json",
     "ledger.db",
     "owner.lock",
+    "signing.key",
   ]);
   // A key among the arguments of a call is data of the caller's: the search must find it.
   assert.deepEqual([...new Set([one, two].flatMap(holding))], ["ledger.db"], "positive control");
