@@ -82,7 +82,7 @@ export function withoutParts(stored: StoredEvidence, parts: readonly PartName[])
 }
 
 function isErased(part: string): boolean {
-  return part.startsWith("!") && part.length === 44;
+  return part.length === 44 && /^![A-Za-z0-9_-]{43}$/.test(part);
 }
 
 // `["`, 22 characters of salt and `","` are 27 bytes, so the name begins at a whole group of base64: it can be

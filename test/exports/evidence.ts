@@ -96,6 +96,11 @@ export const evidenceCases: readonly ExportCase[] = [
     }),
     { row: 7, code: "erasure" },
   ),
+  oneCase(
+    "evidence: an erased part whose digest is not base64url",
+    planned(5, { erased: ["call", "input", "reason", "outcome"], line: (line) => line.replace(/!../, "!+/") }),
+    { row: 5, code: "evidence" },
+  ),
   oneCase("erasure: the effects", planned(11, { erased: ["effects"] }), { row: 11, code: "erasure" }),
   oneCase(
     "erasure: of a person's act, and a row that says so",

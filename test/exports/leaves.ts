@@ -45,6 +45,17 @@ export const leaves: readonly ExportCase[] = [
       ["ten thousand brackets", () => "[".repeat(10_000)],
     ] as readonly (readonly [string, (text: string) => string | Buffer])[]
   ).map(([name, change]) => oneCase(`leaf: ${name}`, written(change), { row: 11, code: "leaf" })),
+  oneCase(
+    "good: a backslash that is escaped, and ud",
+    planned(11, { members: { tool: "C:\\udder", key: "a\\\\ud800" } }),
+    {
+      rows: 12,
+      contracts: 2,
+      erased_parts: 13,
+      signed_by: 1,
+      cosigned_by: 0,
+    },
+  ),
   oneCase("seq: a number is left out", planned(11, { members: { seq: 12 } }), { row: 11, code: "seq" }),
   oneCase("log: a row of another log", planned(11, { members: { log: "example.org/other" } }), {
     row: 11,

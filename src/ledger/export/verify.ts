@@ -191,7 +191,7 @@ class Walk {
   #readLeaf(bytes: Buffer, seq: number, origin: string): Leaf {
     const text = isUtf8(bytes) ? bytes.toString("utf8") : "";
     // Half a surrogate pair is the one escape that a leaf read and written again keeps, and is no text.
-    const leaf = text.includes("\\ud") ? undefined : parseLeaf(text);
+    const leaf = text.replaceAll("\\\\", "").includes("\\ud") ? undefined : parseLeaf(text);
     need(leaf !== undefined, "leaf", seq, "the leaf is not canonical JSON of version 1");
     need(leaf.seq === seq, "seq", seq, "the leaf is another row's");
     need(leaf.log === origin, "log", seq, "the leaf is another log's");
