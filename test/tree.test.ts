@@ -267,6 +267,12 @@ suite("signed heads", () => {
       await chmod(file, 0o600);
     }
     const text = await readFile(file, "utf8");
+    for (const held of [text, `\n  ${text}\n`])
+      assert.notEqual((await readSigningKeys(held))?.before, undefined, "the text itself");
+    await assert.rejects(readSigningKeys(`"${text}"`), (error: Error) => {
+      assert.match(error.message, /^the signing key in SVC_SIGNING_KEY is not one or two private keys/);
+      return !error.message.includes(text.slice(30, 60));
+    });
     for (const broken of ["", text.slice(5), text + text, `${text}x`, text.replace(/[A-Z]{4}/, "AAAA")]) {
       await writeFile(file, broken);
       await assert.rejects(

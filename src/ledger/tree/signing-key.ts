@@ -45,9 +45,12 @@ export class Signer {
   }
 }
 
-/** Is it what a file of keys would hold, and not its path? Then it is for no path and no sentence. */
+/**
+ * Is it what a file of keys would hold, and not its path? Then it is for no path and no sentence; nor is it where a blank
+ * or a quote has come in before it.
+ */
 export function isKeyText(file: string): boolean {
-  return file.startsWith("-----BEGIN ");
+  return file.includes("-----BEGIN ");
 }
 
 /** Where keys are, for a sentence: never the keys themselves. */
@@ -62,7 +65,7 @@ export function placeOfKeys(file: string): string {
  * @throws {LedgerRefused} for a file that others can read, or that holds anything else
  */
 export async function readSigningKeys(file: string): Promise<SigningKeys | undefined> {
-  if (isKeyText(file)) return parseKeys(`${file.trimEnd()}\n`, `in ${placeOfKeys(file)}`);
+  if (isKeyText(file)) return parseKeys(`${file.trim()}\n`, `in ${placeOfKeys(file)}`);
   let text: string;
   try {
     const { mode } = await stat(file);
