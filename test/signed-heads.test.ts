@@ -149,6 +149,8 @@ suite("the key that signs", () => {
     assert.match((await finish(t, ["keygen", "--data-dir", join(folder, "data"), "--rotate"])).stdout, /has a new key/);
     const again = await finish(t, ["keygen", "--data-dir", join(folder, "data"), "--rotate"]);
     assert.match(again.stderr, /end that rotation first, with --retire/);
+    const early = await finish(t, ["keygen", "--data-dir", join(folder, "data"), "--retire"]);
+    assert.match(early.stderr, /the one before is still the ledger's: start the gate once, then --retire/);
     const gate = await startGate(t, { folder });
     const now = await verifierOf(t, folder);
     assert.deepEqual(now[1], before[0]);

@@ -17,6 +17,8 @@ export interface EraseOptions extends GatePlace {
 /** `svc-gate erase`: parts of receipts go, their digests stay, and a row says who had it done, and why. */
 export async function eraseCommand(receipts: readonly string[], options: EraseOptions): Promise<Outcome> {
   const { session, key, before, part, reason, json } = options;
+  if (receipts.length === 0 && session === undefined && before === undefined)
+    throw new BadInput("say which receipts: their numbers, such as 7 or 7-9, or --session, or --before");
   const rows = receipts.length === 0 ? undefined : receipts.map(readRange);
   const parts = part.split(",").map((name) => name.trim());
   const body = { rows, session_id: session, key, before, parts, reason };
@@ -78,13 +80,14 @@ async function eraseHere(dataDir: string, tenant: string | undefined, body: obje
 function readRange(text: string): readonly [number, number] {
   const [, from, to = from] = /^([1-9][0-9]{0,14})(?:-([1-9][0-9]{0,14}))?$/.exec(text) ?? [];
   if (from === undefined) throw new BadInput(`${visible(text)} is no receipt's number, such as 7, or 7-9`);
+  if (Number(from) > Number(to)) throw new BadInput(`${text}: the first row comes before the last, as in 7-9`);
   return [Number(from), Number(to)];
 }
 
 function textOf({ rows, parts, acts, receipts, remains }: Shown, asked: readonly string[]): string {
   const kept = acts === 0 ? [] : [`  rows that record acts of people, ${acts} of those named, are never erased`];
   if (rows === 0)
-    return [`nothing was erased: no check that was named has ${asked.join(", ")} any more`, ...kept].join("\n");
+    return [`nothing was erased: there is no check that was named and has ${asked.join(", ")}`, ...kept].join("\n");
   const seqs = receipts.map(({ seq }) => seq);
   const by = seqs.length === 1 ? `row ${seqs[0]} says so` : `${seqs.length} rows say so, ${seqs[0]} to ${seqs.at(-1)}`;
   const still = remains === null ? [] : [`  but ${remains}`];

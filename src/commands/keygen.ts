@@ -7,6 +7,7 @@ import {
   readSigningKeys,
   Signer,
   writeSigningKeys,
+  type LedgerHistory,
   type SigningKeys,
 } from "../ledger/mod.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
@@ -27,10 +28,12 @@ export async function keygenCommand(options: KeygenOptions): Promise<Outcome> {
   if (isKeyText(file))
     throw new BadInput("SVC_SIGNING_KEY holds the key itself: put it into a file, and name that with --signing-key");
   const before = await readSigningKeys(file);
+  const ledger = await onRecord(dataDir);
+  if (retire && before !== undefined) refuseEarly(before, ledger);
   const keys = before === undefined ? makeFirst(options, file) : changed(before, options, file);
   if (keys !== before) await writeSigningKeys(file, keys);
   const said = before === undefined ? `made ${file}` : sentence(keys, before, file);
-  return { exitCode: 0, text: [said, ...(await shown(keys, options))].join("\n") };
+  return { exitCode: 0, text: [said, ...shown(keys, options.name ?? ledger?.name)].join("\n") };
 }
 
 function makeFirst({ rotate, retire }: KeygenOptions, file: string): SigningKeys {
@@ -53,8 +56,16 @@ function sentence(keys: SigningKeys, before: SigningKeys, file: string): string 
     : `${file} has a new key, and the one before signs beside it: start the gate again, which records it in the ledger`;
 }
 
-async function shown(keys: SigningKeys, { dataDir, name }: KeygenOptions): Promise<readonly string[]> {
-  const known = name ?? (await nameOf(dataDir));
+/** The key before is the only one that may sign until a row of the ledger names the new one. */
+function refuseEarly({ before }: SigningKeys, ledger: OnRecord | undefined): void {
+  if (before === undefined || ledger?.signer === undefined) return;
+  if (new Signer(ledger.name, { current: before, before: undefined }).current !== ledger.signer) return;
+  throw new BadInput(
+    "no gate has recorded the new key yet, so the one before is still the ledger's: start the gate once, then --retire",
+  );
+}
+
+function shown(keys: SigningKeys, known: string | undefined): readonly string[] {
   if (known === undefined)
     return ["  others know it by the ledger's name too: ask again when the gate has begun it, or with --name"];
   const signer = new Signer(known, keys);
@@ -62,9 +73,12 @@ async function shown(keys: SigningKeys, { dataDir, name }: KeygenOptions): Promi
   return signer.before === undefined ? lines : [...lines, `  and before    ${signer.before}`];
 }
 
-async function nameOf(dataDir: string): Promise<string | undefined> {
+/** The name of the folder's ledger, and the verifier key whose signatures count. */
+type OnRecord = Pick<LedgerHistory, "name" | "signer">;
+
+async function onRecord(dataDir: string): Promise<OnRecord | undefined> {
   if (!hasLedger(dataDir)) return undefined;
   const ledger = await readLedger(dataDir);
   await ledger.close();
-  return ledger.name;
+  return ledger;
 }

@@ -44,4 +44,7 @@ function camel(flag: string): string {
   return flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
+for (const command of program.commands)
+  command.showHelpAfterError(`(svc-gate ${command.name()} --help says what it takes)`);
+
 await program.parseAsync();

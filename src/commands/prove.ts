@@ -1,4 +1,5 @@
 import { writeFile } from "node:fs/promises";
+import { whyNot } from "../gate/mod.ts";
 import {
   inclusionProof,
   parseCheckpointText,
@@ -30,11 +31,20 @@ export async function proveCommand(row: string, folder: string, options: ProveOp
     const text = proofText({ leaf, index: seq - 1, proof, checkpoint: note });
     const file = options.out ?? `${seq}.tlog-proof`;
     if (file === "-") return { exitCode: 0, text: text.trimEnd(), forPrograms: true };
-    await writeFile(file, text);
+    await writeProof(file, text);
     const key = ledger.signer === undefined ? "" : `\n  verify it with  svc-gate verify ${file} --key ${ledger.signer}`;
     return { exitCode: 0, text: `${file}: row ${seq} is in the tree of ${size} rows of ${ledger.name}${key}` };
   } finally {
     await ledger.close();
+  }
+}
+
+async function writeProof(file: string, text: string): Promise<void> {
+  try {
+    await writeFile(file, text);
+  } catch (error) {
+    const isNowhere = (error as NodeJS.ErrnoException).code === "ENOENT";
+    throw new BadInput(`${file} cannot be written: ${isNowhere ? "there is no such folder" : whyNot(error)}`);
   }
 }
 

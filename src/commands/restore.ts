@@ -22,7 +22,7 @@ export async function restoreCommand(backup: string, options: RestoreOptions): P
   const parted = plans.filter(({ partings }) => partings.length > 0);
   if (parted.length > 0) throw new BadInput(parted.map((plan) => partedText(plan, backup)).join("\n"));
   await placeAll(backup, options.dataDir, plans);
-  return { exitCode: 0, text: plans.map((plan) => restoredText(plan)).join("\n") };
+  return { exitCode: 0, text: plans.map((plan) => restoredText(plan, options)).join("\n") };
 }
 
 /** Looks at everything before anything is written. */
@@ -78,12 +78,14 @@ function partedText({ partings, rows, tenant }: Planned, backup: string): string
   );
 }
 
-function restoredText({ folder, pin, rows, seen, tenant }: Planned): string {
+function restoredText({ folder, pin, rows, seen, tenant }: Planned, options: RestoreOptions): string {
   const what = `restored ${rows} rows of ${pin.log} into ${folder}${tenant === null ? "" : ` (tenant ${tenant})`}`;
   const known = seen.toSorted((a, b) => b.seq - a.seq)[0];
   if (known !== undefined) return `${what}; the ${known.by} has seen row ${known.seq}, and it is there`;
+  const pinFile = pinOf(options.pin, tenant);
+  const gone = pinFile === undefined ? "" : ` (the head pin ${pinFile} is not there)`;
   return (
-    `${what}; nothing outside the backup says whether more was answered, so no gate starts on it yet:\n` +
+    `${what}; nothing outside the backup says whether more was answered${gone}, so no gate starts on it yet:\n` +
     `  if rows after row ${rows} may be lost  svc-gate resume --after-restore --reason "..."\n` +
     "  if the gate was stopped before the backup  svc-gate serve --accept missing-pin, once"
   );

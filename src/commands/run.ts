@@ -1,4 +1,4 @@
-import { KeyFileDamaged, NoSuchFile, StartRefused } from "../gate/mod.ts";
+import { KeyFileDamaged, NoSuchFile, StartRefused, whyNot } from "../gate/mod.ts";
 import { LedgerRefused } from "../ledger/mod.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
@@ -19,14 +19,21 @@ export async function run(command: () => Promise<Outcome>): Promise<void> {
 /** 2 where somebody can mend what was given, 1 where a start is refused or something is broken. */
 function exitCodeOf(error: unknown): number {
   if (error instanceof StartRefused) return error.exitCode;
-  const isServing = process.argv[2] === "serve";
-  return error instanceof NoSuchFile || error instanceof BadInput || (error instanceof LedgerRefused && !isServing)
-    ? 2
-    : 1;
+  if (error instanceof NoSuchFile || error instanceof BadInput) return 2;
+  return !isServing() && (error instanceof LedgerRefused || isOfFile(error)) ? 2 : 1;
+}
+
+const isServing = (): boolean => process.argv[2] === "serve";
+
+/** A path that was given, or what lies under it, cannot be read or written. */
+function isOfFile(error: unknown): error is NodeJS.ErrnoException & { readonly path: string } {
+  const { code = "", path } = error as NodeJS.ErrnoException;
+  return path !== undefined && ["ENOENT", "ENOTDIR", "EISDIR", "EEXIST", "EACCES", "EPERM", "EROFS"].includes(code);
 }
 
 function sentence(error: unknown): string {
   const mendable = [LedgerRefused, StartRefused, NoSuchFile, KeyFileDamaged, BadInput];
   if (mendable.some((kind) => error instanceof kind)) return (error as Error).message;
+  if (!isServing() && isOfFile(error)) return `${error.path} cannot be used: ${whyNot(error)}`;
   return `a fault; nothing more is answered. ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
 }

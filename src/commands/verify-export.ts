@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { readHint, verifyExport, type ExportReport, type VerifierKey } from "../ledger/mod.ts";
 import { visible } from "../wire/mod.ts";
 import type { Outcome } from "./outcome.ts";
@@ -9,9 +11,9 @@ export interface VerifyExportOptions extends TrustedKeys {
   readonly chain: boolean;
 }
 
-/** Does a folder hold an export, and not a gate's data? */
+/** Does a folder hold an export, and not a gate's data? The hint of its name may be gone: nothing hangs on it. */
 export async function isExport(folder: string): Promise<boolean> {
-  return (await readHint(folder)) !== undefined;
+  return (await readHint(folder)) !== undefined || existsSync(join(folder, "tile"));
 }
 
 /** `svc-gate verify FOLDER` of an export: offline, from the folder and the keys alone. */

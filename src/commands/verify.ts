@@ -24,6 +24,11 @@ export async function verifyCommand(folder: string, options: VerifyOptions): Pro
     shared === undefined
       ? await inspectLedger({ folder, pinFile: pin, chainAlone: chain })
       : await inspectSharedLedger(shared);
+  if (pin !== undefined && shared === undefined && check.broken === undefined && !check.anchored && check.rows > 0)
+    throw new BadInput(
+      `the ledger's ${check.rows} rows hold together, and the head pin ${pin} is not there to hold them against: ` +
+        "name the right one (--pin, SVC_PIN), or none",
+    );
   const isDeep = options.deep && check.broken === undefined;
   const deep = isDeep ? await deepen(shared === undefined ? readLedger(folder) : readSharedLedger(shared)) : undefined;
   const exitCode = check.broken === undefined && (deep === undefined || isSound(deep)) ? 0 : 1;

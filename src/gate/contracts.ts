@@ -90,7 +90,8 @@ export function whyNot(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
   if (code === "ENOENT") return "there is no such file";
   if (code === "EISDIR") return "it is a folder";
-  if (code === "EACCES") return "this user may not use it";
+  if (code === "EACCES" || code === "EPERM") return "this user may not use it";
+  if (code === "EROFS") return "its file system is read-only";
   if (code === "ENOTDIR") return "a part of its path is no folder";
   if (code === "EEXIST") return "it is already there";
   return code === "ERR_ENCODING_INVALID_ENCODED_DATA" ? "it is not UTF-8" : String(code ?? error);

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 import { ask, check, desk, finish, key, root, spawnGate, startGate, temporaryFolder, writeContracts } from "./gate.ts";
 
 const golden = join(root, "test", "e2e", "golden");
@@ -60,6 +60,7 @@ const misused: readonly (readonly [readonly string[], RegExp])[] = [
   [["serve", "here"], /too many arguments/],
   [["check", "--jsn"], /unknown option '--jsn'[\s\S]*Did you mean --json\?/],
   [["check", "a", "b"], /too many arguments/],
+  [["prove", "7", "--data-dir", "data"], /unknown option '--data-dir'\n\(svc-gate prove --help says what it takes\)/],
 ];
 
 test("a command or an option that does not exist is answered with the nearest one", async (t) => {
@@ -253,6 +254,12 @@ test("verify says whether a ledger is whole, served or not, and where it breaks"
   assert.match(served.stdout, /^ok: 3 rows, chain and evidence verified\n/);
   gate.kill("SIGTERM");
   assert.equal(await gate.exit, 0);
+  const unpinned = await finish(t, ["verify", "--pin", "nowhere/head.pin"], { cwd: folder });
+  assert.deepEqual([unpinned.code, unpinned.stdout], [2, ""]);
+  assert.match(unpinned.stderr, /the head pin nowhere\/head\.pin is not there to hold them against/);
+  const pinned = await finish(t, ["verify", "--pin", "data/head.pin"], { cwd: folder });
+  assert.match(pinned.stdout, /^ok: 3 rows[^]*anchored through row 3 by the head pin/, "positive control");
+  await mistakePaths(t, folder);
   const database = new DatabaseSync(join(folder, "data", "ledger.db"));
   database.exec("UPDATE receipts SET tool = 'other' WHERE seq = 2");
   database.close();
@@ -265,3 +272,21 @@ test("verify says whether a ledger is whole, served or not, and where it breaks"
   assert.equal(none.code, 2);
   assert.match(none.stderr, /^svc-gate: there is no ledger in /);
 });
+
+/** A path that was mistyped is one sentence that names it, and never the exit code of a broken ledger. */
+async function mistakePaths(t: TestContext, cwd: string): Promise<void> {
+  const { stdout: known } = await finish(t, ["keygen"], { cwd });
+  const vkey = /verifier key {2}(\S+)/.exec(known)?.[1] ?? assert.fail(known);
+  writeFileSync(join(cwd, "taken"), "");
+  const mistakes: readonly (readonly [readonly string[], RegExp])[] = [
+    [["verify", "no.tlog-proof", "--key", vkey], /^svc-gate: no\.tlog-proof cannot be used: there is no such file\n$/],
+    [["verify", "taken", "--key", vkey], /^svc-gate: taken is a file: name a data folder, the folder of an export, or/],
+    [["prove", "1", "--out", "nowhere/1"], /^svc-gate: nowhere\/1 cannot be written: there is no such folder\n$/],
+    [["export", "taken"], /^svc-gate: taken cannot be used: it is already there\n$/],
+  ];
+  for (const [args, says] of mistakes) {
+    const { code, stdout, stderr } = await finish(t, args, { cwd });
+    assert.deepEqual([code, stdout], [2, ""], args.join(" "));
+    assert.match(stderr, says);
+  }
+}

@@ -127,10 +127,10 @@ test("where no gate serves the folder, the ledger itself", async (t) => {
   const wrong: readonly (readonly [readonly string[], RegExp])[] = [
     [["erase", "7", "--part", "input", ...why], /there is no row 7: the ledger ends at row 3/],
     [["erase", "x", "--part", "input", ...why], /x is no receipt's number, such as 7, or 7-9/],
-    [["erase", "--part", "input", ...why], /say what is erased with one of "rows", "session_id" and "before"/],
+    [["erase", "--part", "input", ...why], /say which receipts: their numbers, such as 7 or 7-9/],
     [["erase", "1", "--session", "a", "--part", "input", ...why], /with one of/],
     [["erase", "1", "--key", "a", "--part", "input", ...why], /"key" goes with "session_id"/],
-    [["erase", "3-2", "--part", "input", ...why], /"rows" must be a list/],
+    [["erase", "3-2", "--part", "input", ...why], /3-2: the first row comes before the last/],
     [["erase", "1", "--part", "inputs", ...why], /there is no part .inputs.; did you mean "input"\?/],
     [["erase", "1", "--part", "effects", ...why], /is never erased/],
     [["erase", "1", "--part", "input", "--reason", " "], /"reason" must be 1 to 1024 bytes/],
