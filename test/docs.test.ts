@@ -11,6 +11,7 @@ import { promisify } from "node:util";
 import { compileContracts } from "../src/contract/mod.ts";
 import { settings } from "../src/gate/config.ts";
 import { renderDiagnostics } from "../src/gate/contracts.ts";
+import { openCheckpoint, parseVerifierKey } from "../src/ledger/mod.ts";
 import { ask, check, finish, key, root, startGate, temporaryFolder, type Running } from "./e2e/gate.ts";
 
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
@@ -157,4 +158,17 @@ suite("docs/decisions", () => {
     );
     assert.deepEqual(listed.toSorted(), wanted.toSorted());
   });
+});
+
+test("the head that docs/proofs.md shows opens under the key that it shows, which docs/export.md shows too", () => {
+  const page = read("docs/proofs.md");
+  const note = /^example\.org\/payments\n[0-9]+\n\S+\n\n(?:— .+\n)+/m.exec(page)?.[0] ?? "";
+  const shown = /--key (example\.org\/payments\+\S+)/.exec(page)?.[1] ?? "";
+  const key = parseVerifierKey(shown);
+  assert.ok(key.ok, key.ok ? "" : key.problem);
+  const head = openCheckpoint(note, [key.value]);
+  assert.ok(head.ok, head.ok ? "" : head.problem);
+  assert.equal(head.value.size, 20);
+  assert.ok(!openCheckpoint(note.replace("\n20\n", "\n21\n"), [key.value]).ok, "positive control");
+  assert.ok(read("docs/export.md").includes(shown));
 });

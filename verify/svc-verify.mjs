@@ -283,13 +283,14 @@ export function verify(target, keys = [], witnesses = [], chainOnly = false) {
 if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   try {
     const text = { type: "string", multiple: true };
-    const options = { key: text, witness: text, chain: { type: "boolean" } };
+    const options = { key: text, witness: text, chain: { type: "boolean" }, help: { type: "boolean" } };
     const { values, positionals } = parseArgs({ allowPositionals: true, options });
-    if (positionals.length !== 1) throw new Error("name one folder, or one file .tlog-proof");
+    if (positionals.length !== 1)
+      throw new Error("svc-verify.mjs FOLDER|ROW.tlog-proof --key VKEY [--witness VKEY] [--chain]");
     const found = verify(positionals[0], values.key, values.witness, values.chain);
     console.log(JSON.stringify(found, null, 2).replace(/[\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g, "?"));
-    if (!found.key_given) console.error("NO KEY WAS GIVEN: the key in log.json proves nothing about who signed");
-    console.error(found.ok ? "the log holds" : `BROKEN at row ${found.problem.row}: ${found.problem.text}`);
+    if (!found.key_given) console.error("NO KEY WAS GIVEN: nothing here proves who signed; name the log's with --key");
+    console.error(found.ok ? "it holds" : `BROKEN at row ${found.problem.row}: ${found.problem.text}`);
     process.exitCode = found.ok ? 0 : 1;
   } catch (error) {
     console.error(`svc-verify: ${error.message}`);

@@ -294,6 +294,6 @@ if __name__ == "__main__":
         parser.error(ascii(str(error)))
     print(json.dumps(report, indent=2))
     if not asked.key:
-        print("NO KEY WAS GIVEN: the key in log.json proves nothing about who signed", file=sys.stderr)
-    print("the log holds" if report["ok"] else "BROKEN at row {row}: {text}".format(**report["problem"]), file=sys.stderr)
+        print("NO KEY WAS GIVEN: nothing here proves who signed; name the log's with --key", file=sys.stderr)
+    print("it holds" if report["ok"] else "BROKEN at row {row}: {text}".format(**report["problem"]), file=sys.stderr)
     sys.exit(0 if report["ok"] else 1)
