@@ -180,6 +180,7 @@ suite("svc-gate export --format", () => {
       [["x", "--from", "3"], /--from and --to belong to --format/],
       [["-", "--format", "xml"], /--format takes csv or jsonl, not "xml"/],
       [["-", "--format", "csv", "--from", "0"], /--from takes the number of a row, from 1, not "0"/],
+      [["-", "--format", "csv", "--from", "4", "--to", "3"], /--from 4 is after --to 3/],
       [["x", "--cosigned"], /no head of the ledger "example.org\/readable" that witnesses have cosigned/],
       [["x", "--data-dir", join(folder, "nothing")], /there is no ledger/],
     ];

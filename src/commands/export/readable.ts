@@ -37,6 +37,8 @@ export interface ReadableOptions {
 export async function exportReadable(target: string, { format, from, to, open }: ReadableOptions): Promise<Outcome> {
   const first = readRow("--from", from) ?? 1;
   const last = readRow("--to", to);
+  if (last !== undefined && first > last)
+    throw new BadInput(`--from ${first} is after --to ${last}: no row is in between`);
   const history = await open();
   const progress = showExport(last ?? history.rows);
   const written = { rows: 0 };
