@@ -121,11 +121,11 @@ async function startAfter(t: TestContext, { change, pinned }: Case, changes: rea
   return ended === "served" ? "served" : `${ended.code}: ${ended.stderr}`;
 }
 
-const looksAtNoPin: readonly Change[] = ["holdAgainstPin", "holdTreeAgainstPin"].map((name) => ({
-  file: "src/ledger/opening.ts",
-  from: String.raw`await ${name}\(store, pin\)`,
-  to: "undefined",
-}));
+const looksAtNoPin: readonly Change[] = [
+  String.raw`await holdAgainstPin\(store, pin\)`,
+  String.raw`await holdTreeAgainstPin\(store, pin\)`,
+  String.raw`await holdAgainstCheckpoint\(store, options.folder\)`,
+].map((from) => ({ file: "src/ledger/opening.ts", from, to: "undefined" }));
 
 suite("a copy is not the ledger [verify.walks-chain]", () => {
   for (const each of cases) {

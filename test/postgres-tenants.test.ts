@@ -2,7 +2,6 @@
  * Goal: `--accept change` is one act of one start: a tenant that is closed and opened again goes by what a replica has put
  * in force since. Method: two gates on a server of the test's own, one of which keeps a single tenant open.
  */
-import { generateKeyPairSync } from "node:crypto";
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,6 +16,9 @@ else test("a tenant that comes back takes nothing back", (t) => comesBack(t, ser
 
 const ids = ["acme", "blue"];
 
+/** Gates that share ledgers share the key that signs their heads. */
+const keyFile = join(temporaryFolder({ after }), "signing.key");
+
 function start(t: TestContext, there: PostgresServer, verdict: string, accept: string): Promise<Running> {
   const folder = temporaryFolder(t);
   for (const id of ids) {
@@ -27,12 +29,9 @@ function start(t: TestContext, there: PostgresServer, verdict: string, accept: s
   const tenants = join(folder, "tenants.yaml");
   const entries = ids.map((id) => `  ${id}: { mandate: ${id}/desk.yaml, mode: enforce }\n`);
   writeFileSync(tenants, `tenants:\n${entries.join("")}`);
-  const flags = { "database-url": there.url(), tenants, "tenants-open": "1", accept, "signing-key": signingKey };
+  const flags = { "database-url": there.url(), tenants, "tenants-open": "1", accept, "signing-key": keyFile };
   return startGate(t, { folder, flags });
 }
-
-/** Gates that share ledgers share the key that signs their heads. */
-const signingKey = generateKeyPairSync("ed25519").privateKey.export({ format: "pem", type: "pkcs8" });
 
 function post(gate: Running, path: string, body: object, bearer = operatorKey(gate)): Promise<Answer> {
   const headers = { authorization: `Bearer ${bearer}`, "content-type": "application/json" };

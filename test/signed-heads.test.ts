@@ -125,6 +125,9 @@ suite("signed heads of a gate", () => {
     const wrong = await finish(t, ["verify", file, "--key", verifier?.text ?? ""]);
     assert.equal(wrong.code, 1);
     assert.match(wrong.stderr, /^NOT PROVEN: the row is not in the tree/);
+    const other = join(gate.folder, "other.tlog-proof");
+    writeFileSync(other, text.replace(/extra .*/, `extra ${Buffer.from("{}").toString("base64")}`));
+    assert.match((await finish(t, ["verify", other, "--key", verifier?.text ?? ""])).stderr, /^NOT PROVEN/);
     writeFileSync(file, text);
     const unnamed = await finish(t, ["verify", file]);
     assert.deepEqual([unnamed.code, /name the ledger's verifier key with --key/.test(unnamed.stderr)], [2, true]);
@@ -229,4 +232,25 @@ test("a ledger of before the tree gets one, whole, when it is opened", async (t)
   const head = await headOf(t, upgraded);
   assert.deepEqual([head.size, head.root], [size, root]);
   assert.equal((await ask(upgraded, "/ledger/verify")).json.ok, true);
+});
+
+test("a file and its pin that were both put back are told by the head that was signed [verify.walks-chain]", async (t) => {
+  const folder = await used(t);
+  const data = join(folder, "data");
+  const kept = ["ledger.db", "head.pin"];
+  for (const name of kept) copyFileSync(join(data, name), join(folder, name));
+  const gate = await startGate(t, { folder });
+  for (let at = 0; at < 3; at += 1) await check(gate);
+  await gate.stop();
+  for (const name of kept) copyFileSync(join(folder, name), join(data, name));
+  const says =
+    /rows are missing from the end: the checkpoint in the folder is of more \(it has row 4, the ledger row 1\)/;
+  await assert.rejects(startGate(t, { folder }), says);
+  assert.match(readFileSync(join(data, "checkpoint"), "utf8"), /\n4\n/, "what tells is kept");
+  rmSync(join(data, "checkpoint"));
+  assert.equal(
+    (await headOf(t, await startGate(t, { folder }))).size,
+    1,
+    "positive control: nothing else in the folder tells",
+  );
 });

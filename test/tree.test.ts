@@ -273,7 +273,14 @@ suite("signed heads", () => {
       assert.match(error.message, /^the signing key in SVC_SIGNING_KEY is not one or two private keys/);
       return !error.message.includes(text.slice(30, 60));
     });
-    for (const broken of ["", text.slice(5), text + text, `${text}x`, text.replace(/[A-Z]{4}/, "AAAA")]) {
+    for (const broken of [
+      "",
+      text.slice(5),
+      text + text,
+      text.slice(0, text.length / 2).repeat(2),
+      `${text}x`,
+      text.replace(/[A-Z]{4}/, "AAAA"),
+    ]) {
       await writeFile(file, broken);
       await assert.rejects(
         readSigningKeys(file),

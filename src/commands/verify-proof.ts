@@ -12,11 +12,21 @@ export async function verifyProofCommand(file: string, trusted: TrustedKeys, jso
     );
   const keys = { log: readKeys(trusted.key, "log"), witnesses: readKeys(trusted.witness, "witness") };
   const proven = verifyProof(await readFile(file, "utf8"), keys.log, keys.witnesses);
-  if (!proven.ok) {
-    const text = json ? JSON.stringify({ ok: false, problem: proven.problem }) : `NOT PROVEN: ${proven.problem}`;
+  const problem = proven.ok ? strangeLeaf(proven.value) : proven.problem;
+  if (!proven.ok || problem !== undefined) {
+    const text = json ? JSON.stringify({ ok: false, problem }) : `NOT PROVEN: ${problem}`;
     return { exitCode: 1, text, forPrograms: json };
   }
   return { exitCode: 0, text: json ? JSON.stringify(found(proven.value)) : shown(proven.value), forPrograms: json };
+}
+
+/** What is in the tree is a row of this ledger, in its place. */
+function strangeLeaf({ leaf, seq, checkpoint }: Proven): string | undefined {
+  const read = parseLeaf(leaf);
+  if (read === undefined) return "what it proves is no leaf of version 1";
+  if (read.seq !== seq || read.log !== checkpoint.origin)
+    return `its leaf is row ${read.seq} of ${read.log}, and not row ${seq} of ${checkpoint.origin}`;
+  return undefined;
 }
 
 function signers({ checkpoint }: Proven): readonly string[] {

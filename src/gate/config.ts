@@ -278,6 +278,10 @@ export function readConfig(
       .filter(Boolean)
       .map((what) => readOne("SVC_ACCEPT", what.trim(), acceptable, problems)),
   };
+  if (flags["signing-key"]?.includes("\n") === true)
+    problems.push(
+      "SVC_SIGNING_KEY holds the key itself: among arguments every process sees it; set the variable, or name a file",
+    );
   if (config.apiKey === "") problems.push("SVC_API_KEY is empty: set a key, or remove the variable and one is made");
   if (config.apiKey !== undefined && /[^\x21-\x7e]/.test(config.apiKey))
     problems.push("SVC_API_KEY has a space or a character that a header cannot carry");

@@ -1,3 +1,4 @@
+import type { Result } from "../wire/mod.ts";
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { leafHash, parseLeaf, zeroHash } from "./leaf.ts";
@@ -16,7 +17,7 @@ import {
   type StoredRow,
 } from "./stores/store.ts";
 import { openSigner } from "./signer.ts";
-import { openCheckpoint } from "./tree/checkpoint.ts";
+import { openCheckpoint, type Checkpoint } from "./tree/checkpoint.ts";
 import { emptyRoot } from "./tree/merkle.ts";
 import { parseVerifierKey } from "./tree/note.ts";
 import { requireSigningKeys, Signer } from "./tree/signing-key.ts";
@@ -110,33 +111,59 @@ export async function inspectLedger({ folder, pinFile, chainAlone }: InspectOpti
 
 /** The signed checkpoint that is left in the folder is of the key on record, and over these rows. */
 async function wrongCheckpoint(folder: string): Promise<Broken | undefined> {
-  const note = await readIfThere(join(folder, checkpointFile));
   const ledger = await readLedger(folder);
-  const { signer, rows, hashes } = ledger;
+  const { signer = "", rows, hashes } = ledger;
   try {
-    const key = note === undefined || signer === undefined ? undefined : parseVerifierKey(signer);
-    if (note === undefined || key === undefined) return undefined;
-    const opened = key.ok ? openCheckpoint(note, [key.value]) : key;
+    const kept = await readCheckpoint(folder, signer);
+    if (kept === undefined) return undefined;
     const expected = `one that ${signer} signed; a gate that has just started with another key writes it within a second`;
-    const seq = rows + 1;
-    if (!opened.ok)
-      return { seq, problem: "the checkpoint in the folder does not hold", expected, found: opened.problem };
-    const { size, root } = opened.value;
-    if (size > rows)
-      return {
-        seq,
-        problem: "rows are missing from the end: the checkpoint in the folder is of more",
-        expected: `row ${size}`,
-        found: `row ${rows}`,
-      };
-    const found = (size === 0 ? emptyRoot : await rootAt(hashes, size)).toString("base64");
-    const problem = "the checkpoint in the folder is of other rows";
-    return found === root.toString("base64")
-      ? undefined
-      : { seq: size, problem, expected: root.toString("base64"), found };
+    if (!kept.ok)
+      return { seq: rows + 1, problem: "the checkpoint in the folder does not hold", expected, found: kept.problem };
+    return await partedCheckpoint(kept.value, { rows, hashes });
   } finally {
     await ledger.close();
   }
+}
+
+/** The signed checkpoint in a ledger's folder, if the key on record has signed it; undefined where there is none. */
+async function readCheckpoint(folder: string, signer: string): Promise<Result<Checkpoint, string> | undefined> {
+  const note = await readIfThere(join(folder, checkpointFile));
+  if (note === undefined || signer === "") return undefined;
+  const key = parseVerifierKey(signer);
+  return key.ok ? openCheckpoint(note, [key.value]) : key;
+}
+
+interface RowsThere {
+  readonly rows: number;
+  readonly hashes: HashReader;
+}
+
+/** The ledger ends before a head that was signed, or has other rows under it. */
+async function partedCheckpoint({ size, root }: Checkpoint, { rows, hashes }: RowsThere): Promise<Broken | undefined> {
+  if (size > rows) {
+    const problem = "rows are missing from the end: the checkpoint in the folder is of more";
+    return { seq: rows + 1, problem, expected: `row ${size}`, found: `row ${rows}` };
+  }
+  const [expected, found] = [root, size === 0 ? emptyRoot : await rootAt(hashes, size)];
+  const problem = "the checkpoint in the folder is of other rows";
+  return found.equals(expected)
+    ? undefined
+    : { seq: size, problem, expected: expected.toString("base64"), found: found.toString("base64") };
+}
+
+/**
+ * What the ledger's own key has signed, it must have: a folder whose file and pin were both put back is told by it. One
+ * that another key signed says nothing here.
+ */
+async function holdAgainstCheckpoint(store: LedgerStore, folder: string): Promise<void> {
+  const kept = await readCheckpoint(folder, store.opened.signer ?? "");
+  const rows = store.opened.head?.seq ?? 0;
+  const parted = kept?.ok === true ? await partedCheckpoint(kept.value, { rows, hashes: readerOf(store) }) : undefined;
+  if (parted === undefined) return;
+  throw new LedgerRefused(
+    `${parted.problem} (it has ${parted.expected}, the ledger ${parted.found}): restore what is missing, or go on without it ` +
+      "with `svc-gate resume --after-restore`",
+  );
 }
 
 /** A ledger that is read from outside, whether a gate is serving it or not. */
@@ -244,6 +271,7 @@ async function admit(
   if (check.broken !== undefined) throw damaged(check.broken);
   if (!isPastPin) await holdTreeAgainstPin(store, pin);
   const isShared = options.shared !== undefined;
+  if (!isPastPin && !isShared) await holdAgainstCheckpoint(store, options.folder);
   const current = headOf(head);
   const tree = await treeAt(store, current.seq);
   const root = tree.root().toString("base64");

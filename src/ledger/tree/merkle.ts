@@ -30,7 +30,9 @@ export function perfectRoot(hashes: Buffer): Buffer {
 
 /** The largest power of two below a size of at least 2: where RFC 6962 splits a tree. */
 export function splitOf(size: number): number {
-  return 2 ** Math.floor(Math.log2(size - 1));
+  let split = 1;
+  while (split * 2 < size) split *= 2;
+  return split;
 }
 
 /** One inner hash that tiles need: the root over `256 ** level` leaves, the `place`th of its level. */

@@ -88,8 +88,10 @@ export async function readSigningKeys(file: string): Promise<SigningKeys | undef
 
 function parseKeys(text: string, where: string): SigningKeys {
   const blocks = text.match(/-----BEGIN [^-]+-----[^-]+-----END [^-]+-----\n?/g) ?? [];
-  const [current, before] = blocks.map(readBlock);
-  if (current === undefined || blocks.length > 2 || blocks.join("") !== text || blocks[0] === blocks[1])
+  const keys = blocks.map(readBlock);
+  const [current, before] = keys;
+  const isTwice = current !== undefined && before !== undefined && publicBytes(current).equals(publicBytes(before));
+  if (current === undefined || keys.includes(undefined) || keys.length > 2 || blocks.join("") !== text || isTwice)
     throw new LedgerRefused(
       `the signing key ${where} is not one or two private keys of Ed25519 in PEM: restore it, or make one with \`svc-gate keygen\``,
     );
