@@ -33,7 +33,7 @@ export async function keygenCommand(options: KeygenOptions): Promise<Outcome> {
   const keys = before === undefined ? makeFirst(options, file) : changed(before, options, file);
   if (keys !== before) await writeSigningKeys(file, keys);
   const said = before === undefined ? `made ${file}` : sentence(keys, before, file);
-  return { exitCode: 0, text: [said, ...shown(keys, options.name ?? ledger?.name)].join("\n") };
+  return { exitCode: 0, text: [said, ...shown(keys, options.name ?? ledger?.name, ledger?.signer)].join("\n") };
 }
 
 function makeFirst({ rotate, retire }: KeygenOptions, file: string): SigningKeys {
@@ -65,12 +65,17 @@ function refuseEarly({ before }: SigningKeys, ledger: OnRecord | undefined): voi
   );
 }
 
-function shown(keys: SigningKeys, known: string | undefined): readonly string[] {
+function shown(keys: SigningKeys, known: string | undefined, recorded: string | undefined): readonly string[] {
   if (known === undefined)
     return ["  others know it by the ledger's name too: ask again when the gate has begun it, or with --name"];
   const signer = new Signer(known, keys);
   const lines = [`  verifier key  ${signer.current}`];
-  return signer.before === undefined ? lines : [...lines, `  and before    ${signer.before}`];
+  if (signer.before === undefined) return lines;
+  const isDue = signer.before === recorded;
+  return [
+    `${lines.join("")}${isDue ? "  from the gate's next start on" : ""}`,
+    `  ${isDue ? "until then" : "and before"}    ${signer.before}`,
+  ];
 }
 
 /** The name of the folder's ledger, and the verifier key whose signatures count. */
