@@ -123,10 +123,6 @@ function report({ full, single, rows, proofBytes, startMs }: Found): void {
       ratio(full, (found) => found.perSecond),
       0.9,
     ),
-    throughput_one_connection: atLeast(
-      ratio(single, (found) => found.perSecond),
-      0.9,
-    ),
     start_after_kill_ms: atMost(startMs, 3000),
     proof_bytes: atMost(proofBytes, 2048),
   });

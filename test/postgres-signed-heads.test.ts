@@ -13,7 +13,7 @@ import pg from "pg";
 import { openLedger, type Ledger } from "../src/ledger/mod.ts";
 import { migratePostgres, openPostgres, type Database, type DatabaseOptions } from "../src/ledger/stores/postgres.ts";
 import { NotKept } from "../src/ledger/stores/store.ts";
-import { openCheckpoint } from "../src/ledger/tree/checkpoint.ts";
+import { openCheckpoint, type Checkpoint } from "../src/ledger/tree/checkpoint.ts";
 import { isConsistent, isIncluded } from "../src/ledger/tree/merkle.ts";
 import type { VerifierKey } from "../src/ledger/tree/note.ts";
 import { makeSigningKey, readSigningKeys, Signer, writeSigningKeys } from "../src/ledger/tree/signing-key.ts";
@@ -171,8 +171,14 @@ async function ledgerOn(at: Place, database: Database, ledger = "root"): Promise
 
 /** What is signed from now on. */
 function watchSigning(t: TestContext): () => readonly string[] {
-  const { mock } = t.mock.method(Signer.prototype, "sign");
-  return () => mock.calls.map(({ result }) => result ?? "");
+  const signed: string[] = [];
+  const { signAside } = Signer.prototype;
+  t.mock.method(Signer.prototype, "signAside", async function signing(this: Signer, head: Checkpoint) {
+    const note = await signAside.call(this, head);
+    signed.push(note);
+    return note;
+  });
+  return () => signed;
 }
 
 const notCommitted = (error: unknown): boolean => error instanceof NotKept && error.why === "not-committed";

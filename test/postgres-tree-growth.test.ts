@@ -106,7 +106,7 @@ async function rowsAfter(head: Turn["head"], count: number): Promise<readonly St
   };
   const digest = (text: string): string => sha256(text);
   const counterOf = (): never => assert.fail("it keeps no counters");
-  const signing = { tree: new Frontier(), sign: () => "", committed: () => undefined };
+  const signing = { tree: new Frontier(), sign: () => Promise.resolve(""), committed: () => undefined };
   const turn = new Turn({ head, log, engine: earlierEngine, store, digest, counterOf, ...signing });
   for (let row = 0; row < count; row += 1) turn.append(entry(), []);
   await turn.commit();

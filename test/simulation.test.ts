@@ -73,7 +73,7 @@ await suite("a gate on a simulated machine", async () => {
 });
 
 /** Histories that a mistake may take to show. */
-const historiesMax = 100;
+const historiesMax = 400;
 
 await suite("positive control: the simulation notices that", async () => {
   for (const [index, control] of controls.entries()) {

@@ -43,9 +43,9 @@ export async function growTree(store: LedgerStore, signer: Signer, engine: strin
     await grow();
     if (turn.head !== undefined && leafHash(turn.head.leaf) !== link.hash)
       throw damaged({ seq: turn.head.seq, problem: "it is not the row that the ledger ends with" });
-    const sign = (): string => signer.sign({ origin: log, size: frontier.size, root: frontier.root() });
+    const signed = signer.signAside({ origin: log, size: frontier.size, root: frontier.root() });
     const inForce = turn.inForce && { ...turn.inForce, engine };
-    await turn.commit([], [], { inForce, tree: { frontier: frontier.text(), nodes, sign } });
+    await turn.commit([], [], { inForce, tree: { frontier: frontier.text(), nodes, signed } });
   } catch (error) {
     await turn.abort();
     throw error;

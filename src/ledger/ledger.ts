@@ -136,7 +136,7 @@ export class Ledger {
       return new Turn({
         head,
         tree: this.#tree.copy(),
-        sign: (grown) => this.#sign(grown),
+        sign: (grown) => this.#signer.signAside({ origin: this.name, ...grown }),
         log: this.name,
         engine: this.#parts.engine,
         store,
@@ -207,7 +207,7 @@ export class Ledger {
 
   /** Has the pin follow the head. */
   pinHead(): void {
-    this.#parts.pin?.follow(this.#pinned());
+    this.#parts.pin?.follow(() => this.#pinned());
   }
 
   #pinned(): PinnedHead {

@@ -67,7 +67,7 @@ export interface PinFiles {
 /** Moves the pin behind the head, and the checkpoint with it, at most once a second. Owns the files while the ledger is open. */
 export class HeadPin {
   readonly #files: PinFiles;
-  #wanted: PinnedHead | undefined;
+  #wanted: (() => PinnedHead) | undefined;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
   #failure: unknown;
@@ -77,8 +77,8 @@ export class HeadPin {
     this.#files = files;
   }
 
-  /** @param head durable already. @throws what kept the pin from being written before */
-  follow(head: PinnedHead): void {
+  /** @param head what is durable when it is asked. @throws what kept the pin from being written before */
+  follow(head: () => PinnedHead): void {
     if (this.#failure !== undefined) throw this.#failure;
     this.#wanted = head;
     if (this.#timer !== undefined) return;
@@ -101,9 +101,10 @@ export class HeadPin {
 
   /** On a full disk it trails until there is room: then all of it is written anew, and no flush is tried twice. */
   async #write(): Promise<void> {
-    const head = this.#wanted;
-    if (head === undefined) return;
+    const wanted = this.#wanted;
+    if (wanted === undefined) return;
     this.#wanted = undefined;
+    const head = wanted();
     this.#noRoom = undefined;
     const { pin, checkpoint } = this.#files;
     try {
@@ -113,7 +114,7 @@ export class HeadPin {
       if (!isNoRoom(error)) this.#failure = error;
       else {
         this.#noRoom = error;
-        this.#wanted ??= head;
+        this.#wanted ??= wanted;
       }
     }
   }

@@ -87,7 +87,7 @@ export interface TurnContext {
   /** The tree at the head; the turn's own, to grow. */
   readonly tree: Frontier;
   /** Signs a head. */
-  readonly sign: (head: TreeHead) => string;
+  readonly sign: (head: TreeHead) => Promise<string>;
   readonly log: string;
   readonly engine: string;
   readonly store: StoreTurn;
@@ -249,16 +249,17 @@ export class Turn {
     const leaf = this.#rows.at(-1)?.leaf;
     if (leaf === undefined) await store.commit([], [], { inForce, signer });
     else {
-      let signed: string | undefined;
-      const sign = (): string => (signed ??= this.#sign());
-      const tree = { frontier: this.#tree.text(), nodes: this.#nodes, sign };
+      const signed = this.#sign();
+      signed.catch(() => undefined); // Where nothing is kept, nobody asks for it.
+      const tree = { frontier: this.#tree.text(), nodes: this.#nodes, signed };
       await store.commit(this.#rows, this.#effects, { inForce, signer, tree, erasures: this.#erasures });
-      committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: sign() });
+      committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: await signed });
     }
     return this.#receipts.map(asDurable);
   }
 
-  #sign(): string {
+  /** Begun beside the flush, and seen by nobody before that is done. */
+  #sign(): Promise<string> {
     return this.#context.sign({ size: this.#tree.size, root: this.#tree.root() });
   }
 

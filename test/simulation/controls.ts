@@ -75,7 +75,7 @@ export const controls: readonly Control[] = [
       {
         file: "ledger/turn.ts",
         from: "await store.commit(this.#rows",
-        to: "committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: sign() }); await store.commit(this.#rows",
+        to: "committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: await signed }); await store.commit(this.#rows",
       },
     ],
     noticed: /a head over|the pin has seen|head pin has seen/,

@@ -1,5 +1,5 @@
 /** In the place of `node:crypto`: all of it, with chance from the seed. */
-import { createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
+import { createPrivateKey, createPublicKey, sign as signNow, type KeyObject } from "node:crypto";
 import type { Chance } from "../model/chance.ts";
 import { machine } from "./machine.ts";
 
@@ -26,6 +26,18 @@ function fill<Bytes extends Uint8Array>(bytes: Bytes): Bytes {
 export function randomBytes(count: number): Buffer {
   const { chance } = machine();
   return Buffer.from(chance.many(count, count, () => chance.whole(0, 255)));
+}
+
+type Signed = (error: Error | null, signature: Buffer) => void;
+
+/** In the simulated process: what another thread would work out is there with the next turn of the loop. */
+export function sign(algorithm: null, bytes: Buffer, key: KeyObject): Buffer;
+export function sign(algorithm: null, bytes: Buffer, key: KeyObject, done: Signed): void;
+export function sign(algorithm: null, bytes: Buffer, key: KeyObject, done?: Signed): Buffer | undefined {
+  const signature = signNow(algorithm, bytes, key);
+  if (done === undefined) return signature;
+  queueMicrotask(() => done(null, signature));
+  return undefined;
 }
 
 /** PKCS#8 of Ed25519, before the 32 bytes of the key. */

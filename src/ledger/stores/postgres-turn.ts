@@ -158,7 +158,7 @@ export class PostgresTurn implements StoreTurn {
       ...inForce,
       ...(tree === undefined
         ? {}
-        : { frontier: `${head.seq + rows.length} ${tree.frontier}`, checkpoint: tree.sign() }),
+        : { frontier: `${head.seq + rows.length} ${tree.frontier}`, checkpoint: await tree.signed }),
       signer: signer ?? head.signer,
       seq: head.seq + rows.length,
       leaf: rows.at(-1)?.leaf ?? head.leaf,

@@ -129,10 +129,10 @@ export interface GrownTree {
   /** The inner hashes that are complete with it. */
   readonly nodes: readonly TreeNode[];
   /**
-   * Signs the head that the batch makes. An engine that gates share keeps it in the transaction that locks the head, so
-   * that it is seen when the rows are, or never; one that a single gate owns leaves it to be called after the flush.
+   * The head that the batch makes, signed; nobody sees it before the rows are durable. An engine that gates share keeps it
+   * in the transaction that locks the head, so that it is seen when the rows are, or never.
    */
-  readonly sign: () => string | null;
+  readonly signed: Promise<string>;
 }
 
 /** What changes with a batch beside its rows. */

@@ -43,6 +43,20 @@ export class Signer {
     const bytes = Buffer.from(text);
     return `${text}\n${this.#keys.map(({ key, verifier }) => signatureLine(verifier, sign(null, bytes, key))).join("")}`;
   }
+
+  /** The same, worked out in another thread: it takes longer than all else that a batch does with the tree. */
+  async signAside(checkpoint: Checkpoint): Promise<string> {
+    const text = checkpointText(checkpoint);
+    const bytes = Buffer.from(text);
+    const lines = this.#keys.map(async ({ key, verifier }) => signatureLine(verifier, await signatureOf(bytes, key)));
+    return `${text}\n${(await Promise.all(lines)).join("")}`;
+  }
+}
+
+function signatureOf(bytes: Buffer, key: KeyObject): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    sign(null, bytes, key, (error, signature) => (error === null ? resolve(signature) : reject(error)));
+  });
 }
 
 /**
