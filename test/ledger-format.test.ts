@@ -186,6 +186,32 @@ suite("the evidence [receipt.fields]", () => {
     );
   });
 
+  test("a part begins with 22 characters of salt and its whole name, and ends as a list", () => {
+    const { stored } = makeEvidence(['"a"', "{}", "null", '"b"', "5", "[]"]);
+    const parts = stored.split("~");
+    const bytes = Buffer.from('\0!",-.09:AZ[]^_`az{\x7f\x80\xff', "latin1");
+    for (const [place, name] of partNames.entries()) {
+      const part = Buffer.from(parts[place] ?? "", "base64url");
+      const head = new RegExp(`^\\["[A-Za-z0-9_-]{22}","${name}",`);
+      for (const [at] of part.entries()) {
+        for (const byte of bytes) {
+          const changed = Buffer.from(part);
+          changed.writeUInt8(byte, at);
+          const line = parts.with(place, changed.toString("base64url")).join("~");
+          const [isPart, title] = [head.test(changed.toString("latin1")), `${name}: byte ${byte} at ${at}`];
+          assert.equal(evidenceDigest(line) !== undefined, isPart, title);
+          assert.equal(partText(line, name) !== undefined, isPart && changed.at(-1) === 0x5d, title);
+        }
+      }
+      const other = `${parts[place]?.slice(0, 40)}*${parts[place]?.slice(40)}`;
+      assert.equal(partText(parts.with(place, other).join("~"), name), undefined, "a decoder would pass it over");
+      for (const end of [0, 1, 4, 35, 36]) {
+        const cut = parts.with(place, parts[place]?.slice(0, end) ?? "").join("~");
+        assert.equal(evidenceDigest(cut), undefined, `${name} cut at ${end}`);
+      }
+    }
+  });
+
   test("input and snapshot are the received text without the white space outside strings", () => {
     const input = '{ "a" : [ 1.50 , -0, 1E+2 ] ,\n\t"b c" : "\\u00e4 \\/  x" , "d":{ } }';
     const parsed = parseCheckRequest(

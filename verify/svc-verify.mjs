@@ -12,10 +12,9 @@
 import { isUtf8 } from "node:buffer";
 import * as crypto from "node:crypto";
 import { readFileSync, realpathSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-
 /** Throws the first thing that does not hold: a code of spec/export.md, the row (0: none), a sentence. */
 function need(holds, code, row, text) {
   if (!holds) throw Object.assign(new Error(text), { problem: { code, row, text } });
@@ -25,24 +24,22 @@ const digest = crypto.hash ?? ((name, bytes, form) => crypto.createHash(name).up
 /** Hashes are hex digits here. A text is hashed as its UTF-8. */
 const sha256 = (data) => digest("sha256", data, "hex");
 const textOf = (bytes) => (isUtf8(bytes) ? bytes.toString() : "");
-
+const keyName = /^(?:[^\s+\x85]|\ufeff)+$/; // no space of Unicode, and no plus: C2SP signed-note
 /** Standard base64 in its one spelling, else undefined: a decoder that forgives would let bits be changed unseen. */
 function strictBase64(text) {
   const bytes = Buffer.from(text, "base64");
   return bytes.toString("base64") === text ? bytes : undefined;
 }
-
 /** NAME+ID+KEY, whose ID must be the one that name and key give. A log's key is of kind 1, a witness's of kind 4. */
 function readVkey(text, kind) {
   const [, name, id, encoded] = /^([^+]+)\+([0-9a-f]{8})\+(.+)$/.exec(text) ?? ["", "", "", ""];
   const blob = strictBase64(encoded) ?? Buffer.alloc(0);
-  const isKey =
-    blob.length === 33 && blob[0] === kind && sha256(Buffer.concat([Buffer.from(`${name}\n`), blob])).startsWith(id);
+  const isNamed = keyName.test(name) && sha256(Buffer.concat([Buffer.from(`${name}\n`), blob])).startsWith(id);
+  const isKey = isNamed && blob.length === 33 && blob[0] === kind;
   if (!isKey) throw new Error(`not a key NAME+ID+KEY of a ${kind === 1 ? "log" : "witness"}: ${text}`);
   const key = Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), blob.subarray(1)]); // as RFC 8410 has it
   return { name, id, kind, key: crypto.createPublicKey({ key, format: "der", type: "spki" }) };
 }
-
 /** The root hash of a checkpoint (C2SP tlog-checkpoint). Signatures by keys that nobody gave are ignored. */
 function readCheckpoint(bytes, keys, found) {
   const text = textOf(bytes);
@@ -50,14 +47,16 @@ function readCheckpoint(bytes, keys, found) {
   const note = text.slice(0, gap + 1);
   const [origin, size, encoded] = note.split("\n");
   const isText = text.endsWith("\n") && Array.from(text).every((letter) => letter >= " " || letter === "\n");
-  need(isText && /^(?:[^\n]+\n){3,}$/.test(note), "checkpoint", 0, "the checkpoint is not a signed note");
+  const lines = text.slice(gap + 2, -1).split("\n");
+  const isNote = isText && lines.length <= 64 && /^(?:[^\n]+\n){3,}$/.test(note);
+  need(isNote, "checkpoint", 0, "the checkpoint is not a signed note of at most 64 signatures");
   const root = strictBase64(encoded)?.toString("hex");
   need(/^(?:0|[1-9][0-9]{0,14})$/.test(size) && root?.length === 64, "checkpoint", 0, "it states no size and root");
   Object.assign(found, { origin, size: Number(size), root });
-  for (const line of text.slice(gap + 2, -1).split("\n")) {
-    const [, name, signed] = /^\u2014 ([^ +]+) ([^ ]+)$/.exec(line) ?? ["", "", ""];
+  for (const line of lines) {
+    const [, name, signed] = /^\u2014 ([^ ]+) ([^ ]+)$/.exec(line) ?? ["", "", ""];
     const blob = strictBase64(signed) ?? Buffer.alloc(0);
-    need(blob.length > 4, "checkpoint", 0, "a signature is not a line of dash, name and base64");
+    need(keyName.test(name) && blob.length > 4, "checkpoint", 0, "a signature is not a line of dash, name and base64");
     const id = blob.toString("hex", 0, 4);
     for (const { kind, key } of keys.filter((each) => each.name === name && each.id === id)) {
       const time = blob.length < 12 ? 0 : blob.readBigUInt64BE(4); // of a cosignature: C2SP tlog-cosignature
@@ -82,7 +81,6 @@ const layout = new RegExp(
     `"mode":(?:"observe"|"assist"|"enforce"|null),"prev":"(${hex})","rule":(?:${string}|null),` +
     `"seq":(${number}),"tool":(?:${string}|null),"v":1,"verdict":${verdict}\\}$`,
 );
-
 /** The leaf of a row (spec/receipt.md), by its members as they are written. */
 function checkLeaf(bytes, row, origin) {
   const [text, act, at, contract, evidence, kind, log, prev, seq] = layout.exec(textOf(bytes)) ?? [];
@@ -92,21 +90,33 @@ function checkLeaf(bytes, row, origin) {
   return { text, act, at: Number(at), contract, evidence, kind, prev };
 }
 
+const texts = `\\[(?:${string}(?:,${string})*)?\\]`;
+const hint = new RegExp(`^\\{"format":"svc-gate-export/1","log":${string},"size":${number},"vkeys":${texts}\\}\\n$`);
+/** The keys that log.json names; none where it is not written as an export writes it, or one of them is no key. */
+function hintedKeys(folder) {
+  try {
+    const text = textOf(read(folder, "log.json", 2 ** 16, "", 0));
+    return hint.test(text) ? JSON.parse(text).vkeys.map((key) => readVkey(key, 1)) : [];
+  } catch {
+    return [];
+  }
+}
 /** A part is base64url of `["SALT","NAME",VALUE]`; the name begins behind 27 bytes, which are 36 characters. */
-const groups = ['call",', 'input"', 'platform"', "reason", 'outcome",', 'effects",'];
-const places = groups.map((group) => Buffer.from(group).toString("base64url"));
+const heads = ["Y2FsbCIs", "aW5wdXQiL[A-P]", "cGxhdGZvcm0iL[A-P]", "cmVhc29uIi[w-z]", "b3V0Y29tZSIs", "ZWZmZWN0cyIs"];
+const places = heads.map((head) => new RegExp(`^[\\w-]{36}${head}`));
+const isSalted = (part) => /^\["[\w-]{22}","$/.test(Buffer.from(part.slice(0, 36), "base64url").latin1Slice());
 /** What an act `erase` calls the parts that may be erased: the place of each among the six. */
 const erasable = { call: 0, input: 1, outcome: 4, platform: 2, reason: 3 };
-
 /** Recomputes what the leaf commits to from a line of evidence; a bit for each of its erased parts. */
 function checkEvidence(line, leaf, row) {
   let erased = 0;
-  const parts = line.split("~");
-  need(parts.length === 6, "evidence", row, "the evidence has not six parts");
+  const parts = line.split("~", 7);
+  need(parts.length === 6, "evidence", row, "the evidence has not six parts, or is too long");
   const digests = parts.map((part, place) => {
     const isErased = /^![A-Za-z0-9_-]{43}$/.test(part);
     if (isErased) erased |= 1 << place;
-    need(isErased || part.startsWith(places[place], 36), "evidence", row, "a part of the evidence is not in its place");
+    const isPart = isErased || (places[place].test(part) && isSalted(part));
+    need(isPart, "evidence", row, "a part of the evidence is not in its place");
     return isErased ? part.slice(1) : digest("sha256", part, "base64url");
   });
   digests.sort(); // oxlint-disable-line unicorn/no-array-sort -- Node 18 has no toSorted
@@ -114,12 +124,12 @@ function checkEvidence(line, leaf, row) {
   need(erased < (leaf.kind === "check" ? 32 : 1), "erasure", row, "a part is missing that is never erased");
   return erased;
 }
-
 /** An act `erase` says in its part `input` which parts of which rows before it are gone: they are no longer missing. */
 function settle(missing, line, row) {
   try {
-    const text = Buffer.from(line.split("~")[1], "base64url").toString().slice(34, -1); // behind `["SALT","input",`
-    const { parts, rows } = JSON.parse(text);
+    const bytes = Buffer.from(line.split("~")[1], "base64url");
+    const text = bytes.toString().slice(34); // behind `["SALT","input",`
+    const { parts, rows } = JSON.parse(text.slice(0, -1));
     const names = Object.keys(erasable).filter((name) => parts.includes(name));
     const gone = names.reduce((bits, name) => bits | (1 << erasable[name]), 0);
     let before = 0;
@@ -128,35 +138,31 @@ function settle(missing, line, row) {
       for (let at = first; at <= last; at += 1) missing[at] &= ~gone;
       before = last;
     }
-    need(before > 0 && gone > 0 && JSON.stringify({ parts: names, rows }) === text);
+    need(before > 0 && gone > 0 && `${JSON.stringify({ parts: names, rows })}]` === text);
+    need(bytes.toString("base64url") === line.split("~")[1]);
   } catch {
     need(false, "erase-body", row, "the row does not say properly what it erased");
   }
 }
-
-function read(folder, name, code, row) {
+/** A file that is a regular one of at most so many bytes, and in the folder: a link that leads out of it is none. */
+function read(folder, name, most, code, row) {
+  let file;
   try {
-    return readFileSync(join(folder, name));
-  } catch {
-    return need(false, code, row, `${name} is not there`);
-  }
+    file = realpathSync(join(folder, name));
+  } catch {} // there is nothing, or nothing that a link leads to
+  const found = file?.startsWith(join(realpathSync(folder), sep)) && statSync(file);
+  const isThere = found && found.isFile() && found.size <= most;
+  need(isThere, code, row, `${name} is not there, or no regular file of at most ${most} bytes`);
+  return readFileSync(file);
 }
-
 /** x001/x234/067 for number 1234067; what is not full ends in `.p/WIDTH` (C2SP tlog-tiles). */
 function tileName(index, width) {
   const digits = String(index).padStart(Math.ceil(String(index).length / 3) * 3, "0");
   return digits.replace(/...(?=.)/g, "x$&/") + (width === 256 ? "" : `.p/${width}`);
 }
-
 /** A leaf is hashed behind a zero byte, two nodes behind a one (RFC 6962, section 2.1). */
-const pair = Buffer.alloc(65, 1);
 const leafHash = (text) => sha256(`\0${text}`);
-function nodeHash(left, right) {
-  pair.write(left, 1, "hex");
-  pair.write(right, 33, "hex");
-  return sha256(pair);
-}
-
+const nodeHash = (left, right) => sha256(Buffer.from(`01${left}${right}`, "hex"));
 /** RFC 6962's tree, leaf by leaf. Each node whose height is a multiple of 8 stands in a tile, and is compared with it. */
 class Tree {
   constructor(folder, size) {
@@ -176,39 +182,36 @@ class Tree {
     const [row, at] = [index * 256 ** level + 1, (index % 256) * 32];
     if (at === 0) {
       const width = Math.min(256, Math.floor(this.size / 256 ** level) - index);
-      this.tiles[level] = read(this.folder, `tile/${level}/${tileName(index / 256, width)}`, "file", row);
+      this.tiles[level] = read(this.folder, `tile/${level}/${tileName(index / 256, width)}`, 2 ** 13, "file", row);
       need(this.tiles[level].length === 32 * width, "tile", row, `the tile does not hold ${width} hashes`);
     }
     need(this.tiles[level].hexSlice(at, at + 32) === node, "tile", row, "the tile holds another hash here");
   }
 }
-
 /** Each row's number, leaf and line of evidence. One bundle of 256 rows is in memory at a time. */
 function* rowsOf(folder, size, chainOnly) {
   for (let first = 0; first < size; first += 256) {
     const width = Math.min(256, size - first);
     const name = tileName(first / 256, width);
-    const bundle = read(folder, `tile/entries/${name}`, "file", first + 1);
-    const lines = chainOnly
-      ? []
-      : read(folder, `evidence/${name}`, "file", first + 1)
-          .toString("latin1")
-          .split("\n");
-    let at = 0;
+    const bundle = read(folder, `tile/entries/${name}`, 256 * 65537, "file", first + 1);
+    const lines = chainOnly ? Buffer.alloc(0) : read(folder, `evidence/${name}`, 2 ** 30, "file", first + 1);
+    let [at, lineAt] = [0, 0];
     for (let row = first + 1; row <= first + width; row += 1) {
       const end = at + 2 <= bundle.length ? at + 2 + bundle.readUInt16BE(at) : Infinity;
       need(end <= bundle.length, "entry", row, "the bundle of leaves ends before the row does");
-      need(chainOnly || row - first < lines.length, "evidence", row, "the bundle of evidence ends before the row does");
-      yield { row, bytes: bundle.subarray(at + 2, end), line: lines[row - first - 1] };
-      at = end;
+      const lineEnd = chainOnly ? -1 : lines.indexOf("\n", lineAt);
+      need(chainOnly || lineEnd !== -1, "evidence", row, "the bundle of evidence ends before the row does");
+      const line = lineEnd > lineAt + 2 ** 22 ? "" : lines.toString("latin1", lineAt, lineEnd);
+      yield { row, bytes: bundle.subarray(at + 2, end), line };
+      [at, lineAt] = [end, lineEnd + 1];
     }
     need(at === bundle.length, "entry", first + width, "the bundle of leaves goes on behind this row");
-    need(lines.slice(width).join() === "", "evidence", first + width, "the bundle of evidence goes on behind this row");
+    need(lineAt === lines.length, "evidence", first + width, "the bundle of evidence goes on behind this row");
   }
 }
 
 function verifyFolder(folder, keys, chainOnly, found) {
-  const root = readCheckpoint(read(folder, "checkpoint", "checkpoint", 0), keys, found);
+  const root = readCheckpoint(read(folder, "checkpoint", 2 ** 16, "checkpoint", 0), keys, found);
   const [tree, contracts] = [new Tree(folder, found.size), new Set()];
   let missing = Buffer.alloc(2 ** 16); // a byte for each row: parts that are gone and that no later row has named yet
   let [prev, before] = ["0".repeat(64), 0];
@@ -222,7 +225,7 @@ function verifyFolder(folder, keys, chainOnly, found) {
     if (leaf.contract !== "null" && !contracts.has(leaf.contract)) {
       const [isNamed, name] = [/^"sha256:[0-9a-f]{64}"$/.test(leaf.contract), leaf.contract.slice(8, -1)];
       need(isNamed, "contract", row, "the leaf names its contract by no digest");
-      const text = read(folder, `contracts/${name}.txt`, "contract", row);
+      const text = read(folder, `contracts/${name}.txt`, 2 ** 24, "contract", row);
       need(sha256(text) === name, "contract", row, "the contract's text is not what its name says");
       found.contracts = contracts.add(leaf.contract).size;
     }
@@ -236,7 +239,6 @@ function verifyFolder(folder, keys, chainOnly, found) {
   const first = missing.findIndex((bits) => bits !== 0);
   need(first === -1, "erasure", first, "a part is missing, and no later row says that it was erased");
 }
-
 /** The root of a tree of `size` leaves, from one leaf's hash and its siblings on the way up (RFC 6962, section 2.1.1). */
 function climb(node, index, size, path) {
   if (size === 1 || path.length === 0) return size === 1 && path.length === 0 ? node : "0".repeat(64);
@@ -244,7 +246,6 @@ function climb(node, index, size, path) {
   if (index < half) return nodeHash(climb(node, index, half, path.slice(0, -1)), path.at(-1));
   return nodeHash(path.at(-1), climb(node, index - half, size - half, path.slice(0, -1)));
 }
-
 /** One row: its leaf is in the line `extra`, its siblings are below it (C2SP tlog-proof). */
 function verifyProof(bytes, keys, found) {
   const [head] = bytes.toString("latin1").split("\n\n", 1);
@@ -260,15 +261,14 @@ function verifyProof(bytes, keys, found) {
   const holds = row <= found.size && climb(leafHash(text), row - 1, found.size, siblingHashes) === root;
   need(holds, "inclusion", row, "the row is not in the tree of the checkpoint");
 }
-
 /** The report on a folder or a proof: `ok`, or `problem`, the first thing that does not hold. */
 export function verify(target, keys = [], witnesses = [], chainOnly = false) {
   const isFolder = statSync(target).isDirectory();
   const found = { ok: false, problem: null, origin: null, size: null, root: null, key_given: keys.length > 0 };
   Object.assign(found, { signed_by: [], cosigned_by: [], witnesses: witnesses.length });
   if (isFolder) Object.assign(found, { evidence: !chainOnly, rows: 0, contracts: 0, erased_parts: 0 });
-  const hinted = isFolder && keys.length === 0 ? JSON.parse(readFileSync(join(target, "log.json"))).vkeys : keys;
-  const given = [...hinted.map((key) => readVkey(key, 1)), ...witnesses.map((key) => readVkey(key, 4))];
+  const own = isFolder && keys.length === 0 ? hintedKeys(target) : keys.map((key) => readVkey(key, 1));
+  const given = [...own, ...witnesses.map((key) => readVkey(key, 4))];
   try {
     if (isFolder) verifyFolder(target, given, chainOnly, found);
     else verifyProof(readFileSync(target), given, found);
@@ -285,8 +285,7 @@ if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLTo
     const text = { type: "string", multiple: true };
     const options = { key: text, witness: text, chain: { type: "boolean" }, help: { type: "boolean" } };
     const { values, positionals } = parseArgs({ allowPositionals: true, options });
-    if (positionals.length !== 1)
-      throw new Error("svc-verify.mjs FOLDER|ROW.tlog-proof --key VKEY [--witness VKEY] [--chain]");
+    if (positionals.length !== 1) throw new Error("FOLDER|ROW.tlog-proof --key VKEY [--witness VKEY] [--chain]");
     const found = verify(positionals[0], values.key, values.witness, values.chain);
     console.log(JSON.stringify(found, null, 2).replace(/[\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g, "?"));
     if (!found.key_given) console.error("NO KEY WAS GIVEN: nothing here proves who signed; name the log's with --key");

@@ -4,11 +4,10 @@
     python3 svc_verify.py FOLDER --key VKEY          the whole ledger: every row, hash, signature and piece of evidence
     python3 svc_verify.py ROW.tlog-proof --key VKEY  one row, and that it is in the signed tree
 
-VKEY is the log's public key as you got it from its owner, not out of the folder: whoever can write the folder can write
-a key into it. Nothing but the library of Python 3.9 is used. spec/export.md has the format and each code. Exit code
-0: it holds. 1: it is broken. 2: it could not be asked that way.
+VKEY is the log's public key as you got it from its owner, not out of the folder: who can write that can write a key into it.
+Nothing but Python 3.9 is used. spec/export.md has the format and each code. Exit code 0: it holds. 1: it is broken. 2: no judgment.
 """
-import argparse, base64, hashlib, json, pathlib, re, sys
+import argparse, base64, hashlib, json, os, pathlib, re, sys
 
 class Broken(Exception):
     """The first thing that does not hold: a code of spec/export.md, the row (0: none), a sentence."""
@@ -59,20 +58,20 @@ def times(number, point):
 BASE = decompress((4 * pow(5, -1, P) % P).to_bytes(32, "little"))
 
 def is_signed(key, message, signature):
-    if len(signature) != 64:
-        return False
-    a, r, s = decompress(key), decompress(signature[:32]), int.from_bytes(signature[32:], "little")
-    if a is None or r is None or s >= ORDER:
+    a, r, s = decompress(key), decompress(signature[:32].ljust(32)), int.from_bytes(signature[32:], "little")
+    if len(signature) != 64 or a is None or r is None or s >= ORDER:
         return False
     h = int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little") % ORDER
     left, right = times(s, BASE), added(r, times(h, a))
     return all((left[i] * right[2] - right[i] * left[2]) % P == 0 for i in (0, 1))
 
+KEY_NAME = re.compile("(?:[^\\s+]|[\x1c-\x1f])+")  # no space of Unicode, and no plus: C2SP signed-note
+
 def read_vkey(text, kind):
     """NAME+ID+KEY, whose ID must be the one that name and key give. A log's key is of kind 1, a witness's of kind 4."""
     name, key_id, encoded = (text.split("+", 2) + ["", ""])[:3]
     blob = strict_base64(encoded) or b""
-    if not name or len(blob) != 33 or blob[0] != kind or key_id != sha256(name.encode() + b"\n" + blob)[:4].hex():
+    if not KEY_NAME.fullmatch(name) or len(blob) != 33 or blob[0] != kind or key_id != sha256(name.encode() + b"\n" + blob)[:4].hex():
         raise ValueError(f"not a key NAME+ID+KEY of a {'log' if kind == 1 else 'witness'}: {text}")
     return name, key_id, blob[1:], kind
 
@@ -81,17 +80,16 @@ def read_checkpoint(data, keys, found):
     text = data.decode("utf-8", "replace")
     body, _, signatures = text.rpartition("\n\n")
     is_text = text.encode() == data and text.endswith("\n") and not re.search("[\x00-\x09\x0b-\x1f]", text)
-    is_note = is_text and re.fullmatch("[^\n]+(?:\n[^\n]+){2,}", body)
-    need(is_note, "checkpoint", 0, "the checkpoint is not a signed note")
+    is_note = is_text and re.fullmatch("[^\n]+(?:\n[^\n]+){2,}", body) and signatures.count("\n") <= 64
+    need(is_note, "checkpoint", 0, "the checkpoint is not a signed note of at most 64 signatures")
     origin, size, root = body.split("\n")[:3]
     note, root = (body + "\n").encode(), strict_base64(root) or b""
-    is_head = re.fullmatch("0|[1-9][0-9]{0,14}", size) and len(root) == 32
-    need(is_head, "checkpoint", 0, "lines 2 and 3 of the checkpoint are not a tree size and a root hash")
+    need(re.fullmatch("0|[1-9][0-9]{0,14}", size) and len(root) == 32, "checkpoint", 0, "it states no size and root")
     found.update(origin=origin, size=int(size), root=root.hex())
     for words in [line.split(" ") for line in signatures[:-1].split("\n")]:
         blob = strict_base64(words[-1]) or b""
-        is_line = len(words) == 3 and words[0] == "\u2014" and words[1] and "+" not in words[1] and len(blob) > 4
-        need(is_line, "checkpoint", 0, "a signature is not a line of dash, name and base64")
+        is_line = len(words) == 3 and words[0] == "\u2014" and len(blob) > 4
+        need(is_line and KEY_NAME.fullmatch(words[1]), "checkpoint", 0, "a signature is not a line of dash, name and base64")
         name, key_id = signer = words[1], blob[:4].hex()
         for public, kind in [key[2:] for key in keys if key[:2] == signer]:
             # A witness signs a moment with it: C2SP tlog-cosignature.
@@ -112,12 +110,12 @@ LEAF = re.compile(
     r'"log":(?P<log>%(text)s),"mode":(?:"observe"|"assist"|"enforce"|null),"prev":"(?P<prev>%(hash)s)","rule":(?:%(text)s|null),'
     r'"seq":(?P<seq>%(number)s),"tool":(?:%(text)s|null),"v":1,"verdict":%(verdict)s\}' % SHAPES
 )
+HINT = re.compile(r'\{"format":"svc-gate-export/1","log":%(text)s,"size":%(number)s,"vkeys":\[(?:%(text)s(?:,%(text)s)*)?\]\}\n' % SHAPES)
 
 def check_leaf(data, row, origin):
     """The leaf of a row, by its members."""
-    text = data.decode("utf-8", "replace")
-    leaf = LEAF.fullmatch(text)
-    is_leaf = leaf and text.encode() == data and (leaf["act"] is None) == (leaf["kind"] == "check")
+    leaf = LEAF.fullmatch(data.decode("utf-8", "replace"))
+    is_leaf = leaf and leaf[0].encode() == data and (leaf["act"] is None) == (leaf["kind"] == "check")
     need(is_leaf, "leaf", row, "the leaf is not canonical JSON of version 1")
     need(int(leaf["seq"]) == row, "seq", row, "the leaf is another row's")
     need(leaf["log"] == json.dumps(origin, ensure_ascii=False), "log", row, "the leaf is another log's")
@@ -125,21 +123,20 @@ def check_leaf(data, row, origin):
 
 ERASED = re.compile(b"![A-Za-z0-9_-]{43}")
 # A part is base64url of `["SALT","NAME",VALUE]`. The name begins behind 27 bytes, which are 36 characters.
-GROUPS = ('call",', 'input"', 'platform"', 'reason', 'outcome",', 'effects",')
-PLACES = [base64.urlsafe_b64encode(group.encode()) for group in GROUPS]
+NAMES = (b"Y2FsbCIs", b"aW5wdXQiL[A-P]", b"cGxhdGZvcm0iL[A-P]", b"cmVhc29uIi[w-z]", b"b3V0Y29tZSIs", b"ZWZmZWN0cyIs")
+PLACES, SALT = [re.compile(b"[A-Za-z0-9_-]{36}" + name) for name in NAMES], re.compile(rb'\["[A-Za-z0-9_-]{22}","')
 ERASABLE = {"call": 1, "input": 2, "outcome": 16, "platform": 4, "reason": 8}
 
 def check_evidence(line, leaf, row):
     """Recomputes what the leaf commits to from a line of evidence; a bit for each of its erased parts."""
-    erased, digests, parts = 0, [], line.split(b"~")
-    need(len(parts) == 6, "evidence", row, "the evidence has not six parts")
+    erased, digests, parts = 0, [], line.split(b"~", 6)
+    need(len(parts) == 6 and len(line) <= 2**22, "evidence", row, "the evidence has not six parts, or is too long")
     for place, part in enumerate(parts):
-        if ERASED.fullmatch(part):
-            erased |= 1 << place
-            digests.append(part[1:])
-        else:
-            need(part.startswith(PLACES[place], 36), "evidence", row, "a part of the evidence is not in its place")
-            digests.append(base64.urlsafe_b64encode(sha256(part))[:43])
+        gone = bool(ERASED.fullmatch(part))
+        is_part = gone or PLACES[place].match(part) and SALT.fullmatch(base64.urlsafe_b64decode(part[:36]))
+        need(is_part, "evidence", row, "a part of the evidence is not in its place")
+        erased |= gone << place
+        digests.append(part[1:] if gone else base64.urlsafe_b64encode(sha256(part))[:43])
     need(sha256(b"".join(sorted(digests))).hex() == leaf["evidence"], "digest", row, "the evidence is not what the leaf commits to")
     need(erased < (32 if leaf["kind"] == "check" else 1), "erasure", row, "a part is missing that is never erased")
     return erased
@@ -148,8 +145,8 @@ def settle(missing, line, row):
     """An act `erase` says in its part `input` which parts of which rows before it are gone: they are no longer missing."""
     part, before = line.split(b"~")[1], 0
     try:
-        text = base64.urlsafe_b64decode(part + b"=" * (-len(part) % 4)).decode()[34:-1]  # behind `["SALT","input",`
-        body = json.loads(text)
+        data = base64.urlsafe_b64decode(part + b"=" * (-len(part) % 4))
+        body = json.loads(data[34:-1].decode())  # behind `["SALT","input",`
         names = [name for name in ERASABLE if name in body["parts"]]
         gone = sum(ERASABLE[name] for name in names)
         for first, last in body["rows"]:
@@ -157,15 +154,16 @@ def settle(missing, line, row):
             missing[first : last + 1] = missing[first : last + 1].translate(bytes(bits & ~gone for bits in range(256)))
             before = last
         written = json.dumps({"parts": names, "rows": body["rows"]}, separators=(",", ":"))
-        need(before and gone and written == text, "", 0, "")
+        need(before and gone and data[34:] == f"{written}]".encode() and base64.urlsafe_b64encode(data).rstrip(b"=") == part, "", 0, "")
     except (Broken, ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise Broken("erase-body", row, "the row does not say properly what it erased") from None
 
-def read(folder, name, code, row):
-    try:
-        return pathlib.Path(folder, name).read_bytes()
-    except OSError:
-        raise Broken(code, row, f"{name} is not there") from None
+def read(folder, name, most, code, row):
+    """A file that is a regular one of at most so many bytes, and in the folder: a link that leads out of it is none."""
+    file, inside = os.path.realpath(os.path.join(folder, name)), os.path.join(os.path.realpath(folder), "")
+    is_there = file.startswith(inside) and os.path.isfile(file)
+    need(is_there and os.path.getsize(file) <= most, code, row, f"{name} is not there, or no regular file of at most {most} bytes")
+    return pathlib.Path(file).read_bytes()
 
 def tile_name(index, width):
     """x001/x234/067 for number 1234067; what is not full ends in `.p/WIDTH` (C2SP tlog-tiles)."""
@@ -174,7 +172,6 @@ def tile_name(index, width):
 
 class Tree:
     """RFC 6962's tree, leaf by leaf. Each node whose height is a multiple of 8 stands in a tile, and is compared with it."""
-
     def __init__(self, folder, size):
         self.folder, self.size, self.rows, self.complete, self.tiles = folder, size, 0, [], {}
 
@@ -193,18 +190,17 @@ class Tree:
         row = (index << 8 * level) + 1
         if index % 256 == 0:
             width = min(256, (self.size >> 8 * level) - index)
-            self.tiles[level] = read(self.folder, f"tile/{level}/{tile_name(index // 256, width)}", "file", row)
+            self.tiles[level] = read(self.folder, f"tile/{level}/{tile_name(index // 256, width)}", 2**13, "file", row)
             need(len(self.tiles[level]) == 32 * width, "tile", row, f"the tile does not hold {width} hashes")
-        at = index % 256 * 32
-        need(self.tiles[level][at : at + 32] == node, "tile", row, "the tile holds another hash here")
+        need(self.tiles[level][index % 256 * 32 :][:32] == node, "tile", row, "the tile holds another hash here")
 
 def rows_of(folder, size, chain_only):
     """Each row's number, leaf and line of evidence. One bundle of 256 rows is in memory at a time."""
     for first in range(0, size, 256):
         width = min(256, size - first)
         name, at = tile_name(first // 256, width), 0
-        bundle = read(folder, f"tile/entries/{name}", "file", first + 1)
-        lines = None if chain_only else read(folder, f"evidence/{name}", "file", first + 1).split(b"\n")
+        bundle = read(folder, f"tile/entries/{name}", 256 * 65537, "file", first + 1)
+        lines = None if chain_only else read(folder, f"evidence/{name}", 2**30, "file", first + 1).split(b"\n", width)
         for row in range(first + 1, first + width + 1):
             end = at + 2 + int.from_bytes(bundle[at : at + 2], "big")
             need(at + 2 <= len(bundle) and end <= len(bundle), "entry", row, "the bundle of leaves ends before the row does")
@@ -215,7 +211,7 @@ def rows_of(folder, size, chain_only):
         need(chain_only or lines[width:] == [b""], "evidence", row, "the bundle of evidence goes on behind this row")
 
 def verify_folder(folder, keys, chain_only, found):
-    root = read_checkpoint(read(folder, "checkpoint", "checkpoint", 0), keys, found)
+    root = read_checkpoint(read(folder, "checkpoint", 2**16, "checkpoint", 0), keys, found)
     tree, prev, before, contracts = Tree(folder, found["size"]), "0" * 64, 0, {"null"}
     missing = bytearray(1)  # a byte for each row: parts that are gone and that no later row has named yet
     for row, data, line in rows_of(folder, found["size"], chain_only):
@@ -228,7 +224,7 @@ def verify_folder(folder, keys, chain_only, found):
         if leaf["contract"] not in contracts:
             name = leaf["contract"][8:-1]
             need(re.fullmatch('"sha256:[0-9a-f]{64}"', leaf["contract"]), "contract", row, "the leaf names its contract by no digest")
-            text = read(folder, f"contracts/{name}.txt", "contract", row)
+            text = read(folder, f"contracts/{name}.txt", 2**24, "contract", row)
             need(sha256(text).hex() == name, "contract", row, "the contract's text is not what its name says")
             contracts.add(leaf["contract"])
         missing.append(check_evidence(line, leaf, row))
@@ -256,12 +252,19 @@ def verify_proof(data, keys, found):
     head, _, checkpoint = data.partition(b"\n\n")
     form = re.fullmatch(rb"c2sp\.org/tlog-proof@v1\nextra ([^\n]+)\nindex (0|[1-9][0-9]{0,14})((?:\n[^\n]+){0,63})", head)
     leaf, *path = [strict_base64(text.decode("latin-1")) for text in [form[1], *form[3].split(b"\n")[1:]]] if form else [None]
-    is_proof = leaf is not None and all(sibling is not None and len(sibling) == 32 for sibling in path)
-    need(is_proof, "proof", 0, "the file is not a proof with the row's leaf in its line `extra`")
+    need(leaf is not None and all(len(sibling or "") == 32 for sibling in path), "proof", 0, "the file is no proof with a leaf in it")
     root, row = read_checkpoint(checkpoint, keys, found), int(form[2]) + 1
     found.update(row=row, leaf=json.loads(check_leaf(leaf, row, found["origin"])[0]))
-    is_in = row <= found["size"] and climb(sha256(b"\0" + leaf), row - 1, found["size"], path) == root
-    need(is_in, "inclusion", row, "the row is not in the tree of the checkpoint")
+    computed = climb(sha256(b"\0" + leaf), row - 1, found["size"], path)
+    need(row <= found["size"] and computed == root, "inclusion", row, "the row is not in the tree of the checkpoint")
+
+def hinted_keys(folder):
+    """The keys that log.json names; none where it is not written as an export writes it, or one of them is no key."""
+    try:
+        text = read(folder, "log.json", 2**16, "", 0).decode()
+        return [read_vkey(key, 1) for key in json.loads(text)["vkeys"]] if HINT.fullmatch(text) else []
+    except (Broken, ValueError):
+        return []
 
 def verify(target, keys=(), witnesses=(), chain_only=False):
     """The report on a folder or a proof: `ok`, or `problem`, the first thing that does not hold."""
@@ -270,12 +273,9 @@ def verify(target, keys=(), witnesses=(), chain_only=False):
     is_folder = pathlib.Path(target).is_dir()
     found.update({"evidence": not chain_only, "rows": 0, "contracts": 0, "erased_parts": 0} if is_folder else {})
     try:
-        hinted = json.loads(pathlib.Path(target, "log.json").read_bytes())["vkeys"] if is_folder and not keys else []
-        given = [read_vkey(key, 1) for key in [*keys, *hinted]] + [read_vkey(key, 4) for key in witnesses]
-        if is_folder:
-            verify_folder(target, given, chain_only, found)
-        else:
-            verify_proof(pathlib.Path(target).read_bytes(), given, found)
+        given = hinted_keys(target) if is_folder and not keys else [read_vkey(key, 1) for key in keys]
+        given += [read_vkey(key, 4) for key in witnesses]
+        verify_folder(target, given, chain_only, found) if is_folder else verify_proof(pathlib.Path(target).read_bytes(), given, found)
         found["ok"] = True
     except Broken as broken:
         found["problem"] = dict(zip(("code", "row", "text"), broken.args))
@@ -290,8 +290,8 @@ if __name__ == "__main__":
     asked = parser.parse_args()
     try:
         report = verify(asked.target, asked.key, asked.witness, asked.chain)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        parser.error(ascii(str(error)))
+    except Exception as error:  # such as too little memory: not a judgment, and never a trace
+        parser.error(ascii(str(error) or type(error).__name__))
     print(json.dumps(report, indent=2))
     if not asked.key:
         print("NO KEY WAS GIVEN: nothing here proves who signed; name the log's with --key", file=sys.stderr)

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { readHint, verifyExport, type ExportReport, type VerifierKey } from "../ledger/mod.ts";
+import { hintedKeys, hintName, verifyExport, type ExportReport, type VerifierKey } from "../ledger/mod.ts";
 import { visible } from "../wire/mod.ts";
 import type { Outcome } from "./outcome.ts";
 import { showProgress, type Progress } from "./progress.ts";
@@ -12,18 +12,17 @@ export interface VerifyExportOptions extends TrustedKeys {
 }
 
 /** Does a folder hold an export, and not a gate's data? The hint of its name may be gone: nothing hangs on it. */
-export async function isExport(folder: string): Promise<boolean> {
-  return (await readHint(folder)) !== undefined || existsSync(join(folder, "tile"));
+export function isExport(folder: string): boolean {
+  return [hintName, "tile"].some((name) => existsSync(join(folder, name)));
 }
 
 /** `svc-gate verify FOLDER` of an export: offline, from the folder and the keys alone. */
 export async function verifyExportCommand(folder: string, options: VerifyExportOptions): Promise<Outcome> {
   const { json, chain, key, witness } = options;
-  const hinted = key.length === 0 ? ((await readHint(folder))?.vkeys ?? []) : [];
   let progress: Progress | undefined;
   const report = await verifyExport({
     folder,
-    keys: readKeys([...key, ...hinted], "log"),
+    keys: key.length === 0 ? await hintedKeys(folder) : readKeys(key, "log"),
     witnesses: readKeys(witness, "witness"),
     chainAlone: chain,
     passed: (row, size) => {
@@ -69,7 +68,7 @@ function shownText(report: ExportReport, { key, witness, chain }: VerifyExportOp
   return [
     verdict,
     `  ledger     ${visible(checkpoint?.origin ?? "not known")}`,
-    `  signed     ${signedBy.map(named).join(", ") || "by nobody who counts"}`,
+    `  signed     ${visible(signedBy.map(named).join(", ")) || "by nobody who counts"}`,
     ...(witness.length === 0 ? [] : [`  cosigned   by ${cosignedBy.length} of the ${witness.length} witnesses given`]),
     ...(chain ? [] : [`  contracts  ${contracts}`, `  erased     ${erasedParts} parts`]),
     ...(key.length > 0

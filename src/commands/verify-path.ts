@@ -12,6 +12,6 @@ export async function verifyPathCommand(path: string, options: VerifyOptions & T
       `${path} is a file: name a data folder, the folder of an export, or a file that ends with .tlog-proof`,
     );
   const { isExport, verifyExportCommand } = await import("./verify-export.ts");
-  if (options.database === undefined && (await isExport(path))) return verifyExportCommand(path, options);
+  if (options.database === undefined && isExport(path)) return verifyExportCommand(path, options);
   return (await import("./verify.ts")).verifyCommand(path, options);
 }

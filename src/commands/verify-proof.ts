@@ -1,8 +1,11 @@
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { parseLeaf, verifyProof, type Proven } from "../ledger/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { readKeys, type TrustedKeys } from "./trusted-keys.ts";
+
+/** A leaf, a checkpoint and 63 hashes are far less. */
+const bytesMax = 2 ** 20;
 
 /** `svc-gate verify FILE.tlog-proof`: offline, from the file and the keys alone. */
 export async function verifyProofCommand(file: string, trusted: TrustedKeys, json: boolean): Promise<Outcome> {
@@ -11,6 +14,7 @@ export async function verifyProofCommand(file: string, trusted: TrustedKeys, jso
       "a proof is worth what its key is: name the ledger's verifier key with --key, as you have it from its operator (`svc-gate keygen`)",
     );
   const keys = { log: readKeys(trusted.key, "log"), witnesses: readKeys(trusted.witness, "witness") };
+  if ((await stat(file)).size > bytesMax) throw new BadInput(`${file} is no proof: one has at most ${bytesMax} bytes`);
   const proven = verifyProof(await readFile(file, "utf8"), keys.log, keys.witnesses);
   const problem = proven.ok ? strangeLeaf(proven.value) : proven.problem;
   if (!proven.ok || problem !== undefined) {

@@ -82,6 +82,6 @@ export {
   type SigningKeys,
 } from "./tree/signing-key.ts";
 export { consistencyProof, inclusionProof, parseTilePath, rootAt, type HashReader, type Tile } from "./tree/tiles.ts";
-export { readHint } from "./export/layout.ts";
+export { hintedKeys, hintName, readHint } from "./export/layout.ts";
 export { verifyExport, type ExportReport } from "./export/verify.ts";
 export { NotYetUnderHead, writeExport, type Exported } from "./export/write.ts";

@@ -1,5 +1,5 @@
 /** Exports that hold, and checkpoints that do not. */
-import { chain, exportFiles } from "./fixture.ts";
+import { chain, exportFiles, type Files } from "./fixture.ts";
 import {
   actFiles,
   actPlans,
@@ -27,6 +27,13 @@ import {
   workedFiles,
   workedKey,
 } from "./ground.ts";
+
+/** A line of a key that nobody knows. */
+const strange = (name: string): string => `\u2014 ${name} ${Buffer.alloc(9, 1).toString("base64")}\n`;
+
+/** The acts with another log.json. */
+const hinted = (change: (text: string) => string | Buffer): Files =>
+  edited(actFiles, "log.json", (bytes) => Buffer.from(change(bytes.toString())));
 
 export const good: readonly ExportCase[] = [
   oneCase("good: acts and erased parts", actFiles, holds(12)),
@@ -63,6 +70,20 @@ export const good: readonly ExportCase[] = [
     },
   ),
   oneCase("good: a witness that nobody gave", signed({ signers: [key, witness] }), holds(12)),
+  oneCase(
+    "good: 64 signatures",
+    noted((text) => text + strange("example.net/w").repeat(63)),
+    holds(12),
+  ),
+  oneCase(
+    "good: names without a space of Unicode",
+    noted(
+      (text) =>
+        text + ["\ufeff", "\u200b", "\u180e", "\u007f", "\u009f"].map((letter) => strange(`a${letter}b`)).join(""),
+    ),
+    holds(12),
+  ),
+  oneCase("good: the key of log.json, none is given", actFiles, holds(12), { keys: [] }),
   oneCase("good: a witness that did not sign", signed({}), holds(12), { witnesses: [witness.vkey] }),
   oneCase(
     "good: a line after the third",
@@ -124,6 +145,11 @@ export const checkpoints: readonly ExportCase[] = [
         "a signature with + in its name",
         noted((text) => text.replace("\u2014 example.org/export", "\u2014 example.org+export")),
       ],
+      ["65 signatures", noted((text) => text + strange("example.net/w").repeat(64))],
+      ...["\u00a0", "\u0085", "\u1680", "\u2003", "\u2028", "\u3000"].map(
+        (space) =>
+          [`U+${space.charCodeAt(0).toString(16)} in a name`, noted((text) => text + strange(`a${space}b`))] as const,
+      ),
       ["a signature in another spelling of its base64", noted(respelled)],
       ["a signature of no bytes", noted((text) => text.replace(/[^ ]+\n$/, "AAAAAA==\n"))],
     ] as const
@@ -166,6 +192,30 @@ export const checkpoints: readonly ExportCase[] = [
     signed({ signers: [foreignKey] }),
     { row: 0, code: "unsigned" },
     { keys: [foreignKey.vkey] },
+  ),
+  ...(
+    [
+      ["is gone", without(actFiles, "log.json")],
+      ["names none", hinted((text) => text.replace(key.vkey, "").replace('""', ""))],
+      ["names a number", hinted((text) => text.replace(`"${key.vkey}"`, "1"))],
+      ["names what is no key", hinted((text) => text.replace('"]', '","x"]'))],
+      ["names a key in a list", hinted((text) => text.replace(`"${key.vkey}"`, `["${key.vkey}"]`))],
+      ["names a witness too", hinted((text) => text.replace('"]', `","${witness.vkey}"]`))],
+      ["is no JSON", hinted(() => "{")],
+      ["is of another format", hinted((text) => text.replace("export/1", "export/2"))],
+      ["nests deeply", hinted((text) => text.replace('"size":12', `"size":${"[".repeat(5000)}${"]".repeat(5000)}`))],
+      ["says a size of 16 digits", hinted((text) => text.replace('"size":12', '"size":1000000000000000'))],
+      ["says a size with a fraction", hinted((text) => text.replace('"size":12', '"size":12.0'))],
+      ["has a member more", hinted((text) => text.replace("{", '{"a":1,'))],
+      ["has a blank", hinted((text) => text.replace(":", ": "))],
+      ["has an escape that none needs", hinted((text) => text.replace('"log":"e', '"log":"\\u0065'))],
+      ["has half a surrogate pair", hinted((text) => text.replace('"log":"', '"log":"\\ud83d'))],
+      ["begins with a byte order mark", hinted((text) => `\ufeff${text}`)],
+      ["is no UTF-8", hinted((text) => Buffer.from(text.replace('"log":"', '"log":"\u00ff'), "latin1"))],
+      ["has no line feed", hinted((text) => text.trim())],
+    ] as const
+  ).map(([name, files]) =>
+    oneCase(`unsigned: no key is given, and log.json ${name}`, files, { row: 0, code: "unsigned" }, { keys: [] }),
   ),
   oneCase(
     "unsigned: by a witness alone",

@@ -1,8 +1,10 @@
 /** Evidence that is not what the leaves commit to, and erasures that are none. */
-import { chain, exportFiles, sha256, type RowPlan } from "./fixture.ts";
+import { chain, exportFiles, partNames, sha256, type Files, type RowPlan } from "./fixture.ts";
 import {
   actFiles,
   actPlans,
+  actRows,
+  bundle,
   edited,
   eraseBody,
   evidence,
@@ -11,12 +13,27 @@ import {
   linesChanged,
   log,
   oneCase,
+  placeIn,
   plan,
   planned,
   type ExportCase,
 } from "./ground.ts";
 
 const digestOf = (part: string): string => sha256(part).toString("base64url");
+
+/** The acts with a row's line written otherwise; the leaf commits to the line as it is then. */
+function rewritten(row: number, change: (parts: string[]) => void): Files {
+  const parts = actRows[row - 1]?.evidence.split("~") ?? [];
+  change(parts);
+  const digests = parts.map((part) => (part.startsWith("!") ? part.slice(1) : digestOf(part)));
+  const evidenceDigest = sha256(digests.toSorted().join("")).toString("hex");
+  return planned(row, { line: () => parts.join("~"), members: { evidence: evidenceDigest } });
+}
+
+/** A part, its bytes changed. */
+function decoded(part: string | undefined, change: (text: string) => string): string {
+  return Buffer.from(change(Buffer.from(part ?? "", "base64url").toString("latin1")), "latin1").toString("base64url");
+}
 
 const named: RowPlan = {
   ...actPlans[9],
@@ -61,6 +78,15 @@ export const evidenceCases: readonly ExportCase[] = [
     { row: 12, code: "evidence" },
   ),
   oneCase(
+    "evidence: a line is gone, and its row's leaf is none",
+    edited(
+      linesChanged((lines) => lines.splice(11, 1)),
+      bundle,
+      (bytes) => flipped(bytes, placeIn(12, "{"), 0),
+    ),
+    { row: 12, code: "evidence" },
+  ),
+  oneCase(
     "evidence: the last line has no end",
     linesChanged((lines) => lines.pop()),
     { row: 12, code: "evidence" },
@@ -100,6 +126,58 @@ export const evidenceCases: readonly ExportCase[] = [
     "evidence: an erased part whose digest is not base64url",
     planned(5, { erased: ["call", "input", "reason", "outcome"], line: (line) => line.replace(/!../, "!+/") }),
     { row: 5, code: "evidence" },
+  ),
+  ...partNames.flatMap((name, place) =>
+    [`${name.slice(0, -1)}X"`, `${name}s"`, `${name}",`.replace(",", ":")].map((other) =>
+      oneCase(
+        `evidence: ${other} for the part ${name}`,
+        rewritten(11, (parts) => {
+          parts[place] = decoded(parts[place], (text) =>
+            text.replace(`${name}"${other.endsWith(":") ? "," : ""}`, other),
+          );
+        }),
+        { row: 11, code: "evidence" },
+      ),
+    ),
+  ),
+  ...(
+    [
+      ["a byte that is no UTF-8", (text: string) => text.replace(/^(\[".{7})./, "$1\u00ff")],
+      ["a point", (text: string) => text.replace(/^(\[".{7})./, "$1.")],
+      ["a point at its end", (text: string) => text.replace(/^(\[".{21})./, "$1.")],
+      ["a character of two bytes", (text: string) => text.replace(/^(\[".{7})../, "$1\u00c3\u00a9")],
+      ["a character less", (text: string) => text.replace(/^(\[".{7})./, "$1")],
+      ["another end", (text: string) => text.replace('","', '",:')],
+      ["another beginning", (text: string) => text.replace('["', "['")],
+    ] as const
+  ).flatMap(([name, change]) =>
+    [8, 11].map((row) =>
+      oneCase(
+        `evidence: a salt with ${name} in row ${row}`,
+        rewritten(row, (parts) => (parts[1] = decoded(parts[1], change))),
+        { row, code: "evidence" },
+      ),
+    ),
+  ),
+  oneCase(
+    "evidence: a salt in the other alphabet of base64",
+    rewritten(11, (parts) => (parts[1] = `+${parts[1]?.slice(1)}`)),
+    { row: 11, code: "evidence" },
+  ),
+  oneCase(
+    "erase-body: characters that are none of base64url",
+    rewritten(8, (parts) => (parts[1] = `${parts[1]?.slice(0, 60)}****${parts[1]?.slice(60)}`)),
+    { row: 8, code: "erase-body" },
+  ),
+  oneCase(
+    "erase-body: another end of the part",
+    rewritten(8, (parts) => (parts[1] = decoded(parts[1], (text) => `${text.slice(0, -1)}}`))),
+    { row: 8, code: "erase-body" },
+  ),
+  oneCase(
+    "erase-body: bytes that are no UTF-8",
+    rewritten(8, (parts) => (parts[1] = decoded(parts[1], (text) => text.replace("reason", "reas\u00ffn")))),
+    { row: 8, code: "erase-body" },
   ),
   oneCase("erasure: the effects", planned(11, { erased: ["effects"] }), { row: 11, code: "erasure" }),
   oneCase(

@@ -104,6 +104,11 @@ export const folders: readonly ExportCase[] = [
     edited(actFiles, tile, (bytes) => bytes.subarray(0, -32)),
     { row: 1, code: "tile" },
   ),
+  oneCase(
+    "file: a tile is longer than a full one",
+    edited(actFiles, tile, (bytes) => Buffer.concat([bytes, Buffer.alloc(256 * 32 + 1 - bytes.length)])),
+    { row: 1, code: "file" },
+  ),
   oneCase("file: a tile under another width", moved(actFiles, tile, "tile/0/000.p/11"), { row: 1, code: "file" }),
   oneCase("file: no leaves", without(actFiles, bundle), { row: 1, code: "file" }),
   oneCase("file: no evidence", without(actFiles, evidence), { row: 1, code: "file" }),

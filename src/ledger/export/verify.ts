@@ -1,7 +1,5 @@
 import { isUtf8 } from "node:buffer";
 import { hash } from "node:crypto";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { bitsOf, isErasable, Missing } from "../erasure.ts";
 import { evidenceDigest, missingParts } from "../evidence.ts";
 import { leafHash, parseLeaf, zeroHash, type Leaf } from "../leaf.ts";
@@ -9,7 +7,7 @@ import { parseCheckpointText, type Checkpoint } from "../tree/checkpoint.ts";
 import { Frontier, hashAt, hashBytes, type TreeNode } from "../tree/merkle.ts";
 import { parseNote, verifyNote, type VerifierKey } from "../tree/note.ts";
 import { levelSize, tilePath, tilesOf, tileWidth, type Tile } from "../tree/tiles.ts";
-import { checkpointName, contractPath, evidencePath } from "./layout.ts";
+import { checkpointName, contractPath, evidencePath, readBounded, sizesMax } from "./layout.ts";
 
 /** The codes of spec/export.md: what can be wrong with an export. */
 export type ExportProblem =
@@ -135,7 +133,7 @@ class Walk {
 
   async #openCheckpoint(): Promise<Checkpoint> {
     const { keys, witnesses } = this.#options;
-    const bytes = await this.#read(checkpointName, "checkpoint", 0);
+    const bytes = await this.#read(checkpointName, sizesMax.checkpoint, "checkpoint", 0);
     const note = isUtf8(bytes) ? parseNote(bytes.toString("utf8")) : undefined;
     need(note !== undefined, "checkpoint", 0, "the checkpoint is not a signed note");
     const checkpoint = parseCheckpointText(note.text);
@@ -162,28 +160,30 @@ class Walk {
 
   async #walkBundle(bundle: Tile, { origin, size }: Checkpoint): Promise<void> {
     const first = bundle.place * tileWidth + 1;
-    const entries = await this.#read(tilePath(bundle), "file", first);
-    const lines = this.#options.chainAlone ? undefined : await this.#readLines(bundle);
-    const tile = await readIfThere(join(this.#options.folder, tilePath({ ...bundle, level: 0 })));
-    let [at, seq] = [0, first];
+    const entries = await this.#read(tilePath(bundle), sizesMax.entries, "file", first);
+    const isAsked = !this.#options.chainAlone;
+    const lines = isAsked ? await this.#read(evidencePath(bundle), sizesMax.evidence, "file", first) : undefined;
+    const tile = await this.#readTile({ ...bundle, level: 0 });
+    let [at, lineAt, seq] = [0, 0, first];
     for (; seq < first + bundle.width; seq += 1) {
       const end = at + 2 <= entries.length ? at + 2 + entries.readUInt16BE(at) : Infinity;
       need(end <= entries.length, "entry", seq, "the bundle of leaves ends before the row does");
-      const hasLine = lines === undefined || seq - first + 1 < lines.length;
-      need(hasLine, "evidence", seq, "the bundle of evidence ends before the row does");
+      const lineEnd = lines?.indexOf("\n", lineAt);
+      need(lineEnd !== -1, "evidence", seq, "the bundle of evidence ends before the row does");
       const leaf = this.#readLeaf(entries.subarray(at + 2, end), seq, origin);
       if (seq === first) needTile(tile, { ...bundle, level: 0 }, seq);
       for (const node of this.#append(tile, seq)) await this.#compareNode(node, size);
-      const line = lines?.[seq - first];
-      if (line !== undefined) {
+      if (lines !== undefined && lineEnd !== undefined) {
         const { contract } = leaf;
         if (contract !== null && !this.#contracts.has(contract)) await this.#findContract(contract, seq);
-        this.#takeEvidence(leaf, line);
+        need(lineEnd - lineAt <= sizesMax.line, "evidence", seq, "the row's line of evidence is too long");
+        this.#takeEvidence(leaf, lines.toString("latin1", lineAt, lineEnd));
+        lineAt = lineEnd + 1;
       }
       at = end;
     }
     need(at === entries.length, "entry", seq - 1, "the bundle of leaves goes on behind this row");
-    const isWhole = lines === undefined || (lines.length === bundle.width + 1 && lines.at(-1) === "");
+    const isWhole = lines === undefined || lineAt === lines.length;
     need(isWhole, "evidence", seq - 1, "the bundle of evidence goes on behind this row");
   }
 
@@ -216,7 +216,7 @@ class Walk {
     if (place % tileWidth === 0) {
       const width = Math.min(tileWidth, levelSize(size, level) - place);
       const wanted = { level, place: place / tileWidth, width };
-      const tile = await readIfThere(join(this.#options.folder, tilePath(wanted)));
+      const tile = await this.#readTile(wanted);
       needTile(tile, wanted, seq);
       this.#tiles.set(level, tile);
     }
@@ -227,7 +227,7 @@ class Walk {
   async #findContract(name: string, seq: number): Promise<void> {
     const digest = /^sha256:([0-9a-f]{64})$/.exec(name)?.[1];
     need(digest !== undefined, "contract", seq, "the leaf names its contract by no digest");
-    const text = await this.#read(contractPath(digest), "contract", seq);
+    const text = await this.#read(contractPath(digest), sizesMax.contract, "contract", seq);
     need(hash("sha256", text, "hex") === digest, "contract", seq, "the contract's text is not what its name says");
     this.#contracts.add(name);
   }
@@ -245,20 +245,19 @@ class Walk {
     this.#erasedParts += missing.length;
   }
 
-  async #readLines(bundle: Tile): Promise<readonly string[]> {
-    const bytes = await this.#read(evidencePath(bundle), "file", bundle.place * tileWidth + 1);
-    return bytes.toString("latin1").split("\n");
+  async #readTile(tile: Tile): Promise<Buffer | undefined> {
+    return readBounded(this.#options.folder, tilePath(tile), sizesMax.tile);
   }
 
-  async #read(name: string, code: ExportProblem, seq: number): Promise<Buffer> {
-    const bytes = await readIfThere(join(this.#options.folder, name));
-    need(bytes !== undefined, code, seq, `${name} is not there`);
+  async #read(name: string, sizeMax: number, code: ExportProblem, seq: number): Promise<Buffer> {
+    const bytes = await readBounded(this.#options.folder, name, sizeMax);
+    need(bytes !== undefined, code, seq, notThere(name, sizeMax));
     return bytes;
   }
 }
 
 function needTile(tile: Buffer | undefined, wanted: Tile, seq: number): asserts tile is Buffer {
-  need(tile !== undefined, "file", seq, `${tilePath(wanted)} is not there`);
+  need(tile !== undefined, "file", seq, notThere(tilePath(wanted), sizesMax.tile));
   need(
     tile.length === wanted.width * hashBytes,
     "tile",
@@ -272,11 +271,5 @@ function together(known: readonly VerifierKey[], more: readonly VerifierKey[]): 
   return [...new Set([...known, ...more])];
 }
 
-async function readIfThere(file: string): Promise<Buffer | undefined> {
-  try {
-    return await readFile(file);
-  } catch (error) {
-    if (["ENOENT", "ENOTDIR", "EISDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
-    throw error;
-  }
-}
+const notThere = (name: string, sizeMax: number): string =>
+  `${name} is not there, or no regular file of at most ${sizeMax} bytes`;

@@ -35,7 +35,8 @@ const publicKeyBytes = 32;
 const signatureBytes = 64;
 /** More than anybody signs a note with; each known one costs a verification. */
 const signaturesMax = 64;
-const isKeyName = /^[^\s+\p{C}]+$/u;
+/** No space of Unicode, which are those of JavaScript but for one, and U+0085; no plus. */
+const isKeyName = /^(?:[^\s+\x85]|\ufeff)+$/;
 
 /** A key as others know it. @param publicKey 32 bytes */
 export function verifierKey(
@@ -58,7 +59,7 @@ export function parseVerifierKey(text: string): Result<VerifierKey, string> {
   if (type === undefined || material.length !== 1 + publicKeyBytes)
     return bad(`the verifier key of ${name} is not one of Ed25519 (its type is ${material[0]})`);
   const key = verifierKey(name, material.subarray(1), type);
-  if (key.text !== text || !isKeyName.test(name))
+  if (key.text !== text || !isKeyName.test(name) || !name.isWellFormed())
     return bad(`the verifier key of ${name} is damaged: its id is not its own`);
   return good(key);
 }
