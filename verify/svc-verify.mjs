@@ -53,11 +53,13 @@ function readCheckpoint(bytes, keys, found) {
   const root = strictBase64(encoded)?.toString("hex");
   need(/^(?:0|[1-9][0-9]{0,14})$/.test(size) && root?.length === 64, "checkpoint", 0, "it states no size and root");
   Object.assign(found, { origin, size: Number(size), root });
-  for (const line of lines) {
-    const [, name, signed] = /^\u2014 ([^ ]+) ([^ ]+)$/.exec(line) ?? ["", "", ""];
-    const blob = strictBase64(signed) ?? Buffer.alloc(0);
+  const signed = lines.map((line) => {
+    const [, name, base64] = /^\u2014 ([^ ]+) ([^ ]+)$/.exec(line) ?? ["", "", ""];
+    const blob = strictBase64(base64) ?? Buffer.alloc(0);
     need(keyName.test(name) && blob.length > 4, "checkpoint", 0, "a signature is not a line of dash, name and base64");
-    const id = blob.toString("hex", 0, 4);
+    return { name, blob, id: blob.toString("hex", 0, 4) };
+  });
+  for (const { name, blob, id } of signed) {
     for (const { kind, key } of keys.filter((each) => each.name === name && each.id === id)) {
       const time = blob.length < 12 ? 0 : blob.readBigUInt64BE(4); // of a cosignature: C2SP tlog-cosignature
       const signature = blob.subarray(kind === 4 ? 12 : 4);
@@ -151,8 +153,7 @@ function read(folder, name, most, code, row) {
     file = realpathSync(join(folder, name));
   } catch {} // there is nothing, or nothing that a link leads to
   const found = file?.startsWith(join(realpathSync(folder), sep)) && statSync(file);
-  const isThere = found && found.isFile() && found.size <= most;
-  need(isThere, code, row, `${name} is not there, or no regular file of at most ${most} bytes`);
+  need(found && found.isFile() && found.size <= most, code, row, `${name} is no file of at most ${most} bytes`);
   return readFileSync(file);
 }
 /** x001/x234/067 for number 1234067; what is not full ends in `.p/WIDTH` (C2SP tlog-tiles). */

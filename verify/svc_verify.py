@@ -86,13 +86,13 @@ def read_checkpoint(data, keys, found):
     note, root = (body + "\n").encode(), strict_base64(root) or b""
     need(re.fullmatch("0|[1-9][0-9]{0,14}", size) and len(root) == 32, "checkpoint", 0, "it states no size and root")
     found.update(origin=origin, size=int(size), root=root.hex())
-    for words in [line.split(" ") for line in signatures[:-1].split("\n")]:
-        blob = strict_base64(words[-1]) or b""
+    signed = [(line.split(" "), strict_base64(line.split(" ")[-1]) or b"") for line in signatures[:-1].split("\n")]
+    for words, blob in signed:
         is_line = len(words) == 3 and words[0] == "\u2014" and len(blob) > 4
         need(is_line and KEY_NAME.fullmatch(words[1]), "checkpoint", 0, "a signature is not a line of dash, name and base64")
+    for words, blob in signed:
         name, key_id = signer = words[1], blob[:4].hex()
-        for public, kind in [key[2:] for key in keys if key[:2] == signer]:
-            # A witness signs a moment with it: C2SP tlog-cosignature.
+        for public, kind in [key[2:] for key in keys if key[:2] == signer]:  # a witness signs a moment too: tlog-cosignature
             message = b"cosignature/v1\ntime %d\n" % int.from_bytes(blob[4:12], "big") + note if kind == 4 else note
             holds = is_signed(public, message, blob[12 if kind == 4 else 4 :])
             need(holds, "cosignature" if kind == 4 else "signature", 0, f"the signature by {name}+{key_id} does not hold")

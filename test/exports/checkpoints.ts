@@ -151,6 +151,10 @@ export const checkpoints: readonly ExportCase[] = [
           [`U+${space.charCodeAt(0).toString(16)} in a name`, noted((text) => text + strange(`a${space}b`))] as const,
       ),
       ["a signature in another spelling of its base64", noted(respelled)],
+      [
+        "a line that is none, behind a signature that does not hold",
+        noted((text) => `${signatureChanged(text, (bytes) => flipped(bytes, 40, 0))}x\n`),
+      ],
       ["a signature of no bytes", noted((text) => text.replace(/[^ ]+\n$/, "AAAAAA==\n"))],
     ] as const
   ).map(([name, files]) => oneCase(`checkpoint: ${name}`, files, { row: 0, code: "checkpoint" })),
