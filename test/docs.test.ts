@@ -164,11 +164,11 @@ test("the head that docs/proofs.md shows opens under the key that it shows, whic
   const page = read("docs/proofs.md");
   const note = /^example\.org\/payments\n[0-9]+\n\S+\n\n(?:— .+\n)+/m.exec(page)?.[0] ?? "";
   const shown = /--key (example\.org\/payments\+\S+)/.exec(page)?.[1] ?? "";
-  const key = parseVerifierKey(shown);
-  assert.ok(key.ok, key.ok ? "" : key.problem);
-  const head = openCheckpoint(note, [key.value]);
+  const verifier = parseVerifierKey(shown);
+  assert.ok(verifier.ok, verifier.ok ? "" : verifier.problem);
+  const head = openCheckpoint(note, [verifier.value]);
   assert.ok(head.ok, head.ok ? "" : head.problem);
   assert.equal(head.value.size, 20);
-  assert.ok(!openCheckpoint(note.replace("\n20\n", "\n21\n"), [key.value]).ok, "positive control");
+  assert.ok(!openCheckpoint(note.replace("\n20\n", "\n21\n"), [verifier.value]).ok, "positive control");
   assert.ok(read("docs/export.md").includes(shown));
 });
