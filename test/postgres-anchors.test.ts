@@ -3,7 +3,6 @@
  * Method: two gates on one database, asked in turn, with one witness for both; then a copy of the database as it was before.
  */
 import assert from "node:assert/strict";
-import { generateKeyPairSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, suite, test } from "node:test";
@@ -12,7 +11,7 @@ import { ask, check, desk, startGate, temporaryFolder, type Running } from "./e2
 import { startPostgres, type PostgresServer } from "./postgres-server.ts";
 
 const server = await startPostgres({ after });
-const signingKey = generateKeyPairSync("ed25519").privateKey.export({ format: "pem", type: "pkcs8" });
+const keyFile = join(temporaryFolder({ after }), "signing.key");
 const call = { tool_name: "note.add", tool_input: {} };
 
 if (typeof server === "string") test("PostgreSQL: anchors", { skip: server }, () => undefined);
@@ -28,7 +27,7 @@ function anchored(there: PostgresServer): void {
         contracts: { "desk.yaml": desk },
         flags: {
           "database-url": url,
-          "signing-key": signingKey,
+          "signing-key": keyFile,
           "witness-policy": join(folder, "policy"),
           "anchor-every": "1",
           "ledger-name": "example.org/shared",
