@@ -207,7 +207,12 @@ suite("a folder has one owner", () => {
   test("positive control: gates that take no lock serve together; then each commit still looks whose row is last", async (t) => {
     const { data, settings } = placeIn(temporaryFolder(t), { changes: [takesNoLock] });
     await goOn(settings, new Load(), 1);
-    const { serving } = await race([settings, settings]);
+    // Without a lock they also write the same small files at once, and at times one of them ends of that at its start.
+    let { serving } = await race([settings, settings]);
+    for (let again = 0; again < 5 && serving.length < 2; again += 1) {
+      await Promise.all(serving.map((gate) => gate.kill()));
+      ({ serving } = await race([settings, settings]));
+    }
     assert.equal(serving.length, 2, "the lock is what keeps the second out");
     const loads = [new Load(), new Load()];
     await Promise.all(loads.map((load, at) => load.run(serving[at]?.url ?? "", 1, 20)));
