@@ -1,4 +1,4 @@
-import { mkdir, open, rename } from "node:fs/promises";
+import { mkdir, open, readFile, rename } from "node:fs/promises";
 import { dirname } from "node:path";
 
 /**
@@ -18,6 +18,16 @@ export async function replaceFile(file: string, content: string | Uint8Array): P
   }
   await rename(beside, file);
   await flushFolder(folder);
+}
+
+/** What a file holds; undefined where there is none. */
+export async function readIfThere(file: string): Promise<Buffer | undefined> {
+  try {
+    return await readFile(file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
 }
 
 /** What is made, renamed or removed in a folder is so after a loss of power too. */

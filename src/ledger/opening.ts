@@ -1,8 +1,9 @@
 import type { Result } from "../wire/mod.ts";
-import { mkdir, readFile } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { leafHash, parseLeaf, zeroHash } from "./leaf.ts";
 import { keyDigester, Ledger, type LedgerCheck } from "./ledger.ts";
+import { readIfThere } from "./durable-file.ts";
 import { damaged, growTree, readerOf, treeAt } from "./growth.ts";
 import { HeadPin, readPin, writePin, type Pin } from "./pin.ts";
 import type { Database } from "./stores/postgres.ts";
@@ -127,7 +128,7 @@ async function wrongCheckpoint(folder: string): Promise<Broken | undefined> {
 
 /** The signed checkpoint in a ledger's folder, if the key on record has signed it; undefined where there is none. */
 async function readCheckpoint(folder: string, signer: string): Promise<Result<Checkpoint, string> | undefined> {
-  const note = await readIfThere(join(folder, checkpointFile));
+  const note = (await readIfThere(join(folder, checkpointFile)))?.toString("utf8");
   if (note === undefined || signer === "") return undefined;
   const key = parseVerifierKey(signer);
   return key.ok ? openCheckpoint(note, [key.value]) : key;
@@ -203,7 +204,7 @@ export async function readLedger(folder: string): Promise<LedgerHistory> {
     ...history,
     name: log,
     keyDigest: keyDigester(counterSecret),
-    checkpoints: kept.filter((note) => note !== undefined),
+    checkpoints: kept.filter((note) => note !== undefined).map(String),
     hashes: readerOf(history),
   };
 }
@@ -213,15 +214,6 @@ const checkpointFile = "checkpoint";
 
 /** The latest that a quorum of witnesses has cosigned. */
 export const cosignedFile = "checkpoint.cosigned";
-
-async function readIfThere(file: string): Promise<string | undefined> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
-}
 
 /** What a signed note takes as the name of its key, and what stands in a leaf as it is. */
 function isName(name: string): boolean {

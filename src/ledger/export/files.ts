@@ -1,6 +1,6 @@
-import { mkdir, open, readFile, type FileHandle } from "node:fs/promises";
+import { mkdir, open, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { replaceFile } from "../durable-file.ts";
+import { flushFolder, readIfThere, replaceFile } from "../durable-file.ts";
 
 /** Files that are flushed together: one at a time they would each wait for the disk. */
 const together = 64;
@@ -32,12 +32,7 @@ export class FlushedFiles {
 
   async flush(): Promise<void> {
     await this.#flushWritten();
-    if (process.platform === "win32") return;
-    for (const folder of this.#folders) {
-      const handle = await open(folder, "r");
-      await handle.sync();
-      await handle.close();
-    }
+    for (const folder of this.#folders) await flushFolder(folder);
     this.#folders.clear();
   }
 
@@ -59,14 +54,5 @@ export class FlushedFiles {
       this.#folders.add(above);
       if (made === undefined) break;
     }
-  }
-}
-
-async function readIfThere(file: string): Promise<Buffer | undefined> {
-  try {
-    return await readFile(file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
   }
 }

@@ -41,15 +41,23 @@ export class Signer {
   sign(checkpoint: Checkpoint): string {
     const text = checkpointText(checkpoint);
     const bytes = Buffer.from(text);
-    return `${text}\n${this.#keys.map(({ key, verifier }) => signatureLine(verifier, sign(null, bytes, key))).join("")}`;
+    return this.#note(
+      text,
+      this.#keys.map(({ key }) => sign(null, bytes, key)),
+    );
   }
 
   /** The same, worked out in another thread: it takes longer than all else that a batch does with the tree. */
   async signAside(checkpoint: Checkpoint): Promise<string> {
     const text = checkpointText(checkpoint);
     const bytes = Buffer.from(text);
-    const lines = this.#keys.map(async ({ key, verifier }) => signatureLine(verifier, await signatureOf(bytes, key)));
-    return `${text}\n${(await Promise.all(lines)).join("")}`;
+    return this.#note(text, await Promise.all(this.#keys.map(({ key }) => signatureOf(bytes, key))));
+  }
+
+  /** @param signatures one for each key */
+  #note(text: string, signatures: readonly Buffer[]): string {
+    const lines = this.#keys.map(({ verifier }, at) => signatureLine(verifier, signatures[at] as Buffer));
+    return `${text}\n${lines.join("")}`;
   }
 }
 
