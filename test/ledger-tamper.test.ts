@@ -194,8 +194,9 @@ suite("a changed ledger is reported at its row [verify.walks-chain, receipt.chai
     );
     const mutant = withoutCheck(temporaryFolder(t), "verifier.ts", /  if \(digest !== leaf\.evidence\)[^;]*;\n/);
     const tally = (await sweep(folder, evidence, mutant)).get("receipts.evidence");
+    // Salts, names and the parts that counters and columns are derived from are looked at besides; the rest is not.
     assert.ok(
-      tally !== undefined && tally.missed.length > tally.changed / 2,
+      tally !== undefined && tally.missed.length > tally.changed / 4,
       `${tally?.missed.length} of ${tally?.changed} missed`,
     );
   });
