@@ -153,25 +153,32 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
       await fill(ledger, 1, 6);
       await eraseOn(ledger, { target: { rows: [[2, 3]] }, parts: ["reason"] });
       const again = await eraseOn(ledger, { target: { rows: [[2, 3]] }, parts: ["reason"] });
-      assert.deepEqual([again.rows, again.receipts.length, ledger.head.seq], [0, 0, 7]);
+      assert.deepEqual([again.matched, again.rows, again.receipts.length, ledger.head.seq], [2, 0, 0, 7]);
       const more = await eraseOn(ledger, { target: { rows: [[1, 7]] }, parts: ["reason", "outcome"] });
-      assert.deepEqual([more.rows, more.parts, more.acts], [6, 10, 1], "row 7 records an act, which stays");
+      assert.deepEqual(
+        [more.matched, more.rows, more.parts, more.acts],
+        [6, 6, 10, 1],
+        "row 7 records an act, which stays",
+      );
       assert.equal(await firstBroken(ledger), undefined);
     });
 
     test("a session of one key, a session of all, and rows before a moment", async (t) => {
       const ledger = await open(t);
       await fill(ledger, 1, 40);
+      const matches: number[] = [];
       const of = async (target: EraseRequest["target"]): Promise<readonly number[]> => {
         const before = await missingIn(ledger);
-        await eraseOn(ledger, { target, parts: ["input"] });
+        matches.push((await eraseOn(ledger, { target, parts: ["input"] })).matched);
         const after = await missingIn(ledger);
         return after.flatMap((parts, place) => (parts === (before[place] ?? "") ? [] : [place + 1]));
       };
       assert.deepEqual(await of({ session: "run-1", key: "ci" }), [1, 9, 17, 25, 33]);
       assert.deepEqual(await of({ session: "run-1", key: undefined }), [5, 13, 21, 29, 37]);
       assert.deepEqual(await of({ session: "nobody's", key: undefined }), []);
+      assert.deepEqual(await of({ session: "run-1", key: "nobody's" }), []);
       assert.deepEqual(await of({ before: at0 + 4 * hourMs }), [2, 3]);
+      assert.deepEqual(matches, [5, 10, 0, 0, 3], "those that were erased before are named too");
       assert.equal(await firstBroken(ledger), undefined);
     });
 

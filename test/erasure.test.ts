@@ -178,7 +178,9 @@ suite("retention", () => {
     const eraser = {
       eraseOlder: (_: unknown, rewrite: boolean) => {
         done.push(`${now / hourMs} erase ${rows}${rewrite && rows > 0 ? " and rewrite" : ""}`);
-        return Promise.resolve(good({ rows, parts: rows, acts: 0, receipts, more: false, remains: null }));
+        return Promise.resolve(
+          good({ matched: rows, rows, parts: rows, acts: 0, receipts, more: false, remains: null }),
+        );
       },
       clear: (rewrite: boolean) => {
         done.push(`${now / hourMs} clear${rewrite ? " and rewrite" : ""}`);

@@ -23,7 +23,9 @@ export async function eraseCommand(receipts: readonly string[], options: EraseOp
   const parts = part.split(",").map((name) => name.trim());
   const body = { rows, session_id: session, key, before, parts, reason };
   const erased = await eraseAll(await eraserFor(options), body);
-  return { exitCode: 0, text: json ? JSON.stringify(erased) : textOf(erased, parts) };
+  const exitCode = erased.matched === 0 ? 1 : 0;
+  if (json) return { exitCode, text: JSON.stringify(erased), forPrograms: true };
+  return { exitCode, text: [...erasedText(erased, receipts, options), ...asideText(erased)].join("\n") };
 }
 
 type Shown = Omit<Erased, "more">;
@@ -31,11 +33,14 @@ type Erase = (body: object) => Promise<Erased>;
 
 /** A gate erases so much at once that its answer is not long in coming. */
 async function eraseAll(erase: Erase, body: object): Promise<Shown> {
-  let all: Shown = { rows: 0, parts: 0, acts: 0, receipts: [], remains: null };
+  let all: Shown = { matched: 0, rows: 0, parts: 0, acts: 0, receipts: [], remains: null };
   for (;;) {
     const { more, ...erased } = await erase(body);
+    const rows = all.rows + erased.rows;
     all = {
-      rows: all.rows + erased.rows,
+      // What went before matches again, unless it lost the session by which it was named.
+      matched: Math.max(rows, erased.matched),
+      rows,
       parts: all.parts + erased.parts,
       acts: Math.max(all.acts, erased.acts),
       receipts: [...all.receipts, ...erased.receipts],
@@ -84,12 +89,34 @@ function readRange(text: string): readonly [number, number] {
   return [Number(from), Number(to)];
 }
 
-function textOf({ rows, parts, acts, receipts, remains }: Shown, asked: readonly string[]): string {
-  const kept = acts === 0 ? [] : [`  rows that record acts of people, ${acts} of those named, are never erased`];
-  if (rows === 0)
-    return [`nothing was erased: there is no check that was named and has ${asked.join(", ")}`, ...kept].join("\n");
+function erasedText(erased: Shown, named: readonly string[], options: EraseOptions): readonly string[] {
+  const { matched, rows, parts, receipts } = erased;
+  if (matched === 0) return noneText(named, options);
+  if (rows === 0) return [`already erased: ${options.part} of ${receiptsText(matched)}`];
   const seqs = receipts.map(({ seq }) => seq);
   const by = seqs.length === 1 ? `row ${seqs[0]} says so` : `${seqs.length} rows say so, ${seqs[0]} to ${seqs.at(-1)}`;
-  const still = remains === null ? [] : [`  but ${remains}`];
-  return [`erased ${parts} parts of ${rows} receipt${rows === 1 ? "" : "s"}; ${by}`, ...kept, ...still].join("\n");
+  return [`erased ${parts} parts of ${receiptsText(rows)}; ${by}`];
+}
+
+/** A name that was mistyped must not look like an erasure that is done. */
+function noneText(named: readonly string[], { session, key, before }: EraseOptions): readonly string[] {
+  if (before !== undefined) return [`nothing was erased: no check from before ${visible(before)} is there`];
+  if (session === undefined) return [`nothing was erased: there is no check among ${named.join(" ")}`];
+  const [ofKey, wider] =
+    key === undefined ? ["", ""] : [` (key ${visible(key)})`, ", and without --key any key's is meant"];
+  return [
+    `nothing was erased: no receipt of session ${visible(session)}${ofKey} is there`,
+    `  names are exact${wider}; a receipt whose call was erased is found by its number alone`,
+  ];
+}
+
+function asideText({ acts, remains }: Shown): readonly string[] {
+  return [
+    ...(acts === 0 ? [] : [`  rows that record acts of people, ${acts} of those named, are never erased`]),
+    ...(remains === null ? [] : [`  but ${remains}`]),
+  ];
+}
+
+function receiptsText(count: number): string {
+  return `${count} receipt${count === 1 ? "" : "s"}`;
 }

@@ -62,6 +62,7 @@ test("at the gate that serves the folder: what is erased is shown as erased, and
   );
   const again = await run("erase", "1", "3-4", "9", "--part", "platform,reason", ...why, "--json");
   assert.deepEqual(JSON.parse(again.stdout), {
+    matched: 3,
     rows: 1,
     parts: 3,
     acts: 1,
@@ -70,7 +71,10 @@ test("at the gate that serves the folder: what is erased is shown as erased, and
   });
   const nothing = await run("erase", "1", "9", "--part", "reason", ...why);
   assert.equal(nothing.code, 0);
-  assert.match(nothing.stdout, /^nothing was erased: .*\n {2}rows that record acts of people, 1 of those named/);
+  assert.match(
+    nothing.stdout,
+    /^already erased: reason of 1 receipt\n {2}rows that record acts of people, 1 of those named/,
+  );
 
   const { json } = await ask(gate, "/receipts/3");
   assert.deepEqual(
@@ -124,6 +128,19 @@ test("where no gate serves the folder, the ledger itself", async (t) => {
   const erased = await run("erase", "1", "--part", "input", ...why);
   assert.deepEqual([erased.code, erased.stdout], [0, "erased 3 parts of 1 receipt; row 3 says so\n"], erased.stderr);
   assert.match((await run("verify")).stdout, /^ok: 3 rows/);
+  const nobody: readonly (readonly [readonly string[], RegExp])[] = [
+    [["--session", "run-9"], /^nothing was erased: no receipt of session run-9 is there\n {2}names are exact; /],
+    [["--session", "run-9", "--key", "ci"], /no receipt of session run-9 \(key ci\) is there\n.*without --key/],
+    [["--before", "2020-01-01"], /^nothing was erased: no check from before 2020-01-01 is there\n$/],
+    [["3"], /^nothing was erased: there is no check among 3\n {2}rows that record acts of people, 1 of those named/],
+  ];
+  for (const [named, says] of nobody) {
+    const nothing = await run("erase", ...named, "--part", "input", ...why);
+    assert.deepEqual([nothing.code, nothing.stdout], [1, ""], named.join(" "));
+    assert.match(nothing.stderr, says, named.join(" "));
+    const json = await run("erase", ...named, "--part", "input", ...why, "--json");
+    assert.deepEqual([json.code, JSON.parse(json.stdout).matched], [1, 0], named.join(" "));
+  }
   const wrong: readonly (readonly [readonly string[], RegExp])[] = [
     [["erase", "7", "--part", "input", ...why], /there is no row 7: the ledger ends at row 3/],
     [["erase", "x", "--part", "input", ...why], /x is no receipt's number, such as 7, or 7-9/],

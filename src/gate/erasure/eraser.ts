@@ -19,6 +19,8 @@ import type { EraseRequest, EraseTarget } from "./request.ts";
 
 /** What was erased. */
 export interface Erased {
+  /** Checks that were named, erased before or not, as far as was looked when there is more. */
+  readonly matched: number;
   /** Rows of which something was erased now. */
   readonly rows: number;
   /** Parts of them. */
@@ -108,10 +110,11 @@ export class Eraser {
   }
 
   async #run(work: Work, rewrite: boolean): Promise<Result<Erased, Refusal>> {
-    const found = { rows: 0, parts: 0, acts: 0 };
+    const found = { matched: 0, rows: 0, parts: 0, acts: 0 };
     const receipts: Receipt[] = [];
     let more = false;
-    for await (const { seqs, parts, acts } of slicesOf(work)) {
+    for await (const { matched, seqs, parts, acts } of slicesOf(work)) {
+      found.matched += matched;
       found.acts += acts;
       more = seqs.length > 0 && found.rows >= work.rowsMax;
       if (more) break;
@@ -205,6 +208,7 @@ async function* rowsIn(
 }
 
 interface Slice {
+  readonly matched: number;
   readonly seqs: readonly number[];
   /** Parts that are there, of those that are to go. */
   readonly parts: number;
@@ -213,12 +217,13 @@ interface Slice {
 
 /** The rows that have something to erase, few enough for one turn. */
 async function* slicesOf({ candidates, parts, key }: Work): AsyncGenerator<Slice> {
-  let [seqs, count, characters, acts]: [number[], number, number, number] = [[], 0, 0, 0];
+  let [seqs, matched, count, characters, acts]: [number[], number, number, number, number] = [[], 0, 0, 0, 0];
   for await (const rows of candidates) {
     for (const { seq, leaf, evidence } of rows) {
       const { kind, key: by } = parseLeaf(leaf) ?? {};
       if (kind !== "check") acts += 1;
       if (kind !== "check" || (key !== undefined && by !== key)) continue;
+      matched += 1;
       const missing = missingParts(evidence);
       const present = parts.filter((part) => !missing.includes(part)).length;
       if (present === 0) continue;
@@ -226,9 +231,9 @@ async function* slicesOf({ candidates, parts, key }: Work): AsyncGenerator<Slice
       count += present;
       characters += evidence.length;
       if (seqs.length < slice.rows && characters < slice.characters) continue;
-      yield { seqs, parts: count, acts };
-      [seqs, count, characters, acts] = [[], 0, 0, 0];
+      yield { matched, seqs, parts: count, acts };
+      [seqs, matched, count, characters, acts] = [[], 0, 0, 0, 0];
     }
   }
-  yield { seqs, parts: count, acts };
+  yield { matched, seqs, parts: count, acts };
 }

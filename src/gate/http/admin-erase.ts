@@ -13,6 +13,6 @@ export async function erase({ service, tenant, key, request, reply }: Asked): Pr
   return erased.ok ? sendJson(reply, JSON.stringify(shown(erased.value))) : refuseWith(reply, erased.problem);
 }
 
-function shown({ rows, parts, acts, receipts, more, remains }: Erased): object {
-  return { rows, parts, acts, receipts: receipts.map(({ seq, hash }) => ({ seq, hash })), more, remains };
+function shown({ receipts, ...erased }: Erased): object {
+  return { ...erased, receipts: receipts.map(({ seq, hash }) => ({ seq, hash })) };
 }
