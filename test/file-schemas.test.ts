@@ -100,6 +100,15 @@ suite("what is wrong is not", () => {
     ["contract", rule("mode: enforce"), /\/rules\/0\/mode/],
     ["contract", rule("then: x"), /\/rules\/0 must NOT/],
     ["contract", `${base}limits: { a-b: 1 }`, /\/limits/],
+    ["contract", `${base}sensitive: input.a`, /\/sensitive must be array/],
+    ["contract", `${base}sensitive: [input.a, input]`, /\/sensitive\/1 must match pattern/],
+    ["contract", `${base}sensitive: [input.${"a".repeat(123)}]`, /\/sensitive\/0 must NOT have more than 128/],
+    ["contract", `${base}sensitive: [input.a, input.a]`, /\/sensitive must NOT have duplicate/],
+    [
+      "contract",
+      `${base}sensitive: [${Array.from({ length: 17 }, (_, at) => `input.a${at}`).join()}]`,
+      /\/sensitive must NOT have more than 16/,
+    ],
     ["contract", `${base}let: { input: "1" }`, /\/let/],
     ["contract", `${base}counters: { k: { of: t } }`, /\/counters\/k must have required property 'per'/],
     ["contract", `${base}counters: { k: { of: t, per: gate, within: soon } }`, /\/counters\/k\/within/],
@@ -114,7 +123,8 @@ suite("what is wrong is not", () => {
     ["test", "cases: [{ case: a, tool: t, after: soon, expect: ALLOW }]", /\/cases\/0\/after/],
   ];
   test("the texts that the cases begin with are right", () => {
-    for (const text of [base, rule(""), rule("mode: observe")]) assert.deepEqual(problems("contract", text), []);
+    for (const text of [base, rule(""), rule("mode: observe"), `${base}sensitive: [input.a]`])
+      assert.deepEqual(problems("contract", text), []);
   });
   for (const [kind, text, problem] of cases) {
     test(`${kind}: ${text.replace(base, "").replaceAll("\n", "; ")}`, () =>

@@ -11,6 +11,7 @@ import { readContract, readMandate } from "./read-document.ts";
 import { readSchema } from "./read-schema.ts";
 import type { Validator } from "./schema.ts";
 import { newBudget, type Scope } from "./scope.ts";
+import { readSensitive } from "./sensitive.ts";
 import type { Syntax } from "./syntax.ts";
 import type { RecordType } from "./type.ts";
 import { toJson, type YamlMap, type YamlScalar } from "./yaml.ts";
@@ -25,6 +26,11 @@ export interface ContractInForce {
   readonly documents: readonly ContractDocument[];
   readonly tools: ReadonlyMap<string, ToolPlan>;
   readonly counters: readonly Counter[];
+  /**
+   * For each tool that has any, the members that are parts of the evidence by themselves, such as
+   * `input.customer.email`, sorted by code units; none is inside another. Those that only a candidate lists count too.
+   */
+  readonly sensitive: ReadonlyMap<string, readonly string[]>;
   /** What its conditions call. */
   readonly functions: ReadonlySet<ContractFunction>;
   /** What would be in force with the mandate's candidates in the place of the contracts of their names. */
@@ -146,7 +152,12 @@ function compile(sources: Sources): Result<ContractInForce, readonly Diagnostic[
   const force = link(sources);
   const candidate =
     candidates.length === 0 ? undefined : link({ ...sources, contracts: replaced(contracts, candidates) });
-  return report.size > 0 ? bad(report.sorted(files)) : good({ ...force, candidate });
+  const sensitive = readSensitive(
+    [...contracts, ...candidates].map(({ document }) => document),
+    report,
+  );
+  if (report.size > 0) return bad(report.sorted(files));
+  return good({ ...force, sensitive, candidate: candidate && { ...candidate, sensitive } });
 }
 
 /** The contracts, with candidates in the places of those that they are called like, new ones behind. */
@@ -194,6 +205,7 @@ function link({ files, mandate, contracts, report, options }: Sources): Contract
     documents: contracts.map(({ document }) => document),
     tools,
     counters: compilers.flatMap((compiler) => [...compiler.counters.values()]),
+    sensitive: new Map(),
     functions: new Set(compilers.flatMap((compiler) => [...compiler.calls])),
     candidate: undefined,
   };

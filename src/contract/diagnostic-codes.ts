@@ -22,6 +22,7 @@ const table = {
   reason: "A reason is not one sentence on one line, or shows an object.",
   "reserved-name": "A fact is called `present`.",
   schema: "A schema is outside the published subset of JSON Schema.",
+  sensitive: "What is listed under `sensitive` is no member, stands twice, inside another, or inside a list.",
   "shadowed-name": "A name has a meaning here already.",
   shape: "A map, a list or a single value stands where another is wanted.",
   syntax: "The expression cannot be read.",

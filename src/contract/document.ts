@@ -11,6 +11,8 @@ export interface ContractDocument {
   readonly span: Span;
   readonly limits: ReadonlyMap<string, YamlNode>;
   readonly platform: YamlNode | undefined;
+  /** Members whose text is a part of the evidence by itself, as they were listed. */
+  readonly sensitive: readonly YamlScalar[];
   readonly requires: readonly RequireDocument[];
   readonly lets: ReadonlyMap<string, Syntax>;
   readonly tools: ReadonlyMap<string, ToolDocument>;

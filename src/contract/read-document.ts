@@ -34,6 +34,7 @@ export function readContract(file: SourceFile, report: Report): ContractDocument
     span: name?.span ?? root.span,
     limits: new Map(reader.entries(root, "limits", true).map(([limit, node]) => [limit, node])),
     platform: root.entries.get("platform")?.value,
+    sensitive: reader.sensitive(root),
     requires: reader.requires(root),
     lets: reader.lets(root),
     tools: new Map(tools.map(([tool, node, span]) => [tool, reader.tool(tool, node, span)])),
@@ -167,6 +168,11 @@ class Reader {
       this.#report.add("shape", item.span, `\`${key}\` is a list of texts`);
       return [];
     });
+  }
+
+  sensitive(map: YamlMap): readonly YamlScalar[] {
+    const value = map.entries.get("sensitive")?.value;
+    return value === undefined || this.asList(value, "`sensitive`") === undefined ? [] : this.texts(map, "sensitive");
   }
 
   name(map: YamlMap, key: string): YamlScalar | undefined {

@@ -322,7 +322,7 @@ class SchemaReader {
   #reference({ value }: YamlEntry): Schema {
     const target = value.kind === "scalar" ? value.text : "";
     const name = definitionName(target);
-    const definition = this.#definition(target);
+    const definition = definitionIn(this.#root, target);
     if (definition === undefined)
       return this.#refuse(
         value.span,
@@ -341,15 +341,10 @@ class SchemaReader {
     return schema;
   }
 
-  #definition(target: string): YamlNode | undefined {
-    const definitions = this.#root.kind === "map" ? this.#root.entries.get("$defs")?.value : undefined;
-    return definitions?.kind === "map" ? definitions.entries.get(definitionName(target))?.value : undefined;
-  }
-
   /** What a branch of `anyOf` says, through a reference: its kinds are told apart by that. */
   #resolved(node: YamlNode, open: readonly YamlNode[] = []): YamlNode {
     const target = node.kind === "map" ? node.entries.get("$ref")?.value : undefined;
-    const definition = target?.kind === "scalar" ? this.#definition(target.text) : undefined;
+    const definition = target?.kind === "scalar" ? definitionIn(this.#root, target.text) : undefined;
     return definition === undefined || open.includes(definition)
       ? node
       : this.#resolved(definition, [...open, definition]);
@@ -373,6 +368,12 @@ class SchemaReader {
       )
     );
   }
+}
+
+/** The schema that a `$ref` inside the root's names. */
+export function definitionIn(root: YamlNode, target: string): YamlNode | undefined {
+  const definitions = root.kind === "map" ? root.entries.get("$defs")?.value : undefined;
+  return definitions?.kind === "map" ? definitions.entries.get(definitionName(target))?.value : undefined;
 }
 
 function definitionName(target: string): string {

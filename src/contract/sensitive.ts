@@ -1,0 +1,172 @@
+import { nearest } from "../wire/mod.ts";
+import type { Report, Span } from "./diagnostic.ts";
+import type { ContractDocument } from "./document.ts";
+import { definitionIn } from "./read-schema.ts";
+import type { YamlMap, YamlNode, YamlScalar } from "./yaml.ts";
+
+/** Each is a part of the evidence with a salt and a digest of its own, on every receipt of the tool. */
+export const sensitiveMax = 16;
+const nameCharactersMax = 128;
+const namePattern = /^(?:input|platform)(?:\.[A-Za-z_][A-Za-z0-9_]*)+$/;
+
+/**
+ * What contracts list under `sensitive:`, for each tool that they route: names such as `input.customer.email`, sorted
+ * by code units. All contracts of a tool count; of two names one inside the other the outer one stands. A tool without
+ * any is not in the map. Problems go to the report.
+ */
+export function readSensitive(
+  contracts: readonly ContractDocument[],
+  report: Report,
+): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, readonly string[]>();
+  for (const contract of contracts) {
+    const [first] = contract.sensitive;
+    if (first === undefined) continue;
+    const names = namesOf(contract, report);
+    for (const tool of contract.tools.keys()) {
+      const known = found.get(tool) ?? [];
+      const together = outermost([...known, ...names]);
+      if (together.length > sensitiveMax && known.length <= sensitiveMax && names.length <= sensitiveMax)
+        report.add(
+          "too-large",
+          first.span,
+          `contracts together list over ${sensitiveMax} sensitive members of \`${tool}\``,
+          "list an object that holds several of them",
+        );
+      if (together.length > 0) found.set(tool, together);
+    }
+  }
+  return found;
+}
+
+function outermost(names: readonly string[]): readonly string[] {
+  return [...new Set(names)].filter((name) => !names.some((other) => isInside(name, other))).toSorted(byCodeUnits);
+}
+
+function byCodeUnits(a: string, b: string): number {
+  return a < b ? -1 : 1;
+}
+
+function isInside(name: string, other: string): boolean {
+  return name.startsWith(`${other}.`);
+}
+
+function namesOf(contract: ContractDocument, report: Report): readonly string[] {
+  const listed = contract.sensitive;
+  const past = listed[sensitiveMax];
+  if (past !== undefined)
+    report.add(
+      "too-large",
+      past.span,
+      `over ${sensitiveMax} members under \`sensitive:\``,
+      "list an object that holds several of them",
+    );
+  for (const [at, name] of listed.entries()) {
+    if (!isName(name, report) || !standsAlone(name, at, listed, report)) continue;
+    checkDeclared(name, contract, report);
+  }
+  return listed.map(({ text }) => text);
+}
+
+function isName({ text, span }: YamlScalar, report: Report): boolean {
+  if (namePattern.test(text) && text.length <= nameCharactersMax) return true;
+  const isWhole = text === "input" || text === "platform";
+  report.add(
+    "sensitive",
+    span,
+    isWhole ? `\`${text}\` is a part by itself already` : `\`${text.slice(0, nameCharactersMax)}\` names no member`,
+    isWhole
+      ? `list members of it, such as \`${text}.customer.email\``
+      : "a member is `input.` or `platform.` and its names, such as `input.customer.email`; names are of letters, " +
+          `digits and \`_\`, at most ${nameCharactersMax} characters together`,
+  );
+  return false;
+}
+
+/** Is it listed once, and not inside another? A part is erased as a whole. */
+function standsAlone({ text, span }: YamlScalar, at: number, listed: readonly YamlScalar[], report: Report): boolean {
+  const isTwice = listed.findIndex((other) => other.text === text) < at;
+  if (isTwice) report.add("sensitive", span, `\`${text}\` is listed twice`, "remove one");
+  const outer = listed.find((other) => isInside(text, other.text));
+  if (outer !== undefined)
+    report.add(
+      "sensitive",
+      span,
+      `\`${text}\` lies inside \`${outer.text}\`, which is listed too`,
+      "list the one that is to be erased by itself: with an object goes all that is in it",
+    );
+  return !isTwice && outer === undefined;
+}
+
+/** What no schema declares is misspelt, or sent by nobody: it would be found too late, when it is to be erased. */
+function checkDeclared(name: YamlScalar, { tools, platform }: ContractDocument, report: Report): void {
+  const [root = "", ...path] = name.text.split(".");
+  const schemas = root === "platform" ? [platform] : [...tools.values()].map(({ input }) => input);
+  const reached = schemas.map((schema) => reach(schema, path));
+  const depth = Math.max(0, ...reached.map((one) => one.depth));
+  if (depth === path.length) return;
+  const deepest = reached.filter((one) => one.depth === depth);
+  const owner = [root, ...path.slice(0, depth)].join(".");
+  const member = path[depth] ?? "";
+  const span = stepSpan(name, owner.length + 1, member);
+  if (deepest.some(({ isList }) => isList)) {
+    const message = `\`${owner}\` is a list, and nothing inside a list is a part by itself`;
+    report.add("sensitive", span, message, `list \`${owner}\``);
+    return;
+  }
+  const near = nearest(member, new Set(deepest.flatMap(({ names }) => names)));
+  const hint =
+    near === undefined
+      ? `declare \`${member}\` under the \`properties\` of its schema${root === "input" ? ", for one tool at least" : ""}`
+      : `did you mean \`${near}\`?`;
+  report.add("unknown-member", span, `\`${owner}\` has no member \`${member}\``, hint);
+}
+
+function stepSpan({ span, offsets }: YamlScalar, at: number, step: string): Span {
+  return { ...span, from: offsets[at] ?? span.from, to: offsets[at + step.length] ?? span.to };
+}
+
+/** How many names of a path are declared, one below the other, and what there is where the path goes on otherwise. */
+interface Reached {
+  readonly depth: number;
+  readonly names: readonly string[];
+  readonly isList: boolean;
+}
+
+function reach(root: YamlNode | undefined, path: readonly string[]): Reached {
+  let shapes = root === undefined ? [] : shapesOf([root], root);
+  for (const [depth, name] of path.entries()) {
+    const properties = shapes.flatMap((shape) => mapAt(shape, "properties") ?? []);
+    const next = properties.flatMap(({ entries }) => entries.get(name)?.value ?? []);
+    if (root === undefined || next.length === 0)
+      return { depth, names: properties.flatMap(({ entries }) => [...entries.keys()]), isList: shapes.some(takesLists) };
+    shapes = shapesOf(next, root);
+  }
+  return { depth: path.length, names: [], isList: false };
+}
+
+/** The schemas with all that they refer to or leave open, each once. */
+function shapesOf(schemas: readonly YamlNode[], root: YamlNode): readonly YamlMap[] {
+  const met = new Set(schemas);
+  // A set hands out what is added to it on the way.
+  for (const schema of met) {
+    if (schema.kind !== "map") continue;
+    const branches = schema.entries.get("anyOf")?.value;
+    for (const branch of branches?.kind === "list" ? branches.items : []) met.add(branch);
+    const reference = schema.entries.get("$ref")?.value;
+    const definition = reference?.kind === "scalar" ? definitionIn(root, reference.text) : undefined;
+    if (definition !== undefined) met.add(definition);
+  }
+  return [...met].filter((schema) => schema.kind === "map");
+}
+
+function mapAt({ entries }: YamlMap, key: string): YamlMap | undefined {
+  const value = entries.get(key)?.value;
+  return value?.kind === "map" ? value : undefined;
+}
+
+function takesLists({ entries }: YamlMap): boolean {
+  const type = entries.get("type")?.value;
+  const types = type?.kind === "list" ? type.items : [type];
+  return types.some((item) => item?.kind === "scalar" && item.text === "array");
+}

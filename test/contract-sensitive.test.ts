@@ -1,0 +1,212 @@
+/**
+ * Goal: what a contract lists under `sensitive:` is what its receipts keep apart, and a name that would keep nothing
+ * apart is an error at its place. Method: a table of lists with what is said of each, the limits at them and one past,
+ * and which names apply to which tool where contracts, candidates and a mandate come together.
+ */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { recompile, type ContractInForce } from "../src/contract/mod.ts";
+import { sensitiveMax } from "../src/contract/sensitive.ts";
+import { findMembers } from "../src/wire/mod.ts";
+import { compile, contractText, diagnostics, judge, mandate, marked, problems } from "./contract-kit.ts";
+
+const object = "type: object, additionalProperties: false";
+const customer = `{ ${object}, $defs: { person: { ${object}, properties: { email: { type: string }, born: { type: string } } } },
+        properties: { customer: { anyOf: [{ $ref: "#/$defs/person" }, { type: "null" }] }, order: { type: string },
+          lines: { type: array, items: { ${object}, properties: { note: { type: string } } } },
+          box: { type: [object, "null"], additionalProperties: true, properties: { deep: { ${object}, properties: { x: {} } } } },
+          map: { type: object, additionalProperties: { type: string } }, "first-name": { type: string } } }`;
+const facts =
+  "{ type: object, properties: { customer_name: { type: string }, account: { type: object, properties: { iban: {} } } } }";
+
+/** A contract with one tool, and what it lists. */
+function listing(list: string, name = "c"): string {
+  return `${contractText({ input: customer, platform: facts }, name)}sensitive: ${list}\n`;
+}
+
+const membersOf = (force: ContractInForce, tool = "t"): readonly string[] => force.sensitive.get(tool) ?? [];
+
+suite("what is listed", () => {
+  const good: readonly (readonly [list: string, members: readonly string[]])[] = [
+    ["[]", []],
+    ["[input.order]", ["input.order"]],
+    ["[platform.customer_name, input.order]", ["input.order", "platform.customer_name"]],
+    ["[input.customer.email, input.customer.born]", ["input.customer.born", "input.customer.email"]],
+    ["[platform.account.iban, input.customer]", ["input.customer", "platform.account.iban"]],
+    ["[input.lines, input.box.deep.x]", ["input.box.deep.x", "input.lines"]],
+    ["[input.map, platform.account]", ["input.map", "platform.account"]],
+  ];
+  for (const [list, members] of good)
+    test(`${list} is taken`, () => {
+      const force = compile(listing(list));
+      assert.deepEqual(membersOf(force), members);
+      assert.deepEqual(membersOf(force, "other"), []);
+      assert.equal(force.sensitive.has("t"), members.length > 0);
+    });
+
+  const wrong: readonly (readonly [list: string, problem: string, mark: string])[] = [
+    ["input.order", "shape: `sensitive` is a list", "input.order"],
+    ["{ a: b }", "shape: `sensitive` is a list", "{ a: b }"],
+    ["[[input.order]]", "shape: `sensitive` is a list of texts", "[input.order]"],
+    ["[~]", "sensitive: `~` names no member", "~"],
+    ["[input]", "sensitive: `input` is a part by itself already", "input"],
+    ["[platform]", "sensitive: `platform` is a part by itself already", "platform"],
+    ["[order]", "sensitive: `order` names no member", "order"],
+    ["[reason.x]", "sensitive: `reason.x` names no member", "reason.x"],
+    ["[input.]", "sensitive: `input.` names no member", "input."],
+    ["[input..order]", "sensitive: `input..order` names no member", "input..order"],
+    ["['input.lines[0].note']", "sensitive: `input.lines[0].note` names no member", "'input.lines[0].note'"],
+    ["[input.first-name]", "sensitive: `input.first-name` names no member", "input.first-name"],
+    ["[input.ordér]", "sensitive: `input.ordér` names no member", "input.ordér"],
+    ["[' input.order']", "sensitive: ` input.order` names no member", "' input.order'"],
+    ["[input.order, input.order]", "sensitive: `input.order` is listed twice", "input.order"],
+    [
+      "[input.customer.email, input.customer]",
+      "sensitive: `input.customer.email` lies inside `input.customer`, which is listed too",
+      "input.customer.email",
+    ],
+    ["[input.oder]", "unknown-member: `input` has no member `oder`", "oder"],
+    ["[input.customer.emial]", "unknown-member: `input.customer` has no member `emial`", "emial"],
+    ["[input.customer.email.x]", "unknown-member: `input.customer.email` has no member `x`", "x"],
+    ["[input.box.other]", "unknown-member: `input.box` has no member `other`", "other"],
+    ["[input.map.any]", "unknown-member: `input.map` has no member `any`", "any"],
+    ["['\\x69nput.oder']", "sensitive: `\\x69nput.oder` names no member", "'\\x69nput.oder'"],
+    ['["\\x69nput.oder"]', "unknown-member: `input` has no member `oder`", "oder"],
+    ["[platform.custmer_name]", "unknown-member: `platform` has no member `custmer_name`", "custmer_name"],
+    ["[platform.present]", "unknown-member: `platform` has no member `present`", "present"],
+    ["[input.__proto__]", "unknown-member: `input` has no member `__proto__`", "__proto__"],
+    ["[input.lines.note]", "sensitive: `input.lines` is a list, and nothing inside a list is a part by itself", "note"],
+  ];
+  for (const [list, problem, mark] of wrong)
+    test(`${list} is not`, () => {
+      const found = diagnostics(listing(list));
+      assert.deepEqual(
+        found.map(({ code, message }) => `${code}: ${message}`),
+        [problem],
+      );
+      assert.equal(found.map(marked).join(), mark);
+    });
+
+  test("hints say what to write", () => {
+    const hint = (list: string): string | undefined => diagnostics(listing(list))[0]?.hint;
+    assert.equal(hint("[input.customer.emial]"), "did you mean `email`?");
+    assert.equal(hint("[platform.custmer_name]"), "did you mean `customer_name`?");
+    assert.equal(hint("[input.lines.note]"), "list `input.lines`");
+    assert.equal(hint("[input.map.any]"), "declare `any` under the `properties` of its schema, for one tool at least");
+    assert.equal(hint("[platform.zzz]"), "declare `zzz` under the `properties` of its schema");
+  });
+
+  test("without a schema of the snapshot no fact is declared", () => {
+    const text = `contract: c\ntools: { t: { input: { ${object} }, otherwise: ALLOW } }\nsensitive: [platform.a]\n`;
+    assert.deepEqual(problems(text), ["unknown-member: `platform` has no member `a`"]);
+  });
+
+  test("a schema that refers to itself, and branches that double, are followed to an end", () => {
+    const twice = (at: number): string =>
+      `d${at}: { anyOf: [{ $ref: "#/$defs/d${at + 1}" }, { $ref: "#/$defs/d${at + 1}" }] }`;
+    const defs = [...Array(40).keys()].map(twice).join(", ");
+    const input = `{ ${object}, $defs: { ${defs}, d40: { $ref: "#/$defs/d0" } }, properties: { a: { $ref: "#/$defs/d0" } } }`;
+    const found = problems(`${contractText({ input })}sensitive: [input.a.b]\n`);
+    assert.ok(found.includes("unknown-member: `input.a` has no member `b`"), found.join("\n"));
+  });
+});
+
+suite("limits", () => {
+  /** A tool whose input has so many members, and a list of some of them. */
+  const many = (from: number, to: number, name = "c"): string => {
+    const members = Array.from({ length: to - from }, (_, at) => `m${from + at}`);
+    const properties = members.map((member) => `${member}: { type: string }`).join(", ");
+    const list = members.map((member) => `input.${member}`).join(", ");
+    return `${contractText({ input: `{ ${object}, properties: { ${properties} } }` }, name)}sensitive: [${list}]\n`;
+  };
+
+  test("as many members as fit, and one more", () => {
+    assert.equal(membersOf(compile(many(0, sensitiveMax))).length, sensitiveMax);
+    assert.deepEqual(problems(many(0, sensitiveMax + 1)), ["too-large: over 16 members under `sensitive:`"]);
+  });
+
+  test("as many of all contracts of a tool, and one more", () => {
+    assert.equal(membersOf(compile(many(0, 8, "a"), many(8, 16, "b"))).length, sensitiveMax);
+    const over = "too-large: contracts together list over 16 sensitive members of `t`";
+    assert.deepEqual(problems(many(0, 8, "a"), many(8, 17, "b")), [over]);
+    assert.deepEqual(problems(many(0, 8, "a"), many(8, 17, "b"), many(17, 20, "d")), [over]);
+  });
+
+  test("a name of 128 characters, and one more", () => {
+    const long = (length: number): string => {
+      const name = "n".repeat(length - "input.".length);
+      return `${contractText({ input: `{ ${object}, properties: { ${name}: {} } }` })}sensitive: [input.${name}]\n`;
+    };
+    assert.equal(membersOf(compile(long(128)))[0]?.length, 128);
+    assert.match(problems(long(129)).join(), /^sensitive: `input\.n+` names no member$/);
+  });
+});
+
+suite("which calls they are for", () => {
+  test("all tools of the contract, whatever each declares", () => {
+    const tool = (input: string): string => `{ input: ${input}, otherwise: ALLOW }`;
+    const text = `contract: c\ntools: { t: ${tool(customer)}, u: ${tool(`{ ${object} }`)} }\nsensitive: [input.order]\n`;
+    assert.deepEqual(
+      [...compile(text).sensitive],
+      [
+        ["t", ["input.order"]],
+        ["u", ["input.order"]],
+      ],
+    );
+  });
+
+  test("contracts that route one tool list together, the outer name before the inner", () => {
+    const force = compile(listing("[input.customer.email, input.order]", "a"), listing("[input.customer]", "b"));
+    assert.deepEqual(membersOf(force), ["input.customer", "input.order"]);
+    const turned = compile(listing("[input.customer]", "b"), listing("[input.customer.email, input.order]", "a"));
+    assert.deepEqual(membersOf(turned), membersOf(force));
+    assert.deepEqual(membersOf(compile(listing("[input.order]", "a"), contractText({ input: customer }, "b"))), [
+      "input.order",
+    ]);
+  });
+
+  test("a name that begins like another is not inside it", () => {
+    const input = `{ ${object}, properties: { a: {}, ab: {}, "a_": {} } }`;
+    const force = compile(`${contractText({ input })}sensitive: [input.ab, input.a, input.a_]\n`);
+    assert.deepEqual(membersOf(force), ["input.a", "input.a_", "input.ab"]);
+  });
+
+  test("what only a candidate lists counts as well, in force and beside it", () => {
+    const files = { "now.yaml": listing("[input.order]"), "next.yaml": listing("[platform.customer_name]") };
+    const compiled = mandate("mandate: m\ncontracts: [now.yaml]\ncandidate: next.yaml\n", files);
+    assert.ok(compiled.ok);
+    assert.deepEqual(membersOf(compiled.value), ["input.order", "platform.customer_name"]);
+    assert.deepEqual(compiled.value.candidate?.sensitive, compiled.value.sensitive);
+  });
+
+  test("they are in the text of GET /rules, and read again from it", () => {
+    const { text, sensitive } = compile(listing("[input.customer.email]"));
+    assert.match(text, /sensitive: \[input\.customer\.email\]/);
+    const again = recompile(text);
+    assert.ok(again.ok);
+    assert.deepEqual(again.value.sensitive, sensitive);
+    assert.deepEqual([...sensitive.values()], [["input.customer.email"]]);
+  });
+
+  test("verdicts are as they were", () => {
+    for (const input of [{ order: "x" }, { order: 5 }, { customer: { email: "a@b" } }, {}]) {
+      const [listed, bare] = ["[input.order, input.customer.email]", "[]"].map((list) =>
+        judge(compile(listing(list)), { input }),
+      );
+      assert.deepEqual(listed, bare);
+    }
+  });
+
+  test("their names lead through a text as they do through the schema", () => {
+    const names = membersOf(compile(listing("[input.customer.email, input.box.deep.x]")));
+    const text = '{"box":{"deep":{"x":[1]}},"customer":{"email":"a@b"}}';
+    const spans = findMembers(
+      text,
+      names.map((name) => name.split(".").slice(1)),
+    );
+    assert.deepEqual(
+      spans.map((span) => span && text.slice(span.from, span.to)),
+      ["[1]", '"a@b"'],
+    );
+  });
+});
