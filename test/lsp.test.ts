@@ -284,6 +284,32 @@ suite("svc-gate lsp", () => {
     await has("requires: platform.present", "requires: |CURSOR|", ["platform", "session"]);
   });
 
+  test("members are offered where they are listed, and found again", async () => {
+    const listing = (list: string): string => contract.replace("let:\n", `sensitive: ${list}\nlet:\n`);
+    const offered = async (list: string): Promise<readonly string[]> =>
+      (await completed(listing(list))).map(({ label }) => label).toSorted();
+    for (const begin of ["[", "[input.to, ", "\n  - ", "\n  - input.to\n  - "]) {
+      const end = begin.startsWith("[") ? "]" : "";
+      assert.deepEqual(await offered(`${begin}|CURSOR|${end}`), ["input", "platform"], begin);
+      assert.deepEqual(await offered(`${begin}input.|CURSOR|${end}`), ["folder", "size", "to"], begin);
+      assert.deepEqual(await offered(`${begin}platform.|CURSOR|${end}`), ["wallet"], begin);
+      assert.deepEqual(await offered(`${begin}platform.wallet.o|CURSOR|${end}`), ["owner"], begin);
+      assert.deepEqual(await offered(`${begin}limits.|CURSOR|${end}`), [], begin);
+    }
+    const declared = [
+      ["[platform.wallet.ow|CURSOR|ner]", "`platform.wallet.owner`: `{ type: string }`", "owner"],
+      ["\n  - input.fol|CURSOR|der", "`input.folder`: `{ type: string }`", "folder: {"],
+    ] as const;
+    for (const [list, shown, line] of declared) {
+      const text = listing(list);
+      const place = await at(text);
+      const { contents } = (await editor.ask("textDocument/hover", place)) as { contents: { value: string } };
+      assert.equal(contents.value, shown);
+      const { range } = (await editor.ask("textDocument/definition", place)) as { range: { start: { line: number } } };
+      assert.ok(text.split("\n")[range.start.line]?.includes(line));
+    }
+  });
+
   test("a text that is no YAML just now is completed by what it was", async () => {
     const marked = contract.replace(`when: ${condition}`, `when: "!(input.|CURSOR|`);
     assert.ok((await completed(marked, contract)).some(({ label }) => label === "to"));

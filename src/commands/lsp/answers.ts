@@ -3,7 +3,7 @@ import { CompletionItemKind, MarkupKind } from "vscode-languageserver";
 import type { CompletionItem, Hover, Location, TextEdit } from "vscode-languageserver";
 import { typeText } from "../../contract/mod.ts";
 import { layOut } from "../fmt/layout.ts";
-import { chainAt, coreAt, declared, functionText, suggest, type Suggestion } from "./conditions.ts";
+import { chainAt, coreAt, declared, functionText, suggest, suggestMembers, type Suggestion } from "./conditions.ts";
 import { allowedAt, shapeOf, type Allowed } from "./file-schema.ts";
 import { find, kindOf, namesUnder, written, type Outline } from "./outline.ts";
 import { placeAt, type Place } from "./place.ts";
@@ -27,8 +27,9 @@ export async function complete(
   const outline = workspace.outline(document);
   const place = placeAt(document.getText(), offset);
   const shape = await shapeOf(kind);
-  if (place.key === undefined) return keyItems(allowedAt(shape, place.path));
-  const allowed = allowedAt(shape, [...place.path, place.key]);
+  const allowed = allowedAt(shape, place.key === undefined ? place.path : [...place.path, place.key]);
+  if (allowed.isMember && outline !== undefined) return suggestMembers(outline, place).map(suggestionItem);
+  if (place.key === undefined) return keyItems(allowed);
   const condition = conditionOf(allowed, place);
   if (condition !== undefined && outline !== undefined) return suggest(outline, condition).map(suggestionItem);
   const tools = outline === undefined || !allowed.isTools ? [] : namesUnder(outline, "tools");
@@ -68,9 +69,11 @@ export async function hover(workspace: Workspace, document: TextDocument, offset
   if (outline === undefined || word === undefined || kind === undefined) return null;
   const place = placeAt(document.getText(), offset);
   const lines: string[] = [];
-  if (place.key === undefined || isOverKey(document, word.from)) {
+  const shape = await shapeOf(kind);
+  const isKey = place.key === undefined && !allowedAt(shape, place.path).isMember;
+  if (isKey || isOverKey(document, word.from)) {
     const keys = placeAt(document.getText(), word.from);
-    const known = allowedAt(await shapeOf(kind), keys.path).keys.get(word.chain.join("."));
+    const known = allowedAt(shape, keys.path).keys.get(word.chain.join("."));
     if (known !== undefined) lines.push(known);
   } else {
     const found = declared(outline, place, word.chain);

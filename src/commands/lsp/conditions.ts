@@ -53,6 +53,13 @@ export function suggest(outline: Outline, place: Place): readonly Suggestion[] {
   return [...presence, ...members, ...(isRecord ? [] : methods(kinds))];
 }
 
+/** What may follow in the name of a member: what its schema declares. */
+export function suggestMembers(outline: Outline, place: Place): readonly Suggestion[] {
+  if (!place.before.includes(".")) return roots.filter(({ name }) => name === "input" || name === "platform");
+  if (!/^(?:input|platform)\./.test(place.before)) return [];
+  return suggest(outline, place).filter(({ kind, name }) => kind === "member" && name !== "present");
+}
+
 function beginnings(outline: Outline, place: Place): readonly Suggestion[] {
   const lets = letsOf(outline, place).map(([name, found]) => member(name, found));
   const plain = functions.filter(({ style }) => style === "function" || style === "method").map(asSuggestion);
@@ -100,6 +107,7 @@ export function toolsOf(outline: Outline, { path, around }: Place): readonly str
   const all = namesUnder(outline, "tools");
   const [part, name] = path;
   if (part === "tools" && name !== undefined) return [name];
+  if (part === "sensitive") return all;
   const [, list = "*"] = /(?:^|[\s{,-])(?:on|of):\s*(\[[^\]]*\]|[^\s,}]+|(?:\n\s*- .*)+)/.exec(around) ?? [];
   const patterns = Array.from(list.matchAll(/[^\s[\],"'-][^\s[\],"']*/g), ([pattern]) => pattern);
   const fits = (tool: string): boolean =>

@@ -24,6 +24,7 @@ export interface Allowed {
   readonly isExpression: boolean;
   readonly isReason: boolean;
   readonly isTools: boolean;
+  readonly isMember: boolean;
 }
 
 const loaded = new Map<FileKind, Promise<Shape>>();
@@ -59,6 +60,7 @@ export function allowedAt(root: Shape, path: readonly string[]): Allowed {
     isExpression: names.has("expression"),
     isReason: names.has("reason"),
     isTools: names.has("tools"),
+    isMember: names.has("member"),
   };
 }
 
