@@ -5,6 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { compareContracts } from "../src/analysis/mod.ts";
 import { recompile, type ContractInForce } from "../src/contract/mod.ts";
 import { sensitiveMax } from "../src/contract/sensitive.ts";
 import { findMembers } from "../src/wire/mod.ts";
@@ -195,6 +196,24 @@ suite("which calls they are for", () => {
       );
       assert.deepEqual(listed, bare);
     }
+  });
+
+  test("a change of them is a note of the comparison, and no change of verdicts", async () => {
+    const bare = contractText({ input: customer, platform: facts });
+    const notes = async (before: string, after: string): Promise<readonly string[]> => {
+      const options = { solver: undefined, timeMs: 120_000 };
+      const [found] = await compareContracts(compile(before), compile(after), options);
+      assert.equal(found?.answer, "equivalent");
+      return found.notes;
+    };
+    assert.deepEqual(await notes(listing("[input.order]"), listing("[input.order]")), []);
+    assert.deepEqual(await notes(bare, listing("[input.order, input.customer]")), [
+      "receipts alone: `sensitive` with input.customer, with input.order",
+    ]);
+    assert.deepEqual(await notes(listing("[input.order]"), listing("[input.box]")), [
+      "receipts alone: `sensitive` with input.box, without input.order",
+    ]);
+    assert.deepEqual(await notes(listing("[input.order]"), bare), ["receipts alone: `sensitive` without input.order"]);
   });
 
   test("their names lead through a text as they do through the schema", () => {

@@ -85,17 +85,19 @@ function isName({ text, span }: YamlScalar, report: Report): boolean {
 
 /** Is it listed once, and not inside another? A part is erased as a whole. */
 function standsAlone({ text, span }: YamlScalar, at: number, listed: readonly YamlScalar[], report: Report): boolean {
-  const isTwice = listed.findIndex((other) => other.text === text) < at;
-  if (isTwice) report.add("sensitive", span, `\`${text}\` is listed twice`, "remove one");
-  const outer = listed.find((other) => isInside(text, other.text));
-  if (outer !== undefined)
-    report.add(
-      "sensitive",
-      span,
-      `\`${text}\` lies inside \`${outer.text}\`, which is listed too`,
-      "list the one that is to be erased by itself: with an object goes all that is in it",
-    );
-  return !isTwice && outer === undefined;
+  if (listed.findIndex((other) => other.text === text) < at) {
+    report.add("sensitive", span, `\`${text}\` is listed twice`, "remove one");
+    return false;
+  }
+  const outer = listed.find((other) => namePattern.test(other.text) && isInside(text, other.text));
+  if (outer === undefined) return true;
+  report.add(
+    "sensitive",
+    span,
+    `\`${text}\` lies inside \`${outer.text}\`, which is listed too`,
+    "list the one that is to be erased by itself: with an object goes all that is in it",
+  );
+  return false;
 }
 
 /** What no schema declares is misspelt, or sent by nobody: it would be found too late, when it is to be erased. */
@@ -139,7 +141,11 @@ function reach(root: YamlNode | undefined, path: readonly string[]): Reached {
     const properties = shapes.flatMap((shape) => mapAt(shape, "properties") ?? []);
     const next = properties.flatMap(({ entries }) => entries.get(name)?.value ?? []);
     if (root === undefined || next.length === 0)
-      return { depth, names: properties.flatMap(({ entries }) => [...entries.keys()]), isList: shapes.some(takesLists) };
+      return {
+        depth,
+        names: properties.flatMap(({ entries }) => [...entries.keys()]),
+        isList: shapes.some(takesLists),
+      };
     shapes = shapesOf(next, root);
   }
   return { depth: path.length, names: [], isList: false };

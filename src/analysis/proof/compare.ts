@@ -48,7 +48,10 @@ export async function compareContracts(
 
 async function compareTool(pair: Pair, tool: string, options: CompareOptions): Promise<ToolDifference> {
   const [a, b] = [planOf(pair.before, tool), planOf(pair.after, tool)];
-  const notes = sameFinality(a, b) ? [] : ["other rules are final: in assist mode, other BLOCKs may be waved through"];
+  const notes = [
+    ...(sameFinality(a, b) ? [] : ["other rules are final: in assist mode, other BLOCKs may be waved through"]),
+    ...sensitiveNotes(pair, tool),
+  ];
   if (samePlans(a, b)) return { tool, answer: "equivalent", shown: new Map(), notes, defects: [] };
   const search = new Search(pair, [a, b], options);
   search.guess();
@@ -56,6 +59,17 @@ async function compareTool(pair: Pair, tool: string, options: CompareOptions): P
   search.guessOn();
   const found = search.difference();
   return { ...found, notes: [...found.notes, ...notes] };
+}
+
+/** What receipts keep as parts by themselves: no verdict depends on it. */
+function sensitiveNotes({ before, after }: Pair, tool: string): readonly string[] {
+  const had = before.sensitive.get(tool) ?? [];
+  const has = after.sensitive.get(tool) ?? [];
+  const changes = [
+    ...has.filter((name) => !had.includes(name)).map((name) => `with ${name}`),
+    ...had.filter((name) => !has.includes(name)).map((name) => `without ${name}`),
+  ];
+  return changes.length === 0 ? [] : [`receipts alone: \`sensitive\` ${changes.join(", ")}`];
 }
 
 /** A tool that no contract routes has a plan without routes: it blocks every call. */
