@@ -14,6 +14,7 @@ const page = readFileSync(new URL("../spec/contract.md", import.meta.url), "utf8
 const sources = [
   readFileSync(new URL("../contracts/payments.yaml", import.meta.url), "utf8"),
   ...[...page.matchAll(/^```yaml\n(contract:[^]*?)^```$/gm)].map(([, text = ""]) => text),
+  `${contractText()}sensitive: [input.box.x, "platform.wallet"]\n`,
 ];
 const pieces = fc.oneof(
   fc.constantFrom(

@@ -208,7 +208,7 @@ suite("which calls they are for", () => {
     };
     assert.deepEqual(await notes(listing("[input.order]"), listing("[input.order]")), []);
     assert.deepEqual(await notes(bare, listing("[input.order, input.customer]")), [
-      "receipts alone: `sensitive` with input.customer, with input.order",
+      "receipts alone: `sensitive` with input.customer, input.order",
     ]);
     assert.deepEqual(await notes(listing("[input.order]"), listing("[input.box]")), [
       "receipts alone: `sensitive` with input.box, without input.order",

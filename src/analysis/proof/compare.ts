@@ -65,10 +65,9 @@ async function compareTool(pair: Pair, tool: string, options: CompareOptions): P
 function sensitiveNotes({ before, after }: Pair, tool: string): readonly string[] {
   const had = before.sensitive.get(tool) ?? [];
   const has = after.sensitive.get(tool) ?? [];
-  const changes = [
-    ...has.filter((name) => !had.includes(name)).map((name) => `with ${name}`),
-    ...had.filter((name) => !has.includes(name)).map((name) => `without ${name}`),
-  ];
+  const more = has.filter((name) => !had.includes(name)).join(", ");
+  const gone = had.filter((name) => !has.includes(name)).join(", ");
+  const changes = [...(more === "" ? [] : [`with ${more}`]), ...(gone === "" ? [] : [`without ${gone}`])];
   return changes.length === 0 ? [] : [`receipts alone: \`sensitive\` ${changes.join(", ")}`];
 }
 
