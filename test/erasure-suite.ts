@@ -6,7 +6,7 @@ import { Retention } from "../src/gate/erasure/retention.ts";
 import type { EraseRequest } from "../src/gate/erasure/request.ts";
 import type { Act } from "../src/gate/gate.ts";
 import { erasureBody, type Erasure } from "../src/ledger/erasure.ts";
-import { partNames } from "../src/ledger/evidence.ts";
+import { missingParts } from "../src/ledger/evidence.ts";
 import type { Ledger } from "../src/ledger/mod.ts";
 import { good, type Mode } from "../src/wire/mod.ts";
 import { append, contracts, entry, sha256 } from "./ledger-fixture.ts";
@@ -82,10 +82,7 @@ async function eraseFalsely(ledger: Ledger, taken: Erasure, said: Erasure): Prom
 /** For each row the parts that are missing, as a text. */
 export async function missingIn(ledger: Ledger): Promise<readonly string[]> {
   const rows = (await Array.fromAsync(ledger.rows(1))).flat();
-  return rows.map(({ evidence }) => {
-    const parts = evidence.split("~");
-    return partNames.filter((_, place) => parts[place]?.startsWith("!")).join(" ");
-  });
+  return rows.map(({ evidence }) => missingParts(evidence).join(" "));
 }
 
 export function erasureSuite(name: string, { open, alter }: ErasureEngine): void {

@@ -14,7 +14,8 @@ import { openHistory, type RecordedRow } from "../src/commands/history.ts";
 import { BadInput, type Outcome } from "../src/commands/outcome.ts";
 import { replayCommand } from "../src/commands/replay/command.ts";
 import { reportCommand } from "../src/commands/report.ts";
-import { evidenceDigest, partNames } from "../src/ledger/evidence.ts";
+import { partNames } from "../src/ledger/disclosure.ts";
+import { evidenceDigest } from "../src/ledger/evidence.ts";
 import { check, key, startGate, temporaryFolder } from "./e2e/gate.ts";
 
 const object = (properties: string): string =>

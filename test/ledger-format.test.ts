@@ -10,7 +10,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import { evidenceDigest, isEmptyList, makeEvidence, partDigest, partNames, partText } from "../src/ledger/evidence.ts";
+import { partDigest, partNames, type PartName } from "../src/ledger/disclosure.ts";
+import { areSalted, evidenceDigest, isEmptyList, makeEvidence, partText } from "../src/ledger/evidence.ts";
 import { leafHash, leafText, parseLeaf, zeroHash, type Leaf } from "../src/ledger/leaf.ts";
 import { openLedger, readEffects } from "../src/ledger/mod.ts";
 import { Missing } from "../src/ledger/erasure.ts";
@@ -199,7 +200,7 @@ suite("the evidence [receipt.fields]", () => {
           changed.writeUInt8(byte, at);
           const line = parts.with(place, changed.toString("base64url")).join("~");
           const [isPart, title] = [head.test(changed.toString("latin1")), `${name}: byte ${byte} at ${at}`];
-          assert.equal(evidenceDigest(line) !== undefined, isPart, title);
+          assert.equal(evidenceDigest(line) !== undefined && areSalted(line), isPart, title);
           assert.equal(partText(line, name) !== undefined, isPart && changed.at(-1) === 0x5d, title);
         }
       }
@@ -248,11 +249,11 @@ suite("the evidence [receipt.fields]", () => {
     };
     assert.equal(evidenceDigest(erased.evidence), evidenceDigest(row.evidence));
     assert.equal(partText(erased.evidence, "input"), undefined);
-    const lacking = (shown: typeof row): number => {
+    const lacking = (shown: typeof row): readonly PartName[] => {
       const verified = verifyRow(shown, firstLink, log);
       return "missing" in verified ? verified.missing : assert.fail(verified.problem);
     };
-    assert.equal(lacking(row), 0);
+    assert.deepEqual(lacking(row), []);
     const missing = new Missing();
     missing.pass(parseLeaf(row.leaf) ?? assert.fail(), erased.evidence, lacking(erased));
     assert.match(missing.first?.problem ?? "", /no row records its erasure/);

@@ -2,10 +2,10 @@ import { hash } from "node:crypto";
 import { recount, type ContractInForce, type Counter } from "../contract/mod.ts";
 import {
   parseLeaf,
-  partText,
   readCall,
   readResume,
   resumeOf,
+  wholeText,
   type FoldedMove,
   type Leaf,
   type Ledger,
@@ -158,8 +158,8 @@ export function recountRow({ counter, force }: Owned, leaf: Leaf, evidence: stri
     toolName: call.tool_name,
     sessionId: call.session_id,
     keyName: key ?? "",
-    inputText: partText(evidence, "input"),
-    platformText: partText(evidence, "platform"),
+    inputText: wholeText(evidence, "input"),
+    platformText: wholeText(evidence, "platform"),
     verdict,
     answered,
     rule: leaf.rule ?? "",

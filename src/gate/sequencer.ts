@@ -24,6 +24,7 @@ import { answered } from "./answer.ts";
 import type { Clock } from "./clock.ts";
 import { Budget, Line, type Batch } from "./line.ts";
 import { countedOf, outcomeOf } from "./outcome.ts";
+import { sensitiveOf } from "./sensitive.ts";
 import { agrees, isLater, type Standing } from "./standing.ts";
 import type { Course, Watch } from "./telemetry/watch.ts";
 
@@ -279,7 +280,7 @@ export class Sequencer {
 
   async #decideAll(turn: Turn, at: number, calls: readonly Waiting[], asked: readonly AskedCall[]): Promise<void> {
     const begun = performance.now();
-    const { mode, contract } = this.#options.standing();
+    const { mode, contract, force: inForce } = this.#options.standing();
     await turn.look(
       asked.flatMap(({ force, candidate }) => (candidate ? [...force.lookups, ...candidate.lookups] : force.lookups)),
     );
@@ -300,6 +301,7 @@ export class Sequencer {
           sessionId: request.sessionId,
           inputText: request.inputText,
           platformText: request.platformText,
+          sensitive: sensitiveOf(inForce, request),
           verdict: decision.verdict,
           answered: answer,
           reason: decision.reason,

@@ -1,18 +1,21 @@
 import { canonical, type Canonical } from "../wire/mod.ts";
-import { partNames, partText, type PartName } from "./evidence.ts";
+import { isMemberName, type MemberName, type PartName } from "./disclosure.ts";
+import { covers, partText } from "./evidence.ts";
 import type { Leaf } from "./leaf.ts";
 import type { Broken } from "./stores/store.ts";
 
-/** What may be erased of a check, in the order in which an erasure's row names it. `effects` never: counters fold them. */
+/**
+ * What may be erased of a check beside sensitive members, in the order of names. `effects` never: counters fold them.
+ */
 export const erasableParts = ["call", "input", "outcome", "platform", "reason"] as const;
-export type ErasablePart = (typeof erasableParts)[number];
+export type ErasablePart = (typeof erasableParts)[number] | MemberName;
 
 /** Rows from one to another, both included. */
 export type RowRange = readonly [from: number, to: number];
 
 /** Parts of rows whose text and salt are taken out of the ledger; their digests stay. */
 export interface Erasure {
-  /** In the order of `erasableParts`. */
+  /** In the order of their names. With `input` and `platform` go the members that are parts of their own. */
   readonly parts: readonly ErasablePart[];
   /** Ascending, and apart from each other. */
   readonly rows: readonly RowRange[];
@@ -28,14 +31,13 @@ export const erasedColumns = { tool: "", session: null } as const;
 export const rangesMax = 1000;
 
 export function isErasable(name: string): name is ErasablePart {
-  return erasableParts.some((part) => part === name);
+  return erasableParts.some((part) => part === name) || isMemberName(name);
 }
 
-/** Reasons and outcomes may quote any value of the call: they go with it. */
+/** Reasons and outcomes may quote any value of the call: they go with it. @returns in the order of names */
 export function withWhatQuotes(parts: readonly ErasablePart[]): readonly ErasablePart[] {
-  const isQuoted = parts.some((part) => part === "call" || part === "input" || part === "platform");
-  const gone = new Set<ErasablePart>(isQuoted ? [...parts, "reason", "outcome"] : parts);
-  return erasableParts.filter((part) => gone.has(part));
+  const isQuoted = parts.some((part) => part !== "reason" && part !== "outcome");
+  return [...new Set<ErasablePart>(isQuoted ? [...parts, "reason", "outcome"] : parts)].toSorted();
 }
 
 /** Numbers of rows, ascending, as ranges. */
@@ -65,8 +67,9 @@ export function readErasure(evidence: string, seq: number): Erasure | undefined 
   try {
     const { parts, rows } = JSON.parse(text ?? "null") as Erasure;
     const isWritten = canonical({ parts: [...parts], rows }) === text;
-    const isSorted = parts.length > 0 && erasableParts.filter((part) => parts.includes(part)).join() === parts.join();
-    return isWritten && isSorted && areApart(rows, seq) ? { parts, rows } : undefined;
+    const areNames = parts.length > 0 && parts.every(isErasable);
+    const areSorted = parts.every((part, place) => place === 0 || (parts[place - 1] ?? "") < part);
+    return isWritten && areNames && areSorted && areApart(rows, seq) ? { parts, rows } : undefined;
   } catch {
     return undefined;
   }
@@ -83,27 +86,21 @@ function areApart(rows: Erasure["rows"], seq: number): boolean {
   return before > 0;
 }
 
-/** Parts as a number: one bit for each, in the order of `partNames`. */
-export type Parts = number;
-
-export function bitsOf(parts: readonly PartName[]): Parts {
-  return parts.reduce((bits, part) => bits | (1 << partNames.indexOf(part)), 0);
-}
-
-const namesOf = (parts: Parts): readonly PartName[] => partNames.filter((_, place) => ((parts >> place) & 1) === 1);
-
 const chunkRows = 65_536;
 
 /**
  * The parts that a walk has found missing, until the row that says that they were erased is met: an erasure stands
- * behind what it erased, so a walk may begin anywhere. One byte for each row, where rows lack anything.
+ * behind what it erased, so a walk may begin anywhere. Where rows lack anything, four bytes for each row: the number of
+ * the combination of parts that it lacks, and there are few.
  */
 export class Missing {
-  readonly #chunks = new Map<number, Uint8Array>();
+  readonly #chunks = new Map<number, Uint32Array>();
+  readonly #combinations: (readonly PartName[])[] = [[]];
+  readonly #numbers = new Map<string, number>([["", 0]]);
 
-  /** Takes a row that holds. @returns what is wrong with the row of an erasure */
-  pass({ act, kind, seq }: Leaf, evidence: string, missing: Parts): Broken | undefined {
-    if (missing !== 0) this.#note(seq, missing);
+  /** Takes a row that holds, and what it lacks. @returns what is wrong with the row of an erasure */
+  pass({ act, kind, seq }: Leaf, evidence: string, missing: readonly PartName[]): Broken | undefined {
+    if (missing.length > 0) this.#note(seq, missing);
     if (kind !== "change" || act !== eraseAct) return undefined;
     const erasure = readErasure(evidence, seq);
     if (erasure !== undefined) return this.#strike(erasure);
@@ -115,31 +112,46 @@ export class Missing {
   get first(): Broken | undefined {
     const chunks = [...this.#chunks].toSorted(([a], [b]) => a - b);
     for (const [number, chunk] of chunks) {
-      const place = chunk.findIndex((parts) => parts !== 0);
+      const place = chunk.findIndex((combination) => combination !== 0);
       if (place === -1) continue;
       const problem = "a part of the evidence is missing, and no row records its erasure";
-      const found = `no ${namesOf(chunk[place] ?? 0).join(", ")}`;
-      return { seq: number * chunkRows + place, problem, expected: "six parts", found };
+      const found = `no ${(this.#combinations[chunk[place] ?? 0] ?? []).join(", ")}`;
+      return { seq: number * chunkRows + place, problem, expected: "all its parts", found };
     }
     return undefined;
   }
 
-  #note(seq: number, parts: Parts): void {
+  #note(seq: number, parts: readonly PartName[]): void {
     const number = Math.floor(seq / chunkRows);
-    const chunk = this.#chunks.get(number) ?? new Uint8Array(chunkRows);
+    const chunk = this.#chunks.get(number) ?? new Uint32Array(chunkRows);
     this.#chunks.set(number, chunk);
-    chunk[seq % chunkRows] = parts;
+    chunk[seq % chunkRows] = this.#numberOf(parts);
+  }
+
+  #numberOf(parts: readonly PartName[]): number {
+    const names = parts.join();
+    const number = this.#numbers.get(names) ?? this.#combinations.push(parts) - 1;
+    this.#numbers.set(names, number);
+    return number;
   }
 
   #strike({ parts, rows }: Erasure): undefined {
-    const kept = ~bitsOf(parts);
+    const left = new Map<number, number>();
     for (const [from, to] of rows) {
       for (let number = Math.floor(from / chunkRows); number * chunkRows <= to; number += 1) {
         const chunk = this.#chunks.get(number);
         if (chunk === undefined) continue;
         const first = Math.max(0, from - number * chunkRows);
         const last = Math.min(chunkRows - 1, to - number * chunkRows);
-        for (let place = first; place <= last; place += 1) chunk[place] = (chunk[place] ?? 0) & kept;
+        for (let place = first; place <= last; place += 1) {
+          const before = chunk[place] ?? 0;
+          if (before === 0) continue;
+          const unnamed = (): readonly PartName[] =>
+            (this.#combinations[before] ?? []).filter((part) => !covers(parts, part));
+          const after = left.get(before) ?? this.#numberOf(unnamed());
+          left.set(before, after);
+          chunk[place] = after;
+        }
       }
     }
   }

@@ -1,159 +1,194 @@
-import { hash, randomFillSync } from "node:crypto";
+import { hash } from "node:crypto";
+import {
+  disclose,
+  disclosureLength,
+  erasedPart,
+  hasSalt,
+  isErased,
+  isErasedFixed,
+  isNamed,
+  memberOf,
+  parentOf,
+  partDigest,
+  partNames,
+  valueText,
+  type FixedPart,
+  type MemberName,
+  type PartName,
+} from "./disclosure.ts";
 
-/** The parts of the evidence, in the order in which they are stored. */
-export const partNames = ["call", "input", "platform", "reason", "outcome", "effects"] as const;
-export type PartName = (typeof partNames)[number];
-
-/** Evidence as it is stored: for each part its disclosure; the digests of erased parts stand behind a `!`. */
+/**
+ * Evidence as it is stored: for each part its disclosure, first the six in their places, then sensitive members by their
+ * names. Of an erased part `!` and its digest are left, and of a member its name.
+ */
 export type StoredEvidence = string;
 
 const separator = "~";
 
+/** Where the value of a sensitive member stands in the text of `input` or `platform`: UTF-16 units, its end excluded. */
+export interface SensitiveMember {
+  readonly name: MemberName;
+  readonly from: number;
+  readonly to: number;
+}
+
 /**
- * Makes the evidence of a row: for each part a disclosure as RFC 9901 section 4.2.1 has it, with a salt of 16 random
- * bytes, and the digest over all of them that the leaf commits to.
+ * Makes the evidence of a row, and the digest over all parts that the leaf commits to. In the text of input and snapshot
+ * the place of a sensitive member is taken by a reference to it, as RFC 9901 section 4.2.4.2 writes one.
  *
- * @param values the JSON text of each part, in the order of `partNames`
+ * @param values the JSON text of each of the six, in the order of `partNames`
  */
-export function makeEvidence(values: readonly string[]): { readonly stored: StoredEvidence; readonly digest: string } {
-  const disclosures = partNames.map((name, at) => {
-    return Buffer.from(`["${salt()}","${name}",${values[at] ?? "null"}]`, "utf8").toString("base64url");
+export function makeEvidence(
+  values: readonly string[],
+  members: readonly SensitiveMember[] = [],
+): { readonly stored: StoredEvidence; readonly digest: string } {
+  const apart = members.map(({ name, from, to }): Apart => {
+    const part = disclose(name, (values[partNames.indexOf(parentOf(name))] ?? "").slice(from, to));
+    return { name, from, to, part, reference: referenceTo(part) };
   });
-  return { stored: disclosures.join(separator), digest: combine(disclosures.map(partDigest)) };
+  const six = partNames.map((name, at) => disclose(name, withReferences(values[at] ?? "null", name, apart)));
+  const parts = [...six, ...apart.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(({ part }) => part)];
+  return { stored: parts.join(separator), digest: combine(parts.map(partDigest)) };
 }
 
-/** The digest that a leaf commits to, recomputed from what is stored; undefined unless six parts stand in their places. */
+interface Apart extends SensitiveMember {
+  readonly part: string;
+  readonly reference: string;
+}
+
+const referenceTo = (part: string): string => `{"...":"${partDigest(part)}"}`;
+
+function withReferences(text: string, name: FixedPart, members: readonly Apart[]): string {
+  const within = members.filter((member) => parentOf(member.name) === name).toSorted((a, b) => b.from - a.from);
+  return within.reduce((rest, { from, to, reference }) => rest.slice(0, from) + reference + rest.slice(to), text);
+}
+
+// A row's evidence is written here once, and hashed where it lies.
+const bytes = Buffer.alloc(65_536);
+
+/**
+ * The digest that a leaf commits to, recomputed from what is stored; undefined unless the six parts stand in their places,
+ * and behind them sensitive members, each once, in the order of their names.
+ */
 export function evidenceDigest(stored: StoredEvidence): string | undefined {
+  const isShort = stored.length <= bytes.length;
+  if (isShort && bytes.write(stored) !== stored.length) return undefined;
   const digests: string[] = [];
-  let from = 0;
-  for (const name of partNames) {
-    const end = stored.indexOf(separator, from);
-    const part = stored.slice(from, end === -1 ? stored.length : end);
-    if (!isPart(part, name) && !isErased(part)) return undefined;
-    digests.push(partDigest(part));
-    from += part.length + 1;
+  let before = "";
+  for (let [place, from] = [0, 0]; from <= stored.length; place += 1) {
+    const next = stored.indexOf(separator, from);
+    const to = next === -1 ? stored.length : next;
+    const name = partNames[place];
+    if (stored.startsWith("!", from) || name === undefined) {
+      const part = stored.slice(from, to);
+      const member = name === undefined ? memberOf(part) : undefined;
+      if (name === undefined ? member === undefined || member <= before : !isErasedFixed(part)) return undefined;
+      before = member ?? before;
+      digests.push(partDigest(part));
+    } else {
+      if (!isNamed(stored, { name, from, to })) return undefined;
+      digests.push(hash("sha256", isShort ? bytes.subarray(from, to) : stored.slice(from, to), "base64url"));
+    }
+    from = to + 1;
   }
-  return from === stored.length + 1 ? combine(digests) : undefined;
+  return digests.length < partNames.length ? undefined : combine(digests);
 }
 
-/** base64url(SHA-256(ASCII of the disclosure)); an erased part keeps its digest. */
-export function partDigest(disclosure: string): string {
-  return disclosure.startsWith("!") ? disclosure.slice(1) : hash("sha256", disclosure, "base64url");
+/** Has each part that is there a salt as a gate draws it? */
+export function areSalted(stored: StoredEvidence): boolean {
+  return stored.split(separator).every((part) => isErased(part) || hasSalt(part));
 }
 
 /** SHA-256 of the digests in ASCII order, joined without a separator, in hex. */
-function combine(digests: readonly string[]): string {
-  return hash("sha256", digests.toSorted().join(""), "hex");
+function combine(digests: string[]): string {
+  // A handful of strings, for each row: a third of what the general way to sort them takes.
+  for (let place = 1; place < digests.length; place += 1) {
+    const digest = digests[place] as string;
+    let at = place;
+    for (; at > 0 && (digests[at - 1] as string) > digest; at -= 1) digests[at] = digests[at - 1] as string;
+    digests[at] = digest;
+  }
+  return hash("sha256", digests.join(""), "hex");
 }
 
 /**
  * The JSON text of a part's value, from stored evidence whose digest was checked; undefined when the part was erased or
- * another part stands in its place.
+ * another part stands in its place. Sensitive members stand in it as they came; of one that was erased, the reference.
  */
-export function partText(stored: StoredEvidence, name: PartName): string | undefined {
-  const at = partNames.indexOf(name);
-  let from = 0;
-  for (let before = 0; before < at; before += 1) from = stored.indexOf(separator, from) + 1;
-  const to = at === partNames.length - 1 ? stored.length : stored.indexOf(separator, from);
-  const disclosure = stored.slice(from, to);
-  if (!isPart(disclosure, name)) return undefined;
-  const bytes = Buffer.from(disclosure, "base64url");
-  // A decoder that forgives would read a text out of what is none.
-  if (bytes.at(-1) !== closing || bytes.toString("base64url") !== disclosure) return undefined;
-  return bytes.toString("utf8", 27 + name.length + 2, bytes.length - 1);
+export function partText(stored: StoredEvidence, name: FixedPart): string | undefined {
+  const text = valueText(partAt(stored, name), name);
+  if (text === undefined || (name !== "input" && name !== "platform")) return text;
+  return membersOf(stored).reduce((rest, part) => withMember(rest, part, name), text);
 }
 
-/** The length of the disclosure of a part whose value is `[]`: most rows move no counter. */
+/** The same, but undefined where anything of it was erased. */
+export function wholeText(stored: StoredEvidence, name: FixedPart): string | undefined {
+  const lacks = missingParts(stored).some((missing) => missing === name || missing.startsWith(`${name}.`));
+  return lacks ? undefined : partText(stored, name);
+}
+
+/** Puts a member back in its place. Nobody who was asked could know its digest, so there is one reference at most. */
+function withMember(text: string, part: string, name: "input" | "platform"): string {
+  const member = memberOf(part);
+  if (member === undefined || isErased(part) || parentOf(member) !== name) return text;
+  const reference = referenceTo(part);
+  const at = text.indexOf(reference);
+  return at === -1
+    ? text
+    : text.slice(0, at) + (valueText(part, member) ?? reference) + text.slice(at + reference.length);
+}
+
+function partAt(stored: StoredEvidence, name: FixedPart): string {
+  let from = 0;
+  for (let before = partNames.indexOf(name); before > 0; before -= 1) from = stored.indexOf(separator, from) + 1;
+  const next = stored.indexOf(separator, from);
+  return stored.slice(from, next === -1 ? stored.length : next);
+}
+
+/** The parts behind the six. */
+function membersOf(stored: StoredEvidence): readonly string[] {
+  let from = 0;
+  for (let six = partNames.length; six > 0; six -= 1) {
+    from = stored.indexOf(separator, from) + 1;
+    if (from === 0) return [];
+  }
+  return stored.slice(from).split(separator);
+}
+
+/** Is a part's value `[]`? That is told by its length, without decoding: most rows move no counter. */
 export function isEmptyList(stored: StoredEvidence, name: "effects"): boolean {
-  return stored.length - stored.lastIndexOf(separator) - 1 === Math.ceil(((27 + name.length + 2 + 3) * 4) / 3);
+  return partAt(stored, name).length === disclosureLength(name, 2);
 }
 
 /** The parts that are missing, with only their digests in their places. A disclosure has no `!`. */
 export function missingParts(stored: StoredEvidence): readonly PartName[] {
-  if (!stored.includes("!")) return [];
-  const parts = stored.split(separator);
-  return partNames.filter((_, place) => parts[place]?.startsWith("!"));
+  if (!stored.includes("!")) return noParts;
+  return stored
+    .split(separator)
+    .flatMap((part, place) => (isErased(part) ? (partNames[place] ?? memberOf(part) ?? []) : []));
+}
+
+const noParts: readonly PartName[] = [];
+
+/** The parts that are there. */
+export function presentParts(stored: StoredEvidence): readonly PartName[] {
+  return stored
+    .split(separator)
+    .flatMap((part, place) => (isErased(part) ? [] : (partNames[place] ?? memberOf(part) ?? [])));
+}
+
+/** Does the erasure of some parts take another with it? With an input or a snapshot go its members. */
+export function covers(parts: readonly PartName[], name: PartName): boolean {
+  return parts.some((part) => part === name || name.startsWith(`${part}.`));
 }
 
 /** The evidence without the text and the salt of some parts: their digests stand in their places. */
 export function withoutParts(stored: StoredEvidence, parts: readonly PartName[]): StoredEvidence {
   return stored
     .split(separator)
-    .map((part, place) => (parts.includes(partNames[place] as PartName) ? `!${partDigest(part)}` : part))
+    .map((part, place) => {
+      const name = isErased(part) ? undefined : (partNames[place] ?? memberOf(part));
+      return name !== undefined && covers(parts, name) ? erasedPart(part, name) : part;
+    })
     .join(separator);
-}
-
-function isErased(part: string): boolean {
-  return part.length === 44 && /^![A-Za-z0-9_-]{43}$/.test(part);
-}
-
-const closing = "]".charCodeAt(0);
-
-// `["`, 22 characters of salt and `","` are 27 bytes, so the name begins at a whole group of base64: it can be
-// compared without decoding. Behind whole groups a digit of base64 may belong to the next byte too, which is any.
-const nameAt = 36;
-const namesThere: Readonly<Record<PartName, readonly [digits: string, last: string]>> = {
-  call: ["Y2FsbCI", "s"],
-  input: ["aW5wdXQiL", "ABCDEFGHIJKLMNOP"],
-  platform: ["cGxhdGZvcm0iL", "ABCDEFGHIJKLMNOP"],
-  reason: ["cmVhc29uIi", "wxyz"],
-  outcome: ["b3V0Y29tZSI", "s"],
-  effects: ["ZWZmZWN0cyI", "s"],
-};
-
-/** Is it base64url of `["SALT","NAME",` and more, up to the comma? */
-function isPart(disclosure: string, name: PartName): boolean {
-  const [digits, last] = namesThere[name];
-  const end = nameAt + digits.length;
-  return (
-    disclosure.startsWith(digits, nameAt) &&
-    end < disclosure.length &&
-    last.includes(disclosure.charAt(end)) &&
-    hasSalt(disclosure)
-  );
-}
-
-const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-/** What a UTF-16 code unit is worth as a digit of base64url; -1 where it is none. */
-const digitOf = new Int8Array(65_536).fill(-1);
-/** Bytes that are characters of base64url themselves: what a salt is written with. */
-const isOfSalt = new Uint8Array(256);
-for (const [place, letter] of Buffer.from(alphabet).entries()) {
-  digitOf[letter] = place;
-  isOfSalt[letter] = 1;
-}
-
-const digitAt = (text: string, at: number): number => digitOf[text.charCodeAt(at)] ?? -1;
-
-/** Three bytes as one number, from four digits; negative where one is no digit. */
-function bytesAt(text: string, at: number): number {
-  const high = (digitAt(text, at) << 18) | (digitAt(text, at + 1) << 12);
-  return high | (digitAt(text, at + 2) << 6) | digitAt(text, at + 3);
-}
-
-/** Does it begin as `["`, 22 characters of base64url and `","` do in base64url? Each row is asked six times. */
-function hasSalt(disclosure: string): boolean {
-  const opening = bytesAt(disclosure, 0);
-  if (opening >> 8 !== 0x5b22 || isOfSalt[opening & 255] !== 1) return false;
-  for (let at = 4; at < nameAt - 4; at += 4) {
-    const bytes = bytesAt(disclosure, at);
-    if (bytes < 0 || isOfSalt[bytes >> 16] !== 1) return false;
-    if (isOfSalt[(bytes >> 8) & 255] !== 1 || isOfSalt[bytes & 255] !== 1) return false;
-  }
-  return disclosure.startsWith("Iiwi", nameAt - 4);
-}
-
-const saltBytes = 16;
-const pool = Buffer.alloc(saltBytes * 384);
-let used = pool.length;
-
-/** 22 base64url characters: 16 random bytes, drawn from the system's source in larger pieces. */
-function salt(): string {
-  if (used === pool.length) {
-    randomFillSync(pool);
-    used = 0;
-  }
-  const drawn = pool.toString("base64url", used, used + saltBytes);
-  used += saltBytes;
-  return drawn;
 }

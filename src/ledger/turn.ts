@@ -1,6 +1,6 @@
 import { addDecimals, canonical, type Canonical, type Mode, type Verdict } from "../wire/mod.ts";
 import type { Erasure } from "./erasure.ts";
-import { makeEvidence } from "./evidence.ts";
+import { makeEvidence, type SensitiveMember } from "./evidence.ts";
 import { leafHash, leafText, type Leaf } from "./leaf.ts";
 import { asDurable, type Durable, type Receipt } from "./receipt.ts";
 import {
@@ -28,6 +28,8 @@ export interface CheckEntry {
   readonly sessionId: string | null;
   readonly inputText: string;
   readonly platformText: string | null;
+  /** Members of the two that become parts of the evidence of their own. */
+  readonly sensitive?: readonly SensitiveMember[];
   readonly verdict: Verdict;
   readonly answered: Verdict;
   readonly reason: string;
@@ -202,6 +204,7 @@ export class Turn {
         effectsText(effects),
       ],
       { session: entry.sessionId, tool: entry.toolName, verdict: entry.verdict },
+      entry.sensitive,
     );
   }
 
@@ -271,10 +274,11 @@ export class Turn {
     leaf: Omit<Leaf, "engine" | "evidence" | "log" | "prev" | "seq" | "v">,
     parts: readonly string[],
     columns: Pick<StoredRow, "session" | "tool" | "verdict">,
+    sensitive: readonly SensitiveMember[] = [],
   ): void {
     const seq = this.#head.seq + 1;
     const { engine, log } = this.#context;
-    const evidence = makeEvidence(parts);
+    const evidence = makeEvidence(parts, sensitive);
     const text = leafText({ ...leaf, engine, evidence: evidence.digest, log, prev: this.#head.hash, seq, v: 1 });
     this.#head = { seq, hash: leafHash(text), at: leaf.at };
     this.#nodes.push(...this.#tree.append(this.#head.hash));

@@ -1,4 +1,5 @@
-import { bitsOf, erasedColumns, isErasable, type Parts } from "./erasure.ts";
+import type { PartName } from "./disclosure.ts";
+import { erasedColumns, isErasable } from "./erasure.ts";
 import { evidenceDigest, isEmptyList, missingParts, partText } from "./evidence.ts";
 import { leafHash, parseLeaf, zeroHash, type Leaf } from "./leaf.ts";
 import { changeColumns, type Broken, type StoredRow } from "./stores/store.ts";
@@ -45,7 +46,7 @@ export function verifyLink(row: Pick<StoredRow, "seq" | "leaf">, before: Link, l
 
 /** A row that holds so far, but for the parts that it lacks: a later row must say that they were erased. */
 export interface Verified extends Linked {
-  readonly missing: Parts;
+  readonly missing: readonly PartName[];
 }
 
 /**
@@ -61,7 +62,7 @@ export function verifyRow(row: StoredRow, before: Link, log: string): Verified |
   const broken = brokenAt(leaf.seq);
   const digest = evidenceDigest(row.evidence);
   if (digest === undefined)
-    return broken("the evidence has not its six parts, each in its place", "six parts", row.evidence.slice(0, 200));
+    return broken("the evidence has not its parts, each in its place", "six parts", row.evidence.slice(0, 200));
   if (digest !== leaf.evidence) return broken("the evidence is not what the leaf commits to", leaf.evidence, digest);
   const missing = missingParts(row.evidence);
   const kept = missing.find((part) => leaf.kind === "change" || !isErasable(part));
@@ -73,7 +74,7 @@ export function verifyRow(row: StoredRow, before: Link, log: string): Verified |
   const columns = isAct ? "null" : callText(row.tool, row.session);
   const call = missing.includes("call") ? erasedCall : partText(row.evidence, "call");
   if (call !== columns) return broken("the columns `tool` and `session` differ from the evidence", call, columns);
-  return { ...linked, missing: bitsOf(missing) };
+  return { ...linked, missing };
 }
 
 function brokenAt(seq: number): (problem: string, expected: unknown, found: unknown) => Broken {

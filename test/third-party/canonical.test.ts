@@ -6,7 +6,8 @@
 import assert from "node:assert/strict";
 import { createHash, hash } from "node:crypto";
 import { suite, test } from "node:test";
-import { makeEvidence, partDigest, partNames } from "../../src/ledger/evidence.ts";
+import { partDigest, partNames } from "../../src/ledger/disclosure.ts";
+import { makeEvidence } from "../../src/ledger/evidence.ts";
 import { canonical, Decimal, decimalText, parseNumber, readJson, type Canonical } from "../../src/wire/mod.ts";
 import { readVector } from "./vectors.ts";
 

@@ -1,4 +1,4 @@
-import { eraseAct, isErasable, missingParts, parseLeaf, partText, readErasure } from "../../ledger/mod.ts";
+import { covers, eraseAct, isErasable, missingParts, parseLeaf, partText, readErasure } from "../../ledger/mod.ts";
 import { visible } from "../../wire/mod.ts";
 import type { History, RecordedRow } from "../history.ts";
 
@@ -12,9 +12,10 @@ export async function erasedText({ seq, evidence }: RecordedRow, history: Histor
       const { act, at = 0, key } = parseLeaf(row.leaf) ?? {};
       if (act !== eraseAct) continue;
       const { parts, rows } = readErasure(row.evidence, row.seq) ?? { parts: [], rows: [] };
-      const isNamed = rows.some(([from, to]) => from <= seq && seq <= to) && parts.some((part) => missing.has(part));
+      const isNamed =
+        rows.some(([from, to]) => from <= seq && seq <= to) && [...missing].some((part) => covers(parts, part));
       if (!isNamed) continue;
-      for (const part of parts) missing.delete(part);
+      for (const part of missing) if (covers(parts, part)) missing.delete(part);
       const reason = partText(row.evidence, "reason") ?? '""';
       lines.push(
         `  row ${row.seq}, ${new Date(at).toISOString()}, by ${visible(key ?? "")}: ${visible(String(JSON.parse(reason)))}`,

@@ -1,5 +1,5 @@
 import { isVerdict, readJson, type CheckRequest, type JsonObject, type Verdict } from "../../wire/mod.ts";
-import { evidenceDigest, parseLeaf, partText, readCall, readEffects, type Leaf } from "../../ledger/mod.ts";
+import { evidenceDigest, parseLeaf, readCall, readEffects, wholeText, type Leaf } from "../../ledger/mod.ts";
 import type { RecordedRow } from "../history.ts";
 
 /** A check, as its receipt tells of it. */
@@ -46,7 +46,7 @@ export function isChange(row: RecordedRow): boolean {
 
 /** Was a part of the evidence erased? Its digest stands in its place. */
 export function hasErasedPart(evidence: string): boolean {
-  return parts.some((name) => partText(evidence, name) === undefined);
+  return parts.some((name) => wholeText(evidence, name) === undefined);
 }
 
 const parts = ["call", "input", "platform", "reason", "outcome"] as const;
@@ -62,11 +62,11 @@ export function readRecorded(row: RecordedRow): Recorded | string {
   const leaf = readLeaf(row);
   if (typeof leaf === "string") return leaf;
   const call = readCall(row.evidence);
-  const inputText = partText(row.evidence, "input");
-  const platformText = partText(row.evidence, "platform");
-  const reasonText = partText(row.evidence, "reason");
-  const outcomeText = partText(row.evidence, "outcome");
-  const effectsText = partText(row.evidence, "effects");
+  const inputText = wholeText(row.evidence, "input");
+  const platformText = wholeText(row.evidence, "platform");
+  const reasonText = wholeText(row.evidence, "reason");
+  const outcomeText = wholeText(row.evidence, "outcome");
+  const effectsText = wholeText(row.evidence, "effects");
   if (
     inputText === undefined ||
     platformText === undefined ||

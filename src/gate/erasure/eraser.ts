@@ -1,9 +1,10 @@
 import { setTimeout as wait } from "node:timers/promises";
 import {
+  covers,
   eraseAct,
   erasureBody,
-  missingParts,
   parseLeaf,
+  presentParts,
   rangesOf,
   withWhatQuotes,
   type Durable,
@@ -55,6 +56,8 @@ const retryMs = 60_000;
 interface Work {
   readonly candidates: AsyncIterable<readonly StoredRow[]>;
   readonly parts: readonly ErasablePart[];
+  /** Of these a row must have one, so that what goes along does not go alone. */
+  readonly asked: readonly ErasablePart[];
   /** Rows of this key alone. */
   readonly key?: string | undefined;
   /** What the row says that erases so many. */
@@ -85,6 +88,7 @@ export class Eraser {
     const work = {
       candidates: this.#find(target),
       parts: all,
+      asked: parts,
       key: "session" in target ? target.key : undefined,
       reason: (rows: number) =>
         `Svc: ${by} erased ${all.join(", ")} of ${rows} receipt${rows === 1 ? "" : "s"}: ${reason}`,
@@ -101,7 +105,8 @@ export class Eraser {
    */
   eraseOlder({ from, before, parts, reason, by }: OlderThan, rewrite: boolean): Promise<Result<Erased, Refusal>> {
     const candidates = olderThan(this.#options.ledger.rows(from), before);
-    return this.#run({ candidates, parts, reason: () => reason, by, rowsMax: Number.POSITIVE_INFINITY }, rewrite);
+    const work = { candidates, parts, asked: parts, reason: () => reason, by, rowsMax: Number.POSITIVE_INFINITY };
+    return this.#run(work, rewrite);
   }
 
   /** Forgets what was still to be tried: a start finishes it. */
@@ -216,7 +221,7 @@ interface Slice {
 }
 
 /** The rows that have something to erase, few enough for one turn. */
-async function* slicesOf({ candidates, parts, key }: Work): AsyncGenerator<Slice> {
+async function* slicesOf({ candidates, parts, asked, key }: Work): AsyncGenerator<Slice> {
   let [seqs, matched, count, characters, acts]: [number[], number, number, number, number] = [[], 0, 0, 0, 0];
   for await (const rows of candidates) {
     for (const { seq, leaf, evidence } of rows) {
@@ -224,11 +229,10 @@ async function* slicesOf({ candidates, parts, key }: Work): AsyncGenerator<Slice
       if (kind !== "check") acts += 1;
       if (kind !== "check" || (key !== undefined && by !== key)) continue;
       matched += 1;
-      const missing = missingParts(evidence);
-      const present = parts.filter((part) => !missing.includes(part)).length;
-      if (present === 0) continue;
+      const present = presentParts(evidence);
+      if (!present.some((part) => covers(asked, part))) continue;
       seqs.push(seq);
-      count += present;
+      count += present.filter((part) => covers(parts, part)).length;
       characters += evidence.length;
       if (seqs.length < slice.rows && characters < slice.characters) continue;
       yield { matched, seqs, parts: count, acts };

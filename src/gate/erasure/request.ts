@@ -20,6 +20,10 @@ export type EraseTarget =
   | { readonly before: number };
 
 const reasonBytesMax = 1024;
+/** What a contract may list, and the five parts beside it. */
+const partsMax = 21;
+/** As in a contract's `sensitive:`. */
+const memberCharactersMax = 128;
 
 /** What is wrong with a member, as one sentence. */
 class Wrong extends Error {}
@@ -81,16 +85,22 @@ function merged(ranges: readonly RowRange[]): readonly RowRange[] {
 
 function readParts(value: Json | undefined): readonly ErasablePart[] {
   const names = Array.isArray(value) ? (value as readonly Json[]) : [];
-  if (names.length === 0) throw new Wrong(`"parts" must be a list of some of ${erasableParts.join(", ")}`);
+  if (names.length === 0 || names.length > partsMax)
+    throw new Wrong(
+      `"parts" must be a list of 1 to ${partsMax} of ${erasableParts.join(", ")}, or sensitive members such as input.customer.email`,
+    );
   return names.map((name) => readPart(readText("a part", name)));
 }
 
 function readPart(name: string): ErasablePart {
-  if (isErasable(name)) return name;
+  if (isErasable(name) && name.length <= memberCharactersMax) return name;
   if (name === "effects")
     throw new Wrong('the part "effects" is never erased: it holds digests and amounts, and counters are made of it');
   const near = nearest(name, erasableParts);
-  const meant = near === undefined ? `parts are ${erasableParts.join(", ")}` : `did you mean "${near}"?`;
+  const meant =
+    near === undefined
+      ? `parts are ${erasableParts.join(", ")}, and what a contract lists under "sensitive"`
+      : `did you mean "${near}"?`;
   throw new Wrong(`there is no part ${quote(name)}; ${meant}`);
 }
 

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { hash } from "node:crypto";
-import { bitsOf, isErasable, Missing } from "../erasure.ts";
-import { evidenceDigest, missingParts } from "../evidence.ts";
+import { isErasable, Missing } from "../erasure.ts";
+import { areSalted, evidenceDigest, missingParts } from "../evidence.ts";
 import { leafHash, parseLeaf, zeroHash, type Leaf } from "../leaf.ts";
 import { parseCheckpointText, type Checkpoint } from "../tree/checkpoint.ts";
 import { Frontier, hashAt, hashBytes, type TreeNode } from "../tree/merkle.ts";
@@ -235,12 +235,13 @@ class Walk {
   #takeEvidence(leaf: Leaf, line: string): void {
     const { seq } = leaf;
     const digest = evidenceDigest(line);
-    need(digest !== undefined, "evidence", seq, "the evidence has not its six parts, each in its place");
+    const isEvidence = digest !== undefined && areSalted(line);
+    need(isEvidence, "evidence", seq, "the evidence has not its parts, each in its place");
     need(digest === leaf.evidence, "digest", seq, "the evidence is not what the leaf commits to");
     const missing = missingParts(line);
     const may = missing.length === 0 || (leaf.kind === "check" && missing.every(isErasable));
     need(may, "erasure", seq, "a part is missing that is never erased");
-    const broken = this.#missing.pass(leaf, line, bitsOf(missing));
+    const broken = this.#missing.pass(leaf, line, missing);
     need(broken === undefined, "erase-body", seq, "the row does not say properly what it erased");
     this.#erasedParts += missing.length;
   }

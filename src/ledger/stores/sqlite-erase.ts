@@ -1,7 +1,8 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Erasure } from "../erasure.ts";
 import { withoutParts } from "../evidence.ts";
-import { busyTimeoutMs } from "./sqlite-file.ts";
+import { busyTimeoutMs, files } from "./sqlite-file.ts";
+import { flushCut } from "./sqlite-log.ts";
 import { changeColumns, type Scrubbed } from "./store.ts";
 
 // The file's `user_version` says what its pages may keep beside its rows. SQLite clears what it deletes (`secure_delete`),
@@ -30,7 +31,7 @@ export function eraseParts(database: DatabaseSync, { parts, rows }: Erasure): vo
 }
 
 /** As `LedgerStore.scrub`: copies in pages first, where it may, then the log. */
-export function scrub(database: DatabaseSync, mayRewrite: boolean): Scrubbed {
+export function scrub(database: DatabaseSync, folder: string, mayRewrite: boolean): Scrubbed {
   const state = stateOf(database);
   const isDue = (state & rewriteDue) !== 0;
   const isRewritten = isDue && mayRewrite && rewrite(database, state);
@@ -38,6 +39,7 @@ export function scrub(database: DatabaseSync, mayRewrite: boolean): Scrubbed {
   const busy = database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.["busy"];
   database.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
   if (busy !== 0) return "held";
+  flushCut(folder, files.log);
   return isDue && !isRewritten ? "later" : "clean";
 }
 

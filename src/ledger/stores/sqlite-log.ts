@@ -11,12 +11,20 @@ const sliceBytes = 1024 * 1024;
  */
 export function flushAgain(folder: string, log: string): void {
   rewrite(join(folder, log));
-  if (process.platform === "win32") return;
-  const names = openSync(folder, "r");
+  if (process.platform !== "win32") flush(folder, "r");
+}
+
+/** Flushes a log that was cut: SQLite does not, and what was in it would be there again when the power fails. */
+export function flushCut(folder: string, log: string): void {
+  flush(join(folder, log), "r+");
+}
+
+function flush(path: string, flags: "r" | "r+"): void {
+  const opened = openSync(path, flags);
   try {
-    fsyncSync(names);
+    fsyncSync(opened);
   } finally {
-    closeSync(names);
+    closeSync(opened);
   }
 }
 

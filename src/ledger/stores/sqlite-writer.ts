@@ -185,7 +185,7 @@ class Writer {
   }
 
   scrub(rewrite: boolean): Scrubbed {
-    return scrub(this.#database, rewrite);
+    return scrub(this.#database, this.#folder, rewrite);
   }
 
   /** Unless one is kept already. */

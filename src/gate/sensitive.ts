@@ -1,0 +1,29 @@
+import type { ContractInForce } from "../contract/mod.ts";
+import { isMemberName, type CheckEntry } from "../ledger/mod.ts";
+import { findMembers, type CheckRequest } from "../wire/mod.ts";
+
+type Sensitive = NonNullable<CheckEntry["sensitive"]>;
+
+/** The members of a call that its contracts call sensitive, and that it has. */
+export function sensitiveOf(
+  { sensitive }: Pick<ContractInForce, "sensitive">,
+  { toolName, inputText, platformText }: Pick<CheckRequest, "inputText" | "platformText" | "toolName">,
+): Sensitive {
+  const names = sensitive.get(toolName);
+  if (names === undefined) return none;
+  return [...within("input", inputText, names), ...within("platform", platformText ?? "null", names)];
+}
+
+const none: Sensitive = [];
+
+function within(parent: "input" | "platform", text: string, names: readonly string[]): Sensitive {
+  const listed = names.filter((name) => name.startsWith(`${parent}.`)).filter(isMemberName);
+  const spans = findMembers(
+    text,
+    listed.map((name) => name.split(".").slice(1)),
+  );
+  return listed.flatMap((name, place) => {
+    const span = spans[place];
+    return span === undefined ? [] : [{ name, ...span }];
+  });
+}
