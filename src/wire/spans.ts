@@ -1,5 +1,5 @@
 /** A piece of a text, in UTF-16 units; `to` is exclusive. */
-export interface MemberSpan {
+interface MemberSpan {
   readonly from: number;
   readonly to: number;
 }
