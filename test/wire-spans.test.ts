@@ -19,6 +19,7 @@ function cut(text: string, ...names: readonly string[]): readonly (string | unde
 const table: readonly (readonly [what: string, text: string, found: Readonly<Record<string, string | undefined>>])[] = [
   ["an empty object", "{}", { a: undefined, "a.b": undefined }],
   ["no object: a snapshot that did not come", "null", { a: undefined }],
+  ["no object: a list", '["a",{"b":1}]', { a: undefined, "a.b": undefined }],
   ["a number as it was sent", '{"a":1.50e+02,"b":-0}', { a: "1.50e+02", b: "-0" }],
   ["the last member", '{"b":[],"a":true}', { a: "true" }],
   ["words", '{"a":null,"b":true,"c":false}', { a: "null", b: "true", c: "false" }],
