@@ -13,17 +13,24 @@ export async function serveCommand(
   const configured = readConfig(process.env, flags);
   if (!configured.ok) return { exitCode: 2, text: configured.problem.join("\n") };
   const { config, warnings } = configured.value;
-  const serving = await serve(config, warnings, { runTests: contractTests, deepVerify }).catch(cannotStart);
-  print(banner(serving));
-  process.on("SIGHUP", () => void serving.reload("SIGHUP"));
+  const started = serve(config, warnings, { runTests: contractTests, deepVerify }).catch(cannotStart);
+  // One that comes during the start is obeyed after it: it must not end a gate that answers already.
+  const reload = (): Promise<void> => started.then((serving) => serving.reload("SIGHUP"), nothing);
+  process.on("SIGHUP", () => void reload());
+  const serving = await started;
   const signal = new Promise<string>((resolve) => {
     // A terminal signals launcher and gate alike, and the launcher passes its own on: the second one changes nothing.
     for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => resolve(name));
   });
+  // Whoever reads that it listens may signal it.
+  print(banner(serving));
   await Promise.race([signal, serving.failed]);
   await serving.stop();
   return { exitCode: 0, text: "stopped: everything that was asked is answered and recorded" };
 }
+
+/** What became of a start is told where it is waited for. */
+const nothing = (): void => undefined;
 
 /** A database that goes away while a gate starts is for the operator to mend, and no fault. */
 function cannotStart(error: unknown): never {
