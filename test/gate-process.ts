@@ -93,7 +93,8 @@ function listening(child: ChildProcess): Promise<string> {
 /** Runs a command until it ends; one that serves is stopped after a while and counts as served. */
 export async function runGate(args: readonly string[], options: StartOptions): Promise<Ended | "served"> {
   const child = spawnGate(args, options);
-  const ended = once(child, "exit");
+  // At `exit` there may still be something in the pipe.
+  const ended = once(child, "close");
   let stderr = "";
   child.stderr?.on("data", (chunk: Buffer) => {
     stderr += chunk.toString();

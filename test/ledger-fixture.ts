@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -11,10 +11,38 @@ export function sha256(text: string | Uint8Array): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** A new folder, removed after the test. */
-export function temporaryFolder(t: Pick<TestContext, "after">): string {
+const folders: string[] = [];
+process.once("exit", () => folders.forEach(removeFolder));
+
+/** A new folder. It goes with this process, if nobody removes it before. */
+export function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-test-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  folders.push(folder);
+  return folder;
+}
+
+/** Removes a folder, also one into which a ledger that is not closed yet is writing, or that a test has made read-only. */
+export function removeFolder(folder: string): void {
+  const options = { recursive: true, force: true, maxRetries: 20 } as const;
+  try {
+    rmSync(folder, options);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EACCES") throw error;
+    makeWritable(folder);
+    rmSync(folder, options);
+  }
+}
+
+function makeWritable(folder: string): void {
+  chmodSync(folder, 0o700);
+  for (const inner of readdirSync(folder, { withFileTypes: true }))
+    if (inner.isDirectory()) makeWritable(join(folder, inner.name));
+}
+
+/** A new folder, removed after the test. What is closed after that may write its last file: that goes with the process. */
+export function temporaryFolder(t: Pick<TestContext, "after">): string {
+  const folder = newFolder();
+  t.after(() => removeFolder(folder));
   return folder;
 }
 

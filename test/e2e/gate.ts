@@ -1,7 +1,6 @@
 import { spawn, type ChildProcessByStdio } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import type { TestContext } from "node:test";
@@ -9,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { deepVerify } from "../../src/commands/deep/run.ts";
 import { readConfig } from "../../src/gate/config.ts";
 import { serve, type Serving } from "../../src/gate/serve.ts";
+import { newFolder, removeFolder } from "../ledger-fixture.ts";
 
 export const root: string = fileURLToPath(new URL("../..", import.meta.url));
 export const main: string = join(root, "src", "commands", "main.ts");
@@ -78,8 +78,8 @@ function atEnd(t: Ending, ending: () => unknown): void {
 
 /** A new folder that goes when the test ends. */
 export function temporaryFolder(t: Ending): string {
-  const folder = mkdtempSync(join(tmpdir(), "svc-gate-"));
-  atEnd(t, () => rmSync(folder, { recursive: true, force: true }));
+  const folder = newFolder();
+  atEnd(t, () => removeFolder(folder));
   return folder;
 }
 

@@ -143,13 +143,15 @@ async function loggingGate(t: TestContext, settings: Readonly<Record<string, str
   t.after(() => child.kill("SIGKILL"));
   let stderr = "";
   child.stderr?.on("data", (piece: Buffer) => (stderr += piece.toString()));
-  const ended = once(child, "exit");
+  const ended = once(child, "close");
+  let stdout = "";
   const address = await new Promise<string>((resolve, reject) => {
     child.stdout?.on("data", (piece: Buffer) => {
-      const [, url] = /listens on (\S+)\n/.exec(piece.toString()) ?? [];
+      stdout += piece.toString();
+      const [, url] = /listens on (\S+)\n/.exec(stdout) ?? [];
       if (url !== undefined) resolve(url);
     });
-    child.once("exit", () => reject(new Error(stderr)));
+    child.once("close", () => reject(new Error(stderr)));
   });
   return {
     folder,
