@@ -216,12 +216,12 @@ const cases: readonly Case[] = [
   },
   {
     title: "the clock is behind the last row",
-    make: ({ data }) => fill(data, { at: Date.now() + 120_000 }),
-    says: /the clock is 1[0-2][0-9] s behind the last receipt: .* --accept clock/,
+    make: ({ data }) => fill(data, { at: Date.now() + 3_600_000 }),
+    says: /the clock is 3[0-9]{3} s behind the last receipt: .* --accept clock/,
   },
   {
     title: "the clock is behind and the operator accepts it",
-    make: ({ data }) => fill(data, { at: Date.now() + 120_000 }),
+    make: ({ data }) => fill(data, { at: Date.now() + 3_600_000 }),
     flags: { accept: "clock" },
     says: undefined,
   },
@@ -279,7 +279,7 @@ suite("a start that cannot be is refused in one sentence", () => {
 
   test("checks wait while the clock is behind, once that was accepted", async (t) => {
     const place = placeIn(temporaryFolder(t));
-    await fill(place.data, { at: Date.now() + 120_000 });
+    await fill(place.data, { at: Date.now() + 3_600_000 });
     const gate = await startGate({ settings: { ...place.settings, SVC_ACCEPT: "clock" } });
     try {
       const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };

@@ -175,7 +175,7 @@ test("drill: what was answered after the backup is lost, and said; sums are erro
   assert.equal(unknown.verdict, "BLOCK");
   assert.match(unknown.reason, /the counter purse\.spent is not known: receipts that it needs are not there/);
   await stop(gate);
-  gate = await serve(site, dayMs - 60_000);
+  gate = await serve(site, dayMs - 900_000);
   assert.match((await ask(gate, pay(1))).reason, /purse\.spent is not known/);
   await stop(gate);
   gate = await serve(site, dayMs + 60_000);

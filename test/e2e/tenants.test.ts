@@ -216,9 +216,9 @@ suite("tenants", () => {
       checkAt(gate, "acme", acme),
       "cut off, as at the end of a process: no answer without a receipt",
     );
+    assert.equal((await checkAt(gate, "acme", acme)).status, 503, "it is not tried again at once");
     assert.equal((await checkAt(gate, "blue", blue)).json.receipt.seq, 2);
     assert.equal((await check(gate, { tool_name: "note.add", tool_input: {} })).status, 200);
-    assert.equal((await checkAt(gate, "acme", acme)).status, 503, "it is not tried again at once");
     assert.equal((await admin(gate, "/t/acme/admin/reload")).status, 200);
     assert.equal((await checkAt(gate, "acme", acme)).json.receipt.seq, 2);
     assert.equal((await askAt(gate, "acme", "/ledger/verify", acme)).json.ok, true);
