@@ -5,11 +5,11 @@
  * and after; a reader that holds the log; an owner that was cut off before it had cleared anything.
  */
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test, type TestContext } from "node:test";
 import { erasureBody, openLedger, type Ledger } from "../src/ledger/mod.ts";
+import { encodings, placesOf } from "./erased-bytes.ts";
 import { enactOn, eraseOn, erasureSuite } from "./erasure-suite.ts";
 import { append, contracts, engine, entry, temporaryFolder } from "./ledger-fixture.ts";
 
@@ -66,28 +66,6 @@ async function fillAtRandom(ledger: Ledger, rows: number): Promise<void> {
     await append(ledger, checks.map((check) => [check, []])); // prettier-ignore
     left -= size;
   }
-}
-
-/** What base64url makes of a text in the midst of others, at each of the three places where it may begin. */
-function encodings(text: string): readonly string[] {
-  return [0, 1, 2].map((shift) => {
-    const encoded = Buffer.from(`${"_".repeat(shift)}${text}`).toString("base64url");
-    return encoded.slice(Math.ceil((shift * 4) / 3), Math.floor(((shift + text.length) * 8) / 6));
-  });
-}
-
-/** In how many places the texts stand in the files of a folder, plain or encoded, by file. */
-function placesOf(folder: string, texts: readonly string[]): Readonly<Record<string, number>> {
-  const needles = texts.flatMap((text) => [text, ...encodings(text)]).map((needle) => Buffer.from(needle));
-  const found: Record<string, number> = {};
-  for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
-    const file = join(folder, name);
-    if (!statSync(file).isFile()) continue;
-    const bytes = readFileSync(file);
-    const places = needles.filter((needle) => bytes.includes(needle)).length;
-    if (places > 0) found[name] = places;
-  }
-  return found;
 }
 
 /** The salts of what was disclosed in rows of one person. */

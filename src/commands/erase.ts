@@ -92,6 +92,12 @@ function readRange(text: string): readonly [number, number] {
 function erasedText(erased: Shown, named: readonly string[], options: EraseOptions): readonly string[] {
   const { matched, rows, parts, receipts } = erased;
   if (matched === 0) return noneText(named, options);
+  // A receipt does not tell a member that was never apart from one that it never had.
+  if (rows === 0 && options.part.includes("."))
+    return [
+      `nothing was erased: ${options.part} of ${receiptsText(matched)} is erased already, or no part of its own`,
+      "  a member is one where its contract listed it under `sensitive:` when the check was made",
+    ];
   if (rows === 0) return [`already erased: ${options.part} of ${receiptsText(matched)}`];
   const seqs = receipts.map(({ seq }) => seq);
   const by = seqs.length === 1 ? `row ${seqs[0]} says so` : `${seqs.length} rows say so, ${seqs[0]} to ${seqs.at(-1)}`;

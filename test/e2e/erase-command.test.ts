@@ -4,9 +4,10 @@
  * is run against a gate that serves and against none; a contract with another counter is put in force after an erasure.
  */
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { filesWith } from "../erased-bytes.ts";
 import {
   ask,
   check,
@@ -36,17 +37,6 @@ function visit(gate: Pick<Running, "address">, session: string): Promise<{ reado
     session_id: session,
     platform_state: { a: 1 },
   });
-}
-
-/** The files in whose bytes a text stands, plain or as base64url has it at each of three places. */
-function filesWith(folder: string, text: string): readonly string[] {
-  const encoded = [0, 1, 2].map((shift) => {
-    const all = Buffer.from(`${"_".repeat(shift)}${text}`).toString("base64url");
-    return all.slice(Math.ceil((shift * 4) / 3), Math.floor(((shift + text.length) * 8) / 6));
-  });
-  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
-  const holds = (bytes: Buffer): boolean => [text, ...encoded].some((needle) => bytes.includes(needle));
-  return files.filter(({ name, parentPath }) => holds(readFileSync(join(parentPath, name)))).map(({ name }) => name);
 }
 
 const why = ["--reason", "request 4711"] as const;
