@@ -106,11 +106,11 @@ type Plain = null | boolean | number | string | readonly Plain[] | { readonly [n
 const isObject = (value: Plain | undefined): value is { readonly [name: string]: Plain } =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-const names = ["a", "b", "ab", "é", "", '"', "\\", "__proto__"];
+const memberNames = ["a", "b", "ab", "é", "", '"', "\\", "__proto__"];
 
 const { object } = fc.letrec<{ object: Plain; value: Plain }>((tie) => ({
   object: fc
-    .uniqueArray(fc.tuple(fc.constantFrom(...names), tie("value")), { selector: ([name]) => name, maxLength: 5 })
+    .uniqueArray(fc.tuple(fc.constantFrom(...memberNames), tie("value")), { selector: ([name]) => name, maxLength: 5 })
     .map((members) => Object.fromEntries(members)),
   value: fc.oneof(
     { depthSize: "small", withCrossShrink: true },
@@ -124,7 +124,7 @@ const { object } = fc.letrec<{ object: Plain; value: Plain }>((tie) => ({
     tie("object"),
   ),
 }));
-const path = fc.array(fc.constantFrom(...names), { minLength: 1, maxLength: 3 });
+const path = fc.array(fc.constantFrom(...memberNames), { minLength: 1, maxLength: 3 });
 
 /** JSON of the value in which some characters of texts and names are written as escapes. */
 function written(value: Plain, isEscaped: () => boolean): string {
