@@ -58,7 +58,7 @@ function faultsOf(there: PostgresServer): void {
     for (const cut of ["after", "silent"] as const) {
       test(`${cut}: what the server has done is kept, once`, async (t) => {
         const proxy = await startProxy(t, there.port);
-        const { store } = await open(t, { url: through(proxy), within: { answer: 500 } });
+        const { store } = await open(t, { url: through(proxy), within: { answer: 5000 } });
         const counter = { digest: sha256("c"), definition: "c", through: null, unknownThrough: -1 };
         await store.keepCounter(counter, []);
         const happened = proxy.cutNext(cut);
@@ -113,7 +113,7 @@ function faultsOf(there: PostgresServer): void {
   suite("PostgreSQL: the server goes away", () => {
     test("between turns, and in the midst of one, nothing is kept and the next one finds it again", async (t) => {
       const proxy = await startProxy(t, there.port);
-      const { database, store } = await open(t, { url: through(proxy), within: { lock: 300 } });
+      const { database, store } = await open(t, { url: through(proxy), within: { lock: 30_000 } });
       proxy.admits = false;
       proxy.sever();
       await assert.rejects(store.begin(), notKept("unreachable"));
@@ -130,7 +130,8 @@ function faultsOf(there: PostgresServer): void {
     });
 
     test("a gate that holds the head too long loses it, and another that waits too long is told so", async (t) => {
-      const within = { lock: 200, idleInTransaction: 600 };
+      // The other one connects and waits in vain within the time that the first one may hold it.
+      const within = { lock: 500, idleInTransaction: 6000 };
       const database = await openPostgres({ url: there.url(), within });
       t.after(() => database.close());
       const ledger = randomUUID();
@@ -191,7 +192,7 @@ function faultsOf(there: PostgresServer): void {
   suite("PostgreSQL: a synchronous standby", () => {
     test("is waited for, whoever cancels the wait, and however long a statement may take", async (t) => {
       const { primary, standby } = await startPair(t);
-      const { store } = await open(t, { url: primary.url(), mayMigrate: true, within: { statement: 300 } });
+      const { store } = await open(t, { url: primary.url(), mayMigrate: true, within: { statement: 2000 } });
       await commit(store, [storedRow(1)]);
       for (const [at, end] of (["", "pg_cancel_backend", "pg_terminate_backend"] as const).entries()) {
         await standby.stop();
@@ -199,7 +200,7 @@ function faultsOf(there: PostgresServer): void {
         const committed = commit(store, [storedRow(at + 2)]).then(() => void (isKept = true));
         await waiting(primary, inWait);
         if (end !== "") await primary.run(`SELECT ${end}(pid) FROM (${inWait}) waits`);
-        await wait(600);
+        await wait(3000);
         assert.equal(isKept, false, `${end}: kept though no standby has it`);
         await standby.start();
         await committed;

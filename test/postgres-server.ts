@@ -1,5 +1,5 @@
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomInt } from "node:crypto";
 import { once } from "node:events";
 import {
   chownSync,
@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createRequire } from "node:module";
-import { createServer, type AddressInfo } from "node:net";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -180,7 +180,7 @@ class Server implements PostgresServer {
     for (let attempt = 0; ; attempt += 1) {
       if (await this.#tryStart()) return;
       // After a kill the shared memory of children that have not ended yet is still there for a moment.
-      if (attempt === 20) throw new Error(`PostgreSQL does not start:\n${this.#log.slice(-2000)}`);
+      if (attempt === 100) throw new Error(`PostgreSQL does not start:\n${this.#log.slice(-2000)}`);
       await wait(100);
     }
   }
@@ -374,7 +374,14 @@ function copyData(from: string, to: string): void {
 
 /** Files that are gone by the time that they are copied are no part of it. */
 function copyMoving(from: string, to: string): void {
-  cpSync(from, to, { recursive: true, filter: (source) => existsSync(source) });
+  for (;;) {
+    try {
+      return cpSync(from, to, { recursive: true, filter: (source) => existsSync(source) });
+    } catch (error) {
+      // It went between the look and the copy.
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    }
+  }
 }
 
 function childrenOf(pid: number | undefined): readonly number[] {
@@ -393,12 +400,22 @@ function signalled(pid: number, signal: "SIGKILL"): void {
   }
 }
 
-/** A port of 127.0.0.1 that nobody listens on now. */
+/**
+ * A port of 127.0.0.1 that nobody listens on now, and that the system gives to nobody who wants any: a server that is
+ * stopped for a while finds it free again.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
+  for (;;) {
+    const port = randomInt(20_000, 32_768);
+    const server = createServer().listen(port, "127.0.0.1");
+    try {
+      await once(server, "listening");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") continue;
+      throw error;
+    }
+    server.close();
+    await once(server, "close");
+    return port;
+  }
 }

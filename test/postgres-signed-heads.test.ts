@@ -374,7 +374,7 @@ function signedHeads(there: PostgresServer): void {
     test("one that hung with the head in its hands, and lost it, has signed nothing that anybody sees", async (t) => {
       const at = await place(t, there);
       const keys = await keysOf(at.keyFile);
-      const database = await open(t, { url: at.url, within: { lock: 200, idleInTransaction: 500 } });
+      const database = await open(t, { url: at.url, within: { lock: 500, idleInTransaction: 5000 } });
       const [hung, other] = [await ledgerOn(at, database), await ledgerOn(at, database)];
       await append(hung, [[entry(), []]]);
       const turn = await hung.begin();
@@ -405,7 +405,7 @@ function signedHeads(there: PostgresServer): void {
       const keys = await keysOf(at.keyFile);
       const proxy = await startProxy(t, there.port);
       const through = at.url.replace(`:${there.port}/`, `:${proxy.port}/`);
-      const ledger = await ledgerOn(at, await open(t, { url: through, within: { answer: 500 } }));
+      const ledger = await ledgerOn(at, await open(t, { url: through, within: { answer: 5000 } }));
       await append(ledger, [[entry(), []]]);
       const before = await keptHead(at);
       const signed = watchSigning(t);
