@@ -89,8 +89,15 @@ const install = all.find(([name, rest]) => name === "RUN" && rest.startsWith("np
 function installModules(app: string): boolean {
   const [program = "", ...args] = `${install} --prefer-offline --fetch-retries=1 --loglevel=error`.split(" ");
   const windows = process.platform === "win32";
-  const { status, stderr } = spawnSync(program, args, { cwd: app, encoding: "utf8", shell: windows, timeout: 120_000 });
-  if (status !== 0 && /ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EAI_AGAIN|ENOTCACHED/.test(stderr)) return false;
+  const { status, stderr, error } = spawnSync(program, args, {
+    cwd: app,
+    encoding: "utf8",
+    shell: windows,
+    timeout: 300_000,
+  });
+  if (error !== undefined) return false;
+  const unreachable = /ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EAI_AGAIN|ENOTCACHED|request to \S+ failed/;
+  if (status !== 0 && unreachable.test(stderr)) return false;
   assert.equal(status, 0, stderr);
   return true;
 }
@@ -115,7 +122,7 @@ function nobody(): { readonly uid: number; readonly gid: number } | undefined {
 }
 
 function runHealth(env: NodeJS.ProcessEnv): number | null {
-  return spawnSync(process.execPath, health.slice(1), { env: { ...env }, timeout: 20_000 }).status;
+  return spawnSync(process.execPath, health.slice(1), { env: { ...env }, timeout: 120_000 }).status;
 }
 
 interface Image {
