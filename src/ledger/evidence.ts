@@ -6,6 +6,7 @@ import {
   hasSalt,
   isErased,
   isErasedFixed,
+  isMemberName,
   isNamed,
   memberOf,
   parentOf,
@@ -47,8 +48,9 @@ export function makeEvidence(
     return { name, from, to, part, reference: referenceTo(part) };
   });
   const six = partNames.map((name, at) => disclose(name, withReferences(values[at] ?? "null", name, apart)));
-  const parts = [...six, ...apart.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(({ part }) => part)];
-  return { stored: parts.join(separator), digest: combine(parts.map(partDigest)) };
+  const behind = apart.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const digests = [...six.map(partDigest), ...behind.map(({ name, part }) => partDigest(part) + name)];
+  return { stored: [...six, ...behind.map(({ part }) => part)].join(separator), digest: combine(digests) };
 }
 
 interface Apart extends SensitiveMember {
@@ -84,7 +86,7 @@ export function evidenceDigest(stored: StoredEvidence): string | undefined {
       const member = name === undefined ? memberOf(part) : undefined;
       if (name === undefined ? member === undefined || member <= before : !isErasedFixed(part)) return undefined;
       before = member ?? before;
-      digests.push(partDigest(part));
+      digests.push(partDigest(part) + (member ?? ""));
     } else {
       if (!isNamed(stored, { name, from, to })) return undefined;
       digests.push(hash("sha256", isShort ? bytes.subarray(from, to) : stored.slice(from, to), "base64url"));
@@ -99,7 +101,10 @@ export function areSalted(stored: StoredEvidence): boolean {
   return stored.split(separator).every((part) => isErased(part) || hasSalt(part));
 }
 
-/** SHA-256 of the digests in ASCII order, joined without a separator, in hex. */
+/**
+ * SHA-256 of the digests in ASCII order, joined without a separator, in hex. Behind the digest of a member stands its
+ * name: what is left of it when it is erased is under the leaf too.
+ */
 function combine(digests: string[]): string {
   // A handful of strings, for each row: a third of what the general way to sort them takes.
   for (let place = 1; place < digests.length; place += 1) {
@@ -179,7 +184,7 @@ export function presentParts(stored: StoredEvidence): readonly PartName[] {
 
 /** Does the erasure of some parts take another with it? With an input or a snapshot go its members. */
 export function covers(parts: readonly PartName[], name: PartName): boolean {
-  return parts.some((part) => part === name || name.startsWith(`${part}.`));
+  return parts.includes(name) || (isMemberName(name) && parts.includes(parentOf(name)));
 }
 
 /** The evidence without the text and the salt of some parts: their digests stand in their places. */
