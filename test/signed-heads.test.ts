@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
-import { chmodSync, copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
@@ -244,13 +244,21 @@ test("a file and its pin that were both put back are told by the head that was s
   await gate.stop();
   for (const name of kept) copyFileSync(join(folder, name), join(data, name));
   const says =
-    /rows are missing from the end: the checkpoint in the folder is of more \(it has row 4, the ledger row 1\)/;
+    /the ledger ends at row 1, and its checkpoint has seen row 4: rows are missing from its end; .* resume --after/;
   await assert.rejects(startGate(t, { folder }), says);
   assert.match(readFileSync(join(data, "checkpoint"), "utf8"), /\n4\n/, "what tells is kept");
-  rmSync(join(data, "checkpoint"));
-  assert.equal(
-    (await headOf(t, await startGate(t, { folder }))).size,
-    1,
-    "positive control: nothing else in the folder tells",
+  renameSync(join(data, "checkpoint"), join(folder, "checkpoint"));
+  const again = await startGate(t, { folder });
+  assert.equal((await headOf(t, again)).size, 1, "positive control: nothing else in the folder tells");
+  for (let at = 0; at < 3; at += 1) await check(again);
+  await again.stop();
+  copyFileSync(join(folder, "checkpoint"), join(data, "checkpoint"));
+  const other = /the tree over the first 4 rows is not the one that its checkpoint has seen/;
+  await assert.rejects(startGate(t, { folder }), other, "as many rows, and another history");
+  const walked = await finish(t, ["verify", data]);
+  assert.equal(walked.code, 1);
+  assert.match(
+    walked.stderr,
+    /^BROKEN at row 4 of 4: the root of the tree is not the one that the checkpoint has seen/,
   );
 });

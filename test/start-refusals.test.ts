@@ -145,7 +145,7 @@ const cases: readonly Case[] = [
       await fill(join(folder, "other"), { name: "example.org/other" });
       cpSync(join(folder, "other", "ledger.db"), join(data, "ledger.db"));
     },
-    says: /the head pin is of the ledger "example\.org\/one", the file is "example\.org\/other"/,
+    says: /the head pin is of the ledger "example\.org\/one", and this one is "example\.org\/other": put the right file back/,
   },
   {
     title: "the pin is gone",

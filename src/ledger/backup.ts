@@ -2,7 +2,7 @@ import { chmod, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { inspectLedger, readLedger } from "./opening.ts";
 import { readPin, writePin, type Pin } from "./pin.ts";
-import { pinOf } from "./seen.ts";
+import { lastHead } from "./seen.ts";
 import { copyDatabase } from "./stores/sqlite-copy.ts";
 import { files, isThere } from "./stores/sqlite-file.ts";
 import { LedgerRefused } from "./stores/store.ts";
@@ -44,7 +44,7 @@ export async function backUpLedger(folder: string, to: string, progress: CopyPro
         `the ledger in ${folder} is broken at row ${broken.seq}: ${broken.problem}; no backup was made of it`,
       );
     const history = await readLedger(to);
-    const pin = await pinOf(history);
+    const pin = await lastHead(history);
     await history.close();
     await writePin(join(to, pinName), pin);
     return { pin, rows };

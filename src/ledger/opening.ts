@@ -1,4 +1,3 @@
-import type { Result } from "../wire/mod.ts";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { leafHash, parseLeaf, zeroHash } from "./leaf.ts";
@@ -6,6 +5,17 @@ import { keyDigester, Ledger, type LedgerCheck } from "./ledger.ts";
 import { readIfThere } from "./durable-file.ts";
 import { damaged, growTree, readerOf, treeAt } from "./growth.ts";
 import { HeadPin, readPin, writePin, type Pin } from "./pin.ts";
+import {
+  checkpointFile,
+  cosignedFile,
+  headOf,
+  openOwn,
+  ownHead,
+  pinnedHead,
+  readCheckpointNote,
+  requireName,
+  requireSeen,
+} from "./seen.ts";
 import type { Database } from "./stores/postgres.ts";
 import { inspectSqlite, openSqlite, readSqlite, type SqliteThreads } from "./stores/sqlite.ts";
 import type { KeptCounter } from "./stores/seals.ts";
@@ -18,11 +28,8 @@ import {
   type StoredRow,
 } from "./stores/store.ts";
 import { openSigner } from "./signer.ts";
-import { openCheckpoint, type Checkpoint } from "./tree/checkpoint.ts";
-import { emptyRoot } from "./tree/merkle.ts";
-import { parseVerifierKey } from "./tree/note.ts";
 import { requireSigningKeys, Signer } from "./tree/signing-key.ts";
-import { rootAt, type HashReader } from "./tree/tiles.ts";
+import type { HashReader } from "./tree/tiles.ts";
 import type { LedgerHead } from "./turn.ts";
 
 export interface LedgerOptions {
@@ -85,86 +92,36 @@ export interface InspectOptions extends Pick<LedgerOptions, "folder" | "pinFile"
 }
 
 /**
- * Walks the ledger of a folder from outside, whether a gate is serving it or not, and holds it against its pin.
+ * Walks the ledger of a folder from outside, whether a gate is serving it or not, and holds it against its pin and the
+ * checkpoint that was left in the folder.
  *
  * @throws {LedgerRefused} when there is none, or its pin is damaged
  */
 export async function inspectLedger({ folder, pinFile, chainAlone }: InspectOptions): Promise<LedgerCheck> {
   const pin = await readPin(pinFile ?? join(folder, "head.pin"));
-  const anchors =
-    pin === undefined || pin.seq === 0 ? [] : [{ seq: pin.seq, hash: pin.hash, root: pin.root, by: "head pin" }];
-  const check = await inspectSqlite(folder, {
-    anchors,
+  const pinned = pin === undefined ? [] : [pinnedHead(pin)];
+  const note = await readCheckpointNote(folder);
+  const signed = note && headOf(note, "checkpoint");
+  const { signer, ...check } = await inspectSqlite(folder, {
+    anchors: signed ? [...pinned, signed] : pinned,
     chainAlone: chainAlone === true,
     mustExist: pin !== undefined,
   });
-  if (pin !== undefined && pin.log !== check.log)
-    throw new LedgerRefused(
-      `the head pin is of the ledger "${pin.log}", the file is "${check.log}": put the right file back`,
-    );
-  const isWhole = check.broken === undefined && chainAlone !== true;
+  requireName(check.log, pinned);
   return {
     ...check,
-    broken: isWhole ? await wrongCheckpoint(folder) : check.broken,
+    broken: check.broken ?? wrongSignature(note, signer, check.rows),
     anchored: pin === undefined || pinFile === undefined ? undefined : { seq: pin.seq, by: "head pin" },
   };
 }
 
-/** The signed checkpoint that is left in the folder is of the key on record, and over these rows. */
-async function wrongCheckpoint(folder: string): Promise<Broken | undefined> {
-  const ledger = await readLedger(folder);
-  const { signer = "", rows, hashes } = ledger;
-  try {
-    const kept = await readCheckpoint(folder, signer);
-    if (kept === undefined) return undefined;
-    const expected = `one that ${signer} signed; a gate that has just started with another key writes it within a second`;
-    if (!kept.ok)
-      return { seq: rows + 1, problem: "the checkpoint in the folder does not hold", expected, found: kept.problem };
-    return await partedCheckpoint(kept.value, { rows, hashes });
-  } finally {
-    await ledger.close();
-  }
-}
-
-/** The signed checkpoint in a ledger's folder, if the key on record has signed it; undefined where there is none. */
-async function readCheckpoint(folder: string, signer: string): Promise<Result<Checkpoint, string> | undefined> {
-  const note = (await readIfThere(join(folder, checkpointFile)))?.toString("utf8");
-  if (note === undefined || signer === "") return undefined;
-  const key = parseVerifierKey(signer);
-  return key.ok ? openCheckpoint(note, [key.value]) : key;
-}
-
-interface RowsThere {
-  readonly rows: number;
-  readonly hashes: HashReader;
-}
-
-/** The ledger ends before a head that was signed, or has other rows under it. */
-async function partedCheckpoint({ size, root }: Checkpoint, { rows, hashes }: RowsThere): Promise<Broken | undefined> {
-  if (size > rows) {
-    const problem = "rows are missing from the end: the checkpoint in the folder is of more";
-    return { seq: rows + 1, problem, expected: `row ${size}`, found: `row ${rows}` };
-  }
-  const [expected, found] = [root, size === 0 ? emptyRoot : await rootAt(hashes, size)];
-  const problem = "the checkpoint in the folder is of other rows";
-  return found.equals(expected)
-    ? undefined
-    : { seq: size, problem, expected: expected.toString("base64"), found: found.toString("base64") };
-}
-
-/**
- * What the ledger's own key has signed, it must have: a folder whose file and pin were both put back is told by it. One
- * that another key signed says nothing here.
- */
-async function holdAgainstCheckpoint(store: LedgerStore, folder: string): Promise<void> {
-  const kept = await readCheckpoint(folder, store.opened.signer ?? "");
-  const rows = store.opened.head?.seq ?? 0;
-  const parted = kept?.ok === true ? await partedCheckpoint(kept.value, { rows, hashes: readerOf(store) }) : undefined;
-  if (parted === undefined) return;
-  throw new LedgerRefused(
-    `${parted.problem} (it has ${parted.expected}, the ledger ${parted.found}): restore what is missing, or go on without it ` +
-      "with `svc-gate resume --after-restore`",
-  );
+/** The checkpoint that is left in the folder, which says what the walk has found, is not of the key on record. */
+function wrongSignature(note: string | undefined, signer: string | undefined, rows: number): Broken | undefined {
+  if (note === undefined || signer === undefined) return undefined;
+  const opened = openOwn(note, signer);
+  const expected = `one that ${signer} signed; a gate that has just started with another key writes it within a second`;
+  const problem = "the checkpoint in the folder does not hold";
+  return opened.ok ? undefined : { seq: rows + 1, problem, expected, found: opened.problem };
 }
 
 /** A ledger that is read from outside, whether a gate is serving it or not. */
@@ -209,12 +166,6 @@ export async function readLedger(folder: string): Promise<LedgerHistory> {
   };
 }
 
-/** The latest signed checkpoint, which a gate leaves in its data folder for who reads that from outside. */
-const checkpointFile = "checkpoint";
-
-/** The latest that a quorum of witnesses has cosigned. */
-export const cosignedFile = "checkpoint.cosigned";
-
 /** What a signed note takes as the name of its key, and what stands in a leaf as it is. */
 function isName(name: string): boolean {
   return Buffer.byteLength(name) <= nameBytesMax && name.isWellFormed() && /^[^\s\p{C}+"\\]+$/u.test(name);
@@ -252,7 +203,12 @@ async function admit(
         "restore it, or verify the ledger and start once with --accept missing-pin",
     );
   }
-  if (pin !== undefined && !isPastPin) await holdAgainstPin(store, pin);
+  const isShared = options.shared !== undefined;
+  const own = isShared ? undefined : await ownHead(options.folder, store.opened.signer);
+  const seen = isPastPin ? [] : [pin && pinnedHead(pin), own].filter((known) => known !== undefined);
+  const found = { name: log, rows: head?.seq ?? 0, hashes: readerOf(store) };
+  const rowsSeen = seen.map((known) => ({ ...known, root: undefined }));
+  await requireSeen(found, rowsSeen); // Before anything is written: a key, or the tree of an earlier version's ledger.
   const keyPlace = {
     file: options.signingKeyFile ?? join(options.folder, "signing.key"),
     acceptNew: options.acceptSigningKey === true,
@@ -261,10 +217,8 @@ async function admit(
   if (!store.opened.hasTree) await growTree(store, signer.signer, options.engine);
   const check = await store.verify(Math.max(1, (head?.seq ?? 0) - tailRows), []);
   if (check.broken !== undefined) throw damaged(check.broken);
-  if (!isPastPin) await holdTreeAgainstPin(store, pin);
-  const isShared = options.shared !== undefined;
-  if (!isPastPin && !isShared) await holdAgainstCheckpoint(store, options.folder);
-  const current = headOf(head);
+  await requireSeen(found, seen);
+  const current = lastRow(head);
   const tree = await treeAt(store, current.seq);
   const root = tree.root().toString("base64");
   const certain = !isShared || isPastPin ? { ...current, root } : (pin ?? { seq: 0, hash: zeroHash });
@@ -286,19 +240,8 @@ async function admit(
   return ledger;
 }
 
-/** What the pin has seen of the tree is what the rows and the inner hashes that are kept make it. */
-async function holdTreeAgainstPin(store: LedgerStore, pin: Pin | undefined): Promise<void> {
-  if (pin?.root === undefined || pin.seq === 0) return;
-  const root = await rootAt(readerOf(store), pin.seq);
-  if (root.toString("base64") === pin.root) return;
-  throw new LedgerRefused(
-    `the tree over the first ${pin.seq} rows is not the one that the head pin has seen: the history, or an inner hash of its ` +
-      "tree, was changed; run `svc-gate verify`, and restore the file from a backup",
-  );
-}
-
 /** As it was when the store was opened: on a shared ledger others may have added rows since. */
-function headOf(head: StoredHead | undefined): LedgerHead {
+function lastRow(head: StoredHead | undefined): LedgerHead {
   if (head === undefined) return { seq: 0, hash: zeroHash, at: 0 };
   return { seq: head.seq, hash: leafHash(head.leaf), at: parseLeaf(head.leaf)?.at ?? 0 };
 }
@@ -310,26 +253,6 @@ async function placePin(file: string, pin: Pin): Promise<void> {
     const { code } = error as NodeJS.ErrnoException;
     throw new LedgerRefused(
       `the head pin ${file} cannot be written (${code}): SVC_PIN names a file that this user can write`,
-    );
-  }
-}
-
-async function holdAgainstPin(store: LedgerStore, pin: Pin): Promise<void> {
-  const { log, head } = store.opened;
-  if (pin.log !== log)
-    throw new LedgerRefused(
-      `the head pin is of the ledger "${pin.log}", the file is "${log}": put the right file back`,
-    );
-  const reached = head?.seq ?? 0;
-  if (pin.seq > reached) {
-    throw new LedgerRefused(
-      `the ledger ends at row ${reached}, and its head pin has seen row ${pin.seq}: rows are missing from its end; restore the file`,
-    );
-  }
-  for await (const [row] of pin.seq === 0 ? [] : store.scan(pin.seq)) {
-    if (row !== undefined && row.seq === pin.seq && leafHash(row.leaf) === pin.hash) return;
-    throw new LedgerRefused(
-      `row ${pin.seq} of the ledger is not the one that its head pin has seen: the history was changed; restore the file`,
     );
   }
 }

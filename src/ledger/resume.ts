@@ -59,7 +59,7 @@ export async function openPastPin(options: LedgerOptions, askOthers: AskOthers):
       );
     const { name, head } = ledger;
     const seen = [...near, ...(await askOthers(name))];
-    const all = await partings({ name, rows: head.seq, scan: (from) => ledger.rows(from) }, seen);
+    const all = await partings({ name, rows: head.seq, hashes: ledger.hashes }, seen);
     const stated = await statedLosses(ledger);
     const parted = all.filter((parting) => !stated.has(idOf(seenOf(parting))));
     if (all.length === 0 && seen.length > 0) {
@@ -95,7 +95,7 @@ export async function requireLedger({ folder, shared }: LedgerOptions): Promise<
 
 /** Of a row beside another only that row is known to have parted: rows before it may have, too. */
 function lossOf(last: number, pin: Pin | undefined, parted: readonly Parting[]): Loss {
-  const checkpoints = parted.filter(({ seen: { root } }) => root !== undefined).map(seenOf);
+  const checkpoints = parted.filter(({ seen: { hash } }) => hash === undefined).map(seenOf);
   if (parted.length === 0) return { lost: [last + 1, null], pin, checkpoints, parted: undefined };
   const beside = parted.filter(({ is }) => is === "beside").map(({ seen }) => seen.seq);
   const to = Math.max(...parted.map(({ seen }) => seen.seq));

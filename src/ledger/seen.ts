@@ -1,22 +1,17 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { leafHash, zeroHash } from "./leaf.ts";
+import type { Result } from "../wire/mod.ts";
+import { readIfThere } from "./durable-file.ts";
+import { zeroHash } from "./leaf.ts";
 import { readPin, type Pin } from "./pin.ts";
-import { LedgerRefused, type StoredRow } from "./stores/store.ts";
-import { parseCheckpointText } from "./tree/checkpoint.ts";
-import { Frontier } from "./tree/merkle.ts";
-import { parseNote } from "./tree/note.ts";
+import { LedgerRefused, type Anchor } from "./stores/store.ts";
+import { openCheckpoint, parseCheckpointText, type Checkpoint } from "./tree/checkpoint.ts";
+import { parseNote, parseVerifierKey } from "./tree/note.ts";
+import { rootAt, type HashReader } from "./tree/tiles.ts";
 
-/** How far something outside a ledger's file has seen it: a row's hash, or the root over all rows up to it. */
-export interface SeenHead {
+/** How far something outside a ledger's file has seen it: a row's hash, the root over all rows up to it, or both. */
+export interface SeenHead extends Anchor {
   readonly log: string;
-  readonly seq: number;
-  /** SHA-256 in hex. */
-  readonly hash?: string | undefined;
-  /** Base64. */
-  readonly root?: string | undefined;
-  /** Who says so, for a sentence: `head pin`. */
-  readonly by: string;
   /** Where it lies, in the data folder. */
   readonly file?: string | undefined;
 }
@@ -30,8 +25,14 @@ export interface Parting {
 /** Asks others how far they have seen a ledger of that name: sinks, or whoever keeps a checkpoint. */
 export type AskOthers = (log: string) => Promise<readonly SeenHead[]>;
 
-/** What a gate leaves in its data folder: the head that it signed last, the last that a quorum cosigned, one that it lacks. */
-const checkpointNames = ["checkpoint", "checkpoint.cosigned", "checkpoint.seen"];
+/** The latest signed checkpoint, which a gate leaves in its data folder for who reads that from outside. */
+export const checkpointFile = "checkpoint";
+
+/** The latest that a quorum of witnesses has cosigned. */
+export const cosignedFile = "checkpoint.cosigned";
+
+/** The last is one that the ledger lacks, which kept its gate from starting. */
+const checkpointNames = [checkpointFile, cosignedFile, "checkpoint.seen"];
 
 /**
  * What a data folder and a pin elsewhere say of how far the ledger went. What others say is a `SeenHead` too.
@@ -42,12 +43,15 @@ const checkpointNames = ["checkpoint", "checkpoint.cosigned", "checkpoint.seen"]
 export async function seenHeads(folder: string | undefined, pinFile: string | undefined): Promise<readonly SeenHead[]> {
   const places = [pinFile, folder && join(folder, "head.pin")].filter((file) => file !== undefined);
   const pins = await Promise.all([...new Set(places)].map(readPin));
-  const heads = pins
-    .filter((pin) => pin !== undefined)
-    .map(({ log, seq, hash }): SeenHead => ({ log, seq, hash, by: "head pin" }));
+  const heads = pins.filter((pin) => pin !== undefined).map(pinnedHead);
   const files = folder === undefined ? [] : checkpointNames.map((name) => join(folder, name));
   const checkpoints = await Promise.all(files.map((file) => readCheckpoint(file)));
   return [...heads, ...checkpoints.filter((head) => head !== undefined)];
+}
+
+/** What a pin says. */
+export function pinnedHead({ log, seq, hash, root }: Pin): SeenHead {
+  return { log, seq, hash, root, by: "head pin" };
 }
 
 /** Reads a checkpoint's file; undefined where there is none. @throws {LedgerRefused} for anything else */
@@ -74,7 +78,34 @@ export async function readCheckpoint(file: string): Promise<SeenHead | undefined
 export function headOf(checkpoint: string, by: string): SeenHead | undefined {
   const note = parseNote(checkpoint);
   const said = note && parseCheckpointText(note.text);
-  return said && { log: said.origin, seq: said.size, root: said.root.toString("base64"), by };
+  return said && signedHead(said, by);
+}
+
+function signedHead({ origin, size, root }: Checkpoint, by: string): SeenHead {
+  return { log: origin, seq: size, root: root.toString("base64"), by };
+}
+
+/**
+ * The head that a ledger's own key has signed last, as its folder has it: what it has signed, it must have.
+ *
+ * @param signer the verifier key on record; undefined before the first
+ * @returns undefined where no checkpoint lies there, or another key has signed it: then it says nothing
+ */
+export async function ownHead(folder: string, signer: string | undefined): Promise<SeenHead | undefined> {
+  const note = await readCheckpointNote(folder);
+  const opened = note === undefined || signer === undefined ? undefined : openOwn(note, signer);
+  return opened?.ok === true ? signedHead(opened.value, "checkpoint") : undefined;
+}
+
+/** The signed checkpoint that is left in a ledger's folder, as it lies there. */
+export async function readCheckpointNote(folder: string): Promise<string | undefined> {
+  return (await readIfThere(join(folder, checkpointFile)))?.toString("utf8");
+}
+
+/** Reads a checkpoint that the key on record must have signed. */
+export function openOwn(note: string, signer: string): Result<Checkpoint, string> {
+  const key = parseVerifierKey(signer);
+  return key.ok ? openCheckpoint(note, [key.value]) : key;
 }
 
 /** A ledger whose rows can be read, wherever it is. */
@@ -82,61 +113,73 @@ export interface Readable {
   readonly name: string;
   /** The number of its last row. */
   readonly rows: number;
-  scan(from: number): AsyncIterable<readonly Pick<StoredRow, "leaf" | "seq">[]>;
+  readonly hashes: HashReader;
 }
 
 /**
- * Which of the heads that were seen are not in a ledger.
+ * Which of the heads that were seen are not in a ledger. Roots are made of the inner hashes that it keeps: wrong ones may
+ * deny a head that is there, never show one that is not, so who puts the blame on the rows has walked them before.
  *
  * @throws {LedgerRefused} where one is of another ledger
  */
 export async function partings(ledger: Readable, seen: readonly SeenHead[]): Promise<readonly Parting[]> {
-  const stranger = seen.find(({ log }) => log !== ledger.name);
-  if (stranger !== undefined)
-    throw new LedgerRefused(
-      `the ${stranger.by} is of the ledger "${stranger.log}", and this one is "${ledger.name}": name the right one`,
-    );
-  const inside = seen.filter(({ seq }) => seq > 0 && seq <= ledger.rows);
-  const found = await headsAt(ledger, inside);
-  return seen.flatMap((head): readonly Parting[] => {
-    if (head.seq > ledger.rows) return [{ seen: head, is: "beyond" }];
-    const here = found.get(head.seq);
-    if (here === undefined) return [];
-    const isSame = (head.hash ?? here.hash) === here.hash && (head.root ?? here.root) === here.root;
-    return isSame ? [] : [{ seen: head, is: "beside" }];
-  });
-}
-
-/** The pin of the last row. */
-export async function pinOf(ledger: Readable): Promise<Pin> {
-  const { name: log, rows: seq } = ledger;
-  const head = (await headsAt(ledger, [{ seq, root: "" }])).get(seq);
-  return head === undefined ? { log, seq, hash: zeroHash } : { log, seq, ...head };
-}
-
-interface FoundHead {
-  readonly hash: string;
-  /** Base64; undefined where none was asked for. */
-  readonly root: string | undefined;
-}
-
-/** The hashes of some rows, and where a root is asked for the roots of the trees that end with them. */
-async function headsAt(
-  ledger: Readable,
-  wanted: readonly Pick<SeenHead, "root" | "seq">[],
-): Promise<ReadonlyMap<number, FoundHead>> {
-  const found = new Map<number, FoundHead>();
-  const places = new Set(wanted.map(({ seq }) => seq));
-  if (places.size === 0) return found;
-  const last = Math.max(...places);
-  const tree = wanted.some(({ root }) => root !== undefined) ? new Frontier() : undefined;
-  for await (const slice of ledger.scan(tree === undefined ? Math.max(1, Math.min(...places)) : 1)) {
-    for (const { seq, leaf } of slice) {
-      const hash = leafHash(leaf);
-      tree?.append(hash);
-      if (places.has(seq)) found.set(seq, { hash, root: tree?.root().toString("base64") });
-    }
-    if ((slice.at(-1)?.seq ?? last) >= last) break;
-  }
+  requireName(ledger.name, seen);
+  const found: Parting[] = [];
+  for (const head of seen) found.push(...(await partingOf(ledger, head)));
   return found;
+}
+
+async function partingOf(ledger: Readable, head: SeenHead): Promise<readonly Parting[]> {
+  const { seq, hash, root } = head;
+  if (seq > ledger.rows) return [{ seen: head, is: "beyond" }];
+  if (seq === 0) return [];
+  const isSame =
+    (hash === undefined || hash === (await hashOf(ledger, seq))) &&
+    (root === undefined || root === (await rootOf(ledger, seq)));
+  return isSame ? [] : [{ seen: head, is: "beside" }];
+}
+
+/** @throws {LedgerRefused} where something was seen of a ledger of another name */
+export function requireName(name: string, seen: readonly SeenHead[]): void {
+  const stranger = seen.find(({ log }) => log !== name);
+  if (stranger === undefined) return;
+  throw new LedgerRefused(
+    `the ${stranger.by} is of the ledger "${stranger.log}", and this one is "${name}": put the right file back, or name the right one`,
+  );
+}
+
+/** @throws {LedgerRefused} where the ledger has not got a head that was seen: it must not be served, and nothing added to it */
+export async function requireSeen(ledger: Readable, seen: readonly SeenHead[]): Promise<void> {
+  const [parting] = await partings(ledger, seen);
+  if (parting !== undefined) throw new LedgerRefused(refusalOf(parting, ledger.rows));
+}
+
+function refusalOf({ seen: { by, root, seq }, is }: Parting, rows: number): string {
+  if (is === "beyond")
+    return (
+      `the ledger ends at row ${rows}, and its ${by} has seen row ${seq}: rows are missing from its end; restore the file, ` +
+      "or go on without them with `svc-gate resume --after-restore`"
+    );
+  if (root === undefined)
+    return `row ${seq} of the ledger is not the one that its ${by} has seen: the history was changed; restore the file`;
+  return (
+    `the tree over the first ${seq} rows is not the one that its ${by} has seen: the history, or an inner hash of its tree, ` +
+    "was changed; run `svc-gate verify`, and restore the file from a backup"
+  );
+}
+
+/** The last row, with the root over all. Of a ledger that was found whole. */
+export async function lastHead(ledger: Readable): Promise<Pin> {
+  const { name: log, rows: seq } = ledger;
+  if (seq === 0) return { log, seq, hash: zeroHash };
+  return { log, seq, hash: await hashOf(ledger, seq), root: await rootOf(ledger, seq) };
+}
+
+/** Recomputed from the row's leaf. */
+async function hashOf({ hashes }: Readable, seq: number): Promise<string> {
+  return (await hashes(0, seq - 1, 1)).toString("hex");
+}
+
+async function rootOf({ hashes }: Readable, seq: number): Promise<string> {
+  return (await rootAt(hashes, seq)).toString("base64");
 }

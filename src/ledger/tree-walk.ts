@@ -33,8 +33,11 @@ export class TreeWalk {
 
   /** The root over the rows so far is not the one that an anchor has seen. */
   parted(): Broken | undefined {
-    const anchor = this.#anchors.find(({ seq }) => seq === this.size);
-    return anchor === undefined ? undefined : this.#differs(anchor.root ?? "", `the ${anchor.by} has seen`);
+    for (const { seq, root = "", by } of this.#anchors) {
+      const broken = seq === this.size ? this.#differs(root, `the ${by} has seen`) : undefined;
+      if (broken !== undefined) return broken;
+    }
+    return undefined;
   }
 
   #differs(expected: string, by: string): Broken | undefined {

@@ -4,10 +4,10 @@ import type { Anchor, Broken, StoredRow } from "./store.ts";
 
 /** The row is not the one that an anchor vouches for. */
 export function parted({ seq, hash: found }: Link, anchors: readonly Anchor[]): Broken | undefined {
-  const anchor = anchors.find((candidate) => candidate.seq === seq && candidate.hash !== found);
-  return anchor === undefined
-    ? undefined
-    : { seq, problem: `the row is not the one that the ${anchor.by} has seen`, expected: anchor.hash, found };
+  for (const { seq: at, hash: expected = found, by } of anchors)
+    if (at === seq && expected !== found)
+      return { seq, problem: `the row is not the one that the ${by} has seen`, expected, found };
+  return undefined;
 }
 
 /** The chain ends before a row that an anchor vouches for. */

@@ -272,7 +272,10 @@ class PostgresStore implements LedgerStore {
     const found =
       level === 0 ? (await this.leaves(from + 1, count)).map(leafHash) : await this.#nodes(level, from, count);
     if (found.length !== count)
-      throw new Error(`the tree has ${found.length} of ${count} hashes at level ${level} from ${from}`);
+      throw new LedgerRefused(
+        `the ledger is damaged: its tree has ${found.length} of ${count} hashes at level ${level} from ${from}; ` +
+          "run `svc-gate verify`, and restore it from a backup",
+      );
     return Buffer.from(found.join(""), "hex");
   }
 

@@ -87,7 +87,10 @@ class Reader {
   hashes(level: number, from: number, count: number): Uint8Array {
     const found = level === 0 ? this.leaves(from + 1, count).map(leafHash) : this.#nodes(level, from, count);
     if (found.length !== count)
-      throw new Error(`the tree has ${found.length} of ${count} hashes at level ${level} from ${from}`);
+      throw new LedgerRefused(
+        `the ledger is damaged: its tree has ${found.length} of ${count} hashes at level ${level} from ${from}; ` +
+          "run `svc-gate verify`, and restore it from a backup",
+      );
     return Buffer.from(found.join(""), "hex");
   }
 

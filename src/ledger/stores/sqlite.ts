@@ -287,15 +287,24 @@ async function* scanSlices(
   }
 }
 
+/** What came of a walk. */
+export interface Inspected extends Verification {
+  /** The verifier key on record, of a ledger that was found whole. */
+  readonly signer?: string | undefined;
+}
+
 /** Walks a ledger from outside, whether a gate is serving it or not: nothing is locked, written or begun. */
-export async function inspectSqlite(folder: string, inspection: Inspection): Promise<Verification> {
+export async function inspectSqlite(folder: string, inspection: Inspection): Promise<Inspected> {
   const { anchors, chainAlone, mustExist } = inspection;
   if (!isThere(folder)) throw mustExist ? gone(folder) : new LedgerRefused(`there is no ledger in ${folder}`);
   const reader = await startReader(sqliteThreads(1), folder);
   try {
-    if (chainAlone) return await reader.call("verifyChain", anchors);
+    if (chainAlone) return await reader.call<Verification>("verifyChain", anchors);
     const check = await reader.call<Verification>("verify", 1, anchors);
-    return check.broken === undefined ? { ...check, broken: await reader.call("structure") } : check;
+    const broken = check.broken ?? (await reader.call<Broken | undefined>("structure"));
+    if (broken !== undefined) return { ...check, broken };
+    const { signer } = await reader.call<StoredHistory>("describe");
+    return { ...check, signer };
   } finally {
     await reader.end();
   }

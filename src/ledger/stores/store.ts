@@ -99,8 +99,9 @@ export interface StoredHistory {
 /** A row that something other than the walked file knows. */
 export interface Anchor {
   readonly seq: number;
-  readonly hash: string;
-  /** Of the tree up to it, base64, where that was seen too. */
+  /** SHA-256 in hex, where the row itself was seen. */
+  readonly hash?: string | undefined;
+  /** Of the tree up to it, base64, where that was seen. */
   readonly root?: string | undefined;
   /** Who says so, for the report: `head pin`. */
   readonly by: string;
