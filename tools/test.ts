@@ -8,7 +8,7 @@ const named = process.argv.slice(2);
 const files = named.length > 0 ? named : globSync("test/**/*.test.ts").toSorted();
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
-const events = run({ files, concurrency: 2, timeout: 600_000 });
+const events = run({ files, concurrency: 2, timeout: 1_800_000 });
 events.on("test:pass", ({ details, skip, todo }) => {
   if (details.type === "suite") return;
   if (skip !== undefined || todo !== undefined) counts.skipped += 1;

@@ -14,7 +14,7 @@ import { listening, startServer } from "./server.ts";
 export type CaseRun = { readonly id: string; readonly problems: readonly string[]; readonly result: ClientResult };
 
 const casesAtOnce = 32;
-const triesAlone = 2;
+const triesAlone = 6;
 /** A port below the free ones, which nothing serves: a free port could be another case's by the time it is used. */
 const closedUrl = "http://127.0.0.1:4";
 
