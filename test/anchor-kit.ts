@@ -210,6 +210,8 @@ export interface Given {
   readonly tenant?: string;
   /** How long one that fails is left alone, in milliseconds. */
   readonly retryMs?: number;
+  /** How long its end waits for those who are told of the last head; long enough for any that answers. */
+  readonly endMs?: number;
 }
 
 export interface Opened {
@@ -230,6 +232,7 @@ export function anchorsOf(t: Pick<TestContext, "after">, given: Given): Opened {
     acceptClaims = false,
     tenant = null,
     retryMs = 1,
+    endMs = 60_000,
   } = given;
   const policy = witnesses.length === 0 ? undefined : sound(parsePolicy(policyText(witnesses, quorum)));
   const { log, lines } = linesLog();
@@ -237,7 +240,8 @@ export function anchorsOf(t: Pick<TestContext, "after">, given: Given): Opened {
   const failures: string[] = [];
   const pace = { betweenMs: 1, retryMs, retryMaxMs: 20 * retryMs };
   const onFailure = (by: string): void => void failures.push(by);
-  const anchors = new Anchors({ ...sites, ledger, folder: given.folder, tenant, log, onFailure, pace });
+  const patience = { startMs: 60_000, endMs };
+  const anchors = new Anchors({ ...sites, ledger, folder: given.folder, tenant, log, onFailure, pace, patience });
   t.after(() => anchors.close());
   return { anchors, lines, failures };
 }

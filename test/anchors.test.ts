@@ -210,7 +210,7 @@ suite("a witness that is broken or hostile costs one line in the log and nothing
   test("one that never answers does not hold up the others, nor the end", async (t) => {
     const log = new FakeLog(origin).grow(3);
     const [good, silent] = [await witnessOf(t, "good", log), await witnessOf(t, "a", log)];
-    const opened = anchorsOf(t, { log, witnesses: [silent, good], quorum: 1, folder: temporaryFolder(t) });
+    const opened = anchorsOf(t, { log, witnesses: [silent, good], quorum: 1, folder: temporaryFolder(t), endMs: 100 });
     await opened.anchors.begin(true);
     let asked = 0;
     silent.instead = () => {

@@ -31,6 +31,15 @@ export interface AnchorsOptions extends AnchorSites {
   /** Called each time one of them could not be told of a head, or did not take it. */
   readonly onFailure: (by: string) => void;
   readonly pace?: Pace;
+  readonly patience?: Patience;
+}
+
+/** What is waited for at most, in milliseconds. */
+interface Patience {
+  /** By a start. */
+  readonly startMs: number;
+  /** For the last head at an end. */
+  readonly endMs: number;
 }
 
 /** A sink, and how it stands with it. */
@@ -50,12 +59,9 @@ export interface AnchorReading {
   readonly isParted: boolean;
 }
 
-/** What a start waits for at most, in milliseconds. */
-const startMs = 3000;
+const usualPatience: Patience = { startMs: 3000, endMs: 2000 };
 /** Rows are anchored after so long, however few they are. */
 const latestMs = 10_000;
-/** For the last head at an end, in milliseconds. */
-const endMs = 2000;
 
 /**
  * All who anchor one ledger. They are told behind the answers, at most once a second and one delivery at a time; nothing
@@ -68,6 +74,7 @@ export class Anchors {
   readonly #sinks: readonly Given[];
   readonly #standings: readonly Standing[];
   readonly #couriers: readonly Courier[];
+  readonly #patience: Patience;
   /** Rows, as far as is known. */
   #size = 0;
   /** Heads since the last that they were told of. */
@@ -75,8 +82,9 @@ export class Anchors {
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: AnchorsOptions) {
-    const { policy, sinks, folder, pace = usualPace } = options;
+    const { policy, sinks, folder, pace = usualPace, patience = usualPatience } = options;
     this.#options = options;
+    this.#patience = patience;
     this.#cosignatures = policy && new Cosignatures(join(folder, "checkpoint.cosigned"), policy);
     const latest = (): number => this.#size;
     this.#witnesses =
@@ -187,7 +195,7 @@ export class Anchors {
     const parting = kept && (await partingFrom(ledger, head, { ...kept, proof: kept.note }));
     if (parting !== undefined) return [{ by: "file checkpoint.cosigned", parting }];
     if (!isStart) return [];
-    const enough = AbortSignal.timeout(startMs);
+    const enough = AbortSignal.timeout(this.#patience.startMs);
     const inSinks = await Promise.all(this.#sinks.map((given) => this.#look(given, head, enough)));
     // A witness that has seen nothing yet cosigns what it is asked: not a history that a sink has disproved.
     return inSinks.flat().length > 0 ? inSinks.flat() : ((await this.#witnesses?.askAtStart(enough)) ?? []);
@@ -225,7 +233,7 @@ export class Anchors {
   /** Tells them the last head, unless they are away, and ends within a bounded time. */
   async close(): Promise<void> {
     if (this.#timer !== undefined) this.#tell();
-    await Promise.all(this.#couriers.map((courier) => courier.close(endMs)));
+    await Promise.all(this.#couriers.map((courier) => courier.close(this.#patience.endMs)));
   }
 }
 
