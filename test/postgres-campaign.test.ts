@@ -44,7 +44,7 @@ test(`${list.length} failures lose no answered check and write none twice [servi
   );
   assert.deepEqual([verified.ok, verified.rows], [true, rows]);
   assert.ok(failures >= list.length - 4, `moments to fail at came: ${failures}`);
-  assert.ok(answered > 200 && after >= 20, `it was a load, and the gates serve after it: ${answered}, ${after}`);
+  assert.ok(answered >= 100 && after >= 20, `it was a load, and the gates serve after it: ${answered}, ${after}`);
   assert.deepEqual(
     ends.filter(({ exitCode }) => exitCode !== 1),
     [],

@@ -81,7 +81,7 @@ export class Replica {
 
   async isServing(): Promise<boolean> {
     try {
-      const response = await fetch(`${this.url}/health`, { signal: AbortSignal.timeout(2000) });
+      const response = await fetch(`${this.url}/health`, { signal: AbortSignal.timeout(20_000) });
       await response.arrayBuffer();
       return response.ok;
     } catch {
