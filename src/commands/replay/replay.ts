@@ -1,7 +1,8 @@
 import type { ContractInForce } from "../../contract/mod.ts";
 import { countedOf } from "../../gate/mod.ts";
 import type { Mode } from "../../wire/mod.ts";
-import type { History } from "../history.ts";
+import type { Leaf } from "../../ledger/mod.ts";
+import type { History, RecordedRow } from "../history.ts";
 import {
   askAgain,
   Contracts,
@@ -33,28 +34,33 @@ export async function holdAgainstItself(history: History, telling: Agreement): P
   const standing = new Standing(history);
   let inForce: string | null = null;
   let force: ContractInForce | string = "no contract";
-  for await (const recorded of recordedRows(history, telling, standing)) {
-    const { leaf } = recorded;
-    if (leaf.contract !== inForce) {
+  for await (const check of checksOf(history, telling, standing)) {
+    const { leaf, recorded } = check;
+    // A row that cannot be decided again says still what was in force.
+    if (leaf !== undefined && leaf.contract !== inForce) {
       inForce = leaf.contract;
       force = await contracts.of(inForce ?? "");
       if (typeof force !== "string") await standing.align(force, leaf.seq);
     }
+    if (typeof recorded === "string") {
+      skip(check, recorded, telling, standing);
+      continue;
+    }
     if (typeof force === "string") {
-      standing.skip(leaf.at, movedCounters(recorded.row));
-      telling.skipped(leaf.seq, force);
+      skip(check, force, telling, standing);
       continue;
     }
     const asked = askAgain(force, recorded);
-    const again = decideAsked(asked, (lookup) => standing.value(lookup), leaf.mode ?? "enforce");
+    const again = decideAsked(asked, (lookup) => standing.value(lookup), recorded.leaf.mode ?? "enforce");
     const found = difference(recorded, again, history);
     if (found === undefined) telling.agreed(recorded);
-    else if (asked.lookups.some((lookup) => standing.isLacking(lookup))) telling.skipped(leaf.seq, standsOnErased);
+    else if (asked.lookups.some((lookup) => standing.isLacking(lookup)))
+      telling.skipped(recorded.leaf.seq, standsOnErased);
     else telling.differs(recorded, found);
     // By what happened: one row that differs does not make others differ.
-    const { verdict, answered } = leaf;
+    const { verdict, answered, at } = recorded.leaf;
     if (verdict !== null && answered !== null)
-      standing.add(countedOf(again.prepared, again.otherPrepared, { verdict, answered }), leaf.at);
+      standing.add(countedOf(again.prepared, again.otherPrepared, { verdict, answered }), at);
   }
 }
 
@@ -75,7 +81,12 @@ export interface Against {
 export async function decideAllAgain(history: History, { force, mode }: Against, telling: Comparison): Promise<void> {
   const standing = new Standing(history);
   await standing.align(force, 1);
-  for await (const recorded of recordedRows(history, telling, standing)) {
+  for await (const check of checksOf(history, telling, standing)) {
+    const { recorded } = check;
+    if (typeof recorded === "string") {
+      skip(check, recorded, telling, standing);
+      continue;
+    }
     const again = decideAgain(force, recorded, standing, mode ?? recorded.leaf.mode ?? "enforce");
     telling.decided(recorded, again);
     const { decision, answered, prepared, otherPrepared } = again;
@@ -83,22 +94,33 @@ export async function decideAllAgain(history: History, { force, mode }: Against,
   }
 }
 
-async function* recordedRows(history: History, telling: Telling, standing: Standing): AsyncGenerator<Recorded> {
+/** The row of a check, as far as it can be read. */
+interface Check {
+  readonly row: RecordedRow;
+  /** Undefined where not even that can be read. */
+  readonly leaf: Leaf | undefined;
+  /** A clause that says why it cannot be decided again, where it cannot. */
+  readonly recorded: Recorded | string;
+}
+
+async function* checksOf(history: History, telling: Telling, standing: Standing): AsyncGenerator<Check> {
   for await (const slice of history.scan(1)) {
     for (const row of slice) {
       telling.passed(row.seq);
-      if (isChange(row)) {
-        const leaf = readLeaf(row);
-        if (typeof leaf !== "string") standing.act(leaf, row.evidence);
+      const recorded = isChange(row) ? undefined : readRecorded(row);
+      const leaf = typeof recorded === "object" ? recorded.leaf : readLeaf(row);
+      const read = typeof leaf === "string" ? undefined : leaf;
+      if (recorded === undefined) {
+        if (read !== undefined) standing.act(read, row.evidence);
         continue;
       }
-      const recorded = readRecorded(row);
-      if (typeof recorded !== "string") yield recorded;
-      else {
-        standing.skip(recordedAt(row.leaf), movedCounters(row));
-        telling.skipped(row.seq, recorded);
-      }
+      yield { row, leaf: read, recorded };
       standing.answered();
     }
   }
+}
+
+function skip({ row }: Check, why: string, telling: Telling, standing: Standing): void {
+  standing.skip(recordedAt(row.leaf), movedCounters(row));
+  telling.skipped(row.seq, why);
 }
