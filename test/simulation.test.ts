@@ -25,6 +25,10 @@ const kept = readdirSync(regressions).map((name) => ({
 const crashesWanted = Number(process.env["SIMULATION_RUNS"] ?? 250);
 const seed = Number(process.env["SIMULATION_SEED"] ?? Date.now() % 1_000_000_000);
 
+/** What is told of all histories together. */
+const counted = ["answers", "rows", "erased", "rotations", "refusals", "faults", "refusedStarts"] as const;
+const zeros = Object.fromEntries(counted.map((name) => [name, 0])) as Record<(typeof counted)[number], number>;
+
 /** Makes it as small as it goes, keeps it, and fails. */
 async function keep(sources: Sources, from: number, found: NonNullable<Came["problem"]>): Promise<never> {
   const smallest = await shrink(planOf(from), async (plan) => (await live(sources, plan)).problem !== undefined);
@@ -47,17 +51,14 @@ await suite("a gate on a simulated machine", async () => {
   }
 
   test(`loses nothing in ${crashesWanted} crashes, from seed ${seed} (set SIMULATION_SEED to repeat)`, async (t) => {
-    const sum = { histories: 0, crashes: 0, answers: 0, refusals: 0, faults: 0, refusedStarts: 0 };
+    const sum = { histories: 0, crashes: 0, ...zeros };
     const begun = performance.now();
     for (let each = seed; sum.crashes < crashesWanted; each += 1) {
       const came = await live(sources, planOf(each));
       if (came.problem !== undefined) await keep(sources, each, came.problem);
       sum.histories += 1;
       sum.crashes += came.crashes;
-      sum.answers += came.answers;
-      sum.refusals += came.refusals;
-      sum.faults += came.faults;
-      sum.refusedStarts += came.refusedStarts;
+      for (const name of counted) sum[name] += came[name];
     }
     const seconds = (performance.now() - begun) / 1000;
     t.diagnostic(

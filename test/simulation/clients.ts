@@ -31,19 +31,19 @@ export async function ask(
       await pause(serving.machine, chance.often(0.5) ? 0 : chance.whole(0, 400));
       const isAgain = body !== "" && chance.often(0.15);
       const name = `${life}/${number}/${turn}`;
-      body = isAgain ? body : bodyOf(name, number, chance.whole(1, 40));
+      body = isAgain ? body : bodyOf(name, `s${number}`, chance.whole(1, 40));
       await askOnce(serving, outside, { body, name: isAgain ? undefined : name });
     }
   };
   await Promise.all(Array.from({ length: sessions }, (_, number) => session(number)));
 }
 
-function bodyOf(call: string, session: number, amount: number): string {
-  return JSON.stringify({ tool_name: "pay", session_id: `s${session}`, tool_input: { amount, call } });
+export function bodyOf(call: string, session: string, amount: number): string {
+  return JSON.stringify({ tool_name: "pay", session_id: session, tool_input: { amount, call } });
 }
 
 /** @param asked undefined where the call was asked before, and may have been answered then */
-async function askOnce(
+export async function askOnce(
   { gate, machine }: Serving,
   outside: Outside,
   { body, name }: { readonly body: string; readonly name: string | undefined },
@@ -119,10 +119,10 @@ async function walk({ gate, machine }: Serving, outside: Outside): Promise<void>
 }
 
 /** A disk that fails may make a read fail, or lie. */
-function expected({ process }: Machine, outside: Outside, what: string): void {
+export function expected({ process }: Machine, outside: Outside, what: string): void {
   if (process.isAlive && process.met.length === 0) outside.wrong(what);
 }
 
-function pause(machine: Machine, ms: number): Promise<void> {
+export function pause(machine: Machine, ms: number): Promise<void> {
   return new Promise((resolve) => machine.later(ms, resolve));
 }

@@ -14,6 +14,7 @@ export interface Control {
 
 const file = "ledger/stores/sqlite-file.ts";
 const writer = "ledger/stores/sqlite-writer.ts";
+const eraser = "ledger/stores/sqlite-erase.ts";
 /** Rows that somebody knows of are gone, or all are. */
 const lost = /LOST|rows are missing|is gone or empty/;
 
@@ -58,7 +59,7 @@ export const controls: readonly Control[] = [
   },
   {
     name: "names that only the cache has are built on",
-    edits: [{ file: "ledger/stores/sqlite-log.ts", from: "fsyncSync(names);", to: "" }],
+    edits: [{ file: "ledger/stores/sqlite-log.ts", from: 'flush(folder, "r");', to: "return;" }],
     isRare: true,
     noticed: /is not there/,
   },
@@ -127,5 +128,61 @@ export const controls: readonly Control[] = [
       },
     ],
     noticed: /which was refused|UNIQUE constraint failed/,
+  },
+  {
+    name: "parts are erased after the transaction of the row that says so",
+    edits: [
+      { file: writer, from: "for (const erasure of erasures) eraseParts(this.#database, erasure);", to: "" },
+      {
+        file: writer,
+        from: "this.#meta = meta;\n    this.#asked.clear();",
+        to: "for (const erasure of erasures) eraseParts(this.#database, erasure); this.#meta = meta; this.#asked.clear();",
+      },
+    ],
+    noticed: /is erased, and it is there/,
+  },
+  {
+    name: "what is deleted stays in its page",
+    edits: [{ file, from: "PRAGMA secure_delete = ON;", to: "PRAGMA secure_delete = OFF;" }],
+    noticed: /bytes of .* are in .*ledger\.db after|was erased, and is in .*ledger\.db$/,
+  },
+  {
+    name: "the log keeps what was erased",
+    edits: [{ file: eraser, from: "wal_checkpoint(TRUNCATE)", to: "wal_checkpoint(FULL)" }],
+    noticed: /bytes of .* are in .*ledger\.db-wal after|was erased, and is in .*ledger\.db-wal/,
+  },
+  {
+    name: "the log is cut, and that is not flushed",
+    edits: [{ file: eraser, from: "flushCut(folder, files.log);", to: "void flushCut;" }],
+    noticed: /bytes of .* are in .*ledger\.db-wal after it was said to be nowhere/,
+  },
+  {
+    name: "a signing key has its name before it is flushed",
+    edits: [
+      {
+        file: "ledger/tree/signing-key.ts",
+        from: "await replaceFile(file, text);",
+        to:
+          'void replaceFile; const { rename, writeFile } = await import("node:fs/promises");' +
+          "await writeFile(`${file}.new`, text); await rename(`${file}.new`, file);",
+      },
+    ],
+    noticed: /the signing key .* is not one or two private keys/,
+  },
+  {
+    name: "the row of a rotation does not put its key on record",
+    edits: [{ file: "gate/gate.ts", from: "await turn.commit(undefined, to);", to: "await turn.commit();" }],
+    noticed: /rotates the key|holds|is on record/,
+  },
+  {
+    name: "heads of a rotation are signed by the new key alone",
+    edits: [
+      {
+        file: "ledger/tree/signing-key.ts",
+        from: "lines = this.#keys.map(",
+        to: "lines = this.#keys.slice(0, 1).map(",
+      },
+    ],
+    noticed: /is not signed by the key on record/,
   },
 ];

@@ -53,6 +53,11 @@ export class Disk {
     return this.#names.get(name);
   }
 
+  /** All files, as they are seen. */
+  *contents(): Generator<readonly [name: string, content: Buffer]> {
+    for (const [name, inode] of this.#names) yield [name, Buffer.from(inode.read(0, inode.size))];
+  }
+
   create(name: string): Inode {
     const made = new Inode();
     this.#change([[name, made]]);

@@ -1,11 +1,13 @@
-import { createHash } from "node:crypto";
-import { holdAgainstItself } from "../../src/commands/replay/replay.ts";
+import { holdAgainstItself, standsOnErased } from "../../src/commands/replay/replay.ts";
 import { ask, type Serving } from "./clients.ts";
 import { contracts } from "./contracts.ts";
 import type { Disk } from "./disk.ts";
+import { erasureProblem, forgotten, remainsProblem } from "./erasure.ts";
+import { headOf, headProblem, signerProblem } from "./heads.ts";
 import { Process, type Machine } from "./machine.ts";
 import { Outside } from "./outside.ts";
 import { folder } from "./plan.ts";
+import { evidenceOf, hashOf, leafOf, part, type Row } from "./rows.ts";
 import type { Sources } from "./sources.ts";
 import { closeAll, DatabaseSync } from "./sqlite.ts";
 
@@ -49,17 +51,27 @@ export async function inspect(sources: Sources, place: Place): Promise<string | 
 async function promises(sources: Sources, place: Place): Promise<string | undefined> {
   const { machine, disk, outside, pinFile } = place;
   const { openLedger, openGate, Clock } = sources;
-  const [pin, left] = [disk.copy(), textOf(disk, `${folder}/checkpoint`)];
+  const [left, kept] = [disk.copy(), textOf(disk, `${folder}/checkpoint`)];
   const ledger = await openLedger({ folder, pinFile, engine: "svc-gate/1.0.0" });
   const before = await rowsOf(ledger);
+  const here = [...(kept === undefined ? [] : [kept]), await ledger.checkpoint()].map(headOf);
   const problem =
     chainProblem(before) ??
     rowProblem(before, outside) ??
     totalsProblem(before) ??
-    pinProblem(before, { ...place, disk: pin }) ??
-    headProblem(before, outside, [left, await ledger.checkpoint()]);
+    pinProblem(before, { ...place, disk: left }) ??
+    erasureProblem(before, outside) ??
+    remainsProblem(left, forgotten(before, outside, outside.cleared), "after it was said to be nowhere") ??
+    remainsProblem(disk, forgotten(before, outside, outside.texts.keys()), "after the next start") ??
+    headProblem(before, [...outside.heads.values(), ...here]) ??
+    signerProblem(
+      before,
+      [...outside.newHeads(), ...here],
+      ledger.verifiers.map(({ text }) => text),
+    );
   if (problem !== undefined) return problem;
   outside.rows = before.length;
+  outside.rotations = before.filter((row) => leafOf(row).act === "signer.rotate").length;
   const clock = new Clock({ wall: () => machine.now, monotonic: () => machine.now });
   const [force] = contracts;
   if (force === undefined) throw new Error("there is no contract");
@@ -77,16 +89,10 @@ async function promises(sources: Sources, place: Place): Promise<string | undefi
   const { broken, rows } = await ledger.verify();
   if (broken !== undefined) return `the ledger finds itself broken: ${JSON.stringify(broken)}`;
   if (rows < before.length + 3) return `${rows} rows are there after ${before.length} and 3 more`;
-  const replayed = await replayProblem(ledger);
+  const replayed = await replayProblem(ledger, before);
   await gate.drain();
   await ledger.close();
   return replayed;
-}
-
-interface Row {
-  readonly seq: number;
-  readonly leaf: string;
-  readonly evidence: string;
 }
 
 async function rowsOf(ledger: Serving["ledger"]): Promise<readonly Row[]> {
@@ -95,27 +101,16 @@ async function rowsOf(ledger: Serving["ledger"]): Promise<readonly Row[]> {
   return rows;
 }
 
-function hashOf({ leaf }: Row): string {
-  return createHash("sha256").update("\0").update(leaf).digest("hex");
-}
-
 /** The chain, recomputed: one row after the other, each naming the hash of the one before and what its evidence comes to. */
 function chainProblem(rows: readonly Row[]): string | undefined {
   let prev = "0".repeat(64);
   let last = 0;
   for (const [index, row] of rows.entries()) {
-    const leaf = JSON.parse(row.leaf) as {
-      readonly seq: number;
-      readonly prev: string;
-      readonly at: number;
-      readonly evidence: string;
-    };
+    const leaf = leafOf(row);
     if (row.seq !== index + 1 || leaf.seq !== row.seq) return `row ${row.seq} is in place ${index + 1}`;
     if (leaf.prev !== prev) return `row ${row.seq} does not follow the row before it`;
     if (leaf.at < last) return `row ${row.seq} is earlier than the row before it`;
-    const digests = row.evidence.split("~").map((each) => createHash("sha256").update(each).digest("base64url"));
-    const evidence = createHash("sha256").update(digests.toSorted().join("")).digest("hex");
-    if (leaf.evidence !== evidence) return `row ${row.seq} has other evidence than it names`;
+    if (leaf.evidence !== evidenceOf(row)) return `row ${row.seq} has other evidence than it names`;
     prev = hashOf(row);
     last = leaf.at;
   }
@@ -134,12 +129,6 @@ function rowProblem(rows: readonly Row[], { told, refused }: Outside): string | 
     if (call !== undefined && refused.has(call)) return `row ${row.seq} is of the call ${call}, which was refused`;
   }
   return undefined;
-}
-
-function part({ evidence }: Row, name: string): unknown {
-  const disclosures = evidence.split("~").map((text) => Buffer.from(text, "base64url").toString());
-  const found = disclosures.map((text) => JSON.parse(text) as readonly [salt: string, name: string, value: unknown]);
-  return found.find(([, each]) => each === name)?.[2];
 }
 
 interface Effect {
@@ -181,9 +170,13 @@ interface StoredEvent {
   readonly folded: number;
 }
 
-/** Decides every row again. */
-async function replayProblem(ledger: Serving["ledger"]): Promise<string | undefined> {
+/** Decides every row again; of what was erased it says so. */
+async function replayProblem(ledger: Serving["ledger"], before: readonly Row[]): Promise<string | undefined> {
   let problem: string | undefined;
+  const erased = new Set(before.filter(({ evidence }) => evidence.includes("!")).map(({ seq }) => seq));
+  const first = Math.min(...erased);
+  const isLawful = (seq: number, why: string): boolean =>
+    erased.delete(seq) ? why === "a part of its evidence was erased" : why === standsOnErased && seq > first;
   const history = {
     rows: ledger.head.seq,
     scan: (from: number) => ledger.rows(from),
@@ -194,62 +187,12 @@ async function replayProblem(ledger: Serving["ledger"]): Promise<string | undefi
   await holdAgainstItself(history, {
     passed: () => undefined,
     agreed: () => undefined,
-    skipped: (seq, why) => void (problem ??= `row ${seq} cannot be decided again: ${why}`),
+    skipped: (seq, why) => void (isLawful(seq, why) || (problem ??= `row ${seq} cannot be decided again: ${why}`)),
     differs: ({ leaf: { seq } }, difference) =>
       void (problem ??= `row ${seq} decided again: ${JSON.stringify(difference)}`),
   });
+  if (erased.size > 0) problem ??= `rows ${[...erased].join(", ")} were erased, and are decided again`;
   return problem;
-}
-
-/** The hash of RFC 6962, section 2.1, as it is written there; what was computed once is kept. */
-class Tree {
-  readonly #leaves: readonly Buffer[];
-  readonly #known = new Map<string, Buffer>();
-
-  constructor(leaves: readonly Buffer[]) {
-    this.#leaves = leaves;
-  }
-
-  root(size: number): string {
-    return this.#hash(0, size).toString("base64");
-  }
-
-  #hash(from: number, to: number): Buffer {
-    const place = `${from} ${to}`;
-    const known = this.#known.get(place) ?? this.#compute(from, to);
-    this.#known.set(place, known);
-    return known;
-  }
-
-  #compute(from: number, to: number): Buffer {
-    if (to - from === 0) return createHash("sha256").digest();
-    if (to - from === 1) return this.#leaves[from] ?? Buffer.alloc(0);
-    let half = 1;
-    while (half * 2 < to - from) half *= 2;
-    const [left, right] = [this.#hash(from, from + half), this.#hash(from + half, to)];
-    return createHash("sha256").update("\u0001").update(left).update(right).digest();
-  }
-}
-
-/** No head over lost rows, or over others: each that ever left the gate is one of a prefix of this history. */
-function headProblem(
-  rows: readonly Row[],
-  { heads }: Outside,
-  left: readonly (string | undefined)[],
-): string | undefined {
-  const tree = new Tree(rows.map((row) => Buffer.from(hashOf(row), "hex")));
-  const found = left.flatMap((checkpoint) => (checkpoint === undefined ? [] : [headOf(checkpoint)]));
-  for (const [size, root] of [...heads, ...found]) {
-    if (size > rows.length)
-      return `LOST: a head over ${size} rows was signed, and the ledger ends at row ${rows.length}`;
-    if (tree.root(size) !== root) return `the head that was signed over ${size} rows is not that of this history`;
-  }
-  return undefined;
-}
-
-function headOf(checkpoint: string): readonly [size: number, root: string] {
-  const [, size = "", root = ""] = checkpoint.split("\n");
-  return [Number(size), root];
 }
 
 /** The pin never leads, and trails by no more than it may. */
@@ -264,7 +207,7 @@ function pinProblem(rows: readonly Row[], { disk, outside, pinFile, pinnedFrom }
   if (seq > rows.length) return `LOST: the pin has seen row ${seq}, and the ledger ends at row ${rows.length}`;
   const row = rows[seq - 1];
   if (row !== undefined && hashOf(row) !== hash) return `row ${seq} is not the one that the pin has seen`;
-  const problem = headProblem(rows, new Outside(), [`\n${seq}\n${root}`]);
+  const problem = headProblem(rows, [{ size: seq, root }]);
   if (problem !== undefined) return `${problem} (by the pin)`;
   const due = pinnedFrom === undefined ? 0 : outside.reached(pinnedFrom);
   return seq < due ? `the pin is at row ${seq}, and row ${due} was answered more than a second before` : undefined;

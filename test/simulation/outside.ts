@@ -1,3 +1,5 @@
+import { headOf, type Head } from "./heads.ts";
+
 /** What people outside the gate know of it, which no crash of it takes from them. */
 export class Outside {
   /** Rows that an answer, or a page of receipts, has told of: hash by number. */
@@ -6,10 +8,19 @@ export class Outside {
   readonly refused = new Set<string>();
   /** When rows were told of first, for the pin. */
   readonly #times: (readonly [at: number, seq: number])[] = [];
-  /** Roots of the heads that have left the gate, by their size. */
-  readonly heads = new Map<number, string>();
-  /** Rows at the last inspection. */
+  /** Heads that have left the gate, by their size. */
+  readonly heads = new Map<number, Head>();
+  /** Of these, what no inspection has seen. */
+  #newHeads: Head[] = [];
+  /** Texts that stand in parts of rows and nowhere else, as they are stored: by `SEQ PART`. */
+  readonly texts = new Map<string, readonly string[]>();
+  /** Parts that were said to be erased. */
+  readonly erased = new Set<string>();
+  /** Of these, nothing was said to be left in any file. */
+  readonly cleared = new Set<string>();
+  /** Rows at the last inspection, and those of them that rotate the signing key. */
   rows = 0;
+  rotations = 0;
   answers = 0;
   /** What was seen to be wrong while the gate served. */
   problem: string | undefined;
@@ -34,11 +45,29 @@ export class Outside {
 
   /** A signed head left the gate. */
   signed(checkpoint: string): void {
-    const [, size = "", root = ""] = checkpoint.split("\n");
-    const known = this.heads.get(Number(size));
-    if (known !== undefined && known !== root)
-      this.wrong(`two heads over ${size} rows were signed: ${known} and ${root}`);
-    this.heads.set(Number(size), root);
+    const head = headOf(checkpoint);
+    const known = this.heads.get(head.size);
+    if (known !== undefined && known.root !== head.root)
+      this.wrong(`two heads over ${head.size} rows were signed: ${known.root} and ${head.root}`);
+    this.heads.set(head.size, head);
+    this.#newHeads.push(head);
+  }
+
+  /** Heads since it was asked last. */
+  newHeads(): readonly Head[] {
+    const heads = this.#newHeads;
+    this.#newHeads = [];
+    return heads;
+  }
+
+  /** Parts were answered to be erased. */
+  forgot(parts: readonly string[]): void {
+    for (const part of parts) this.erased.add(part);
+  }
+
+  /** All that was erased until now was answered to be nowhere. */
+  clear(): void {
+    for (const part of this.erased) this.cleared.add(part);
   }
 
   /** The last row that was known at a moment; 0 is none. */

@@ -15,6 +15,8 @@ export interface Life {
   readonly skewMs: number;
   /** The disk has so many bytes beyond what it holds; null is no limit. */
   readonly roomBytes: number | null;
+  /** How often its operator has receipts erased, or changes the signing key; none by default. */
+  readonly errands?: number;
 }
 
 /** A ledger's whole history: what is in a file of `regressions/simulation`. */
@@ -49,6 +51,7 @@ function lifeOf(chance: Chance): Life {
     closes: chance.often(0.5),
     skewMs: chance.often(0.3) ? chance.whole(-30_000, 30_000) : 0,
     roomBytes: chance.often(0.05) ? chance.whole(0, 200_000) : null,
+    errands: chance.often(0.4) ? chance.whole(1, 3) : 0,
   };
 }
 

@@ -69,7 +69,9 @@ type Gates = typeof import("../../src/gate/gate.ts");
 type Clocks = typeof import("../../src/gate/clock.ts");
 type Ledgers = typeof import("../../src/ledger/mod.ts");
 
-export type Sources = Pick<Gates, "openGate"> & Pick<Clocks, "Clock"> & Pick<Ledgers, "openLedger">;
+export type Sources = Pick<Gates, "openGate"> &
+  Pick<Clocks, "Clock"> &
+  Pick<Ledgers, "makeSigningKey" | "openLedger" | "readSigningKeys" | "Signer" | "writeSigningKeys">;
 
 /** A copy of the sources, with mistakes in it where there are edits. */
 export async function loadSources(copy: string, wrong: readonly Edit[] = []): Promise<Sources> {
@@ -81,8 +83,8 @@ export async function loadSources(copy: string, wrong: readonly Edit[] = []): Pr
     await load(file, `&thread=${basename(file)}`);
   const { openGate } = await load<Gates>("gate/gate.ts");
   const { Clock } = await load<Clocks>("gate/clock.ts");
-  const { openLedger } = await load<Ledgers>("ledger/mod.ts");
+  const ledgers = await load<Ledgers>("ledger/mod.ts");
   const idle = all.filter((edit) => !applied.has(edit));
   if (idle.length > 0) throw new Error(`nobody loaded ${idle.map(({ file }) => file).join(", ")}`);
-  return { openGate, Clock, openLedger };
+  return { ...ledgers, openGate, Clock };
 }

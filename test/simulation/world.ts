@@ -3,6 +3,7 @@ import { ask, administer, type Serving } from "./clients.ts";
 import { Disk, type Defect } from "./disk.ts";
 import { contracts } from "./contracts.ts";
 import { reseedPools } from "./host-crypto.ts";
+import { operate } from "./operator.ts";
 import { Machine, onMachine, Process } from "./machine.ts";
 import { Outside } from "./outside.ts";
 import { inspect } from "./inspect.ts";
@@ -23,6 +24,9 @@ export interface Came {
   /** Checks, reloads and acts that were answered, and rows in the end. */
   answers: number;
   rows: number;
+  /** Parts of rows that were answered to be erased, and rows that rotate the signing key. */
+  erased: number;
+  rotations: number;
   refusals: number;
   faults: number;
   refusedStarts: number;
@@ -40,6 +44,8 @@ export function live(sources: Sources, plan: Plan, defect: Defect = {}): Promise
       crashes: 0,
       answers: 0,
       rows: 0,
+      erased: 0,
+      rotations: 0,
       refusals: 0,
       faults: 0,
       refusedStarts: 0,
@@ -63,6 +69,8 @@ export function live(sources: Sources, plan: Plan, defect: Defect = {}): Promise
     came.answers = outside.answers;
     came.refusals = outside.refused.size;
     came.rows = outside.rows;
+    came.erased = outside.erased.size;
+    came.rotations = outside.rotations;
     return came;
   });
 }
@@ -144,7 +152,11 @@ class Lived {
     leave(await ledger.checkpoint());
     ledger.watchHeads(({ checkpoint }) => leave(checkpoint));
     const stopped = (async () => {
-      await Promise.all([ask(serving, outside, { life: index, calls: life.calls }), administer(serving, outside)]);
+      await Promise.all([
+        ask(serving, outside, { life: index, calls: life.calls }),
+        administer(serving, outside),
+        operate(serving, outside, { life: index, errands: life.errands ?? 0, keys: this.#sources }),
+      ]);
       if (life.ending !== "stop") {
         // Whatever the clients do next: it is never done.
         machine.process.end(life.ending);
