@@ -15,7 +15,7 @@ import { temporaryFolder } from "./ledger-fixture.ts";
 const cuts = Number(process.env["POWER_CUTS"] ?? 4);
 const seed = Number(process.env["POWER_CUT_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 const fileSystems = (process.env["POWER_CUT_FILE_SYSTEMS"] ?? "ext4").split(" ") as FileSystem[];
-const cutsOfSession = Math.min(10, cuts);
+const cutsOfSession = 10;
 
 function told(fileSystem: string, report: PowerCuts): void {
   const { cuts: happened, required, lost, writes, flushes, unflushed, problems } = report;
@@ -36,12 +36,13 @@ for (const fileSystem of fileSystems) {
         folder: temporaryFolder(t),
         fileSystem,
         dice: new Dice(seed),
-        sessions: Math.ceil(cuts / cutsOfSession),
+        cuts,
         cutsOfSession,
         loadMs: 1500,
       });
       told(fileSystem, report);
       assert.deepEqual({ lost: report.lost, problems: report.problems }, { lost: 0, problems: [] });
+      assert.equal(report.cuts, cuts);
       assert.ok(report.required > 10 * report.cuts, `it was a load: ${report.required} answers`);
     },
   );
@@ -58,7 +59,7 @@ for (const [title, broken] of Object.entries(controls)) {
       folder: temporaryFolder(t),
       fileSystem: "ext4",
       dice: new Dice(seed),
-      sessions: 1,
+      cuts: 4,
       cutsOfSession: 4,
       fates: ["dropped"],
       loadMs: 1000,

@@ -42,7 +42,9 @@ export interface PowerCutOptions {
   /** A gate that is broken on purpose. */
   readonly changes?: readonly Change[];
   readonly dice: Dice;
-  readonly sessions: number;
+  /** How many, each at a moment of its own. */
+  readonly cuts: number;
+  /** How many of them in one session at most. */
   readonly cutsOfSession: number;
   readonly loadMs: number;
   /** What becomes of writes that were not flushed; drawn from all by default. */
@@ -93,7 +95,7 @@ function mayMount(): boolean {
   return isMounted;
 }
 
-/** Each session goes on with what the last cut of the one before it has left. */
+/** Sessions until so many cuts were made, each going on with what the last cut of the one before it has left. */
 export async function cutPower(options: PowerCutOptions): Promise<PowerCuts> {
   const { dice, folder, fileSystem, say = () => undefined } = options;
   const image = join(folder, "image");
@@ -102,11 +104,11 @@ export async function cutPower(options: PowerCutOptions): Promise<PowerCuts> {
   const problems: string[] = [];
   makeImage(image, fileSystem);
   let before: readonly Answered[] = [];
-  for (let session = 0; session < options.sessions && problems.length === 0; session += 1) {
+  for (let session = 0; sum.cuts < options.cuts && problems.length === 0; session += 1) {
     const { disk, answers } = await underLoad(image, options);
     sum.writes += disk.log.filter(({ bytes }) => bytes !== undefined).length;
     sum.flushes += disk.log.filter(({ bytes }) => bytes === undefined).length;
-    for (const { at, fate } of cutsOf(disk.log.length, options)) {
+    for (const { at, fate } of cutsOf(disk.log.length, options.cuts - sum.cuts, options)) {
       const { moment } = disk.log[at] as Logged;
       const required = [...before, ...answers.filter(({ heard }) => heard < moment)];
       writeSparse(image, disk.leftBy(at, fate, dice));
@@ -127,11 +129,14 @@ export async function cutPower(options: PowerCutOptions): Promise<PowerCuts> {
 /** Anywhere from the mount on, in the order of time; the last at the end, so that a session has all to go on from. */
 function cutsOf(
   records: number,
+  left: number,
   { cutsOfSession, dice, fates = allFates }: PowerCutOptions,
 ): readonly { at: number; fate: Unflushed }[] {
-  const places = Array.from({ length: cutsOfSession - 1 }, () => Math.floor(dice.roll() * (records - 1)));
-  const ordered = places.toSorted((one, other) => one - other);
-  return [...ordered, records - 1].map((at) => ({ at, fate: dice.oneOf(fates) }));
+  const last = records - 1;
+  const places = new Set([last]);
+  while (places.size < Math.min(cutsOfSession, left, records)) places.add(Math.floor(dice.roll() * last));
+  const ordered = [...places].toSorted((one, other) => one - other);
+  return ordered.map((at) => ({ at, fate: dice.oneOf(fates) }));
 }
 
 function makeImage(image: string, fileSystem: FileSystem): void {
