@@ -54,7 +54,7 @@ export interface VerifyExportOptions {
   readonly passed?: (row: number, size: number) => void;
 }
 
-/** Verifies an export as spec/export.md says, one bundle of 256 rows in memory at a time. */
+/** Verifies an export as spec/export.md says: a bundle of 256 rows is in memory, and the next one. */
 export async function verifyExport(options: VerifyExportOptions): Promise<ExportReport> {
   const walk = new Walk(options);
   try {
@@ -105,8 +105,8 @@ class Walk {
   async run(): Promise<void> {
     const checkpoint = await this.#openCheckpoint();
     const { size, root } = checkpoint;
-    for (const bundle of tilesOf(size, "entries")) {
-      await this.#walkBundle(bundle, checkpoint);
+    for await (const [bundle, files] of readAhead(tilesOf(size, "entries"), (tile) => this.#readBundle(tile))) {
+      await this.#walkBundle(bundle, files, checkpoint);
       this.#options.passed?.(bundle.place * tileWidth + bundle.width, size);
     }
     need(this.#frontier.root().equals(root), "root", 0, "the rows' root hash is not the checkpoint's");
@@ -158,12 +158,22 @@ class Walk {
     return checkpoint;
   }
 
-  async #walkBundle(bundle: Tile, { origin, size }: Checkpoint): Promise<void> {
+  async #readBundle(bundle: Tile): Promise<BundleFiles> {
+    const { folder, chainAlone } = this.#options;
+    const [entries, lines, tile] = await Promise.all([
+      readBounded(folder, tilePath(bundle), sizesMax.entries),
+      chainAlone ? undefined : readBounded(folder, evidencePath(bundle), sizesMax.evidence),
+      this.#readTile({ ...bundle, level: 0 }),
+    ]);
+    return { entries, lines, tile };
+  }
+
+  async #walkBundle(bundle: Tile, files: BundleFiles, { origin, size }: Checkpoint): Promise<void> {
+    const { entries, lines, tile } = files;
     const first = bundle.place * tileWidth + 1;
-    const entries = await this.#read(tilePath(bundle), sizesMax.entries, "file", first);
-    const isAsked = !this.#options.chainAlone;
-    const lines = isAsked ? await this.#read(evidencePath(bundle), sizesMax.evidence, "file", first) : undefined;
-    const tile = await this.#readTile({ ...bundle, level: 0 });
+    need(entries !== undefined, "file", first, notThere(tilePath(bundle), sizesMax.entries));
+    const isThere = lines !== undefined || this.#options.chainAlone;
+    need(isThere, "file", first, notThere(evidencePath(bundle), sizesMax.evidence));
     let [at, lineAt, seq] = [0, 0, first];
     for (; seq < first + bundle.width; seq += 1) {
       const end = at + 2 <= entries.length ? at + 2 + entries.readUInt16BE(at) : Infinity;
@@ -191,7 +201,8 @@ class Walk {
   #readLeaf(bytes: Buffer, seq: number, origin: string): Leaf {
     const text = isUtf8(bytes) ? bytes.toString("utf8") : "";
     // Half a surrogate pair is the one escape that a leaf read and written again keeps, and is no text.
-    const leaf = text.replaceAll("\\\\", "").includes("\\ud") ? undefined : parseLeaf(text);
+    const isHalf = text.includes("\\ud") && text.replaceAll("\\\\", "").includes("\\ud");
+    const leaf = isHalf ? undefined : parseLeaf(text);
     need(leaf !== undefined, "leaf", seq, "the leaf is not canonical JSON of version 1");
     need(leaf.seq === seq, "seq", seq, "the leaf is another row's");
     need(leaf.log === origin, "log", seq, "the leaf is another log's");
@@ -255,6 +266,28 @@ class Walk {
     need(bytes !== undefined, code, seq, notThere(name, sizeMax));
     return bytes;
   }
+}
+
+/** What the rows of a bundle are read from; undefined where a file is not there as it must be, or not asked for. */
+interface BundleFiles {
+  readonly entries: Buffer | undefined;
+  readonly lines: Buffer | undefined;
+  readonly tile: Buffer | undefined;
+}
+
+/** Reads the next one while this one is looked at. */
+async function* readAhead<Item, Read>(
+  items: Iterable<Item>,
+  read: (item: Item) => Promise<Read>,
+): AsyncGenerator<readonly [Item, Read]> {
+  let before: readonly [Item, Promise<Read>] | undefined;
+  for (const item of items) {
+    const reading = read(item);
+    reading.catch(() => undefined); // Told where it is waited for, if the walk comes so far.
+    if (before !== undefined) yield [before[0], await before[1]];
+    before = [item, reading];
+  }
+  if (before !== undefined) yield [before[0], await before[1]];
 }
 
 function needTile(tile: Buffer | undefined, wanted: Tile, seq: number): asserts tile is Buffer {
