@@ -25,7 +25,7 @@ export async function eraseCommand(receipts: readonly string[], options: EraseOp
   const erased = await eraseAll(await eraserFor(options), body);
   const exitCode = erased.matched === 0 ? 1 : 0;
   if (json) return { exitCode, text: JSON.stringify(erased), forPrograms: true };
-  return { exitCode, text: [...erasedText(erased, receipts, options), ...asideText(erased)].join("\n") };
+  return { exitCode, text: [...erasedText(erased, receipts, options), ...asideText(erased, options.part)].join("\n") };
 }
 
 type Shown = Omit<Erased, "more">;
@@ -116,8 +116,10 @@ function noneText(named: readonly string[], { session, key, before }: EraseOptio
   ];
 }
 
-function asideText({ acts, remains }: Shown): readonly string[] {
+function asideText({ matched, rows, acts, remains }: Shown, part: string): readonly string[] {
+  const rest = rows > 0 && part.includes(".") ? matched - rows : 0;
   return [
+    ...(rest === 0 ? [] : [`  ${rest} more of those named: erased already, or there it is no part of its own`]),
     ...(acts === 0 ? [] : [`  rows that record acts of people, ${acts} of those named, are never erased`]),
     ...(remains === null ? [] : [`  but ${remains}`]),
   ];
