@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import {
@@ -23,6 +23,7 @@ import { placeVector, readVectors, vectorFolder } from "./exports/vectors.ts";
 import { append, contracts, engine, entry, temporaryFolder } from "./ledger-fixture.ts";
 
 const vectors = readVectors();
+const linux = { skip: process.platform === "linux" ? false : "there is no /proc" };
 
 function keyOf(text: string): VerifierKey {
   const key = parseVerifierKey(text);
@@ -191,12 +192,36 @@ suite("svc-gate export --format", () => {
       [["-", "--format", "csv", "--from", "4", "--to", "3"], /--from 4 is after --to 3/],
       [["x", "--cosigned"], /no head of the ledger "example.org\/readable" that witnesses have cosigned/],
       [["x", "--data-dir", join(folder, "nothing")], /there is no ledger/],
+      [[folder], /holds something that is no export: name a new folder, or one with an export/],
+      [[join(folder, "ledger.db")], /the folder .*ledger\.db cannot be made \(EEXIST\): name a new one/],
+      [[join(folder, "ledger.db", "x")], /the folder .*x cannot be made \(ENOTDIR\): name a new one/],
+      [["none/x.csv", "--format", "csv"], /none.x\.csv cannot be written: there is no such folder/],
     ];
     for (const [given, message] of cases) {
       const { code, stderr } = await finish(t, ["export", "--data-dir", folder, ...given], { cwd: temporaryFolder(t) });
       assert.equal(code, 2, stderr);
       assert.match(stderr, message);
     }
+  });
+
+  test("a folder that takes no other is one sentence, and no wait for ever", linux, async (t) => {
+    const folder = await hostileLedger(t);
+    for (const to of ["/proc/x", "/proc/x/y"]) {
+      const { code, stderr } = await finish(t, ["export", to, "--data-dir", folder]);
+      assert.equal(code, 2, stderr);
+      assert.match(stderr, /the folder \/proc\/x.* cannot be made \(E[A-Z]+\): name a new one/);
+    }
+  });
+
+  test("a link is written through: it, and no device that it leads to, is ever replaced", async (t) => {
+    const [folder, to] = [await hostileLedger(t), temporaryFolder(t)];
+    writeFileSync(join(to, "real"), "before");
+    symlinkSync(join(to, "real"), join(to, "link"));
+    const { code, stderr } = await finish(t, ["export", join(to, "link"), "--format", "csv", "--data-dir", folder]);
+    assert.deepEqual([code, stderr], [0, ""]);
+    assert.ok(lstatSync(join(to, "link")).isSymbolicLink());
+    assert.match(readFileSync(join(to, "real"), "utf8"), /^seq,at,/);
+    assert.deepEqual(readdirSync(to).toSorted(), ["link", "real"]);
   });
 
   test("a row that is not what it was ends it", async (t) => {

@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { chmod, copyFile, mkdir, open, readdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { whyNot } from "../gate/mod.ts";
-import { backUpLedger, hasLedger, isKeyText, LedgerRefused, type Backup } from "../ledger/mod.ts";
+import { backUpLedger, hasLedger, isKeyText, LedgerRefused, makeFolders, type Backup } from "../ledger/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { showProgress, type Progress } from "./progress.ts";
@@ -87,7 +87,7 @@ async function tenantsIn(folder: string): Promise<readonly string[]> {
 
 async function makeFolder(folder: string): Promise<void> {
   try {
-    await mkdir(dirname(folder), { recursive: true });
+    await makeFolders(dirname(folder));
     await mkdir(folder, { mode: 0o700 });
   } catch (error) {
     throw new BadInput(`${folder} cannot be made: ${whyNot(error)}; a backup goes into a new folder`);
@@ -100,7 +100,7 @@ async function backUpAll(dataDir: string, to: string, ledgers: readonly LedgerPa
   const made: (LedgerPath & Backup)[] = [];
   for (const ledger of ledgers) {
     const target = join(to, ledger.path);
-    await mkdir(target, { recursive: true, mode: 0o700 });
+    await makeFolders(target, 0o700);
     let progress: Progress | undefined;
     const backup = await backUpLedger(join(dataDir, ledger.path), target, (done, all) => {
       progress ??= showProgress(all, "pages");

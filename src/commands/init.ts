@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { makeFolders } from "../ledger/mod.ts";
 import type { Outcome } from "./outcome.ts";
 import { fileKinds, schemaText } from "./schema.ts";
 import { starterContract, starterMandate } from "./starter.ts";
@@ -14,7 +15,7 @@ export async function initCommand(folder: string): Promise<Outcome> {
   const there = files.find(([file]) => existsSync(file));
   if (there !== undefined) return { exitCode: 2, text: `${there[0]} is already there: nothing was overwritten` };
   try {
-    await mkdir(join(folder, "contracts"), { recursive: true });
+    await makeFolders(join(folder, "contracts"));
     for (const [file, text] of files) await writeFile(file, text, { flag: "wx" });
     await writeSchemas(join(folder, schemaFolder));
   } catch (error) {
@@ -39,6 +40,6 @@ export async function initCommand(folder: string): Promise<Outcome> {
 const schemaFolder = ".svc-gate";
 
 async function writeSchemas(folder: string): Promise<void> {
-  await mkdir(folder, { recursive: true });
+  await makeFolders(folder);
   for (const kind of fileKinds) await writeFile(join(folder, `${kind}.schema.json`), await schemaText(kind));
 }

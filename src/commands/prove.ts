@@ -1,5 +1,4 @@
 import { writeFile } from "node:fs/promises";
-import { whyNot } from "../gate/mod.ts";
 import {
   inclusionProof,
   parseCheckpointText,
@@ -10,7 +9,7 @@ import {
 } from "../ledger/mod.ts";
 import type { LedgerHistory } from "../ledger/mod.ts";
 import { sharedPlace } from "./database.ts";
-import { BadInput, type Outcome } from "./outcome.ts";
+import { BadInput, notWritten, type Outcome } from "./outcome.ts";
 
 export interface ProveOptions {
   readonly out: string | undefined;
@@ -43,8 +42,7 @@ async function writeProof(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text);
   } catch (error) {
-    const isNowhere = (error as NodeJS.ErrnoException).code === "ENOENT";
-    throw new BadInput(`${file} cannot be written: ${isNowhere ? "there is no such folder" : whyNot(error)}`);
+    throw notWritten(file, error);
   }
 }
 

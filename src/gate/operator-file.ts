@@ -1,7 +1,8 @@
 import { X509Certificate } from "node:crypto";
-import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
+import { makeFolders } from "../ledger/mod.ts";
 
 /** How the gate that serves a data folder is reached from the same machine, by whoever can read that folder. */
 export interface OperatorFile {
@@ -51,7 +52,7 @@ async function writeOperatorFile(folder: string, { address, key, cert }: Reachab
     certificate: cert === undefined ? null : new X509Certificate(cert).fingerprint256,
   };
   const file = fileIn(folder);
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await makeFolders(folder, 0o700);
   await writeFile(`${file}.new`, `${JSON.stringify(written)}\n`, { mode: 0o600 });
   await rename(`${file}.new`, file);
 }

@@ -1,4 +1,5 @@
-import { mkdir, open, readFile, rename } from "node:fs/promises";
+import { mkdir, open, readFile, rename, stat } from "node:fs/promises";
+import type { Stats } from "node:fs";
 import { dirname } from "node:path";
 
 /**
@@ -7,7 +8,7 @@ import { dirname } from "node:path";
  */
 export async function replaceFile(file: string, content: string | Uint8Array): Promise<void> {
   const folder = dirname(file);
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await makeFolders(folder, 0o700);
   const beside = `${file}.new`;
   const handle = await open(beside, "w", 0o600);
   try {
@@ -28,6 +29,33 @@ export async function readIfThere(file: string): Promise<Buffer | undefined> {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
   }
+}
+
+/**
+ * Makes a folder, and those above it that are not there. Node's own tries for ever where a folder takes no other, as /proc.
+ *
+ * @returns the first that was made; undefined where all were there
+ */
+export async function makeFolders(folder: string, mode = 0o777): Promise<string | undefined> {
+  const all = [folder];
+  for (let above = dirname(folder); (await found(above)) === undefined; above = dirname(above)) all.unshift(above);
+  let first: string | undefined;
+  for (const each of all) if (await makeFolder(each, mode)) first ??= each;
+  return first;
+}
+
+async function makeFolder(folder: string, mode: number): Promise<boolean> {
+  try {
+    await mkdir(folder, { mode });
+    return true;
+  } catch (error) {
+    if ((await found(folder))?.isDirectory() === true) return false;
+    throw error;
+  }
+}
+
+async function found(path: string): Promise<Stats | undefined> {
+  return stat(path).catch(() => undefined);
 }
 
 /** What is made, renamed or removed in a folder is so after a loss of power too. */

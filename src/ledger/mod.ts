@@ -63,7 +63,7 @@ export {
   type StoredRow,
 } from "./stores/store.ts";
 export { readCall, readEffects } from "./verifier.ts";
-export { replaceFile } from "./durable-file.ts";
+export { makeFolders, replaceFile } from "./durable-file.ts";
 export { openCheckpoint, parseCheckpointText } from "./tree/checkpoint.ts";
 export {
   parseNote,

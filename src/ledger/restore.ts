@@ -1,7 +1,8 @@
 import { constants } from "node:fs";
-import { access, copyFile, mkdir, rename } from "node:fs/promises";
+import { access, copyFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { flushFile, verifyBackup } from "./backup.ts";
+import { makeFolders } from "./durable-file.ts";
 import { readLedger } from "./opening.ts";
 import { writePin, type Pin } from "./pin.ts";
 import { partings, seenHeads, type AskOthers, type Parting, type SeenHead } from "./seen.ts";
@@ -51,7 +52,7 @@ export async function planRestore(place: RestorePlace): Promise<Restoration> {
  */
 export async function placeRestoration(restoration: Restoration): Promise<void> {
   const { backup, folder, pin, pinFile, seen } = restoration;
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await makeFolders(folder, 0o700);
   const lock = takeOwnership(folder);
   try {
     await requireEmpty(folder);

@@ -1,7 +1,7 @@
 import { createWriteStream } from "node:fs";
-import { rename, stat } from "node:fs/promises";
+import { lstat, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { Readable, type Writable } from "node:stream";
+import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import {
   evidenceDigest,
@@ -14,7 +14,7 @@ import {
   type LedgerHistory,
   type StoredRow,
 } from "../../ledger/mod.ts";
-import { BadInput, type Outcome } from "../outcome.ts";
+import { BadInput, notWritten, type Outcome } from "../outcome.ts";
 import { csvLine } from "./csv.ts";
 import { showExport } from "./show.ts";
 
@@ -39,6 +39,7 @@ export async function exportReadable(target: string, { format, from, to, open }:
   const last = readRow("--to", to);
   if (last !== undefined && first > last)
     throw new BadInput(`--from ${first} is after --to ${last}: no row is in between`);
+  const file = target === "-" ? target : await fileOf(target, format);
   const history = await open();
   const progress = showExport(last ?? history.rows);
   const written = { rows: 0 };
@@ -46,16 +47,16 @@ export async function exportReadable(target: string, { format, from, to, open }:
     linesOf(history, { format, first, last: last ?? history.rows }, written, (row) => progress.at(row)),
   );
   try {
-    if (target === "-") await pipeline(lines, process.stdout, { end: false });
-    else await writeFile(lines, await fileOf(target, format));
+    if (file === "-") await pipeline(lines, process.stdout, { end: false });
+    else await writeFile(lines, file);
   } catch (error) {
     // Who reads from us has seen enough, as `head` does.
-    if (target !== "-" || (error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
+    if (file !== "-" || (error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
   } finally {
     progress.end();
     await history.close();
   }
-  return { exitCode: 0, text: target === "-" ? "" : `${await fileOf(target, format)}: ${written.rows} receipts` };
+  return { exitCode: 0, text: file === "-" ? "" : `${file}: ${written.rows} receipts` };
 }
 
 function readRow(option: string, text: string | undefined): number | undefined {
@@ -73,12 +74,17 @@ async function fileOf(target: string, format: ReadableFormat): Promise<string> {
   return isFolder ? join(target, `receipts.${format}`) : target;
 }
 
-/** Written beside, for its owner alone, and put in its place when it is whole. */
+/** Written beside, for its owner alone, and put in its place when it is whole; a link, a device and a pipe are written to. */
 async function writeFile(lines: Readable, file: string): Promise<void> {
-  const beside = `${file}.new`;
-  const stream: Writable = createWriteStream(beside, { mode: 0o600, flush: true });
-  await pipeline(lines, stream);
-  await rename(beside, file);
+  const isPlain = (await lstat(file).catch(() => undefined))?.isFile() ?? true;
+  const written = isPlain ? `${file}.new` : file;
+  try {
+    await pipeline(lines, createWriteStream(written, { mode: 0o600, flush: isPlain }));
+    if (isPlain) await rename(written, file);
+  } catch (error) {
+    if (isPlain) await rm(written, { force: true });
+    throw (error as NodeJS.ErrnoException).syscall === undefined ? error : notWritten(file, error);
+  }
 }
 
 interface Wanted {

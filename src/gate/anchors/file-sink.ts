@@ -1,5 +1,6 @@
-import { mkdir, open, type FileHandle } from "node:fs/promises";
+import { open, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
+import { makeFolders } from "../../ledger/mod.ts";
 import type { Sink } from "./sinks.ts";
 
 /** A last checkpoint lies within so many bytes of the end. */
@@ -21,7 +22,7 @@ export function fileSink(path: string): Sink {
 }
 
 async function append(file: string, note: string): Promise<void> {
-  await mkdir(dirname(file), { recursive: true });
+  await makeFolders(dirname(file));
   const handle = await open(file, "a+", 0o644);
   try {
     const { size } = await handle.stat();

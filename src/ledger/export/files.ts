@@ -1,6 +1,6 @@
-import { mkdir, open, type FileHandle } from "node:fs/promises";
+import { open, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { flushFolder, readIfThere, replaceFile } from "../durable-file.ts";
+import { flushFolder, makeFolders, readIfThere, replaceFile } from "../durable-file.ts";
 
 /** Files that are flushed together: one at a time they would each wait for the disk. */
 const together = 64;
@@ -48,7 +48,7 @@ export class FlushedFiles {
 
   async #makeFolder(folder: string): Promise<void> {
     if (this.#folders.has(folder)) return;
-    const made = await mkdir(folder, { recursive: true, mode: 0o700 });
+    const made = await makeFolders(folder, 0o700);
     // A new folder's name is in the one above it.
     for (let above = folder; above.length >= this.#folder.length; above = dirname(above)) {
       this.#folders.add(above);

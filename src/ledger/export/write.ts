@@ -1,6 +1,6 @@
-import { mkdir, readdir, rm } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { replaceFile } from "../durable-file.ts";
+import { makeFolders, replaceFile } from "../durable-file.ts";
 import { eraseAct, Missing, readErasure, type Erasure } from "../erasure.ts";
 import { withoutParts } from "../evidence.ts";
 import { parseLeaf } from "../leaf.ts";
@@ -99,7 +99,7 @@ interface OldExport {
 }
 
 async function openFolder(folder: string, log: string): Promise<OldExport> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await makeFolder(folder);
   const hint = await readHint(folder);
   if (hint === undefined) {
     if ((await readdir(folder)).some((name) => !name.endsWith(".new")))
@@ -118,6 +118,16 @@ async function openFolder(folder: string, log: string): Promise<OldExport> {
   if (checkpoint === undefined || checkpoint.origin !== log)
     throw new LedgerRefused(`the checkpoint in ${folder} is damaged: verify the export, or name a new folder`);
   return { size: checkpoint.size, root: checkpoint.root, settled: Math.min(hint.size, checkpoint.size) };
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await makeFolders(folder, 0o700);
+  } catch (error) {
+    throw new LedgerRefused(
+      `the folder ${folder} cannot be made (${(error as NodeJS.ErrnoException).code}): name a new one, or one with an export`,
+    );
+  }
 }
 
 /** The first row of the bundle that is rewritten, less one: old bundles before it are full and stay. */
