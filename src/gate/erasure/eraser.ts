@@ -190,8 +190,8 @@ const sentences: Readonly<Record<Scrubbed, string | null>> = {
     "the write-ahead log still has it, because another program is reading the ledger's file: it goes when that has ended, " +
     "at the latest with the next start",
   vacuum:
-    "PostgreSQL keeps the rows as they were until VACUUM FULL svc_gate.receipts has run, and its write-ahead log until its " +
-    "segments are removed; standbys, archives and backups have their own",
+    "PostgreSQL keeps the rows as they were until VACUUM (FULL, ANALYZE) svc_gate.receipts, then VACUUM FULL pg_statistic " +
+    "have run, and its write-ahead log until its segments are removed; standbys, archives and backups have their own",
 };
 
 async function* olderThan(
