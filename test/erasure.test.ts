@@ -20,14 +20,8 @@ import {
   type Erasure,
 } from "../src/ledger/erasure.ts";
 import { evidenceDigest, makeEvidence, missingParts, partText, withoutParts } from "../src/ledger/evidence.ts";
-import { zeroHash, type Leaf } from "../src/ledger/leaf.ts";
 import { canonical, good, type Canonical } from "../src/wire/mod.ts";
-
-function leafOf(seq: number, act: string | null): Leaf {
-  const kind = act === null ? "check" : "change";
-  const nothing = { answered: null, contract: null, key: null, mode: null, rule: null, tool: null, verdict: null };
-  return { ...nothing, act, at: seq, engine: "e", evidence: "", kind, log: "l", prev: zeroHash, seq, v: 1 };
-}
+import { leafOf } from "./ledger-fixture.ts";
 
 function evidenceOf(body: Canonical | string): string {
   const input = typeof body === "string" ? body : canonical(body);

@@ -3,7 +3,8 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { openLedger, type CheckEntry, type CounterMove, type Ledger } from "../src/ledger/mod.ts";
+import { zeroHash } from "../src/ledger/leaf.ts";
+import { openLedger, type CheckEntry, type CounterMove, type Leaf, type Ledger } from "../src/ledger/mod.ts";
 
 /** What the tests of the ledger share: a folder that goes away, entries, a small ledger with one of everything. */
 
@@ -142,4 +143,11 @@ export async function fillSample(ledger: Ledger): Promise<void> {
   await keep(definitions.mixed, null, []);
   await keep(definitions.folded, 6, [2, 3]);
   for (let seq = 7; seq <= sampleRows; seq += 1) await append(ledger, [rowOf(seq)]);
+}
+
+/** A leaf of a check, or of an act, of which nothing but its place counts. */
+export function leafOf(seq: number, act: string | null): Leaf {
+  const kind = act === null ? "check" : "change";
+  const nothing = { answered: null, contract: null, key: null, mode: null, rule: null, tool: null, verdict: null };
+  return { ...nothing, act, at: seq, engine: "e", evidence: "", kind, log: "l", prev: zeroHash, seq, v: 1 };
 }

@@ -23,8 +23,8 @@ import {
   withoutParts,
   type SensitiveMember,
 } from "../src/ledger/evidence.ts";
-import { zeroHash, type Leaf } from "../src/ledger/leaf.ts";
 import { findMembers } from "../src/wire/mod.ts";
+import { leafOf } from "./ledger-fixture.ts";
 
 const input = '{"amount":10,"customer":{"email":"k@example.org","name":"K\\u00e4te"},"note":"K"}';
 const platform = '{"owner":["a","b"],"tier":1.50}';
@@ -178,12 +178,6 @@ suite("evidence with members that was changed", () => {
     assert.equal(memberOf(`${gone}input.customer.email`), "input.customer.email");
   });
 });
-
-function leafOf(seq: number, act: string | null): Leaf {
-  const kind = act === null ? "check" : "change";
-  const nothing = { answered: null, contract: null, key: null, mode: null, rule: null, tool: null, verdict: null };
-  return { ...nothing, act, at: seq, engine: "e", evidence: "", kind, log: "l", prev: zeroHash, seq, v: 1 };
-}
 
 suite("a walk over rows that lack members", () => {
   const rowOf = (body: string): string => makeEvidence(["null", body, "null", '"why"', "{}", "[]"]).stored;
