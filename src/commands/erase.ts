@@ -1,6 +1,6 @@
-import { join } from "node:path";
 import { eraseIdle, type Erased } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
+import { ledgerPlace } from "./ledger-place.ts";
 import { findGate, refusalOf, type GatePlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
@@ -64,19 +64,8 @@ async function eraserFor(options: EraseOptions): Promise<Erase> {
 }
 
 async function eraseHere(dataDir: string, tenant: string | undefined, body: object): Promise<Erased> {
-  const databaseUrl = process.env["SVC_DATABASE_URL"] || undefined;
-  const pin = process.env["SVC_PIN"] || undefined;
-  const erased = await eraseIdle(
-    {
-      folder: tenant === undefined ? dataDir : join(dataDir, "tenants", tenant),
-      pinFile: pin === undefined || tenant === undefined ? pin : `${pin}.${tenant}`,
-      // As the gate finds it: ledgers in a database share one.
-      signingKeyFile: process.env["SVC_SIGNING_KEY"] || (databaseUrl && join(dataDir, "signing.key")),
-      databaseUrl,
-      tenant: tenant ?? null,
-    },
-    Buffer.from(JSON.stringify(body)),
-  );
+  const place = ledgerPlace(dataDir, tenant ?? null, process.env["SVC_PIN"] || undefined);
+  const erased = await eraseIdle(place, Buffer.from(JSON.stringify(body)));
   if (!erased.ok) throw new BadInput(erased.problem.detail);
   return erased.value;
 }

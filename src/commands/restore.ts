@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { placeRestoration, planRestore, type Restoration } from "../ledger/mod.ts";
 import { copySmall, digestsFile, ledgersOf, refuseDatabase, signingKeyOf, type LedgerPath } from "./backup.ts";
+import { pinOf } from "./ledger-place.ts";
 import { othersOf } from "./others.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
@@ -43,11 +44,6 @@ export async function planAll(
     plans.push({ ...ledger, ...(await planRestore(place)) });
   }
   return plans;
-}
-
-/** As the gate names the pins of tenants. */
-export function pinOf(pin: string | undefined, tenant: string | null): string | undefined {
-  return pin === undefined || tenant === null ? pin : `${pin}.${tenant}`;
 }
 
 /** What the folder has already of keys is left as it is. */

@@ -1,11 +1,11 @@
 import { userInfo } from "node:os";
-import { join } from "node:path";
 import { enterLost, resumeAfterRestore, type Resumed, type ResumedCounter } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { enteredCounters, readEntered } from "./entered.ts";
+import { ledgerPlace } from "./ledger-place.ts";
 import { othersOf } from "./others.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
-import { pinOf, placeAll, planAll, type RestoreOptions } from "./restore.ts";
+import { placeAll, planAll, type RestoreOptions } from "./restore.ts";
 
 export interface ResumeOptions extends RestoreOptions {
   readonly afterRestore: boolean;
@@ -28,15 +28,9 @@ export async function resumeCommand(backup: string | undefined, options: ResumeO
     reason: readReason(options.reason),
     enter: source && ((force: Parameters<typeof enteredCounters>[1]) => enteredCounters(source, force)),
   };
-  const databaseUrl = process.env["SVC_DATABASE_URL"] || undefined;
   const place: Place = {
-    folder: tenant === null ? dataDir : join(dataDir, "tenants", tenant),
-    pinFile: pinOf(pin, tenant),
-    // As the gate finds it: ledgers in a database share one.
-    signingKeyFile: process.env["SVC_SIGNING_KEY"] || (databaseUrl && join(dataDir, "signing.key")),
+    ...ledgerPlace(dataDir, tenant, pin),
     acceptSigningKey: readAccept(options.accept),
-    databaseUrl,
-    tenant,
     askOthers: othersOf(tenant, options.seen ?? []),
   };
   if (afterRestore) return { exitCode: 0, text: await afterRestoring(place, resuming, backup, options) };
