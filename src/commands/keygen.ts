@@ -1,3 +1,4 @@
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import {
   hasLedger,
@@ -10,6 +11,7 @@ import {
   type LedgerHistory,
   type SigningKeys,
 } from "../ledger/mod.ts";
+import { visible } from "../wire/mod.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
 export interface KeygenOptions {
@@ -30,10 +32,40 @@ export async function keygenCommand(options: KeygenOptions): Promise<Outcome> {
   const before = await readSigningKeys(file);
   const ledger = await onRecord(dataDir);
   if (retire && before !== undefined) refuseEarly(before, ledger);
+  const isFirst = before === undefined && ledger === undefined && !process.env["SVC_DATABASE_URL"];
+  if (isFirst && options.signingKey === undefined) refuseOtherFolder(dataDir);
   const keys = before === undefined ? makeFirst(options, file) : changed(before, options, file);
   if (keys !== before) await writeSigningKeys(file, keys);
   const said = before === undefined ? `made ${file}` : sentence(keys, before, file);
-  return { exitCode: 0, text: [said, ...shown(keys, options.name ?? ledger?.name, ledger?.signer)].join("\n") };
+  const what = isFirst
+    ? [`  no ledger is in ${dataDir} yet: the key is for the one that the first start there begins`]
+    : [];
+  return {
+    exitCode: 0,
+    text: [said, ...what, ...shown(keys, options.name ?? ledger?.name, ledger?.signer)].join("\n"),
+  };
+}
+
+/** What a gate, a restore or an operator may have left in a folder before its first ledger; and what any file system has. */
+const ofDataFolder =
+  /^(?:\..*|lost\+found|tenants|head\.pin|checkpoint.*|owner\.lock.*|keys\.json|first-key|operator\.json)$/;
+
+/** A key in the wrong folder is found by no gate, and by whoever reads that folder. */
+function refuseOtherFolder(dataDir: string): void {
+  const [other] = namesIn(dataDir).filter((name) => !ofDataFolder.test(name));
+  if (other === undefined) return;
+  throw new BadInput(
+    `${dataDir} is no data folder: it holds ${visible(other)}, and no ledger. Name the gate's with --data-dir, or the key's file ` +
+      "with --signing-key",
+  );
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder).toSorted();
+  } catch {
+    return []; // It is made with the key.
+  }
 }
 
 function makeFirst({ rotate, retire }: KeygenOptions, file: string): SigningKeys {
