@@ -60,7 +60,7 @@ const misused: readonly (readonly [readonly string[], RegExp])[] = [
   [["serve", "here"], /too many arguments/],
   [["check", "--jsn"], /unknown option '--jsn'[\s\S]*Did you mean --json\?/],
   [["check", "a", "b"], /too many arguments/],
-  [["prove", "7", "--data-dir", "data"], /unknown option '--data-dir'\n\(svc-gate prove --help says what it takes\)/],
+  [["prove", "7", "--tenant", "a"], /unknown option '--tenant'\n\(svc-gate prove --help says what it takes\)/],
 ];
 
 test("a command or an option that does not exist is answered with the nearest one", async (t) => {
@@ -282,7 +282,10 @@ async function mistakePaths(t: TestContext, cwd: string): Promise<void> {
     [["verify", "no.tlog-proof", "--key", vkey], /^svc-gate: no\.tlog-proof cannot be used: there is no such file\n$/],
     [["verify", "taken", "--key", vkey], /^svc-gate: taken is a file: name a data folder, the folder of an export, or/],
     [["prove", "1", "--out", "nowhere/1"], /^svc-gate: nowhere\/1 cannot be written: there is no such folder\n$/],
-    [["export", "taken"], /^svc-gate: taken cannot be used: it is already there\n$/],
+    [
+      ["export", "taken"],
+      /^svc-gate: the folder taken cannot be made \(EEXIST\): name a new one, or one with an export\n$/,
+    ],
   ];
   for (const [args, says] of mistakes) {
     const { code, stdout, stderr } = await finish(t, args, { cwd });
@@ -290,3 +293,36 @@ async function mistakePaths(t: TestContext, cwd: string): Promise<void> {
     assert.match(stderr, says);
   }
 }
+
+test("keygen says what a key is for where no ledger is yet, and makes none in a folder of something else", async (t) => {
+  const folder = temporaryFolder(t);
+  const data = join(folder, "data");
+  const made = await finish(t, ["keygen"], { cwd: folder });
+  assert.equal(made.code, 0, made.stderr);
+  assert.match(made.stdout, /^made data.signing\.key\n {2}no ledger is in \.\/data yet: the key is for the one that/);
+  assert.match((await finish(t, ["keygen"], { cwd: folder })).stdout, /^data.signing\.key is there\n/);
+  writeContracts(folder, { contracts: { "desk.yaml": desk } });
+  const refused = await finish(t, ["keygen", "--data-dir", "."], { cwd: folder });
+  assert.deepEqual([refused.code, refused.stdout], [2, ""]);
+  assert.match(
+    refused.stderr,
+    /\. is no data folder: it holds contracts, and no ledger\. Name the gate's with --data-dir/,
+  );
+  assert.equal(existsSync(join(folder, "signing.key")), false);
+  const named = await finish(t, ["keygen", "--data-dir", ".", "--signing-key", "own.key"], { cwd: folder });
+  assert.equal(named.code, 0, named.stderr);
+  await (await startGate(t, { folder })).stop();
+  const used = (await finish(t, ["keygen"], { cwd: folder })).stdout;
+  assert.match(used, /^data.signing\.key is there\n {2}verifier key/);
+  for (const args of [
+    ["verify"],
+    ["verify", data],
+    ["verify", "--data-dir", data],
+    ["verify", data, "--data-dir", "none"],
+  ])
+    assert.equal((await finish(t, args, { cwd: folder })).code, 0, args.join(" "));
+  for (const command of ["verify", "report", "replay"]) {
+    const { code, stderr } = await finish(t, [command, "--data-dir", "none"], { cwd: folder });
+    assert.deepEqual([code, stderr], [2, "svc-gate: there is no ledger in none\n"], command);
+  }
+});

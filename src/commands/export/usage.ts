@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { run } from "../run.ts";
+import { inFolder } from "../usage/options.ts";
 import type { ExportOptions } from "./command.ts";
 
 /** Adds `export` to the command line. */
@@ -10,7 +11,7 @@ export function addExport(program: Command): void {
       "write a folder that anyone can verify offline; or, with --format, what people and programs read of it",
     )
     .argument("<to>", "the folder; with --format a file, a folder, or `-` for the standard output")
-    .option("--data-dir <folder>", "the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+    .addOption(inFolder())
     .option("--database [tenant]", "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's")
     .option("--cosigned", "through the latest head that witnesses have cosigned", false)
     .option("--format <format>", "csv or jsonl: readable fields, which prove nothing")

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { run } from "../run.ts";
-import { placed } from "./options.ts";
+import { inFolder, placed, type FolderOption } from "./options.ts";
 import type { DiffOptions } from "../diff.ts";
 import type { ExplainOptions } from "../explain/command.ts";
 import type { AnalyzeOptions } from "../analyze.ts";
@@ -134,7 +134,7 @@ export function addContractCommands(program: Command): void {
     .option("--key <name>", "the name of the API key that asks", "default")
     .option("--mode <mode>", "the mode of the gate", "enforce")
     .option("--receipt <number>", "a receipt in place of a call: with its contract, its moment and its counters")
-    .option("--data-dir <folder>", "with --receipt: the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+    .addOption(inFolder("with --receipt: the data folder"))
     .option("--database [tenant]", "with --receipt: a ledger in SVC_DATABASE_URL, the root's or a tenant's")
     .option("--url <url>", "with --receipt: a running gate, in place of the folder")
     .option("--key-file <file>", "with --url: a file that holds a key (SVC_API_KEY otherwise)")
@@ -164,8 +164,8 @@ export function addContractCommands(program: Command): void {
         "\nExit code 0: nothing differs. 1: a verdict differs. 2: what was given cannot be used." +
         "\n\nExample:\n  svc-gate replay ./data --contract contracts/payments-next.yaml --sum input.amount",
     )
-    .action((folder: string, options: ReplayOptions) =>
-      run(async () => (await import("../replay/command.ts")).replayCommand(folder, options)),
+    .action((folder: string | undefined, options: ReplayOptions & FolderOption) =>
+      run(async () => (await import("../replay/command.ts")).replayCommand(folder ?? options.dataDir, options)),
     );
 
   placed(program.command("report"))
@@ -174,8 +174,8 @@ export function addContractCommands(program: Command): void {
     .option("--examples <number>", "receipts shown of each rule", "2")
     .option("--json", "for programs", false)
     .addHelpText("after", "\nExit code 0, whatever was refused.\n\nExample:\n  svc-gate report ./data")
-    .action((folder: string, options: ReportOptions) =>
-      run(async () => (await import("../report.ts")).reportCommand(folder, options)),
+    .action((folder: string | undefined, options: ReportOptions & FolderOption) =>
+      run(async () => (await import("../report.ts")).reportCommand(folder ?? options.dataDir, options)),
     );
 
   program

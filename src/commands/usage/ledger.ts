@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { addExport } from "../export/usage.ts";
 import { run } from "../run.ts";
-import { many, restoring } from "./options.ts";
+import { inFolder, many, restoring, type FolderOption } from "./options.ts";
 import type { BackupOptions } from "../backup.ts";
 import type { MigrateOptions } from "../migrate.ts";
 import type { RestoreOptions } from "../restore.ts";
@@ -19,18 +19,19 @@ export function addLedgerCommands(program: Command): void {
       "write a proof that a row is in the ledger, in one file that anyone can verify offline (C2SP tlog-proof)",
     )
     .argument("<row>", "the row's number: `receipt.seq` of the answer")
-    .argument("[folder]", "the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+    .argument("[folder]", "the data folder, in place of --data-dir")
+    .addOption(inFolder())
     .option("--out <file>", "where to; by default <row>.tlog-proof here, and `-` is the standard output")
     .option("--database [tenant]", "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's")
     .addHelpText("after", "\nA proof is verified with `svc-gate verify <file> --key <verifier key>`.")
-    .action((row: string, folder: string, options: ProveOptions) =>
-      run(async () => (await import("../prove.ts")).proveCommand(row, folder, options)),
+    .action((row: string, folder: string | undefined, options: ProveOptions & FolderOption) =>
+      run(async () => (await import("../prove.ts")).proveCommand(row, folder ?? options.dataDir, options)),
     );
 
   program
     .command("keygen")
     .description("the key that signs the ledger's heads: make it, show how others know it, rotate it")
-    .option("--data-dir <folder>", "the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+    .addOption(inFolder())
     .option(
       "--signing-key <file>",
       "the key's file; signing.key in the data folder by default",
@@ -48,11 +49,8 @@ export function addLedgerCommands(program: Command): void {
   program
     .command("verify")
     .description("walk a ledger in a data folder, served or not; or verify an export, or a proof's file, offline")
-    .argument(
-      "[folder]",
-      "the data folder, the folder of an export, or a .tlog-proof file",
-      process.env["SVC_DATA_DIR"] ?? "./data",
-    )
+    .argument("[folder]", "a data folder in place of --data-dir, the folder of an export, or a .tlog-proof file")
+    .addOption(inFolder())
     .option("--json", "for programs", false)
     .option("--pin <file>", "the head pin, where it is not in the folder", process.env["SVC_PIN"])
     .option("--chain", "the chain alone: twice as fast, and blind to changed evidence", false)
@@ -69,8 +67,8 @@ export function addLedgerCommands(program: Command): void {
       many,
       [],
     )
-    .action((path: string, options: VerifyOptions & TrustedKeys) =>
-      run(async () => (await import("../verify-path.ts")).verifyPathCommand(path, options)),
+    .action((path: string | undefined, options: VerifyOptions & TrustedKeys & FolderOption) =>
+      run(async () => (await import("../verify-path.ts")).verifyPathCommand(path ?? options.dataDir, options)),
     );
 
   addExport(program);
@@ -81,7 +79,7 @@ export function addLedgerCommands(program: Command): void {
       "copy the ledgers of a data folder into a new one, beside a gate that is serving them, and verify the copy",
     )
     .argument("<to>", "the folder to make")
-    .option("--data-dir <folder>", "the gate's data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+    .addOption(inFolder("the gate's data folder"))
     .option("--tenant <id>", "of a tenant alone; by default the root's and every tenant's")
     .option("--with-signing-key", "the key that signs heads too: who reads the backup can then sign them", false)
     .option("--json", "for programs", false)

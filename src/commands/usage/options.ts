@@ -1,9 +1,19 @@
-import type { Command } from "commander";
+import { Option, type Command } from "commander";
+
+/** The data folder of a command whose argument may name it too: the argument wins. */
+export interface FolderOption {
+  readonly dataDir: string;
+}
+
+/** The option that names the data folder. */
+export function inFolder(meaning = "the data folder"): Option {
+  return new Option("--data-dir <folder>", meaning).default(process.env["SVC_DATA_DIR"] ?? "./data");
+}
 
 /** The options of a command that an operator gives to a gate. */
 export function operating(command: Command): Command {
   return command
-    .option("--data-dir <folder>", "the gate's data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+    .addOption(inFolder("the gate's data folder"))
     .option("--url <url>", "a gate elsewhere, in place of the folder")
     .option("--key-file <file>", "with --url: a file that holds a key of scope admin (SVC_ADMIN_KEY otherwise)")
     .option("--tenant <id>", "of a tenant, in place of the root")
@@ -13,7 +23,7 @@ export function operating(command: Command): Command {
 /** The options of a command that puts a ledger back. */
 export function restoring(command: Command): Command {
   return command
-    .option("--data-dir <folder>", "the gate's data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+    .addOption(inFolder("the gate's data folder"))
     .option("--pin <file>", "the head pin, where it is not in the folder", process.env["SVC_PIN"])
     .option("--seen <files...>", "checkpoints that somebody outside keeps; sinks of SVC_SINKS are asked by themselves");
 }
@@ -21,7 +31,8 @@ export function restoring(command: Command): Command {
 /** The options of a command that reads receipts. */
 export function placed(command: Command): Command {
   return command
-    .argument("[folder]", "the data folder", process.env["SVC_DATA_DIR"] ?? "./data")
+    .argument("[folder]", "the data folder, in place of --data-dir")
+    .addOption(inFolder())
     .option("--database [tenant]", "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's")
     .option("--url <url>", "a running gate, in place of the folder")
     .option("--key-file <file>", "with --url: a file that holds a key (SVC_API_KEY otherwise)")
