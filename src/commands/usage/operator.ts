@@ -76,7 +76,10 @@ export function addOperatorCommands(program: Command): void {
       .option("--session <id>", "all receipts of a session, in place of numbers")
       .option("--key <name>", "with --session: of this key alone")
       .option("--before <when>", "all receipts before a day or a moment, in place of numbers")
-      .requiredOption("--part <list>", "of call, input, outcome, platform, reason, or sensitive members such as input.email")
+      .requiredOption(
+        "--part <list>",
+        "of call, input, outcome, platform, reason, or sensitive members such as input.email",
+      )
       .requiredOption("--reason <text>", "why: it stands in the ledger for ever"),
   )
     .addHelpText(
