@@ -261,6 +261,8 @@ export class Gate {
     const change = this.#ledger.signerChange;
     if (change === undefined) return good(undefined);
     const { to } = change;
+    const prepared = await this.#prepare(this.#standing); // The row names a contract, whose text must be there before it.
+    if (!prepared.ok) return prepared;
     return this.#sequencer.exclusively(async (turn, at) => {
       if (turn.signer === to) return turn.abort();
       const { contract, mode } = this.#standing;
