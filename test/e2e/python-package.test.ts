@@ -17,7 +17,9 @@ test("the Python client: pip installs it, one file, and it answers without a gat
   if (python === undefined) return t.skip("there is no Python 3.9 or later");
   const place = temporaryFolder(t);
   cpSync(folder, join(place, "source"), { recursive: true });
-  const env = { ...process.env, PYTHONDONTWRITEBYTECODE: "1", PIP_DISABLE_PIP_VERSION_CHECK: "1", PIP_RETRIES: "1" };
+  const pip = { PIP_DISABLE_PIP_VERSION_CHECK: "1", PIP_RETRIES: "1" };
+  // pip leaves a file of certificates behind where it keeps temporary ones.
+  const env = { ...process.env, ...pip, PYTHONDONTWRITEBYTECODE: "1", TMPDIR: place };
   const run = (program: string, ...args: readonly string[]) =>
     spawnSync(program, args, { cwd: place, env, encoding: "utf8", timeout: 240_000 });
   const made = run(python, "-m", "venv", "environment");
