@@ -11,7 +11,7 @@
  */
 import { isUtf8 } from "node:buffer";
 import * as crypto from "node:crypto";
-import { readFileSync, realpathSync, statSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -19,16 +19,15 @@ import { parseArgs } from "node:util";
 function need(holds, code, row, text) {
   if (!holds) throw Object.assign(new Error(text), { problem: { code, row, text } });
 }
-
 const digest = crypto.hash ?? ((name, bytes, form) => crypto.createHash(name).update(bytes).digest(form));
 /** Hashes are hex digits here. A text is hashed as its UTF-8. */
 const sha256 = (data) => digest("sha256", data, "hex");
 const textOf = (bytes) => (isUtf8(bytes) ? bytes.toString() : "");
 const keyName = /^(?:[^\s+\x85]|\ufeff)+$/; // no space of Unicode, and no plus: C2SP signed-note
-/** Standard base64 in its one spelling, else undefined: a decoder that forgives would let bits be changed unseen. */
-function strictBase64(text) {
-  const bytes = Buffer.from(text, "base64");
-  return bytes.toString("base64") === text ? bytes : undefined;
+/** Base64 or base64url in its one spelling, else undefined: a decoder that forgives would let bits be changed unseen. */
+function strictBase64(text, form = "base64") {
+  const bytes = Buffer.from(text, form);
+  return bytes.toString(form) === text ? bytes : undefined;
 }
 /** NAME+ID+KEY, whose ID must be the one that name and key give. A log's key is of kind 1, a witness's of kind 4. */
 function readVkey(text, kind) {
@@ -43,11 +42,10 @@ function readVkey(text, kind) {
 /** The root hash of a checkpoint (C2SP tlog-checkpoint). Signatures by keys that nobody gave are ignored. */
 function readCheckpoint(bytes, keys, found) {
   const text = textOf(bytes);
-  const gap = text.lastIndexOf("\n\n");
-  const note = text.slice(0, gap + 1);
+  const note = text.slice(0, text.lastIndexOf("\n\n") + 1);
   const [origin, size, encoded] = note.split("\n");
   const isText = text.endsWith("\n") && Array.from(text).every((letter) => letter >= " " || letter === "\n");
-  const lines = text.slice(gap + 2, -1).split("\n");
+  const lines = text.slice(note.length + 1, -1).split("\n");
   const isNote = isText && lines.length <= 64 && /^(?:[^\n]+\n){3,}$/.test(note);
   need(isNote, "checkpoint", 0, "the checkpoint is not a signed note of at most 64 signatures");
   const root = strictBase64(encoded)?.toString("hex");
@@ -73,7 +71,6 @@ function readCheckpoint(bytes, keys, found) {
   need(found.signed_by.length > 0, "unsigned", 0, "no given key that is named as the log has signed the checkpoint");
   return root;
 }
-
 const [number, hex, verdict] = ["(?:0|[1-9][0-9]{0,14})", "[0-9a-f]{64}", '(?:"ALLOW"|"BLOCK"|"ESCALATE"|null)'];
 const string = String.raw`"[^"\\\x00-\x1f]*(?:\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f]))[^"\\\x00-\x1f]*)*"`;
 /** A leaf of version 1 in canonical JSON (RFC 8785), to the last character: members, order, one spelling of a value. */
@@ -91,7 +88,6 @@ function checkLeaf(bytes, row, origin) {
   need(log === JSON.stringify(origin), "log", row, "the leaf is another log's");
   return { text, act, at: Number(at), contract, evidence, kind, prev };
 }
-
 const texts = `\\[(?:${string}(?:,${string})*)?\\]`;
 const hint = new RegExp(`^\\{"format":"svc-gate-export/1","log":${string},"size":${number},"vkeys":${texts}\\}\\n$`);
 /** The keys that log.json names; none where it is not written as an export writes it, or one of them is no key. */
@@ -103,56 +99,64 @@ function hintedKeys(folder) {
     return [];
   }
 }
-/** A part is base64url of `["SALT","NAME",VALUE]`; the name begins behind 27 bytes, which are 36 characters. */
+/** A part is base64url of `["SALT","NAME",VALUE]` (the name begins behind 36 characters), or erased: `!` and its digest. */
 const heads = ["Y2FsbCIs", "aW5wdXQiL[A-P]", "cGxhdGZvcm0iL[A-P]", "cmVhc29uIi[w-z]", "b3V0Y29tZSIs", "ZWZmZWN0cyIs"];
-const places = heads.map((head) => new RegExp(`^[\\w-]{36}${head}`));
-const isSalted = (part) => /^\["[\w-]{22}","$/.test(Buffer.from(part.slice(0, 36), "base64url").latin1Slice());
-/** What an act `erase` calls the parts that may be erased: the place of each among the six. */
-const erasable = { call: 0, input: 1, outcome: 4, platform: 2, reason: 3 };
-/** Recomputes what the leaf commits to from a line of evidence; a bit for each of its erased parts. */
+const places = heads.map((head) => new RegExp(`^(?:![\\w-]{43}|[\\w-]{36}${head}[\\w-]*)$`));
+const six = ["call", "input", "platform", "reason", "outcome", "effects"];
+/** Behind the six stand sensitive members of input and platform, by their names: input.customer.email. */
+const member = String.raw`(?:input|platform)(?:\.[A-Za-z_]\w*)+`;
+const memberStart = new RegExp(String.raw`^\[".{22}","(${member})",`);
+const erasedMember = new RegExp(`^![\\w-]{43}(${member})$`);
+const erasable = new RegExp(`^(?:call|input|outcome|platform|reason|${member})$`);
+const ascend = (names) => names.every((name, at) => at === 0 || names[at - 1] < name);
+const isErased = (part) => part[0] === "!";
+const digestOf = (part) => (isErased(part) ? part.slice(1, 44) : digest("sha256", part, "base64url"));
+/** The name of what stands in a place, erased or not; undefined where it is no part, or the part of another place. */
+function nameOf(part, place) {
+  if (place < six.length) return places[place].test(part) ? six[place] : undefined;
+  return (erasedMember.exec(part) ?? memberStart.exec(strictBase64(part, "base64url")?.latin1Slice() ?? ""))?.[1];
+}
+/** Recomputes what the leaf commits to from a line of evidence; the names of its erased parts. */
 function checkEvidence(line, leaf, row) {
-  let erased = 0;
-  const parts = line.split("~", 7);
-  need(parts.length === 6, "evidence", row, "the evidence has not six parts, or is too long");
-  const digests = parts.map((part, place) => {
-    const isErased = /^![A-Za-z0-9_-]{43}$/.test(part);
-    if (isErased) erased |= 1 << place;
-    const isPart = isErased || (places[place].test(part) && isSalted(part));
-    need(isPart, "evidence", row, "a part of the evidence is not in its place");
-    return isErased ? part.slice(1) : digest("sha256", part, "base64url");
-  });
-  digests.sort(); // oxlint-disable-line unicorn/no-array-sort -- Node 18 has no toSorted
+  const parts = line.split("~");
+  const names = parts.map(nameOf);
+  const begins = parts.map((part) => (isErased(part) ? "" : part.slice(0, 36))).join("");
+  const areParts = parts.length >= six.length && names.every(Boolean) && ascend(names.slice(six.length));
+  const areSalted = /^(?:\["[\w-]{22}",")*$/.test(Buffer.from(begins, "base64url").latin1Slice());
+  need(areParts && areSalted, "evidence", row, "the evidence has not its parts, each in its place, or is too long");
+  // oxlint-disable-next-line unicorn/no-array-sort -- Node 18 has no toSorted
+  const digests = parts.map((part, place) => digestOf(part) + (place < six.length ? "" : names[place])).sort();
   need(sha256(digests.join("")) === leaf.evidence, "digest", row, "the evidence is not what the leaf commits to");
-  need(erased < (leaf.kind === "check" ? 32 : 1), "erasure", row, "a part is missing that is never erased");
+  const erased = names.filter((_, place) => isErased(parts[place]));
+  const isLawful = erased.every((name) => leaf.kind === "check" && name !== "effects");
+  need(isLawful, "erasure", row, "a part is missing that is never erased");
   return erased;
 }
+const known = Object.create(null);
+/** Names with commas between them; the same names are the same text, so that it is in memory once. */
+const joined = (names) => (known[names.join()] ??= names.join());
 /** An act `erase` says in its part `input` which parts of which rows before it are gone: they are no longer missing. */
 function settle(missing, line, row) {
   try {
-    const bytes = Buffer.from(line.split("~")[1], "base64url");
-    const text = bytes.toString().slice(34); // behind `["SALT","input",`
+    const text = strictBase64(line.split("~")[1], "base64url").toString().slice(34); // behind `["SALT","input",`
     const { parts, rows } = JSON.parse(text.slice(0, -1));
-    const names = Object.keys(erasable).filter((name) => parts.includes(name));
-    const gone = names.reduce((bits, name) => bits | (1 << erasable[name]), 0);
+    const names = parts.map(String).filter((name) => erasable.test(name));
+    const isLeft = (part) => !names.includes(part) && !names.includes(part.split(".")[0]); // with `input` go its members
     let before = 0;
     for (const [first, last, ...more] of rows) {
       need([first, last].every(Number.isSafeInteger) && before < first && first <= last && last < row && !more.length);
-      for (let at = first; at <= last; at += 1) missing[at] &= ~gone;
+      for (let at = first; at <= last; at += 1) missing[at] &&= joined(missing[at].split(",").filter(isLeft));
       before = last;
     }
-    need(before > 0 && gone > 0 && `${JSON.stringify({ parts: names, rows })}]` === text);
-    need(bytes.toString("base64url") === line.split("~")[1]);
+    need(before > 0 && names.length > 0 && ascend(names) && `${JSON.stringify({ parts: names, rows })}]` === text);
   } catch {
     need(false, "erase-body", row, "the row does not say properly what it erased");
   }
 }
 /** A file that is a regular one of at most so many bytes, and in the folder: a link that leads out of it is none. */
 function read(folder, name, most, code, row) {
-  let file;
-  try {
-    file = realpathSync(join(folder, name));
-  } catch {} // there is nothing, or nothing that a link leads to
-  const found = file?.startsWith(join(realpathSync(folder), sep)) && statSync(file);
+  const file = existsSync(join(folder, name)) ? realpathSync(join(folder, name)) : "";
+  const found = file.startsWith(join(realpathSync(folder), sep)) && statSync(file);
   need(found && found.isFile() && found.size <= most, code, row, `${name} is no file of at most ${most} bytes`);
   return readFileSync(file);
 }
@@ -170,8 +174,7 @@ class Tree {
     Object.assign(this, { folder, size, rows: 0, complete: [], tiles: [] });
   }
   add(hash) {
-    let [node, height, index] = [hash, 0, this.rows];
-    this.rows += 1;
+    let [node, height, index] = [hash, 0, this.rows++];
     this.compare(0, index, node);
     for (; index % 2 === 1; index = (index - 1) / 2, height += 1) {
       node = nodeHash(this.complete.pop(), node);
@@ -210,11 +213,10 @@ function* rowsOf(folder, size, chainOnly) {
     need(lineAt === lines.length, "evidence", first + width, "the bundle of evidence goes on behind this row");
   }
 }
-
 function verifyFolder(folder, keys, chainOnly, found) {
   const root = readCheckpoint(read(folder, "checkpoint", 2 ** 16, "checkpoint", 0), keys, found);
   const [tree, contracts] = [new Tree(folder, found.size), new Set()];
-  let missing = Buffer.alloc(2 ** 16); // a byte for each row: parts that are gone and that no later row has named yet
+  const missing = [""]; // for each row the names of parts that are gone and that no later row has named yet
   let [prev, before] = ["0".repeat(64), 0];
   for (const { row, bytes, line } of rowsOf(folder, found.size, chainOnly)) {
     const leaf = checkLeaf(bytes, row, found.origin);
@@ -230,14 +232,14 @@ function verifyFolder(folder, keys, chainOnly, found) {
       need(sha256(text) === name, "contract", row, "the contract's text is not what its name says");
       found.contracts = contracts.add(leaf.contract).size;
     }
-    if (row === missing.length) missing = Buffer.concat([missing, Buffer.alloc(row)]);
-    missing[row] = checkEvidence(line, leaf, row);
-    for (let bits = missing[row]; bits > 0; bits &= bits - 1) found.erased_parts += 1;
+    const erased = checkEvidence(line, leaf, row);
+    missing.push(joined(erased));
+    found.erased_parts += erased.length;
     if (leaf.act === '"erase"') settle(missing, line, row);
   }
   const computed = tree.rows === 0 ? sha256("") : tree.complete.reduceRight((node, left) => nodeHash(left, node));
   need(computed === root, "root", 0, "the rows' root hash is not the checkpoint's");
-  const first = missing.findIndex((bits) => bits !== 0);
+  const first = missing.findIndex((names) => names !== "");
   need(first === -1, "erasure", first, "a part is missing, and no later row says that it was erased");
 }
 /** The root of a tree of `size` leaves, from one leaf's hash and its siblings on the way up (RFC 6962, section 2.1.1). */
@@ -252,15 +254,14 @@ function verifyProof(bytes, keys, found) {
   const [head] = bytes.toString("latin1").split("\n\n", 1);
   const form = /^c2sp\.org\/tlog-proof@v1\nextra ([^\n]+)\nindex (0|[1-9][0-9]{0,14})((?:\n[^\n]+){0,63})$/;
   const [, extra = "-", index, siblings = ""] = form.exec(head) ?? [];
-  const [leaf, ...path] = [extra, ...siblings.split("\n").slice(1)].map(strictBase64);
+  const [leaf, ...path] = [extra, ...siblings.split("\n").slice(1)].map((text) => strictBase64(text));
   need(leaf && path.every((sibling) => sibling?.length === 32), "proof", 0, "the file is no proof with a leaf in it");
-  const root = readCheckpoint(bytes.subarray(head.length + 2), keys, found);
-  const row = Number(index) + 1;
+  const [root, row] = [readCheckpoint(bytes.subarray(head.length + 2), keys, found), Number(index) + 1];
   const { text } = checkLeaf(leaf, row, found.origin);
   Object.assign(found, { row, leaf: JSON.parse(text) });
   const siblingHashes = path.map((sibling) => sibling.toString("hex"));
-  const holds = row <= found.size && climb(leafHash(text), row - 1, found.size, siblingHashes) === root;
-  need(holds, "inclusion", row, "the row is not in the tree of the checkpoint");
+  const computed = climb(leafHash(text), row - 1, found.size, siblingHashes);
+  need(row <= found.size && computed === root, "inclusion", row, "the row is not in the tree of the checkpoint");
 }
 /** The report on a folder or a proof: `ok`, or `problem`, the first thing that does not hold. */
 export function verify(target, keys = [], witnesses = [], chainOnly = false) {
@@ -280,7 +281,6 @@ export function verify(target, keys = [], witnesses = [], chainOnly = false) {
   }
   return found;
 }
-
 if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   try {
     const text = { type: "string", multiple: true };

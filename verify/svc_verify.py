@@ -11,7 +11,6 @@ import argparse, base64, hashlib, json, os, pathlib, re, sys
 
 class Broken(Exception):
     """The first thing that does not hold: a code of spec/export.md, the row (0: none), a sentence."""
-
 def need(holds, code, row, text):
     if not holds:
         raise Broken(code, row, text)
@@ -19,13 +18,14 @@ def need(holds, code, row, text):
 def sha256(data):
     return hashlib.sha256(data).digest()
 
-def strict_base64(text):
-    """Standard base64 in its one spelling, else None: a decoder that forgives would let bits be changed unseen."""
+def strict_base64(text, is_url=False):
+    """Base64 (of parts base64url, unpadded) in its one spelling, else None: one that forgives would let bits be changed unseen."""
     try:
-        data = base64.b64decode(text.encode(), validate=True)
+        data = base64.b64decode(text + "==", b"-_" if is_url else b"+/")
     except ValueError:
         return None
-    return data if base64.b64encode(data).decode() == text else None
+    spelled = base64.b64encode(data, b"-_").decode().rstrip("=") if is_url else base64.b64encode(data).decode()
+    return data if spelled == text else None
 
 # Ed25519, as RFC 8032 has it in section 5.1, written for reading and not for speed.
 P, ORDER = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
@@ -37,26 +37,19 @@ def decompress(data):
     square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
     x = pow(square, (P + 3) // 8, P)
     x = x if x * x % P == square else x * ROOT % P
-    if y >= P or x * x % P != square or (x == 0 and sign):
-        return None
+    is_point = y < P and x * x % P == square and not (x == 0 and sign)
     x = x if x & 1 == sign else P - x
-    return x, y, 1, x * y % P
-
+    return (x, y, 1, x * y % P) if is_point else None
 def added(p, q):
     a, b = (p[1] - p[0]) * (q[1] - q[0]) % P, (p[1] + p[0]) * (q[1] + q[0]) % P
     c, d = 2 * p[3] * q[3] * D % P, 2 * p[2] * q[2] % P
     e, f, g, h = b - a, d - c, d + c, b + a
     return e * f % P, g * h % P, f * g % P, e * h % P
-
 def times(number, point):
-    result = (0, 1, 1, 0)
-    while number:
-        result = added(result, point) if number & 1 else result
-        point, number = added(point, point), number >> 1
-    return result
+    half = times(number >> 1, added(point, point)) if number else (0, 1, 1, 0)
+    return added(half, point) if number & 1 else half
 
 BASE = decompress((4 * pow(5, -1, P) % P).to_bytes(32, "little"))
-
 def is_signed(key, message, signature):
     a, r, s = decompress(key), decompress(signature[:32].ljust(32)), int.from_bytes(signature[32:], "little")
     if len(signature) != 64 or a is None or r is None or s >= ORDER:
@@ -66,7 +59,6 @@ def is_signed(key, message, signature):
     return all((left[i] * right[2] - right[i] * left[2]) % P == 0 for i in (0, 1))
 
 KEY_NAME = re.compile("(?:[^\\s+]|[\x1c-\x1f])+")  # no space of Unicode, and no plus: C2SP signed-note
-
 def read_vkey(text, kind):
     """NAME+ID+KEY, whose ID must be the one that name and key give. A log's key is of kind 1, a witness's of kind 4."""
     name, key_id, encoded = (text.split("+", 2) + ["", ""])[:3]
@@ -87,9 +79,8 @@ def read_checkpoint(data, keys, found):
     need(re.fullmatch("0|[1-9][0-9]{0,14}", size) and len(root) == 32, "checkpoint", 0, "it states no size and root")
     found.update(origin=origin, size=int(size), root=root.hex())
     signed = [(line.split(" "), strict_base64(line.split(" ")[-1]) or b"") for line in signatures[:-1].split("\n")]
-    for words, blob in signed:
-        is_line = len(words) == 3 and words[0] == "\u2014" and len(blob) > 4
-        need(is_line and KEY_NAME.fullmatch(words[1]), "checkpoint", 0, "a signature is not a line of dash, name and base64")
+    are_lines = all(len(words) == 3 and words[0] == "\u2014" and KEY_NAME.fullmatch(words[1]) and len(blob) > 4 for words, blob in signed)
+    need(are_lines, "checkpoint", 0, "a signature is not a line of dash, name and base64")
     for words, blob in signed:
         name, key_id = signer = words[1], blob[:4].hex()
         for public, kind in [key[2:] for key in keys if key[:2] == signer]:  # a witness signs a moment too: tlog-cosignature
@@ -111,7 +102,6 @@ LEAF = re.compile(
     r'"seq":(?P<seq>%(number)s),"tool":(?:%(text)s|null),"v":1,"verdict":%(verdict)s\}' % SHAPES
 )
 HINT = re.compile(r'\{"format":"svc-gate-export/1","log":%(text)s,"size":%(number)s,"vkeys":\[(?:%(text)s(?:,%(text)s)*)?\]\}\n' % SHAPES)
-
 def check_leaf(data, row, origin):
     """The leaf of a row, by its members."""
     leaf = LEAF.fullmatch(data.decode("utf-8", "replace"))
@@ -121,40 +111,50 @@ def check_leaf(data, row, origin):
     need(leaf["log"] == json.dumps(origin, ensure_ascii=False), "log", row, "the leaf is another log's")
     return leaf
 
-ERASED = re.compile(b"![A-Za-z0-9_-]{43}")
-# A part is base64url of `["SALT","NAME",VALUE]`. The name begins behind 27 bytes, which are 36 characters.
-NAMES = (b"Y2FsbCIs", b"aW5wdXQiL[A-P]", b"cGxhdGZvcm0iL[A-P]", b"cmVhc29uIi[w-z]", b"b3V0Y29tZSIs", b"ZWZmZWN0cyIs")
-PLACES, SALT = [re.compile(b"[A-Za-z0-9_-]{36}" + name) for name in NAMES], re.compile(rb'\["[A-Za-z0-9_-]{22}","')
-ERASABLE = {"call": 1, "input": 2, "outcome": 16, "platform": 4, "reason": 8}
+# A part is base64url of `["SALT","NAME",VALUE]`: the name begins behind 27 bytes, which are 36 characters. Six have their places.
+SIX = {"call": b"Y2FsbCIs", "input": b"aW5wdXQiL[A-P]", "platform": b"cGxhdGZvcm0iL[A-P]"}
+SIX.update(reason=b"cmVhc29uIi[w-z]", outcome=b"b3V0Y29tZSIs", effects=b"ZWZmZWN0cyIs")
+PLACES = [(name, re.compile(b"![A-Za-z0-9_-]{43}|[A-Za-z0-9_-]{36}" + head + b"[A-Za-z0-9_-]*")) for name, head in SIX.items()]
+# Behind them stand sensitive members of input and platform, by their names: input.customer.email. Erased, a part is its digest.
+MEMBER = r"(?:input|platform)(?:\.[A-Za-z_][A-Za-z0-9_]*)+"
+SALTS, MEMBER_START = re.compile(rb'(?:\["[A-Za-z0-9_-]{22}",")*'), re.compile(rb'\[".{22}","(%s)",' % MEMBER.encode())
+ERASED_MEMBER = re.compile(b"![A-Za-z0-9_-]{43}(%s)" % MEMBER.encode())
+ERASABLE = re.compile("call|input|outcome|platform|reason|" + MEMBER)
+def name_of(part, place):
+    """The name of what stands in a place, erased or not; None where it is no part, or the part of another place."""
+    if place < len(PLACES):
+        name, form = PLACES[place]
+        return name if form.fullmatch(part) else None
+    named = ERASED_MEMBER.fullmatch(part) or MEMBER_START.match(strict_base64(part.decode("latin-1"), True) or b"")
+    return named and named[1].decode()
 
 def check_evidence(line, leaf, row):
-    """Recomputes what the leaf commits to from a line of evidence; a bit for each of its erased parts."""
-    erased, digests, parts = 0, [], line.split(b"~", 6)
-    need(len(parts) == 6 and len(line) <= 2**22, "evidence", row, "the evidence has not six parts, or is too long")
-    for place, part in enumerate(parts):
-        gone = bool(ERASED.fullmatch(part))
-        is_part = gone or PLACES[place].match(part) and SALT.fullmatch(base64.urlsafe_b64decode(part[:36]))
-        need(is_part, "evidence", row, "a part of the evidence is not in its place")
-        erased |= gone << place
-        digests.append(part[1:] if gone else base64.urlsafe_b64encode(sha256(part))[:43])
+    """Recomputes what the leaf commits to from a line of evidence; the names of its erased parts, with blanks between them."""
+    parts = line.split(b"~")
+    names = [name_of(part, place) for place, part in enumerate(parts)]
+    are_parts = len(line) <= 2**22 and len(parts) >= 6 and None not in names and names[6:] == sorted(set(names[6:]))
+    need(are_parts, "evidence", row, "the evidence has not its parts, each in its place, or is too long")
+    heads = base64.urlsafe_b64decode(b"".join([part[:36] for part in parts if part[:1] != b"!"]))
+    need(SALTS.fullmatch(heads), "evidence", row, "a part has no salt of 22 characters")
+    digests = [part[1:44] if part[:1] == b"!" else base64.urlsafe_b64encode(sha256(part))[:43] for part in parts]
+    digests[6:] = [digest + name.encode() for digest, name in zip(digests[6:], names[6:])]
     need(sha256(b"".join(sorted(digests))).hex() == leaf["evidence"], "digest", row, "the evidence is not what the leaf commits to")
-    need(erased < (32 if leaf["kind"] == "check" else 1), "erasure", row, "a part is missing that is never erased")
-    return erased
+    erased = [name for name, part in zip(names, parts) if part[:1] == b"!"]
+    need(not erased or leaf["kind"] == "check" and "effects" not in erased, "erasure", row, "a part is missing that is never erased")
+    return sys.intern(" ".join(erased))
 
 def settle(missing, line, row):
     """An act `erase` says in its part `input` which parts of which rows before it are gone: they are no longer missing."""
-    part, before = line.split(b"~")[1], 0
     try:
-        data = base64.urlsafe_b64decode(part + b"=" * (-len(part) % 4))
-        body = json.loads(data[34:-1].decode())  # behind `["SALT","input",`
-        names = [name for name in ERASABLE if name in body["parts"]]
-        gone = sum(ERASABLE[name] for name in names)
+        text = strict_base64(line.split(b"~")[1].decode(), True)[34:].decode()  # behind `["SALT","input",`
+        body, before = json.loads(text[:-1]), 0
+        names = sorted({name for name in body["parts"] if ERASABLE.fullmatch(name)})  # with `input` go its members
         for first, last in body["rows"]:
             need(type(first) is int and type(last) is int and before < first <= last < row, "", 0, "")
-            missing[first : last + 1] = missing[first : last + 1].translate(bytes(bits & ~gone for bits in range(256)))
-            before = last
-        written = json.dumps({"parts": names, "rows": body["rows"]}, separators=(",", ":"))
-        need(before and gone and data[34:] == f"{written}]".encode() and base64.urlsafe_b64encode(data).rstrip(b"=") == part, "", 0, "")
+            rows, before = missing[first : last + 1], last
+            left = {lacks: [name for name in lacks.split() if {name, name.split(".")[0]}.isdisjoint(names)] for lacks in set(rows)}
+            missing[first : last + 1] = [sys.intern(" ".join(left[lacks])) for lacks in rows]
+        need(before and names and text == json.dumps({"parts": names, "rows": body["rows"]}, separators=(",", ":")) + "]", "", 0, "")
     except (Broken, ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise Broken("erase-body", row, "the row does not say properly what it erased") from None
 
@@ -173,18 +173,17 @@ def tile_name(index, width):
 class Tree:
     """RFC 6962's tree, leaf by leaf. Each node whose height is a multiple of 8 stands in a tile, and is compared with it."""
     def __init__(self, folder, size):
-        self.folder, self.size, self.rows, self.complete, self.tiles = folder, size, 0, [], {}
+        self.folder, self.size, self.rows, self.last, self.complete, self.tiles = folder, size, 0, bytes(32), [], {}
 
     def add(self, leaf):
         node, height, index = sha256(b"\0" + leaf), 0, self.rows
-        hashed, self.rows = node, self.rows + 1
+        self.last, self.rows = node, self.rows + 1
         self.compare(0, index, node)
         while index & 1:
             node, height, index = sha256(b"\1" + self.complete.pop() + node), height + 1, index >> 1
             if height % 8 == 0:
                 self.compare(height // 8, index, node)
         self.complete.append(node)
-        return hashed
 
     def compare(self, level, index, node):
         row = (index << 8 * level) + 1
@@ -212,13 +211,14 @@ def rows_of(folder, size, chain_only):
 
 def verify_folder(folder, keys, chain_only, found):
     root = read_checkpoint(read(folder, "checkpoint", 2**16, "checkpoint", 0), keys, found)
-    tree, prev, before, contracts = Tree(folder, found["size"]), "0" * 64, 0, {"null"}
-    missing = bytearray(1)  # a byte for each row: parts that are gone and that no later row has named yet
+    tree, before, contracts = Tree(folder, found["size"]), 0, {"null"}
+    missing = [""]  # for each row the names of parts that are gone and that no later row has named yet; each text is kept once
     for row, data, line in rows_of(folder, found["size"], chain_only):
         leaf = check_leaf(data, row, found["origin"])
-        need(leaf["prev"] == prev, "prev", row, "the leaf does not follow the row before")
+        need(leaf["prev"] == tree.last.hex(), "prev", row, "the leaf does not follow the row before")
         need(int(leaf["at"]) >= before, "time", row, "the clock went back")
-        prev, before, found["rows"] = tree.add(data).hex(), int(leaf["at"]), row
+        tree.add(data)
+        before, found["rows"] = int(leaf["at"]), row
         if chain_only:
             continue
         if leaf["contract"] not in contracts:
@@ -230,12 +230,12 @@ def verify_folder(folder, keys, chain_only, found):
         missing.append(check_evidence(line, leaf, row))
         if leaf["act"] == '"erase"':
             settle(missing, line, row)
-        found.update(contracts=len(contracts) - 1, erased_parts=found["erased_parts"] + bin(missing[row]).count("1"))
+        found.update(contracts=len(contracts) - 1, erased_parts=found["erased_parts"] + len(missing[row].split()))
     node = tree.complete.pop() if tree.complete else sha256(b"")
     for left in reversed(tree.complete):
         node = sha256(b"\1" + left + node)
     need(node == root, "root", 0, "the rows' root hash is not the checkpoint's")
-    first = next((row for row, bits in enumerate(missing) if bits), 0)
+    first = next((row for row, lacks in enumerate(missing) if lacks), 0)
     need(not first, "erasure", first, "a part is missing, and no later row says that it was erased")
 
 def climb(node, index, size, path):

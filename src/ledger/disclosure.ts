@@ -107,9 +107,9 @@ export interface NamedPlace {
 }
 
 const saltStart = /^\["[A-Za-z0-9_-]{22}","$/;
-const saltDigits = /^[A-Za-z0-9_-]{36}/;
+const saltDigits = /^[A-Za-z0-9_-]{36,}$/;
 
-/** Does it begin as `["`, 22 characters of base64url and `","` do in base64url? */
+/** Is it base64url, and does it begin as `["`, 22 characters of base64url and `","` do in it? */
 export function hasSalt(part: string): boolean {
   return saltDigits.test(part) && saltStart.test(Buffer.from(part.slice(0, nameAt), "base64url").toString("latin1"));
 }

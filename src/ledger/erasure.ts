@@ -1,6 +1,6 @@
 import { canonical, type Canonical } from "../wire/mod.ts";
 import { isMemberName, type MemberName, type PartName } from "./disclosure.ts";
-import { covers, partText } from "./evidence.ts";
+import { covers, writtenText } from "./evidence.ts";
 import type { Leaf } from "./leaf.ts";
 import type { Broken } from "./stores/store.ts";
 
@@ -63,11 +63,12 @@ export function erasureBody({ parts, rows }: Erasure): Canonical {
  * @returns undefined where it does not say that as a gate writes it
  */
 export function readErasure(evidence: string, seq: number): Erasure | undefined {
-  const text = partText(evidence, "input");
+  // Nobody has sensitive members put into an act: a body is what is written, to the last character.
+  const text = writtenText(evidence, "input");
   try {
     const { parts, rows } = JSON.parse(text ?? "null") as Erasure;
     const isWritten = canonical({ parts: [...parts], rows }) === text;
-    const areNames = parts.length > 0 && parts.every(isErasable);
+    const areNames = parts.length > 0 && parts.every((part) => typeof part === "string" && isErasable(part));
     const areSorted = parts.every((part, place) => place === 0 || (parts[place - 1] ?? "") < part);
     return isWritten && areNames && areSorted && areApart(rows, seq) ? { parts, rows } : undefined;
   } catch {
@@ -105,7 +106,7 @@ export class Missing {
     const erasure = readErasure(evidence, seq);
     if (erasure !== undefined) return this.#strike(erasure);
     const problem = "the row of an erasure does not say properly what was erased";
-    return { seq, problem, expected: "parts, and rows before it", found: partText(evidence, "input") ?? "nothing" };
+    return { seq, problem, expected: "parts, and rows before it", found: writtenText(evidence, "input") ?? "nothing" };
   }
 
   /** The first row that lacks a part of which no row has said that it was erased. */

@@ -121,7 +121,7 @@ function combine(digests: string[]): string {
  * another part stands in its place. Sensitive members stand in it as they came; of one that was erased, the reference.
  */
 export function partText(stored: StoredEvidence, name: FixedPart): string | undefined {
-  const text = valueText(partAt(stored, name), name);
+  const text = writtenText(stored, name);
   if (text === undefined || (name !== "input" && name !== "platform")) return text;
   return membersOf(stored).reduce((rest, part) => withMember(rest, part, name), text);
 }
@@ -130,6 +130,11 @@ export function partText(stored: StoredEvidence, name: FixedPart): string | unde
 export function wholeText(stored: StoredEvidence, name: FixedPart): string | undefined {
   const lacks = missingParts(stored).some((missing) => missing === name || missing.startsWith(`${name}.`));
   return lacks ? undefined : partText(stored, name);
+}
+
+/** The same as it is written, with references where sensitive members stood. */
+export function writtenText(stored: StoredEvidence, name: FixedPart): string | undefined {
+  return valueText(partAt(stored, name), name);
 }
 
 /** Puts a member back in its place. Nobody who was asked could know its digest, so there is one reference at most. */

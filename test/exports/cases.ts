@@ -4,5 +4,13 @@ import { evidenceCases } from "./evidence.ts";
 import { folders } from "./folders.ts";
 import type { ExportCase } from "./ground.ts";
 import { leaves } from "./leaves.ts";
+import { memberCases } from "./members.ts";
 
-export const exportCases: readonly ExportCase[] = [...good, ...checkpoints, ...leaves, ...folders, ...evidenceCases];
+export const exportCases: readonly ExportCase[] = [
+  ...good,
+  ...checkpoints,
+  ...leaves,
+  ...folders,
+  ...evidenceCases,
+  ...memberCases,
+];

@@ -1,5 +1,5 @@
 /** Evidence that is not what the leaves commit to, and erasures that are none. */
-import { chain, exportFiles, partNames, sha256, type Files, type RowPlan } from "./fixture.ts";
+import { chain, exportFiles, partNames, sha256, type ExportedRow, type Files, type RowPlan } from "./fixture.ts";
 import {
   actFiles,
   actPlans,
@@ -21,18 +21,34 @@ import {
 
 const digestOf = (part: string): string => sha256(part).toString("base64url");
 
-/** The acts with a row's line written otherwise; the leaf commits to the line as it is then. */
-function rewritten(row: number, change: (parts: string[]) => void): Files {
-  const parts = actRows[row - 1]?.evidence.split("~") ?? [];
+/** The name in a disclosure, whatever it is. */
+const nameIn = (part: string): string => Buffer.from(part, "base64url").toString().split('"')[3] ?? "";
+
+/** Exports with a row's line written otherwise; the leaf commits to the line as it is then. */
+export function rewritten(
+  row: number,
+  change: (parts: string[]) => void,
+  [rows, plans]: readonly [readonly ExportedRow[], readonly RowPlan[]] = [actRows, actPlans],
+): Files {
+  const parts = rows[row - 1]?.evidence.split("~") ?? [];
   change(parts);
-  const digests = parts.map((part) => (part.startsWith("!") ? part.slice(1) : digestOf(part)));
+  const digests = parts.map((part, place) =>
+    part.startsWith("!") ? part.slice(1) : digestOf(part) + (place < partNames.length ? "" : nameIn(part)),
+  );
   const evidenceDigest = sha256(digests.toSorted().join("")).toString("hex");
-  return planned(row, { line: () => parts.join("~"), members: { evidence: evidenceDigest } });
+  return planned(row, { line: () => parts.join("~"), members: { evidence: evidenceDigest } }, plans);
 }
 
 /** A part, its bytes changed. */
-function decoded(part: string | undefined, change: (text: string) => string): string {
+export function decoded(part: string | undefined, change: (text: string) => string): string {
   return Buffer.from(change(Buffer.from(part ?? "", "base64url").toString("latin1")), "latin1").toString("base64url");
+}
+
+/** The same bytes, with other bits behind their last. */
+export function otherSpelling(part = ""): string {
+  const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  if (part.length % 4 === 0) throw new Error("its last digit has no bits to spare");
+  return `${part.slice(0, -1)}${digits[digits.indexOf(part.at(-1) ?? "") + 1]}`;
 }
 
 const named: RowPlan = {
@@ -165,8 +181,18 @@ export const evidenceCases: readonly ExportCase[] = [
     { row: 11, code: "evidence" },
   ),
   oneCase(
-    "erase-body: characters that are none of base64url",
+    "evidence: characters that are none of base64url",
     rewritten(8, (parts) => (parts[1] = `${parts[1]?.slice(0, 60)}****${parts[1]?.slice(60)}`)),
+    { row: 8, code: "evidence" },
+  ),
+  oneCase(
+    "evidence: a byte that is no ASCII",
+    rewritten(11, (parts) => (parts[3] = `${parts[3]}\u00e9`)),
+    { row: 11, code: "evidence" },
+  ),
+  oneCase(
+    "erase-body: base64url in another spelling",
+    rewritten(8, (parts) => (parts[1] = otherSpelling(parts[1]))),
     { row: 8, code: "erase-body" },
   ),
   oneCase(

@@ -24,8 +24,10 @@ export interface RowPlan {
   readonly contract?: string | null;
   /** JSON texts of the parts. */
   readonly values?: Partial<Record<PartName, string>>;
-  /** Parts of which only the digest is kept. */
-  readonly erased?: readonly PartName[];
+  /** JSON texts of sensitive members by their names; `{"...":NAME}` in a value becomes the reference to one. */
+  readonly sensitive?: Readonly<Record<string, string>>;
+  /** Parts of which only the digest is kept, and of a sensitive member its name. */
+  readonly erased?: readonly string[];
   /** Members of the leaf that are other than they should be. */
   readonly members?: Readonly<Record<string, unknown>>;
   /** The leaf's text, written otherwise. */
@@ -101,6 +103,23 @@ const defaults: Record<PartName, string> = {
   effects: "[]",
 };
 
+interface Part {
+  readonly name: string;
+  readonly disclosure: string;
+  readonly digest: string;
+}
+
+export function disclosed(row: number, name: string, value: string): Part {
+  const disclosure = Buffer.from(`["${salt(row, name)}","${name}",${value}]`).toString("base64url");
+  return { name, disclosure, digest: sha256(disclosure).toString("base64url") };
+}
+
+/** Behind the digest of a sensitive member stands its name. */
+const nameOf = (name: string): string => (name.includes(".") ? name : "");
+
+const withReferences = (value: string, apart: readonly Part[]): string =>
+  apart.reduce((text, { name, digest }) => text.replace(`{"...":"${name}"}`, `{"...":"${digest}"}`), value);
+
 /** Rows in a chain, each hash from the text as it is written. */
 export function chain(log: string, plans: readonly RowPlan[]): readonly ExportedRow[] {
   let prev = "0".repeat(64);
@@ -108,10 +127,9 @@ export function chain(log: string, plans: readonly RowPlan[]): readonly Exported
     const row = place + 1;
     const isChange = plan.act !== undefined;
     const values = { ...defaults, ...(isChange ? { call: "null", outcome: "{}" } : {}), ...plan.values };
-    const parts = partNames.map((name) => {
-      const disclosure = Buffer.from(`["${salt(row, name)}","${name}",${values[name]}]`).toString("base64url");
-      return { name, disclosure, digest: sha256(disclosure).toString("base64url") };
-    });
+    const apart = Object.entries(plan.sensitive ?? {}).map(([name, value]) => disclosed(row, name, value));
+    const six = partNames.map((name) => disclosed(row, name, withReferences(values[name], apart)));
+    const parts = [...six, ...apart.toSorted((a, b) => (a.name < b.name ? -1 : 1))];
     const members: Record<string, unknown> = {
       ...(isChange ? { act: plan.act } : {}),
       answered: isChange ? null : "ALLOW",
@@ -120,7 +138,7 @@ export function chain(log: string, plans: readonly RowPlan[]): readonly Exported
       engine: "svc-gate/1.0.0",
       evidence: sha256(
         parts
-          .map(({ digest }) => digest)
+          .map(({ digest, name }) => digest + nameOf(name))
           .toSorted()
           .join(""),
       ).toString("hex"),
@@ -141,7 +159,9 @@ export function chain(log: string, plans: readonly RowPlan[]): readonly Exported
     );
     const leaf = Buffer.from(plan.written?.(canonical) ?? canonical);
     prev = sha256("\0", leaf).toString("hex");
-    const line = parts.map(({ name, disclosure, digest }) => (plan.erased?.includes(name) ? `!${digest}` : disclosure));
+    const line = parts.map(({ name, disclosure, digest }) =>
+      plan.erased?.includes(name) ? `!${digest}${nameOf(name)}` : disclosure,
+    );
     return { leaf, evidence: plan.line?.(line.join("~")) ?? line.join("~") };
   });
 }

@@ -84,6 +84,52 @@ export const actPlans: readonly RowPlan[] = [
   { contract: second ?? null, members: { mode: "observe", verdict: "ESCALATE" } },
 ];
 
+/** A check of a call with three sensitive members. */
+const personal: RowPlan = {
+  contract: first ?? null,
+  values: {
+    input: '{"customer":{"email":{"...":"input.customer.email"},"phone":{"...":"input.customer.phone"}},"n":1}',
+    platform: '{"now_epoch":1790000000,"person":{"...":"platform.person"}}',
+  },
+  sensitive: {
+    "input.customer.email": '"ada@example.org"',
+    "input.customer.phone": '"+32 2 555 12 12"',
+    "platform.person": '{"born":1815,"name":"Ad\u00e9la\u00efde \u{1f4b3}"}',
+  },
+};
+
+const erasing = (parts: readonly string[], rows: readonly (readonly number[])[]): RowPlan => ({
+  act: "erase",
+  contract: first ?? null,
+  values: { input: eraseBody(parts, rows), reason: '"asked for by the person"' },
+});
+
+/** Sensitive members, there and erased: alone, with their parents, first alone and then with them. Twelve rows. */
+export const memberPlans: readonly RowPlan[] = [
+  personal,
+  { ...personal, erased: ["input.customer.email", "reason", "outcome"] },
+  { ...personal, erased: ["platform", "platform.person", "reason", "outcome"] },
+  erasing(["input.customer.email", "outcome", "reason"], [[2, 2]]),
+  erasing(["outcome", "platform", "reason"], [[3, 3]]),
+  { ...personal, erased: ["input", "input.customer.email", "input.customer.phone", "reason", "outcome"] },
+  erasing(["input.customer.email", "outcome", "reason"], [[6, 6]]),
+  { ...personal, erased: ["input.customer.email", "reason", "outcome"] },
+  {
+    ...personal,
+    erased: ["call", "input", "input.customer.email", "input.customer.phone", "platform.person", "reason", "outcome"],
+  },
+  erasing(["call", "input", "outcome", "platform.person", "reason"], [[6, 9]]),
+  {
+    contract: first ?? null,
+    values: {
+      input: '{"A":{"b":{"...":"input.A.b"}},"_x1":{"...":"input._x1"},"a":{"...":"input.a"}}',
+      platform: '{"z":{"z":{"...":"platform.z.z"}}}',
+    },
+    sensitive: { "input.a": "null", "platform.z.z": "[1,2.0]", "input.A.b": "1e2", "input._x1": '"\\u0000"' },
+  },
+  { contract: second ?? null },
+];
+
 const longPlans: readonly RowPlan[] = Array.from({ length: 300 }, () => ({ contract: first ?? null }));
 
 export const plan = (rows: readonly ExportedRow[], over: Partial<ExportPlan> = {}): ExportPlan => ({
@@ -96,6 +142,8 @@ export const plan = (rows: readonly ExportedRow[], over: Partial<ExportPlan> = {
 
 export const actRows = chain(log, actPlans);
 export const longRows = chain(log, longPlans);
+export const memberRows = chain(log, memberPlans);
+export const memberFiles = exportFiles(plan(memberRows));
 export const actFiles = exportFiles(plan(actRows));
 export const longFiles = exportFiles(plan(longRows, { contracts: [contracts[0]] }));
 
@@ -121,6 +169,7 @@ export const workedFiles = exportFiles({
 export const bases: ReadonlyMap<string, Files> = new Map([
   ["acts", actFiles],
   ["long", longFiles],
+  ["members", memberFiles],
   ["worked", workedFiles],
 ]);
 
@@ -183,13 +232,13 @@ export function signatureChanged(text: string, change: (bytes: Buffer) => Buffer
   return `${text.slice(0, at)}${change(Buffer.from(text.slice(at), "base64")).toString("base64")}\n`;
 }
 
-/** The acts with one row planned otherwise, its tree and checkpoint made from it and signed. */
-export const planned = (row: number, over: RowPlan): Files =>
+/** The acts, or other rows, with one row planned otherwise, its tree and checkpoint made from it and signed. */
+export const planned = (row: number, over: RowPlan, plans = actPlans): Files =>
   exportFiles(
     plan(
       chain(
         log,
-        actPlans.map((each, at) =>
+        plans.map((each, at) =>
           at === row - 1 ? { ...each, ...over, members: { ...each.members, ...over.members } } : each,
         ),
       ),
