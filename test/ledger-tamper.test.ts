@@ -457,10 +457,7 @@ suite("the file as a whole [verify.walks-chain]", () => {
       join(folder, "head.pin"),
       `${JSON.stringify({ log: pin?.log, seq: sampleRows - 1, hash: before })}\n`,
     );
-    assert.match(
-      String(await complaint(folder)),
-      /rows are missing from the end: the checkpoint has seen row/,
-    );
+    assert.match(String(await complaint(folder)), /rows are missing from the end: the checkpoint has seen row/);
     rmSync(join(folder, "checkpoint"));
     assert.equal(await complaint(folder), undefined, "nothing in the folder remembers the row: SVC_PIN does");
   });
