@@ -6,6 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { hash } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -108,6 +109,17 @@ suite("verifiers of exports", () => {
   test("a vector, put together, is the case that it was made from", () => {
     for (const [at, { name, files }] of exportCases.entries())
       assert.deepEqual(filesOf(join(folder, `case-${at}`)), new Map(files), name);
+  });
+
+  test("spec/receipt.md shows the first row of members as it is", () => {
+    const shown = readFileSync(join(root, "spec/receipt.md"), "utf8").replaceAll(/\n +/g, "");
+    const [line = ""] = readFileSync(join(vectorFolder, "members/evidence/000.p/12"), "latin1").split("\n");
+    const decoded = line.split("~").map((part) => Buffer.from(part, "base64url").toString());
+    const members = decoded.slice(6).map((text) => text.split('"')[3] ?? "");
+    const digests = line.split("~").map((part, at) => hash("sha256", part, "base64url") + (members[at - 6] ?? ""));
+    for (const text of [decoded[1] ?? "", ...decoded.slice(6, 8), digests.toSorted().join("")])
+      assert.ok(text !== "" && shown.includes(text), text);
+    assert.ok(shown.includes(`evidence = ${hash("sha256", digests.toSorted().join(""), "hex")}`));
   });
 
   for (const { name, command } of interpreters) {
