@@ -38,7 +38,8 @@ export async function readIfThere(file: string): Promise<Buffer | undefined> {
  */
 export async function makeFolders(folder: string, mode = 0o777): Promise<string | undefined> {
   const all = [folder];
-  for (let above = dirname(folder); (await found(above)) === undefined; above = dirname(above)) all.unshift(above);
+  for (let above = dirname(folder); !isRoot(above) && (await found(above)) === undefined; above = dirname(above))
+    all.unshift(above);
   let first: string | undefined;
   for (const each of all) if (await makeFolder(each, mode)) first ??= each;
   return first;
@@ -52,6 +53,11 @@ async function makeFolder(folder: string, mode: number): Promise<boolean> {
     if ((await found(folder))?.isDirectory() === true) return false;
     throw error;
   }
+}
+
+/** Above it there is nothing more, whatever becomes of looking for it. */
+function isRoot(path: string): boolean {
+  return dirname(path) === path;
 }
 
 async function found(path: string): Promise<Stats | undefined> {

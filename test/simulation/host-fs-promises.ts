@@ -5,6 +5,7 @@
 import type { Inode } from "./disk.ts";
 import { existing, flush, statfsSync } from "./host-fs.ts";
 import { machine, type Kind } from "./machine.ts";
+import { folder } from "./plan.ts";
 
 export * from "node:fs/promises";
 
@@ -22,9 +23,15 @@ export function readFile(path: string, encoding?: "utf8"): Promise<string | Buff
   });
 }
 
-/** Files are their owner's alone. */
-export function stat(path: string): Promise<{ readonly mode: number; readonly size: number }> {
-  return onDisk("name", `stat ${path}`, () => ({ mode: 0o100_600, size: existing(path).size }));
+/** Files are their owner's alone; folders are there, and no disk is asked for them. */
+export function stat(path: string): Promise<{ readonly mode: number; readonly size: number; isDirectory(): boolean }> {
+  if (path === "/" || `${folder}/`.startsWith(`${path}/`))
+    return Promise.resolve({ mode: 0o040_700, size: 0, isDirectory: () => true });
+  return onDisk("name", `stat ${path}`, () => ({
+    mode: 0o100_600,
+    size: existing(path).size,
+    isDirectory: () => false,
+  }));
 }
 
 export async function writeFile(path: string, content: string | Uint8Array): Promise<void> {
@@ -65,7 +72,7 @@ export interface FileHandle {
 export function open(path: string, flags: "r" | "w"): Promise<FileHandle> {
   return onDisk("name", `open ${path}`, () => {
     const { disk } = machine().process;
-    if (flags === "r" && disk.find(path) === undefined) return folder(path);
+    if (flags === "r" && disk.find(path) === undefined) return openFolder(path);
     const inode = disk.find(path) ?? disk.create(path);
     if (flags === "w") inode.truncate(0);
     return file(path, inode);
@@ -80,7 +87,7 @@ function file(path: string, inode: Inode): FileHandle {
   };
 }
 
-function folder(path: string): FileHandle {
+function openFolder(path: string): FileHandle {
   return {
     writeFile: () => Promise.reject(new Error(`${path} is a folder`)),
     sync: () => onDisk("fsync", `fsync ${path}`, () => machine().process.disk.flushNames(path)),
