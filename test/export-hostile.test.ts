@@ -23,8 +23,8 @@ import { after, suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { pythonOf } from "../clients/conformance/runtimes.ts";
 import { hintedKeys, parseVerifierKey, verifyExport } from "../src/ledger/mod.ts";
-import { chain, exportFiles, sha256 } from "./exports/fixture.ts";
-import { first, key, log, plan } from "./exports/ground.ts";
+import { chain, exportFiles, sha256, type RowPlan } from "./exports/fixture.ts";
+import { eraseBody, first, key, log, plan } from "./exports/ground.ts";
 import { vectorFolder } from "./exports/vectors.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -67,6 +67,16 @@ function copyOf(base: string): string {
   made += 1;
   const target = join(folder, `case-${made}`);
   cpSync(join(vectorFolder, base), target, { recursive: true });
+  return target;
+}
+
+function madeOf(plans: readonly RowPlan[]): string {
+  made += 1;
+  const target = join(folder, `case-${made}`);
+  for (const [path, content] of exportFiles(plan(chain(log, plans), { contracts: [] }))) {
+    mkdirSync(join(target, path, ".."), { recursive: true });
+    writeFileSync(join(target, path), content);
+  }
   return target;
 }
 
@@ -145,17 +155,26 @@ suite("a folder made to choke on", { skip: process.platform === "win32" && "it h
       [2 ** 21, "it holds"],
       [3 * 2 ** 20 + 2 ** 18, "evidence at row 2"],
     ] as const) {
-      // prettier-ignore
-      made += 1;
-      const target = join(folder, `case-${made}`);
       const reason = JSON.stringify("x".repeat(bytes));
-      const rows = chain(log, [{}, { values: { reason } }]);
-      for (const [path, content] of exportFiles(plan(rows, { contracts: [] }))) {
-        mkdirSync(join(target, path, ".."), { recursive: true });
-        writeFileSync(join(target, path), content);
-      }
-      await assertJudged(target, expected);
+      await assertJudged(madeOf([{}, { values: { reason } }]), expected);
     }
+  });
+
+  test("a line of evidence has more parts than a gate writes, or none but their separators", async () => {
+    const many = Array.from({ length: 3000 }, (_, at): readonly [string, string] => [`input.a${at}`, "1"]);
+    const row: RowPlan = { sensitive: Object.fromEntries(many) };
+    await assertJudged(madeOf([row]), "it holds");
+    const erased = many.map(([name]) => name);
+    const says = (part: string): RowPlan => ({ act: "erase", values: { input: eraseBody([part], [[1, 2]]) } });
+    await assertJudged(madeOf([{ ...row, erased }, { ...row, erased }, says("input")]), "it holds");
+    await assertJudged(madeOf([{ ...row, erased }, { ...row, erased }, says("input.a7")]), "erasure at row 1");
+    await assertJudged(madeOf([{ line: () => "~".repeat(2 ** 18) }]), "evidence at row 1");
+    await assertJudged(madeOf([{ line: (line) => `${line}${"~".repeat(2 ** 18)}` }]), "evidence at row 1");
+  });
+
+  test("a byte that is no ASCII far behind in a long line", async () => {
+    const line = (written: string): string => written.replace(/$/, `${"A".repeat(2 ** 17)}\u00e9`);
+    await assertJudged(madeOf([{}, { line }]), "evidence at row 2");
   });
 
   test("what cannot be verified at all is a sentence and exit code 2", () => {
