@@ -116,7 +116,9 @@ suite("verifiers of exports", () => {
     const [line = ""] = readFileSync(join(vectorFolder, "members/evidence/000.p/12"), "latin1").split("\n");
     const decoded = line.split("~").map((part) => Buffer.from(part, "base64url").toString());
     const members = decoded.slice(6).map((text) => text.split('"')[3] ?? "");
-    const digests = line.split("~").map((part, at) => hash("sha256", part, "base64url") + (members[at - 6] ?? ""));
+    const digests = line
+      .split("~")
+      .map((part, at) => hash("sha256", part, "base64url") + (at < 6 ? "" : `${members[at - 6]}~`));
     for (const text of [decoded[1] ?? "", ...decoded.slice(6, 8), digests.toSorted().join("")])
       assert.ok(text !== "" && shown.includes(text), text);
     assert.ok(shown.includes(`evidence = ${hash("sha256", digests.toSorted().join(""), "hex")}`));
@@ -163,7 +165,8 @@ const changes: Readonly<Record<Language, readonly (readonly [from: string, to: s
     ["names[6:] == sorted(set(names[6:]))", "True"],
     ["sorted(set(names[6:]))", "sorted(names[6:])"],
     [' + head + b"[A-Za-z0-9_-]*"', ' + head + b".*"'],
-    ["digest + name.encode() for", "digest for"],
+    ['digest + name.encode() + b"~" for', "digest for"],
+    [' + b"~" for', " for"],
     [' and "effects" not in erased', ""],
     ['{name, name.split(".")[0]}.isdisjoint(names)', "name not in names"],
     ['{name, name.split(".")[0]}.isdisjoint(names)', 'not f"{name}.".startswith(tuple(names))'],
@@ -181,7 +184,8 @@ const changes: Readonly<Record<Language, readonly (readonly [from: string, to: s
     ["areParts && areSalted", "areSalted"],
     [" && ascend(names.slice(six.length))", ""],
     ["${head}[\\\\w-]*", "${head}.*"],
-    ['(place < six.length ? "" : names[place])', '""'],
+    ['(place < six.length ? "" : `${names[place]}~`)', '""'],
+    ["${names[place]}~", "${names[place]}"],
     [' && name !== "effects"', ""],
     [' && !names.includes(part.split(".")[0])', ""],
     ['!names.includes(part) && !names.includes(part.split(".")[0])', "!names.some((name) => part.startsWith(name))"],

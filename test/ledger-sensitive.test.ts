@@ -67,7 +67,7 @@ suite("a sensitive member", () => {
     assert.ok(texts[2]?.endsWith(`"platform",{"owner":{"...":"${owner}"},"tier":1.50}]`));
     const under = [
       ...parts.slice(0, 6).map(partDigest),
-      ...names.map((named, at) => `${[email, name, owner][at]}${named}`),
+      ...names.map((named, at) => `${[email, name, owner][at]}${named}~`),
     ];
     assert.equal(digest, hash("sha256", under.toSorted().join(""), "hex"));
     assert.deepEqual([evidenceDigest(stored), areSalted(stored)], [digest, true]);
@@ -170,6 +170,17 @@ suite("evidence with members that was changed", () => {
       assert.equal(found !== undefined, isForm);
     });
   }
+
+  test("a name that goes on as a digest would is not read as both", () => {
+    const [a, b, c, d, ...rest] = [..."ABCDEFGHI"].map((letter) => letter.repeat(43));
+    const left = (fixed: string | undefined, behind: readonly string[]): string =>
+      [fixed, ...rest, ...behind].map((part) => `!${part}`).join("~");
+    const [one, other] = [left(d, [`${a}input.a${b}`, `${c}input.b`]), left(b, [`${a}input.a`, `${c}input.b${d}`])];
+    const joined = (line: string): string => line.split("~").toSorted().join("").replaceAll("!", "");
+    assert.equal(joined(one), joined(other), "positive control: without an end both are one text");
+    assert.notEqual(evidenceDigest(one), undefined);
+    assert.notEqual(evidenceDigest(one), evidenceDigest(other));
+  });
 
   test("positive control: as it is, and with one erased under its name, it is", () => {
     assert.equal(evidenceDigest(stored), digest);

@@ -125,7 +125,7 @@ function checkEvidence(line, leaf, row) {
   const areSalted = /^(?:\["[\w-]{22}",")*$/.test(Buffer.from(begins, "base64url").latin1Slice());
   need(areParts && areSalted, "evidence", row, "the evidence has not its parts, each in its place, or is too long");
   // oxlint-disable-next-line unicorn/no-array-sort -- Node 18 has no toSorted
-  const digests = parts.map((part, place) => digestOf(part) + (place < six.length ? "" : names[place])).sort();
+  const digests = parts.map((part, place) => digestOf(part) + (place < six.length ? "" : `${names[place]}~`)).sort();
   need(sha256(digests.join("")) === leaf.evidence, "digest", row, "the evidence is not what the leaf commits to");
   const erased = names.filter((_, place) => isErased(parts[place]));
   const isLawful = erased.every((name) => leaf.kind === "check" && name !== "effects");

@@ -137,7 +137,7 @@ def check_evidence(line, leaf, row):
     heads = base64.urlsafe_b64decode(b"".join([part[:36] for part in parts if part[:1] != b"!"]))
     need(SALTS.fullmatch(heads), "evidence", row, "a part has no salt of 22 characters")
     digests = [part[1:44] if part[:1] == b"!" else base64.urlsafe_b64encode(sha256(part))[:43] for part in parts]
-    digests[6:] = [digest + name.encode() for digest, name in zip(digests[6:], names[6:])]
+    digests[6:] = [digest + name.encode() + b"~" for digest, name in zip(digests[6:], names[6:])]
     need(sha256(b"".join(sorted(digests))).hex() == leaf["evidence"], "digest", row, "the evidence is not what the leaf commits to")
     erased = [name for name, part in zip(names, parts) if part[:1] == b"!"]
     need(not erased or leaf["kind"] == "check" and "effects" not in erased, "erasure", row, "a part is missing that is never erased")

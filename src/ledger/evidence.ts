@@ -49,7 +49,7 @@ export function makeEvidence(
   });
   const six = partNames.map((name, at) => disclose(name, withReferences(values[at] ?? "null", name, apart)));
   const behind = apart.toSorted((a, b) => (a.name < b.name ? -1 : 1));
-  const digests = [...six.map(partDigest), ...behind.map(({ name, part }) => partDigest(part) + name)];
+  const digests = [...six.map(partDigest), ...behind.map(({ name, part }) => namedDigest(part, name))];
   return { stored: [...six, ...behind.map(({ part }) => part)].join(separator), digest: combine(digests) };
 }
 
@@ -86,7 +86,7 @@ export function evidenceDigest(stored: StoredEvidence): string | undefined {
       const member = name === undefined ? memberOf(part) : undefined;
       if (name === undefined ? member === undefined || member <= before : !isErasedFixed(part)) return undefined;
       before = member ?? before;
-      digests.push(partDigest(part) + (member ?? ""));
+      digests.push(member === undefined ? partDigest(part) : namedDigest(part, member));
     } else {
       if (!isNamed(stored, { name, from, to })) return undefined;
       digests.push(hash("sha256", isShort ? bytes.subarray(from, to) : stored.slice(from, to), "base64url"));
@@ -102,9 +102,14 @@ export function areSalted(stored: StoredEvidence): boolean {
 }
 
 /**
- * SHA-256 of the digests in ASCII order, joined without a separator, in hex. Behind the digest of a member stands its
- * name: what is left of it when it is erased is under the leaf too.
+ * Behind the digest of a member stands its name, so that what is left of it when it is erased is under the leaf too, and
+ * an end that no name has: joined to others it is read in one way.
  */
+function namedDigest(part: string, name: MemberName): string {
+  return `${partDigest(part)}${name}${separator}`;
+}
+
+/** SHA-256 of the digests in ASCII order, joined without a separator, in hex. */
 function combine(digests: string[]): string {
   // A handful of strings, for each row: a third of what the general way to sort them takes.
   for (let place = 1; place < digests.length; place += 1) {

@@ -32,9 +32,11 @@ export function rewritten(
 ): Files {
   const parts = rows[row - 1]?.evidence.split("~") ?? [];
   change(parts);
-  const digests = parts.map((part, place) =>
-    part.startsWith("!") ? part.slice(1) : digestOf(part) + (place < partNames.length ? "" : nameIn(part)),
-  );
+  const digests = parts.map((part, place) => {
+    const name = place < partNames.length ? "" : nameIn(part);
+    const digest = part.startsWith("!") ? part.slice(1) : digestOf(part) + name;
+    return place < partNames.length ? digest : `${digest}~`;
+  });
   const evidenceDigest = sha256(digests.toSorted().join("")).toString("hex");
   return planned(row, { line: () => parts.join("~"), members: { evidence: evidenceDigest } }, plans);
 }

@@ -138,7 +138,7 @@ export function chain(log: string, plans: readonly RowPlan[]): readonly Exported
       engine: "svc-gate/1.0.0",
       evidence: sha256(
         parts
-          .map(({ digest, name }) => digest + nameOf(name))
+          .map(({ digest, name }) => digest + (nameOf(name) && `${nameOf(name)}~`))
           .toSorted()
           .join(""),
       ).toString("hex"),
