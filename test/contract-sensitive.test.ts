@@ -25,7 +25,7 @@ function listing(list: string, name = "c"): string {
   return `${contractText({ input: customer, platform: facts }, name)}sensitive: ${list}\n`;
 }
 
-const membersOf = (force: ContractInForce, tool = "t"): readonly string[] => force.sensitive.get(tool) ?? [];
+const membersOf = (force: ContractInForce, tool = "t"): readonly string[] => force.sensitive.ofTool.get(tool) ?? [];
 
 suite("what is listed", () => {
   const good: readonly (readonly [list: string, members: readonly string[]])[] = [
@@ -42,7 +42,7 @@ suite("what is listed", () => {
       const force = compile(listing(list));
       assert.deepEqual(membersOf(force), members);
       assert.deepEqual(membersOf(force, "other"), []);
-      assert.equal(force.sensitive.has("t"), members.length > 0);
+      assert.equal(force.sensitive.ofTool.has("t"), members.length > 0);
     });
 
   const wrong: readonly (readonly [list: string, problem: string, mark: string])[] = [
@@ -148,7 +148,7 @@ suite("which calls they are for", () => {
     const tool = (input: string): string => `{ input: ${input}, otherwise: ALLOW }`;
     const text = `contract: c\ntools: { t: ${tool(customer)}, u: ${tool(`{ ${object} }`)} }\nsensitive: [input.order]\n`;
     assert.deepEqual(
-      [...compile(text).sensitive],
+      [...compile(text).sensitive.ofTool],
       [
         ["t", ["input.order"]],
         ["u", ["input.order"]],
@@ -186,7 +186,7 @@ suite("which calls they are for", () => {
     const again = recompile(text);
     assert.ok(again.ok);
     assert.deepEqual(again.value.sensitive, sensitive);
-    assert.deepEqual([...sensitive.values()], [["input.customer.email"]]);
+    assert.deepEqual([...sensitive.ofTool.values()], [["input.customer.email"]]);
   });
 
   test("verdicts are as they were", () => {

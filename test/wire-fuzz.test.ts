@@ -55,8 +55,8 @@ function parsed(text: string): unknown {
 
 /** Undefined when both agree; else how they do not. */
 function difference(text: string, read = readJson): string | undefined {
-  // Of Node 26.10: once it has read the name `\`, JSON.parse takes a name that is one quotation mark for that one.
-  if (/"\\""\s*:/.test(text)) return undefined;
+  // Of Node 26.10: once it has read the name `\`, JSON.parse takes a name that is one escaped character for that one.
+  if (/"\\(?:u[0-9a-fA-F]{4}|[^u])"\s*:/.test(text)) return undefined;
   const ours = read(text);
   let theirs: unknown;
   try {

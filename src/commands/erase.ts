@@ -24,7 +24,7 @@ export async function eraseCommand(receipts: readonly string[], options: EraseOp
   const body = { rows, session_id: session, key, before, parts, reason };
   const erased = await eraseAll(await eraserFor(options), body);
   // That nothing is so old is no mistake: this runs each night.
-  const exitCode = erased.matched === 0 && before === undefined ? 1 : 0;
+  const exitCode = erased.matched === erased.lacking && before === undefined ? 1 : 0;
   if (json) return { exitCode, text: JSON.stringify(erased), forPrograms: true };
   return { exitCode, text: [...erasedText(erased, receipts, options), ...asideText(erased, options.part)].join("\n") };
 }
@@ -34,13 +34,14 @@ type Erase = (body: object) => Promise<Erased>;
 
 /** A gate erases so much at once that its answer is not long in coming. */
 async function eraseAll(erase: Erase, body: object): Promise<Shown> {
-  let all: Shown = { matched: 0, rows: 0, parts: 0, acts: 0, receipts: [], remains: null };
+  let all: Shown = { matched: 0, lacking: 0, rows: 0, parts: 0, acts: 0, receipts: [], remains: null };
   for (;;) {
     const { more, ...erased } = await erase(body);
     const rows = all.rows + erased.rows;
     all = {
       // What went before matches again, unless it lost the session by which it was named.
       matched: Math.max(rows, erased.matched),
+      lacking: Math.max(all.lacking, erased.lacking),
       rows,
       parts: all.parts + erased.parts,
       acts: Math.max(all.acts, erased.acts),
@@ -80,15 +81,14 @@ function readRange(text: string): readonly [number, number] {
 }
 
 function erasedText(erased: Shown, named: readonly string[], options: EraseOptions): readonly string[] {
-  const { matched, rows, parts, receipts } = erased;
+  const { matched, lacking, rows, parts, receipts } = erased;
   if (matched === 0) return noneText(named, options);
-  // A receipt does not tell a member that was never apart from one that it never had.
-  if (rows === 0 && options.part.includes("."))
+  if (matched === lacking)
     return [
-      `nothing was erased: ${options.part} of ${receiptsText(matched)} is erased already, or no part of its own`,
-      "  a member is one where its contract listed it under `sensitive:` when the check was made",
+      `nothing was erased: ${options.part} is no part of its own of the ${receiptsText(matched)}`,
+      "  a member is one where the contract listed it under `sensitive:` when the check was made, and it was sent in its place",
     ];
-  if (rows === 0) return [`already erased: ${options.part} of ${receiptsText(matched)}`];
+  if (rows === 0) return [`already erased: ${options.part} of ${receiptsText(matched - lacking)}`];
   const seqs = receipts.map(({ seq }) => seq);
   const by = seqs.length === 1 ? `row ${seqs[0]} says so` : `${seqs.length} rows say so, ${seqs[0]} to ${seqs.at(-1)}`;
   return [`erased ${parts} parts of ${receiptsText(rows)}; ${by}`];
@@ -106,10 +106,11 @@ function noneText(named: readonly string[], { session, key, before }: EraseOptio
   ];
 }
 
-function asideText({ matched, rows, acts, remains }: Shown, part: string): readonly string[] {
-  const rest = rows > 0 && part.includes(".") ? matched - rows : 0;
+function asideText({ matched, lacking, acts, remains }: Shown, part: string): readonly string[] {
   return [
-    ...(rest === 0 ? [] : [`  ${rest} more of those named: erased already, or there it is no part of its own`]),
+    ...(lacking === 0 || lacking === matched
+      ? []
+      : [`  of ${receiptsText(lacking)} more that were named ${part} is no part of its own: erase input, or platform`]),
     ...(acts === 0 ? [] : [`  rows that record acts of people, ${acts} of those named, are never erased`]),
     ...(remains === null ? [] : [`  but ${remains}`]),
   ];

@@ -11,7 +11,7 @@ import { readContract, readMandate } from "./read-document.ts";
 import { readSchema } from "./read-schema.ts";
 import type { Validator } from "./schema.ts";
 import { newBudget, type Scope } from "./scope.ts";
-import { readSensitive } from "./sensitive.ts";
+import { nothingSensitive, readSensitive, type Sensitive } from "./sensitive.ts";
 import type { Syntax } from "./syntax.ts";
 import type { RecordType } from "./type.ts";
 import { toJson, type YamlMap, type YamlScalar } from "./yaml.ts";
@@ -26,11 +26,8 @@ export interface ContractInForce {
   readonly documents: readonly ContractDocument[];
   readonly tools: ReadonlyMap<string, ToolPlan>;
   readonly counters: readonly Counter[];
-  /**
-   * For each tool that has any, the members that are parts of the evidence by themselves, such as
-   * `input.customer.email`, sorted by code units; none is inside another. Those that only a candidate lists count too.
-   */
-  readonly sensitive: ReadonlyMap<string, readonly string[]>;
+  /** The members that are parts of the evidence by themselves. Those that only a candidate lists count too. */
+  readonly sensitive: Sensitive;
   /** What its conditions call. */
   readonly functions: ReadonlySet<ContractFunction>;
   /** What would be in force with the mandate's candidates in the place of the contracts of their names. */
@@ -205,7 +202,7 @@ function link({ files, mandate, contracts, report, options }: Sources): Contract
     documents: contracts.map(({ document }) => document),
     tools,
     counters: compilers.flatMap((compiler) => [...compiler.counters.values()]),
-    sensitive: new Map(),
+    sensitive: nothingSensitive,
     functions: new Set(compilers.flatMap((compiler) => [...compiler.calls])),
     candidate: undefined,
   };

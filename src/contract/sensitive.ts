@@ -9,15 +9,21 @@ export const sensitiveMax = 16;
 const nameCharactersMax = 128;
 const namePattern = /^(?:input|platform)(?:\.[A-Za-z_][A-Za-z0-9_]*)+$/;
 
+/** Names such as `input.customer.email`, sorted by code units, none inside another. */
+export interface Sensitive {
+  /** By the tools that contracts route, each with what all of its contracts list. A tool without any is not in it. */
+  readonly ofTool: ReadonlyMap<string, readonly string[]>;
+  /** What any contract lists: a call that none routes may be one of them under a name that was mistaken. */
+  readonly unrouted: readonly string[];
+}
+
+export const nothingSensitive: Sensitive = { ofTool: new Map(), unrouted: [] };
+
 /**
- * What contracts list under `sensitive:`, for each tool that they route: names such as `input.customer.email`, sorted
- * by code units. All contracts of a tool count; of two names one inside the other the outer one stands. A tool without
- * any is not in the map. Problems go to the report.
+ * What contracts list under `sensitive:`. Of two names one inside the other the outer one stands. Problems go to the
+ * report.
  */
-export function readSensitive(
-  contracts: readonly ContractDocument[],
-  report: Report,
-): ReadonlyMap<string, readonly string[]> {
+export function readSensitive(contracts: readonly ContractDocument[], report: Report): Sensitive {
   const found = new Map<string, readonly string[]>();
   for (const contract of contracts) {
     const [first] = contract.sensitive;
@@ -36,7 +42,7 @@ export function readSensitive(
       if (together.length > 0) found.set(tool, together);
     }
   }
-  return found;
+  return { ofTool: found, unrouted: outermost([...found.values()].flat()) };
 }
 
 function outermost(names: readonly string[]): readonly string[] {

@@ -4,17 +4,18 @@ import { findMembers, type CheckRequest } from "../wire/mod.ts";
 
 type Sensitive = NonNullable<CheckEntry["sensitive"]>;
 
-/** The members of a call that its contracts call sensitive, and that it has. */
+/** The members of a call that its contracts call sensitive, and that it has. @param routed does a contract route it? */
 export function sensitiveOf(
-  { sensitive }: Pick<ContractInForce, "sensitive">,
+  { sensitive: { ofTool, unrouted } }: Pick<ContractInForce, "sensitive">,
   { toolName, inputText, platformText }: Pick<CheckRequest, "inputText" | "platformText" | "toolName">,
+  routed: boolean,
 ): Sensitive {
-  const names = sensitive.get(toolName);
-  if (names === undefined) return none;
+  const names = ofTool.get(toolName) ?? (routed ? none : unrouted);
+  if (names.length === 0) return none;
   return [...within("input", inputText, names), ...within("platform", platformText ?? "null", names)];
 }
 
-const none: Sensitive = [];
+const none: readonly never[] = [];
 
 function within(parent: "input" | "platform", text: string, names: readonly string[]): Sensitive {
   const listed = names.filter((name) => name.startsWith(`${parent}.`)).filter(isMemberName);

@@ -301,7 +301,7 @@ export class Sequencer {
           sessionId: request.sessionId,
           inputText: request.inputText,
           platformText: request.platformText,
-          sensitive: sensitiveOf(inForce, request),
+          sensitive: sensitiveOf(inForce, request, plan !== undefined),
           verdict: decision.verdict,
           answered: answer,
           reason: decision.reason,

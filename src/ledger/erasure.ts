@@ -96,8 +96,10 @@ const chunkRows = 65_536;
  */
 export class Missing {
   readonly #chunks = new Map<number, Uint32Array>();
-  readonly #combinations: (readonly PartName[])[] = [[]];
+  readonly #combinations: (readonly number[])[] = [[]];
   readonly #numbers = new Map<string, number>([["", 0]]);
+  readonly #names: PartName[] = [];
+  readonly #places = new Map<PartName, number>();
 
   /** Takes a row that holds, and what it lacks. @returns what is wrong with the row of an erasure */
   pass({ act, kind, seq }: Leaf, evidence: string, missing: readonly PartName[]): Broken | undefined {
@@ -116,7 +118,7 @@ export class Missing {
       const place = chunk.findIndex((combination) => combination !== 0);
       if (place === -1) continue;
       const problem = "a part of the evidence is missing, and no row records its erasure";
-      const found = `no ${(this.#combinations[chunk[place] ?? 0] ?? []).join(", ")}`;
+      const found = `no ${this.#namesOf(chunk[place] ?? 0).join(", ")}`;
       return { seq: number * chunkRows + place, problem, expected: "all its parts", found };
     }
     return undefined;
@@ -130,10 +132,22 @@ export class Missing {
   }
 
   #numberOf(parts: readonly PartName[]): number {
-    const names = parts.join();
-    const number = this.#numbers.get(names) ?? this.#combinations.push(parts) - 1;
-    this.#numbers.set(names, number);
+    // A stranger's ledger may lack any of its members in any combination: of long names only numbers are kept for each.
+    const combination = parts.map((part) => this.#placeOf(part));
+    const key = combination.join();
+    const number = this.#numbers.get(key) ?? this.#combinations.push(combination) - 1;
+    this.#numbers.set(key, number);
     return number;
+  }
+
+  #placeOf(part: PartName): number {
+    const place = this.#places.get(part) ?? this.#names.push(part) - 1;
+    this.#places.set(part, place);
+    return place;
+  }
+
+  #namesOf(combination: number): readonly PartName[] {
+    return (this.#combinations[combination] ?? []).map((place) => this.#names[place] as PartName);
   }
 
   #strike({ parts, rows }: Erasure): undefined {
@@ -147,8 +161,7 @@ export class Missing {
         for (let place = first; place <= last; place += 1) {
           const before = chunk[place] ?? 0;
           if (before === 0) continue;
-          const unnamed = (): readonly PartName[] =>
-            (this.#combinations[before] ?? []).filter((part) => !covers(parts, part));
+          const unnamed = (): readonly PartName[] => this.#namesOf(before).filter((part) => !covers(parts, part));
           const after = left.get(before) ?? this.#numberOf(unnamed());
           left.set(before, after);
           chunk[place] = after;

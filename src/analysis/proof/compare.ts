@@ -63,8 +63,8 @@ async function compareTool(pair: Pair, tool: string, options: CompareOptions): P
 
 /** What receipts keep as parts by themselves: no verdict depends on it. */
 function sensitiveNotes({ before, after }: Pair, tool: string): readonly string[] {
-  const had = before.sensitive.get(tool) ?? [];
-  const has = after.sensitive.get(tool) ?? [];
+  const had = before.sensitive.ofTool.get(tool) ?? [];
+  const has = after.sensitive.ofTool.get(tool) ?? [];
   const more = has.filter((name) => !had.includes(name)).join(", ");
   const gone = had.filter((name) => !has.includes(name)).join(", ");
   const changes = [...(more === "" ? [] : [`with ${more}`]), ...(gone === "" ? [] : [`without ${gone}`])];

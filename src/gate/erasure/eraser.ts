@@ -3,6 +3,7 @@ import {
   covers,
   eraseAct,
   erasureBody,
+  missingParts,
   parseLeaf,
   presentParts,
   rangesOf,
@@ -10,6 +11,7 @@ import {
   type Durable,
   type ErasablePart,
   type Ledger,
+  type PartName,
   type Receipt,
   type Scrubbed,
   type StoredRow,
@@ -22,6 +24,8 @@ import type { EraseRequest, EraseTarget } from "./request.ts";
 export interface Erased {
   /** Checks that were named, erased before or not, as far as was looked when there is more. */
   readonly matched: number;
+  /** Of those, checks of which no part that was named is or was there: members that their contract did not list. */
+  readonly lacking: number;
   /** Rows of which something was erased now. */
   readonly rows: number;
   /** Parts of them. */
@@ -55,13 +59,12 @@ const retryMs = 60_000;
 /** What an erasure goes by. */
 interface Work {
   readonly candidates: AsyncIterable<readonly StoredRow[]>;
-  readonly parts: readonly ErasablePart[];
   /** Of these a row must have one, so that what goes along does not go alone. */
   readonly asked: readonly ErasablePart[];
   /** Rows of this key alone. */
   readonly key?: string | undefined;
   /** What the row says that erases so many. */
-  readonly reason: (rows: number) => string;
+  readonly reason: (slice: Pick<Slice, "parts" | "seqs">) => string;
   readonly by: string;
   readonly rowsMax: number;
 }
@@ -84,14 +87,12 @@ export class Eraser {
     const beyond = "rows" in target ? target.rows.find(([, to]) => to > last) : undefined;
     if (beyond !== undefined)
       return bad(refuse("invalid-request", `there is no row ${beyond[1]}: the ledger ends at row ${last}`));
-    const all = withWhatQuotes(parts);
     const work = {
       candidates: this.#find(target),
-      parts: all,
       asked: parts,
       key: "session" in target ? target.key : undefined,
-      reason: (rows: number) =>
-        `Svc: ${by} erased ${all.join(", ")} of ${rows} receipt${rows === 1 ? "" : "s"}: ${reason}`,
+      reason: ({ parts: gone, seqs }: Pick<Slice, "parts" | "seqs">) =>
+        `Svc: ${by} erased ${gone.join(", ")} of ${seqs.length} receipt${seqs.length === 1 ? "" : "s"}: ${reason}`,
       by,
       rowsMax,
     };
@@ -105,7 +106,7 @@ export class Eraser {
    */
   eraseOlder({ from, before, parts, reason, by }: OlderThan, rewrite: boolean): Promise<Result<Erased, Refusal>> {
     const candidates = olderThan(this.#options.ledger.rows(from), before);
-    const work = { candidates, parts, asked: parts, reason: () => reason, by, rowsMax: Number.POSITIVE_INFINITY };
+    const work = { candidates, asked: parts, reason: () => reason, by, rowsMax: Number.POSITIVE_INFINITY };
     return this.#run(work, rewrite);
   }
 
@@ -115,28 +116,30 @@ export class Eraser {
   }
 
   async #run(work: Work, rewrite: boolean): Promise<Result<Erased, Refusal>> {
-    const found = { matched: 0, rows: 0, parts: 0, acts: 0 };
+    const found = { matched: 0, lacking: 0, rows: 0, parts: 0, acts: 0 };
     const receipts: Receipt[] = [];
     let more = false;
-    for await (const { matched, seqs, parts, acts } of slicesOf(work)) {
+    for await (const one of slicesOf(work)) {
+      const { matched, lacking, seqs, count, acts } = one;
       found.matched += matched;
+      found.lacking += lacking;
       found.acts += acts;
       more = seqs.length > 0 && found.rows >= work.rowsMax;
       if (more) break;
       if (seqs.length === 0) continue;
-      const receipt = await this.#eraseSlice(seqs, work);
+      const receipt = await this.#eraseSlice(one, work);
       if (!receipt.ok) return receipt;
       receipts.push(receipt.value);
       found.rows += seqs.length;
-      found.parts += parts;
+      found.parts += count;
     }
     const remains = receipts.length === 0 ? null : await this.clear(rewrite && !more);
     return good({ ...found, receipts, more, remains });
   }
 
-  #eraseSlice(seqs: readonly number[], { parts, reason, by }: Work): Promise<Result<Durable<Receipt>, Refusal>> {
+  #eraseSlice({ parts, seqs }: Slice, { reason, by }: Work): Promise<Result<Durable<Receipt>, Refusal>> {
     const erases = { parts, rows: rangesOf(seqs.toSorted((a, b) => a - b)) };
-    const act = { by, act: eraseAct, body: erasureBody(erases), reason: reason(seqs.length), erases };
+    const act = { by, act: eraseAct, body: erasureBody(erases), reason: reason({ parts, seqs }), erases };
     return this.#options.enact(() => Promise.resolve(good(act)));
   }
 
@@ -214,30 +217,68 @@ async function* rowsIn(
 
 interface Slice {
   readonly matched: number;
+  readonly lacking: number;
   readonly seqs: readonly number[];
-  /** Parts that are there, of those that are to go. */
-  readonly parts: number;
+  /** What is there of what was asked for, in one of the rows at least, and what goes with it: no name that says nothing. */
+  readonly parts: readonly ErasablePart[];
+  /** Parts that go, of all rows. */
+  readonly count: number;
   readonly acts: number;
 }
 
 /** The rows that have something to erase, few enough for one turn. */
-async function* slicesOf({ candidates, parts, asked, key }: Work): AsyncGenerator<Slice> {
-  let [seqs, matched, count, characters, acts]: [number[], number, number, number, number] = [[], 0, 0, 0, 0];
+async function* slicesOf({ candidates, asked, key }: Work): AsyncGenerator<Slice> {
+  let tally = new Tally(asked);
   for await (const rows of candidates) {
     for (const { seq, leaf, evidence } of rows) {
       const { kind, key: by } = parseLeaf(leaf) ?? {};
-      if (kind !== "check") acts += 1;
+      if (kind !== "check") tally.acts += 1;
       if (kind !== "check" || (key !== undefined && by !== key)) continue;
-      matched += 1;
-      const present = presentParts(evidence);
-      if (!present.some((part) => covers(asked, part))) continue;
-      seqs.push(seq);
-      count += present.filter((part) => covers(parts, part)).length;
-      characters += evidence.length;
-      if (seqs.length < slice.rows && characters < slice.characters) continue;
-      yield { matched, seqs, parts: count, acts };
-      [seqs, matched, count, characters, acts] = [[], 0, 0, 0, 0];
+      tally.add(seq, evidence);
+      if (!tally.isFull) continue;
+      yield tally.slice();
+      tally = new Tally(asked);
     }
   }
-  yield { matched, seqs, parts: count, acts };
+  yield tally.slice();
+}
+
+/** What comes together for one turn. */
+class Tally {
+  readonly #asked: readonly ErasablePart[];
+  readonly #met = new Set<ErasablePart>();
+  readonly #seqs: number[] = [];
+  readonly #present: (readonly PartName[])[] = [];
+  #matched = 0;
+  #lacking = 0;
+  #characters = 0;
+  acts = 0;
+
+  constructor(asked: readonly ErasablePart[]) {
+    this.#asked = asked;
+  }
+
+  get isFull(): boolean {
+    return this.#seqs.length >= slice.rows || this.#characters >= slice.characters;
+  }
+
+  add(seq: number, evidence: string): void {
+    this.#matched += 1;
+    const present = presentParts(evidence);
+    const met = this.#asked.filter((part) => present.some((name) => covers([part], name)));
+    if (met.length === 0) {
+      if (!missingParts(evidence).some((name) => covers(this.#asked, name))) this.#lacking += 1;
+      return;
+    }
+    for (const part of met) this.#met.add(part);
+    this.#present.push(present);
+    this.#characters += evidence.length;
+    this.#seqs.push(seq);
+  }
+
+  slice(): Slice {
+    const parts = withWhatQuotes([...this.#met]);
+    const count = this.#present.flat().filter((name) => covers(parts, name)).length;
+    return { matched: this.#matched, lacking: this.#lacking, seqs: this.#seqs, parts, count, acts: this.acts };
+  }
 }
