@@ -155,7 +155,8 @@ suite("an export, bit by bit", () => {
         (name, byte) => name.startsWith(group) && !name.includes("entries") && byte % 13 === 0,
       );
       const { turned, missed } = found.get(group) ?? { turned: 0, missed: [] };
-      assert.ok(missed.length > turned / 2, `${missed.length} of ${turned} missed`);
+      // A bit that makes a digit of base64url something else is seen without any hash.
+      assert.ok(missed.length > turned / 10, `${missed.length} of ${turned} missed`);
     });
   }
 });
