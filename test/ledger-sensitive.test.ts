@@ -172,7 +172,7 @@ suite("evidence with members that was changed", () => {
   }
 
   test("a name that goes on as a digest would is not read as both", () => {
-    const [a, b, c, d, ...rest] = [..."ABCDEFGHI"].map((letter) => letter.repeat(43));
+    const [a, b, c, d, ...rest] = Array.from("ABCDEFGHI", (letter) => letter.repeat(43));
     const left = (fixed: string | undefined, behind: readonly string[]): string =>
       [fixed, ...rest, ...behind].map((part) => `!${part}`).join("~");
     const [one, other] = [left(d, [`${a}input.a${b}`, `${c}input.b`]), left(b, [`${a}input.a`, `${c}input.b${d}`])];
