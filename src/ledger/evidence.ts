@@ -140,8 +140,7 @@ export function partText(stored: StoredEvidence, name: FixedPart): string | unde
 
 /** The same, but undefined where anything of it was erased. */
 export function wholeText(stored: StoredEvidence, name: FixedPart): string | undefined {
-  const lacks = missingParts(stored).some((missing) => missing === name || missing.startsWith(`${name}.`));
-  return lacks ? undefined : partText(stored, name);
+  return missingParts(stored).some((missing) => covers([name], missing)) ? undefined : partText(stored, name);
 }
 
 /** The same as it is written, with references where sensitive members stood. */
