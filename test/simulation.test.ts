@@ -85,15 +85,22 @@ await suite("positive control: the simulation notices that", async () => {
   }
 });
 
-async function notice(sources: Sources, { defect, isRare, noticed }: Control): Promise<string> {
+async function notice(sources: Sources, control: Control): Promise<string> {
+  const { defect, noticed } = control;
   const others: string[] = [];
   let crashes = 0;
   for (let each = 1; each <= historiesMax; each += 1) {
-    const came = await live(sources, planOf(each, isRare === true ? 1 : 0), defect);
+    const came = await live(sources, planFor(control, each), defect);
     crashes += came.crashes;
     if (came.problem === undefined) continue;
     if (noticed.test(came.problem.what)) return `noticed after ${crashes} crashes: ${came.problem.what.slice(0, 120)}`;
     others.push(came.problem.what);
   }
   return assert.fail(`not noticed in ${crashes} crashes; others: ${others.slice(0, 5).join("\n")}`);
+}
+
+function planFor({ isOfErrands, isRare }: Control, from: number): Plan {
+  const plan = planOf(from, isRare === true ? 1 : 0);
+  if (isOfErrands !== true) return plan;
+  return { ...plan, lives: plan.lives.map((life) => ({ ...life, errands: 3 })) };
 }

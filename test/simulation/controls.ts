@@ -8,6 +8,8 @@ export interface Control {
   readonly defect?: Defect;
   /** It shows in few histories: those that are made for what chance seldom hits upon. */
   readonly isRare?: boolean;
+  /** It shows in what an operator does: each life has errands. */
+  readonly isOfErrands?: boolean;
   /** What it is noticed by, at least once. */
   readonly noticed: RegExp;
 }
@@ -139,21 +141,25 @@ export const controls: readonly Control[] = [
         to: "for (const erasure of erasures) eraseParts(this.#database, erasure); this.#meta = meta; this.#asked.clear();",
       },
     ],
+    isOfErrands: true,
     noticed: /is erased, and it is there/,
   },
   {
     name: "what is deleted stays in its page",
     edits: [{ file, from: "PRAGMA secure_delete = ON;", to: "PRAGMA secure_delete = OFF;" }],
+    isOfErrands: true,
     noticed: /bytes of .* are in .*ledger\.db after|was erased, and is in .*ledger\.db$/,
   },
   {
     name: "the log keeps what was erased",
     edits: [{ file: eraser, from: "wal_checkpoint(TRUNCATE)", to: "wal_checkpoint(FULL)" }],
+    isOfErrands: true,
     noticed: /bytes of .* are in .*ledger\.db-wal after|was erased, and is in .*ledger\.db-wal/,
   },
   {
     name: "the log is cut, and that is not flushed",
     edits: [{ file: eraser, from: "flushCut(folder, files.log);", to: "void flushCut;" }],
+    isOfErrands: true,
     noticed: /bytes of .* are in .*ledger\.db-wal after it was said to be nowhere/,
   },
   {
@@ -167,11 +173,13 @@ export const controls: readonly Control[] = [
           "await writeFile(`${file}.new`, text); await rename(`${file}.new`, file);",
       },
     ],
+    isOfErrands: true,
     noticed: /the signing key .* is not one or two private keys/,
   },
   {
     name: "the row of a rotation does not put its key on record",
     edits: [{ file: "gate/gate.ts", from: "await turn.commit(undefined, to);", to: "await turn.commit();" }],
+    isOfErrands: true,
     noticed: /rotates the key|holds|is on record/,
   },
   {
@@ -183,6 +191,7 @@ export const controls: readonly Control[] = [
         to: "lines = this.#keys.slice(0, 1).map(",
       },
     ],
+    isOfErrands: true,
     noticed: /is not signed by the key on record/,
   },
 ];
