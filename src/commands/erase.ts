@@ -1,4 +1,4 @@
-import { eraseIdle, type Erased } from "../gate/mod.ts";
+import { eraseIdle, type Erased, type Lacking } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { ledgerPlace } from "./ledger-place.ts";
 import { findGate, refusalOf, type GatePlace } from "./operator.ts";
@@ -24,9 +24,10 @@ export async function eraseCommand(receipts: readonly string[], options: EraseOp
   const body = { rows, session_id: session, key, before, parts, reason };
   const erased = await eraseAll(await eraserFor(options), body);
   // That nothing is so old is no mistake: this runs each night.
-  const exitCode = erased.matched === erased.lacking && before === undefined ? 1 : 0;
+  const isNobody = erased.matched === 0 && before === undefined;
+  const exitCode = isNobody || erased.lacking.some((lack) => isOfNone(lack, erased)) ? 1 : 0;
   if (json) return { exitCode, text: JSON.stringify(erased), forPrograms: true };
-  return { exitCode, text: [...erasedText(erased, receipts, options), ...asideText(erased, options.part)].join("\n") };
+  return { exitCode, text: [...erasedText(erased, receipts, options), ...asideText(erased)].join("\n") };
 }
 
 type Shown = Omit<Erased, "more">;
@@ -34,14 +35,14 @@ type Erase = (body: object) => Promise<Erased>;
 
 /** A gate erases so much at once that its answer is not long in coming. */
 async function eraseAll(erase: Erase, body: object): Promise<Shown> {
-  let all: Shown = { matched: 0, lacking: 0, rows: 0, parts: 0, acts: 0, receipts: [], remains: null };
+  let all: Shown = { matched: 0, lacking: [], rows: 0, parts: 0, acts: 0, receipts: [], remains: null };
   for (;;) {
     const { more, ...erased } = await erase(body);
     const rows = all.rows + erased.rows;
     all = {
       // What went before matches again, unless it lost the session by which it was named.
       matched: Math.max(rows, erased.matched),
-      lacking: Math.max(all.lacking, erased.lacking),
+      lacking: erased.lacking,
       rows,
       parts: all.parts + erased.parts,
       acts: Math.max(all.acts, erased.acts),
@@ -83,12 +84,8 @@ function readRange(text: string): readonly [number, number] {
 function erasedText(erased: Shown, named: readonly string[], options: EraseOptions): readonly string[] {
   const { matched, lacking, rows, parts, receipts } = erased;
   if (matched === 0) return noneText(named, options);
-  if (matched === lacking)
-    return [
-      `nothing was erased: ${options.part} is no part of its own of the ${receiptsText(matched)}`,
-      "  a member is one where the contract listed it under `sensitive:` when the check was made, and it was sent in its place",
-    ];
-  if (rows === 0) return [`already erased: ${options.part} of ${receiptsText(matched - lacking)}`];
+  if (rows === 0 && lacking.some((lack) => isOfNone(lack, erased))) return ["nothing was erased"];
+  if (rows === 0) return [`already erased: ${options.part} of ${receiptsText(matched)}`];
   const seqs = receipts.map(({ seq }) => seq);
   const by = seqs.length === 1 ? `row ${seqs[0]} says so` : `${seqs.length} rows say so, ${seqs[0]} to ${seqs.at(-1)}`;
   return [`erased ${parts} parts of ${receiptsText(rows)}; ${by}`];
@@ -106,11 +103,24 @@ function noneText(named: readonly string[], { session, key, before }: EraseOptio
   ];
 }
 
-function asideText({ matched, lacking, acts, remains }: Shown, part: string): readonly string[] {
+/** A part that none of the receipts ever had: its name was mistyped, or no contract lists it. */
+function isOfNone({ count }: Lacking, { matched }: Shown): boolean {
+  return matched > 0 && count >= matched;
+}
+
+function lackingText(lack: Lacking, erased: Shown): string {
+  const { part, count, rows } = lack;
+  if (isOfNone(lack, erased))
+    return `  ${part} is no part of its own of any of them: it must be what their contract lists under \`sensitive:\``;
+  const which = rows.slice(0, 10).map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`));
+  const shown = `${which.join(" ")}${rows.length > which.length ? " ..." : ""}`;
+  return `  ${part} is no part of its own of ${receiptsText(count)} (${shown}): if it was sent, it stands in their ${part.split(".")[0]}`;
+}
+
+function asideText(erased: Shown): readonly string[] {
+  const { lacking, acts, remains } = erased;
   return [
-    ...(lacking === 0 || lacking === matched
-      ? []
-      : [`  of ${receiptsText(lacking)} more that were named ${part} is no part of its own: erase input, or platform`]),
+    ...lacking.map((lack) => lackingText(lack, erased)),
     ...(acts === 0 ? [] : [`  rows that record acts of people, ${acts} of those named, are never erased`]),
     ...(remains === null ? [] : [`  but ${remains}`]),
   ];

@@ -53,7 +53,7 @@ test("at the gate that serves the folder: what is erased is shown as erased, and
   const again = await run("erase", "1", "3-4", "9", "--part", "platform,reason", ...why, "--json");
   assert.deepEqual(JSON.parse(again.stdout), {
     matched: 3,
-    lacking: 0,
+    lacking: [],
     rows: 1,
     parts: 3,
     acts: 1,

@@ -6,6 +6,7 @@ import {
   missingParts,
   parseLeaf,
   presentParts,
+  rangesMax,
   rangesOf,
   withWhatQuotes,
   type Durable,
@@ -13,6 +14,7 @@ import {
   type Ledger,
   type PartName,
   type Receipt,
+  type RowRange,
   type Scrubbed,
   type StoredRow,
 } from "../../ledger/mod.ts";
@@ -24,8 +26,8 @@ import type { EraseRequest, EraseTarget } from "./request.ts";
 export interface Erased {
   /** Checks that were named, erased before or not, as far as was looked when there is more. */
   readonly matched: number;
-  /** Of those, checks of which no part that was named is or was there: members that their contract did not list. */
-  readonly lacking: number;
+  /** Parts that were named and that some of those never had: members that no contract listed, or that were not sent. */
+  readonly lacking: readonly Lacking[];
   /** Rows of which something was erased now. */
   readonly rows: number;
   /** Parts of them. */
@@ -38,6 +40,14 @@ export interface Erased {
   readonly more: boolean;
   /** What may still hold of it what the gate cannot reach, as a sentence; null where nothing does. */
   readonly remains: string | null;
+}
+
+/** A part that some receipts never had. */
+export interface Lacking {
+  readonly part: ErasablePart;
+  /** How many, and which: as many ranges as one answer holds. */
+  readonly count: number;
+  readonly rows: readonly RowRange[];
 }
 
 export interface EraserOptions {
@@ -116,13 +126,14 @@ export class Eraser {
   }
 
   async #run(work: Work, rewrite: boolean): Promise<Result<Erased, Refusal>> {
-    const found = { matched: 0, lacking: 0, rows: 0, parts: 0, acts: 0 };
+    const found = { matched: 0, rows: 0, parts: 0, acts: 0 };
+    const lacking = new Map<ErasablePart, number[]>();
     const receipts: Receipt[] = [];
     let more = false;
     for await (const one of slicesOf(work)) {
-      const { matched, lacking, seqs, count, acts } = one;
+      const { matched, seqs, count, acts } = one;
       found.matched += matched;
-      found.lacking += lacking;
+      for (const [part, those] of one.lacking) lacking.set(part, [...(lacking.get(part) ?? []), ...those]);
       found.acts += acts;
       more = seqs.length > 0 && found.rows >= work.rowsMax;
       if (more) break;
@@ -134,7 +145,7 @@ export class Eraser {
       found.parts += count;
     }
     const remains = receipts.length === 0 ? null : await this.clear(rewrite && !more);
-    return good({ ...found, receipts, more, remains });
+    return good({ ...found, lacking: [...lacking].map(lackingOf), receipts, more, remains });
   }
 
   #eraseSlice({ parts, seqs }: Slice, { reason, by }: Work): Promise<Result<Durable<Receipt>, Refusal>> {
@@ -215,9 +226,15 @@ async function* rowsIn(
   for (const [from, to] of ranges) yield* ledger.find({ before: to + 1, limit: to - from + 1 });
 }
 
+function lackingOf([part, seqs]: readonly [ErasablePart, readonly number[]]): Lacking {
+  const rows = rangesOf(seqs.toSorted((a, b) => a - b));
+  return { part, count: seqs.length, rows: rows.slice(0, rangesMax) };
+}
+
 interface Slice {
   readonly matched: number;
-  readonly lacking: number;
+  /** Rows that never had a part that was asked for, by its name. */
+  readonly lacking: ReadonlyMap<ErasablePart, readonly number[]>;
   readonly seqs: readonly number[];
   /** What is there of what was asked for, in one of the rows at least, and what goes with it: no name that says nothing. */
   readonly parts: readonly ErasablePart[];
@@ -249,8 +266,8 @@ class Tally {
   readonly #met = new Set<ErasablePart>();
   readonly #seqs: number[] = [];
   readonly #present: (readonly PartName[])[] = [];
+  readonly #lacking = new Map<ErasablePart, number[]>();
   #matched = 0;
-  #lacking = 0;
   #characters = 0;
   acts = 0;
 
@@ -266,14 +283,21 @@ class Tally {
     this.#matched += 1;
     const present = presentParts(evidence);
     const met = this.#asked.filter((part) => present.some((name) => covers([part], name)));
-    if (met.length === 0) {
-      if (!missingParts(evidence).some((name) => covers(this.#asked, name))) this.#lacking += 1;
-      return;
-    }
+    if (met.length < this.#asked.length) this.#note(seq, missingParts(evidence), met);
+    if (met.length === 0) return;
     for (const part of met) this.#met.add(part);
     this.#present.push(present);
     this.#characters += evidence.length;
     this.#seqs.push(seq);
+  }
+
+  #note(seq: number, missing: readonly PartName[], met: readonly ErasablePart[]): void {
+    for (const part of this.#asked) {
+      if (met.includes(part) || missing.some((name) => covers([part], name))) continue;
+      const rows = this.#lacking.get(part) ?? [];
+      rows.push(seq);
+      this.#lacking.set(part, rows);
+    }
   }
 
   slice(): Slice {
