@@ -281,6 +281,30 @@ async function mistakePaths(t: TestContext, cwd: string): Promise<void> {
   const mistakes: readonly (readonly [readonly string[], RegExp])[] = [
     [["verify", "no.tlog-proof", "--key", vkey], /^svc-gate: no\.tlog-proof cannot be used: there is no such file\n$/],
     [["verify", "taken", "--key", vkey], /^svc-gate: taken is a file: name a data folder, the folder of an export, or/],
+    [
+      ["verify", "--key", vkey],
+      /^svc-gate: --key belongs to an export or a proof, and \.\/data is neither: a data folder/,
+    ],
+    [
+      ["verify", "data", "--witness", vkey],
+      /^svc-gate: --witness belongs to an export or a proof, and data is neither/,
+    ],
+    [
+      ["verify", "a.tlog-proof", "--chain"],
+      /^svc-gate: --chain belongs to a data folder or an export, and a\.tlog-proof is a/,
+    ],
+    [
+      ["verify", "a.tlog-proof", "--pin", "x"],
+      /^svc-gate: --pin belongs to a data folder, and a\.tlog-proof is a proof\n$/,
+    ],
+    [
+      ["verify", "--database", "x", "data"],
+      /^svc-gate: --database names a ledger in SVC_DATABASE_URL, in place of data: /,
+    ],
+    [
+      ["verify", "--database", "--chain"],
+      /^svc-gate: --chain belongs to a data folder or an export, and this is a ledger in/,
+    ],
     [["prove", "1", "--out", "nowhere/1"], /^svc-gate: nowhere\/1 cannot be written: there is no such folder\n$/],
     [
       ["export", "taken"],

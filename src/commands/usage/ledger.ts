@@ -52,7 +52,7 @@ export function addLedgerCommands(program: Command): void {
     .argument("[folder]", "a data folder in place of --data-dir, the folder of an export, or a .tlog-proof file")
     .addOption(inFolder())
     .option("--json", "for programs", false)
-    .option("--pin <file>", "the head pin, where it is not in the folder", process.env["SVC_PIN"])
+    .option("--pin <file>", "of a data folder: its head pin, where it is not in the folder (SVC_PIN)")
     .option("--chain", "the chain alone: twice as fast, and blind to changed evidence", false)
     .option("--deep", "decide every check again too, and fold the counters again", false)
     .option("--database [tenant]", "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's")
@@ -68,7 +68,7 @@ export function addLedgerCommands(program: Command): void {
       [],
     )
     .action((path: string | undefined, options: VerifyOptions & TrustedKeys & FolderOption) =>
-      run(async () => (await import("../verify-path.ts")).verifyPathCommand(path ?? options.dataDir, options)),
+      run(async () => (await import("../verify-path.ts")).verifyPathCommand(path, options.dataDir, options)),
     );
 
   addExport(program);
