@@ -46,6 +46,11 @@ async function fill(
   await ledger.close();
 }
 
+async function fillWithEmptyLog({ data }: Place): Promise<void> {
+  await fill(data);
+  writeFileSync(join(data, "ledger.db-wal"), "");
+}
+
 function alter(folder: string, sql: string): void {
   const database = new DatabaseSync(join(folder, "ledger.db"));
   database.exec(sql);
@@ -88,6 +93,14 @@ const cases: readonly Case[] = [
     title: "a folder lies where the file should be",
     make: ({ data }) => void mkdirSync(join(data, "ledger.db"), { recursive: true }),
     says: /the ledger in .* cannot be written/,
+  },
+  {
+    title: "a folder lies where the write-ahead log should be",
+    make: async ({ data }) => {
+      await fill(data);
+      mkdirSync(join(data, "ledger.db-wal"));
+    },
+    says: /the ledger in .* cannot be written \(EISDIR\): let this user write the folder/,
   },
   {
     title: "the last row was changed",
@@ -248,20 +261,24 @@ suite("a start that cannot be is refused in one sentence", () => {
     refused(await runGate(["serve"], { settings: place.settings }), /the data folder .* cannot be made/);
   });
 
-  test("a folder that cannot be written", async (t) => {
-    const place = placeIn(temporaryFolder(t));
-    mkdirSync(place.data);
-    const undo = makeReadOnly(place.data);
-    if (undo === undefined) return t.skip("nothing here can make a folder read-only for this user");
-    try {
-      refused(
-        await runGate(["serve"], { settings: place.settings }),
-        /the ledger in .* cannot be written .*: let this user write the folder/,
-      );
-    } finally {
-      undo();
-    }
-  });
+  for (const [title, make] of [
+    ["a folder that cannot be written", ({ data }: Place) => void mkdirSync(data)],
+    ["a ledger that cannot be written, beside an empty write-ahead log", fillWithEmptyLog],
+  ] as const)
+    test(title, async (t) => {
+      const place = placeIn(temporaryFolder(t));
+      await make(place);
+      const undo = makeReadOnly(place.data);
+      if (undo === undefined) return t.skip("nothing here can make a folder read-only for this user");
+      try {
+        refused(
+          await runGate(["serve"], { settings: place.settings }),
+          /the ledger in .* cannot be written .*: let this user write the folder/,
+        );
+      } finally {
+        undo();
+      }
+    });
 
   test("a second gate on the same ledger, until the first has gone", async (t) => {
     const place = placeIn(temporaryFolder(t));
@@ -323,10 +340,15 @@ function refused(ended: Ended | "served", says: RegExp): void {
 
 /** Root writes where it likes, except on a file system that is mounted read-only. */
 function makeReadOnly(folder: string): (() => void) | undefined {
+  const paths = [...readdirSync(folder).map((name) => join(folder, name)), folder];
   if (process.getuid?.() !== 0) {
-    chmodSync(folder, 0o555);
+    for (const path of paths) chmodSync(path, path === folder ? 0o555 : 0o444);
     return () => chmodSync(folder, 0o755);
   }
-  const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "ro,size=64k", "tmpfs", folder]).status === 0;
-  return mounted ? () => void spawnSync("umount", [folder]) : undefined;
+  const mount = (...args: string[]): boolean => spawnSync("mount", args).status === 0;
+  const undo = (): void => void spawnSync("umount", [folder]);
+  if (!mount("--bind", folder, folder)) return undefined;
+  if (mount("-o", "remount,bind,ro", folder)) return undo;
+  undo();
+  return undefined;
 }

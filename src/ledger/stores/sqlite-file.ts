@@ -259,11 +259,13 @@ export function readCounters(database: DatabaseSync): {
 }
 
 const unwritable = [3, 8, 14, 23];
+const unwritableFiles = ["EACCES", "EPERM", "EROFS", "EISDIR"];
 const damage = [1, 11, 26];
 
 /**
  * What an error of the engine means to the operator while a ledger is being opened, as a sentence; anything else is a
- * fault, and stays what it is. The numbers are SQLite's result codes.
+ * fault, and stays what it is. The numbers are SQLite's result codes; the names are the system's, of the log that is
+ * flushed again.
  */
 export function explain(error: unknown, folder: string): unknown {
   const { errcode, errstr, code } = error as {
@@ -272,9 +274,9 @@ export function explain(error: unknown, folder: string): unknown {
     readonly code?: string;
   };
   const primary = (errcode ?? 0) & 0xff;
-  if (unwritable.includes(primary)) {
+  if (unwritable.includes(primary) || unwritableFiles.includes(code ?? "")) {
     return new LedgerRefused(
-      `the ledger in ${folder} cannot be written (${errstr}): let this user write the folder, or name another with SVC_DATA_DIR`,
+      `the ledger in ${folder} cannot be written (${errstr ?? code}): let this user write the folder, or name another with SVC_DATA_DIR`,
     );
   }
   if (damage.includes(primary) || code === "ERR_OUT_OF_RANGE") {
