@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
-import { chmodSync, copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
@@ -134,6 +134,36 @@ suite("signed heads of a gate", () => {
     const missing = await finish(t, ["prove", "11", join(gate.folder, "data")]);
     assert.deepEqual([missing.code, missing.stderr], [2, "svc-gate: the ledger has no row 11: it ends at row 10\n"]);
   });
+});
+
+test("nothing is proven of rows or heads that are not what was signed", async (t) => {
+  const gate = await startGate(t);
+  for (let at = 0; at < 5; at += 1) await check(gate);
+  await gate.stop();
+  const data = join(gate.folder, "data");
+  const prove = async (seq: number): Promise<object> => {
+    const file = join(gate.folder, `${seq}.tlog-proof`);
+    const { code, stdout, stderr } = await finish(t, ["prove", String(seq), data, "--out", file]);
+    return { code, says: code === 0 ? stdout : stderr, isWritten: existsSync(file) };
+  };
+  const whole = { code: 0, isWritten: true };
+  assert.partialDeepStrictEqual(await prove(1), whole, "positive control");
+  const database = new DatabaseSync(join(data, "ledger.db"));
+  database.exec("UPDATE receipts SET leaf = replace(leaf, 'note.add', 'note.adx') WHERE seq = 2");
+  const says = (seq: number): string =>
+    `svc-gate: row ${seq} cannot be proven: the rows do not come to the root that was signed (the row is not in the tree of ` +
+    "5 rows that was signed); run `svc-gate verify`\n";
+  for (const seq of [2, 3]) assert.deepEqual(await prove(seq), { code: 2, says: says(seq), isWritten: false });
+  database.exec("UPDATE receipts SET leaf = replace(leaf, 'note.adx', 'note.add') WHERE seq = 2");
+  assert.partialDeepStrictEqual(await prove(3), whole, "it was that byte");
+  database.close();
+  const checkpoint = join(data, "checkpoint");
+  const signed = readFileSync(checkpoint, "utf8");
+  writeFileSync(checkpoint, signed.replace(/.{8}\n$/, "AAAAAAA=\n"));
+  const unsigned = await prove(4);
+  assert.partialDeepStrictEqual(unsigned, { code: 2, isWritten: false });
+  writeFileSync(checkpoint, signed);
+  assert.partialDeepStrictEqual(await prove(4), whole, "it was the signature");
 });
 
 /** A gate that has answered once and stopped; its folder. */

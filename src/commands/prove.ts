@@ -1,13 +1,16 @@
 import { writeFile } from "node:fs/promises";
 import {
   inclusionProof,
-  parseCheckpointText,
-  parseNote,
+  openCheckpoint,
+  parseVerifierKey,
   proofText,
   readLedger,
   readSharedLedger,
+  verifyProof,
+  type LedgerHistory,
+  type VerifierKey,
 } from "../ledger/mod.ts";
-import type { LedgerHistory } from "../ledger/mod.ts";
+import { visible } from "../wire/mod.ts";
 import { sharedPlace } from "./database.ts";
 import { BadInput, notWritten, type Outcome } from "./outcome.ts";
 
@@ -24,10 +27,12 @@ export async function proveCommand(row: string, folder: string, options: ProveOp
   const shared = sharedPlace(options.database);
   const ledger = await (shared === undefined ? readLedger(folder) : readSharedLedger(shared));
   try {
-    const { size, note } = headOver(ledger, seq);
+    const keys = keysOf(ledger);
+    const { size, note } = headOver(ledger, keys, seq);
     const [leaf = ""] = await ledger.leaves(seq, 1);
     const proof = await inclusionProof(ledger.hashes, seq - 1, size);
     const text = proofText({ leaf, index: seq - 1, proof, checkpoint: note });
+    requireProven(text, keys, seq);
     const file = options.out ?? `${seq}.tlog-proof`;
     if (file === "-") return { exitCode: 0, text: text.trimEnd(), forPrograms: true };
     await writeProof(file, text);
@@ -36,6 +41,21 @@ export async function proveCommand(row: string, folder: string, options: ProveOp
   } finally {
     await ledger.close();
   }
+}
+
+/** The key on record for heads; none before the first is signed. */
+function keysOf({ signer }: LedgerHistory): readonly VerifierKey[] {
+  const key = signer === undefined ? undefined : parseVerifierKey(signer);
+  return key?.ok === true ? [key.value] : [];
+}
+
+/** A row, or a hash of the tree, that was changed since gives a proof that holds for nobody. */
+function requireProven(text: string, keys: readonly VerifierKey[], seq: number): void {
+  const proven = verifyProof(text, keys);
+  if (proven.ok) return;
+  throw new BadInput(
+    `row ${seq} cannot be proven: the rows do not come to the root that was signed (${visible(proven.problem)}); run \`svc-gate verify\``,
+  );
 }
 
 async function writeProof(file: string, text: string): Promise<void> {
@@ -51,16 +71,20 @@ interface KeptHead {
   readonly note: string;
 }
 
-/** The head to prove by: one that witnesses have cosigned, where the row is under it, else the latest. */
-function headOver({ checkpoints, rows }: LedgerHistory, seq: number): KeptHead {
-  const heads = checkpoints.map((note) => ({
-    note,
-    size: parseCheckpointText(parseNote(note)?.text ?? "")?.size ?? 0,
-  }));
+/**
+ * The head to prove by: one that witnesses have cosigned, where the row is under it, else the latest. One that the key on
+ * record has not signed proves nothing.
+ */
+function headOver({ checkpoints, rows }: LedgerHistory, keys: readonly VerifierKey[], seq: number): KeptHead {
+  const heads = checkpoints.map((note) => {
+    const opened = openCheckpoint(note, keys);
+    return { note, size: opened.ok ? opened.value.size : 0 };
+  });
   const head = heads.findLast(({ size }) => size >= seq);
   if (head !== undefined) return head;
   if (seq > rows) throw new BadInput(`the ledger has no row ${seq}: it ends at row ${rows}`);
   throw new BadInput(
-    `row ${seq} is not under a signed head that is kept here yet: one is written each second by the gate that serves the ledger; ask again`,
+    `row ${seq} is not under a signed head that is kept here yet: one is written each second by the gate that serves the ledger; ` +
+      `ask again, and if that does not help run \`svc-gate verify\``,
   );
 }
