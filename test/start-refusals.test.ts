@@ -262,7 +262,7 @@ suite("a start that cannot be is refused in one sentence", () => {
   });
 
   for (const [title, make] of [
-    ["a folder that cannot be written", ({ data }: Place) => void mkdirSync(data)],
+    ["a folder that cannot be written", ({ data }: Place) => mkdirSync(data)],
     ["a ledger that cannot be written, beside an empty write-ahead log", fillWithEmptyLog],
   ] as const)
     test(title, async (t) => {

@@ -31,18 +31,23 @@ export interface GateDoor {
  *
  * @returns undefined where no gate serves the data folder: the file that a killed one left there leads to nobody, or to
  *   somebody who is not it
- * @throws {BadInput} where a gate at a URL does not answer, or no key is given for it
+ * @param limitMinutes how long each answer is waited for
+ * @throws {BadInput} where no key is given for a gate at a URL, or what the data folder leads to takes the question and
+ *   says nothing: a gate that stands still is one all the same
  */
-export async function findGate({ dataDir, url, keyFile }: GatePlace): Promise<GateDoor | undefined> {
-  if (url !== undefined) return doorAt({ url, key: await adminKey(keyFile), certificate: null });
+export async function findGate(
+  { dataDir, url, keyFile }: GatePlace,
+  limitMinutes: number = answerMinutes,
+): Promise<GateDoor | undefined> {
+  if (url !== undefined) return doorAt({ url, key: await adminKey(keyFile), certificate: null }, limitMinutes);
   const operator = await readOperatorFile(dataDir);
   if (operator === undefined) return undefined;
-  const door = doorAt(operator);
+  const door = doorAt(operator, limitMinutes);
   try {
     const { status } = await door.ask("GET", "/admin/keys");
     return status === 200 ? door : undefined;
   } catch (error) {
-    if (error instanceof BadInput) return undefined;
+    if (error instanceof BadInput && !(error instanceof Silent)) return undefined;
     throw error;
   }
 }
@@ -60,19 +65,23 @@ interface Address {
   readonly certificate: string | null;
 }
 
-/** A reload waits for tests of contracts. */
-const answerMs = 180_000;
+/** A reload waits for tests of contracts, an erasure for the file to be rewritten. */
+const answerMinutes = 2;
 
-function doorAt({ url, key, certificate }: Address): GateDoor {
+/** The gate took what was asked, as far as can be told, and says nothing. */
+class Silent extends BadInput {}
+
+function doorAt({ url, key, certificate }: Address, limitMinutes: number): GateDoor {
   const base = readUrl(url);
   return {
     async ask(method, path, body) {
       const at = new URL(base.href.replace(/\/$/, "") + path);
       const text = body === undefined ? undefined : JSON.stringify(body);
+      const signal = AbortSignal.timeout(limitMinutes * 60_000);
       try {
         const answer = await exchange(at, certificate, text, {
           method,
-          timeout: answerMs,
+          signal,
           headers: {
             authorization: `Bearer ${key}`,
             connection: "close",
@@ -83,10 +92,16 @@ function doorAt({ url, key, certificate }: Address): GateDoor {
         });
         return { status: answer.statusCode ?? 0, body: await readObject(answer) };
       } catch (error) {
+        if (signal.aborted) throw new Silent(silentText(base.origin, limitMinutes, method));
         throw new BadInput(`${base.origin} does not answer (${visible(whyNot(error))}): is a gate listening there?`);
       }
     },
   };
+}
+
+function silentText(origin: string, limitMinutes: number, method: "GET" | "POST"): string {
+  const act = method === "POST" ? "it may still do what was asked; " : "";
+  return `${origin} does not answer within ${limitMinutes} minutes: ${act}look at it, and ask again`;
 }
 
 function readUrl(url: string): URL {
@@ -99,23 +114,27 @@ async function exchange(
   at: URL,
   certificate: string | null,
   body: string | undefined,
-  options: RequestOptions,
+  options: RequestOptions & { readonly signal: AbortSignal },
 ): Promise<IncomingMessage> {
-  const socket = certificate === null ? undefined : await pinnedSocket(at, certificate);
+  const socket = certificate === null ? undefined : await pinnedSocket(at, certificate, options.signal);
   const send = at.protocol === "https:" && socket === undefined ? httpsRequest : httpRequest;
   const target = socket === undefined ? at : new URL(at.href.replace(/^https:/, "http:"));
   const asked = send(target, { ...options, ...(socket === undefined ? {} : { createConnection: () => socket }) });
-  asked.on("timeout", () => asked.destroy(new Error("no answer in time")));
   asked.end(body);
   const [answer] = (await once(asked, "response")) as [IncomingMessage];
   return answer;
 }
 
 /** The certificate is compared before anything is sent, instead of who signed it and what it is called. */
-async function pinnedSocket({ hostname, port }: URL, certificate: string): Promise<TLSSocket> {
+async function pinnedSocket({ hostname, port }: URL, certificate: string, signal: AbortSignal): Promise<TLSSocket> {
   const host = hostname.replace(/^\[|\]$/g, "");
   const socket = connect({ host, port: Number(port || 443), rejectUnauthorized: false });
-  await once(socket, "secureConnect");
+  try {
+    await once(socket, "secureConnect", { signal });
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
   if (socket.getPeerCertificate().fingerprint256 === certificate) return socket;
   socket.destroy();
   throw new Error("another certificate");
@@ -136,6 +155,8 @@ async function adminKey(file: string | undefined): Promise<string> {
   if (file === undefined && given === undefined)
     throw new BadInput("a gate asks for a key of scope admin: name a file that holds it with --key-file");
   const key = file === undefined ? (given ?? "") : (await readText(file)).trim();
+  if (!/^[\x21-\x7e]+$/.test(key))
+    throw new BadInput(`${file ?? "SVC_ADMIN_KEY"} holds no API key, which is visible ASCII characters on one line`);
   if (hasKeyForm(key) && !looksLikeKey(key)) throw new BadInput("the key is mistyped: its checksum is wrong");
   return key;
 }
