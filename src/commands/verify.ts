@@ -1,9 +1,17 @@
 import { isSound, shownDeep, type DeepFound } from "../gate/mod.ts";
-import { inspectLedger, inspectSharedLedger, readLedger, readSharedLedger, type LedgerCheck } from "../ledger/mod.ts";
+import {
+  inspectLedger,
+  inspectSharedLedger,
+  readLedger,
+  readSharedLedger,
+  type LedgerCheck,
+  type LedgerHistory,
+} from "../ledger/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { sharedPlace } from "./database.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { progressStride, showProgress } from "./progress.ts";
+import { holdAgainstSinks, tenantOf } from "./verify-sinks.ts";
 
 export interface VerifyOptions {
   readonly json: boolean;
@@ -16,21 +24,16 @@ export interface VerifyOptions {
 
 /** `svc-gate verify`: walks the chain of a ledger in a folder or a database, from outside. */
 export async function verifyCommand(folder: string, options: VerifyOptions): Promise<Outcome> {
-  const { json, pin, chain, database } = options;
+  const { json, chain, database } = options;
   if (chain && options.deep)
     throw new BadInput("--chain looks at the chain alone, and --deep at all there is: choose one");
   const shared = sharedPlace(database);
-  const check =
-    shared === undefined
-      ? await inspectLedger({ folder, pinFile: pin, chainAlone: chain })
-      : await inspectSharedLedger(shared);
-  if (pin !== undefined && shared === undefined && check.broken === undefined && !check.anchored && check.rows > 0)
-    throw new BadInput(
-      `the ledger's ${check.rows} rows hold together, and the head pin ${pin} is not there to hold them against: ` +
-        "name the right one (--pin, SVC_PIN), or none",
-    );
+  const open = (): Promise<LedgerHistory> => (shared === undefined ? readLedger(folder) : readSharedLedger(shared));
+  const walked = shared === undefined ? await walkFolder(folder, options) : await inspectSharedLedger(shared);
+  const tenant = typeof database === "string" ? database : shared === undefined ? tenantOf(folder) : null;
+  const { check, isUnknown } = await holdAgainstSinks(walked, tenant, open);
   const isDeep = options.deep && check.broken === undefined;
-  const deep = isDeep ? await deepen(shared === undefined ? readLedger(folder) : readSharedLedger(shared)) : undefined;
+  const deep = isDeep ? await deepen(open()) : undefined;
   const exitCode = check.broken === undefined && (deep === undefined || isSound(deep)) ? 0 : 1;
   if (json) return { exitCode, text: JSON.stringify(found(check, deep)), forPrograms: true };
   if (check.broken !== undefined) {
@@ -47,11 +50,21 @@ export async function verifyCommand(folder: string, options: VerifyOptions): Pro
       : `anchored through row ${anchored.seq} by the ${anchored.by}`;
   const looked = chain && shared === undefined ? "the chain alone" : "chain and evidence";
   const verdict = exitCode === 0 ? `ok: ${rows} rows, ${looked} verified` : wrongText(deep);
-  const lines = [verdict, `  ledger  ${log}`, `  head    ${head.hash}`, `  ${anchor}`, ...deepLines(deep)];
+  const sinks = isUnknown ? ["  no sink of SVC_SINKS that can be read knows it"] : [];
+  const lines = [verdict, `  ledger  ${log}`, `  head    ${head.hash}`, `  ${anchor}`, ...sinks, ...deepLines(deep)];
   return { exitCode, text: lines.join("\n") };
 }
 
-async function deepen(opening: ReturnType<typeof readLedger>): Promise<DeepFound> {
+async function walkFolder(folder: string, { pin, chain }: VerifyOptions): Promise<LedgerCheck> {
+  const check = await inspectLedger({ folder, pinFile: pin, chainAlone: chain });
+  if (pin === undefined || check.broken !== undefined || check.anchored !== undefined || check.rows === 0) return check;
+  throw new BadInput(
+    `the ledger's ${check.rows} rows hold together, and the head pin ${pin} is not there to hold them against: ` +
+      "name the right one (--pin, SVC_PIN), or none",
+  );
+}
+
+async function deepen(opening: Promise<LedgerHistory>): Promise<DeepFound> {
   const { replayAndFold } = await import("./deep/deep.ts");
   const ledger = await opening;
   const progress = showProgress(ledger.rows);

@@ -38,7 +38,7 @@ export {
 export { sqliteThreads, type SqliteThreads } from "./stores/sqlite.ts";
 export { backUpLedger, hasLedger, type Backup } from "./backup.ts";
 export { placeRestoration, planRestore, type Restoration } from "./restore.ts";
-export { headOf, readCheckpoint, type AskOthers, type SeenHead } from "./seen.ts";
+export { headOf, partings, readCheckpoint, type AskOthers, type SeenHead } from "./seen.ts";
 export {
   enterBody,
   openPastPin,

@@ -58,7 +58,8 @@ export function addLedgerCommands(program: Command): void {
     .option("--database [tenant]", "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's")
     .addHelpText(
       "after",
-      "\nExit code 0: the ledger is whole. 1: it is broken, or does not agree with itself; the first row is named. 2: there is none.",
+      "\nSinks of SVC_SINKS that can be read are asked how far a gate's own ledger went." +
+        "\nExit code 0: the ledger is whole. 1: it is broken, or does not agree with itself; the first row is named. 2: there is none.",
     )
     .option("--key <verifier key>", "of an export or a proof: who must have signed it (may be repeated)", many, [])
     .option(
