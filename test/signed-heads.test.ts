@@ -210,7 +210,11 @@ suite("the key that signs", () => {
     copyFileSync(file, kept);
     const cases: readonly (readonly [string, () => void | Promise<void>, RegExp])[] = [
       ["readable by the group", () => chmodSync(file, 0o640), /can be read by others than its owner \(mode 640\)/],
-      ["gone", () => rmSync(file), /signing.key is not there: restore it/],
+      [
+        "gone",
+        () => rmSync(file),
+        /signing.key is not there: restore it.* once --accept signing-key, at a start or with resume/,
+      ],
       ["damaged", () => writeFileSync(file, "no key", { mode: 0o600 }), /is not one or two private keys of Ed25519/],
       [
         "another",

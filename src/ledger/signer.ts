@@ -34,7 +34,8 @@ export async function openSigner(store: LedgerStore, { file, acceptNew }: Signer
   if (found === undefined && recorded !== undefined && !acceptNew) {
     throw new LedgerRefused(
       `the heads of the ledger "${log}" are signed by the key ${recorded}, and its file ${placeOfKeys(file)} is not there: ` +
-        "restore it, or name it with SVC_SIGNING_KEY; if it is lost, start once with --accept signing-key and a new one is made",
+        "restore it, or name it with SVC_SIGNING_KEY; if it is lost, say once --accept signing-key, at a start or with resume, " +
+        "and a new one is made",
     );
   }
   const signer = new Signer(log, found ?? (await makeKeys(file)));
