@@ -188,6 +188,29 @@ suite("what was seen of a ledger", () => {
     await assert.rejects(resume(site), refusedWith(/^SVC_SINKS: file:relative: name it with its whole path/));
   });
 
+  test("a restored folder has no first key, and is said to have none where no gate would make one", async (t) => {
+    const site = siteOf(t);
+    await calls(site, 1);
+    const digests = join(site.data, "keys.json");
+    writeFileSync(digests, "{}");
+    await backUp(site);
+    const lastLine = async (change: () => void): Promise<string | undefined> => {
+      rmSync(site.data, { recursive: true });
+      mkdirSync(site.data);
+      change();
+      return (await restoreCommand(site.backup, { dataDir: site.data, pin: site.pin })).text.split("\n").at(-1);
+    };
+    assert.match(
+      (await lastLine(() => undefined)) ?? "",
+      / holds no first-key: use the key that callers have, or make one/,
+    );
+    const isThere = await lastLine(() => writeFileSync(join(site.data, "first-key"), "k"));
+    assert.match(isThere ?? "", /^restored 1 rows/, "positive control: it is there");
+    rmSync(join(site.backup, "keys.json"));
+    assert.match((await lastLine(() => undefined)) ?? "", /^restored 1 rows/, "a gate makes one");
+    assert.ok(!existsSync(digests));
+  });
+
   test("a pin of another ledger is refused", async (t) => {
     const [site, other] = [siteOf(t), siteOf(t)];
     await lose(site);

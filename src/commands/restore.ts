@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { placeRestoration, planRestore, type Restoration } from "../ledger/mod.ts";
 import { copySmall, digestsFile, ledgersOf, refuseDatabase, signingKeyOf, type LedgerPath } from "./backup.ts";
@@ -23,7 +24,8 @@ export async function restoreCommand(backup: string, options: RestoreOptions): P
   const parted = plans.filter(({ partings }) => partings.length > 0);
   if (parted.length > 0) throw new BadInput(parted.map((plan) => partedText(plan, backup)).join("\n"));
   await placeAll(backup, options.dataDir, plans);
-  return { exitCode: 0, text: plans.map((plan) => restoredText(plan, options)).join("\n") };
+  const texts = [...plans.map((plan) => restoredText(plan, options)), ...keyText(plans, options.dataDir)];
+  return { exitCode: 0, text: texts.join("\n") };
 }
 
 /** Looks at everything before anything is written. */
@@ -85,4 +87,11 @@ function restoredText({ folder, pin, rows, seen, tenant }: Planned, options: Res
     `  if rows after row ${rows} may be lost  svc-gate resume --after-restore --reason "..."\n` +
     "  if the gate was stopped before the backup  svc-gate serve --accept missing-pin, once"
   );
+}
+
+/** The key itself is in no backup, and where its digest is, no gate makes another. */
+function keyText(plans: readonly Planned[], dataDir: string): readonly string[] {
+  const isThere = (name: string): boolean => existsSync(join(dataDir, name));
+  if (plans.every(({ tenant }) => tenant !== null) || !isThere(digestsFile) || isThere("first-key")) return [];
+  return [`${dataDir} holds no first-key: use the key that callers have, or make one with \`svc-gate keys create\``];
 }
