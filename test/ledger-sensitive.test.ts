@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import { disclose, isMemberName, memberOf, partDigest, type MemberName } from "../src/ledger/disclosure.ts";
+import { disclose, memberOf, partDigest } from "../src/ledger/disclosure.ts";
 import { Missing, readErasure, withWhatQuotes } from "../src/ledger/erasure.ts";
 import {
   areSalted,
@@ -23,7 +23,7 @@ import {
   withoutParts,
   type SensitiveMember,
 } from "../src/ledger/evidence.ts";
-import { findMembers } from "../src/wire/mod.ts";
+import { findMembers, isMemberName, type MemberName } from "../src/wire/mod.ts";
 import { leafOf } from "./ledger-fixture.ts";
 
 const input = '{"amount":10,"customer":{"email":"k@example.org","name":"K\\u00e4te"},"note":"K"}';

@@ -54,6 +54,7 @@ export {
   negate,
   type Exact,
 } from "./rational.ts";
+export { sensitiveMax } from "./sensitive.ts";
 export { spellValue } from "./spell.ts";
 export { parts, type Syntax } from "./syntax.ts";
 export { Duration, isList, Timestamp } from "./value.ts";

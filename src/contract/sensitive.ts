@@ -1,4 +1,4 @@
-import { nearest } from "../wire/mod.ts";
+import { isMemberName, memberCharactersMax, nearest } from "../wire/mod.ts";
 import type { Report, Span } from "./diagnostic.ts";
 import type { ContractDocument } from "./document.ts";
 import { definitionIn } from "./read-schema.ts";
@@ -6,8 +6,6 @@ import type { YamlMap, YamlNode, YamlScalar } from "./yaml.ts";
 
 /** Each is a part of the evidence with a salt and a digest of its own, on every receipt of the tool. */
 export const sensitiveMax = 16;
-const nameCharactersMax = 128;
-const namePattern = /^(?:input|platform)(?:\.[A-Za-z_][A-Za-z0-9_]*)+$/;
 
 /** Names such as `input.customer.email`, sorted by code units, none inside another. */
 export interface Sensitive {
@@ -75,16 +73,16 @@ function namesOf(contract: ContractDocument, report: Report): readonly string[] 
 }
 
 function isName({ text, span }: YamlScalar, report: Report): boolean {
-  if (namePattern.test(text) && text.length <= nameCharactersMax) return true;
+  if (isMemberName(text) && text.length <= memberCharactersMax) return true;
   const isWhole = text === "input" || text === "platform";
   report.add(
     "sensitive",
     span,
-    isWhole ? `\`${text}\` is a part by itself already` : `\`${text.slice(0, nameCharactersMax)}\` names no member`,
+    isWhole ? `\`${text}\` is a part by itself already` : `\`${text.slice(0, memberCharactersMax)}\` names no member`,
     isWhole
       ? `list members of it, such as \`${text}.customer.email\``
       : "a member is `input.` or `platform.` and its names, such as `input.customer.email`; names are of letters, " +
-          `digits and \`_\`, at most ${nameCharactersMax} characters together`,
+          `digits and \`_\`, at most ${memberCharactersMax} characters together`,
   );
   return false;
 }
@@ -95,7 +93,7 @@ function standsAlone({ text, span }: YamlScalar, at: number, listed: readonly Ya
     report.add("sensitive", span, `\`${text}\` is listed twice`, "remove one");
     return false;
   }
-  const outer = listed.find((other) => namePattern.test(other.text) && isInside(text, other.text));
+  const outer = listed.find((other) => isMemberName(other.text) && isInside(text, other.text));
   if (outer === undefined) return true;
   report.add(
     "sensitive",

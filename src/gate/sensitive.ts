@@ -1,6 +1,6 @@
 import type { ContractInForce } from "../contract/mod.ts";
-import { isMemberName, type CheckEntry } from "../ledger/mod.ts";
-import { findMembers, type CheckRequest } from "../wire/mod.ts";
+import type { CheckEntry } from "../ledger/mod.ts";
+import { findMembers, isMemberName, type CheckRequest } from "../wire/mod.ts";
 
 type Sensitive = NonNullable<CheckEntry["sensitive"]>;
 

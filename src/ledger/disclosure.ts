@@ -1,21 +1,12 @@
 import { hash, randomFillSync } from "node:crypto";
+import { isMemberName, memberPattern, type MemberName } from "../wire/mod.ts";
 
 /** The parts that every row's evidence has, in the order in which they are stored. */
 export const partNames = ["call", "input", "platform", "reason", "outcome", "effects"] as const;
 export type FixedPart = (typeof partNames)[number];
 
-/** A member that its contract calls sensitive: its path from `input` or `platform`, such as `input.customer.email`. */
-export type MemberName = `input.${string}` | `platform.${string}`;
-
 /** A part of the evidence. Behind the six stand the sensitive members of the call, each a part of its own, by name. */
 export type PartName = FixedPart | MemberName;
-
-const memberPattern = "(?:input|platform)(?:\\.[A-Za-z_][A-Za-z0-9_]*)+";
-const memberName = new RegExp(`^${memberPattern}$`);
-
-export function isMemberName(name: string): name is MemberName {
-  return memberName.test(name);
-}
 
 /** The part that refers to a member. */
 export function parentOf(name: MemberName): "input" | "platform" {

@@ -1,5 +1,5 @@
-import { canonical, type Canonical } from "../wire/mod.ts";
-import { isMemberName, type MemberName, type PartName } from "./disclosure.ts";
+import { canonical, isMemberName, type Canonical, type MemberName } from "../wire/mod.ts";
+import type { PartName } from "./disclosure.ts";
 import { covers, writtenText } from "./evidence.ts";
 import type { Leaf } from "./leaf.ts";
 import type { Broken } from "./stores/store.ts";

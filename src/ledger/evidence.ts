@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { isMemberName, type MemberName } from "../wire/mod.ts";
 import {
   disclose,
   disclosureLength,
@@ -6,7 +7,6 @@ import {
   hasSalt,
   isErased,
   isErasedFixed,
-  isMemberName,
   isNamed,
   memberOf,
   parentOf,
@@ -14,7 +14,6 @@ import {
   partNames,
   valueText,
   type FixedPart,
-  type MemberName,
   type PartName,
 } from "./disclosure.ts";
 
@@ -61,6 +60,7 @@ interface Apart extends SensitiveMember {
 const referenceTo = (part: string): string => `{"...":"${partDigest(part)}"}`;
 
 function withReferences(text: string, name: FixedPart, members: readonly Apart[]): string {
+  if (members.length === 0) return text;
   const within = members.filter((member) => parentOf(member.name) === name).toSorted((a, b) => b.from - a.from);
   return within.reduce((rest, { from, to, reference }) => rest.slice(0, from) + reference + rest.slice(to), text);
 }

@@ -23,7 +23,7 @@ export {
   type RowRange,
 } from "./erasure.ts";
 export { covers, evidenceDigest, missingParts, partText, presentParts, wholeText } from "./evidence.ts";
-export { isMemberName, type PartName } from "./disclosure.ts";
+export type { PartName } from "./disclosure.ts";
 export { Ledger, type Change, type LedgerCheck } from "./ledger.ts";
 export { inspectLedger, openLedger, readLedger, type LedgerHistory, type LedgerOptions } from "./opening.ts";
 export { Turn, type CheckEntry, type CounterLookup, type CounterMove, type FoldedMove } from "./turn.ts";

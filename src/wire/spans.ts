@@ -1,3 +1,18 @@
+/** A member of a call: its path from `input` or `platform`, such as `input.customer.email`. */
+export type MemberName = `input.${string}` | `platform.${string}`;
+
+/** How a member's name is written, as part of a pattern. */
+export const memberPattern = "(?:input|platform)(?:\\.[A-Za-z_][A-Za-z0-9_]*)+";
+
+/** Longer ones are listed by no contract. */
+export const memberCharactersMax = 128;
+
+const memberName = new RegExp(`^${memberPattern}$`);
+
+export function isMemberName(name: string): name is MemberName {
+  return memberName.test(name);
+}
+
 /** A piece of a text, in UTF-16 units; `to` is exclusive. */
 interface MemberSpan {
   readonly from: number;

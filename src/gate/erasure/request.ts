@@ -1,5 +1,6 @@
+import { sensitiveMax } from "../../contract/mod.ts";
 import { erasableParts, isErasable, rangesMax, type ErasablePart, type RowRange } from "../../ledger/mod.ts";
-import { bad, good, nearest, quote, refuse, typeName, utf8Bytes } from "../../wire/mod.ts";
+import { bad, good, memberCharactersMax, nearest, quote, refuse, typeName, utf8Bytes } from "../../wire/mod.ts";
 import type { Json, JsonObject, Refusal, Result } from "../../wire/mod.ts";
 import { readMembers } from "../http/body.ts";
 
@@ -20,10 +21,8 @@ export type EraseTarget =
   | { readonly before: number };
 
 const reasonBytesMax = 1024;
-/** What a contract may list, and the five parts beside it. */
-const partsMax = 21;
-/** As in a contract's `sensitive:`. */
-const memberCharactersMax = 128;
+/** What contracts may list for a tool, and the parts beside it. */
+const partsMax = sensitiveMax + erasableParts.length;
 
 /** What is wrong with a member, as one sentence. */
 class Wrong extends Error {}
