@@ -127,13 +127,12 @@ export class Eraser {
 
   async #run(work: Work, rewrite: boolean): Promise<Result<Erased, Refusal>> {
     const found = { matched: 0, rows: 0, parts: 0, acts: 0 };
-    const lacking = new Map<ErasablePart, number[]>();
+    const lacking: Lackings = new Map();
     const receipts: Receipt[] = [];
     let more = false;
-    for await (const one of slicesOf(work)) {
+    for await (const one of slicesOf(work, lacking)) {
       const { matched, seqs, count, acts } = one;
       found.matched += matched;
-      for (const [part, those] of one.lacking) lacking.set(part, [...(lacking.get(part) ?? []), ...those]);
       found.acts += acts;
       more = seqs.length > 0 && found.rows >= work.rowsMax;
       if (more) break;
@@ -231,10 +230,11 @@ function lackingOf([part, seqs]: readonly [ErasablePart, readonly number[]]): La
   return { part, count: seqs.length, rows: rows.slice(0, rangesMax) };
 }
 
+/** Rows that never had a part that was asked for, by its name. */
+type Lackings = Map<ErasablePart, number[]>;
+
 interface Slice {
   readonly matched: number;
-  /** Rows that never had a part that was asked for, by its name. */
-  readonly lacking: ReadonlyMap<ErasablePart, readonly number[]>;
   readonly seqs: readonly number[];
   /** What is there of what was asked for, in one of the rows at least, and what goes with it: no name that says nothing. */
   readonly parts: readonly ErasablePart[];
@@ -244,8 +244,8 @@ interface Slice {
 }
 
 /** The rows that have something to erase, few enough for one turn. */
-async function* slicesOf({ candidates, asked, key }: Work): AsyncGenerator<Slice> {
-  let tally = new Tally(asked);
+async function* slicesOf({ candidates, asked, key }: Work, lacking: Lackings): AsyncGenerator<Slice> {
+  let tally = new Tally(asked, lacking);
   for await (const rows of candidates) {
     for (const { seq, leaf, evidence } of rows) {
       const { kind, key: by } = parseLeaf(leaf) ?? {};
@@ -254,7 +254,7 @@ async function* slicesOf({ candidates, asked, key }: Work): AsyncGenerator<Slice
       tally.add(seq, evidence);
       if (!tally.isFull) continue;
       yield tally.slice();
-      tally = new Tally(asked);
+      tally = new Tally(asked, lacking);
     }
   }
   yield tally.slice();
@@ -266,13 +266,14 @@ class Tally {
   readonly #met = new Set<ErasablePart>();
   readonly #seqs: number[] = [];
   readonly #present: (readonly PartName[])[] = [];
-  readonly #lacking = new Map<ErasablePart, number[]>();
+  readonly #lacking: Lackings;
   #matched = 0;
   #characters = 0;
   acts = 0;
 
-  constructor(asked: readonly ErasablePart[]) {
+  constructor(asked: readonly ErasablePart[], lacking: Lackings) {
     this.#asked = asked;
+    this.#lacking = lacking;
   }
 
   get isFull(): boolean {
@@ -303,6 +304,6 @@ class Tally {
   slice(): Slice {
     const parts = withWhatQuotes([...this.#met]);
     const count = this.#present.flat().filter((name) => covers(parts, name)).length;
-    return { matched: this.#matched, lacking: this.#lacking, seqs: this.#seqs, parts, count, acts: this.acts };
+    return { matched: this.#matched, seqs: this.#seqs, parts, count, acts: this.acts };
   }
 }
