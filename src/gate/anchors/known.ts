@@ -1,4 +1,4 @@
-import { openCheckpoint, parseCheckpointText, parseNote, rootAt } from "../../ledger/mod.ts";
+import { openCheckpoint, parseCheckpointText, parseNote, resumeOf, rootAt } from "../../ledger/mod.ts";
 import { hashesOf, type AnchoredLog, type Head } from "./head.ts";
 
 /** How far somebody outside has seen a ledger. */
@@ -50,18 +50,9 @@ export async function partingFrom(log: AnchoredLog, head: Head, known: Known): P
  */
 export async function isStatedLost(log: AnchoredLog, { size, root, at = 0 }: Known): Promise<boolean> {
   const seen = root?.toString("base64");
-  const resumed = (await log.changes(0)).filter(({ act }) => act === "resume");
-  return resumed.some(({ at: resumedAt, body }) => {
-    const { lost: [from, to] = [1, 0], checkpoints = [] } = JSON.parse(body) as Stated;
+  return (await log.changes(0)).some(({ act, at: resumedAt, body }) => {
+    const { lost: [from, to] = [1, 0], checkpoints = [] } = resumeOf(act, body) ?? {};
     const isNamed = checkpoints.some(([seq, its]) => seq === size && its === seen);
     return isNamed || (size >= from && size <= (to ?? Number.MAX_SAFE_INTEGER) && at <= resumedAt);
   });
-}
-
-/** What such a row says, as far as it matters here. */
-interface Stated {
-  /** The first row and the last, which is null where nothing says how far a loss went. */
-  readonly lost?: readonly [number, number | null];
-  /** Sizes and roots that were seen and are lost. */
-  readonly checkpoints?: readonly (readonly [number, string])[];
 }
