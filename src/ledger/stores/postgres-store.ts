@@ -10,7 +10,7 @@ import { ask, commit, readRows, type Asked } from "./postgres-sql.ts";
 import { PostgresTurn } from "./postgres-turn.ts";
 import { verifyPostgres } from "./postgres-verify.ts";
 import type { KeptCounter } from "./seals.ts";
-import { LedgerRefused, NotKept } from "./store.ts";
+import { joinHashes, LedgerRefused, NotKept } from "./store.ts";
 import type {
   Anchor,
   EventPlace,
@@ -271,12 +271,7 @@ class PostgresStore implements LedgerStore {
   async hashes(level: number, from: number, count: number): Promise<Uint8Array> {
     const found =
       level === 0 ? (await this.leaves(from + 1, count)).map(leafHash) : await this.#nodes(level, from, count);
-    if (found.length !== count)
-      throw new LedgerRefused(
-        `the ledger is damaged: its tree has ${found.length} of ${count} hashes at level ${level} from ${from}; ` +
-          "run `svc-gate verify`, and restore it from a backup",
-      );
-    return Buffer.from(found.join(""), "hex");
+    return joinHashes(found, { level, from, count });
   }
 
   async #nodes(level: number, from: number, count: number): Promise<readonly string[]> {

@@ -8,7 +8,7 @@ import type { KeptCounter } from "./seals.ts";
 import { explain, openForReading, readCounters, readMeta } from "./sqlite-file.ts";
 import { structureProblem } from "./sqlite-structure.ts";
 import { NodeWalk, Walk } from "./sqlite-walk.ts";
-import { LedgerRefused } from "./store.ts";
+import { joinHashes, LedgerRefused } from "./store.ts";
 import type {
   Anchor,
   Broken,
@@ -86,12 +86,7 @@ class Reader {
   /** Of level 0 the hashes of leaves, above it the roots of full tiles below. @throws unless all are there */
   hashes(level: number, from: number, count: number): Uint8Array {
     const found = level === 0 ? this.leaves(from + 1, count).map(leafHash) : this.#nodes(level, from, count);
-    if (found.length !== count)
-      throw new LedgerRefused(
-        `the ledger is damaged: its tree has ${found.length} of ${count} hashes at level ${level} from ${from}; ` +
-          "run `svc-gate verify`, and restore it from a backup",
-      );
-    return Buffer.from(found.join(""), "hex");
+    return joinHashes(found, { level, from, count });
   }
 
   #nodes(level: number, from: number, count: number): readonly string[] {

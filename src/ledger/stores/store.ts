@@ -272,3 +272,15 @@ export class NotKept extends Error {
 
 /** A ledger that must not be served, with a sentence for the operator that says what and what to do. */
 export class LedgerRefused extends Error {}
+
+/** Hashes that a store has read of its tree, in hex, side by side. @throws {LedgerRefused} where some of them are not there */
+export function joinHashes(
+  found: readonly string[],
+  { level, from, count }: Readonly<Record<"count" | "from" | "level", number>>,
+): Buffer {
+  if (found.length === count) return Buffer.from(found.join(""), "hex");
+  throw new LedgerRefused(
+    `the ledger is damaged: its tree has ${found.length} of ${count} hashes at level ${level} from ${from}; ` +
+      "run `svc-gate verify`, and restore it from a backup",
+  );
+}
