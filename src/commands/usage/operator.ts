@@ -86,7 +86,8 @@ export function addOperatorCommands(program: Command): void {
       "after",
       "\nReasons and outcomes may quote the call, so they go with its input, its snapshot and its name." +
         "\nThe gate that serves the data folder is asked, or the ledger itself where none does; another one with --url." +
-        "\nExit code 0: erased, now or before. 1: no receipt of that session, or number, is there. 2: refused." +
+        "\nExit code 0: erased, now or before. 1: no receipt of that session or number is there, or none ever had the part. " +
+        "2: refused." +
         "\n\nExample:\n  svc-gate erase 7-9 --part input,platform --reason 'request 4711 of the person concerned'",
     )
     .action((receipts: string[], options: EraseOptions) =>
