@@ -43,20 +43,3 @@ export function checkCharacters(text: string): void {
     if (code >= 0xd800 && code <= 0xdfff) doubt("it holds half of a character");
   }
 }
-
-/** In these a text is evaluated once more as arithmetic, where `a[$(command)]` runs the command. */
-const evaluators = new Set("let read unset declare typeset local export readonly mapfile readarray wait".split(" "));
-/** In these the one after `-v` is. */
-const namers = new Set(["test", "[", "printf"]);
-
-/** @throws {EvaluationError} where a builtin may run what is quoted as the index of an array */
-export function checkEvaluated(name: string, args: readonly { readonly fixed: string }[]): void {
-  for (const [at, { fixed }] of args.entries()) {
-    if (evaluators.has(name) || (namers.has(name) && args[at - 1]?.fixed === "-v")) checkIndex(fixed);
-  }
-}
-
-/** @throws {EvaluationError} where the text, evaluated later, would be an index that runs a command */
-export function checkIndex(text: string): void {
-  if (/\[[^\]]*(?:\$[({]|`)/.test(text)) doubt("an index of an array holds code in quotes");
-}

@@ -3,19 +3,45 @@ import { doubt } from "./shell-doubt.ts";
 import { literal, type Arg } from "./shell-words.ts";
 
 /** Shells whose code is read here. */
-export const shells: ReadonlySet<string> = new Set(["sh", "bash", "dash", "ash", "ksh", "mksh", "rbash", "zsh"]);
+export const shells: ReadonlySet<string> = new Set(["sh", "bash", "dash", "ash", "rbash"]);
 
 /** These run code in ways, or in languages of shells, that are not read here. */
-export const neverKnown: ReadonlySet<string> = new Set(
+const neverKnown: ReadonlySet<string> = new Set(
   (
-    "fish csh tcsh xonsh nu elvish rc pwsh powershell cmd cmd.exe powershell.exe parallel expect at batch nsenter " +
+    "ksh mksh zsh fish csh tcsh xonsh nu elvish rc pwsh powershell cmd cmd.exe powershell.exe parallel expect at batch nsenter " +
     "systemd-run start-stop-daemon proot firejail setpriv capsh gdb lldb tmux screen dtach abduco " +
     "socat entr bind complete compgen fc"
   ).split(" "),
 );
 
+/** The loader runs the program that it is given. */
+export function isNeverKnown(name: string): boolean {
+  return neverKnown.has(name) || /^ld(?:-linux.*|-musl.*)?\.so(?:\.\d+)?$/.test(name);
+}
+
+/** Options of `set` and `shopt` after which the shell reads the same text in the same way. */
+const quietOptions = new Set(
+  (
+    "allexport errexit errtrace functrace noclobber noexec noglob nounset pipefail verbose xtrace monitor notify " +
+    "nullglob failglob globstar nocaseglob inherit_errexit"
+  ).split(" "),
+);
+
+/** Is it no more than `set -euo pipefail`? `set -k` makes `ls PATH=.` set a variable, and by `set -H` `!!` is a command. */
+function isQuietSet(args: readonly Arg[]): boolean {
+  for (const [at, { text, single }] of args.entries()) {
+    if (args[at - 1]?.text.endsWith("o") === true && quietOptions.has(text)) continue;
+    if (!/^[-+]/.test(text)) return single;
+    if (text === "--") return true;
+    if (!/^[-+][abefhmnuvxCETo]+$/.test(text)) return false;
+  }
+  return true;
+}
+
 /** Does a builtin change what names mean, or run code later: `alias ls=rm`, `hash -p /tmp/x ls`, `enable -f x.so x`? */
 export function renames(name: string, args: readonly Arg[]): boolean {
+  if (name === "set") return !isQuietSet(args);
+  if (name === "shopt") return args.some(({ text }) => !/^-[supqo]+$/.test(text) && !quietOptions.has(text));
   if (name === "alias") return args.some(({ text, known }) => !known || text.includes("="));
   if (name === "mapfile" || name === "readarray") return args.some(({ text }) => text.startsWith("-C"));
   return (name === "hash" || name === "enable") && args.some(({ text, known }) => !known || text.startsWith("-"));

@@ -1,4 +1,5 @@
 import type { SyntaxNode, Word, WordPart } from "unbash";
+import { understood, type Shapes } from "./shell-shapes.ts";
 
 /** A word of a command, as far as it is known before the shell runs. */
 export interface Arg {
@@ -25,18 +26,24 @@ export function putIn(text: string): Arg {
   return { text, fixed: "_", known: false, glob: false, single: false, process: false };
 }
 
-export function readWord(word: Word): Arg {
+export function readWord(word: Word, shapes: Pick<Shapes, "braces"> = understood): Arg {
   const home = /(?:^|[=:])~/.test(word.text);
   const found = (word.parts ?? []).map(readPart);
+  const bare = word.parts === undefined ? word.text : word.parts.map(bareText).join("");
   const text = word.parts === undefined ? word.value : found.map((part) => part.text).join("");
   return {
     text,
     fixed: word.parts === undefined ? text : found.map((part) => part.fixed).join(""),
-    known: !home && found.every(({ known }) => known),
+    known: !home && shapes.braces(bare.replace(/\\./gs, "")) && found.every(({ known }) => known),
     glob: found.some(({ glob }) => glob),
     single: found.every(({ single }) => single),
     process: found.some(({ process }) => process),
   };
+}
+
+/** The letters of a part that stand outside of quotes. A brace expansion that the parser sees is not known anyway. */
+function bareText(part: WordPart): string {
+  return part.type === "Literal" || part.type === "Glob" ? part.text : "_";
 }
 
 function readPart(part: WordPart): Arg {
@@ -83,7 +90,7 @@ export function unknownIn(node: SyntaxNode): readonly string[] {
   if (node.type === "TestBinary" && /^-(?:eq|ne|lt|le|gt|ge)$/.test(node.operator))
     return [node.left, node.right].map((word) => readWord(word).text).filter((text) => !/^[-+]?\d+$/.test(text));
   return wordsBeside(node)
-    .map(readWord)
+    .map((word) => readWord(word))
     .filter(({ known }) => !known)
     .map(({ text }) => text);
 }
@@ -107,11 +114,14 @@ function wordsBeside(node: SyntaxNode): readonly Word[] {
   }
 }
 
-/** The single options of a command, sorted: `-rf` is `-f` and `-r`, `--mode=x` is `--mode`; none after `--`. */
+/**
+ * The single options of a command, sorted: `-rf` is `-f` and `-r`, `--mode=x` is `--mode`; none after `--`. Behind an option
+ * `--` may be its value, as in `git push -o -- --force`: then options go on.
+ */
 export function flagsOf(args: readonly Arg[]): readonly string[] {
   const found = new Set<string>();
-  for (const { text, known } of args) {
-    if (text === "--") break;
+  for (const [at, { text, known }] of args.entries()) {
+    if (text === "--" && !/^-(?!-[^=]*=)/.test(args[at - 1]?.text ?? "")) break;
     if (/^--[^=]/.test(text)) {
       if (known || /^--[A-Za-z0-9-]+=/.test(text)) found.add(text.split("=", 1)[0] ?? text);
     } else if (known && /^-[^-]/.test(text)) {

@@ -5,7 +5,11 @@ import { recordOf } from "./address.ts";
 import type { ContractFunction } from "./function.ts";
 import { library } from "./library.ts";
 import { doubt } from "./shell-doubt.ts";
-import { commandsMax, readCode, textMax, type Reading, type Run } from "./shell-read.ts";
+import { readerOfCode, readText, textMax } from "./shell-read.ts";
+import { commandsMax, type Reading, type Run } from "./shell-run.ts";
+import { understood, type Shapes } from "./shell-shapes.ts";
+
+export { understood };
 
 const unbash = library("the shell parser", () => import("unbash"));
 
@@ -55,24 +59,16 @@ export const shellFunctions: readonly ContractFunction[] = [
   },
 ];
 
-/** @throws {EvaluationError} on anything that is not understood */
-function readShellText(text: string): Value {
-  const { parse, forEachChild } = unbash.use();
-  const reading: Reading = {
-    parse,
-    forEachChild,
-    commands: [],
-    writes: new Set(),
-    reads: new Set(),
-    unknown: new Set(),
-    variables: new Set(),
-    functions: new Set(),
-    scripts: [],
-    background: false,
-    units: 0,
-  };
+/**
+ * The record of a text.
+ *
+ * @param shapes the spellings that are understood; only a test gives others
+ * @throws {EvaluationError} on anything that is not understood
+ */
+export function readShellText(text: string, shapes: Shapes = understood): Value {
+  const reading = emptyReading(shapes);
   try {
-    readCode(reading, text, { wrapper: "", calls: 0 });
+    readText(reading, text);
   } catch (error) {
     if (error instanceof EvaluationError) throw error;
     return doubt("the parser gave up");
@@ -88,6 +84,28 @@ function readShellText(text: string): Value {
     ["scripts", scripts.map((script) => new Map(Object.entries(script)))],
     ["background", background],
   ]);
+}
+
+function emptyReading(shapes: Shapes): Reading {
+  const reading: Reading = {
+    shapes,
+    readCode: (text, runner) => readCode(text, runner),
+    commands: [],
+    writes: new Set(),
+    reads: new Set(),
+    unknown: new Set(),
+    variables: new Set(),
+    functions: new Set(),
+    scripts: [],
+    values: new Map(),
+    evaluated: new Set(),
+    moves: [],
+    relativePrograms: [],
+    background: false,
+    units: 0,
+  };
+  const readCode = readerOfCode(reading, unbash.use());
+  return reading;
 }
 
 function commandValue(run: Run): Value {

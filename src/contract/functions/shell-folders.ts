@@ -1,0 +1,65 @@
+import { quote } from "../../wire/mod.ts";
+import { doubt } from "./shell-doubt.ts";
+import type { Arg } from "./shell-words.ts";
+
+/** Folders whose programs are known by their names. */
+const programFolder = /^\/+(?:usr\/+(?:local\/+)?|opt\/homebrew\/+)?s?bin\/+([^/]+)$/;
+/** Folders in which systems keep programs, and views of the kernel that lead to all of them. */
+const systemFolder =
+  /^\/(?:$|(?:bin|sbin|usr|lib\w*|opt|etc|proc|dev|sys|run|boot|nix|gnu|snap|var|System|Library|Applications|home\/linuxbrew)(?:\/|$))/;
+
+/**
+ * What a program is known by: `rm` for `/bin/rm`, and the path as written for any other, so that `./ls` is not `ls`.
+ *
+ * @throws {EvaluationError} on a path that may lead to a program of the system by another name
+ */
+export function nameOf(program: string): string {
+  if (program === ".") return "source";
+  const name = programFolder.exec(program)?.[1];
+  if (name !== undefined && name !== "." && name !== "..") return name;
+  if (!program.includes("/")) return program;
+  if (/(?:^|\/)\.{0,2}(?:\/|$)/.test(program.replace(/^\.?\//, "")) || /^\/(?:proc|dev|sys)\//.test(program))
+    doubt(`${quote(program)} may be another name for a program of the system`);
+  return program;
+}
+
+export function isRelative(program: string): boolean {
+  return program.includes("/") && !program.startsWith("/");
+}
+
+/** The folder that a builtin or an option changes to: a folder's path, or undefined where that is not known. */
+export function moveOf(name: string, args: readonly Arg[]): readonly (string | undefined)[] {
+  if (name === "popd") return [undefined];
+  if (name === "cd" || name === "chdir" || name === "pushd") {
+    const folders = args.filter(({ text }) => !/^-[LPe@]+$|^--$/.test(text));
+    return [folders.length === 1 ? folderOf(folders[0]) : undefined];
+  }
+  if (name !== "env" && name !== "sudo") return [];
+  const letter = name === "env" ? "C" : "D";
+  return args.flatMap((arg, at) => {
+    const [, attached] = new RegExp(`^(?:-${letter}|--chdir(?:=|$))([^]*)$`).exec(arg.text) ?? [];
+    if (attached === undefined) return [];
+    return [folderOf(attached === "" ? args[at + 1] : { ...arg, text: attached })];
+  });
+}
+
+function folderOf(arg: Arg | undefined): string | undefined {
+  return arg?.known === true && !arg.glob ? arg.text : undefined;
+}
+
+/**
+ * After `cd /usr/bin` the program `./rm` is `/usr/bin/rm`.
+ *
+ * @throws {EvaluationError} where a text changes to a folder that may hold programs of the system, and runs one by a
+ *   relative path
+ */
+export function checkMoves(moves: readonly (string | undefined)[], programs: readonly string[]): void {
+  const [program] = programs;
+  if (program === undefined) return;
+  for (const folder of moves) {
+    const isPlain =
+      folder !== undefined && /^[^-~]/.test(folder) && !/(?:^|\/)\.\.?(?:\/|$)|\/\//.test(folder.replace(/^\.\//, ""));
+    if (!isPlain || systemFolder.test(folder))
+      doubt(`which program ${quote(program)} is after a change of the folder is known only when it runs`);
+  }
+}

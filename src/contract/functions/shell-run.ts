@@ -1,0 +1,252 @@
+import { quote } from "../../wire/mod.ts";
+import { doubt } from "./shell-doubt.ts";
+import { noteName, readBuiltin, type Evaluation } from "./shell-evaluation.ts";
+import { isRelative, moveOf, nameOf } from "./shell-folders.ts";
+import { givenCode, interpreterOf } from "./shell-interpreters.ts";
+import { codeOptions, isNeverKnown, renames, shells } from "./shell-programs.ts";
+import { flagsOf, literal, putIn, wordsOf, type Arg } from "./shell-words.ts";
+import { runners, unwrap, wrappers } from "./shell-wrappers.ts";
+
+/** A command that would run, wherever it stands in the text. */
+export interface Run {
+  /** What it is known by: `git` for `/usr/bin/git`, and the path as written for any other. */
+  readonly name: string;
+  /** As written, without quotes. */
+  readonly program: string;
+  /** The name of the command that runs it; empty where the shell does. */
+  readonly wrapper: string;
+  readonly args: readonly string[];
+  readonly words: readonly string[];
+  readonly flags: readonly string[];
+  readonly unknown: readonly string[];
+  readonly globs: readonly string[];
+  readonly variables: readonly string[];
+}
+
+/** What runs a text: a command's name, empty for the shell itself, and how many commands run each other above it. */
+export interface Runner {
+  readonly wrapper: string;
+  readonly calls: number;
+}
+
+/** What is read of a text so far. */
+export interface Reading extends Evaluation {
+  /** Reads code that a command is given. @throws {EvaluationError} on anything that is not understood */
+  readonly readCode: (text: string, runner: Runner) => void;
+  readonly commands: Run[];
+  readonly writes: Set<string>;
+  readonly reads: Set<string>;
+  readonly unknown: Set<string>;
+  readonly functions: Set<string>;
+  readonly scripts: { readonly language: string; readonly text: string }[];
+  /** Folders that the text changes to; undefined where that is known only when it runs. */
+  readonly moves: (string | undefined)[];
+  /** Programs that are named by a path from the present folder. */
+  readonly relativePrograms: string[];
+  background: boolean;
+  /** Characters read, with each text within a text once more. */
+  units: number;
+}
+
+export const commandsMax = 500;
+/** `sudo env sh -c "sh -c ..."` */
+const callsDeep = 16;
+
+/** What a command reads: a text that stands in the code, or something else. */
+export type Input = { readonly text: string; readonly known: boolean } | "elsewhere";
+
+/** A command's words, however it came to be run. */
+export interface Call extends Runner {
+  readonly words: readonly Arg[];
+  readonly input: Input;
+  readonly variables: readonly string[];
+}
+
+/** Lists a command and reads what it runs in turn. */
+export function readCall(reading: Reading, call: Call): void {
+  const [first = literal(""), ...args] = call.words;
+  if (call.calls > callsDeep) doubt("what it runs lies too deep in what runs it");
+  if (!first.known || first.glob || first.text === "")
+    doubt(`the command ${quote(first.text)} is known only when it runs`);
+  const name = nameOf(first.text);
+  const unknown = args.filter((arg) => !arg.known).map(({ text }) => text);
+  for (const text of unknown) reading.unknown.add(text);
+  // The words of the text itself are noted with their values.
+  if (call.wrapper !== "") for (const variable of call.variables) noteName(reading, variable);
+  reading.moves.push(...moveOf(name, args));
+  if (isRelative(first.text)) reading.relativePrograms.push(first.text);
+  if (
+    reading.commands.push({
+      name,
+      program: first.text,
+      wrapper: call.wrapper,
+      args: args.map(({ text }) => text),
+      words: wordsOf(name, args),
+      flags: flagsOf(args),
+      unknown,
+      globs: args.filter(({ glob }) => glob).map(({ text }) => text),
+      variables: call.variables,
+    }) > commandsMax
+  )
+    doubt(`it has over ${commandsMax} commands`);
+  readInner(reading, name, args, call);
+}
+
+/** What a command with this name runs by itself: code, or another command. */
+function readInner(reading: Reading, name: string, args: readonly Arg[], call: Call): void {
+  const base = name.split("/").at(-1) ?? name;
+  if (isNeverKnown(base) || renames(base, args)) doubt(`what ${quote(name)} runs is not known here`);
+  readBuiltin(reading, base, args);
+  for (const value of codeOptions(base, args)) readArg(reading, value, base, call);
+  const wrapper = wrappers.get(base);
+  if (wrapper !== undefined) return readWrapped(reading, base, wrapper, args, call);
+  if (base === "eval") return readJoined(reading, base, args[0]?.text === "--" ? args.slice(1) : args, call);
+  if (base === "source") return checkSourced(args[0]);
+  if (base === "trap") return readTrap(reading, args, call);
+  if (base === "find") return readFind(reading, args, call);
+  if (shells.has(base)) return readShell(reading, base, args, call);
+  const interpreter = interpreterOf(base);
+  if (interpreter !== undefined) return readScript(reading, base, interpreter, args, call);
+  const dashes = args.findIndex(({ text }) => text === "--");
+  if (
+    /^(?:kubectl|oc)$/.test(base) &&
+    args.some(({ text }) => text === "exec") &&
+    dashes >= 0 &&
+    dashes + 1 < args.length
+  )
+    return readCall(reading, {
+      ...call,
+      words: args.slice(dashes + 1),
+      wrapper: base,
+      variables: [],
+      input: "elsewhere",
+    });
+  const verbs = runners.get(base);
+  if (verbs?.includes(args[0]?.text ?? "") === true && args.length > 1) {
+    if (args[1]?.text.startsWith("-") === true)
+      doubt(`${quote(name)} with ${quote(args[1]?.text ?? "")} is not known here`);
+    readCall(reading, { ...call, words: args.slice(1), wrapper: base, variables: [], calls: call.calls + 1 });
+  }
+}
+
+function readWrapped(
+  reading: Reading,
+  name: string,
+  wrapper: NonNullable<ReturnType<typeof wrappers.get>>,
+  args: readonly Arg[],
+  call: Call,
+): void {
+  const { codes, command, isQuery, variables, operands, placeholder } = unwrap(name, wrapper, args);
+  for (const code of codes) readArg(reading, code, name, call);
+  if (isQuery) return;
+  if (codes.length > 0 && command.length > 0) doubt(`${quote(name)} is given code and a command`);
+  for (const variable of variables) noteName(reading, variable);
+  if (command.length === 0) {
+    const isStarted = operands.length === (wrapper.operands ?? 0) || wrapper.dash === true;
+    if (wrapper.shell === true && codes.length === 0 && isStarted) readInput(reading, name, call);
+    return;
+  }
+  if (wrapper.joined === true) return readJoined(reading, name, command, call);
+  const words =
+    wrapper.places === undefined
+      ? command
+      : placeholder === undefined
+        ? [...command, putIn("{}")]
+        : command.map((arg) => placed(arg, placeholder));
+  // `xargs` and what it runs read another input.
+  const input = wrapper.places === undefined ? call.input : "elsewhere";
+  readCall(reading, { words, input, variables, wrapper: name, calls: call.calls + 1 });
+}
+
+function placed(arg: Arg, placeholder: string): Arg {
+  return arg.text.includes(placeholder) ? { ...arg, known: false } : arg;
+}
+
+/** The words are put together again, and a shell reads them. */
+function readJoined(reading: Reading, name: string, words: readonly Arg[], call: Call): void {
+  const text = words.map((word) => word.text).join(" ");
+  readArg(reading, { ...literal(text), known: words.every(({ known, glob }) => known && !glob) }, name, call);
+}
+
+function readArg(reading: Reading, { text, known }: Arg, wrapper: string, { calls }: Call): void {
+  if (!known) doubt(`the code that ${quote(wrapper)} runs is known only when it runs`);
+  reading.readCode(text, { wrapper, calls: calls + 1 });
+}
+
+function checkSourced(file: Arg | undefined): void {
+  if (file === undefined || !file.single || file.process || /^\/(?:dev|proc)\//.test(file.text))
+    doubt("what is read by `source` is known only when it runs");
+}
+
+function readTrap(reading: Reading, args: readonly Arg[], call: Call): void {
+  const [code, ...rest] = args[0]?.text === "--" ? args.slice(1) : args;
+  if (code === undefined || /^-[lpP]?$/.test(code.text) || (rest.length === 0 && code.known)) return;
+  readArg(reading, code, "trap", call);
+}
+
+function readFind(reading: Reading, args: readonly Arg[], call: Call): void {
+  for (let at = 0; at < args.length; at += 1) {
+    if (!/^-(?:exec|execdir|ok|okdir)$/.test(args[at]?.text ?? "")) continue;
+    const rest = args.slice(at + 1);
+    const end = rest.findIndex(({ text }, index) => text === ";" || (text === "+" && rest[index - 1]?.text === "{}"));
+    const words = (end < 0 ? rest : rest.slice(0, end)).map((arg) => placed(arg, "{}"));
+    if (words.length === 0) doubt("`find` is told to run nothing");
+    if (args[at]?.text.endsWith("dir") === true) reading.moves.push(undefined);
+    readCall(reading, { ...call, words, input: "elsewhere", variables: [], wrapper: "find", calls: call.calls + 1 });
+    at += words.length;
+  }
+}
+
+function readShell(reading: Reading, name: string, args: readonly Arg[], call: Call): void {
+  let at = 0;
+  let isCode = false;
+  let isInput = false;
+  for (; at < args.length; at += 1) {
+    const { text, known, single } = args[at] ?? literal("");
+    if (!single) doubt(`what ${quote(name)} runs depends on what is put in for ${quote(text)}`);
+    if (text === "--" || text === "-") {
+      at += 1;
+      break;
+    }
+    if (!/^[-+]/.test(text)) break;
+    if (/^--(?:version|help)$/.test(text) && args.length === 1) return;
+    if (/^--(?:login|norc|noprofile|posix|restricted|verbose)$/.test(text)) continue;
+    if (!known || !/^[-+][abefhiklmnprstuvxcBCEHPToO]+$/.test(text))
+      doubt(`${quote(name)} with ${quote(text)} is not known here`);
+    isCode ||= text.startsWith("-") && text.includes("c");
+    isInput ||= text.startsWith("-") && text.includes("s");
+    at += text.replace(/[^oO]/g, "").length;
+  }
+  const operand = args[at];
+  if (isCode) return readArg(reading, operand ?? literal(""), name, call);
+  if (operand === undefined || isInput) return readInput(reading, name, call);
+  if (operand.process || /^\/(?:dev|proc)\//.test(operand.text))
+    doubt(`what ${quote(name)} runs is known only when it runs`);
+}
+
+/** A shell that is given no code reads it from its input. */
+function readInput(reading: Reading, name: string, { input, calls }: Call): void {
+  if (input === "elsewhere" || !input.known) doubt(`the code that ${quote(name)} reads is known only when it runs`);
+  reading.readCode(input.text, { wrapper: name, calls: calls + 1 });
+}
+
+/** These take values into their code by habit, and what they can do is judged by who calls them. */
+const filters = new Set(["sed", "awk", "sql"]);
+
+function readScript(
+  reading: Reading,
+  name: string,
+  interpreter: NonNullable<ReturnType<typeof interpreterOf>>,
+  args: readonly Arg[],
+  { input }: Call,
+): void {
+  const { language } = interpreter;
+  const { codes, isElsewhere } = givenCode(name, interpreter, args);
+  for (const { text, known } of codes) {
+    if (!known && !filters.has(language)) doubt(`the code that ${quote(name)} runs is known only when it runs`);
+    reading.scripts.push({ language, text });
+  }
+  if (codes.length > 0 || isElsewhere) return;
+  if (input === "elsewhere" || !input.known) doubt(`the code that ${quote(name)} reads is known only when it runs`);
+  reading.scripts.push({ language, text: input.text });
+}

@@ -1,0 +1,202 @@
+import type { SyntaxNode } from "unbash";
+import { quote } from "../../wire/mod.ts";
+import { doubt } from "./shell-doubt.ts";
+
+/**
+ * The spellings on which a mistake would let a hidden command pass. Each answers: is this spelling understood, and do bash
+ * and dash read it alike? A test replaces one of them to show that the differential test would notice.
+ */
+export interface Shapes {
+  /** A text that bash evaluates as a name, an index or a number: `[[ -v TEXT ]]`, `${a[TEXT]}`, `read TEXT`. */
+  readonly indexes: (text: string) => boolean;
+  /** The word behind `<<`. */
+  readonly delimiters: (raw: string) => boolean;
+  /** What stands between the words of `[[ ... ]]`. */
+  readonly tests: (between: string) => boolean;
+  /** A whole `$'...'`. */
+  readonly ansiC: (raw: string) => boolean;
+  /** The unquoted letters of a word in which the parser sees no brace expansion. */
+  readonly braces: (bare: string) => boolean;
+  /** `2` in `2>file`, `{name}` in `{name}>file`. */
+  readonly descriptors: (raw: string) => boolean;
+}
+
+const blank = String.raw`(?:[ \t]|\\\n)`;
+const space = String.raw`(?:[ \t\n]|\\\n|(?<![^\s;&|()])#[^\n]*(?:\n|$))`;
+/** A `$` that begins no expansion, in quotes and outside of them. */
+const dollarInQuotes = String.raw`\$(?![\w@*#?$!({[-])`;
+const dollar = String.raw`\$(?![\w@*#?$!({['"-])`;
+const name = String.raw`[A-Za-z_]\w*`;
+/** Printable ASCII. Other bytes depend on the locale, and NUL ends the text. */
+const code = String.raw`x[2-6][0-9A-Fa-f]|x7[0-9A-Ea-e]|0?(?:4[0-7]|[56][0-7])|1(?:[0-6][0-7]|7[0-6])|u00[2-6][0-9A-Fa-f]|u007[0-9A-Ea-e]`;
+
+export const understood: Shapes = {
+  indexes: matcher(String.raw`[^$\x60[\](){};&|<>"'\\]*`),
+  delimiters: matcher(String.raw`[\w.-]+|'[\w. -]+'|"[\w. -]+"|\\[A-Za-z_][\w.-]*`),
+  tests: matcher(`(?:${blank}|\\[\\[|\\]\\]|!|-[a-zA-Z]{1,2}|==?|!=|=~)*`),
+  ansiC: matcher(String.raw`\$'(?:[^'\\\n]|\n|\\(?:[abefnrtv\\"?]|${code}(?![0-9A-Fa-f{])))*'`),
+  // bash 5.2 expands `a{},b}`. A pair without a comma or dots between is letters.
+  braces: (bare) => !/\{[^]*(?:,|\.\.)[^]*\}/.test(bare),
+  // dash takes `12>file` for the word `12` and a redirection, and `{name}>file` for the word `{name}`.
+  descriptors: matcher(String.raw`\d`),
+};
+
+/**
+ * What may stand around the children of a node, and all of a node without children. A node that is not listed, and a
+ * text between two nodes that does not match, is in doubt: so no letter of the source goes unread.
+ */
+const around: Readonly<Partial<Record<SyntaxNode["type"], RegExp>>> = {
+  ...spelled(`(?:${space}|[;&])*`, "Script", "CompoundList", "Statement"),
+  ...spelled(`(?:${space}|&&|\\|\\|)*`, "AndOr"),
+  ...spelled(`(?:${space}|\\|&?)*`, "Pipeline"),
+  ...spelled(`${blank}*`, "Command", "Redirected"),
+  ...spelled(`(?:${space}|;|if|then|else|fi)*`, "If"),
+  ...spelled(`(?:${space}|;|elif|then)*`, "Elif"),
+  ...spelled(`(?:${space}|[;&]|while|until|do|done)*`, "While"),
+  ...spelled(`(?:${space}|[;&]|for|select|in|do|done)*`, "For", "Select"),
+  ...spelled(`(?:${space}|[;&]|for|\\(\\(|\\)\\)|do|done)*`, "ArithmeticFor"),
+  ...spelled(`(?:${space}|case|in|esac)*`, "Case"),
+  ...spelled(`(?:${space}|[()|]|;|;;&?|;&)*`, "CaseItem"),
+  ...spelled(`(?:${space}|function|[()])*`, "Function"),
+  ...spelled(`(?:${blank}|coproc)*`, "Coproc"),
+  ...spelled(`(?:${space}|[;&()])*`, "Subshell"),
+  ...spelled(`(?:${space}|[;&{}])*`, "BraceGroup"),
+  ...spelled(`time(?:${blank}+-p)?(?:${blank}+--)?`, "Time"),
+  ...spelled("!", "Negation"),
+  ...spelled(`(?:\\$\\(|\x60|\\)|${space}|[;&])*`, "CommandExpansion", "ArithmeticCommandExpansion"),
+  ...spelled(`(?:[<>]\\(|\\)|${space}|[;&])*`, "ProcessSubstitution"),
+  ...spelled("", "Word"),
+  ...spelled("'[^']*'", "SingleQuoted"),
+  ...spelled('"?', "DoubleQuoted"),
+  ...spelled('\\$?"?', "LocaleString"),
+  ...spelled(`\\$(?:${name}|[0-9@*#?$!-])`, "SimpleExpansion"),
+  ...spelled(`(?:\\$\\{[!#]?(?:${name}|[0-9]+|[@*#?$!-]))?[[\\]]?\\}?`, "ParameterExpansion"),
+  ...spelled("(?::?[-=?+])?", "Default"),
+  ...spelled("(?:##?|%%?)?", "Remove"),
+  ...spelled("(?://?[#%]?)?", "Replace"),
+  ...spelled(":?", "Slice"),
+  ...spelled("(?:\\^\\^?|,,?)?", "CaseModification"),
+  ...spelled("@?", "Transform"),
+  ...spelled("[@*]?", "Names"),
+  ...spelled(`(?:\\$\\(\\(|\\)\\)|${blank})*`, "ArithmeticExpansion"),
+  ...spelled(`(?:\\(\\(|\\)\\)|${blank})*`, "ArithmeticCommand"),
+  ...spelled(`${blank}*[-+*/%<>=!&|^,]{0,3}${blank}*`, "ArithmeticBinary"),
+  ...spelled(`${blank}*(?:\\+\\+|--|[-+!~])?${blank}*`, "ArithmeticUnary"),
+  ...spelled(`${blank}*[?:]?${blank}*`, "ArithmeticTernary"),
+  ...spelled(`${blank}*[()]?${blank}*`, "ArithmeticGroup"),
+  ...spelled(`[\\w#]*|${name}\\[\\w*\\]`, "ArithmeticWord"),
+  ...spelled(String.raw`[^$\x60"'\\;&|<>() \t\n]*`, "Glob", "BraceExpansion"),
+  ...spelled(`(?:${name})?\\[?\\]?(?:\\+?=)?`, "Assignment"),
+  ...spelled(`(?:${space}|[()])*`, "ArrayValue"),
+  ...spelled(`(?:(?:>>?|>\\||<>?|[<>]&|&>>?)${blank}*)?`, "Redirect"),
+  ...spelled(`(?:<<<${blank}*)?`, "HereString"),
+  ...spelled(`(?:<<-?${blank}*)?`, "HereDoc"),
+  // Of a document whose end is quoted every letter is text.
+  ...spelled("[^]*", "HereDocBody"),
+};
+
+/** Where letters stand: outside of quotes, in double quotes, in a here-document, or behind the operator of `${x:-...}`. */
+export type Context = "bare" | "quoted" | "document" | "operand" | "quotedOperand";
+
+const letters: Readonly<Record<Context, (raw: string) => boolean>> = {
+  bare: matcher(String.raw`(?:[^ \t\n;&|<>()$\x60"'\\*?]|\\[^\n]|${dollar})*`),
+  quoted: matcher(String.raw`(?:[^"$\x60\\]|\\[^]|${dollarInQuotes})*`),
+  // A line that ends in a backslash hides the end of the document from some shells.
+  document: matcher(String.raw`(?:[^$\x60\\]|\\[^\n]|${dollarInQuotes})*`),
+  operand: matcher(String.raw`[^$\x60"'\\{}()<>&|;\n]*`),
+  quotedOperand: matcher(String.raw`[^$\x60"'\\{}\n]*`),
+};
+
+const quotes = new Set<SyntaxNode["type"]>(["SingleQuoted", "DoubleQuoted", "AnsiCQuoted", "LocaleString"]);
+const tests = new Set<SyntaxNode["type"]>([
+  "TestCommand",
+  "TestLogical",
+  "TestNot",
+  "TestGroup",
+  "TestUnary",
+  "TestBinary",
+]);
+const operations = new Set<SyntaxNode["type"]>([
+  "Default",
+  "Remove",
+  "Replace",
+  "Slice",
+  "CaseModification",
+  "Transform",
+]);
+
+/** Where the children of a node stand. */
+export function contextBelow(node: SyntaxNode, context: Context): Context {
+  if (node.type === "DoubleQuoted" || node.type === "LocaleString") return "quoted";
+  if (node.type === "HereDocBody") return "document";
+  if (node.type === "Script") return "bare";
+  if (node.type === "ParameterExpansion" || operations.has(node.type))
+    return context === "bare" || context === "operand" ? "operand" : "quotedOperand";
+  return context;
+}
+
+export interface Spelling {
+  readonly shapes: Shapes;
+  readonly context: Context;
+  /** What the positions of the node count in, with blanks in place of here-documents. */
+  readonly source: string;
+}
+
+/**
+ * Checks everything of a node that is not one of its children.
+ *
+ * @throws {EvaluationError} on a spelling that is not known to be read alike by this parser, bash and dash
+ */
+export function checkShape(node: SyntaxNode, children: readonly SyntaxNode[], spelling: Spelling): void {
+  const { source, context } = spelling;
+  if ((node.type === "Word" || node.type === "Assignment") && source.charAt(node.end) === "#")
+    doubt("a word goes on with `#`, which some parsers take for a comment");
+  if (quotes.has(node.type) && context === "quotedOperand") doubt("quotes stand in an expansion that stands in quotes");
+  const isLetters = node.type === "Literal" || (node.type === "Word" && node.parts === undefined);
+  const isUnderstood = isLetters ? letters[context] : spellingOf(node, spelling);
+  let at = node.pos;
+  for (const child of children) {
+    // The text of a here-document stands behind its line.
+    if (child.type === "HereDocBody") continue;
+    if (child.pos < at || child.end > node.end) doubt("its parts overlap");
+    check(source.slice(at, child.pos), isUnderstood);
+    at = child.end;
+  }
+  check(source.slice(at, node.end), isUnderstood);
+}
+
+function check(raw: string, isUnderstood: (raw: string) => boolean): void {
+  if (!isUnderstood(raw)) doubt(`${quote(raw.trim())} is not a shape that is known here`);
+}
+
+function spellingOf(node: SyntaxNode, { shapes, source }: Spelling): (raw: string) => boolean {
+  if (tests.has(node.type)) return shapes.tests;
+  if (node.type === "AnsiCQuoted") return shapes.ansiC;
+  if (node.type === "HereDocDelimiter") return shapes.delimiters;
+  if (node.type === "FileDescriptor" || node.type === "FileDescriptorVariable") return shapes.descriptors;
+  if (isDecoded(node)) return escapedBackticks;
+  const pattern = around[node.type];
+  if (pattern === undefined)
+    return doubt(`${quote(source.slice(node.pos, node.end))} is not a shape that is known here`);
+  return (raw) => pattern.test(raw);
+}
+
+/** Is it code in backticks that holds backslashes? The parser takes these out, so positions count in another text. */
+export function isDecoded(node: SyntaxNode): boolean {
+  return node.type === "CommandExpansion" && node.script?.source !== undefined;
+}
+
+const escapedBackticks = matcher(String.raw`\x60(?:[^\x60\\]|\\\x60)*\x60`);
+
+function matcher(pattern: string): (raw: string) => boolean {
+  const whole = new RegExp(`^(?:${pattern})$`);
+  return (raw) => whole.test(raw);
+}
+
+function spelled(
+  pattern: string,
+  ...types: readonly SyntaxNode["type"][]
+): Partial<Record<SyntaxNode["type"], RegExp>> {
+  const whole = new RegExp(`^(?:${pattern})$`);
+  return Object.fromEntries(types.map((type) => [type, whole]));
+}
