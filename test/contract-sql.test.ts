@@ -6,9 +6,12 @@
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { before, suite, test } from "node:test";
 import { Worker } from "node:worker_threads";
 import fc from "fast-check";
+import { memberTypes, nodes } from "../src/contract/functions/sql-nodes.ts";
 import { functions, loadFunctions } from "../src/contract/mod.ts";
 import { compile, conditionText, judge, snapshot } from "./contract-kit.ts";
 import { readRows, record, type Json } from "./contract-records.ts";
@@ -46,6 +49,20 @@ suite("sql", () => {
         assert.deepEqual(Object.fromEntries(Object.keys(expected).map((key) => [key, parts[key]])), expected, label);
       }
     }
+  });
+
+  test("every node type of the grammar has a role, and every member without a type of its own has one", () => {
+    const { types, untyped } = grammar();
+    assert.deepEqual(missing(types, untyped, nodes, memberTypes), []);
+    assert.ok(types.length > 250 && untyped.length > 100, `${types.length} types, ${untyped.length} members`);
+  });
+
+  test("positive control: a node type or a member that is left out is named", () => {
+    const { types, untyped } = grammar();
+    const fewerNodes = new Map([...nodes].filter(([type]) => type !== "SortBy"));
+    const fewerMembers = new Map([...memberTypes].filter(([name]) => name !== "typeName"));
+    assert.deepEqual(missing(types, untyped, fewerNodes, memberTypes), ["SortBy"]);
+    assert.ok(missing(types, untyped, nodes, fewerMembers).includes("TypeCast.typeName: TypeName"));
   });
 
   test("positive control: a guard by the first word, or by forbidden words, fails on the corpus", () => {
@@ -147,6 +164,45 @@ suite("sql", () => {
     assert.equal(verdict("selec"), "BLOCK");
   });
 });
+
+interface Grammar {
+  readonly types: readonly string[];
+  /** Members whose type is one node type, which the tree therefore does not name. */
+  readonly untyped: readonly { readonly node: string; readonly member: string; readonly type: string }[];
+}
+
+/** PostgreSQL's node types and their members, from the declarations that come with the parser. */
+function grammar(): Grammar {
+  const parser = createRequire(import.meta.url).resolve("libpg-query");
+  const file = createRequire(parser)
+    .resolve("@pgsql/types")
+    .replace(/index\.js$/, "types.d.ts");
+  const text = readFileSync(file, "utf8");
+  const union = text.slice(text.indexOf("export type Node ="), text.indexOf("export interface"));
+  const types = [...union.matchAll(/^ {4}(\w+): \w+;$/gm)].map(([, type]) => type ?? "");
+  const untyped = [...text.matchAll(/export interface (\w+) \{(.*?)\n\}/gs)].flatMap(([, node = "", members = ""]) =>
+    [...members.matchAll(/(\w+)\??: (\w+);/g)]
+      .map(([, member = "", type = ""]) => ({ node, member, type }))
+      .filter(({ type }) => types.includes(type)),
+  );
+  return { types, untyped };
+}
+
+/** What the tables lack. A node that is refused needs no types for its members. */
+function missing(
+  types: Grammar["types"],
+  untyped: Grammar["untyped"],
+  roles: ReadonlyMap<string, string>,
+  members: ReadonlyMap<string, string>,
+): readonly string[] {
+  const known = untyped.filter(({ node, type }) => roles.get(node) !== "refused" && roles.get(type) !== "refused");
+  return [
+    ...types.filter((type) => !roles.has(type)),
+    ...known
+      .filter(({ node, member, type }) => (members.get(`${node}.${member}`) ?? members.get(member)) !== type)
+      .map(({ node, member, type }) => `${node}.${member}: ${type}`),
+  ];
+}
 
 function works(): void {
   assert.equal((read("select a from t") as Json)["readOnly"], true);

@@ -1,5 +1,6 @@
 import { quote } from "../../wire/mod.ts";
-import { kinds, plain, pure, quiet } from "./sql-nodes.ts";
+import { isCalledByDot, operators, pure, types } from "./sql-names.ts";
+import { memberTypes, quiet, type NodeTable } from "./sql-nodes.ts";
 import { doubt, type Fields, type Tree } from "./sql-parse.ts";
 
 /** What a statement does, to the bottom. */
@@ -15,6 +16,7 @@ export interface Effects {
 /** Where a node stands. */
 interface Place {
   readonly effects: Effects;
+  readonly nodes: NodeTable;
   readonly depth: number;
   /** Names that a `WITH` above gives: they are no tables. */
   readonly names: ReadonlySet<string>;
@@ -26,10 +28,11 @@ interface Place {
 const depthMax = 600;
 
 /** The kind of a statement, with everything that it and what is in it does added to `effects`. */
-export function readStatement(statement: Fields, effects: Effects): string {
-  walk(statement, { effects, depth: 0, names: new Set(), writes: false });
+export function readStatement(statement: Fields, effects: Effects, nodes: NodeTable): string {
   const [node = ""] = Object.keys(statement);
-  return kinds.get(node) ?? doubt(`${node} is not known here`);
+  const kind = kindOf(nodes, node) ?? doubt(`${node} is not known here`);
+  readNode(node, statement[node] as Fields, { effects, nodes, depth: 0, names: new Set(), writes: false });
+  return kind;
 }
 
 export function isReadOnly(effects: Effects): boolean {
@@ -40,62 +43,86 @@ export function isReadOnly(effects: Effects): boolean {
   );
 }
 
-function walk(tree: Tree, place: Place): void {
-  if (tree === null || typeof tree !== "object") return;
-  if (place.depth > depthMax) doubt("it is nested too deeply");
-  const below = { ...place, depth: place.depth + 1 };
-  if (isList(tree)) {
-    for (const item of tree) walk(item, below);
-    return;
-  }
-  readShape(tree, below);
-  for (const [name, value] of Object.entries(tree)) {
-    if (/^[A-Z]/.test(name)) readNode(name, value as Fields, below);
-    else walk(value, below);
-  }
+function kindOf(nodes: NodeTable, node: string): string | undefined {
+  const role = nodes.get(node);
+  return role?.endsWith(" statement") === true ? role.slice(0, -" statement".length) : undefined;
 }
 
-/** What is known by its members, for it stands in places that do not name it. */
-function readShape(tree: Fields, place: Place): void {
-  if (typeof tree["relname"] === "string") addTable(tree, place);
-  if ("funcname" in tree && "funcformat" in tree) addFunction(tree["funcname"] ?? null, place);
+/** Reads a member of a node: a value, a list, a node that says its type, or one whose type is known by the member. */
+function readMember(node: string, name: string, value: Tree, place: Place): void {
+  if (value === null || typeof value !== "object") return;
+  const below = { ...place, depth: checkDepth(place) };
+  if (isList(value)) {
+    for (const item of value) readMember(node, name, item, below);
+    return;
+  }
+  const [first, ...rest] = Object.keys(value);
+  // A list may have places without a node.
+  if (first === undefined) return;
+  if (rest.length === 0 && /^[A-Z]/.test(first)) return readNode(first, value[first] as Fields, below);
+  const type = memberTypes.get(`${node}.${name}`) ?? memberTypes.get(name);
+  readNode(type ?? doubt(`the member ${name} of ${node} is not known here`), value, below);
+}
+
+function readMembers(node: string, fields: Fields, place: Place, without: readonly string[] = []): void {
+  for (const [name, value] of Object.entries(fields)) if (!without.includes(name)) readMember(node, name, value, place);
 }
 
 function readNode(node: string, fields: Fields, place: Place): void {
-  const kind = kinds.get(node);
+  const role = place.nodes.get(node);
+  const kind = kindOf(place.nodes, node);
   if (kind !== undefined) return readKind(node, kind, fields, place);
-  if (node === "DoStmt" || node === "ExecuteStmt") doubt("`DO` and `EXECUTE` run what is not read here");
-  if (!plain.has(node)) doubt(`${node} is not known here`);
-  if (node === "MergeWhenClause") {
-    const action = textOf(fields, "commandType").replace("CMD_", "").toLowerCase();
-    if (action !== "nothing") place.effects.kinds.add(action);
+  switch (role) {
+    case "table":
+      addTable(fields, place);
+      break;
+    case "function":
+      addFunction(fields["funcname"] ?? null, place);
+      break;
+    case "operator":
+      addOperator(node, fields, place);
+      break;
+    case "column":
+      addCalledByDot(node, fields, place);
+      break;
+    case "type":
+      addType(fields, place);
+      break;
+    case "sample":
+      addSample(fields, place);
+      break;
+    case "merge":
+      addMergeBranch(fields, place);
+      break;
+    case "lock":
+      // Its names are those of `FROM`.
+      place.effects.kinds.add("lock");
+      return;
+    case "plain":
+      break;
+    default:
+      doubt(`${node} is not known here`);
   }
-  if (node === "A_Expr") addOperator(fields["name"] ?? null, place);
-  if (node === "LockingClause") {
-    // Its names are those of `FROM`.
-    place.effects.kinds.add("lock");
-    return;
-  }
-  walk(fields, place);
+  readMembers(node, fields, place);
 }
 
 function readKind(node: string, kind: string, fields: Fields, place: Place): void {
   const { effects } = place;
   // The `VALUES` of an `INSERT` asks for nothing.
-  if (fields["valuesLists"] === undefined || place.depth === 1) effects.kinds.add(kind);
+  if (fields["valuesLists"] === undefined || place.depth === 0) effects.kinds.add(kind);
   switch (node) {
     case "SelectStmt":
       return readSelect(fields, { ...place, writes: false });
     case "InsertStmt":
       if (textOf(fields["onConflictClause"], "action") === "ONCONFLICT_UPDATE") effects.kinds.add("update");
-      return readChange(fields, place);
+      return readChange(node, fields, place);
     case "UpdateStmt":
     case "DeleteStmt":
       if (!hasColumn(fields["whereClause"] ?? null)) effects.unfiltered.add(tableName(fields["relation"] as Fields));
-      return readChange(fields, place);
+      return readChange(node, fields, place);
     case "MergeStmt":
       if (!hasColumn(fields["joinCondition"] ?? null)) effects.unfiltered.add(tableName(fields["relation"] as Fields));
-      return readChange(fields, place);
+      return readChange(node, fields, place);
     case "CopyStmt":
       return readCopy(fields, place);
     case "TruncateStmt":
@@ -111,7 +138,7 @@ function readKind(node: string, kind: string, fields: Fields, place: Place): voi
   }
   // A query in another statement is read as a query: `CREATE VIEW`, `EXPLAIN`, `PREPARE`.
   const isQuery = kind === "explain" || kind === "prepare" || kind === "cursor" || kind === "show";
-  walk(fields, { ...place, writes: !isQuery });
+  readMembers(node, fields, { ...place, writes: !isQuery });
 }
 
 function readSelect(fields: Fields, place: Place): void {
@@ -121,8 +148,8 @@ function readSelect(fields: Fields, place: Place): void {
     if (name === "larg" || name === "rarg") readSelect(value as Fields, { ...within, depth: checkDepth(within) });
     else if (name === "intoClause") {
       place.effects.kinds.add("create");
-      walk(value, { ...within, writes: true });
-    } else walk(value, within);
+      readMember("SelectStmt", name, value, { ...within, writes: true });
+    } else readMember("SelectStmt", name, value, within);
   }
 }
 
@@ -132,12 +159,10 @@ function checkDepth({ depth }: Place): number {
 }
 
 /** `INSERT`, `UPDATE`, `DELETE`, `MERGE`: what stands as `relation` is changed, all else is read. */
-function readChange(fields: Fields, place: Place): void {
+function readChange(node: string, fields: Fields, place: Place): void {
   addTable(fields["relation"] as Fields, { ...place, names: new Set(), writes: true });
   const within = readWith(fields["withClause"], { ...place, writes: false });
-  for (const [name, value] of Object.entries(fields)) {
-    if (name !== "withClause" && name !== "relation") walk(value, within);
-  }
+  readMembers(node, fields, within, ["withClause", "relation"]);
 }
 
 function readCopy(fields: Fields, place: Place): void {
@@ -145,7 +170,7 @@ function readCopy(fields: Fields, place: Place): void {
   if (isProgram === true) place.effects.kinds.add("program");
   else if (typeof filename === "string") place.effects.kinds.add("file");
   if (relation !== undefined) addTable(relation as Fields, { ...place, names: new Set(), writes: isFrom === true });
-  for (const [name, value] of Object.entries(fields)) if (name !== "relation") walk(value, { ...place, writes: false });
+  readMembers("CopyStmt", fields, { ...place, writes: false }, ["relation"]);
 }
 
 /**
@@ -159,7 +184,7 @@ function readWith(clause: Tree | undefined, place: Place): Place {
   const names = new Set(place.names);
   if (recursive === true) for (const query of queries) names.add(textOf(query, "ctename"));
   for (const query of queries) {
-    walk(query, { ...place, depth: checkDepth(place), names: new Set(names) });
+    readNode("CommonTableExpr", query, { ...place, depth: checkDepth(place), names: new Set(names) });
     names.add(textOf(query, "ctename"));
   }
   return { ...place, names };
@@ -188,10 +213,39 @@ function addFunction(name: Tree, { effects }: Place): void {
   effects.functions.add(joined(parts[0] === "pg_catalog" ? parts.slice(1) : parts));
 }
 
-/** `OPERATOR(schema.+)` runs a function that somebody may have made. */
-function addOperator(name: Tree, { effects }: Place): void {
-  const parts = namesIn(name);
-  if (parts.length > 1 && parts[0] !== "pg_catalog") effects.functions.add(parts.join("."));
+/** `OPERATOR(schema.+)` runs a function that somebody made, and so does an operator that PostgreSQL does not bring. */
+function addOperator(node: string, fields: Fields, { effects }: Place): void {
+  // `BETWEEN` is a name without signs, and stands for `<=` and `>=`.
+  if (textOf(fields, "kind").startsWith("AEXPR_BETWEEN")) return;
+  const member = node === "A_Expr" ? "name" : node === "SubLink" ? "operName" : "useOp";
+  const parts = namesIn(fields[member] ?? []);
+  const own = parts[0] === "pg_catalog" ? parts.slice(1) : parts;
+  if (own.length > 1 || own.some((name) => !operators.has(name))) effects.functions.add(own.join("."));
+}
+
+/** PostgreSQL takes `(x).f` and `alias.f` for `f(x)` where `x` has no column of that name. */
+function addCalledByDot(node: string, fields: Fields, { effects }: Place): void {
+  const names = namesIn(fields[node === "ColumnRef" ? "fields" : "indirection"] ?? []);
+  const behindDots = node === "ColumnRef" ? names.slice(1).slice(-1) : names;
+  for (const name of behindDots) if (isCalledByDot(name)) effects.functions.add(name);
+}
+
+/** The functions of a type that PostgreSQL does not bring are counted under the type's name. */
+function addType(fields: Fields, { effects }: Place): void {
+  const parts = namesIn(fields["names"] ?? []);
+  const own = parts[0] === "pg_catalog" ? parts.slice(1) : parts;
+  const isKnown = own.length === 1 && types.has(own[0]?.replace(/^_/, "") ?? "");
+  if (!isKnown && own.length > 0) effects.functions.add(joined(own));
+}
+
+function addSample(fields: Fields, { effects }: Place): void {
+  const method = namesIn(fields["method"] ?? []).join(".");
+  if (!/^(?:pg_catalog\.)?(?:bernoulli|system)$/.test(method)) effects.functions.add(method);
+}
+
+function addMergeBranch(fields: Fields, { effects }: Place): void {
+  const action = textOf(fields, "commandType").replace("CMD_", "").toLowerCase();
+  if (action !== "nothing") effects.kinds.add(action);
 }
 
 function namesIn(tree: Tree): readonly string[] {

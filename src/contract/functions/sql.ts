@@ -3,6 +3,8 @@ import type { Value } from "../value.ts";
 import { recordOf } from "./address.ts";
 import type { ContractFunction } from "./function.ts";
 import { doubt, load, parseSql, textMax } from "./sql-parse.ts";
+import { rowsMax } from "./sql-limit.ts";
+import { nodes, type NodeTable } from "./sql-nodes.ts";
 import { isReadOnly, readStatement, type Effects } from "./sql-read.ts";
 import { EvaluationError } from "../rational.ts";
 
@@ -39,12 +41,17 @@ export const sqlFunctions: readonly ContractFunction[] = [
     ],
     load,
     cost: ([text]) => 64 + (text as string).length * 8,
-    run: ([text]) => readSql(text as string),
+    run: ([text]) => readSqlText(text as string),
   },
 ];
 
-/** @throws {EvaluationError} on anything that is not understood */
-function readSql(text: string): Value {
+/**
+ * The record of a text.
+ *
+ * @param table what each node of the grammar can do; only a test gives another
+ * @throws {EvaluationError} on anything that is not understood
+ */
+export function readSqlText(text: string, table: NodeTable = nodes): Value {
   const statements = parseSql(text);
   if (statements.length === 0) doubt("it has no statement");
   if (statements.length > statementsMax) doubt(`it has over ${statementsMax} statements`);
@@ -53,9 +60,9 @@ function readSql(text: string): Value {
     statements.map(({ stmt }) => {
       const own = none();
       const fields = stmt as Readonly<Record<string, never>>;
-      const kind = readStatement(fields, own);
+      const kind = readStatement(fields, own, table);
       for (const key of keys) for (const item of own[key]) all[key].add(item);
-      const limit = limitOf(fields["SelectStmt"]);
+      const limit = rowsMax(fields["SelectStmt"]);
       return new Map<string, Value>([
         ["kind", kind],
         ["limited", limit !== undefined],
@@ -85,18 +92,4 @@ function none(): Effects {
 
 function members(of: Effects): readonly (readonly [string, Value])[] {
   return [...keys.map((key) => [key, [...of[key]].toSorted()] as const), ["readOnly", isReadOnly(of)]];
-}
-
-/**
- * How many rows a query gives at most: of `LIMIT 10`, and not of `LIMIT NULL`, of `LIMIT 1e9`, which is no whole number as
- * it stands, and of `WITH TIES`, which gives all rows that the order takes for one.
- */
-function limitOf(query: Readonly<Record<string, unknown>> | undefined): number | undefined {
-  if (query?.["limitOption"] === "LIMIT_OPTION_WITH_TIES") return undefined;
-  const limit = query?.["limitCount"] as
-    | { readonly A_Const?: { readonly ival?: { readonly ival?: number } } }
-    | undefined;
-  const whole = limit?.A_Const?.ival;
-  const rows = whole === undefined ? undefined : (whole.ival ?? 0);
-  return rows === undefined || rows < 0 ? undefined : rows;
 }
