@@ -396,7 +396,7 @@ const statements: readonly (readonly [written: string, says: RegExp | undefined]
   ],
   ["purse.calls: [{ key: { session: s }, amount: 1 }]", /there is no `key` in it/],
   ["purse.calls: [{ key: { session: 7, key: default }, amount: 1 }]", /`session` is a text/],
-  [`purse.spent: [{ key: { platform.wallet: ${"w".repeat(257)} }, amount: 1 }]`, /its key is over 256 bytes/],
+  [`purse.spent: [{ key: { platform.wallet: ${"w".repeat(16_385)} }, amount: 1 }]`, /its key is over 16384 bytes/],
   [
     `purse.spent: [${Array.from({ length: 1001 }, (_, at) => `{ key: { platform.wallet: w${at} }, amount: 1 }`).join(", ")}]`,
     /1001 amounts; one file enters at most 1000/,

@@ -239,11 +239,11 @@ suite("what a call moves", () => {
 
   test("a key that is too long is an error that names the counter, so nothing is released uncounted", () => {
     const text = withCounter("{ of: t, per: input.s }");
-    for (const s of ["é".repeat(128), "x".repeat(256)])
+    for (const s of ["é".repeat(8192), "x".repeat(16_384), "😀".repeat(4096)])
       assert.equal(judge(compile(text), { input: { n: 1, s }, platform: snapshot }).verdict, "ALLOW");
-    const decision = judge(compile(text), { input: { n: 1, s: "x".repeat(257) }, platform: snapshot });
+    const decision = judge(compile(text), { input: { n: 1, s: "x".repeat(16_385) }, platform: snapshot });
     assert.deepEqual([decision.verdict, decision.rule, decision.final], ["BLOCK", "c.$counters.k", true]);
-    assert.equal(decision.reason, "Svc: the counter c.k cannot be moved: its key is over 256 bytes");
+    assert.equal(decision.reason, "Svc: the counter c.k cannot be moved: its key is over 16384 bytes");
   });
 
   test("what is counted is set by the verdict, or by the answer", () => {

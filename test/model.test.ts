@@ -126,7 +126,7 @@ const wanted = [
 const rare = [
   "reached by an error in $counters",
   "error: since is in the future",
-  "error: a key of over 256 bytes",
+  "error: a key of over 16,384 bytes",
   "error: a value of over 4,096 bits",
 ];
 

@@ -18,7 +18,11 @@ export interface Caller {
 /** A counter's key for one call: typed parts, to be written as one text; null where the call belongs to no session. */
 export type KeyPlan = (situation: Situation, caller: Caller) => readonly Canonical[] | null;
 
-const keyBytesMax = 256;
+/**
+ * The longest path has 4,096 characters (Linux's PATH_MAX), each of at most four bytes. The ledger stores a digest of the
+ * key, so a long key takes no more room than a short one.
+ */
+const keyBytesMax = 16_384;
 
 export type KeyPart = "session" | "key" | "gate" | Core;
 

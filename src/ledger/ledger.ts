@@ -345,13 +345,17 @@ function changeOf({ leaf, evidence }: StoredRow): readonly Change[] {
   return [{ seq, at, by: key ?? "", act, body, contract: (contract ?? "").replace(/^sha256:/, ""), mode, engine }];
 }
 
-/** Digests counters' keys: HMAC-SHA256 with the ledger's own secret, in hex. The latest are remembered. */
+/** A cache of 4,096 such keys takes a few megabytes; a longer key is digested each time. */
+const keyCachedMax = 512;
+
+/** Digests counters' keys: HMAC-SHA256 with the ledger's own secret, in hex. The latest short ones are remembered. */
 export function keyDigester(secret: string): (key: string) => string {
   const digests = new Map<string, string>();
   return (key) => {
     const known = digests.get(key);
     if (known !== undefined) return known;
     const digest = createHmac("sha256", secret).update(key).digest("hex");
+    if (key.length > keyCachedMax) return digest;
     if (digests.size >= 4096) digests.clear();
     digests.set(key, digest);
     return digest;

@@ -90,8 +90,8 @@ export function valueFor(chance: Chance, schema: Schema): Json {
   }
 }
 
-function textFor(chance: Chance, { minLength = 0, maxLength = 300 }: Schema): string {
-  if (maxLength === 300 && chance.often(0.04)) return "x".repeat(chance.pick([256, 257, 300]));
+function textFor(chance: Chance, { minLength = 0, maxLength = Infinity }: Schema): string {
+  if (maxLength === Infinity && chance.often(0.04)) return "x".repeat(chance.pick([300, 16_384, 16_385]));
   return chance.pick(
     texts.filter((text) => Array.from(text).length >= minLength && Array.from(text).length <= maxLength),
   );

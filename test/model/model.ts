@@ -353,7 +353,7 @@ function keyText(value: Value): string {
   if (value.type !== "number" && value.type !== "boolean" && value.type !== "text")
     throw new Error(`a key that is a ${value.type}`);
   const text = value.type === "number" ? numberText(value.value) : String(value.value);
-  if (new TextEncoder().encode(text).length > 256) throw new CannotEvaluate("a key of over 256 bytes");
+  if (new TextEncoder().encode(text).length > 16_384) throw new CannotEvaluate("a key of over 16,384 bytes");
   return `${value.type} ${JSON.stringify(text)}`;
 }
 

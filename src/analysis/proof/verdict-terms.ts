@@ -138,7 +138,7 @@ export function closeShared(sides: readonly (readonly [ToolPlan, Translator])[])
   return new Set(a?.words.filter((word) => b?.words.includes(word)));
 }
 
-/** A key fails where a part of it does, or is a text of over 256 bytes. Behind `session` only within one. */
+/** A key fails where a part of it does, or is a text of over 16,384 bytes. Behind `session` only within one. */
 function keyFails(translator: Translator, per: readonly KeyPart[]): Term {
   const { world } = translator;
   let reached: Term = "true";
@@ -151,9 +151,9 @@ function keyFails(translator: Translator, per: readonly KeyPart[]): Term {
     if (value.kind !== "text") continue;
     const length = `(str.len ${value.term})`;
     const key = translator.key(part, new Map());
-    // A character takes one to four bytes: between 65 and 256 characters it depends on which they are.
+    // A character takes one to four bytes: from 4,097 to 16,384 characters it depends on which they are.
     found.push(
-      and(reached, or(`(> ${length} 256)`, and(`(> ${length} 64)`, world.rarely(`${key} takes over 256 bytes`)))),
+      and(reached, or(`(> ${length} 16384)`, and(`(> ${length} 4096)`, world.rarely(`${key} takes over 16384 bytes`)))),
     );
   }
   return or(...found);

@@ -75,7 +75,11 @@ export function noteArithmetic(reading: Evaluation, node: SyntaxNode): void {
   switch (node.type) {
     case "ArithmeticWord":
       if (node.parts === undefined) return evaluateText(reading, node.value.replace(/\[(\w*)\]$/, " $1"));
-      for (const part of node.parts) evaluatePart(reading, part);
+      for (const part of node.parts) {
+        // Quotes do not quote here: `$(('$(id)'))` runs `id`.
+        if (/Quoted|LocaleString/.test(part.type)) doubt(`${quote(part.text)} stands in arithmetic`);
+        evaluatePart(reading, part);
+      }
       return;
     case "ArithmeticCommandExpansion":
       if (!isCount(node.text)) doubt("what a command writes is evaluated as arithmetic");
