@@ -32,6 +32,7 @@ function seen(of: Json): Json {
     wrappers: each("wrapper"),
     args: each("args"),
     flags: each("flags"),
+    files: each("files"),
     globs: each("globs"),
     subcommands: each("subcommand"),
     scripts: (of["scripts"] as readonly Json[]).map(({ language, text }) => [language, text]),

@@ -11,7 +11,7 @@ import type {
 import { quote } from "../../wire/mod.ts";
 import { checkVariable, doubt } from "./shell-doubt.ts";
 import type { Shapes } from "./shell-shapes.ts";
-import { literal, readWord, type Arg } from "./shell-words.ts";
+import { literal, mark, readWord, type Arg } from "./shell-words.ts";
 
 /**
  * bash evaluates some texts again: as arithmetic, as an index, or as the name of a variable. There `a[$(command)]` runs the
@@ -24,9 +24,13 @@ export interface Evaluation {
   readonly values: Map<string, (string | undefined)[]>;
   /** Variables whose value is evaluated. */
   readonly evaluated: Set<string>;
+  /** Variables whose value may become several words of a command that evaluates some of them. */
+  readonly split: Set<string>;
 }
 
 const plainName = /^[A-Za-z_]\w*$/;
+/** Variables that the shell sets to numbers. */
+const numbers = /^(?:RANDOM|SRANDOM|SECONDS|EPOCHSECONDS|LINENO|UID|EUID|PPID|SHLVL|OPTIND|COLUMNS|LINES)$/;
 
 /** A variable is set. @throws {EvaluationError} where that says what programs run, or where it has no plain name */
 export function noteName(reading: Evaluation, name: string, value?: string): void {
@@ -40,7 +44,11 @@ export function noteName(reading: Evaluation, name: string, value?: string): voi
 
 export function noteAssignment(reading: Evaluation, { name, index, value }: Assignment): void {
   if (index !== undefined) evaluateWord(reading, index);
-  for (const word of value.type === "Word" ? [value] : value.elements) noteName(reading, name, valueOf(word));
+  for (const word of value.type === "Word" ? [value] : value.elements) {
+    // `a=([$(id)]=1)`: an index within an array.
+    if (value.type !== "Word" && word.text.startsWith("[")) doubt(`${quote(word.text)} holds an index`);
+    noteName(reading, name, valueOf(word));
+  }
   if (value.type !== "Word" && value.elements.length === 0) noteName(reading, name, "");
 }
 
@@ -158,19 +166,32 @@ function evaluateName(reading: Evaluation, name: string): void {
 
 function evaluateText(reading: Evaluation, text: string): void {
   if (!reading.shapes.indexes(text)) doubt(`${quote(text)} is evaluated as arithmetic, and may hold code`);
-  for (const [name] of text.matchAll(/(?<!\w)[A-Za-z]\w*|(?<!\w)_\w+/g)) reading.evaluated.add(name);
+  if (text.includes(mark) && /\w/.test(text))
+    doubt("a name that is evaluated as arithmetic is known only when it runs");
+  for (const [name] of text.matchAll(/(?<!\w)[A-Za-z_]\w*/g)) reading.evaluated.add(name);
 }
 
-/** @throws {EvaluationError} where a variable is evaluated and was given a value that may hold code */
+/** @throws {EvaluationError} where a variable is evaluated and its value is not known, or may hold code */
 export function checkEvaluations(reading: Evaluation): void {
   for (const name of reading.evaluated) {
-    for (const value of reading.values.get(name) ?? []) {
-      if (value === undefined)
-        doubt(`the value of ${quote(name)}, which is evaluated as arithmetic, is known only when it runs`);
+    const values = reading.values.get(name);
+    if (values === undefined && !numbers.test(name)) valueUnknown(name);
+    for (const value of values ?? []) {
+      if (value === undefined) return valueUnknown(name);
       // The names in a value are evaluated too: a set that grows is walked to its end.
       evaluateText(reading, value);
     }
   }
+  for (const name of reading.split) {
+    for (const value of reading.values.get(name) ?? [])
+      if (value === undefined || !/^(?!-)[\w.:/@%+,-]*$/.test(value)) valueUnknown(name);
+  }
+}
+
+function valueUnknown(name: string): never {
+  return doubt(
+    `the value of ${quote(name)}, which is evaluated, is known only when it runs; put it in double quotes, or give it a number`,
+  );
 }
 
 /** Builtins whose arguments are names of variables, with or without a value. */
@@ -179,26 +200,91 @@ const declarers = new Set("declare typeset local export readonly".split(" "));
 
 /** @throws {EvaluationError} where a builtin sets what is not known, or evaluates what may hold code */
 export function readBuiltin(reading: Evaluation, name: string, args: readonly Arg[]): void {
+  checkPatterns(name, args);
   if (name === "let") for (const arg of args) readLet(reading, arg);
   if (setters.has(name)) readSetter(reading, name, args);
-  if (name === "getopts" && args[1] !== undefined) setArgument(reading, name, args[1]);
-  if (name === "wait" || name === "printf")
-    for (const [at, { text }] of args.entries()) {
-      const option = name === "wait" ? "-p" : "-v";
-      if (text === option) setArgument(reading, name, args[at + 1] ?? literal(""));
-      else if (text.startsWith(option))
-        setArgument(reading, name, { ...(args[at] ?? literal("")), text: text.slice(2) });
-    }
-  if (name === "test" || name === "[")
-    for (const [at, arg] of args.entries())
-      if (/^-[vR]$/.test(args[at - 1]?.text ?? "") && arg.text !== "]") evaluateVariable(reading, arg);
+  if (name === "read" && !args.some(({ fixed }) => plainName.test(fixed))) noteName(reading, "REPLY");
+  if (name === "getopts" && args[1] !== undefined) {
+    setArgument(reading, name, args[1]);
+    noteName(reading, "OPTARG");
+  }
+  if (name === "wait") readWait(reading, args);
+  if (name === "printf") readPrintf(reading, args);
+  if (name === "test" || name === "[") readTest(reading, name === "[" ? args.slice(0, -1) : args);
+}
+
+/** Files may have names such as `-v` and `a[$(id)]`. */
+function checkPatterns(name: string, args: readonly Arg[]): void {
+  const isTest = name === "test" || name === "[";
+  if (!isTest && !setters.has(name) && !/^(?:let|getopts|wait|printf)$/.test(name)) return;
+  for (const [at, { text, glob }] of args.entries())
+    if (glob && (isTest ? /^[-*?[]/.test(text) : name !== "printf" || at === 0))
+      doubt(`the words that ${quote(text)} becomes may be options or names of variables`);
+}
+
+/** `wait -p NAME` sets a variable. */
+function readWait(reading: Evaluation, args: readonly Arg[]): void {
+  for (const arg of args) {
+    if (/^-.*p/.test(arg.fixed)) doubt("`wait -p` sets a variable");
+    noteSplit(reading, arg);
+  }
+}
+
+/** `printf -v NAME` sets a variable. */
+function readPrintf(reading: Evaluation, args: readonly Arg[]): void {
+  const [first, second] = args;
+  if (first === undefined) return;
+  if (first.fixed.startsWith("-v"))
+    setArgument(
+      reading,
+      "printf",
+      first.fixed === "-v"
+        ? (second ?? literal(""))
+        : { ...first, text: first.text.slice(2), fixed: first.fixed.slice(2) },
+    );
+  else if (first.fixed.startsWith(mark) && (second !== undefined || !first.single))
+    doubt("the first word of `printf` may be an option");
+}
+
+/** `test -v NAME` evaluates the name, wherever `-v` may be read as an operator. */
+function readTest(reading: Evaluation, args: readonly Arg[]): void {
+  for (const arg of args) if (!arg.single && !arg.glob) noteSplit(reading, arg);
+  // `-a` and `-o` join tests; of each the operator is known.
+  const joints = args.flatMap(({ text }, at) => (/^-[ao]$/.test(text) ? [at] : []));
+  for (const [index, end] of [...joints, args.length].entries()) {
+    const start = index === 0 ? 0 : (joints[index - 1] ?? 0) + 1;
+    checkTest(args.slice(start, end).filter(({ text }, at) => !(text === "!" && at === 0)));
+  }
+  for (const [at, arg] of args.entries())
+    if (/^-[vR]$/.test(args[at - 1]?.text ?? "") && !(at > 1 && isBinary(arg))) evaluateVariable(reading, arg);
+}
+
+function checkTest(args: readonly Arg[]): void {
+  const isUnderstood =
+    args.length < 2 ||
+    (args.length === 2 && args[0]?.known === true) ||
+    (args.length === 3 && args[1] !== undefined && isBinary(args[1]));
+  if (!isUnderstood && args.some(({ known }) => !known)) doubt("the operator of a test is known only when it runs");
+}
+
+function isBinary({ text, known }: Arg): boolean {
+  return known && /^(?:==?|!=|<|>|-(?:eq|ne|lt|le|gt|ge|nt|ot|ef))$/.test(text);
+}
+
+/** A word without quotes may become several. */
+function noteSplit(reading: Evaluation, { text, known, single }: Arg): void {
+  if (known || single) return;
+  const [, name] = /^\$(?:\{(?=\w+\}))?([A-Za-z_]\w*)\}?$/.exec(text) ?? [];
+  if (name !== undefined) reading.split.add(name);
+  else if (!/^\$(?:[?#$!]|\{#\w+\})$/.test(text) && !isCount(text))
+    doubt(`${quote(text)} may become several words; put it in double quotes`);
 }
 
 function readLet(reading: Evaluation, { text, known }: Arg): void {
   if (!known) doubt("what `let` evaluates is known only when it runs");
-  evaluateText(reading, text);
-  const name = /^\s*(?:\+\+|--)?([A-Za-z_]\w*)\s*(?:\+\+|--|[-+*/%&|^]?=)/.exec(text)?.[1];
-  if (name !== undefined) noteName(reading, name, "0");
+  const [, before, name, after, value] = /^(\+\+|--)?([A-Za-z_]\w*)(?:(\+\+|--)|[-+*/%]?=(.*))?$/s.exec(text) ?? [];
+  evaluateText(reading, name === undefined ? text : (value ?? ""));
+  if (name !== undefined && (before ?? after ?? value) !== undefined) noteName(reading, name, "0");
 }
 
 function readSetter(reading: Evaluation, name: string, args: readonly Arg[]): void {

@@ -166,3 +166,35 @@ function checkSsh(args: readonly Arg[]): void {
       doubt("an option of ssh may name a program");
   }
 }
+
+/** Options of `grep` without a value, with one, and in full. After any other, and after `-e` and `-f`, no word is a pattern. */
+const grepOptions =
+  /^(?:-[EFGPivwxcnoqsabHhLlrRzZTU0-9]+|-[EFGPivwxcnoqsabHhLlrRzZTU]*[ABCm]\d+|--(?:color|colour|include|exclude|exclude-dir|context|max-count)=.*|--(?:recursive|ignore-case|line-number|count|only-matching|word-regexp|extended-regexp|fixed-strings|invert-match|files-with-matches|no-messages))$/s;
+const grepValues = /^-[EFGPivwxcnoqsabHhLlrRzZTU]*[ABCm]$/;
+
+/** The arguments of a command that may name files: all of them, but for what `grep` looks for. */
+export function filesOf(name: string, args: readonly Arg[]): readonly string[] {
+  const texts = args.map(({ text }) => text);
+  if (!/^[ef]?grep$/.test(name)) return texts;
+  let at = 0;
+  for (; at < args.length; at += 1) {
+    const { text, known } = args[at] ?? literal("");
+    if (!known) return texts;
+    if (text === "--") {
+      at += 1;
+      break;
+    }
+    if (grepValues.test(text)) at += 1;
+    else if (!grepOptions.test(text)) break;
+  }
+  const pattern = args[at];
+  // An option that is not known here, or a word that may be several.
+  if (
+    pattern === undefined ||
+    !pattern.known ||
+    pattern.glob ||
+    (pattern.text.startsWith("-") && texts[at - 1] !== "--")
+  )
+    return texts;
+  return texts.toSpliced(at, 1);
+}

@@ -3,7 +3,7 @@ import { doubt } from "./shell-doubt.ts";
 import { noteName, readBuiltin, type Evaluation } from "./shell-evaluation.ts";
 import { isRelative, moveOf, nameOf } from "./shell-folders.ts";
 import { givenCode, interpreterOf } from "./shell-interpreters.ts";
-import { codeOptions, isNeverKnown, renames, shells } from "./shell-programs.ts";
+import { codeOptions, filesOf, isNeverKnown, renames, shells } from "./shell-programs.ts";
 import { flagsOf, literal, putIn, wordsOf, type Arg } from "./shell-words.ts";
 import { runners, unwrap, wrappers } from "./shell-wrappers.ts";
 
@@ -16,6 +16,8 @@ export interface Run {
   /** The name of the command that runs it; empty where the shell does. */
   readonly wrapper: string;
   readonly args: readonly string[];
+  /** The arguments that may name files. */
+  readonly files: readonly string[];
   readonly words: readonly string[];
   readonly flags: readonly string[];
   readonly unknown: readonly string[];
@@ -81,6 +83,7 @@ export function readCall(reading: Reading, call: Call): void {
       program: first.text,
       wrapper: call.wrapper,
       args: args.map(({ text }) => text),
+      files: filesOf(name, args),
       words: wordsOf(name, args),
       flags: flagsOf(args),
       unknown,

@@ -31,7 +31,8 @@ const name = String.raw`[A-Za-z_]\w*`;
 const code = String.raw`x[2-6][0-9A-Fa-f]|x7[0-9A-Ea-e]|0?(?:4[0-7]|[56][0-7])|1(?:[0-6][0-7]|7[0-6])|u00[2-6][0-9A-Fa-f]|u007[0-9A-Ea-e]`;
 
 export const understood: Shapes = {
-  indexes: matcher(String.raw`[^$\x60[\](){};&|<>"'\\]*`),
+  // No assignment either: `a[PATH=11]` sets PATH.
+  indexes: (text) => /^[^$\x60[\](){};&|<>"'\\=]*$/.test(text) && !/\+\+|--/.test(text),
   delimiters: matcher(String.raw`[\w.-]+|'[\w. -]+'|"[\w. -]+"|\\[A-Za-z_][\w.-]*`),
   tests: matcher(`(?:${blank}|\\[\\[|\\]\\]|!|-[a-zA-Z]{1,2}|==?|!=|=~)*`),
   ansiC: matcher(String.raw`\$'(?:[^'\\\n]|\n|\\(?:[abefnrtv\\"?]|${code}(?![0-9A-Fa-f{])))*'`),

@@ -5,7 +5,7 @@ import { understood, type Shapes } from "./shell-shapes.ts";
 export interface Arg {
   /** Without its quotes. What the shell puts in at run time stays as written: `$HOME/x`. */
   readonly text: string;
-  /** What of the text stands in the code itself: a mark in place of all that is put in. */
+  /** What of the text stands in the code itself: `mark` in place of all that is put in. */
   readonly fixed: string;
   /** Is the text what the program gets? Variables, substitutions, `~` and braces are not known. */
   readonly known: boolean;
@@ -21,9 +21,12 @@ export function literal(text: string): Arg {
   return { text, fixed: text, known: true, glob: false, single: true, process: false };
 }
 
+/** In place of what is put in: no shell text holds it. */
+export const mark = "\u0000";
+
 /** A word, or a part of one, that is known only when the shell runs. */
 export function putIn(text: string): Arg {
-  return { text, fixed: "_", known: false, glob: false, single: false, process: false };
+  return { text, fixed: mark, known: false, glob: false, single: false, process: false };
 }
 
 export function readWord(word: Word, shapes: Pick<Shapes, "braces"> = understood): Arg {
