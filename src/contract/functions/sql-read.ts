@@ -216,7 +216,7 @@ function addFunction(name: Tree, { effects }: Place): void {
 /** `OPERATOR(schema.+)` runs a function that somebody made, and so does an operator that PostgreSQL does not bring. */
 function addOperator(node: string, fields: Fields, { effects }: Place): void {
   // `BETWEEN` is a name without signs, and stands for `<=` and `>=`.
-  if (textOf(fields, "kind").startsWith("AEXPR_BETWEEN")) return;
+  if (/^AEXPR_(?:NOT_)?BETWEEN/.test(textOf(fields, "kind"))) return;
   const member = node === "A_Expr" ? "name" : node === "SubLink" ? "operName" : "useOp";
   const parts = namesIn(fields[member] ?? []);
   const own = parts[0] === "pg_catalog" ? parts.slice(1) : parts;
