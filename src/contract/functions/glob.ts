@@ -4,7 +4,7 @@ import { EvaluationError } from "../rational.ts";
 import { boolean } from "../type.ts";
 import type { ContractFunction } from "./function.ts";
 import { library } from "./library.ts";
-import { costOfPath, readPath } from "./path.ts";
+import { composed, costOfPath, oneAnswer, readPath } from "./path.ts";
 
 const picomatch = library("picomatch", async () => (await import("picomatch")).default);
 
@@ -35,19 +35,32 @@ export const globFunctions: readonly ContractFunction[] = [
 function bindGlob(glob: string): Result<Pick<ContractFunction, "run" | "cost">, PatternProblem> {
   const problem = problemOf(glob);
   if (problem !== undefined) return bad(problem);
-  let compiled: Pattern | undefined;
-  const pattern = (): Pattern => (compiled ??= compileGlob(glob));
+  const asWritten = lazyPattern(glob);
+  const asComposed = composed(glob) === glob ? asWritten : lazyPattern(composed(glob));
   return good({
-    cost: ([text]) => costOfPath([text as string]) + (text as string).length * pattern().costPerUnit,
+    // A text that is not composed is matched twice.
+    cost: ([text]) => costOfPath([text as string]) + (text as string).length * 2 * asWritten().costPerUnit,
     run: ([text]) => {
-      const { absolute } = readPath(text as string);
+      const path = text as string;
+      const { absolute } = readPath(path);
       // picomatch lets `*` stand for the nothing before the first slash; a rule on `*/a` does not mean `/a`.
       if (absolute && !glob.startsWith("/") && !glob.startsWith("**")) return false;
-      const found = pattern().test(text as string);
-      if (found === undefined) throw new EvaluationError("a path that is too long for its pattern");
-      return found;
+      const found = matchesAll(asWritten(), path);
+      if (composed(path) === path && asComposed === asWritten) return found;
+      return oneAnswer(found, matchesAll(asComposed(), composed(path)));
     },
   });
+}
+
+function lazyPattern(glob: string): () => Pattern {
+  let compiled: Pattern | undefined;
+  return () => (compiled ??= compileGlob(glob));
+}
+
+function matchesAll(pattern: Pattern, path: string): boolean {
+  const found = pattern.test(path);
+  if (found === undefined) throw new EvaluationError("a path that is too long for its pattern");
+  return found;
 }
 
 /**

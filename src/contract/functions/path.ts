@@ -25,7 +25,8 @@ export const pathFunctions: readonly ContractFunction[] = [
     examples: [['path("/srv/report.tar.gz").extension', '"gz"']],
     cost: costOfPath,
     run: ([text]) => {
-      const { absolute, segments } = readPath(text as string);
+      const { absolute, segments: written } = readPath(text as string);
+      const segments = written.map(composed);
       const name = segments.at(-1) ?? "";
       return new Map<string, Value>([
         ["absolute", absolute],
@@ -60,10 +61,34 @@ export const pathFunctions: readonly ContractFunction[] = [
         throw new EvaluationError(
           "one path is absolute and the other is not, so neither is known to be under the other",
         );
-      return outer.segments.every((segment, at) => inner.segments[at] === segment);
+      return oneAnswer(
+        beginsWith(inner.segments, outer.segments),
+        beginsWith(inner.segments.map(composed), outer.segments.map(composed)),
+      );
     },
   },
 ];
+
+function beginsWith(segments: readonly string[], first: readonly string[]): boolean {
+  return first.every((segment, at) => segments[at] === segment);
+}
+
+/**
+ * The text in Unicode's composed form (NFC). On macOS a composed name and its decomposed twin name one file; on Linux they
+ * name two. A rule must give one answer for both spellings, or fail: otherwise the other spelling goes past the rule.
+ * Names in ASCII are safe: no decomposed text composes to one, and `.ssh` with a combining mark is another name everywhere.
+ */
+export function composed(text: string): string {
+  return text.normalize("NFC");
+}
+
+/** @throws {EvaluationError} where the answer depends on how the disk compares accents */
+export function oneAnswer(asWritten: boolean, asComposed: boolean): boolean {
+  if (asWritten === asComposed) return asWritten;
+  throw new EvaluationError(
+    "a path that is in doubt: some disks take its accents for those of the rule, and others do not",
+  );
+}
 
 export function costOfPath(texts: readonly Value[]): number {
   return texts.reduce<number>((steps, text) => steps + 2 + ((text as string).length >> 1), 0);
@@ -106,5 +131,12 @@ function doubtIn(text: string): string | undefined {
   if (text.length > lengthMax) return `it is over ${lengthMax} characters long`;
   const found = doubts.find(([pattern]) => pattern.test(text));
   if (found !== undefined) return found[1];
-  return text.normalize("NFC") === text ? undefined : "it is not in Unicode's composed form (NFC)";
+  return text.split("/").every(isOneForm)
+    ? undefined
+    : "a segment is in neither of Unicode's forms for names (composed NFC, decomposed NFD)";
+}
+
+/** A file name is typed composed and listed by macOS decomposed. Any other spelling, such as the Kelvin sign for K, hides. */
+function isOneForm(segment: string): boolean {
+  return segment.normalize("NFC") === segment || segment.normalize("NFD") === segment;
 }
