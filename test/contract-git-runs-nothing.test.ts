@@ -82,24 +82,24 @@ function callOf(step: Step): { readonly tool: string; readonly input: object } {
 
 const script = `touch '${canary}'`;
 const configuration = `[core]
-	repositoryformatversion = 0
-	bare = false
-	worktree = .
-	fsmonitor = "${script};:"
-	pager = "${script};cat"
-	sshCommand = "${script};:"
-	hooksPath = hooks
+  repositoryformatversion = 0
+  bare = false
+  worktree = .
+  fsmonitor = "${script};:"
+  pager = "${script};cat"
+  sshCommand = "${script};:"
+  hooksPath = hooks
 [diff]
-	external = "${script};:"
+  external = "${script};:"
 [diff "can"]
-	textconv = "${script};cat"
+  textconv = "${script};cat"
 [filter "can"]
-	clean = "${script};cat"
-	smudge = "${script};cat"
+  clean = "${script};cat"
+  smudge = "${script};cat"
 [merge "can"]
-	driver = "${script};:"
+  driver = "${script};:"
 [alias]
-	status = "!${script}"
+  status = "!${script}"
 `;
 
 function contentOf(step: Step): string {

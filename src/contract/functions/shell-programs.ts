@@ -167,10 +167,15 @@ function checkSsh(args: readonly Arg[]): void {
   }
 }
 
-/** Options of `grep` without a value, with one, and in full. After any other, and after `-e` and `-f`, no word is a pattern. */
-const grepOptions =
-  /^(?:-[EFGPivwxcnoqsabHhLlrRzZTU0-9]+|-[EFGPivwxcnoqsabHhLlrRzZTU]*[ABCm]\d+|--(?:color|colour|include|exclude|exclude-dir|context|max-count)=.*|--(?:recursive|ignore-case|line-number|count|only-matching|word-regexp|extended-regexp|fixed-strings|invert-match|files-with-matches|no-messages))$/s;
-const grepValues = /^-[EFGPivwxcnoqsabHhLlrRzZTU]*[ABCm]$/;
+/** Letters of `grep` without a value, and options in full. Behind any other, and behind `-e` and `-f`, no word is a pattern. */
+const grepLetters = "EFGPivwxcnoqsabHhLlrRzZTU";
+const grepWords =
+  "color colour include exclude exclude-dir context max-count recursive ignore-case line-number count only-matching " +
+  "word-regexp extended-regexp fixed-strings invert-match files-with-matches no-messages";
+const grepOption = new RegExp(
+  `^(?:-[${grepLetters}0-9]+|-[${grepLetters}]*[ABCm][0-9]+|--(?:${grepWords.replaceAll(" ", "|")})(?:=[^]*)?)$`,
+);
+const grepValue = new RegExp(`^-[${grepLetters}]*[ABCm]$`);
 
 /** The arguments of a command that may name files: all of them, but for what `grep` looks for. */
 export function filesOf(name: string, args: readonly Arg[]): readonly string[] {
@@ -184,8 +189,8 @@ export function filesOf(name: string, args: readonly Arg[]): readonly string[] {
       at += 1;
       break;
     }
-    if (grepValues.test(text)) at += 1;
-    else if (!grepOptions.test(text)) break;
+    if (grepValue.test(text)) at += 1;
+    else if (!grepOption.test(text)) break;
   }
   const pattern = args[at];
   // An option that is not known here, or a word that may be several.

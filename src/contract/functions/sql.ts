@@ -9,7 +9,8 @@ import { isReadOnly, readStatement, type Effects } from "./sql-read.ts";
 import { EvaluationError } from "../rational.ts";
 
 const statementsMax = 200;
-const texts = listOf(string, textMax);
+// A name takes a character, and another stands between two names.
+const texts = listOf(string, textMax / 2);
 
 const effects = {
   kinds: texts,
