@@ -1,6 +1,7 @@
 import type { ArithmeticCommand, Assignment, Command, HereDoc, Redirect, SyntaxNode } from "unbash";
 import { quote } from "../../wire/mod.ts";
 import { doubt } from "./shell-doubt.ts";
+import { isDocument } from "./shell-shapes.ts";
 
 // bash and dash run the same text differently in these places. `/bin/sh` is dash on many systems.
 
@@ -67,6 +68,8 @@ export function checkHereDoc(
   const isEnd = (line: string): boolean => line.replace(/^\t+/, "") === delimiter?.value;
   if ((delimiter?.quoted !== true && lines.some(isEnd)) || !isEnd(text.slice(closing.pos, closing.end)))
     doubt("a here-document may end at a line that a backslash joins");
+  if (delimiter?.quoted !== true && body.parts === undefined && !isDocument(body.text))
+    doubt("a here-document holds what is not known here");
   for (const part of body.parts ?? [])
     if (part.type !== "Literal" && part.text.includes("\n")) doubt("a substitution in a here-document goes over lines");
 }

@@ -21,11 +21,13 @@ export interface Shapes {
   readonly descriptors: (raw: string) => boolean;
 }
 
-const blank = String.raw`(?:[ \t]|\\\n)`;
-const space = String.raw`(?:[ \t\n]|\\\n|(?<![^\s;&|()])#[^\n]*(?:\n|$))`;
-/** A `$` that begins no expansion, in quotes and outside of them. */
-const dollarInQuotes = String.raw`\$(?![\w@*#?$!({[-])`;
-const dollar = String.raw`\$(?![\w@*#?$!({['"-])`;
+/** A line goes on only where the next one cannot join its last word or sign: `ls\` and `-l` below it is `ls-l`. */
+const continued = String.raw`(?:(?<=[ \t])\\\n|(?<=[;&|()])\\\n(?![;&|<>()]))`;
+const blank = String.raw`(?:[ \t]|${continued})`;
+const space = String.raw`(?:[ \t\n]|${continued}|(?<![^\s;&|()])#[^\n]*(?:\n|$))`;
+/** A `$` that begins no expansion, in quotes and outside of them, also where the line goes on behind it. */
+const dollarInQuotes = String.raw`\$(?!(?:\\\n)*[\w@*#?$!({[-])`;
+const dollar = String.raw`\$(?![\w@*#?$!({['"-]|\\\n)`;
 const name = String.raw`[A-Za-z_]\w*`;
 /** Printable ASCII. Other bytes depend on the locale, and NUL ends the text. */
 const code = String.raw`x[2-6][0-9A-Fa-f]|x7[0-9A-Ea-e]|0?(?:4[0-7]|[56][0-7])|1(?:[0-6][0-7]|7[0-6])|u00[2-6][0-9A-Fa-f]|u007[0-9A-Ea-e]`;
@@ -79,12 +81,12 @@ const around: Readonly<Partial<Record<SyntaxNode["type"], RegExp>>> = {
   ...spelled("(?:\\^\\^?|,,?)?", "CaseModification"),
   ...spelled("@?", "Transform"),
   ...spelled("[@*]?", "Names"),
-  ...spelled(`(?:\\$\\(\\(|\\)\\)|${blank})*`, "ArithmeticExpansion"),
-  ...spelled(`(?:\\(\\(|\\)\\)|${blank})*`, "ArithmeticCommand"),
-  ...spelled(`${blank}*[-+*/%<>=!&|^,]{0,3}${blank}*`, "ArithmeticBinary"),
-  ...spelled(`${blank}*(?:\\+\\+|--|[-+!~])?${blank}*`, "ArithmeticUnary"),
-  ...spelled(`${blank}*[?:]?${blank}*`, "ArithmeticTernary"),
-  ...spelled(`${blank}*[()]?${blank}*`, "ArithmeticGroup"),
+  ...spelled(`(?:\\$\\(\\(|\\)\\)|[ \\t])*`, "ArithmeticExpansion"),
+  ...spelled(`(?:\\(\\(|\\)\\)|[ \\t])*`, "ArithmeticCommand"),
+  ...spelled(`[ \\t]*[-+*/%<>=!&|^,]{0,3}[ \\t]*`, "ArithmeticBinary"),
+  ...spelled(`[ \\t]*(?:\\+\\+|--|[-+!~])?[ \\t]*`, "ArithmeticUnary"),
+  ...spelled(`[ \\t]*[?:]?[ \\t]*`, "ArithmeticTernary"),
+  ...spelled(`[ \\t]*[()]?[ \\t]*`, "ArithmeticGroup"),
   ...spelled(`[\\w#]*|${name}\\[\\w*\\]`, "ArithmeticWord"),
   ...spelled(String.raw`[^$\x60"'\\;&|<>() \t\n]*`, "Glob", "BraceExpansion"),
   ...spelled(`(?:${name})?\\[?\\]?(?:\\+?=)?`, "Assignment"),
@@ -92,7 +94,7 @@ const around: Readonly<Partial<Record<SyntaxNode["type"], RegExp>>> = {
   ...spelled(`(?:(?:>>?|>\\||<>?|[<>]&|&>>?)${blank}*)?`, "Redirect"),
   ...spelled(`(?:<<<${blank}*)?`, "HereString"),
   ...spelled(`(?:<<-?${blank}*)?`, "HereDoc"),
-  // Of a document whose end is quoted every letter is text.
+  // A document whose end is quoted is text. Of another one that has no parts the letters are checked where it is read.
   ...spelled("[^]*", "HereDocBody"),
 };
 
@@ -102,11 +104,13 @@ export type Context = "bare" | "quoted" | "document" | "operand" | "quotedOperan
 const letters: Readonly<Record<Context, (raw: string) => boolean>> = {
   bare: matcher(String.raw`(?:[^ \t\n;&|<>()$\x60"'\\*?]|\\[^\n]|${dollar})*`),
   quoted: matcher(String.raw`(?:[^"$\x60\\]|\\[^]|${dollarInQuotes})*`),
-  // A line that ends in a backslash hides the end of the document from some shells.
-  document: matcher(String.raw`(?:[^$\x60\\]|\\[^\n]|${dollarInQuotes})*`),
+  document: matcher(String.raw`(?:[^$\x60\\]|\\[^]|${dollarInQuotes})*`),
   operand: matcher(String.raw`[^$\x60"'\\{}()<>&|;\n]*`),
   quotedOperand: matcher(String.raw`[^$\x60"'\\{}\n]*`),
 };
+
+/** Are these the letters of a here-document, without an expansion? */
+export const isDocument: (raw: string) => boolean = letters.document;
 
 const quotes = new Set<SyntaxNode["type"]>(["SingleQuoted", "DoubleQuoted", "AnsiCQuoted", "LocaleString"]);
 const tests = new Set<SyntaxNode["type"]>([
@@ -152,6 +156,8 @@ export function checkShape(node: SyntaxNode, children: readonly SyntaxNode[], sp
   const { source, context } = spelling;
   if ((node.type === "Word" || node.type === "Assignment") && source.charAt(node.end) === "#")
     doubt("a word goes on with `#`, which some parsers take for a comment");
+  if (expands(node) && source.slice(node.pos, node.end).includes("\\\n"))
+    doubt("a line goes on in a text with expansions");
   if (quotes.has(node.type) && context === "quotedOperand") doubt("quotes stand in an expansion that stands in quotes");
   const isLetters = node.type === "Literal" || (node.type === "Word" && node.parts === undefined);
   const isUnderstood = isLetters ? letters[context] : spellingOf(node, spelling);
@@ -164,6 +170,15 @@ export function checkShape(node: SyntaxNode, children: readonly SyntaxNode[], sp
     at = child.end;
   }
   check(source.slice(at, node.end), isUnderstood);
+}
+
+/** Is it a quoted text or a here-document into which something is put? dash reads `"$na\` and `me"` below it as `$name`. */
+function expands(node: SyntaxNode): boolean {
+  return (
+    ((node.type === "DoubleQuoted" || node.type === "LocaleString") &&
+      node.parts.some(({ type }) => type !== "Literal")) ||
+    (node.type === "HereDocBody" && node.parts !== undefined)
+  );
 }
 
 function check(raw: string, isUnderstood: (raw: string) => boolean): void {
