@@ -43,7 +43,7 @@ function bindGlob(glob: string): Result<Pick<ContractFunction, "run" | "cost">, 
     run: ([text]) => {
       const path = text as string;
       const { absolute } = readPath(path);
-      // picomatch lets `*` stand for the nothing before the first slash; a rule on `*/a` does not mean `/a`.
+      // picomatch lets `*` match the empty text before the first slash, but a rule on `*/a` does not mean `/a`.
       if (absolute && !glob.startsWith("/") && !glob.startsWith("**")) return false;
       const found = matchesAll(asWritten(), path);
       if (composed(path) === path && asComposed === asWritten) return found;

@@ -74,19 +74,19 @@ function beginsWith(segments: readonly string[], first: readonly string[]): bool
 }
 
 /**
- * The text in Unicode's composed form (NFC). On macOS a composed name and its decomposed twin name one file; on Linux they
- * name two. A rule must give one answer for both spellings, or fail: otherwise the other spelling goes past the rule.
- * Names in ASCII are safe: no decomposed text composes to one, and `.ssh` with a combining mark is another name everywhere.
+ * The text in Unicode's composed form (NFC). On macOS the composed and the decomposed spelling name one file; on Linux they
+ * name two. A rule must give the same answer for both spellings, or fail: otherwise the other spelling bypasses the rule.
+ * ASCII names are safe: no decomposed text composes to one, and `.ssh` with a combining mark is another name everywhere.
  */
 export function composed(text: string): string {
   return text.normalize("NFC");
 }
 
-/** @throws {EvaluationError} where the answer depends on how the disk compares accents */
+/** @throws {EvaluationError} if the answer depends on how the disk compares accents */
 export function oneAnswer(asWritten: boolean, asComposed: boolean): boolean {
   if (asWritten === asComposed) return asWritten;
   throw new EvaluationError(
-    "a path that is in doubt: some disks take its accents for those of the rule, and others do not",
+    "a path that is in doubt: its accents match the rule on some disks, and not on others",
   );
 }
 
@@ -133,10 +133,10 @@ function doubtIn(text: string): string | undefined {
   if (found !== undefined) return found[1];
   return text.split("/").every(isOneForm)
     ? undefined
-    : "a segment is in neither of Unicode's forms for names (composed NFC, decomposed NFD)";
+    : "a segment is neither in Unicode's composed form (NFC) nor in its decomposed form (NFD)";
 }
 
-/** A file name is typed composed and listed by macOS decomposed. Any other spelling, such as the Kelvin sign for K, hides. */
+/** People type names composed; macOS lists them decomposed. Other spellings, such as the Kelvin sign for K, hide a name. */
 function isOneForm(segment: string): boolean {
   return segment.normalize("NFC") === segment || segment.normalize("NFD") === segment;
 }

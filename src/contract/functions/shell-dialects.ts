@@ -8,41 +8,41 @@ import { isDocument } from "./shell-shapes.ts";
 /**
  * `ls &> file rm`: dash runs `ls` in the background, and then `rm`.
  *
- * @returns does dash run the command in the background?
- * @throws {EvaluationError} where dash would run another command
+ * @returns whether dash runs the command in the background
+ * @throws {EvaluationError} if dash would run another command
  */
 export function checkBackground(node: Command): boolean {
   const at = node.suffix.findIndex((part) => part.type === "Redirect" && part.operator.startsWith("&>"));
   const before = node.prefix.some((part) => part.type === "Redirect" && part.operator.startsWith("&>"));
   const isFollowed = at >= 0 && node.suffix.slice(at).some(({ type }) => type === "Word" || type === "Assignment");
-  if (isFollowed || (before && node.name !== undefined)) doubt("dash runs the words behind `&>` as another command");
+  if (isFollowed || (before && node.name !== undefined)) doubt("dash runs the words after `&>` as another command");
   return before || at >= 0;
 }
 
-/** In dash `((` begins two subshells. @throws {EvaluationError} where dash would run a program or write a file */
+/** In dash `((` begins two subshells. @throws {EvaluationError} if dash would run a program or write a file */
 export function checkArithmeticCommand({ body }: ArithmeticCommand): void {
   const isStep = /^\s*(?:[A-Za-z_]\w*(?:\+\+|--)|(?:\+\+|--)[A-Za-z_]\w*)\s*$/.test(body);
   const isAssignment = /^\s*[A-Za-z_]\w*[-+*%]?=(?:[\w+*%-]|\$\([^()]*\)|\$\w+)*\s*$/.test(body);
-  if (!isStep && !isAssignment) doubt(`${quote(`((${body}))`)} reads as commands in dash`);
+  if (!isStep && !isAssignment) doubt(`dash reads ${quote(`((${body}))`)} as commands`);
 }
 
-/** In dash `a[0]=x` and `a+=x` are commands. @throws {EvaluationError} where dash would look for such a program by a path */
+/** In dash `a[0]=x` and `a+=x` are commands. @throws {EvaluationError} if dash would run such a program by its path */
 export function checkAssignment({ append, index, value, text }: Assignment): void {
   if (append !== true && index === undefined) return;
   if (value.type === "ArrayValue") return;
   if (text.includes("/") || /["'$\x60]/.test(text.replace(/\[[^\]]*\]/, "")))
-    doubt(`${quote(text)} is a command in dash`);
+    doubt(`dash reads ${quote(text)} as a command`);
 }
 
-/** dash knows no `$'...'`: the word then begins with `$`. @throws {EvaluationError} where that is another file */
+/** dash does not know `$'...'`: there the word begins with `$`. @throws {EvaluationError} if that names another file */
 export function checkRedirectTarget({ target }: Redirect): void {
-  if (target?.parts?.some(isDollarQuoted) === true) doubt(`${quote(target.text)} is another file in dash`);
+  if (target?.parts?.some(isDollarQuoted) === true) doubt(`${quote(target.text)} names another file in dash`);
 }
 
-/** @throws {EvaluationError} on a program whose path is another one in dash */
+/** @throws {EvaluationError} if dash reads the program's path differently */
 export function checkProgramWord({ name }: Command): void {
   if (name?.text.includes("/") === true && name.parts?.some(isDollarQuoted) === true)
-    doubt(`${quote(name.text)} is another program in dash`);
+    doubt(`${quote(name.text)} names another program in dash`);
 }
 
 function isDollarQuoted({ type }: SyntaxNode): boolean {
@@ -50,10 +50,10 @@ function isDollarQuoted({ type }: SyntaxNode): boolean {
 }
 
 /**
- * A here-document begins behind the line that names it. Shells disagree where quotes or substitutions go on over that line's
- * end, and on its end where a backslash joins lines.
+ * A here-document begins after the line that names it. Shells disagree on its beginning if quotes or substitutions continue
+ * past that line. They disagree on its end if a backslash joins lines.
  *
- * @param place the text, the same with blanks in place of here-documents, and where the script in it ends
+ * @param place the text, the same text with blanks in place of here-documents, and the position where the script ends
  * @throws {EvaluationError}
  */
 export function checkHereDoc(
@@ -67,9 +67,10 @@ export function checkHereDoc(
   const lines = [body.text, body.text.replaceAll("\\\n", "")].flatMap((each) => each.split("\n"));
   const isEnd = (line: string): boolean => line.replace(/^\t+/, "") === delimiter?.value;
   if ((delimiter?.quoted !== true && lines.some(isEnd)) || !isEnd(text.slice(closing.pos, closing.end)))
-    doubt("a here-document may end at a line that a backslash joins");
+    doubt("a backslash joins lines, so a here-document may end at another line in another shell");
   if (delimiter?.quoted !== true && body.parts === undefined && !isDocument(body.text))
     doubt("a here-document holds what is not known here");
   for (const part of body.parts ?? [])
-    if (part.type !== "Literal" && part.text.includes("\n")) doubt("a substitution in a here-document goes over lines");
+    if (part.type !== "Literal" && part.text.includes("\n"))
+      doubt("a substitution in a here-document spans several lines");
 }

@@ -15,16 +15,21 @@ import { literal, mark, readWord, type Arg } from "./shell-words.ts";
 
 /**
  * bash evaluates some texts again: as arithmetic, as an index, or as the name of a variable. There `a[$(command)]` runs the
- * command, also where a variable holds it. So such a text is plain, and so is each value that its variables are given.
+ * command, even if a variable holds it. So such a text must be plain, and so must each value that its variables receive.
  */
 export interface Evaluation {
   readonly shapes: Shapes;
   readonly variables: Set<string>;
-  /** What the text gives each variable; undefined where that is known only when it runs. */
+  /** The values that the text gives each variable; undefined for a value that is known only when it runs. */
   readonly values: Map<string, (string | undefined)[]>;
   /** Variables whose value is evaluated. */
   readonly evaluated: Set<string>;
-  /** Variables whose value may become several words of a command that evaluates some of them. */
+  readonly functions: Set<string>;
+  /** Variables that hold arrays. */
+  readonly arrays: Set<string>;
+  /** Variables that a declaration sets to a value that is known only when it runs. */
+  readonly declared: Set<string>;
+  /** Variables whose value may become several words of a command that evaluates some of its words. */
   readonly split: Set<string>;
 }
 
@@ -32,9 +37,9 @@ const plainName = /^[A-Za-z_]\w*$/;
 /** Variables that the shell sets to numbers. */
 const numbers = /^(?:RANDOM|SRANDOM|SECONDS|EPOCHSECONDS|LINENO|UID|EUID|PPID|SHLVL|OPTIND|COLUMNS|LINES)$/;
 
-/** A variable is set. @throws {EvaluationError} where that says what programs run, or where it has no plain name */
+/** Records a variable that is set. @throws {EvaluationError} if it decides which programs run, or its name is not plain */
 export function noteName(reading: Evaluation, name: string, value?: string): void {
-  if (!plainName.test(name)) doubt(`${quote(name)} is not a plain name of a variable`);
+  if (!plainName.test(name)) doubt(`${quote(name)} is not a plain variable name`);
   checkVariable(name);
   reading.variables.add(name);
   const values = reading.values.get(name);
@@ -44,9 +49,10 @@ export function noteName(reading: Evaluation, name: string, value?: string): voi
 
 export function noteAssignment(reading: Evaluation, { name, index, value }: Assignment): void {
   if (index !== undefined) evaluateWord(reading, index);
+  if (index !== undefined || value.type !== "Word") reading.arrays.add(name);
   for (const word of value.type === "Word" ? [value] : value.elements) {
-    // `a=([$(id)]=1)`: an index within an array.
-    if (value.type !== "Word" && word.text.startsWith("[")) doubt(`${quote(word.text)} holds an index`);
+    // `a=([$(id)]=1)` evaluates the index of an element.
+    if (value.type !== "Word" && word.text.startsWith("[")) doubt(`bash evaluates the index in ${quote(word.text)}`);
     noteName(reading, name, valueOf(word));
   }
   if (value.type !== "Word" && value.elements.length === 0) noteName(reading, name, "");
@@ -59,7 +65,7 @@ export function noteLoop(reading: Evaluation, { name, wordlist }: For | Select):
   for (const word of wordlist) noteName(reading, name.value, valueOf(word));
 }
 
-/** A word's value where it is known, or is a number whatever it is. */
+/** A word's text if it is known, and `0` for any number. */
 function valueOf(word: Word): string | undefined {
   const { text, known, glob } = readWord(word);
   if (known && !glob) return text;
@@ -71,8 +77,10 @@ function isNumber(part: WordPart): boolean {
   if (part.type === "DoubleQuoted") return part.parts.length === 1 && part.parts.every(isNumber);
   if (part.type === "BraceExpansion") return /^\{\d+\.\.\d+\}$/.test(part.text);
   if (part.type === "CommandExpansion") return isCount(part.text);
-  return part.type === "ArithmeticExpansion" || /^\$(?:[#?$!]|\{#.*\})$/.test(part.text);
+  return part.type === "ArithmeticExpansion" || /^\$(?:[#?$!]|\{#(?:\w+|[@*])(?:\[[@*\w]+\])?\})$/.test(part.text);
 }
+
+const counters = ["seq", "date", "nproc", "wc"];
 
 /** Substitutions that write numbers and nothing else. */
 function isCount(text: string): boolean {
@@ -85,12 +93,12 @@ export function noteArithmetic(reading: Evaluation, node: SyntaxNode): void {
       if (node.parts === undefined) return evaluateText(reading, node.value.replace(/\[(\w*)\]$/, " $1"));
       for (const part of node.parts) {
         // Quotes do not quote here: `$(('$(id)'))` runs `id`.
-        if (/Quoted|LocaleString/.test(part.type)) doubt(`${quote(part.text)} stands in arithmetic`);
+        if (/Quoted|LocaleString/.test(part.type)) doubt(`arithmetic ignores the quotes of ${quote(part.text)}`);
         evaluatePart(reading, part);
       }
       return;
     case "ArithmeticCommandExpansion":
-      if (!isCount(node.text)) doubt("what a command writes is evaluated as arithmetic");
+      if (!isCount(node.text)) doubt("bash evaluates the output of a command as arithmetic");
       return;
     case "ArithmeticBinary":
       if (/^(?:[-+*/%&|^]|<<|>>)?=$/.test(node.operator)) noteTarget(reading, node.left);
@@ -107,7 +115,7 @@ export function noteArithmetic(reading: Evaluation, node: SyntaxNode): void {
 }
 
 function noteTarget(reading: Evaluation, target: ArithmeticExpression): void {
-  if (target.type !== "ArithmeticWord") return doubt("arithmetic sets what is not a plain name");
+  if (target.type !== "ArithmeticWord") return doubt("arithmetic assigns to something that is not a plain name");
   noteName(reading, target.value.replace(/\[\w*\]$/, ""), "0");
 }
 
@@ -122,7 +130,7 @@ function noteParameter(reading: Evaluation, { parameter, prefix, index, operatio
   }
   // `${x@P}` runs the substitutions in the value (CVE-2025-66032).
   if (operation?.type === "Transform" && !/^[QEAKakuUL]$/.test(operation.operand.value))
-    doubt(`an expansion with @${operation.operand.value} runs what a value holds`);
+    doubt(`an expansion with @${operation.operand.value} runs the code in a value`);
   if (operation?.type === "Default" && operation.operator.includes("="))
     noteName(reading, parameter, valueOf(operation.operand));
 }
@@ -136,9 +144,9 @@ export function noteTest(reading: Evaluation, node: SyntaxNode): void {
 
 /** A word that names a variable, or an element of an array: `a`, `a[1]`, `a[@]`. */
 function evaluateVariable(reading: Evaluation, { text, known }: Arg): void {
-  if (!known) doubt(`which variable ${quote(text)} is, is known only when it runs`);
+  if (!known) doubt(`the variable that ${quote(text)} names is known only when it runs`);
   const [, name, index] = /^([A-Za-z_]\w*)(?:\[([^]*)\])?$/.exec(text) ?? [];
-  if (name === undefined) doubt(`${quote(text)} is not a plain name of a variable`);
+  if (name === undefined) doubt(`${quote(text)} is not a plain variable name`);
   if (index !== undefined && !/^[@*]$/.test(index)) evaluateText(reading, index);
 }
 
@@ -153,35 +161,40 @@ function evaluatePart(reading: Evaluation, part: WordPart): void {
   else if (part.type === "ParameterExpansion") {
     if (part.prefix === "#") return;
     if (part.prefix !== undefined || part.operation !== undefined)
-      doubt(`${quote(part.text)} is evaluated as arithmetic`);
+      doubt(`bash evaluates ${quote(part.text)} as arithmetic`);
     evaluateName(reading, part.parameter);
   } else if (part.type === "CommandExpansion" && !isNumber(part))
-    doubt("what a command writes is evaluated as arithmetic");
+    doubt("bash evaluates the output of a command as arithmetic");
 }
 
 function evaluateName(reading: Evaluation, name: string): void {
-  if (/^[@*\d]/.test(name)) doubt("words that the text is given are evaluated as arithmetic");
+  if (/^[@*\d]/.test(name)) doubt("bash evaluates arguments such as `$1` and `$@` as arithmetic");
   if (plainName.test(name)) reading.evaluated.add(name);
 }
 
 function evaluateText(reading: Evaluation, text: string): void {
-  if (!reading.shapes.indexes(text)) doubt(`${quote(text)} is evaluated as arithmetic, and may hold code`);
-  if (text.includes(mark) && /\w/.test(text))
-    doubt("a name that is evaluated as arithmetic is known only when it runs");
+  if (!reading.shapes.indexes(text)) doubt(`bash evaluates ${quote(text)} as arithmetic, and it may hold code`);
+  if (text.includes(mark) && /\w/.test(text)) doubt("arithmetic uses a name that is known only when it runs");
   for (const [name] of text.matchAll(/(?<!\w)[A-Za-z_]\w*/g)) reading.evaluated.add(name);
 }
 
-/** @throws {EvaluationError} where a variable is evaluated and its value is not known, or may hold code */
+/** @throws {EvaluationError} if bash evaluates a variable whose value is not known, or may hold code */
 export function checkEvaluations(reading: Evaluation): void {
   for (const name of reading.evaluated) {
     const values = reading.values.get(name);
     if (values === undefined && !numbers.test(name)) valueUnknown(name);
     for (const value of values ?? []) {
       if (value === undefined) return valueUnknown(name);
-      // The names in a value are evaluated too: a set that grows is walked to its end.
+      // This may add the names in a value to the set. The loop then visits those too.
       evaluateText(reading, value);
     }
   }
+  // `x=(); declare "x=$y"` evaluates the value of `y`.
+  for (const name of reading.declared)
+    if (reading.arrays.has(name)) doubt(`the value of the array ${quote(name)} is known only when it runs`);
+  for (const name of counters)
+    if (reading.functions.has(name))
+      doubt(`a function takes the name of ${quote(name)}, whose output counts as a number`);
   for (const name of reading.split) {
     for (const value of reading.values.get(name) ?? [])
       if (value === undefined || !/^(?!-)[\w.:/@%+,-]*$/.test(value)) valueUnknown(name);
@@ -190,7 +203,7 @@ export function checkEvaluations(reading: Evaluation): void {
 
 function valueUnknown(name: string): never {
   return doubt(
-    `the value of ${quote(name)}, which is evaluated, is known only when it runs; put it in double quotes, or give it a number`,
+    `bash evaluates ${quote(name)}, whose value is known only when it runs; put it in double quotes, or set it to a number`,
   );
 }
 
@@ -198,7 +211,7 @@ function valueUnknown(name: string): never {
 const setters = new Set("read mapfile readarray unset declare typeset local export readonly".split(" "));
 const declarers = new Set("declare typeset local export readonly".split(" "));
 
-/** @throws {EvaluationError} where a builtin sets what is not known, or evaluates what may hold code */
+/** @throws {EvaluationError} if a builtin sets an unknown variable, or evaluates a text that may hold code */
 export function readBuiltin(reading: Evaluation, name: string, args: readonly Arg[]): void {
   checkPatterns(name, args);
   if (name === "let") for (const arg of args) readLet(reading, arg);
@@ -219,7 +232,7 @@ function checkPatterns(name: string, args: readonly Arg[]): void {
   if (!isTest && !setters.has(name) && !/^(?:let|getopts|wait|printf)$/.test(name)) return;
   for (const [at, { text, glob }] of args.entries())
     if (glob && (isTest ? /^[-*?[]/.test(text) : name !== "printf" || at === 0))
-      doubt(`the words that ${quote(text)} becomes may be options or names of variables`);
+      doubt(`the pattern ${quote(text)} may match file names that read as options or variables`);
 }
 
 /** `wait -p NAME` sets a variable. */
@@ -249,7 +262,7 @@ function readPrintf(reading: Evaluation, args: readonly Arg[]): void {
 /** `test -v NAME` evaluates the name, wherever `-v` may be read as an operator. */
 function readTest(reading: Evaluation, args: readonly Arg[]): void {
   for (const arg of args) if (!arg.single && !arg.glob) noteSplit(reading, arg);
-  // `-a` and `-o` join tests; of each the operator is known.
+  // `-a` and `-o` join tests. The operator of each test must be known.
   const joints = args.flatMap(({ text }, at) => (/^-[ao]$/.test(text) ? [at] : []));
   for (const [index, end] of [...joints, args.length].entries()) {
     const start = index === 0 ? 0 : (joints[index - 1] ?? 0) + 1;
@@ -271,7 +284,7 @@ function isBinary({ text, known }: Arg): boolean {
   return known && /^(?:==?|!=|<|>|-(?:eq|ne|lt|le|gt|ge|nt|ot|ef))$/.test(text);
 }
 
-/** A word without quotes may become several. */
+/** A word without quotes may become several words. */
 function noteSplit(reading: Evaluation, { text, known, single }: Arg): void {
   if (known || single) return;
   const [, name] = /^\$(?:\{(?=\w+\}))?([A-Za-z_]\w*)\}?$/.exec(text) ?? [];
@@ -281,17 +294,22 @@ function noteSplit(reading: Evaluation, { text, known, single }: Arg): void {
 }
 
 function readLet(reading: Evaluation, { text, known }: Arg): void {
-  if (!known) doubt("what `let` evaluates is known only when it runs");
+  if (!known) doubt("the text that `let` evaluates is known only when it runs");
   const [, before, name, after, value] = /^(\+\+|--)?([A-Za-z_]\w*)(?:(\+\+|--)|[-+*/%]?=(.*))?$/s.exec(text) ?? [];
   evaluateText(reading, name === undefined ? text : (value ?? ""));
+  // All except `x=1` read the present value of the variable.
+  if (name !== undefined && !text.startsWith(`${name}=`)) reading.evaluated.add(name);
   if (name !== undefined && (before ?? after ?? value) !== undefined) noteName(reading, name, "0");
 }
 
 function readSetter(reading: Evaluation, name: string, args: readonly Arg[]): void {
+  const isArray = args.some(({ fixed }) => /^-\w*[aA]/.test(fixed));
+  if (isArray && declarers.has(name) && args.some(({ known }) => !known))
+    doubt("the value of an array is known only when it runs");
   for (const [at, arg] of args.entries()) {
     const { text, fixed } = arg;
     if (fixed.startsWith("-")) checkOption(name, text);
-    // `read -p "Go on? [y/N] " answer`: the value of an option sets nothing.
+    // `read -p "Go on? [y/N] " answer`: the value of an option does not name a variable.
     else if (name !== "read" || !/^-\w*[dinNptu]$/.test(args[at - 1]?.text ?? "")) setArgument(reading, name, arg);
   }
 }
@@ -300,16 +318,17 @@ function checkOption(builtin: string, text: string): void {
   // `read -raPATH`: a name may be attached to an option.
   for (let at = 2; at < text.length; at += 1) checkVariable(text.slice(at));
   if (declarers.has(builtin) && (text.includes("i") || (text.includes("n") && builtin !== "export")))
-    doubt(`${quote(`${builtin} ${text}`)} has values evaluated`);
+    doubt(`${quote(`${builtin} ${text}`)} makes bash evaluate values`);
 }
 
 function setArgument(reading: Evaluation, builtin: string, { text, fixed, known }: Arg): void {
   const [, name, index, value] = /^([A-Za-z_]\w*)(?:\[([^]*?)\])?(?:\+?=([^]*))?$/.exec(text) ?? [];
   const isNameKnown = known || (value !== undefined && fixed.startsWith(`${name ?? ""}=`));
-  if (!isNameKnown) doubt(`which variable ${quote(builtin)} sets is known only when it runs`);
+  if (!isNameKnown) doubt(`the variable that ${quote(builtin)} sets is known only when it runs`);
   if (name === undefined) return evaluateText(reading, text);
   if (index !== undefined) evaluateText(reading, index);
-  if (declarers.has(builtin) && known && /^\s*\(/.test(value ?? "")) doubt(`${quote(text)} is evaluated as an array`);
+  if (declarers.has(builtin) && known && /^\s*\(/.test(value ?? "")) doubt(`bash evaluates ${quote(text)} as an array`);
+  if (declarers.has(builtin) && !known) reading.declared.add(name);
   if (value === undefined && (declarers.has(builtin) || builtin === "unset")) checkVariable(name);
   else noteName(reading, name, known ? value : undefined);
 }

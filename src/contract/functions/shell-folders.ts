@@ -4,14 +4,14 @@ import type { Arg } from "./shell-words.ts";
 
 /** Folders whose programs are known by their names. */
 const programFolder = /^\/+(?:usr\/+(?:local\/+)?|opt\/homebrew\/+)?s?bin\/+([^/]+)$/;
-/** Folders in which systems keep programs, and views of the kernel that lead to all of them. */
+/** Folders in which systems keep programs, and the kernel's virtual folders, which lead to all programs. */
 const systemFolder =
   /^\/(?:$|(?:bin|sbin|usr|lib\w*|opt|etc|proc|dev|sys|run|boot|nix|gnu|snap|var|System|Library|Applications|home\/linuxbrew)(?:\/|$))/;
 
 /**
- * What a program is known by: `rm` for `/bin/rm`, and the path as written for any other, so that `./ls` is not `ls`.
+ * The name of a program: `rm` for `/bin/rm`, and the path as written for any other, so `./ls` is not `ls`.
  *
- * @throws {EvaluationError} on a path that may lead to a program of the system by another name
+ * @throws {EvaluationError} if a path may be another name for a system program
  */
 export function nameOf(program: string): string {
   if (program === ".") return "source";
@@ -19,7 +19,7 @@ export function nameOf(program: string): string {
   if (name !== undefined && name !== "." && name !== "..") return name;
   if (!program.includes("/")) return program;
   if (/(?:^|\/)\.{0,2}(?:\/|$)/.test(program.replace(/^\.?\//, "")) || /^\/(?:proc|dev|sys)\//.test(program))
-    doubt(`${quote(program)} may be another name for a program of the system`);
+    doubt(`${quote(program)} may be another name for a system program`);
   return program;
 }
 
@@ -27,7 +27,7 @@ export function isRelative(program: string): boolean {
   return program.includes("/") && !program.startsWith("/");
 }
 
-/** The folder that a builtin or an option changes to: a folder's path, or undefined where that is not known. */
+/** The folders that a builtin or an option changes to; undefined for a folder that is not known. */
 export function moveOf(name: string, args: readonly Arg[]): readonly (string | undefined)[] {
   if (name === "popd") return [undefined];
   if (name === "cd" || name === "chdir" || name === "pushd") {
@@ -50,8 +50,8 @@ function folderOf(arg: Arg | undefined): string | undefined {
 /**
  * After `cd /usr/bin` the program `./rm` is `/usr/bin/rm`.
  *
- * @throws {EvaluationError} where a text changes to a folder that may hold programs of the system, and runs one by a
- *   relative path
+ * @throws {EvaluationError} if a text changes to a folder that may hold system programs, and runs a program by a relative
+ *   path
  */
 export function checkMoves(moves: readonly (string | undefined)[], programs: readonly string[]): void {
   const [program] = programs;
@@ -60,6 +60,6 @@ export function checkMoves(moves: readonly (string | undefined)[], programs: rea
     const isPlain =
       folder !== undefined && /^[^-~]/.test(folder) && !/(?:^|\/)\.\.?(?:\/|$)|\/\//.test(folder.replace(/^\.\//, ""));
     if (!isPlain || systemFolder.test(folder))
-      doubt(`which program ${quote(program)} is after a change of the folder is known only when it runs`);
+      doubt(`the folder changes, so the program that ${quote(program)} names is known only when it runs`);
   }
 }

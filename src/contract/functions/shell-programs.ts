@@ -5,7 +5,7 @@ import { literal, type Arg } from "./shell-words.ts";
 /** Shells whose code is read here. */
 export const shells: ReadonlySet<string> = new Set(["sh", "bash", "dash", "ash", "rbash"]);
 
-/** These run code in ways, or in languages of shells, that are not read here. */
+/** These run code in ways, or in shell languages, that the gate does not read. */
 const neverKnown: ReadonlySet<string> = new Set(
   (
     "ksh mksh zsh fish csh tcsh xonsh nu elvish rc pwsh powershell cmd cmd.exe powershell.exe parallel expect at batch nsenter " +
@@ -14,12 +14,12 @@ const neverKnown: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** The loader runs the program that it is given. */
+/** The loader, `ld.so`, runs the program that its arguments name. */
 export function isNeverKnown(name: string): boolean {
   return neverKnown.has(name) || /^ld(?:-linux.*|-musl.*)?\.so(?:\.\d+)?$/.test(name);
 }
 
-/** Options of `set` and `shopt` after which the shell reads the same text in the same way. */
+/** Options of `set` and `shopt` that do not change how the shell reads a text. */
 const quietOptions = new Set(
   (
     "allexport errexit errtrace functrace noclobber noexec noglob nounset pipefail verbose xtrace monitor notify " +
@@ -27,7 +27,7 @@ const quietOptions = new Set(
   ).split(" "),
 );
 
-/** Is it no more than `set -euo pipefail`? `set -k` makes `ls PATH=.` set a variable, and by `set -H` `!!` is a command. */
+/** Is it as harmless as `set -euo pipefail`? `set -k` makes `ls PATH=.` set a variable; `set -H` makes `!!` a command. */
 function isQuietSet(args: readonly Arg[]): boolean {
   for (const [at, { text, single }] of args.entries()) {
     if (args[at - 1]?.text.endsWith("o") === true && quietOptions.has(text)) continue;
@@ -43,7 +43,7 @@ export function renames(name: string, args: readonly Arg[]): boolean {
   if (name === "set") return !isQuietSet(args);
   if (name === "shopt") return args.some(({ text }) => !/^-[supqo]+$/.test(text) && !quietOptions.has(text));
   if (name === "alias") return args.some(({ text, known }) => !known || text.includes("="));
-  if (name === "mapfile" || name === "readarray") return args.some(({ text }) => text.startsWith("-C"));
+  if (name === "mapfile" || name === "readarray") return args.some(({ text, known }) => !known || /^-.*C/.test(text));
   return (name === "hash" || name === "enable") && args.some(({ text, known }) => !known || text.startsWith("-"));
 }
 
@@ -167,7 +167,7 @@ function checkSsh(args: readonly Arg[]): void {
   }
 }
 
-/** Letters of `grep` without a value, and options in full. Behind any other, and behind `-e` and `-f`, no word is a pattern. */
+/** Known options of `grep`: letters without a value, long names. After any other option no word counts as the pattern. */
 const grepLetters = "EFGPivwxcnoqsabHhLlrRzZTU";
 const grepWords =
   "color colour include exclude exclude-dir context max-count recursive ignore-case line-number count only-matching " +
@@ -177,29 +177,29 @@ const grepOption = new RegExp(
 );
 const grepValue = new RegExp(`^-[${grepLetters}]*[ABCm]$`);
 
-/** The arguments of a command that may name files: all of them, but for what `grep` looks for. */
+/** The arguments of a command that may name files: all except the pattern of `grep`. */
 export function filesOf(name: string, args: readonly Arg[]): readonly string[] {
   const texts = args.map(({ text }) => text);
-  if (!/^[ef]?grep$/.test(name)) return texts;
+  const at = /^[ef]?grep$/.test(name) ? patternIndex(args) : undefined;
+  return at === undefined ? texts : texts.toSpliced(at, 1);
+}
+
+/** The index of the pattern; undefined if an option may give it, before or behind the words. */
+function patternIndex(args: readonly Arg[]): number | undefined {
   let at = 0;
-  for (; at < args.length; at += 1) {
-    const { text, known } = args[at] ?? literal("");
-    if (!known) return texts;
-    if (text === "--") {
-      at += 1;
-      break;
-    }
-    if (grepValue.test(text)) at += 1;
+  for (let isEnd = false; at < args.length && !isEnd; at += 1) {
+    const { text } = args[at] ?? literal("");
+    if (text === "--") isEnd = true;
+    else if (grepValue.test(text)) at += 1;
     else if (!grepOption.test(text)) break;
   }
-  const pattern = args[at];
-  // An option that is not known here, or a word that may be several.
-  if (
-    pattern === undefined ||
-    !pattern.known ||
-    pattern.glob ||
-    (pattern.text.startsWith("-") && texts[at - 1] !== "--")
-  )
-    return texts;
-  return texts.toSpliced(at, 1);
+  const [pattern, ...files] = args.slice(at);
+  const isKnown = args.slice(0, at).every(({ known, glob }) => known && !glob);
+  if (pattern === undefined || pattern.glob || !isKnown) return undefined;
+  return [pattern, ...files].some(mayBeOption) ? undefined : at;
+}
+
+/** A glob may become `-e` if a file has that name. */
+function mayBeOption({ text, known, glob }: Arg): boolean {
+  return !known || text.startsWith("-") || (glob && /^[*?[]/.test(text));
 }

@@ -14,35 +14,35 @@ const unitsMax = 4 * textMax;
 /** Nodes above a node: about forty substitutions, one in the other. */
 const nodesDeep = 240;
 
-/** The parser's two entries. */
+/** The two functions of the parser. */
 export interface Parser {
   readonly parse: (text: string) => ParsedScript;
   readonly forEachChild: (node: SyntaxNode, callback: (child: SyntaxNode) => void) => void;
 }
 
-/** Where a node stands. */
+/** Where a node is in the text. */
 interface Place {
   readonly wrapper: string;
   readonly calls: number;
   readonly nodes: number;
-  /** What the positions of nodes count in. */
+  /** The text that the positions of nodes refer to. */
   readonly text: string;
-  /** The same with blanks in place of here-documents. */
+  /** The same text with blanks in place of here-documents. */
   readonly source: string;
-  /** Where the innermost script ends in it. */
+  /** The position in it where the innermost script ends. */
   readonly end: number;
   readonly context: Context;
   readonly isTimed: boolean;
 }
 
-/** Reads a whole text to the bottom. @throws {EvaluationError} on anything that is not understood */
+/** Reads a whole text, with all code in it. @throws {EvaluationError} on anything that is not understood */
 export function readText(reading: Reading, text: string): void {
   reading.readCode(text, { wrapper: "", calls: 0 });
   checkEvaluations(reading);
   checkMoves(reading.moves, reading.relativePrograms);
 }
 
-/** Reads code, and the code in it. @throws {EvaluationError} on anything that is not understood */
+/** The function that reads code, and the code in it. @throws {EvaluationError} on anything that is not understood */
 export function readerOfCode(reading: Reading, parser: Parser): Reading["readCode"] {
   return (text, { wrapper, calls }) => {
     reading.units += text.length;
@@ -54,7 +54,7 @@ export function readerOfCode(reading: Reading, parser: Parser): Reading["readCod
   };
 }
 
-/** The text with blanks in place of here-documents, which stand between other nodes and belong to none of them. */
+/** The text with blanks in place of here-documents. These are between other nodes and belong to none of them. */
 function blanked({ forEachChild }: Parser, script: SyntaxNode, text: string): string {
   if (!text.includes("<<")) return text;
   let source = text;
@@ -85,12 +85,12 @@ function walk(reading: Reading, parser: Parser, node: SyntaxNode, above: Place):
   for (const child of children) walk(reading, parser, child, below);
 }
 
-/** Where a node stands itself, by where the node above it stands. */
+/** The place of a node, from the place of the node above it. */
 function placeOf(node: SyntaxNode, place: Place): Place {
   switch (node.type) {
     case "Script":
       if (node.source === undefined) return place;
-      if (node.source.includes("<<")) doubt("a here-document stands in backticks");
+      if (node.source.includes("<<")) doubt("a here-document is inside backticks");
       return { ...place, text: node.source, source: node.source, end: node.source.length };
     case "CommandExpansion":
     case "ProcessSubstitution":
@@ -105,7 +105,7 @@ function placeOf(node: SyntaxNode, place: Place): Place {
   }
 }
 
-/** What a node does beside what is in it. @throws {EvaluationError} on what shells read differently */
+/** Reads a node without its children. @throws {EvaluationError} on a spelling that shells read differently */
 function readNode(reading: Reading, node: SyntaxNode, place: Place): void {
   switch (node.type) {
     case "Command":
@@ -161,9 +161,9 @@ function readCommand(reading: Reading, node: Command, { wrapper, calls, isTimed 
   if (checkBackground(node)) reading.background = true;
   if (node.name === undefined) return;
   checkProgramWord(node);
-  // dash knows no `time`, and the program of that name takes options.
+  // dash does not know the word `time`, so it runs the program of that name, which takes options.
   if (isTimed && node.name.text.startsWith("-"))
-    doubt("the program `time` takes options that the word `time` does not");
+    doubt("dash runs the program `time`, which takes options that bash does not know");
   const { shapes } = reading;
   const args = node.args.map((arg) => (arg.type === "Word" ? readWord(arg, shapes) : readAssigned(arg)));
   const variables = node.prefix.flatMap((part) => (part.type === "Assignment" ? [part.name] : []));

@@ -7,9 +7,9 @@ import { codeOptions, filesOf, isNeverKnown, renames, shells } from "./shell-pro
 import { flagsOf, literal, putIn, wordsOf, type Arg } from "./shell-words.ts";
 import { runners, unwrap, wrappers } from "./shell-wrappers.ts";
 
-/** A command that would run, wherever it stands in the text. */
+/** A command that would run, anywhere in the text. */
 export interface Run {
-  /** What it is known by: `git` for `/usr/bin/git`, and the path as written for any other. */
+  /** Its name: `git` for `/usr/bin/git`, and the path as written for any other program. */
   readonly name: string;
   /** As written, without quotes. */
   readonly program: string;
@@ -25,13 +25,13 @@ export interface Run {
   readonly variables: readonly string[];
 }
 
-/** What runs a text: a command's name, empty for the shell itself, and how many commands run each other above it. */
+/** The command that runs a text: its name, empty for the shell itself, and how many commands run each other above it. */
 export interface Runner {
   readonly wrapper: string;
   readonly calls: number;
 }
 
-/** What is read of a text so far. */
+/** Everything that was read from a text so far. */
 export interface Reading extends Evaluation {
   /** Reads code that a command is given. @throws {EvaluationError} on anything that is not understood */
   readonly readCode: (text: string, runner: Runner) => void;
@@ -39,14 +39,13 @@ export interface Reading extends Evaluation {
   readonly writes: Set<string>;
   readonly reads: Set<string>;
   readonly unknown: Set<string>;
-  readonly functions: Set<string>;
   readonly scripts: { readonly language: string; readonly text: string }[];
-  /** Folders that the text changes to; undefined where that is known only when it runs. */
+  /** Folders that the text changes to; undefined for a folder that is known only when it runs. */
   readonly moves: (string | undefined)[];
-  /** Programs that are named by a path from the present folder. */
+  /** Programs that are named by a relative path. */
   readonly relativePrograms: string[];
   background: boolean;
-  /** Characters read, with each text within a text once more. */
+  /** Characters read; a text within a text counts again. */
   units: number;
 }
 
@@ -54,26 +53,26 @@ export const commandsMax = 500;
 /** `sudo env sh -c "sh -c ..."` */
 const callsDeep = 16;
 
-/** What a command reads: a text that stands in the code, or something else. */
+/** The input of a command: a text in the code itself, or something else. */
 export type Input = { readonly text: string; readonly known: boolean } | "elsewhere";
 
-/** A command's words, however it came to be run. */
+/** The words of a command, whether the shell or another command runs it. */
 export interface Call extends Runner {
   readonly words: readonly Arg[];
   readonly input: Input;
   readonly variables: readonly string[];
 }
 
-/** Lists a command and reads what it runs in turn. */
+/** Lists a command, and reads the code that it runs in turn. */
 export function readCall(reading: Reading, call: Call): void {
   const [first = literal(""), ...args] = call.words;
-  if (call.calls > callsDeep) doubt("what it runs lies too deep in what runs it");
+  if (call.calls > callsDeep) doubt(`over ${callsDeep} commands run each other`);
   if (!first.known || first.glob || first.text === "")
     doubt(`the command ${quote(first.text)} is known only when it runs`);
   const name = nameOf(first.text);
   const unknown = args.filter((arg) => !arg.known).map(({ text }) => text);
   for (const text of unknown) reading.unknown.add(text);
-  // The words of the text itself are noted with their values.
+  // Assignments in the text itself are recorded elsewhere, with their values (`noteAssignment`).
   if (call.wrapper !== "") for (const variable of call.variables) noteName(reading, variable);
   reading.moves.push(...moveOf(name, args));
   if (isRelative(first.text)) reading.relativePrograms.push(first.text);
@@ -95,10 +94,10 @@ export function readCall(reading: Reading, call: Call): void {
   readInner(reading, name, args, call);
 }
 
-/** What a command with this name runs by itself: code, or another command. */
+/** Reads what a command with this name runs: code, or another command. */
 function readInner(reading: Reading, name: string, args: readonly Arg[], call: Call): void {
   const base = name.split("/").at(-1) ?? name;
-  if (isNeverKnown(base) || renames(base, args)) doubt(`what ${quote(name)} runs is not known here`);
+  if (isNeverKnown(base) || renames(base, args)) doubt(`${quote(name)} may run code that the gate does not read`);
   readBuiltin(reading, base, args);
   for (const value of codeOptions(base, args)) readArg(reading, value, base, call);
   const wrapper = wrappers.get(base);
@@ -156,7 +155,7 @@ function readWrapped(
       : placeholder === undefined
         ? [...command, putIn("{}")]
         : command.map((arg) => placed(arg, placeholder));
-  // `xargs` and what it runs read another input.
+  // The command that `xargs` runs reads another input.
   const input = wrapper.places === undefined ? call.input : "elsewhere";
   readCall(reading, { words, input, variables, wrapper: name, calls: call.calls + 1 });
 }
@@ -165,7 +164,7 @@ function placed(arg: Arg, placeholder: string): Arg {
   return arg.text.includes(placeholder) ? { ...arg, known: false } : arg;
 }
 
-/** The words are put together again, and a shell reads them. */
+/** The words are joined, and a shell reads the result. */
 function readJoined(reading: Reading, name: string, words: readonly Arg[], call: Call): void {
   const text = words.map((word) => word.text).join(" ");
   readArg(reading, { ...literal(text), known: words.every(({ known, glob }) => known && !glob) }, name, call);
@@ -178,7 +177,7 @@ function readArg(reading: Reading, { text, known }: Arg, wrapper: string, { call
 
 function checkSourced(file: Arg | undefined): void {
   if (file === undefined || !file.single || file.process || /^\/(?:dev|proc)\//.test(file.text))
-    doubt("what is read by `source` is known only when it runs");
+    doubt("the code that `source` reads is known only when it runs");
 }
 
 function readTrap(reading: Reading, args: readonly Arg[], call: Call): void {
@@ -193,7 +192,7 @@ function readFind(reading: Reading, args: readonly Arg[], call: Call): void {
     const rest = args.slice(at + 1);
     const end = rest.findIndex(({ text }, index) => text === ";" || (text === "+" && rest[index - 1]?.text === "{}"));
     const words = (end < 0 ? rest : rest.slice(0, end)).map((arg) => placed(arg, "{}"));
-    if (words.length === 0) doubt("`find` is told to run nothing");
+    if (words.length === 0) doubt("`find` has an `-exec` without a command");
     if (args[at]?.text.endsWith("dir") === true) reading.moves.push(undefined);
     readCall(reading, { ...call, words, input: "elsewhere", variables: [], wrapper: "find", calls: call.calls + 1 });
     at += words.length;
@@ -206,7 +205,7 @@ function readShell(reading: Reading, name: string, args: readonly Arg[], call: C
   let isInput = false;
   for (; at < args.length; at += 1) {
     const { text, known, single } = args[at] ?? literal("");
-    if (!single) doubt(`what ${quote(name)} runs depends on what is put in for ${quote(text)}`);
+    if (!single) doubt(`the code that ${quote(name)} runs depends on the value of ${quote(text)}`);
     if (text === "--" || text === "-") {
       at += 1;
       break;
@@ -224,7 +223,7 @@ function readShell(reading: Reading, name: string, args: readonly Arg[], call: C
   if (isCode) return readArg(reading, operand ?? literal(""), name, call);
   if (operand === undefined || isInput) return readInput(reading, name, call);
   if (operand.process || /^\/(?:dev|proc)\//.test(operand.text))
-    doubt(`what ${quote(name)} runs is known only when it runs`);
+    doubt(`the code that ${quote(name)} runs is known only when it runs`);
 }
 
 /** A shell that is given no code reads it from its input. */
@@ -233,7 +232,7 @@ function readInput(reading: Reading, name: string, { input, calls }: Call): void
   reading.readCode(input.text, { wrapper: name, calls: calls + 1 });
 }
 
-/** These take values into their code by habit, and what they can do is judged by who calls them. */
+/** People often put variables into the code of these. The contract that calls `shell` judges that code. */
 const filters = new Set(["sed", "awk", "sql"]);
 
 function readScript(

@@ -3,15 +3,15 @@ import { quote } from "../../wire/mod.ts";
 import { doubt } from "./shell-doubt.ts";
 
 /**
- * The spellings on which a mistake would let a hidden command pass. Each answers: is this spelling understood, and do bash
- * and dash read it alike? A test replaces one of them to show that the differential test would notice.
+ * Spellings where a mistake would let a hidden command pass. Each function answers: is this spelling understood, and do
+ * bash and dash read it alike? A test replaces one of them to show that the differential test notices it.
  */
 export interface Shapes {
   /** A text that bash evaluates as a name, an index or a number: `[[ -v TEXT ]]`, `${a[TEXT]}`, `read TEXT`. */
   readonly indexes: (text: string) => boolean;
-  /** The word behind `<<`. */
+  /** The word after `<<`. */
   readonly delimiters: (raw: string) => boolean;
-  /** What stands between the words of `[[ ... ]]`. */
+  /** The text between the words of `[[ ... ]]`. */
   readonly tests: (between: string) => boolean;
   /** A whole `$'...'`. */
   readonly ansiC: (raw: string) => boolean;
@@ -29,24 +29,24 @@ const space = String.raw`(?:[ \t\n]|${continued}|(?<![^\s;&|()])#[^\n]*(?:\n|$))
 const dollarInQuotes = String.raw`\$(?!(?:\\\n)*[\w@*#?$!({[-])`;
 const dollar = String.raw`\$(?![\w@*#?$!({['"-]|\\\n)`;
 const name = String.raw`[A-Za-z_]\w*`;
-/** Printable ASCII. Other bytes depend on the locale, and NUL ends the text. */
+/** Printable ASCII. The meaning of other bytes depends on the locale, and NUL ends the text. */
 const code = String.raw`x[2-6][0-9A-Fa-f]|x7[0-9A-Ea-e]|0?(?:4[0-7]|[56][0-7])|1(?:[0-6][0-7]|7[0-6])|u00[2-6][0-9A-Fa-f]|u007[0-9A-Ea-e]`;
 
 export const understood: Shapes = {
-  // No assignment either: `a[PATH=11]` sets PATH.
+  // `=` is excluded because `a[PATH=11]` sets PATH.
   indexes: (text) => /^[^$\x60[\](){};&|<>"'\\=]*$/.test(text) && !/\+\+|--/.test(text),
   delimiters: matcher(String.raw`[\w.-]+|'[\w. -]+'|"[\w. -]+"|\\[A-Za-z_][\w.-]*`),
   tests: matcher(`(?:${blank}|\\[\\[|\\]\\]|!|-[a-zA-Z]{1,2}|==?|!=|=~)*`),
   ansiC: matcher(String.raw`\$'(?:[^'\\\n]|\n|\\(?:[abefnrtv\\"?]|${code}(?![0-9A-Fa-f{])))*'`),
-  // bash 5.2 expands `a{},b}`. A pair without a comma or dots between is letters.
+  // bash 5.2 expands `a{},b}`. A pair without a comma or `..` inside is plain text.
   braces: (bare) => !/\{[^]*(?:,|\.\.)[^]*\}/.test(bare),
-  // dash takes `12>file` for the word `12` and a redirection, and `{name}>file` for the word `{name}`.
+  // dash reads `12>file` as the word `12` and a redirection, and `{name}>file` as the word `{name}` and a redirection.
   descriptors: matcher(String.raw`\d`),
 };
 
 /**
- * What may stand around the children of a node, and all of a node without children. A node that is not listed, and a
- * text between two nodes that does not match, is in doubt: so no letter of the source goes unread.
+ * The text that a node may have around its children, or as a whole if it has none. A node that is not listed is in doubt,
+ * and so is text around its children that does not match. So the reader checks every character of the source.
  */
 const around: Readonly<Partial<Record<SyntaxNode["type"], RegExp>>> = {
   ...spelled(`(?:${space}|[;&])*`, "Script", "CompoundList", "Statement"),
@@ -98,7 +98,7 @@ const around: Readonly<Partial<Record<SyntaxNode["type"], RegExp>>> = {
   ...spelled("[^]*", "HereDocBody"),
 };
 
-/** Where letters stand: outside of quotes, in double quotes, in a here-document, or behind the operator of `${x:-...}`. */
+/** Where plain text is: outside of quotes, in double quotes, in a here-document, or after the operator of `${x:-...}`. */
 export type Context = "bare" | "quoted" | "document" | "operand" | "quotedOperand";
 
 const letters: Readonly<Record<Context, (raw: string) => boolean>> = {
@@ -130,7 +130,7 @@ const operations = new Set<SyntaxNode["type"]>([
   "Transform",
 ]);
 
-/** Where the children of a node stand. */
+/** The context of a node's children. */
 export function contextBelow(node: SyntaxNode, context: Context): Context {
   if (node.type === "DoubleQuoted" || node.type === "LocaleString") return "quoted";
   if (node.type === "HereDocBody") return "document";
@@ -143,27 +143,27 @@ export function contextBelow(node: SyntaxNode, context: Context): Context {
 export interface Spelling {
   readonly shapes: Shapes;
   readonly context: Context;
-  /** What the positions of the node count in, with blanks in place of here-documents. */
+  /** The text that the positions of the node refer to, with blanks in place of here-documents. */
   readonly source: string;
 }
 
 /**
- * Checks everything of a node that is not one of its children.
+ * Checks the text of a node that does not belong to its children.
  *
- * @throws {EvaluationError} on a spelling that is not known to be read alike by this parser, bash and dash
+ * @throws {EvaluationError} on a spelling that this parser, bash and dash may read differently
  */
 export function checkShape(node: SyntaxNode, children: readonly SyntaxNode[], spelling: Spelling): void {
   const { source, context } = spelling;
   if ((node.type === "Word" || node.type === "Assignment") && source.charAt(node.end) === "#")
-    doubt("a word goes on with `#`, which some parsers take for a comment");
+    doubt("a `#` follows a word, where some parsers read a comment");
   if (expands(node) && source.slice(node.pos, node.end).includes("\\\n"))
     doubt("a line goes on in a text with expansions");
-  if (quotes.has(node.type) && context === "quotedOperand") doubt("quotes stand in an expansion that stands in quotes");
+  if (quotes.has(node.type) && context === "quotedOperand") doubt("an expansion in quotes contains quotes");
   const isLetters = node.type === "Literal" || (node.type === "Word" && node.parts === undefined);
   const isUnderstood = isLetters ? letters[context] : spellingOf(node, spelling);
   let at = node.pos;
   for (const child of children) {
-    // The text of a here-document stands behind its line.
+    // The text of a here-document comes after its line.
     if (child.type === "HereDocBody") continue;
     if (child.pos < at || child.end > node.end) doubt("its parts overlap");
     check(source.slice(at, child.pos), isUnderstood);
@@ -182,7 +182,7 @@ function expands(node: SyntaxNode): boolean {
 }
 
 function check(raw: string, isUnderstood: (raw: string) => boolean): void {
-  if (!isUnderstood(raw)) doubt(`${quote(raw.trim())} is not a shape that is known here`);
+  if (!isUnderstood(raw)) doubt(`${quote(raw.trim())} is not a spelling that the gate knows`);
 }
 
 function spellingOf(node: SyntaxNode, { shapes, source }: Spelling): (raw: string) => boolean {
@@ -193,11 +193,11 @@ function spellingOf(node: SyntaxNode, { shapes, source }: Spelling): (raw: strin
   if (isDecoded(node)) return escapedBackticks;
   const pattern = around[node.type];
   if (pattern === undefined)
-    return doubt(`${quote(source.slice(node.pos, node.end))} is not a shape that is known here`);
+    return doubt(`${quote(source.slice(node.pos, node.end))} is not a spelling that the gate knows`);
   return (raw) => pattern.test(raw);
 }
 
-/** Is it code in backticks that holds backslashes? The parser takes these out, so positions count in another text. */
+/** Is it code in backticks that holds backslashes? The parser removes these, so positions refer to another text. */
 export function isDecoded(node: SyntaxNode): boolean {
   return node.type === "CommandExpansion" && node.script?.source !== undefined;
 }

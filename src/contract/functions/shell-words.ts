@@ -3,9 +3,9 @@ import { understood, type Shapes } from "./shell-shapes.ts";
 
 /** A word of a command, as far as it is known before the shell runs. */
 export interface Arg {
-  /** Without its quotes. What the shell puts in at run time stays as written: `$HOME/x`. */
+  /** Without its quotes. Anything that the shell fills in at run time stays as written: `$HOME/x`. */
   readonly text: string;
-  /** What of the text stands in the code itself: `mark` in place of all that is put in. */
+  /** The part of the text that is in the code itself, with `mark` for everything that the shell fills in. */
   readonly fixed: string;
   /** Is the text what the program gets? Variables, substitutions, `~` and braces are not known. */
   readonly known: boolean;
@@ -21,7 +21,7 @@ export function literal(text: string): Arg {
   return { text, fixed: text, known: true, glob: false, single: true, process: false };
 }
 
-/** In place of what is put in: no shell text holds it. */
+/** Replaces everything that the shell fills in. No shell text contains this character. */
 export const mark = "\u0000";
 
 /** A word, or a part of one, that is known only when the shell runs. */
@@ -44,7 +44,7 @@ export function readWord(word: Word, shapes: Pick<Shapes, "braces"> = understood
   };
 }
 
-/** The letters of a part that stand outside of quotes. A brace expansion that the parser sees is not known anyway. */
+/** The unquoted letters of a part. A brace expansion that the parser sees is not known anyway. */
 function bareText(part: WordPart): string {
   return part.type === "Literal" || part.type === "Glob" ? part.text : "_";
 }
@@ -118,8 +118,8 @@ function wordsBeside(node: SyntaxNode): readonly Word[] {
 }
 
 /**
- * The single options of a command, sorted: `-rf` is `-f` and `-r`, `--mode=x` is `--mode`; none after `--`. Behind an option
- * `--` may be its value, as in `git push -o -- --force`: then options go on.
+ * The single options of a command, sorted: `-rf` is `-f` and `-r`, `--mode=x` is `--mode`; none after `--`. Directly after
+ * an option, `--` may be its value, as in `git push -o -- --force`: then more options may follow.
  */
 export function flagsOf(args: readonly Arg[]): readonly string[] {
   const found = new Set<string>();

@@ -63,7 +63,7 @@ export const shellFunctions: readonly ContractFunction[] = [
 /**
  * The record of a text.
  *
- * @param shapes the spellings that are understood; only a test gives others
+ * @param shapes the spellings that the reader understands; only a test passes others
  * @throws {EvaluationError} on anything that is not understood
  */
 export function readShellText(text: string, shapes: Shapes = understood): Value {
@@ -101,6 +101,8 @@ function emptyReading(shapes: Shapes): Reading {
     values: new Map(),
     evaluated: new Set(),
     split: new Set(),
+    arrays: new Set(),
+    declared: new Set(),
     moves: [],
     relativePrograms: [],
     background: false,

@@ -2,9 +2,9 @@ import { aggregates, givesRows, pure } from "./sql-names.ts";
 import type { Fields, Tree } from "./sql-parse.ts";
 
 /**
- * How many rows a query gives at most: by its `LIMIT`, or one where it counts over all rows or asks no table.
+ * The largest number of rows that a query returns: its `LIMIT`, or one if it aggregates over all rows or reads no table.
  *
- * @returns undefined where no bound is known
+ * @returns undefined if no bound is known
  */
 export function rowsMax(query: Fields | undefined): number | undefined {
   if (query === undefined) return undefined;
@@ -13,8 +13,8 @@ export function rowsMax(query: Fields | undefined): number | undefined {
 }
 
 /**
- * `LIMIT 10`, and not `LIMIT NULL`, `LIMIT 1e9`, which is no whole number as it stands, and `WITH TIES`, which gives all
- * rows that the order takes for one.
+ * The number in `LIMIT 10`. `LIMIT NULL` is not a bound, `LIMIT 1e9` is not written as a whole number, and `WITH TIES` also
+ * returns all rows that tie with the last one.
  */
 function limitOf(query: Fields): number | undefined {
   if (query["limitOption"] === "LIMIT_OPTION_WITH_TIES") return undefined;
@@ -26,7 +26,7 @@ function limitOf(query: Fields): number | undefined {
   return rows === undefined || rows < 0 ? undefined : rows;
 }
 
-/** `select count(*) from t`, `select 1`: one row, as no function in it gives more. */
+/** Does it return one row, as `select count(*) from t` and `select 1` do, because no function in it returns more? */
 function isOneRow(query: Fields): boolean {
   const { op, groupClause, valuesLists, fromClause, targetList } = query;
   if (op !== "SETOP_NONE" || groupClause !== undefined || valuesLists !== undefined) return false;
@@ -40,7 +40,7 @@ interface SqlCall {
   readonly isWindow: boolean;
 }
 
-/** The functions that the targets of a query call, without those of queries in them; undefined where a dot may call one. */
+/** The functions that the targets of a query call, without those in subqueries; undefined if a dot may call one. */
 function callsIn(targets: Tree): readonly SqlCall[] | undefined {
   const calls: SqlCall[] = [];
   const stack: Tree[] = [targets];
@@ -67,7 +67,7 @@ function callOf({ funcname, over }: Fields): SqlCall {
   return { name: (parts[0] === "pg_catalog" ? parts.slice(1) : parts).join("."), isWindow: over !== undefined };
 }
 
-/** `alias.unnest` calls a function that gives rows. */
+/** `alias.unnest` calls a function that returns several rows. */
 function isDotted(column: Tree | undefined): boolean {
   const names = ((column as Fields | undefined)?.["fields"] ?? []) as readonly Fields[];
   const last = (names.at(-1)?.["String"] as Fields | undefined)?.["sval"];

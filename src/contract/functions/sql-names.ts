@@ -1,8 +1,8 @@
 /**
- * Functions of PostgreSQL that compute on what they are given, and touch nothing else. Every other function may write,
- * wait, read files, run SQL or reach another server: `setval`, `pg_sleep`, `pg_read_file`, `query_to_xml`, `dblink`.
- * Taken from `pg_proc` of PostgreSQL 18. Words of the grammar such as `coalesce` are not listed: written as a function's
- * name they call somebody's own.
+ * PostgreSQL functions that compute from their arguments, and touch nothing else. Every other function may write, wait,
+ * read files, run SQL or reach another server: `setval`, `pg_sleep`, `pg_read_file`, `query_to_xml`, `dblink`. The names
+ * are from `pg_proc` of PostgreSQL 18. Grammar words such as `coalesce` are not listed: written as a function's name, such
+ * a word calls a function that somebody defined.
  */
 export const pure: ReadonlySet<string> = new Set(
   (
@@ -50,7 +50,7 @@ export const pure: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** Those of `pure` that give several rows where one is asked for. */
+/** Functions in `pure` that return several rows. */
 export const givesRows: ReadonlySet<string> = new Set(
   (
     "generate_series generate_subscripts unnest string_to_table regexp_matches regexp_split_to_table json_array_elements " +
@@ -59,7 +59,7 @@ export const givesRows: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** Those of `pure` that make one value of many rows. */
+/** Functions in `pure` that compute one value from many rows. */
 export const aggregates: ReadonlySet<string> = new Set(
   (
     "count sum avg min max stddev stddev_pop stddev_samp variance var_pop var_samp bool_and bool_or every bit_and bit_or " +
@@ -68,8 +68,8 @@ export const aggregates: ReadonlySet<string> = new Set(
 );
 
 /**
- * Functions of PostgreSQL that are not pure and take one argument, so that `(x).name` and `alias.name` call them. Any
- * other name behind a dot is read as a column's.
+ * PostgreSQL functions that are not pure and take one argument, so `(x).name` and `alias.name` call them. Any other name
+ * after a dot is read as a column.
  */
 const dotted: ReadonlySet<string> = new Set(
   (
@@ -86,12 +86,12 @@ const dotted: ReadonlySet<string> = new Set(
 );
 const dottedByBeginning = /^(?:pg_|lo_|txid_|binary_upgrade_|brin_|to_reg|dblink|postgres_fdw_)/;
 
-/** May `(x).name` call a function of PostgreSQL that is not pure? */
+/** May `(x).name` call a PostgreSQL function that is not pure? */
 export function isCalledByDot(name: string): boolean {
   return dotted.has(name) || (dottedByBeginning.test(name) && !pure.has(name));
 }
 
-/** Types of PostgreSQL. A cast to any other runs code of its owner: the check of a domain, a cast's function. */
+/** PostgreSQL's own types. A cast to any other type may run its owner's code: the check of a domain, a cast function. */
 export const types: ReadonlySet<string> = new Set(
   (
     "bit bool box bpchar bytea char cid cidr circle date datemultirange daterange float4 float8 inet int2 int4 " +
@@ -103,7 +103,7 @@ export const types: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** Operators of PostgreSQL. Any other was made by somebody, with a function of theirs. */
+/** PostgreSQL's own operators. Somebody defined any other operator, with a function of their own. */
 export const operators: ReadonlySet<string> = new Set(
   (
     "!! !~ !~* !~~ !~~* # ## #- #> #>> % & && &< &<| &> * *< *<= *<> *= *> *>= + - -> ->> -|- / < <-> << <<= <<| <= <> <@ " +

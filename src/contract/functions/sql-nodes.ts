@@ -1,4 +1,4 @@
-/** What a node of PostgreSQL's grammar can do by itself. What is in it is read in any case. */
+/** The effect of a node of PostgreSQL's grammar by itself. The reader reads its members in any case. */
 export type Role =
   /** It is a statement of the kind that the role begins with. */
   | `${string} statement`
@@ -10,20 +10,20 @@ export type Role =
   | "function"
   /** It calls the function of an operator. */
   | "operator"
-  /** A name behind a dot is a column's, or calls a function. */
+  /** A name after a dot is a column, or calls a function. */
   | "column"
   /** A cast runs the functions of the type. */
   | "type"
-  /** A method of sampling is a function. */
+  /** It calls a sampling method, which is a function. */
   | "sample"
-  /** It locks rows, and names no other tables than `FROM`. */
+  /** It locks rows, and names only tables of `FROM`. */
   | "lock"
   /** A branch of `MERGE` is a statement without a node of its own. */
   | "merge"
-  /** It runs code that is not read here, or the parser never gives it. */
+  /** It runs code that the gate does not read, or the parser never produces it. */
   | "refused";
 
-/** From each type of node to its role. A test replaces roles to show that the differential test would notice. */
+/** The role of each node type. A test replaces roles to show that the differential test notices it. */
 export type NodeTable = ReadonlyMap<string, Role>;
 
 const statements: readonly (readonly [string, Role])[] = [
@@ -106,7 +106,7 @@ export const nodes: NodeTable = new Map<string, Role>([
       "VacuumRelation TriggerTransition PublicationObjSpec PublicationTable CTESearchClause CTECycleClause ReturnStmt " +
       "ATAlterConstraint ReturningClause",
   ),
-  // `DO` and `EXECUTE` run what is not read here. The others stand in trees that the server makes of the parser's.
+  // `DO` and `EXECUTE` run code that the gate does not read. Only the server produces the others, from the parser's tree.
   ...each(
     "refused",
     "ParseResult ScanResult OidList IntList Var Param Aggref WindowFunc WindowFuncRunCondition SubscriptingRef FuncExpr " +
@@ -120,8 +120,8 @@ export const nodes: NodeTable = new Map<string, Role>([
 ]);
 
 /**
- * The type of what stands in a member without a name of its type, by the member's name, with the node's name before it
- * where that decides.
+ * The node type of each member whose value does not name its type. The key is the member's name, after the node's name if
+ * members of that name differ in type.
  */
 export const memberTypes: ReadonlyMap<string, string> = new Map([
   ...members("Alias", "alias join_using_alias"),
@@ -168,5 +168,5 @@ function members(type: string, names: string): readonly (readonly [string, strin
   return names.split(" ").map((name) => [name, type]);
 }
 
-/** Kinds of statements that leave everything as it is. */
+/** Kinds of statements that change nothing. */
 export const quiet: ReadonlySet<string> = new Set(["select", "explain", "show"]);

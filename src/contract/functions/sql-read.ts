@@ -13,12 +13,12 @@ export interface Effects {
   readonly unfiltered: Set<string>;
 }
 
-/** Where a node stands. */
+/** Where a node is in the tree. */
 interface Place {
   readonly effects: Effects;
   readonly nodes: NodeTable;
   readonly depth: number;
-  /** Names that a `WITH` above gives: they are no tables. */
+  /** Names that a `WITH` above defines: they are not tables. */
   readonly names: ReadonlySet<string>;
   /** Are the tables met here changed, and not read? */
   readonly writes: boolean;
@@ -48,7 +48,7 @@ function kindOf(nodes: NodeTable, node: string): string | undefined {
   return role?.endsWith(" statement") === true ? role.slice(0, -" statement".length) : undefined;
 }
 
-/** Reads a member of a node: a value, a list, a node that says its type, or one whose type is known by the member. */
+/** Reads a member of a node: a value, a list, a node that names its type, or one whose member tells its type. */
 function readMember(node: string, name: string, value: Tree, place: Place): void {
   if (value === null || typeof value !== "object") return;
   const below = { ...place, depth: checkDepth(place) };
@@ -57,7 +57,7 @@ function readMember(node: string, name: string, value: Tree, place: Place): void
     return;
   }
   const [first, ...rest] = Object.keys(value);
-  // A list may have places without a node.
+  // A list may have empty places.
   if (first === undefined) return;
   if (rest.length === 0 && /^[A-Z]/.test(first)) return readNode(first, value[first] as Fields, below);
   const type = memberTypes.get(`${node}.${name}`) ?? memberTypes.get(name);
@@ -95,7 +95,7 @@ function readNode(node: string, fields: Fields, place: Place): void {
       addMergeBranch(fields, place);
       break;
     case "lock":
-      // Its names are those of `FROM`.
+      // It names only tables of `FROM`.
       place.effects.kinds.add("lock");
       return;
     case "plain":
@@ -108,7 +108,7 @@ function readNode(node: string, fields: Fields, place: Place): void {
 
 function readKind(node: string, kind: string, fields: Fields, place: Place): void {
   const { effects } = place;
-  // The `VALUES` of an `INSERT` asks for nothing.
+  // The `VALUES` of an `INSERT` reads nothing.
   if (fields["valuesLists"] === undefined || place.depth === 0) effects.kinds.add(kind);
   switch (node) {
     case "SelectStmt":
@@ -158,7 +158,7 @@ function checkDepth({ depth }: Place): number {
   return depth + 1;
 }
 
-/** `INSERT`, `UPDATE`, `DELETE`, `MERGE`: what stands as `relation` is changed, all else is read. */
+/** `INSERT`, `UPDATE`, `DELETE`, `MERGE`: they change `relation`, and read everything else. */
 function readChange(node: string, fields: Fields, place: Place): void {
   addTable(fields["relation"] as Fields, { ...place, names: new Set(), writes: true });
   const within = readWith(fields["withClause"], { ...place, writes: false });
@@ -213,9 +213,9 @@ function addFunction(name: Tree, { effects }: Place): void {
   effects.functions.add(joined(parts[0] === "pg_catalog" ? parts.slice(1) : parts));
 }
 
-/** `OPERATOR(schema.+)` runs a function that somebody made, and so does an operator that PostgreSQL does not bring. */
+/** `OPERATOR(schema.+)` runs a function that somebody defined, and so does any operator that is not PostgreSQL's own. */
 function addOperator(node: string, fields: Fields, { effects }: Place): void {
-  // `BETWEEN` is a name without signs, and stands for `<=` and `>=`.
+  // The parser names this operator `BETWEEN`; it means `<=` and `>=`.
   if (/^AEXPR_(?:NOT_)?BETWEEN/.test(textOf(fields, "kind"))) return;
   const member = node === "A_Expr" ? "name" : node === "SubLink" ? "operName" : "useOp";
   const parts = namesIn(fields[member] ?? []);
@@ -223,14 +223,14 @@ function addOperator(node: string, fields: Fields, { effects }: Place): void {
   if (own.length > 1 || own.some((name) => !operators.has(name))) effects.functions.add(own.join("."));
 }
 
-/** PostgreSQL takes `(x).f` and `alias.f` for `f(x)` where `x` has no column of that name. */
+/** PostgreSQL reads `(x).f` and `alias.f` as `f(x)` if `x` has no column of that name. */
 function addCalledByDot(node: string, fields: Fields, { effects }: Place): void {
   const names = namesIn(fields[node === "ColumnRef" ? "fields" : "indirection"] ?? []);
   const behindDots = node === "ColumnRef" ? names.slice(1).slice(-1) : names;
   for (const name of behindDots) if (isCalledByDot(name)) effects.functions.add(name);
 }
 
-/** The functions of a type that PostgreSQL does not bring are counted under the type's name. */
+/** A type that is not PostgreSQL's own counts as a function of the same name. */
 function addType(fields: Fields, { effects }: Place): void {
   const parts = namesIn(fields["names"] ?? []);
   const own = parts[0] === "pg_catalog" ? parts.slice(1) : parts;

@@ -9,7 +9,7 @@ import { isReadOnly, readStatement, type Effects } from "./sql-read.ts";
 import { EvaluationError } from "../rational.ts";
 
 const statementsMax = 200;
-// A name takes a character, and another stands between two names.
+// Each name takes at least one character, and one more separates two names.
 const texts = listOf(string, textMax / 2);
 
 const effects = {
@@ -49,7 +49,7 @@ export const sqlFunctions: readonly ContractFunction[] = [
 /**
  * The record of a text.
  *
- * @param table what each node of the grammar can do; only a test gives another
+ * @param table the role of each node type; only a test passes another table
  * @throws {EvaluationError} on anything that is not understood
  */
 export function readSqlText(text: string, table: NodeTable = nodes): Value {

@@ -1,0 +1,229 @@
+/**
+ * Runs texts in a real shell, one at a time, and tells what they did. argv: a folder of its own and `sealed` or `open`.
+ * Each line of standard input is an `Order` as JSON, and each line of standard output is a `Reply`.
+ */
+import { spawn } from "node:child_process";
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+  lstatSync,
+  chmodSync,
+} from "node:fs";
+import { delimiter, join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+export interface Order {
+  readonly id: number;
+  /** The path of a shell, with its options. */
+  readonly shell: readonly string[];
+  readonly text: string;
+}
+
+export interface Effects {
+  /** The canary programs that ran. */
+  readonly ran: readonly string[];
+  /** Files and folders that are new, changed or gone. */
+  readonly changed: readonly string[];
+  /** The secrets that the output holds. */
+  readonly shown: readonly string[];
+}
+
+export interface Reply extends Effects {
+  readonly id: number;
+  readonly exit: number | null;
+  readonly timedOut: boolean;
+  /** The beginning of what the text printed. */
+  readonly output: string;
+}
+
+/** JSON on one line also for a reader of lines that takes U+2028 for a line's end. */
+export function lineOf(message: Order | Reply): string {
+  return JSON.stringify(message).replaceAll(/[\u2028\u2029]/g, (end) => `\\u${end.codePointAt(0)?.toString(16)}`);
+}
+
+const timeoutMs = 1_500;
+/** Time for commands in the background to end after the shell. */
+const lingerMs = 60;
+const outputMax = 65_536;
+const programs = (
+  "ls cat head tail wc grep cut diff stat pwd echo true false test [ printf touch " +
+  "sh bash dash env xargs find sort nohup timeout nice"
+).split(" ");
+/** Programs that only leave a mark. dash takes `12>file` for the program `12`, and `{x}>file` for `{x}`. */
+const canaries = "pwn = == x y 12 {x} {y}".split(" ");
+/** Folders that a wrong `PATH` would name: descriptors, and results of arithmetic. */
+const numbers = "0 1 2 3 9 10 11 12".split(" ");
+
+const marker = `secret-${process.pid}-${Math.random().toString(36).slice(2)}`;
+const markers: readonly (readonly [string, string])[] = [
+  ["a secret of the working folder", `${marker}-env`],
+  ["a secret outside the working folder", `${marker}-outside`],
+  ["a secret of the environment", `${marker}-variable`],
+  ["/etc/passwd", "root:x:0:"],
+];
+
+/** The folders of the sandbox; the working folder is one of them. */
+const folders = ["work", "outside", "home", "effects", "tmp"];
+
+function build(area: string): void {
+  for (const folder of folders) {
+    rmSync(join(area, folder), { recursive: true, force: true });
+    mkdirSync(join(area, folder));
+  }
+  const write = (path: string, text: string): void => writeFileSync(join(area, path), text);
+  write("work/.env", `KEY=${marker}-env\n`);
+  mkdirSync(join(area, "work/.ssh"));
+  write("work/.ssh/id", `${marker}-env\n`);
+  for (const name of ["a.txt", "b.txt", "scratch.txt"]) write(`work/${name}`, `the text of ${name}\n`);
+  write("work/precious.txt", "precious\n");
+  mkdirSync(join(area, "work/src"));
+  write("work/src/c.txt", "one\ntwo\n");
+  // `.` in a pattern matches no end of a line.
+  mkdirSync(join(area, "work/a\nb"));
+  write(`outside/secret`, `${marker}-outside\n`);
+  write(`outside/${marker}-outside`, "");
+  write("home/secret", `${marker}-outside\n`);
+  for (const folder of ["work", ...numbers.map((number) => `work/${number}`)]) {
+    if (folder !== "work") mkdirSync(join(area, folder));
+    for (const name of ["ls", "cat", ...(folder === "work" ? ["="] : [])]) canary(area, `${folder}/${name}`);
+  }
+}
+
+function canary(area: string, path: string): void {
+  writeFileSync(join(area, path), `#!/bin/sh\necho "$0" >> '${area}/effects/ran'\n`);
+  chmodSync(join(area, path), 0o755);
+}
+
+/** The folder that `PATH` names: links to real programs, and canaries. It is not watched and not built again. */
+function buildPrograms(area: string): void {
+  mkdirSync(join(area, "bin"));
+  const places = (process.env["PATH"] ?? "").split(delimiter);
+  for (const name of programs) {
+    const place = places.find((folder) => lstatSync(join(folder, name), { throwIfNoEntry: false }) !== undefined);
+    if (place !== undefined) symlinkSync(join(place, name), join(area, "bin", name));
+  }
+  for (const name of canaries) canary(area, `bin/${name}`);
+}
+
+type State = ReadonlyMap<string, string>;
+
+/** Each path with what changes when somebody changes the file. */
+function stateOf(area: string): State {
+  const state = new Map<string, string>();
+  const visit = (path: string): void => {
+    const { mode, size, ino, mtimeMs, ctimeMs } = lstatSync(join(area, path));
+    const isFolder = (mode & 0o170_000) === 0o040_000;
+    // A file that comes or goes shows by itself, so a folder has no time here.
+    state.set(path, isFolder ? `${mode} ${ino}` : `${mode} ${ino} ${size} ${mtimeMs} ${ctimeMs}`);
+    if (isFolder) for (const name of readdirSync(join(area, path))) visit(`${path}/${name}`);
+  };
+  for (const folder of folders) visit(folder);
+  return state;
+}
+
+function differences(before: State, after: State): readonly string[] {
+  const paths = new Set([...before.keys(), ...after.keys()]);
+  return [...paths].filter((path) => !path.startsWith("effects") && before.get(path) !== after.get(path));
+}
+
+interface Run {
+  readonly exit: number | null;
+  readonly timedOut: boolean;
+  readonly output: string;
+}
+
+function runText(area: string, { shell, text }: Order): Promise<Run> {
+  const [program = "", ...options] = shell;
+  const child = spawn(program, [...options, "-c", text], {
+    cwd: join(area, "work"),
+    // A process group of its own, so that all that it started can be ended.
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: {
+      PATH: join(area, "bin"),
+      HOME: join(area, "home"),
+      TMPDIR: join(area, "tmp"),
+      LC_ALL: "C.UTF-8",
+      KEY: `${marker}-variable`,
+    },
+  });
+  return new Promise((resolve) => {
+    let output = "";
+    let timedOut = false;
+    let exit: number | null = null;
+    const end = (): void => {
+      try {
+        if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+      } catch {
+        // The group is already gone.
+      }
+    };
+    const timer = setTimeout(() => {
+      timedOut = true;
+      end();
+    }, timeoutMs);
+    const take = (chunk: Buffer): void => {
+      if (output.length < outputMax) output += chunk.toString("latin1");
+      else end();
+    };
+    child.stdout.on("data", take);
+    child.stderr.on("data", take);
+    child.once("error", () => resolve({ exit: null, timedOut, output: "the shell did not start" }));
+    child.once("exit", (code) => {
+      exit = code;
+      setTimeout(end, lingerMs).unref();
+    });
+    child.once("close", () => {
+      clearTimeout(timer);
+      end();
+      resolve({ exit, timedOut, output });
+    });
+  });
+}
+
+function linesOf(path: string): readonly string[] {
+  try {
+    return readFileSync(path, "utf8").split("\n").slice(0, -1);
+  } catch {
+    return [];
+  }
+}
+
+/** A write in the same tick of the file system's clock would look like no write. */
+const tickMs = 10;
+
+async function serve(area: string): Promise<void> {
+  buildPrograms(area);
+  let before: State | undefined;
+  for await (const line of createInterface({ input: process.stdin })) {
+    const order = JSON.parse(line) as Order;
+    if (before === undefined) {
+      build(area);
+      before = stateOf(area);
+      await new Promise((resolve) => setTimeout(resolve, tickMs));
+    }
+    const { exit, timedOut, output } = await runText(area, order);
+    const ran = linesOf(join(area, "effects/ran")).map((path) => path.replace(`${area}/`, ""));
+    const after = stateOf(area);
+    const changed = differences(before, after);
+    const shown = markers.filter(([, secret]) => output.includes(secret)).map(([name]) => name);
+    if (ran.length > 0 || changed.length > 0) before = undefined;
+    const reply: Reply = {
+      id: order.id,
+      exit,
+      timedOut,
+      ran: [...new Set(ran)],
+      changed,
+      shown,
+      output: output.slice(0, 400).replaceAll(marker, "MARKER"),
+    };
+    process.stdout.write(`${lineOf(reply)}\n`);
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await serve(process.argv[2] ?? "");
