@@ -257,7 +257,7 @@ suite("random texts", () => {
     );
   });
 
-  test("what lies under a folder begins with it and a slash", () => {
+  test("a path under a folder begins with the folder and a slash", () => {
     const segment = fc.constantFrom("a", "b", "ab", "a.b", "..", ".", "", "a b", "%2e", "~", "\u00e9", "e\u0301");
     const somePath = fc.array(segment, { maxLength: 4 }).map((segments) => segments.join("/"));
     fc.assert(

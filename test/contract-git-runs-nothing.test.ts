@@ -1,7 +1,7 @@
 /**
  * Goal: no sequence of calls that `files` and `git` allow makes git run a command that the agent wrote. Method: the
  * contracts judge each call; the allowed ones are carried out in a temporary folder; then the real git runs there, with a
- * canary in every place where git reads a command. As a control, the same sequences with a rule removed wake the canary.
+ * canary in every place where git reads a command. As a control, the same sequences with a rule removed trigger the canary.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -62,7 +62,7 @@ async function inForce(...without: readonly string[]): Promise<ContractInForce> 
   assert.equal(
     sources.reduce((removed, { kept, all }) => removed + all - kept, 0),
     without.length,
-    `one of the rules ${without.join(", ")} is not there`,
+    `one of the rules ${without.join(", ")} does not exist`,
   );
   const compiled = compileContracts(sources.map(({ name, text }) => ({ name, text })));
   assert.ok(compiled.ok, compiled.ok ? "" : compiled.problem.map(({ message }) => message).join("\n"));
@@ -70,7 +70,7 @@ async function inForce(...without: readonly string[]): Promise<ContractInForce> 
   return compiled.value;
 }
 
-/** A path to write a file to, or with a slash at the end a folder to create; both below /srv. */
+/** The path of a file to write, or of a folder to create if it ends in a slash. Both are below /srv. */
 type Step = string;
 
 function callOf(step: Step): { readonly tool: string; readonly input: object } {
@@ -199,7 +199,7 @@ function runGit(force: ContractInForce, srv: string): void {
 interface Attack {
   readonly what: string;
   readonly steps: readonly Step[];
-  /** The rules that stand in its way. */
+  /** The rules that prevent it. */
   readonly rules: readonly string[];
 }
 
@@ -212,7 +212,7 @@ const bare = (folder: string): readonly Step[] => [
 
 const attacks: readonly Attack[] = [
   { what: "a bare repository in a folder", steps: bare("app/bare"), rules: ["git-may-run-it"] },
-  { what: "a bare repository that a listed folder becomes", steps: bare("docs"), rules: ["git-may-run-it"] },
+  { what: "a listed folder that becomes a bare repository", steps: bare("docs"), rules: ["git-may-run-it"] },
   { what: "a bare repository under a name with `.git`", steps: bare("app/x.git"), rules: ["git-may-run-it"] },
   {
     what: "a bare repository made without folders, by files in them",
@@ -273,7 +273,7 @@ suite("the real git runs nothing that the agent wrote", { skip: hasGit ? false :
     });
   }
 
-  test("HEAD is the one file that every repository needs: without it the rest of one runs nothing", async () => {
+  test("git runs nothing in a bare repository that lacks one of its four parts", async () => {
     const weak = await inForce("git-may-run-it");
     for (const step of bare("app/bare")) {
       const srv = makeFolders();
@@ -287,7 +287,7 @@ suite("the real git runs nothing that the agent wrote", { skip: hasGit ? false :
     }
   });
 
-  test("random sequences of calls wake no canary, and do without the rule", async (t) => {
+  test("random sequences of calls trigger no canary, and many do without the rule", async (t) => {
     const weak = await inForce("git-may-run-it");
     let woken = 0;
     let allowed = 0;
@@ -303,7 +303,7 @@ suite("the real git runs nothing that the agent wrote", { skip: hasGit ? false :
       if (hasRun()) woken += 1;
       for (const folder of [srv, open]) rmSync(folder, { recursive: true });
     }
-    t.diagnostic(`${allowed} allowed calls; without the rule ${woken} of ${sequences} sequences wake the canary`);
+    t.diagnostic(`${allowed} allowed calls; without the rule ${woken} of ${sequences} sequences trigger the canary`);
     assert.ok(allowed > sequences * 5, `${allowed} allowed`);
     assert.ok(woken > sequences / 4, `${woken} woken`);
   });
@@ -321,7 +321,7 @@ const names = [
   ".lfsconfig", ".envrc", ".gitignore", "a.ts", "fsmonitor-watchman", "reftable/", "worktrees/x/gitdir",
 ]; // prettier-ignore
 
-/** Forty calls in three places, always the same ones for a seed (a linear congruential generator). */
+/** Forty calls in three places. One seed always gives the same calls (a linear congruential generator). */
 function randomSteps(seed: number): readonly Step[] {
   let state = seed * 2_654_435_761;
   const pick = (from: readonly string[]): string => {
@@ -332,13 +332,13 @@ function randomSteps(seed: number): readonly Step[] {
   return Array.from({ length: 40 }, () => `${pick(chosen)}/${pick(names)}`);
 }
 
-suite("names that a disk or git takes for a repository's own", () => {
+suite("names that a disk or git reads as part of a repository", () => {
   let force: ContractInForce;
   before(async () => {
     force = await inForce();
   });
 
-  test("are not allowed in any spelling", () => {
+  test("the contracts allow them in no spelling", () => {
     for (const name of [
       "HEAD",
       "Head",
@@ -374,7 +374,7 @@ suite("names that a disk or git takes for a repository's own", () => {
       assert.notEqual(judge(force, callOf(`app/${name}`)).verdict, "ALLOW", name);
   });
 
-  test("are reached by no move without a person", () => {
+  test("no move reaches them without a person", () => {
     for (const [source, destination] of [
       ["/srv/app/a", "/srv/app/bare/HEAD"],
       ["/srv/app/x", "/srv/app/bare"],
@@ -388,7 +388,7 @@ suite("names that a disk or git takes for a repository's own", () => {
       );
   });
 
-  test("do not close ordinary names", () => {
+  test("ordinary names that resemble them are allowed", () => {
     for (const step of [
       "app/src/hooks/useAuth.ts",
       "app/src/objects/a.ts",

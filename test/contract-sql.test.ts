@@ -51,7 +51,7 @@ suite("sql", () => {
     }
   });
 
-  test("every node type of the grammar has a role, and every member without a type of its own has one", () => {
+  test("every node type of the grammar has a role, and every untyped member has a type", () => {
     const { types, untyped } = grammar();
     assert.deepEqual(missing(types, untyped, nodes, memberTypes), []);
     assert.ok(types.length > 250 && untyped.length > 100, `${types.length} types, ${untyped.length} members`);
@@ -167,7 +167,7 @@ suite("sql", () => {
 
 interface Grammar {
   readonly types: readonly string[];
-  /** Members whose type is one node type, which the tree therefore does not name. */
+  /** Members that always hold one node type, so the tree does not name it. */
   readonly untyped: readonly { readonly node: string; readonly member: string; readonly type: string }[];
 }
 
@@ -188,7 +188,7 @@ function grammar(): Grammar {
   return { types, untyped };
 }
 
-/** What the tables lack. A node that is refused needs no types for its members. */
+/** The entries that the tables lack. A refused node needs no types for its members. */
 function missing(
   types: Grammar["types"],
   untyped: Grammar["untyped"],

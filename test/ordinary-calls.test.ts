@@ -1,7 +1,7 @@
 /**
  * Goal: the contracts to copy let ordinary work through.
  * Method: 112 calls that agents make on ordinary days (test/ordinary-calls.jsonl), each in a session of its own. A call that
- * is not allowed has its verdict beside it, and the reason why it stays so.
+ * is not allowed has its verdict beside it, and the reason for it.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -345,10 +345,10 @@ function changeOf({ leaf, evidence }: StoredRow): readonly Change[] {
   return [{ seq, at, by: key ?? "", act, body, contract: (contract ?? "").replace(/^sha256:/, ""), mode, engine }];
 }
 
-/** A cache of 4,096 such keys takes a few megabytes; a longer key is digested each time. */
+/** A cache of 4,096 keys of this length takes a few megabytes. A longer key is digested each time. */
 const keyCachedMax = 512;
 
-/** Digests counters' keys: HMAC-SHA256 with the ledger's own secret, in hex. The latest short ones are remembered. */
+/** Digests counters' keys: HMAC-SHA256 with the ledger's own secret, in hex. Recent short keys are cached. */
 export function keyDigester(secret: string): (key: string) => string {
   const digests = new Map<string, string>();
   return (key) => {

@@ -138,7 +138,7 @@ export function closeShared(sides: readonly (readonly [ToolPlan, Translator])[])
   return new Set(a?.words.filter((word) => b?.words.includes(word)));
 }
 
-/** A key fails where a part of it does, or is a text of over 16,384 bytes. Behind `session` only within one. */
+/** A key fails if one of its parts fails, or is a text of over 16,384 bytes. Parts after `session` fail only in a session. */
 function keyFails(translator: Translator, per: readonly KeyPart[]): Term {
   const { world } = translator;
   let reached: Term = "true";
@@ -151,7 +151,7 @@ function keyFails(translator: Translator, per: readonly KeyPart[]): Term {
     if (value.kind !== "text") continue;
     const length = `(str.len ${value.term})`;
     const key = translator.key(part, new Map());
-    // A character takes one to four bytes: from 4,097 to 16,384 characters it depends on which they are.
+    // A character takes one to four bytes: from 4,097 to 16,384, the characters decide.
     found.push(
       and(reached, or(`(> ${length} 16384)`, and(`(> ${length} 4096)`, world.rarely(`${key} takes over 16384 bytes`)))),
     );

@@ -85,9 +85,7 @@ export function composed(text: string): string {
 /** @throws {EvaluationError} if the answer depends on how the disk compares accents */
 export function oneAnswer(asWritten: boolean, asComposed: boolean): boolean {
   if (asWritten === asComposed) return asWritten;
-  throw new EvaluationError(
-    "a path that is in doubt: its accents match the rule on some disks, and not on others",
-  );
+  throw new EvaluationError("a path that is in doubt: its accents match the rule on some disks, and not on others");
 }
 
 export function costOfPath(texts: readonly Value[]): number {

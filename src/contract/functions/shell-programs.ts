@@ -201,5 +201,5 @@ function patternIndex(args: readonly Arg[]): number | undefined {
 
 /** A glob may become `-e` if a file has that name. */
 function mayBeOption({ text, known, glob }: Arg): boolean {
-  return !known || text.startsWith("-") || (glob && /^[*?[]/.test(text));
+  return !known || (text.startsWith("-") && text !== "--") || (glob && /^[*?[]/.test(text));
 }

@@ -25,7 +25,7 @@ export interface Shapes {
 const continued = String.raw`(?:(?<=[ \t])\\\n|(?<=[;&|()])\\\n(?![;&|<>()]))`;
 const blank = String.raw`(?:[ \t]|${continued})`;
 const space = String.raw`(?:[ \t\n]|${continued}|(?<![^\s;&|()])#[^\n]*(?:\n|$))`;
-/** A `$` that begins no expansion, in quotes and outside of them, also where the line goes on behind it. */
+/** A `$` that does not begin an expansion, in quotes and outside of them, even if a backslash continues the line after it. */
 const dollarInQuotes = String.raw`\$(?!(?:\\\n)*[\w@*#?$!({[-])`;
 const dollar = String.raw`\$(?![\w@*#?$!({['"-]|\\\n)`;
 const name = String.raw`[A-Za-z_]\w*`;
@@ -94,7 +94,7 @@ const around: Readonly<Partial<Record<SyntaxNode["type"], RegExp>>> = {
   ...spelled(`(?:(?:>>?|>\\||<>?|[<>]&|&>>?)${blank}*)?`, "Redirect"),
   ...spelled(`(?:<<<${blank}*)?`, "HereString"),
   ...spelled(`(?:<<-?${blank}*)?`, "HereDoc"),
-  // A document whose end is quoted is text. Of another one that has no parts the letters are checked where it is read.
+  // A document with a quoted delimiter is plain text. The letters of any other document are checked where it is read.
   ...spelled("[^]*", "HereDocBody"),
 };
 

@@ -227,7 +227,19 @@ function addOperator(node: string, fields: Fields, { effects }: Place): void {
 function addCalledByDot(node: string, fields: Fields, { effects }: Place): void {
   const names = namesIn(fields[node === "ColumnRef" ? "fields" : "indirection"] ?? []);
   const behindDots = node === "ColumnRef" ? names.slice(1).slice(-1) : names;
-  for (const name of behindDots) if (isCalledByDot(name)) effects.functions.add(name);
+  const isScalar = isScalarNode(fields["arg"] ?? null);
+  for (const [at, name] of behindDots.entries()) {
+    const isOwn = isScalar && at === 0 && !pure.has(name) && !types.has(name);
+    if (isOwn || isCalledByDot(name)) effects.functions.add(name);
+  }
+}
+
+/** A text, a number and a cast to a type without members have no columns, so that a name behind a dot is a call. */
+function isScalarNode(tree: Tree): boolean {
+  const { A_Const: constant, TypeCast: cast } = (tree ?? {}) as Fields;
+  if (constant !== undefined) return true;
+  const type = (cast as Fields | undefined)?.["typeName"] as Fields | undefined;
+  return type !== undefined && types.has(namesIn(type["names"] ?? []).at(-1) ?? "");
 }
 
 /** A type that is not PostgreSQL's own counts as a function of the same name. */
