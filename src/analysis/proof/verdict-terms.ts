@@ -151,7 +151,7 @@ function keyFails(translator: Translator, per: readonly KeyPart[]): Term {
     if (value.kind !== "text") continue;
     const length = `(str.len ${value.term})`;
     const key = translator.key(part, new Map());
-    // A character takes one to four bytes: from 4,097 to 16,384, the characters decide.
+    // A character takes one to four bytes, so a key of 4,097 to 16,384 characters may be too long.
     found.push(
       and(reached, or(`(> ${length} 16384)`, and(`(> ${length} 4096)`, world.rarely(`${key} takes over 16384 bytes`)))),
     );

@@ -194,7 +194,7 @@ export function checkEvaluations(reading: Evaluation): void {
     if (reading.arrays.has(name)) doubt(`the value of the array ${quote(name)} is known only when it runs`);
   for (const name of counters)
     if (reading.functions.has(name))
-      doubt(`a function takes the name of ${quote(name)}, whose output counts as a number`);
+      doubt(`a function replaces ${quote(name)}, whose output counts as a number`);
   for (const name of reading.split) {
     for (const value of reading.values.get(name) ?? [])
       if (value === undefined || !/^(?!-)[\w.:/@%+,-]*$/.test(value)) valueUnknown(name);
@@ -297,7 +297,7 @@ function readLet(reading: Evaluation, { text, known }: Arg): void {
   if (!known) doubt("the text that `let` evaluates is known only when it runs");
   const [, before, name, after, value] = /^(\+\+|--)?([A-Za-z_]\w*)(?:(\+\+|--)|[-+*/%]?=(.*))?$/s.exec(text) ?? [];
   evaluateText(reading, name === undefined ? text : (value ?? ""));
-  // All except `x=1` read the present value of the variable.
+  // All except `x=1` read the current value of the variable.
   if (name !== undefined && !text.startsWith(`${name}=`)) reading.evaluated.add(name);
   if (name !== undefined && (before ?? after ?? value) !== undefined) noteName(reading, name, "0");
 }

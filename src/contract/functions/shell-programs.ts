@@ -184,7 +184,7 @@ export function filesOf(name: string, args: readonly Arg[]): readonly string[] {
   return at === undefined ? texts : texts.toSpliced(at, 1);
 }
 
-/** The index of the pattern; undefined if an option may give it, before or behind the words. */
+/** The index of the pattern; undefined if an option may give it, before or after the words. */
 function patternIndex(args: readonly Arg[]): number | undefined {
   let at = 0;
   for (let isEnd = false; at < args.length && !isEnd; at += 1) {

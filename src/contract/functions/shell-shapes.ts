@@ -21,7 +21,7 @@ export interface Shapes {
   readonly descriptors: (raw: string) => boolean;
 }
 
-/** A line goes on only where the next one cannot join its last word or sign: `ls\` and `-l` below it is `ls-l`. */
+/** A backslash may continue a line if the next one cannot join its last word or sign: `ls\` and `-l` below are `ls-l`. */
 const continued = String.raw`(?:(?<=[ \t])\\\n|(?<=[;&|()])\\\n(?![;&|<>()]))`;
 const blank = String.raw`(?:[ \t]|${continued})`;
 const space = String.raw`(?:[ \t\n]|${continued}|(?<![^\s;&|()])#[^\n]*(?:\n|$))`;
@@ -157,7 +157,7 @@ export function checkShape(node: SyntaxNode, children: readonly SyntaxNode[], sp
   if ((node.type === "Word" || node.type === "Assignment") && source.charAt(node.end) === "#")
     doubt("a `#` follows a word, where some parsers read a comment");
   if (expands(node) && source.slice(node.pos, node.end).includes("\\\n"))
-    doubt("a line goes on in a text with expansions");
+    doubt("a backslash continues a line in a text with expansions");
   if (quotes.has(node.type) && context === "quotedOperand") doubt("an expansion in quotes contains quotes");
   const isLetters = node.type === "Literal" || (node.type === "Word" && node.parts === undefined);
   const isUnderstood = isLetters ? letters[context] : spellingOf(node, spelling);
@@ -172,7 +172,7 @@ export function checkShape(node: SyntaxNode, children: readonly SyntaxNode[], sp
   check(source.slice(at, node.end), isUnderstood);
 }
 
-/** Is it a quoted text or a here-document into which something is put? dash reads `"$na\` and `me"` below it as `$name`. */
+/** Is it a quoted text or a here-document with an expansion? dash reads `"$na\` and `me"` below it as `$name`. */
 function expands(node: SyntaxNode): boolean {
   return (
     ((node.type === "DoubleQuoted" || node.type === "LocaleString") &&

@@ -234,7 +234,7 @@ function addCalledByDot(node: string, fields: Fields, { effects }: Place): void 
   }
 }
 
-/** A text, a number and a cast to a type without members have no columns, so that a name behind a dot is a call. */
+/** A text, a number and a cast to a type without members have no columns, so a name after a dot is a call. */
 function isScalarNode(tree: Tree): boolean {
   const { A_Const: constant, TypeCast: cast } = (tree ?? {}) as Fields;
   if (constant !== undefined) return true;
