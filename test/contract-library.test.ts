@@ -94,6 +94,7 @@ const harmless: Readonly<Record<string, readonly string[]>> = {
     "grep -rn '/api/v1' src",
     "grep -m 1 -A2 id_rsa -- docs",
     "[ -f src/*.ts ]",
+    'echo "a \\\n b"',
   ],
   sql: [
     "SHOW server_version",

@@ -61,9 +61,9 @@ let sandbox: Sandbox;
 /** Does contracts/shell.yaml answer ALLOW, if the sandbox is its workspace? */
 function shellContract(area: string): (text: string) => boolean {
   const file = readFileSync(new URL("../contracts/shell.yaml", import.meta.url), "utf8");
-  const contract = compile(file.replace(/^ {2}workspace: .*$/m, `  workspace: ${area}/work`));
+  const contract = compile(file.replace(/^ {2}workspace: .*$/m, `  workspace: ${area}/app`));
   return (command) =>
-    judge(contract, { tool: "shell.run", input: { command, cwd: `${area}/work` } }).verdict === "ALLOW";
+    judge(contract, { tool: "shell.run", input: { command, cwd: `${area}/app` } }).verdict === "ALLOW";
 }
 
 function start(t: TestContext, reader: Reader, allows?: (text: string) => boolean): Differential {

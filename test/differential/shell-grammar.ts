@@ -114,7 +114,7 @@ export class Grammar {
 
   /** A file to write: the two scratch files, or seldom another. */
   target(): string {
-    if (this.chance(0.1)) return this.one("precious.txt", "new", "../outside/new", `${this.area}/work/new`);
+    if (this.chance(0.1)) return this.one("precious.txt", "new", "../outside/new", `${this.area}/app/new`);
     return this.one("written", "scratch.txt", "/dev/null");
   }
 

@@ -68,7 +68,7 @@ const markers: readonly (readonly [string, string])[] = [
 ];
 
 /** The folders of the sandbox; the working folder is one of them. */
-const folders = ["work", "outside", "home", "effects", "tmp"];
+const folders = ["app", "outside", "home", "effects", "tmp"];
 
 function build(area: string): void {
   for (const folder of folders) {
@@ -76,21 +76,21 @@ function build(area: string): void {
     mkdirSync(join(area, folder));
   }
   const write = (path: string, text: string): void => writeFileSync(join(area, path), text);
-  write("work/.env", `KEY=${marker}-env\n`);
-  mkdirSync(join(area, "work/.ssh"));
-  write("work/.ssh/id", `${marker}-env\n`);
-  for (const name of ["a.txt", "b.txt", "scratch.txt"]) write(`work/${name}`, `the text of ${name}\n`);
-  write("work/precious.txt", "precious\n");
-  mkdirSync(join(area, "work/src"));
-  write("work/src/c.txt", "one\ntwo\n");
+  write("app/.env", `KEY=${marker}-env\n`);
+  mkdirSync(join(area, "app/.ssh"));
+  write("app/.ssh/id", `${marker}-env\n`);
+  for (const name of ["a.txt", "b.txt", "scratch.txt"]) write(`app/${name}`, `the text of ${name}\n`);
+  write("app/precious.txt", "precious\n");
+  mkdirSync(join(area, "app/src"));
+  write("app/src/c.txt", "one\ntwo\n");
   // `.` in a pattern matches no end of a line.
-  mkdirSync(join(area, "work/a\nb"));
+  mkdirSync(join(area, "app/a\nb"));
   write(`outside/secret`, `${marker}-outside\n`);
   write(`outside/${marker}-outside`, "");
   write("home/secret", `${marker}-outside\n`);
-  for (const folder of ["work", ...numbers.map((number) => `work/${number}`)]) {
-    if (folder !== "work") mkdirSync(join(area, folder));
-    for (const name of ["ls", "cat", ...(folder === "work" ? ["="] : [])]) canary(area, `${folder}/${name}`);
+  for (const folder of ["app", ...numbers.map((number) => `app/${number}`)]) {
+    if (folder !== "app") mkdirSync(join(area, folder));
+    for (const name of ["ls", "cat", ...(folder === "app" ? ["="] : [])]) canary(area, `${folder}/${name}`);
   }
 }
 
@@ -140,7 +140,7 @@ interface Run {
 function runText(area: string, { shell, text }: Order): Promise<Run> {
   const [program = "", ...options] = shell;
   const child = spawn(program, [...options, "-c", text], {
-    cwd: join(area, "work"),
+    cwd: join(area, "app"),
     // A process group of its own, so that all that it started can be ended.
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],

@@ -29,7 +29,7 @@ const namespaces = ["--user", "--map-root-user", "--pid", "--fork", "--kill-chil
 
 /** Somewhere to run texts. */
 export interface Sandbox {
-  /** Absolute. The texts' working folder is `work` in it. */
+  /** Absolute. The texts' working folder is `app` in it. */
   readonly area: string;
   /** Do the texts run in namespaces of their own, with nothing else to write to? */
   readonly isSealed: boolean;

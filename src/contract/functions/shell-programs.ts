@@ -3,12 +3,12 @@ import { doubt } from "./shell-doubt.ts";
 import { literal, type Arg } from "./shell-words.ts";
 
 /** Shells whose code is read here. */
-export const shells: ReadonlySet<string> = new Set(["sh", "bash", "dash", "ash", "rbash"]);
+export const shells: ReadonlySet<string> = new Set(["sh", "bash", "dash", "ash"]);
 
 /** These run code in ways, or in shell languages, that the gate does not read. */
 const neverKnown: ReadonlySet<string> = new Set(
   (
-    "ksh mksh zsh fish csh tcsh xonsh nu elvish rc pwsh powershell cmd cmd.exe powershell.exe parallel expect at batch nsenter " +
+    "rbash ksh mksh zsh fish csh tcsh xonsh nu elvish rc pwsh powershell cmd cmd.exe powershell.exe parallel expect at batch nsenter " +
     "systemd-run start-stop-daemon proot firejail setpriv capsh gdb lldb tmux screen dtach abduco " +
     "socat entr bind complete compgen fc"
   ).split(" "),
@@ -27,10 +27,17 @@ const quietOptions = new Set(
   ).split(" "),
 );
 
+export function isQuietOption(name: string): boolean {
+  return quietOptions.has(name);
+}
+
 /** Is it as harmless as `set -euo pipefail`? `set -k` makes `ls PATH=.` set a variable; `set -H` makes `!!` a command. */
 function isQuietSet(args: readonly Arg[]): boolean {
   for (const [at, { text, single }] of args.entries()) {
-    if (args[at - 1]?.text.endsWith("o") === true && quietOptions.has(text)) continue;
+    if (/^[-+].*o$/.test(args[at - 1]?.text ?? "")) {
+      if (!isQuietOption(text)) return false;
+      continue;
+    }
     if (!/^[-+]/.test(text)) return single;
     if (text === "--") return true;
     if (!/^[-+][abefhmnuvxCETo]+$/.test(text)) return false;
@@ -79,6 +86,7 @@ export function codeOptions(name: string, args: readonly Arg[]): readonly Arg[] 
   if (/^(?:ssh|scp|sftp)$/.test(name)) checkSsh(args);
   const options = runsValue.get(name);
   if (options === undefined) return [];
+  if (name !== "git") checkPatternOptions(name, args);
   return args.flatMap((arg, at) => {
     const text = name === "tar" && at === 0 && /^[A-Za-z]+$/.test(arg.text) ? `-${arg.text}` : arg.text;
     const attached = valueOf(text, options);
@@ -88,6 +96,14 @@ export function codeOptions(name: string, args: readonly Arg[]): readonly Arg[] 
     // `tar --checkpoint-action=exec=CODE`, `fd -x=CODE`.
     return [{ ...value, text: value.text.replace(/^(?:exec)?=/, "") }];
   });
+}
+
+/** `tar cf x.tar *` reads a file that is called `--to-command=...` as an option. */
+export function checkPatternOptions(name: string, args: readonly Arg[]): void {
+  const end = args.findIndex(({ text }) => text === "--");
+  const pattern = (end < 0 ? args : args.slice(0, end)).find(({ text, glob }) => glob && /^[*?[-]/.test(text));
+  if (pattern !== undefined)
+    doubt(`${quote(pattern.text)} may become options of ${quote(name)}; write ${quote(`./${pattern.text}`)}`);
 }
 
 /** What is attached to an option that runs its value, empty where the value is the next word; undefined for others. */

@@ -1,7 +1,13 @@
-import type { Assignment, Command, HereDoc, HereString, ParsedScript, Redirect, Redirection, SyntaxNode } from "unbash";
+import type { Assignment, Command, ParsedScript, Redirect, Redirection, SyntaxNode } from "unbash";
 import { quote } from "../../wire/mod.ts";
-import { checkAssignment, checkArithmeticCommand, checkBackground, checkHereDoc } from "./shell-dialects.ts";
-import { checkProgramWord, checkRedirectTarget } from "./shell-dialects.ts";
+import {
+  checkArithmeticCommand,
+  checkAssignment,
+  checkBackground,
+  checkHereDoc,
+  checkProgramWord,
+  checkRedirectTarget,
+} from "./shell-dialects.ts";
 import { checkCharacters, checkValue, doubt } from "./shell-doubt.ts";
 import { checkEvaluations, noteArithmetic, noteAssignment, noteLoop, noteName, noteTest } from "./shell-evaluation.ts";
 import { checkMoves } from "./shell-folders.ts";
@@ -126,6 +132,7 @@ function readNode(reading: Reading, node: SyntaxNode, place: Place): void {
       return;
     case "For":
     case "Select":
+      if (node.type === "Select") noteName(reading, "REPLY");
       return noteLoop(reading, node);
     case "Assignment":
       checkAssignment(node);
@@ -180,7 +187,7 @@ function readAssigned({ text, name, append, index, value }: Assignment): Arg {
 }
 
 function inputOf(redirects: readonly Redirection[]): Input {
-  const given = redirects.filter(feeds);
+  const given = redirects.filter((redirect) => descriptorOf(redirect) === 0);
   const [only] = given;
   if (only === undefined || given.length > 1 || only.type === "Redirect") return "elsewhere";
   if (only.type === "HereString") {
@@ -196,6 +203,8 @@ function inputOf(redirects: readonly Redirection[]): Input {
   return { text: word.text, known: word.known };
 }
 
-function feeds(redirect: Redirection): redirect is HereDoc | HereString | Redirect {
-  return redirect.type !== "Redirect" || redirect.operator.startsWith("<");
+/** The descriptor that a redirection sets: what is said, or else the input or the output. */
+function descriptorOf(redirect: Redirection): number {
+  if (redirect.descriptor?.type === "FileDescriptor") return redirect.descriptor.value;
+  return redirect.type !== "Redirect" || redirect.operator.startsWith("<") ? 0 : 1;
 }

@@ -1,9 +1,18 @@
 import { quote } from "../../wire/mod.ts";
 import { doubt } from "./shell-doubt.ts";
-import { noteName, readBuiltin, type Evaluation } from "./shell-evaluation.ts";
+import { readBuiltin } from "./shell-builtins.ts";
+import { noteName, type Evaluation } from "./shell-evaluation.ts";
 import { isRelative, moveOf, nameOf } from "./shell-folders.ts";
 import { givenCode, interpreterOf } from "./shell-interpreters.ts";
-import { codeOptions, filesOf, isNeverKnown, renames, shells } from "./shell-programs.ts";
+import {
+  checkPatternOptions,
+  codeOptions,
+  filesOf,
+  isNeverKnown,
+  isQuietOption,
+  renames,
+  shells,
+} from "./shell-programs.ts";
 import { flagsOf, literal, putIn, wordsOf, type Arg } from "./shell-words.ts";
 import { runners, unwrap, wrappers } from "./shell-wrappers.ts";
 
@@ -69,6 +78,7 @@ export function readCall(reading: Reading, call: Call): void {
   if (call.calls > callsDeep) doubt(`over ${callsDeep} commands run each other`);
   if (!first.known || first.glob || first.text === "")
     doubt(`the command ${quote(first.text)} is known only when it runs`);
+  if (/^-./.test(first.text)) doubt(`${quote(first.text)} reads as an option, and not as a command`);
   const name = nameOf(first.text);
   const unknown = args.filter((arg) => !arg.known).map(({ text }) => text);
   for (const text of unknown) reading.unknown.add(text);
@@ -122,6 +132,7 @@ function readInner(reading: Reading, name: string, args: readonly Arg[], call: C
       wrapper: base,
       variables: [],
       input: "elsewhere",
+      calls: call.calls + 1,
     });
   const verbs = runners.get(base);
   if (verbs?.includes(args[0]?.text ?? "") === true && args.length > 1) {
@@ -139,7 +150,11 @@ function readWrapped(
   call: Call,
 ): void {
   const { codes, command, isQuery, variables, operands, placeholder } = unwrap(name, wrapper, args);
-  for (const code of codes) readArg(reading, code, name, call);
+  for (const code of codes) {
+    // `env -S` has escapes and variables of its own.
+    if (name === "env" && /[\\$#]/.test(code.text)) doubt(`the text behind \`env -S\` is not known here`);
+    readArg(reading, code, name, call);
+  }
   if (isQuery) return;
   if (codes.length > 0 && command.length > 0) doubt(`${quote(name)} is given code and a command`);
   for (const variable of variables) noteName(reading, variable);
@@ -182,11 +197,12 @@ function checkSourced(file: Arg | undefined): void {
 
 function readTrap(reading: Reading, args: readonly Arg[], call: Call): void {
   const [code, ...rest] = args[0]?.text === "--" ? args.slice(1) : args;
-  if (code === undefined || /^-[lpP]?$/.test(code.text) || (rest.length === 0 && code.known)) return;
-  readArg(reading, code, "trap", call);
+  if (code === undefined || /^-[lpP]?$/.test(code.text) || (rest.length === 0 && code.known && !code.glob)) return;
+  readArg(reading, { ...code, known: code.known && !code.glob }, "trap", call);
 }
 
 function readFind(reading: Reading, args: readonly Arg[], call: Call): void {
+  checkPatternOptions("find", args);
   for (let at = 0; at < args.length; at += 1) {
     if (!/^-(?:exec|execdir|ok|okdir)$/.test(args[at]?.text ?? "")) continue;
     const rest = args.slice(at + 1);
@@ -213,11 +229,12 @@ function readShell(reading: Reading, name: string, args: readonly Arg[], call: C
     if (!/^[-+]/.test(text)) break;
     if (/^--(?:version|help)$/.test(text) && args.length === 1) return;
     if (/^--(?:login|norc|noprofile|posix|restricted|verbose)$/.test(text)) continue;
-    if (!known || !/^[-+][abefhiklmnprstuvxcBCEHPToO]+$/.test(text))
+    const values = args.slice(at + 1, at + 1 + text.replace(/[^oO]/g, "").length);
+    if (!known || !/^[-+][abefhlmnprsuvxcBCEToO]+$/.test(text) || !values.every((value) => isQuietOption(value.text)))
       doubt(`${quote(name)} with ${quote(text)} is not known here`);
     isCode ||= text.startsWith("-") && text.includes("c");
     isInput ||= text.startsWith("-") && text.includes("s");
-    at += text.replace(/[^oO]/g, "").length;
+    at += values.length;
   }
   const operand = args[at];
   if (isCode) return readArg(reading, operand ?? literal(""), name, call);
@@ -243,6 +260,8 @@ function readScript(
   { input }: Call,
 ): void {
   const { language } = interpreter;
+  // `awk` reads no options behind its code.
+  if (language !== "awk") checkPatternOptions(name, args);
   const { codes, isElsewhere } = givenCode(name, interpreter, args);
   for (const { text, known } of codes) {
     if (!known && !filters.has(language)) doubt(`the code that ${quote(name)} runs is known only when it runs`);

@@ -37,7 +37,7 @@ export const wrappers: ReadonlyMap<string, Wrapper> = new Map(
       long: "askpass background preserve-env set-home reset-timestamp non-interactive preserve-groups stdin bell login shell",
       longValues: "close-from chdir group host prompt chroot role type command-timeout user other-user",
       longAttached: "preserve-env",
-      queries: "-l -v -V -K -k -h --list --validate --version --help --remove-timestamp",
+      queries: "-l -v -V -h --list --validate --version --help",
       assigns: true,
       shell: true,
     },
@@ -121,8 +121,8 @@ export const wrappers: ReadonlyMap<string, Wrapper> = new Map(
       queries: "-G -Q -V -O -N -W",
       shell: true,
     },
-    strace: { flags: "cCdfFhiknqrtTuvVwxyYzZ", values: "aeEoOpPsSUbXI", queries: "-p -V -h" },
-    ltrace: { flags: "bcCfiLrStTV", values: "aAeElnopsuxX", queries: "-p -V -h" },
+    strace: { flags: "cCdfFhiknqrtTuvVwxyYzZ", values: "aeEoOpPsSUbXI", queries: "-V -h" },
+    ltrace: { flags: "bcCfiLrStTV", values: "aAeElnopsuxX", queries: "-V -h" },
     catchsegv: {},
     noglob: {},
     nocorrect: {},
@@ -259,12 +259,14 @@ interface Option {
 }
 
 function readOption(name: string, wrapper: Wrapper, arg: Arg, next: Arg | undefined): Option {
-  const place = /^(?:(--[^=]+)=?|(-.))(.*)$/s.exec(arg.text);
-  const option = place?.[1] ?? place?.[2] ?? "";
-  const found = arg.text.startsWith("--") ? readLong(name, wrapper, arg, next) : readShort(name, wrapper, arg, next);
-  if (!isIn(wrapper.places, option)) return found;
-  const value = place?.[3] ?? "";
-  return { ...found, placeholder: value !== "" ? value : found.words === 2 ? (next?.text ?? "{}") : "{}" };
+  if (!arg.text.startsWith("--")) return readShort(name, wrapper, arg, next);
+  const found = readLong(name, wrapper, arg, next);
+  const [option, value] = split(arg.text);
+  return isIn(wrapper.places, option) ? { ...found, placeholder: placeholderOf(value) } : found;
+}
+
+function placeholderOf(value: string | undefined): string {
+  return value === undefined || value === "" ? "{}" : value;
 }
 
 function isIn(list: string | undefined, option: string): boolean {
@@ -290,8 +292,15 @@ function readShort(name: string, wrapper: Wrapper, arg: Arg, next: Arg | undefin
     const rest = at + 1 < text.length ? text.slice(at + 1) : undefined;
     if (isIn(wrapper.codes, `-${letter}`)) return code(arg, rest, next);
     if (isIn(wrapper.queries, `-${letter}`)) isQuery = true;
-    else if (wrapper.attached?.includes(letter) === true) return { words: 1, isQuery };
-    if (wrapper.values?.includes(letter) === true) return { words: valueWords(name, rest, next), isQuery };
+    const isPlace = isIn(wrapper.places, `-${letter}`);
+    if (wrapper.attached?.includes(letter) === true)
+      return { words: 1, isQuery, ...(isPlace && { placeholder: placeholderOf(rest) }) };
+    if (wrapper.values?.includes(letter) === true)
+      return {
+        words: valueWords(name, rest, next),
+        isQuery,
+        ...(isPlace && { placeholder: placeholderOf(rest ?? next?.text) }),
+      };
     if (!isQuery && (wrapper.flags?.includes(letter) !== true || !arg.known)) return unknown(name, text);
   }
   return { words: 1, isQuery };
