@@ -1,6 +1,6 @@
 import { quote } from "../../wire/mod.ts";
 import { checkVariable, doubt } from "./shell-doubt.ts";
-import { evaluateText, evaluateVariable, isCount, noteName, plainName, type Evaluation } from "./shell-evaluation.ts";
+import { evaluateText, evaluateVariable, isCount, noteName, type Evaluation } from "./shell-evaluation.ts";
 import { literal, mark, type Arg } from "./shell-words.ts";
 
 /** Builtins whose arguments are names of variables, with or without a value. */
@@ -12,7 +12,6 @@ export function readBuiltin(reading: Evaluation, name: string, args: readonly Ar
   checkPatterns(name, args);
   if (name === "let") for (const arg of args) readLet(reading, arg);
   if (setters.has(name)) readSetter(reading, name, args);
-  if (name === "read" && !args.some(({ fixed }) => plainName.test(fixed))) noteName(reading, "REPLY");
   if (name === "getopts" && args[1] !== undefined) {
     setArgument(reading, name, args[1]);
     noteName(reading, "OPTARG");
@@ -80,12 +79,12 @@ function isBinary({ text, known }: Arg): boolean {
   return known && /^(?:==?|!=|<|>|-(?:eq|ne|lt|le|gt|ge|nt|ot|ef))$/.test(text);
 }
 
-/** A word without quotes may become several words. */
-function noteSplit(reading: Evaluation, { text, known, single }: Arg): void {
+/** A word without quotes may become several words, some of which the command evaluates or runs. */
+export function noteSplit(reading: Evaluation, { text, known, single }: Arg): void {
   if (known || single) return;
   const [, name] = /^\$(?:\{(?=\w+\}))?([A-Za-z_]\w*)\}?$/.exec(text) ?? [];
   if (name !== undefined) reading.split.add(name);
-  else if (!/^\$(?:[?#$!]|\{#\w+\})$/.test(text) && !isCount(text))
+  else if (!/^\$(?:[?#$!]|\{#\w+\}|\(\(.*\)\))$/s.test(text) && !isCount(text))
     doubt(`${quote(text)} may become several words; put it in double quotes`);
 }
 
@@ -99,21 +98,41 @@ function readLet(reading: Evaluation, { text, known }: Arg): void {
 }
 
 function readSetter(reading: Evaluation, name: string, args: readonly Arg[]): void {
+  if (name === "read") return readRead(reading, args);
   const isArray = args.some(({ fixed }) => /^-\w*[aA]/.test(fixed));
   if (isArray && declarers.has(name) && args.some(({ known }) => !known))
     doubt("the value of an array is known only when it runs");
-  for (const [at, arg] of args.entries()) {
-    const { text, fixed } = arg;
-    if (fixed.startsWith("-")) checkOption(reading, name, text);
-    // `read -p "Go on? [y/N] " answer`: the value of an option does not name a variable.
-    else if (name !== "read" || !/^-\w*[dinNptu]$/.test(args[at - 1]?.text ?? "")) setArgument(reading, name, arg);
+  for (const arg of args) {
+    if (arg.fixed.startsWith("-")) checkOption(name, arg.text);
+    else setArgument(reading, name, arg);
+    if (isArray || name === "mapfile" || name === "readarray") reading.arrays.add(arg.text);
   }
 }
 
-function checkOption(reading: Evaluation, builtin: string, text: string): void {
-  // `read -raPATH`: a name may be attached to an option.
-  const attached = builtin === "read" ? /^-[ers]*a(.+)$/s.exec(text)?.[1] : undefined;
-  if (attached !== undefined) noteName(reading, attached);
+/** The options of `read` are read letter by letter: `-raNAME`, `-p "Go on? " answer`, `-dn NAME`. */
+function readRead(reading: Evaluation, args: readonly Arg[]): void {
+  let at = 0;
+  for (; at < args.length; at += 1) {
+    const { text, fixed, known } = args[at] ?? literal("");
+    if (!fixed.startsWith("-")) break;
+    if (text === "--") {
+      at += 1;
+      break;
+    }
+    const [, letter = "", attached = ""] = /^-[ers]*(?:([adinNptu])([^]*))?$/.exec(known ? text : fixed) ?? [];
+    if (letter === "" && !/^-[ers]+$/.test(text)) doubt(`\`read\` with ${quote(text)} is not known here`);
+    const value = attached === "" && letter !== "" ? args[(at += 1)] : { ...literal(attached), known };
+    if (letter === "a" && value !== undefined) {
+      setArgument(reading, "read", value);
+      reading.arrays.add(value.text);
+    }
+  }
+  for (const arg of args.slice(at)) setArgument(reading, "read", arg);
+  if (at >= args.length) noteName(reading, "REPLY");
+}
+
+function checkOption(builtin: string, text: string): void {
+  // A name may be attached to an option.
   for (let at = 2; at < text.length; at += 1) checkVariable(text.slice(at));
   if (declarers.has(builtin) && (text.includes("i") || (text.includes("n") && builtin !== "export")))
     doubt(`${quote(`${builtin} ${text}`)} makes bash evaluate values`);

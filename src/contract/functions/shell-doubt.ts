@@ -20,8 +20,16 @@ const runs = new Set(
 );
 const runsByBeginning = /^(?:DYLD_|BASH_FUNC_|GIT_CONFIG_(?:KEY|VALUE)_)/;
 
+/** Values with which such a variable runs nothing else. */
+const quietValues: ReadonlyMap<string, RegExp> = new Map([
+  ...["PAGER", "MANPAGER", "GIT_PAGER"].map((name) => [name, /^(?:cat|less|)$/] as const),
+  ...["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"].map((name) => [name, /^(?:true|:)$/] as const),
+  ["NODE_OPTIONS", /^--max-old-space-size=\d+$/],
+]);
+
 /** @throws {EvaluationError} where a variable decides what names mean, or names code itself */
-export function checkVariable(name: string): void {
+export function checkVariable(name: string, value?: string): void {
+  if (value !== undefined && quietValues.get(name)?.test(value) === true) return;
   if (runs.has(name) || runsByBeginning.test(name)) doubt(`setting ${quote(name)} changes what programs run`);
 }
 

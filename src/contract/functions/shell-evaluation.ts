@@ -33,7 +33,7 @@ export interface Evaluation {
   readonly split: Set<string>;
 }
 
-export const plainName: RegExp = /^[A-Za-z_]\w*$/;
+const plainName = /^[A-Za-z_]\w*$/;
 /** Variables that the shell sets to numbers. bash evaluates a value that one of them is given. */
 const numbers = /^(?:RANDOM|SRANDOM|SECONDS|EPOCHSECONDS|LINENO|UID|EUID|PPID|SHLVL|OPTIND|COLUMNS|LINES|HISTCMD)$/;
 /** Variables that the shell sets to other texts by itself, whatever value the text gives them. */
@@ -43,7 +43,7 @@ const texts =
 /** Records a variable that is set. @throws {EvaluationError} if it decides which programs run, or its name is not plain */
 export function noteName(reading: Evaluation, name: string, value?: string): void {
   if (!plainName.test(name)) doubt(`${quote(name)} is not a plain variable name`);
-  checkVariable(name);
+  checkVariable(name, value);
   if (numbers.test(name)) reading.evaluated.add(name);
   reading.variables.add(name);
   const values = reading.values.get(name);
@@ -84,11 +84,13 @@ function isNumber(part: WordPart): boolean {
   return part.type === "ArithmeticExpansion" || /^\$(?:[#?$!]|\{#(?:\w+|[@*])(?:\[[@*\w]+\])?\})$/.test(part.text);
 }
 
-const counters = ["seq", "date", "nproc", "wc"];
+const counters = ["seq", "date", "nproc", "wc", "id"];
 
 /** Substitutions that write numbers and nothing else. */
 export function isCount(text: string): boolean {
-  return /^\$\((?:seq [\d ]+|date \+%[sYmdHMS]|nproc|wc -[clw] < ?[\w./-]+)\)$/.test(text);
+  return /^\$\((?:seq [\d ]+|date \+%[sYmdHMS]|nproc|id -u|wc -[clw] < ?[\w./-]+|(?:[^;&|()$\x60<>\n]+\|)+ *wc -[clw] *)\)$/.test(
+    text,
+  );
 }
 
 export function noteArithmetic(reading: Evaluation, node: SyntaxNode): void {
@@ -196,6 +198,7 @@ export function checkEvaluations(reading: Evaluation): void {
   // `x=(); declare "x=$y"` evaluates the value of `y`.
   for (const name of reading.declared)
     if (reading.arrays.has(name)) doubt(`the value of the array ${quote(name)} is known only when it runs`);
+  if (reading.variables.has("IFS") && reading.functions.has("read")) doubt("a function takes the name of `read`");
   for (const name of counters)
     if (reading.functions.has(name)) doubt(`a function replaces ${quote(name)}, whose output counts as a number`);
   for (const name of reading.split) {

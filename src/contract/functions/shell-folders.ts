@@ -27,6 +27,12 @@ export function isRelative(program: string): boolean {
   return program.includes("/") && !program.startsWith("/");
 }
 
+/** Options of wrappers that change the folder, alone or in a bundle. */
+const chdirOptions: ReadonlyMap<string, RegExp> = new Map([
+  ["env", /^(?:-[i0v]*C|--chdir(?:=|$))([^]*)$/],
+  ["sudo", /^(?:-[AbEHkKnPSBiNs]*D|--chdir(?:=|$))([^]*)$/],
+]);
+
 /** The folders that a builtin or an option changes to; undefined for a folder that is not known. */
 export function moveOf(name: string, args: readonly Arg[]): readonly (string | undefined)[] {
   if (name === "popd") return [undefined];
@@ -34,10 +40,12 @@ export function moveOf(name: string, args: readonly Arg[]): readonly (string | u
     const folders = args.filter(({ text }) => !/^-[LPe@]+$|^--$/.test(text));
     return [folders.length === 1 ? folderOf(folders[0]) : undefined];
   }
-  if (name !== "env" && name !== "sudo") return [];
-  const letter = name === "env" ? "C" : "D";
+  // The new root is the folder too.
+  if (name === "chroot") return [undefined];
+  const option = chdirOptions.get(name);
+  if (option === undefined) return [];
   return args.flatMap((arg, at) => {
-    const [, attached] = new RegExp(`^(?:-${letter}|--chdir(?:=|$))([^]*)$`).exec(arg.text) ?? [];
+    const [, attached] = option.exec(arg.text) ?? [];
     if (attached === undefined) return [];
     return [folderOf(attached === "" ? args[at + 1] : { ...arg, text: attached })];
   });

@@ -39,6 +39,8 @@ interface Place {
   readonly end: number;
   readonly context: Context;
   readonly isTimed: boolean;
+  /** Does it belong to the command `read`? */
+  readonly isRead: boolean;
 }
 
 /** Reads a whole text, with all code in it. @throws {EvaluationError} on anything that is not understood */
@@ -55,7 +57,15 @@ export function readerOfCode(reading: Reading, parser: Parser): Reading["readCod
     if (text.length > textMax || reading.units > unitsMax) doubt(`it is over ${textMax} characters long`);
     checkCharacters(text);
     const script = parser.parse(text);
-    const place = { wrapper, calls, nodes: 0, end: text.length, context: "bare", isTimed: false } as const;
+    const place = {
+      wrapper,
+      calls,
+      nodes: 0,
+      end: text.length,
+      context: "bare",
+      isTimed: false,
+      isRead: false,
+    } as const;
     walk(reading, parser, script, { ...place, text, source: blanked(parser, script, text) });
   };
 }
@@ -104,6 +114,8 @@ function placeOf(node: SyntaxNode, place: Place): Place {
       return { ...place, end: node.end };
     case "HereDocBody":
       return { ...place, source: place.text };
+    case "Command":
+      return { ...place, isRead: node.name?.text === "read" };
     case "Pipeline":
       return { ...place, isTimed: node.prefixes.some(({ type }) => type === "Time") };
     default:
@@ -124,7 +136,8 @@ function readNode(reading: Reading, node: SyntaxNode, place: Place): void {
     case "Function":
       return void reading.functions.add(readWord(node.name).text);
     case "Coproc":
-      if (node.name !== undefined) noteName(reading, node.name.value);
+      noteName(reading, node.name?.value ?? "COPROC");
+      reading.arrays.add(node.name?.value ?? "COPROC");
       reading.background = true;
       return;
     case "Statement":
@@ -136,6 +149,8 @@ function readNode(reading: Reading, node: SyntaxNode, place: Place): void {
       return noteLoop(reading, node);
     case "Assignment":
       checkAssignment(node);
+      // `IFS= read -r line`: the setting holds for `read` alone.
+      if (node.name === "IFS" && place.isRead) return void reading.variables.add("IFS");
       if (node.value.type === "Word") checkValue(readWord(node.value).fixed);
       return noteAssignment(reading, node);
     case "ArithmeticCommand":

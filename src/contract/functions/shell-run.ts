@@ -1,6 +1,6 @@
 import { quote } from "../../wire/mod.ts";
 import { doubt } from "./shell-doubt.ts";
-import { readBuiltin } from "./shell-builtins.ts";
+import { noteSplit, readBuiltin } from "./shell-builtins.ts";
 import { noteName, type Evaluation } from "./shell-evaluation.ts";
 import { isRelative, moveOf, nameOf } from "./shell-folders.ts";
 import { givenCode, interpreterOf } from "./shell-interpreters.ts";
@@ -203,6 +203,8 @@ function readTrap(reading: Reading, args: readonly Arg[], call: Call): void {
 
 function readFind(reading: Reading, args: readonly Arg[], call: Call): void {
   checkPatternOptions("find", args);
+  // A word that becomes several may hold `-exec`.
+  for (const arg of args) if (!arg.glob) noteSplit(reading, arg);
   for (let at = 0; at < args.length; at += 1) {
     if (!/^-(?:exec|execdir|ok|okdir)$/.test(args[at]?.text ?? "")) continue;
     const rest = args.slice(at + 1);

@@ -23,6 +23,8 @@ export interface Shapes {
 
 /** A backslash may continue a line if the next one cannot join its last word or sign: `ls\` and `-l` below are `ls-l`. */
 const continued = String.raw`(?:(?<=[ \t])\\\n|(?<=[;&|()])\\\n(?![;&|<>()]))`;
+type Matcher = (raw: string) => boolean;
+
 const blank = String.raw`(?:[ \t]|${continued})`;
 const space = String.raw`(?:[ \t\n]|${continued}|(?<![^\s;&|()])#[^\n]*(?:\n|$))`;
 /** A `$` that does not begin an expansion, in quotes and outside of them, even if a backslash continues the line after it. */
@@ -48,7 +50,7 @@ export const understood: Shapes = {
  * The text that a node may have around its children, or as a whole if it has none. A node that is not listed is in doubt,
  * and so is text around its children that does not match. So the reader checks every character of the source.
  */
-const around: Readonly<Partial<Record<SyntaxNode["type"], RegExp>>> = {
+const around: Readonly<Partial<Record<SyntaxNode["type"], Matcher>>> = {
   ...spelled(`(?:${space}|[;&])*`, "Script", "CompoundList", "Statement"),
   ...spelled(`(?:${space}|&&|\\|\\|)*`, "AndOr"),
   ...spelled(`(?:${space}|\\|&?)*`, "Pipeline"),
@@ -191,10 +193,7 @@ function spellingOf(node: SyntaxNode, { shapes, source }: Spelling): (raw: strin
   if (node.type === "HereDocDelimiter") return shapes.delimiters;
   if (node.type === "FileDescriptor" || node.type === "FileDescriptorVariable") return shapes.descriptors;
   if (isDecoded(node)) return escapedBackticks;
-  const pattern = around[node.type];
-  if (pattern === undefined)
-    return doubt(`${quote(source.slice(node.pos, node.end))} is not a spelling that the gate knows`);
-  return (raw) => pattern.test(raw);
+  return around[node.type] ?? doubt(`${quote(source.slice(node.pos, node.end))} is not a spelling that the gate knows`);
 }
 
 /** Is it code in backticks that holds backslashes? The parser removes these, so positions refer to another text. */
@@ -212,7 +211,7 @@ function matcher(pattern: string): (raw: string) => boolean {
 function spelled(
   pattern: string,
   ...types: readonly SyntaxNode["type"][]
-): Partial<Record<SyntaxNode["type"], RegExp>> {
-  const whole = new RegExp(`^(?:${pattern})$`);
-  return Object.fromEntries(types.map((type) => [type, whole]));
+): Partial<Record<SyntaxNode["type"], Matcher>> {
+  const matches = matcher(pattern);
+  return Object.fromEntries(types.map((type) => [type, matches]));
 }

@@ -1,5 +1,6 @@
 import { aggregates, givesRows, pure } from "./sql-names.ts";
 import type { Fields, Tree } from "./sql-parse.ts";
+import { namesIn } from "./sql-read.ts";
 
 /**
  * The largest number of rows that a query returns: its `LIMIT`, or one if it aggregates over all rows or reads no table.
@@ -63,8 +64,7 @@ function callsIn(targets: Tree): readonly SqlCall[] | undefined {
 }
 
 function callOf({ funcname, over }: Fields): SqlCall {
-  const parts = ((funcname ?? []) as readonly Fields[]).map((part) => (part["String"] as Fields)["sval"] as string);
-  return { name: (parts[0] === "pg_catalog" ? parts.slice(1) : parts).join("."), isWindow: over !== undefined };
+  return { name: namesIn(funcname ?? []).join("."), isWindow: over !== undefined };
 }
 
 /** `alias.unnest` calls a function that returns several rows. */

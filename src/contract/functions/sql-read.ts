@@ -209,8 +209,7 @@ function joined(parts: readonly string[]): string {
 }
 
 function addFunction(name: Tree, { effects }: Place): void {
-  const parts = namesIn(name);
-  effects.functions.add(joined(parts[0] === "pg_catalog" ? parts.slice(1) : parts));
+  effects.functions.add(joined(namesIn(name)));
 }
 
 /** `OPERATOR(schema.+)` runs a function that somebody defined, and so does any operator that is not PostgreSQL's own. */
@@ -218,9 +217,8 @@ function addOperator(node: string, fields: Fields, { effects }: Place): void {
   // The parser names this operator `BETWEEN`; it means `<=` and `>=`.
   if (/^AEXPR_(?:NOT_)?BETWEEN/.test(textOf(fields, "kind"))) return;
   const member = node === "A_Expr" ? "name" : node === "SubLink" ? "operName" : "useOp";
-  const parts = namesIn(fields[member] ?? []);
-  const own = parts[0] === "pg_catalog" ? parts.slice(1) : parts;
-  if (own.length > 1 || own.some((name) => !operators.has(name))) effects.functions.add(own.join("."));
+  const names = namesIn(fields[member] ?? []);
+  if (names.length > 1 || names.some((name) => !operators.has(name))) effects.functions.add(joined(names));
 }
 
 /** PostgreSQL reads `(x).f` and `alias.f` as `f(x)` if `x` has no column of that name. */
@@ -244,15 +242,14 @@ function isScalarNode(tree: Tree): boolean {
 
 /** A type that is not PostgreSQL's own counts as a function of the same name. */
 function addType(fields: Fields, { effects }: Place): void {
-  const parts = namesIn(fields["names"] ?? []);
-  const own = parts[0] === "pg_catalog" ? parts.slice(1) : parts;
-  const isKnown = own.length === 1 && types.has(own[0]?.replace(/^_/, "") ?? "");
-  if (!isKnown && own.length > 0) effects.functions.add(joined(own));
+  const names = namesIn(fields["names"] ?? []);
+  const isKnown = names.length === 1 && types.has(names[0]?.replace(/^_/, "") ?? "");
+  if (!isKnown && names.length > 0) effects.functions.add(joined(names));
 }
 
 function addSample(fields: Fields, { effects }: Place): void {
-  const method = namesIn(fields["method"] ?? []).join(".");
-  if (!/^(?:pg_catalog\.)?(?:bernoulli|system)$/.test(method)) effects.functions.add(method);
+  const method = joined(namesIn(fields["method"] ?? []));
+  if (method !== "bernoulli" && method !== "system") effects.functions.add(method);
 }
 
 function addMergeBranch(fields: Fields, { effects }: Place): void {
@@ -260,9 +257,11 @@ function addMergeBranch(fields: Fields, { effects }: Place): void {
   if (action !== "nothing") effects.kinds.add(action);
 }
 
-function namesIn(tree: Tree): readonly string[] {
+/** The parts of a name, without the schema of PostgreSQL itself. */
+export function namesIn(tree: Tree): readonly string[] {
   if (!isList(tree)) return [];
-  return tree.map((part) => textOf((part as Fields)["String"], "sval"));
+  const parts = tree.map((part) => textOf((part as Fields)["String"], "sval"));
+  return parts[0] === "pg_catalog" && parts.length > 1 ? parts.slice(1) : parts;
 }
 
 /** What `DROP` names: a list of names, one name, or a function with its arguments. */
