@@ -46,9 +46,9 @@ export const shellFunctions: readonly ContractFunction[] = [
       background: boolean,
     }),
     doc:
-      "What a text for a POSIX shell or bash would run, to the bottom: every command in pipelines, lists, substitutions, " +
-      "loops and functions, behind `sudo`, `env`, `xargs` and the like, and in code given to `sh -c`, `eval` or a shell's " +
-      "input. What is not fully understood is an error. See [shell](#shell).",
+      "Lists every command that a text would run in bash or dash: in pipelines, lists, substitutions, loops and functions, " +
+      "behind `sudo`, `env`, `xargs` and the like, and in code given to `sh -c`, `eval` or a shell's input. A spelling that the " +
+      "gate does not know is an error. See [shell](#shell).",
     examples: [
       ['shell("cd /tmp && sudo -u x /bin/rm -fr $(ls *.o)").commands.map(c, c.name)', '["cd", "sudo", "rm", "ls"]'],
       ['shell("rm -fr build").commands.all(c, c.flags == ["-f", "-r"])', "true"],

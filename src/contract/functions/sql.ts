@@ -32,9 +32,9 @@ export const sqlFunctions: readonly ContractFunction[] = [
       statements: listOf(recordOf({ ...effects, kind: string, limited: boolean, limit: size }), statementsMax),
     }),
     doc:
-      "What a text of SQL would do in PostgreSQL, by its own grammar, to the bottom: every statement, also in `WITH`, " +
-      "subqueries and `EXPLAIN`, the tables that are read and written, the functions that are called. What other " +
-      "dialects read otherwise, and code in another language (`DO`, `EXECUTE`), is an error. See [sql](#sql).",
+      "Lists the effects of a text in PostgreSQL, by its own grammar: the kind of every statement, also in `WITH`, subqueries and " +
+      "`EXPLAIN`, the tables that it reads and writes, the functions that it calls. Text that other dialects read differently " +
+      "and code in another language (`DO`, `EXECUTE`) are errors. See [sql](#sql).",
     examples: [
       ['sql("with x as (delete from t returning *) select * from x").kinds', '["delete", "select"]'],
       ['sql("select count(*) from orders where total > 5").readOnly', "true"],
