@@ -187,7 +187,7 @@ export const word: Kind = {
     "word: $'' with \\x{": (g) =>
       joined(
         "$'",
-        spelled(g, g.chance(0.7) ? g.secret() : g.file(), (code) =>
+        spelled(g, (g.chance(0.7) ? g.secret() : g.file()).replaceAll("'", ""), (code) =>
           g.one(`\\x{${code.toString(16)}}`, `\\x{${hex(code, 2)}`),
         ),
         "'",
