@@ -1,6 +1,6 @@
 import { quote } from "../../wire/mod.ts";
 import { checkVariable, doubt } from "./shell-doubt.ts";
-import { evaluateText, evaluateVariable, isCount, noteName, type Evaluation } from "./shell-evaluation.ts";
+import { evaluateText, evaluateVariable, isCount, noteName, noteOption, type Evaluation } from "./shell-evaluation.ts";
 import { literal, mark, type Arg } from "./shell-words.ts";
 
 /** Builtins whose arguments are names of variables, with or without a value. */
@@ -33,7 +33,8 @@ function checkPatterns(name: string, args: readonly Arg[]): void {
 /** `wait -p NAME` sets a variable. */
 function readWait(reading: Evaluation, args: readonly Arg[]): void {
   for (const arg of args) {
-    if (/^-.*p/.test(arg.fixed)) doubt("`wait -p` sets a variable");
+    if (/^-.*p/.test(arg.fixed) || (arg.fixed.startsWith("-") && !arg.known)) doubt("`wait -p` sets a variable");
+    noteOption(reading, arg);
     noteSplit(reading, arg);
   }
 }
@@ -50,6 +51,7 @@ function readPrintf(reading: Evaluation, args: readonly Arg[]): void {
         ? (second ?? literal(""))
         : { ...first, text: first.text.slice(2), fixed: first.fixed.slice(2) },
     );
+  else if (first.fixed.startsWith("-") && !first.known) doubt("the first word of `printf` may be an option");
   else if (first.fixed.startsWith(mark) && (second !== undefined || !first.single))
     doubt("the first word of `printf` may be an option");
 }
@@ -103,9 +105,9 @@ function readSetter(reading: Evaluation, name: string, args: readonly Arg[]): vo
   if (isArray && declarers.has(name) && args.some(({ known }) => !known))
     doubt("the value of an array is known only when it runs");
   for (const arg of args) {
-    if (arg.fixed.startsWith("-")) checkOption(name, arg.text);
+    if (arg.fixed.startsWith("-")) checkOption(name, arg);
     else setArgument(reading, name, arg);
-    if (isArray || name === "mapfile" || name === "readarray") reading.arrays.add(arg.text);
+    if (isArray || name === "mapfile" || name === "readarray") reading.arrays.add(arg.text.replace(/[^\w][^]*$/, ""));
   }
 }
 
@@ -113,7 +115,8 @@ function readSetter(reading: Evaluation, name: string, args: readonly Arg[]): vo
 function readRead(reading: Evaluation, args: readonly Arg[]): void {
   let at = 0;
   for (; at < args.length; at += 1) {
-    const { text, fixed, known } = args[at] ?? literal("");
+    const { text, fixed, known, single } = args[at] ?? literal("");
+    if (!single) doubt(`${quote(text)} may become several words; put it in double quotes`);
     if (!fixed.startsWith("-")) break;
     if (text === "--") {
       at += 1;
@@ -122,6 +125,7 @@ function readRead(reading: Evaluation, args: readonly Arg[]): void {
     const [, letter = "", attached = ""] = /^-[ers]*(?:([adinNptu])([^]*))?$/.exec(known ? text : fixed) ?? [];
     if (letter === "" && !/^-[ers]+$/.test(text)) doubt(`\`read\` with ${quote(text)} is not known here`);
     const value = attached === "" && letter !== "" ? args[(at += 1)] : { ...literal(attached), known };
+    if (value?.single === false) doubt(`${quote(value.text)} may become several words; put it in double quotes`);
     if (letter === "a" && value !== undefined) {
       setArgument(reading, "read", value);
       reading.arrays.add(value.text);
@@ -131,10 +135,12 @@ function readRead(reading: Evaluation, args: readonly Arg[]): void {
   if (at >= args.length) noteName(reading, "REPLY");
 }
 
-function checkOption(builtin: string, text: string): void {
+function checkOption(builtin: string, { text, known }: Arg): void {
+  if (!known) doubt(`the option ${quote(text)} of ${quote(builtin)} is known only when it runs`);
   // A name may be attached to an option.
   for (let at = 2; at < text.length; at += 1) checkVariable(text.slice(at));
-  if (declarers.has(builtin) && (text.includes("i") || (text.includes("n") && builtin !== "export")))
+  // `-i` and `-n` evaluate values, `-u` and `-l` change them.
+  if (declarers.has(builtin) && (/[^aAfFgnprx+-]/.test(text) || (text.includes("n") && builtin !== "export")))
     doubt(`${quote(`${builtin} ${text}`)} makes bash evaluate values`);
 }
 
@@ -143,7 +149,10 @@ function setArgument(reading: Evaluation, builtin: string, { text, fixed, known 
   const isNameKnown = known || (value !== undefined && fixed.startsWith(`${name ?? ""}=`));
   if (!isNameKnown) doubt(`the variable that ${quote(builtin)} sets is known only when it runs`);
   if (name === undefined) return evaluateText(reading, text);
-  if (index !== undefined) evaluateText(reading, index);
+  if (index !== undefined) {
+    evaluateText(reading, index);
+    reading.arrays.add(name);
+  }
   if (declarers.has(builtin) && known && /^\s*\(/.test(value ?? "")) doubt(`bash evaluates ${quote(text)} as an array`);
   if (declarers.has(builtin) && !known) reading.declared.add(name);
   if (value === undefined && (declarers.has(builtin) || builtin === "unset")) checkVariable(name);

@@ -51,13 +51,15 @@ export function noteName(reading: Evaluation, name: string, value?: string): voi
   else values.push(value);
 }
 
-export function noteAssignment(reading: Evaluation, { name, index, value }: Assignment): void {
+export function noteAssignment(reading: Evaluation, { name, index, value, append }: Assignment): void {
   if (index !== undefined) evaluateWord(reading, index);
   if (index !== undefined || value.type !== "Word") reading.arrays.add(name);
   for (const word of value.type === "Word" ? [value] : value.elements) {
     // `a=([$(id)]=1)` evaluates the index of an element.
     if (value.type !== "Word" && word.text.startsWith("[")) doubt(`bash evaluates the index in ${quote(word.text)}`);
-    noteName(reading, name, valueOf(word));
+    const text = valueOf(word);
+    // `x+=z` makes a value of two texts.
+    noteName(reading, name, append === true && !/^\d*$/.test(text ?? "x") ? undefined : text);
   }
   if (value.type !== "Word" && value.elements.length === 0) noteName(reading, name, "");
 }
@@ -137,8 +139,10 @@ function noteParameter(reading: Evaluation, { parameter, prefix, index, operatio
   // `${x@P}` runs the substitutions in the value (CVE-2025-66032).
   if (operation?.type === "Transform" && !/^[QEAKakuUL]$/.test(operation.operand.value))
     doubt(`an expansion with @${operation.operand.value} runs the code in a value`);
-  if (operation?.type === "Default" && operation.operator.includes("="))
+  if (operation?.type === "Default" && operation.operator.includes("=")) {
+    if (index !== undefined) reading.arrays.add(parameter);
     noteName(reading, parameter, valueOf(operation.operand));
+  }
 }
 
 export function noteTest(reading: Evaluation, node: SyntaxNode): void {
@@ -197,7 +201,8 @@ export function checkEvaluations(reading: Evaluation): void {
   }
   // `x=(); declare "x=$y"` evaluates the value of `y`.
   for (const name of reading.declared)
-    if (reading.arrays.has(name)) doubt(`the value of the array ${quote(name)} is known only when it runs`);
+    if (reading.arrays.has(name) || texts.test(name))
+      doubt(`the value of the array ${quote(name)} is known only when it runs`);
   if (reading.variables.has("IFS") && reading.functions.has("read")) doubt("a function takes the name of `read`");
   for (const name of counters)
     if (reading.functions.has(name)) doubt(`a function replaces ${quote(name)}, whose output counts as a number`);
@@ -212,4 +217,13 @@ function valueUnknown(name: string): never {
   return doubt(
     `bash evaluates ${quote(name)}, whose value is known only when it runs; put it in double quotes, or set it to a number`,
   );
+}
+
+/** A word that begins with a variable may be an option: `sh "$x"` with `x=-c`. The value must be known and plain. */
+export function noteOption(reading: Evaluation, { text, fixed, known }: Arg): void {
+  if (known || !/^[^\w./~-]/.test(fixed)) return;
+  const [, braced, bare] = /^\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))/.exec(text) ?? [];
+  const name = braced ?? bare;
+  if (name !== undefined) reading.split.add(name);
+  else if (!/^\$[?#$!]/.test(text) && !isCount(text)) doubt(`${quote(text)} may be an option`);
 }

@@ -71,3 +71,8 @@ export function checkMoves(moves: readonly (string | undefined)[], programs: rea
       doubt(`the folder changes, so the program that ${quote(program)} names is known only when it runs`);
   }
 }
+
+/** May a path be the standard input, or another view of what runs? Then the code in it is known only when it runs. */
+export function isDevice(path: string): boolean {
+  return /(?:^|\/)(?:dev|proc)\/|(?:^|\/)(?:stdin|fd\/\d+)$/.test(path);
+}

@@ -1,5 +1,6 @@
 import { quote } from "../../wire/mod.ts";
 import { doubt } from "./shell-doubt.ts";
+import { isDevice } from "./shell-folders.ts";
 import { literal, type Arg } from "./shell-words.ts";
 
 /** How a program that runs code of a language is told which. */
@@ -134,6 +135,8 @@ export function givenCode(name: string, interpreter: Interpreter, args: readonly
   let words = 0;
   // After an option that is not known here, a word may be its value: the search for code goes on.
   let isSure = true;
+  if (args.some(({ text }) => interpreter.language === "perl" && /^-[mM].*[^\w:=,]/s.test(text)))
+    doubt("a module of perl is followed by code");
   for (let at = 0; at < args.length; at += 1) {
     const arg = args[at] ?? literal("");
     if ((!arg.single && interpreter.client !== true) || arg.process)
@@ -147,7 +150,7 @@ export function givenCode(name: string, interpreter: Interpreter, args: readonly
       words += 1;
       if (interpreter.client === true) continue;
       if (codes.length === 0 && interpreter.codeWord === undefined && arg.text !== "-") {
-        if (/^\/(?:dev|proc)\//.test(arg.text)) doubt(`${quote(name)} runs what ${quote(arg.text)} gives`);
+        if (isDevice(arg.text)) doubt(`${quote(name)} runs what ${quote(arg.text)} gives`);
         isElsewhere = true;
       }
       if (isSure) break;
@@ -183,7 +186,10 @@ function readOption(interpreter: Interpreter, arg: Arg, next: Arg | undefined): 
     const skips = attached === undefined ? 1 : 0;
     if (matches(interpreter.longCodes, name))
       return { code: attached ?? value, isElsewhere: false, isKnown: true, skips };
-    if (matches(interpreter.longElsewhere, name)) return { isElsewhere: true, isKnown: true, skips: 0 };
+    if (matches(interpreter.longElsewhere, name)) {
+      checkCodeFile(attached ?? value);
+      return { isElsewhere: true, isKnown: true, skips: 0 };
+    }
     if (matches(interpreter.longValues, name)) return { isElsewhere: false, isKnown: true, skips };
     return { isElsewhere: false, isKnown: attached !== undefined, skips: 0 };
   }
@@ -194,7 +200,10 @@ function readOption(interpreter: Interpreter, arg: Arg, next: Arg | undefined): 
     // `node -pe code`: letters that both take code.
     if (interpreter.codes?.includes(letter) === true && !isCodes(interpreter, attached?.text))
       return { code: attached ?? value, isElsewhere: false, isKnown: true, skips };
-    if (interpreter.elsewhere?.includes(letter) === true) return { isElsewhere: true, isKnown: true, skips };
+    if (interpreter.elsewhere?.includes(letter) === true) {
+      checkCodeFile(attached ?? value);
+      return { isElsewhere: true, isKnown: true, skips };
+    }
     if (interpreter.values?.includes(letter) === true) return { isElsewhere: false, isKnown: true, skips };
     if (interpreter.attached?.includes(letter) === true) {
       // `perl -lane code`, `perl -i -pe code`, `sed -ie`: what is attached may be further letters.
@@ -203,6 +212,11 @@ function readOption(interpreter: Interpreter, arg: Arg, next: Arg | undefined): 
     }
   }
   return { isElsewhere: false, isKnown: true, skips: 0 };
+}
+
+/** @throws {EvaluationError} if the code is not in a file */
+function checkCodeFile({ text }: Arg): void {
+  if (text === "-" || isDevice(text)) doubt(`the code that is read from ${quote(text)} is known only when it runs`);
 }
 
 function isCodes({ codes, language }: Interpreter, text: string | undefined): boolean {

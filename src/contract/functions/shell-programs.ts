@@ -1,6 +1,6 @@
 import { quote } from "../../wire/mod.ts";
 import { doubt } from "./shell-doubt.ts";
-import { literal, type Arg } from "./shell-words.ts";
+import { literal, subcommandIndex, type Arg } from "./shell-words.ts";
 
 /** Shells whose code is read here. */
 export const shells: ReadonlySet<string> = new Set(["sh", "bash", "dash", "ash"]);
@@ -33,14 +33,13 @@ export function isQuietOption(name: string): boolean {
 
 /** Is it as harmless as `set -euo pipefail`? `set -k` makes `ls PATH=.` set a variable; `set -H` makes `!!` a command. */
 function isQuietSet(args: readonly Arg[]): boolean {
-  for (const [at, { text, single }] of args.entries()) {
-    if (/^[-+].*o$/.test(args[at - 1]?.text ?? "")) {
-      if (!isQuietOption(text)) return false;
-      continue;
-    }
-    if (!/^[-+]/.test(text)) return single;
+  for (let at = 0; at < args.length; at += 1) {
+    const { text, fixed } = args[at] ?? literal("");
+    // A word that begins with a variable may be an option.
+    if (!/^[-+]/.test(text)) return /^[\w./]/.test(fixed);
     if (text === "--") return true;
     if (!/^[-+][abefhmnuvxCETo]+$/.test(text)) return false;
+    for (const _ of text.replace(/[^o]/g, "")) if (!isQuietOption(args[(at += 1)]?.text ?? "noglob")) return false;
   }
   return true;
 }
@@ -49,6 +48,7 @@ function isQuietSet(args: readonly Arg[]): boolean {
 export function renames(name: string, args: readonly Arg[]): boolean {
   if (name === "set") return !isQuietSet(args);
   if (name === "shopt") return args.some(({ text }) => !/^-[supqo]+$/.test(text) && !quietOptions.has(text));
+  if (name === "jobs") return args.some(({ text, known }) => !known || text.startsWith("-x"));
   if (name === "alias") return args.some(({ text, known }) => !known || text.includes("="));
   if (name === "mapfile" || name === "readarray") return args.some(({ text, known }) => !known || /^-.*C/.test(text));
   return (name === "hash" || name === "enable") && args.some(({ text, known }) => !known || text.startsWith("-"));
@@ -83,7 +83,10 @@ const runsValue: ReadonlyMap<string, { readonly letters: string; readonly long: 
  */
 export function codeOptions(name: string, args: readonly Arg[]): readonly Arg[] {
   if (name === "git") checkGit(args);
-  if (/^(?:ssh|scp|sftp)$/.test(name)) checkSsh(args);
+  if (/^(?:ssh|scp|sftp)$/.test(name)) checkSsh(name, args);
+  if (name === "tar" && /^[A-Za-z]*[IF][A-Za-z]*$/.test(args[0]?.text ?? ""))
+    doubt("`tar` may run a program that is named later");
+  if (name === "zip" && args.some(({ text }) => /^-[A-Za-z]*TT/.test(text))) doubt("`zip -TT` runs a program");
   const options = runsValue.get(name);
   if (options === undefined) return [];
   if (name !== "git") checkPatternOptions(name, args);
@@ -110,7 +113,7 @@ export function checkPatternOptions(name: string, args: readonly Arg[]): void {
 function valueOf(text: string, { letters, long }: { letters: string; long: readonly string[] }): string | undefined {
   if (text.startsWith("--")) {
     const [name = "", ...rest] = text.slice(2).split("=");
-    const isLong = name.length > 2 && name !== "checkpoint" && long.some((option) => option.startsWith(name));
+    const isLong = name !== "" && name !== "checkpoint" && long.some((option) => option.startsWith(name));
     return isLong ? rest.join("=") : undefined;
   }
   // Go's options in full have one dash or two.
@@ -135,20 +138,17 @@ function isQuiet(key: string): boolean {
 }
 
 function checkGit(args: readonly Arg[]): void {
+  const command = subcommandIndex("git", args);
   for (const [at, { text, known }] of args.entries()) {
     const next = args[at + 1];
     if (/^(?:ext::|[a-z+]*ssh:\/\/-)/.test(text)) doubt("git runs what such an address holds");
     if (/^--(?:exec-path=|config-env)/.test(text)) doubt(`git with ${quote(text)} runs what is not known here`);
-    const isFirst = args
-      .slice(0, at)
-      .every((arg, before) => arg.text.startsWith("-") || /^-[cC]$/.test(args[before - 1]?.text ?? ""));
-    if (text === "-c" && isFirst) {
+    if (text === "-c" && at < command) {
       const [key = ""] = (next?.text ?? "").split("=");
       if (next?.known === false && !next.text.includes("=")) doubt("a setting of git is known only when it runs");
       if (!isQuiet(key)) doubt(`the setting ${quote(key)} of git may name a program`);
     }
-    if (isFirst && known && /^(?:filter-branch|bisect|submodule|rebase|difftool|mergetool|grep|config)$/.test(text))
-      checkGitCommand(text, args.slice(at + 1));
+    if (at === command && known) checkGitCommand(text, args.slice(at + 1));
   }
 }
 
@@ -159,9 +159,11 @@ function checkGitCommand(command: string, args: readonly Arg[]): void {
     command === "filter-branch" ||
     (command === "bisect" && texts[0] === "run") ||
     (command === "submodule" && texts.includes("foreach")) ||
-    (command === "rebase" && texts.some((text) => /^(?:-x|--ex)/.test(text))) ||
-    (command === "difftool" && texts.some((text) => /^(?:-x|--ext)/.test(text))) ||
-    (command === "grep" && texts.some((text) => text.startsWith("-O")));
+    (command === "rebase" && texts.some((text) => /^(?:-[^-]*x|--ex)/.test(text))) ||
+    (command === "difftool" && texts.some((text) => /^(?:-[^-]*x|--ext)/.test(text))) ||
+    (command === "grep" && texts.some((text) => /^-[^-]*O/.test(text))) ||
+    (command === "clone" && texts.some((text) => /^(?:-[^-]*[uc]|--co|--up|--u$)/.test(text))) ||
+    (command === "config" && texts.some((text) => /^--(?:ren|com)/.test(text)));
   if (runs) doubt(`\`git ${command}\` runs a command among its words`);
   const [key, value] = texts.filter((text) => !text.startsWith("-"));
   if (
@@ -174,10 +176,14 @@ function checkGitCommand(command: string, args: readonly Arg[]): void {
     doubt(`the setting ${quote(key)} of git may name a program`);
 }
 
-function checkSsh(args: readonly Arg[]): void {
+function checkSsh(name: string, args: readonly Arg[]): void {
+  const files = name === "ssh" ? "FI" : "FSD";
   for (const [at, { text, known }] of args.entries()) {
-    if (!/^-[A-Za-z0-9]*o/.test(text)) continue;
-    const value = text.endsWith("o") ? args[at + 1] : { text: text.slice(text.indexOf("o") + 1), known };
+    if (new RegExp(`^-[46AaCfGgKkMNnpqrsTtVvXxYy0-9]*[${files}]`).test(text))
+      doubt("an option of ssh may name a program");
+    const attached = /^-[46AaCfGgKkMNnqrsTtVvXxYy]*o([^]*)$/.exec(text)?.[1];
+    if (attached === undefined) continue;
+    const value = attached === "" ? args[at + 1] : { text: attached, known };
     if (value?.known !== true || /command|proxy|include|match|pkcs11|securitykeyprovider|xauth/i.test(value.text))
       doubt("an option of ssh may name a program");
   }

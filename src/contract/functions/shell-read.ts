@@ -164,7 +164,16 @@ function readNode(reading: Reading, node: SyntaxNode, place: Place): void {
     default:
       noteArithmetic(reading, node);
       noteTest(reading, node);
+      for (const file of testedFiles(node)) reading.reads.add(file);
   }
+}
+
+/** The files that a test in `[[` asks for. */
+function testedFiles(node: SyntaxNode): readonly string[] {
+  if (node.type === "TestUnary" && /^-[abcdefghkprsuwxGLNOS]$/.test(node.operator))
+    return [readWord(node.operand).text];
+  if (node.type !== "TestBinary" || !/^-(?:nt|ot|ef)$/.test(node.operator)) return [];
+  return [readWord(node.left).text, readWord(node.right).text];
 }
 
 const nowhere = new Set(["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"]);
@@ -210,12 +219,14 @@ function inputOf(redirects: readonly Redirection[]): Input {
     const { text, known } = readWord(only.target);
     return { text, known };
   }
-  const { parts, text } = only.body;
+  const { parts, text: written } = only.body;
+  // `<<-` takes the tabs away from the beginnings of lines.
+  const text = only.operator === "<<-" ? written.replace(/^\t+/gm, "") : written;
   if (only.delimiter?.quoted === true) return { text, known: true };
   if (parts === undefined)
     return { text: text.replace(/\\([\\$`]|\n)/g, (_, next: string) => next.trim()), known: true };
   const word = readWord({ type: "Word", text: "", value: text, pos: 0, end: 0, parts });
-  return { text: word.text, known: word.known };
+  return { text: only.operator === "<<-" ? word.text.replace(/^\t+/gm, "") : word.text, known: word.known };
 }
 
 /** The descriptor that a redirection sets: what is said, or else the input or the output. */

@@ -1,8 +1,8 @@
 import { quote } from "../../wire/mod.ts";
 import { doubt } from "./shell-doubt.ts";
 import { noteSplit, readBuiltin } from "./shell-builtins.ts";
-import { noteName, type Evaluation } from "./shell-evaluation.ts";
-import { isRelative, moveOf, nameOf } from "./shell-folders.ts";
+import { noteName, noteOption, type Evaluation } from "./shell-evaluation.ts";
+import { isDevice, isRelative, moveOf, nameOf } from "./shell-folders.ts";
 import { givenCode, interpreterOf } from "./shell-interpreters.ts";
 import {
   checkPatternOptions,
@@ -14,7 +14,7 @@ import {
   shells,
 } from "./shell-programs.ts";
 import { flagsOf, literal, putIn, wordsOf, type Arg } from "./shell-words.ts";
-import { runners, unwrap, wrappers } from "./shell-wrappers.ts";
+import { runners, unwrap, wrappers, type Wrapper } from "./shell-wrappers.ts";
 
 /** A command that would run, anywhere in the text. */
 export interface Run {
@@ -135,6 +135,8 @@ function readInner(reading: Reading, name: string, args: readonly Arg[], call: C
       calls: call.calls + 1,
     });
   const verbs = runners.get(base);
+  if (verbs !== undefined && args[0]?.text.startsWith("-") === true && args.some(({ text }) => verbs.includes(text)))
+    doubt(`${quote(name)} with ${quote(args[0].text)} is not known here`);
   if (verbs?.includes(args[0]?.text ?? "") === true && args.length > 1) {
     if (args[1]?.text.startsWith("-") === true)
       doubt(`${quote(name)} with ${quote(args[1]?.text ?? "")} is not known here`);
@@ -142,13 +144,7 @@ function readInner(reading: Reading, name: string, args: readonly Arg[], call: C
   }
 }
 
-function readWrapped(
-  reading: Reading,
-  name: string,
-  wrapper: NonNullable<ReturnType<typeof wrappers.get>>,
-  args: readonly Arg[],
-  call: Call,
-): void {
+function readWrapped(reading: Reading, name: string, wrapper: Wrapper, args: readonly Arg[], call: Call): void {
   const { codes, command, isQuery, variables, operands, placeholder } = unwrap(name, wrapper, args);
   for (const code of codes) {
     // `env -S` has escapes and variables of its own.
@@ -156,6 +152,8 @@ function readWrapped(
     readArg(reading, code, name, call);
   }
   if (isQuery) return;
+  for (const operand of operands) noteOption(reading, operand);
+  checkWrapped(name, wrapper, args.slice(0, args.length - command.length), { command, placeholder });
   if (codes.length > 0 && command.length > 0) doubt(`${quote(name)} is given code and a command`);
   for (const variable of variables) noteName(reading, variable);
   if (command.length === 0) {
@@ -175,6 +173,23 @@ function readWrapped(
   readCall(reading, { words, input, variables, wrapper: name, calls: call.calls + 1 });
 }
 
+/** @throws {EvaluationError} if the wrapper may run another command than the words show */
+function checkWrapped(
+  name: string,
+  wrapper: Wrapper,
+  options: readonly Arg[],
+  { command, placeholder }: { command: readonly Arg[]; placeholder: string | undefined },
+): void {
+  // The last of `-I` and `-n` decides how `xargs` adds words.
+  if (placeholder !== undefined && options.some(({ text }) => /^-[A-Za-z0-9]*[nLl]|^--max-(?:args|lines)/.test(text)))
+    doubt("`xargs` is told two ways to add words");
+  // These read options behind their operands too.
+  if (/^(?:su|runuser)$/.test(name) && command.some(({ text }) => text.startsWith("-")))
+    doubt(`an option stands behind the operands of ${quote(name)}`);
+  if (wrapper.joined === true && command[0]?.text.includes("=") === true && name === "watch")
+    doubt("`watch -x` does not read an assignment");
+}
+
 function placed(arg: Arg, placeholder: string): Arg {
   return arg.text.includes(placeholder) ? { ...arg, known: false } : arg;
 }
@@ -191,7 +206,7 @@ function readArg(reading: Reading, { text, known }: Arg, wrapper: string, { call
 }
 
 function checkSourced(file: Arg | undefined): void {
-  if (file === undefined || !file.single || file.process || /^\/(?:dev|proc)\//.test(file.text))
+  if (file === undefined || !file.single || file.process || isDevice(file.text))
     doubt("the code that `source` reads is known only when it runs");
 }
 
@@ -205,6 +220,9 @@ function readFind(reading: Reading, args: readonly Arg[], call: Call): void {
   checkPatternOptions("find", args);
   // A word that becomes several may hold `-exec`.
   for (const arg of args) if (!arg.glob) noteSplit(reading, arg);
+  const ends = args.filter(({ text }) => text === ";" || text === "+").length;
+  const commands = args.filter(({ text }) => /^-(?:exec|execdir|ok|okdir)$/.test(text)).length;
+  if (ends > commands) for (const arg of args) noteOption(reading, arg);
   for (let at = 0; at < args.length; at += 1) {
     if (!/^-(?:exec|execdir|ok|okdir)$/.test(args[at]?.text ?? "")) continue;
     const rest = args.slice(at + 1);
@@ -241,8 +259,8 @@ function readShell(reading: Reading, name: string, args: readonly Arg[], call: C
   const operand = args[at];
   if (isCode) return readArg(reading, operand ?? literal(""), name, call);
   if (operand === undefined || isInput) return readInput(reading, name, call);
-  if (operand.process || /^\/(?:dev|proc)\//.test(operand.text))
-    doubt(`the code that ${quote(name)} runs is known only when it runs`);
+  noteOption(reading, operand);
+  if (operand.process || isDevice(operand.text)) doubt(`the code that ${quote(name)} runs is known only when it runs`);
 }
 
 /** A shell that is given no code reads it from its input. */

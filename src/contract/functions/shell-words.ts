@@ -160,6 +160,17 @@ const globalValues: ReadonlyMap<string, readonly string[]> = new Map(
   }).map(([name, options]) => [name, options.split(" ")]),
 );
 
+/** The index of the first word that is not an option or its value; the number of arguments if there is none. */
+export function subcommandIndex(name: string, args: readonly Arg[]): number {
+  const values = globalValues.get(name) ?? [];
+  for (let at = 0; at < args.length; at += 1) {
+    const { text } = args[at] ?? literal("");
+    if (!/^-./.test(text)) return at;
+    if (values.includes(text)) at += 1;
+  }
+  return args.length;
+}
+
 /** What is no option, in order; values of options before the subcommand are left out where they are known. */
 export function wordsOf(name: string, args: readonly Arg[]): readonly string[] {
   const values = globalValues.get(name) ?? [];

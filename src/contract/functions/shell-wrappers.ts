@@ -3,7 +3,7 @@ import { checkValue, doubt } from "./shell-doubt.ts";
 import { literal, type Arg } from "./shell-words.ts";
 
 /** How a program that runs other programs is called. An option that does not stand here is in doubt. */
-interface Wrapper {
+export interface Wrapper {
   /** Letters of options that take no value, that take one, and whose value, if any, is attached. */
   readonly flags?: string;
   readonly values?: string;
@@ -227,6 +227,8 @@ export function unwrap(name: string, wrapper: Wrapper, args: readonly Arg[]): Un
   while (at < args.length) {
     const arg = args[at] ?? literal("");
     const { text } = arg;
+    if (!arg.single && (/^-./.test(text) || text.includes("=")))
+      doubt(`${quote(text)} may become several words; put it in double quotes`);
     if (text === "--" && arg.known) {
       at += 1;
       if (wrapper.assigns !== true) break;
@@ -241,7 +243,9 @@ export function unwrap(name: string, wrapper: Wrapper, args: readonly Arg[]): Un
       variables.push(text.slice(0, text.indexOf("=")));
       checkValue(text.slice(text.indexOf("=") + 1));
       at += 1;
-    } else if (operands.length < (wrapper.operands ?? 0)) {
+    } else if (wrapper.assigns === true && text.includes("="))
+      doubt(`${quote(text)} sets a variable without a plain name`);
+    else if (operands.length < (wrapper.operands ?? 0)) {
       if (!arg.single) doubt(`what ${quote(name)} runs depends on what is put in for ${quote(text)}`);
       operands.push(arg);
       at += 1;

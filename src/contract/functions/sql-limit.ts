@@ -27,10 +27,12 @@ function limitOf(query: Fields): number | undefined {
   return rows === undefined || rows < 0 ? undefined : rows;
 }
 
-/** Does it return one row, as `select count(*) from t` and `select 1` do, because no function in it returns more? */
+/** `select count(*) from t`, `select 1`: one row, because no function in the query gives more. */
 function isOneRow(query: Fields): boolean {
-  const { op, groupClause, valuesLists, fromClause, targetList } = query;
+  const { op, groupClause, valuesLists, fromClause, targetList, sortClause, distinctClause, windowClause } = query;
   if (op !== "SETOP_NONE" || groupClause !== undefined || valuesLists !== undefined) return false;
+  // These may call functions that give rows, too. One row needs none of them.
+  if (sortClause !== undefined || distinctClause !== undefined || windowClause !== undefined) return false;
   const calls = callsIn(targetList ?? []);
   if (calls === undefined || calls.some(({ name }) => !pure.has(name) || givesRows.has(name))) return false;
   return fromClause === undefined || calls.some(({ name, isWindow }) => aggregates.has(name) && !isWindow);
@@ -55,7 +57,9 @@ function callsIn(targets: Tree): readonly SqlCall[] | undefined {
     if (dotted !== undefined || isDotted(rest["ColumnRef"])) return undefined;
     if (call !== undefined) {
       calls.push(callOf(call as Fields));
-      stack.push((call as Fields)["args"] ?? []);
+      // The arguments, the filter, the order and the window may hold calls.
+      const { funcname: _, ...inner } = call as Fields;
+      stack.push(...Object.values(inner));
     }
     if (query !== undefined) stack.push((query as Fields)["testexpr"] ?? null);
     stack.push(...Object.values(rest));

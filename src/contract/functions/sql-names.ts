@@ -59,6 +59,14 @@ export const givesRows: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
+/** Those of `pure` that give back one of their arguments, or an element of it, which may have columns. */
+export const givesArgument: ReadonlySet<string> = new Set(
+  (
+    "unnest any_value min max mode first_value last_value nth_value lag lead array_agg array_append array_prepend array_cat " +
+    "array_remove array_replace array_reverse array_sample array_shuffle trim_array"
+  ).split(" "),
+);
+
 /** Functions in `pure` that compute one value from many rows. */
 export const aggregates: ReadonlySet<string> = new Set(
   (
@@ -96,8 +104,8 @@ export const types: ReadonlySet<string> = new Set(
   (
     "bit bool box bpchar bytea char cid cidr circle date datemultirange daterange float4 float8 inet int2 int4 " +
     "int4multirange int4range int8 int8multirange int8range interval json jsonb jsonpath line lseg macaddr macaddr8 money " +
-    "name numeric nummultirange numrange oid path pg_lsn pg_snapshot point polygon refcursor regclass regcollation " +
-    "regconfig regdictionary regnamespace regoper regoperator regproc regprocedure regrole regtype text tid time " +
+    "name numeric nummultirange numrange oid path pg_lsn pg_snapshot point polygon refcursor " +
+    "regconfig text tid time " +
     "timestamp timestamptz timetz tsmultirange tsquery tsrange tstzmultirange tstzrange tsvector txid_snapshot uuid " +
     "varbit varchar xid xid8 xml"
   ).split(" "),

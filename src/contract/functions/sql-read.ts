@@ -1,5 +1,5 @@
 import { quote } from "../../wire/mod.ts";
-import { isCalledByDot, operators, pure, types } from "./sql-names.ts";
+import { givesArgument, isCalledByDot, operators, pure, types } from "./sql-names.ts";
 import { memberTypes, quiet, type NodeTable } from "./sql-nodes.ts";
 import { doubt, type Fields, type Tree } from "./sql-parse.ts";
 
@@ -225,19 +225,61 @@ function addOperator(node: string, fields: Fields, { effects }: Place): void {
 function addCalledByDot(node: string, fields: Fields, { effects }: Place): void {
   const names = namesIn(fields[node === "ColumnRef" ? "fields" : "indirection"] ?? []);
   const behindDots = node === "ColumnRef" ? names.slice(1).slice(-1) : names;
-  const isScalar = isScalarNode(fields["arg"] ?? null);
+  const first = behindDots.findIndex((name) => name !== "");
   for (const [at, name] of behindDots.entries()) {
-    const isOwn = isScalar && at === 0 && !pure.has(name) && !types.has(name);
-    if (isOwn || isCalledByDot(name)) effects.functions.add(name);
+    const isOwn = node === "A_Indirection" && at === first && !mayHaveColumn(fields["arg"] ?? null, name);
+    if ((isOwn && !pure.has(name) && !types.has(name)) || isCalledByDot(name)) effects.functions.add(name);
   }
 }
 
-/** A text, a number and a cast to a type without members have no columns, so a name after a dot is a call. */
-function isScalarNode(tree: Tree): boolean {
-  const { A_Const: constant, TypeCast: cast } = (tree ?? {}) as Fields;
-  if (constant !== undefined) return true;
-  const type = (cast as Fields | undefined)?.["typeName"] as Fields | undefined;
-  return type !== undefined && types.has(namesIn(type["names"] ?? []).at(-1) ?? "");
+/**
+ * May the value have a column of this name? If it has none, a name behind a dot is a call. Columns, parameters and queries
+ * over tables may have one, and so may values of a type that PostgreSQL does not bring.
+ */
+function mayHaveColumn(tree: Tree, name: string): boolean {
+  if (tree === null || typeof tree !== "object") return false;
+  if (isList(tree)) return tree.some((item) => mayHaveColumn(item, name));
+  const [node = ""] = Object.keys(tree);
+  const fields = tree[node] as Fields;
+  switch (node) {
+    case "ColumnRef":
+    case "ParamRef":
+      return true;
+    case "RowExpr":
+      return /^f\d+$/.test(name);
+    case "FuncCall":
+      return callMayHaveColumn(fields, name);
+    case "TypeCast":
+      return !types.has(namesIn((fields["typeName"] as Fields)["names"] ?? []).at(-1) ?? "");
+    case "A_Indirection":
+      // A member of the value, or an element of it.
+      return (
+        namesIn(fields["indirection"] ?? []).some((part) => part !== "") || mayHaveColumn(fields["arg"] ?? null, name)
+      );
+    case "SubLink":
+      if (!/^(?:EXPR|ARRAY)_SUBLINK$/.test(textOf(fields, "subLinkType"))) return false;
+      return mayHaveColumn(((fields["subselect"] as Fields)["SelectStmt"] as Fields)["targetList"] ?? null, name);
+    case "CaseExpr":
+      return [fields["args"], fields["defresult"]].some((branch) => mayHaveColumn(branch ?? null, name));
+    case "CaseWhen":
+      return mayHaveColumn(fields["result"] ?? null, name);
+    case "ResTarget":
+      return mayHaveColumn(fields["val"] ?? null, name);
+    case "CoalesceExpr":
+    case "MinMaxExpr":
+      return mayHaveColumn(fields["args"] ?? null, name);
+    case "A_ArrayExpr":
+      return mayHaveColumn(fields["elements"] ?? null, name);
+    default:
+      return false;
+  }
+}
+
+function callMayHaveColumn(fields: Fields, name: string): boolean {
+  const called = namesIn(fields["funcname"] ?? []).join(".");
+  if (!pure.has(called)) return true;
+  if (/^jsonb?_each/.test(called)) return name === "key" || name === "value";
+  return givesArgument.has(called) && mayHaveColumn(fields["args"] ?? null, name);
 }
 
 /** A type that is not PostgreSQL's own counts as a function of the same name. */
