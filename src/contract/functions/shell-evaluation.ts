@@ -58,7 +58,7 @@ export function noteAssignment(reading: Evaluation, { name, index, value, append
     // `a=([$(id)]=1)` evaluates the index of an element.
     if (value.type !== "Word" && word.text.startsWith("[")) doubt(`bash evaluates the index in ${quote(word.text)}`);
     const text = valueOf(word);
-    // `x+=z` makes a value of two texts.
+    // `x+=z` joins two texts to one value.
     noteName(reading, name, append === true && !/^\d*$/.test(text ?? "x") ? undefined : text);
   }
   if (value.type !== "Word" && value.elements.length === 0) noteName(reading, name, "");

@@ -72,7 +72,7 @@ export function checkMoves(moves: readonly (string | undefined)[], programs: rea
   }
 }
 
-/** May a path be the standard input, or another view of what runs? Then the code in it is known only when it runs. */
+/** May the path lead to the standard input? Then the code in it is known only when it runs. */
 export function isDevice(path: string): boolean {
   return /(?:^|\/)(?:dev|proc)\/|(?:^|\/)(?:stdin|fd\/\d+)$/.test(path);
 }

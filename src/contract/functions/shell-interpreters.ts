@@ -136,7 +136,7 @@ export function givenCode(name: string, interpreter: Interpreter, args: readonly
   // After an option that is not known here, a word may be its value: the search for code goes on.
   let isSure = true;
   if (args.some(({ text }) => interpreter.language === "perl" && /^-[mM].*[^\w:=,]/s.test(text)))
-    doubt("a module of perl is followed by code");
+    doubt("code follows the name of a perl module");
   for (let at = 0; at < args.length; at += 1) {
     const arg = args[at] ?? literal("");
     if ((!arg.single && interpreter.client !== true) || arg.process)
@@ -150,7 +150,8 @@ export function givenCode(name: string, interpreter: Interpreter, args: readonly
       words += 1;
       if (interpreter.client === true) continue;
       if (codes.length === 0 && interpreter.codeWord === undefined && arg.text !== "-") {
-        if (isDevice(arg.text)) doubt(`${quote(name)} runs what ${quote(arg.text)} gives`);
+        if (isDevice(arg.text))
+          doubt(`${quote(name)} runs the content of ${quote(arg.text)}, which is known only when it runs`);
         isElsewhere = true;
       }
       if (isSure) break;

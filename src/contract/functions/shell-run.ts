@@ -182,12 +182,12 @@ function checkWrapped(
 ): void {
   // The last of `-I` and `-n` decides how `xargs` adds words.
   if (placeholder !== undefined && options.some(({ text }) => /^-[A-Za-z0-9]*[nLl]|^--max-(?:args|lines)/.test(text)))
-    doubt("`xargs` is told two ways to add words");
-  // These read options behind their operands too.
+    doubt("`xargs` has two options that say how it adds words");
+  // These also read options that follow their operands.
   if (/^(?:su|runuser)$/.test(name) && command.some(({ text }) => text.startsWith("-")))
-    doubt(`an option stands behind the operands of ${quote(name)}`);
+    doubt(`an option follows the operands of ${quote(name)}`);
   if (wrapper.joined === true && command[0]?.text.includes("=") === true && name === "watch")
-    doubt("`watch -x` does not read an assignment");
+    doubt("`watch -x` runs a word with `=` as a program");
 }
 
 function placed(arg: Arg, placeholder: string): Arg {

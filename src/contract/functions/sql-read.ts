@@ -234,7 +234,7 @@ function addCalledByDot(node: string, fields: Fields, { effects }: Place): void 
 
 /**
  * May the value have a column of this name? If it has none, a name behind a dot is a call. Columns, parameters and queries
- * over tables may have one, and so may values of a type that PostgreSQL does not bring.
+ * over tables may have one, and so may values of a type that somebody defined.
  */
 function mayHaveColumn(tree: Tree, name: string): boolean {
   if (tree === null || typeof tree !== "object") return false;
