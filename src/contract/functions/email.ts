@@ -41,8 +41,10 @@ function readEmail(text: string): { readonly local: string; readonly host: strin
   if (parts === null) refuse("it is not one name, one `@` and one host");
   const [, local = "", host = ""] = parts;
   if (local.length > localMax) refuse(`its name is over ${localMax} characters long`);
-  if (!/^[A-Za-z0-9_+='-]+(?:\.[A-Za-z0-9_+='-]+)*$/.test(local))
-    refuse("its name holds something other than letters, digits and `_+='-`, with single dots between them");
+  if (!/^[A-Za-z0-9_+'-]+(?:\.[A-Za-z0-9_+'-]+)*$/.test(local))
+    refuse("its name holds something other than letters, digits and `_+'-`, with single dots between them");
+  // Exchange unpacks `IMCEASMTP-bob+40evil+2Ecom` to `bob@evil.com`. Without `=`, SRS and list addresses hold no other address.
+  if (/^imcea/i.test(local)) refuse("its name holds another address (IMCEA)");
   if (local.startsWith("-")) refuse("it begins like an option");
   if (!host.includes(".") || !isHostName(host)) refuse("its host is not a name with a dot in it");
   return { local, host: host.toLowerCase() };

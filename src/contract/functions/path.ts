@@ -109,7 +109,7 @@ export function readPath(text: string): Path {
 /** Texts that some program takes for another path: POSIX, Windows, URL decoders, shells and Unicode folding. */
 const doubts: readonly (readonly [RegExp, string])[] = [
   [/^$/, "it is empty"],
-  [/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u, "it holds a control or invisible character"],
+  [/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u034F\u115F\u1160\u2800\u3164\uFFA0]/u, "it holds a control or invisible character"],
   [/\p{Cs}/u, "it holds half a character"],
   [/[\\\u2216\u29F5\u29F9\uFF3C\uFE68]/, "it holds a backslash, or what looks like one"],
   [/[\u2044\u2215\u29F8\uFF0F]/, "it holds what looks like a slash"],
