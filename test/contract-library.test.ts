@@ -102,6 +102,7 @@ const harmless: Readonly<Record<string, readonly string[]>> = {
     "select o.date, o.count, c.name from orders o join customers c on c.id = o.customer_id limit 5",
     "select (address).city, (address).name from customers limit 1",
     "SELECT 1",
+    "select (json_each('{}')).key, (o).total, (select o).total, (max(o)).total from orders o limit 1",
   ],
   http: [
     "HTTPS://API.Example.COM/Path",
