@@ -42,7 +42,7 @@ const missing =
     ? "neither bash nor dash is installed"
     : isSafe
       ? undefined
-      : "there are no namespaces, and this is root";
+      : "this machine has no namespaces, and the tests run as root";
 const read = readerOf((text) => readShellText(text));
 
 /** Which production finds an effect again when a predicate of `understood` accepts everything. */

@@ -72,7 +72,7 @@ export function openSandbox({ isSealed, runners }: { isSealed: boolean; runners:
     isSealed,
     run: (order) => {
       const [first] = started.toSorted((a, b) => a.waiting() - b.waiting());
-      if (first === undefined) throw new Error("there is no runner");
+      if (first === undefined) throw new Error("every runner has ended");
       return first.run(order);
     },
     close: async () => {
