@@ -58,7 +58,7 @@ function readPrintf(reading: Evaluation, args: readonly Arg[]): void {
 
 /** `test -v NAME` evaluates the name, wherever `-v` may be read as an operator. */
 function readTest(reading: Evaluation, args: readonly Arg[]): void {
-  for (const arg of args) if (!arg.single && !arg.glob) noteSplit(reading, arg);
+  for (const arg of args) noteSplit(reading, arg);
   // `-a` and `-o` join tests. The operator of each test must be known.
   const joints = args.flatMap(({ text }, at) => (/^-[ao]$/.test(text) ? [at] : []));
   for (const [index, end] of [...joints, args.length].entries()) {

@@ -219,7 +219,7 @@ function readTrap(reading: Reading, args: readonly Arg[], call: Call): void {
 function readFind(reading: Reading, args: readonly Arg[], call: Call): void {
   checkPatternOptions("find", args);
   // A word that becomes several may hold `-exec`.
-  for (const arg of args) if (!arg.glob) noteSplit(reading, arg);
+  for (const arg of args) noteSplit(reading, arg);
   const ends = args.filter(({ text }) => text === ";" || text === "+").length;
   const commands = args.filter(({ text }) => /^-(?:exec|execdir|ok|okdir)$/.test(text)).length;
   if (ends > commands) for (const arg of args) noteOption(reading, arg);

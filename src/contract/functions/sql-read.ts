@@ -223,7 +223,8 @@ function addOperator(node: string, fields: Fields, { effects }: Place): void {
 
 /** PostgreSQL reads `(x).f` and `alias.f` as `f(x)` if `x` has no column of that name. */
 function addCalledByDot(node: string, fields: Fields, { effects }: Place): void {
-  const names = namesIn(fields[node === "ColumnRef" ? "fields" : "indirection"] ?? []);
+  // An alias may be called `pg_catalog`, so the first part counts here.
+  const names = partsOf(fields[node === "ColumnRef" ? "fields" : "indirection"] ?? []);
   const behindDots = node === "ColumnRef" ? names.slice(1).slice(-1) : names;
   const first = behindDots.findIndex((name) => name !== "");
   for (const [at, name] of behindDots.entries()) {
@@ -254,7 +255,7 @@ function mayHaveColumn(tree: Tree, name: string): boolean {
     case "A_Indirection":
       // A member of the value, or an element of it.
       return (
-        namesIn(fields["indirection"] ?? []).some((part) => part !== "") || mayHaveColumn(fields["arg"] ?? null, name)
+        partsOf(fields["indirection"] ?? []).some((part) => part !== "") || mayHaveColumn(fields["arg"] ?? null, name)
       );
     case "SubLink":
       if (!/^(?:EXPR|ARRAY)_SUBLINK$/.test(textOf(fields, "subLinkType"))) return false;
@@ -299,10 +300,14 @@ function addMergeBranch(fields: Fields, { effects }: Place): void {
   if (action !== "nothing") effects.kinds.add(action);
 }
 
-/** The parts of a name, without the schema of PostgreSQL itself. */
+/** The parts of a name; empty for a part that is not a name, such as an index. */
+function partsOf(tree: Tree): readonly string[] {
+  return isList(tree) ? tree.map((part) => textOf((part as Fields)["String"], "sval")) : [];
+}
+
+/** The parts of a function's, an operator's or a type's name, without the schema of PostgreSQL itself. */
 export function namesIn(tree: Tree): readonly string[] {
-  if (!isList(tree)) return [];
-  const parts = tree.map((part) => textOf((part as Fields)["String"], "sval"));
+  const parts = partsOf(tree);
   return parts[0] === "pg_catalog" && parts.length > 1 ? parts.slice(1) : parts;
 }
 
@@ -314,7 +319,7 @@ function objectName(object: Tree): string {
     (list as Fields | undefined)?.["items"] ??
     (withArgs as Fields | undefined)?.["objname"] ??
     (type as Fields)["names"];
-  return joined(namesIn(names ?? []).filter((part) => part !== ""));
+  return joined(partsOf(names ?? []).filter((part) => part !== ""));
 }
 
 /** Does a condition look at a row at all? `WHERE true` and `WHERE 1 = 1` do not. */
