@@ -183,7 +183,8 @@ function setUp(there: PostgresServer, app: string): void {
       const url = there.url().replace(/\/postgres$/, "/twice");
       const done = await Promise.all([migratePostgres({ url }), migratePostgres({ url }), migratePostgres({ url })]);
       // Any of them may do any step.
-      assert.deepEqual(done.flat().toSorted(), [1, 2]);
+      assert.deepEqual(new Set(done.flat()), new Set([1, 2]));
+      assert.equal(done.flat().length, 2);
       await (await open(t, { url })).open({ ledger: "default", log: undefined });
     });
 
