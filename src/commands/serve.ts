@@ -69,11 +69,16 @@ function withoutSettings(): NodeJS.ProcessEnv {
 
 const testsMs = 120_000;
 
-function banner({ address, ops, gate, ledger, contracts, tenants, made }: Serving): string {
+function banner(serving: Serving): string {
+  const { address, ops, gate, ledger, contracts, tenants, made, modeChange, warnings } = serving;
   const { mode, contract, force } = gate.standing;
+  const changed =
+    modeChange &&
+    `changed from ${modeChange.from} to ${modeChange.to}, as ${modeChange.setting} says; row ${modeChange.seq} records it`;
   const lines = [
     `svc-gate listens on ${address}`,
     `  mode      ${mode}${mode === "observe" ? ": verdicts are recorded and nothing is enforced" : ""}`,
+    ...(changed === undefined ? [] : [`            ${changed}`]),
     `  contract  sha256:${contract}${contracts.length === 0 ? " (none: every tool is refused)" : ` (${contracts.join(", ")})`}`,
     ...(force.candidate !== undefined ? ["  candidate decided beside it; it answers nothing"] : []),
     `  ledger    ${ledger.name}, ${ledger.head.seq} rows${ledger.isShared ? ", in the database" : ""}`,
@@ -85,5 +90,5 @@ function banner({ address, ops, gate, ledger, contracts, tenants, made }: Servin
     lines.push(
       `  key       ${process.stdout.isTTY ? `${made.key} (shown once; also in ${made.file})` : `made, in ${made.file}`}`,
     );
-  return lines.join("\n");
+  return [...lines, ...warnings.map((warning) => `  warning   ${warning}`)].join("\n");
 }

@@ -6,8 +6,10 @@ import { parseRate } from "./rate.ts";
 
 /** What a gate is started with. Units are in the names; paths are as they were given. */
 export interface Config {
-  /** Undefined: what a reload put in force last, else observe. */
+  /** Undefined: the mode that the ledger was served in last, else observe. */
   readonly mode: Mode | undefined;
+  /** What sets the mode: its variable or its flag. */
+  readonly modeSetting: string;
   readonly apiKey: string | undefined;
   readonly host: string;
   readonly port: number;
@@ -50,7 +52,7 @@ export interface Config {
 }
 
 /** What an operator may take responsibility for, at one start. */
-export const acceptable = ["missing-pin", "signing-key", "anchors", "clock", "change"] as const;
+export const acceptable = ["missing-pin", "signing-key", "anchors", "clock", "change", "weaker-mode"] as const;
 export type Acceptable = (typeof acceptable)[number];
 
 export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
@@ -65,7 +67,13 @@ export interface Setting {
 }
 
 export const settings: readonly Setting[] = [
-  { variable: "SVC_MODE", flag: "mode", value: "mode", fallback: "observe", doc: "observe, assist or enforce" },
+  {
+    variable: "SVC_MODE",
+    flag: "mode",
+    value: "mode",
+    fallback: "",
+    doc: "observe, assist or enforce; by default the mode that the ledger was served in last, and observe at first",
+  },
   {
     variable: "SVC_API_KEY",
     flag: "api-key",
@@ -244,6 +252,7 @@ export function readConfig(
   const optional = (variable: string): string | undefined => text(variable) || undefined;
   const config: Config = {
     mode: readMode(given("SVC_MODE"), problems),
+    modeSetting: flags["mode"] === undefined ? "SVC_MODE" : "--mode",
     apiKey: given("SVC_API_KEY"),
     host: text("SVC_HOST"),
     port: readPort("SVC_PORT", text("SVC_PORT"), problems),

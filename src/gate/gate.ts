@@ -11,7 +11,17 @@ import {
   type Tile,
   type Turn,
 } from "../ledger/mod.ts";
-import { bad, good, type Canonical, type CheckRequest, type Mode, type Refusal, type Result } from "../wire/mod.ts";
+import {
+  bad,
+  good,
+  isWeaker,
+  refuse,
+  type Canonical,
+  type CheckRequest,
+  type Mode,
+  type Refusal,
+  type Result,
+} from "../wire/mod.ts";
 import { holdAgainst, type AnchoredCheck, type Anchors } from "./anchors.ts";
 import { answerBody, answered } from "./answer.ts";
 import type { Clock } from "./clock.ts";
@@ -27,13 +37,20 @@ import { beginCourse, type AnsweredCheck, type Course } from "./telemetry/watch.
 
 export interface GateOptions extends Pick<SequencerOptions, "budget" | "onDefect" | "watch"> {
   readonly force: ContractInForce;
-  readonly mode: Mode;
+  /** The mode that this start was told; undefined keeps the mode that the ledger was served in, else observe. */
+  readonly mode: Mode | undefined;
+  /** What told it, for the row and for sentences. */
+  readonly modeSetting?: string | undefined;
   readonly ledger: Ledger;
+  /** Whose gate it is, for sentences; null is the root. */
+  readonly tenant?: string | null;
   /** Who anchors the ledger outside. */
   readonly anchors?: Anchors | undefined;
   readonly clock: Clock;
-  /** On a ledger that gates share: put contract and mode in force though others are, as an act of this start. */
+  /** On a ledger that gates share: put this start's contract in force though another is. */
   readonly acceptChange?: boolean;
+  /** On a ledger that gates share: this start may weaken the mode for all of them. */
+  readonly acceptWeakerMode?: boolean | undefined;
   /** Evidence is erased by its age. */
   readonly retention?: Omit<RetentionOptions, "eraser" | "ledger"> | undefined;
   /** Called when another gate on the same ledger has put something else in force, and this one has taken it up. */
@@ -74,6 +91,18 @@ export interface Reloaded {
   readonly receipt: Receipt | undefined;
 }
 
+/** What is to be put in force. */
+interface Wanted {
+  /** Undefined keeps the contract. */
+  readonly force: ContractInForce | undefined;
+  /** Undefined keeps the mode. */
+  readonly mode: Mode | undefined;
+  /** What told the mode, where that is no person's own word. */
+  readonly setting?: string | undefined;
+  /** On a ledger that gates share: may it weaken the mode for all of them? */
+  readonly mayWeaken: boolean;
+}
+
 /**
  * Opens a gate over a ledger: counters are brought in line before anything is decided.
  *
@@ -83,10 +112,8 @@ export async function openGate(
   options: GateOptions,
 ): Promise<Result<{ readonly gate: Gate; readonly folded: readonly Folded[] }, Refusal>> {
   const gate = new Gate(options);
-  const begun = await gate.begin(options.acceptChange === true);
-  if (!begun.ok) return begun;
-  gate.retain();
-  return good({ gate, folded: begun.value });
+  const begun = await gate.begin();
+  return begun.ok ? good({ gate, folded: begun.value?.folded ?? [] }) : begun;
 }
 
 /** One gate: what is in force, and a ledger. It answers the question, and shows what it wrote. */
@@ -101,7 +128,7 @@ export class Gate {
   constructor(options: GateOptions) {
     this.#options = options;
     this.#ledger = options.ledger;
-    this.#standing = standingOf(options.force, options.mode);
+    this.#standing = standingOf(options.force, options.ledger.modeAtOpen ?? options.mode ?? "observe");
     this.#sequencer = new Sequencer({
       ...options,
       standing: () => this.#standing,
@@ -167,12 +194,14 @@ export class Gate {
   /**
    * Puts a contract and a mode in force, between two batches, with a row that says who did it. Counters keep their
    * history: a definition that is new is folded from the receipts first, beside the checks that go on.
+   *
+   * @param wanted `setting` names the file or variable that told the mode: on a shared ledger it never weakens the mode
    */
   reload(
-    next: { readonly force: ContractInForce; readonly mode: Mode },
+    wanted: { readonly force: ContractInForce; readonly mode: Mode | undefined; readonly setting?: string | undefined },
     by: string,
   ): Promise<Result<Reloaded, Refusal>> {
-    return this.#put(standingOf(next.force, next.mode), by);
+    return this.#put({ ...wanted, mayWeaken: wanted.setting === undefined }, by);
   }
 
   /** Appends a row for a person's act that changes nothing of what is in force. `admit` sees the turn first. */
@@ -195,11 +224,6 @@ export class Gate {
   /** Erases parts of receipts, between batches; see docs/erasure.md. */
   erase(request: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
     return this.#eraser.erase(request, by);
-  }
-
-  /** Erases evidence by its age from now on, if it is to. */
-  retain(): void {
-    this.#retention?.start();
   }
 
   async #scrub(rewrite: boolean): Promise<Scrubbed> {
@@ -237,11 +261,14 @@ export class Gate {
   }
 
   /**
-   * Brings ledger and gate in line at a start. A shared ledger goes on under what is in force there, so that a replica
-   * that comes up with older files changes nothing for the others.
+   * Brings ledger and gate in line before the first check. On a shared ledger the contract in force stays, so that a
+   * replica with older files changes nothing for the others. A mode that this start was told takes effect everywhere, but
+   * never weakens a shared ledger by itself.
+   *
+   * @returns what was put in force; undefined where that was left as it is
    */
-  async begin(acceptChange: boolean): Promise<Result<readonly Folded[], Refusal>> {
-    const own = this.#standing;
+  async begin(): Promise<Result<Reloaded | undefined, Refusal>> {
+    const { force, mode, modeSetting: setting, acceptChange, acceptWeakerMode } = this.#options;
     let isFollowing = false;
     const look = (turn: Turn): Promise<void> => {
       isFollowing = turn.inForce !== undefined;
@@ -251,9 +278,12 @@ export class Gate {
     if (!looked.ok) return looked;
     const recorded = await this.#recordSigner();
     if (!recorded.ok) return recorded;
-    if (isFollowing && !acceptChange) return good([]);
-    const put = await this.#put(own, "start", true);
-    return put.ok ? good(put.value.folded) : put;
+    const own = isFollowing && acceptChange !== true ? undefined : force;
+    const isNothing = own === undefined && (mode ?? this.#standing.mode) === this.#standing.mode;
+    const wanted = { force: own, mode, setting, mayWeaken: acceptWeakerMode === true };
+    const put = isNothing ? good(undefined) : await this.#put(wanted, "start", true);
+    if (put.ok) this.#retention?.start();
+    return put;
   }
 
   /** The key that signs heads is another since this start: the row that says so is under both signatures. */
@@ -261,7 +291,7 @@ export class Gate {
     const change = this.#ledger.signerChange;
     if (change === undefined) return good(undefined);
     const { to } = change;
-    const prepared = await this.#prepare(this.#standing); // The row names a contract, whose text must be there before it.
+    const prepared = await this.#prepare(this.#standing.force); // The row names a contract, whose text must be there before it.
     if (!prepared.ok) return prepared;
     return this.#sequencer.exclusively(async (turn, at) => {
       if (turn.signer === to) return turn.abort();
@@ -271,30 +301,44 @@ export class Gate {
     }, true);
   }
 
-  async #put(next: Standing, by: string, anyClock = false): Promise<Result<Reloaded, Refusal>> {
+  /** What is kept is as it stands inside the turn: another gate may have changed it since. */
+  async #put(wanted: Wanted, by: string, anyClock = false): Promise<Result<Reloaded, Refusal>> {
     const ledger = this.#ledger;
-    const prepared = await this.#prepare(next);
+    const prepared = await this.#prepare(wanted.force ?? this.#standing.force);
     if (!prepared.ok) return prepared;
     const ahead = prepared.value;
-    let reloaded: Reloaded | undefined;
+    let outcome: Result<Reloaded, Refusal> | undefined;
     const put = async (turn: Turn, at: number): Promise<void> => {
       const before = turn.inForce ?? this.#standing;
-      const changed = !agrees(before, next);
+      const next = standingOf(wanted.force ?? this.#standing.force, wanted.mode ?? this.#standing.mode);
+      if (turn.inForce !== undefined && !wanted.mayWeaken && isWeaker(next.mode, this.#standing.mode)) {
+        outcome = bad(this.#weakerRefused(next.mode, wanted.setting, by));
+        return turn.abort();
+      }
       const folded = await alignCounters(next.force, ledger, turn, ahead);
+      const changed = !agrees(before, next);
       if (changed) {
-        const body = { before: shownInForce(before), now: shownInForce(next) };
-        turn.change({ at, by, act: "reload", body, reason: reloadReason(before, next, by), ...next });
+        const now = shownInForce(next);
+        const body = { before: shownInForce(before), now, ...(wanted.setting && { setting: wanted.setting }) };
+        turn.change({ at, by, act: "reload", body, reason: reloadReason(before, next, by, wanted.setting), ...next });
       }
       const [receipt] = await turn.commit(next);
       this.#standing = next;
-      reloaded = { changed, before, now: next, folded, receipt };
+      outcome = good({ changed, before, now: next, folded, receipt });
     };
     const done = await this.#sequencer.exclusively(put, anyClock);
-    return done.ok ? good(reloaded as Reloaded) : done;
+    return done.ok ? (outcome as NonNullable<typeof outcome>) : done;
+  }
+
+  #weakerRefused(mode: Mode, setting: string | undefined, by: string): Refusal {
+    const others = `the gates on this ledger serve ${this.#standing.mode}, and one gate's setting must not weaken the others`;
+    const way = `run \`${reloadCommand(this.#options.tenant ?? null)} --mode ${mode}\` to weaken them all`;
+    const atStart = by === "start" ? ", or start once with --accept weaker-mode" : "";
+    return refuse("contract-refused", `${setting} says ${mode}, but ${others}: ${way}${atStart}`);
   }
 
   /** What needs no turn, beside the checks that go on. A database that is away is no fault, here as in a turn. */
-  async #prepare({ force }: Standing): Promise<Result<ReadonlyMap<string, Progress>, Refusal>> {
+  async #prepare(force: ContractInForce): Promise<Result<ReadonlyMap<string, Progress>, Refusal>> {
     try {
       await this.#ledger.keepContract(force.text);
       return good(await foldAhead(force, this.#ledger));
@@ -383,10 +427,16 @@ function shownInForce({ contract, mode }: InForce): Canonical {
   return { contract: `sha256:${contract}`, mode };
 }
 
-function reloadReason(before: InForce, now: InForce, by: string): string {
+function reloadReason(before: InForce, now: InForce, by: string, setting: string | undefined): string {
   const parts = [
     before.mode === now.mode ? "" : `mode ${before.mode} to ${now.mode}`,
     before.contract === now.contract ? "" : `contract ${before.contract.slice(0, 12)} to ${now.contract.slice(0, 12)}`,
   ];
-  return `Svc: ${parts.filter(Boolean).join(", ")}, put in force by ${by}`;
+  const told = before.mode === now.mode || setting === undefined ? "" : `, as ${setting} says`;
+  return `Svc: ${parts.filter(Boolean).join(", ")}, put in force by ${by}${told}`;
+}
+
+/** What an operator types to reload the root (null) or a tenant. */
+export function reloadCommand(tenant: string | null): string {
+  return tenant === null ? "svc-gate reload" : `svc-gate reload --tenant ${tenant}`;
 }

@@ -7,7 +7,7 @@ import { openLedger, type InForce, type Ledger, type LedgerOptions } from "../le
 import { bad, good, type Mode, type Result } from "../wire/mod.ts";
 import { Clock, systemTime } from "./clock.ts";
 import { keptContracts, loadContracts, noContracts, renderDiagnostics } from "./contracts.ts";
-import { openGate, type Gate } from "./gate.ts";
+import { Gate, reloadCommand, type Reloaded } from "./gate.ts";
 import type { Rate } from "./keys.ts";
 import type { Budget } from "./line.ts";
 import type { Watch } from "./telemetry/watch.ts";
@@ -27,8 +27,10 @@ export interface Place {
   readonly tenant: string | null;
   /** A mandate or a contract; undefined is `mandate.yaml` in the working folder, if it is there. */
   readonly mandate: string | undefined;
-  /** Undefined: the mode that a reload put in force last, else observe. */
+  /** The mode that this start is told; undefined keeps the mode that the ledger was served in, else observe. */
   readonly mode: Mode | undefined;
+  /** What tells it, for sentences. */
+  readonly modeSetting?: string | undefined;
   /** The mode that a tenant's own entry names, which each reload puts in force; undefined leaves what is in force. */
   readonly statedMode?: Mode | undefined;
   readonly ledger: LedgerOptions;
@@ -38,8 +40,10 @@ export interface Place {
   readonly retentionDays?: number | undefined;
   /** The operator takes responsibility for a clock that lies behind the last receipt. */
   readonly acceptClock: boolean;
-  /** On a ledger that gates share: contract and mode of this start are put in force. */
+  /** On a ledger that gates share: the contract of this start is put in force. */
   readonly acceptChange: boolean;
+  /** On a ledger that gates share: this start may weaken the mode for all of them. */
+  readonly acceptWeakerMode?: boolean | undefined;
 }
 
 export interface OpenPlace {
@@ -47,8 +51,20 @@ export interface OpenPlace {
   readonly ledger: Ledger;
 }
 
+/** A place whose ledger is open, and where nothing is decided yet. */
+export interface OpenedPlace extends OpenPlace {
+  /**
+   * Puts in force what the place says: the first step of a start that the ledger keeps.
+   *
+   * @returns what that changed; undefined where all was left as it is
+   * @throws {StartRefused}
+   */
+  begin(): Promise<Reloaded | undefined>;
+}
+
 /** What a gate has in common with the others of its process: whom it tells what happens, and room for calls that wait. */
 export interface Telling {
+  /** The banner repeats the warnings of a start. */
   readonly log: Logger;
   readonly watch: Watch;
   readonly budget: Budget;
@@ -64,13 +80,13 @@ export function ledgerIdOf(tenant: string | null): string {
 const defaultMandate = "mandate.yaml";
 
 /**
- * Opens a ledger and the gate over it.
+ * Opens a ledger and the gate over it; the gate answers once it has begun.
  *
  * @param earlier what was in force when the place was last open in this process: it is taken up again as it was, so that
  *   only a reload changes it
  * @throws {StartRefused} or {LedgerRefused}, and then nothing is open
  */
-export async function openPlace(place: Place, telling: Telling, earlier?: InForce): Promise<OpenPlace> {
+export async function openPlace(place: Place, telling: Telling, earlier?: InForce): Promise<OpenedPlace> {
   const { log } = telling;
   const read = earlier === undefined ? await readForce(place, log) : undefined;
   const ledger = await openLedger(place.ledger);
@@ -78,9 +94,19 @@ export async function openPlace(place: Place, telling: Telling, earlier?: InForc
   try {
     await anchors?.begin(earlier === undefined);
     const force = read ?? (await keptForce(ledger, (earlier as InForce).contract));
-    const mode = (earlier?.mode as Mode | undefined) ?? (await modeOf(place, ledger, log));
-    const acceptChange = place.acceptChange && earlier === undefined;
-    return { ledger, gate: await overLedger({ ...telling, place, force, mode, ledger, anchors, acceptChange }) };
+    // The ledger keeps its mode, so one that is opened again needs none to be told.
+    const isAgain = earlier !== undefined;
+    const mode = isAgain ? undefined : place.mode;
+    const gate = overLedger({
+      ...telling,
+      place,
+      force,
+      mode,
+      ledger,
+      anchors,
+      acceptChange: !isAgain && place.acceptChange,
+    });
+    return { ledger, gate, begin: () => begin(gate, { place, force, log }) };
   } catch (error) {
     await anchors?.close();
     await ledger.close();
@@ -102,14 +128,14 @@ function anchorsOf(
 interface Parts extends Telling {
   readonly place: Place;
   readonly force: ContractInForce;
-  readonly mode: Mode;
+  readonly mode: Mode | undefined;
   readonly ledger: Ledger;
   readonly anchors: Anchors | undefined;
   /** Of this start alone: a place that is opened again goes by what others have put in force since. */
   readonly acceptChange: boolean;
 }
 
-async function overLedger(parts: Parts): Promise<Gate> {
+function overLedger(parts: Parts): Gate {
   const { place, log, watch, budget, force, mode, ledger, anchors, acceptChange } = parts;
   const clock = new Clock(systemTime);
   const time = clock.read(ledger.head.at);
@@ -119,13 +145,16 @@ async function overLedger(parts: Parts): Promise<Gate> {
     );
   }
   const { tenant } = place;
-  const opened = await openGate({
+  return new Gate({
     force,
+    tenant,
     ledger,
     anchors,
     clock,
     mode,
+    modeSetting: place.modeSetting,
     acceptChange,
+    acceptWeakerMode: place.acceptWeakerMode,
     watch,
     budget,
     retention: place.retentionDays === undefined ? undefined : { days: place.retentionDays, tenant: place.tenant, log },
@@ -136,19 +165,35 @@ async function overLedger(parts: Parts): Promise<Gate> {
     onFollow: ({ contract, mode: followed }) =>
       log.info({ tenant, contract, mode: followed }, "took up what another gate has put in force"),
   });
-  if (!opened.ok) throw new StartRefused(opened.problem.detail);
-  const { gate, folded } = opened.value;
+}
+
+interface Beginning {
+  readonly place: Place;
+  /** What the place's files say. */
+  readonly force: ContractInForce;
+  readonly log: Logger;
+}
+
+async function begin(gate: Gate, { place, force, log }: Beginning): Promise<Reloaded | undefined> {
+  const { tenant } = place;
+  const begun = await gate.begin();
+  if (!begun.ok) throw new StartRefused(begun.problem.detail);
+  const { folded = [], receipt, before, now } = begun.value ?? {};
   for (const { counter, rows, events } of folded) {
     if (rows > 0) log.info({ tenant, counter, rows, events }, "a new counter was folded from the receipts");
   }
-  if (gate.standing.mode !== mode || gate.standing.force.text !== force.text) {
-    log.warn(
-      { tenant, inForce: { contract: gate.standing.contract, mode: gate.standing.mode } },
-      "this gate's own mandate and mode are not what is in force on the ledger that it shares, so it goes by what is; " +
-        "`svc-gate reload` puts its own in force",
+  if (receipt !== undefined && before?.mode !== now?.mode)
+    log.info(
+      { tenant, seq: receipt.seq },
+      `the mode changed from ${before?.mode} to ${now?.mode}, as ${place.modeSetting} says`,
     );
-  }
-  return gate;
+  if (gate.standing.force.text !== force.text)
+    log.warn(
+      { tenant, inForce: gate.standing.contract },
+      "the contract in force on the shared ledger is not the one in this gate's files, and this gate goes by the one in " +
+        `force; \`${reloadCommand(tenant)}\` puts the files in force`,
+    );
+  return begun.value;
 }
 
 async function readForce(place: Place, log: Logger): Promise<ContractInForce> {
@@ -179,13 +224,4 @@ async function keptForce(ledger: Ledger, digest: string): Promise<ContractInForc
   const force = await keptContracts(ledger, digest);
   if (force === undefined) throw new StartRefused(`the contract ${digest} cannot be taken from the ledger`);
   return force;
-}
-
-/** What was switched to while running stays over a restart, unless the start says otherwise: enforcing ends on purpose. */
-async function modeOf({ tenant, mode }: Place, ledger: Ledger, log: Logger): Promise<Mode> {
-  const changes = ledger.changedAtOpen === 0 ? [] : await ledger.changes(0);
-  const last = changes.findLast(({ act }) => act === "reload")?.mode;
-  if (mode !== undefined && last !== undefined && mode !== last)
-    log.warn({ tenant, mode, before: last }, "the mode set for this start is not the one that was last put in force");
-  return mode ?? last ?? "observe";
 }

@@ -1,5 +1,6 @@
+import { once } from "node:events";
 import { readFile } from "node:fs/promises";
-import type { AddressInfo } from "node:net";
+import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import type { FastifyInstance } from "fastify";
@@ -9,7 +10,7 @@ import { good, type Result } from "../wire/mod.ts";
 import { anchorSites, type AnchorSites } from "./anchors.ts";
 import type { Config } from "./config.ts";
 import { DeepVerification, type DeepVerify, type LedgerPlace } from "./deep.ts";
-import type { Gate } from "./gate.ts";
+import type { Gate, Reloaded } from "./gate.ts";
 import { makeServer, type HttpOptions } from "./http/server.ts";
 import { KeyRing, loadFirstKey, type FirstKey } from "./keys.ts";
 import { Budget } from "./line.ts";
@@ -22,6 +23,7 @@ import { readTenants, type TenantEntry } from "./tenants-file.ts";
 import { Tally } from "./telemetry/tally.ts";
 import { areTracesAsked, openTraces, type Traces } from "./telemetry/traces.ts";
 import { Tenants } from "./tenants.ts";
+import { collectWarnings } from "./warnings.ts";
 import { engine } from "./version.ts";
 
 /** A gate that answers. */
@@ -35,12 +37,25 @@ export interface Serving {
   readonly contracts: readonly string[];
   readonly tenants: number;
   readonly made: FirstKey["made"];
+  /** Undefined where this start left the mode as it was. */
+  readonly modeChange: ModeChange | undefined;
+  /** Sentences for the operator, which the log has too. */
+  readonly warnings: readonly string[];
   /** Rejects with the fault after which nothing more is answered. */
   readonly failed: Promise<never>;
   /** Puts in force what the files say now; what is wrong with them is logged and changes nothing. */
   reload(by: string): Promise<void>;
   /** Answers what waits, then lets everything go. */
   stop(): Promise<void>;
+}
+
+/** A change of the mode at this start, and the row that records it. */
+export interface ModeChange {
+  readonly from: string;
+  readonly to: string;
+  /** What told it. */
+  readonly setting: string;
+  readonly seq: number;
 }
 
 /** Every check is answered before this begins to run: it is for who reads a page slowly, or never ends a body. */
@@ -77,12 +92,14 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
     { level: config.log, base: null, timestamp: pino.stdTimeFunctions.isoTime },
     pino.destination({ fd: 2, sync: true }),
   );
+  const told = collectWarnings(log);
   for (const warning of warnings) log.warn(warning);
   const tls = await readTls(config);
   const traces = await openTracesIfAsked(log);
   const entries = await tenantEntries(config);
   if (!entries.ok) throw new StartRefused(entries.problem, 2);
   const sites = await sitesOf(config);
+  await requireFreePorts(config);
   const database = await openDatabase(config, log);
   const rootPlace = placeOfRoot(config, database);
   const tally = new Tally();
@@ -123,6 +140,7 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
         ? { folder: (tenant === null ? rootPlace : (tenants?.placeOf(tenant) ?? rootPlace)).ledger.folder }
         : { url: config.databaseUrl, ledger: ledgerIdOf(tenant) };
     const deep = new DeepVerification({ log, verify: lent.deepVerify, placeOf });
+    const begun = await root.begin();
     const service = new Service({ log, keys, root, rootPlace, tenants, readPlaces, tests, deep, tally, traces, rates });
     const server = makeServer({ service, basePath: config.basePath, connections: config.connections, log, tls });
     const ops = await openOps(service, config, log);
@@ -132,6 +150,7 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
     });
     const door = await openOperatorDoor(config.dataDir, { address, key: keys.makeOperatorKey(), cert: tls?.cert }, log);
     // Last, so that a start that is refused leaves nothing that goes on.
+    told.end();
     const refreshing = database && setInterval(() => keys.refresh().catch(noRefresh), refreshMs).unref();
     return {
       address,
@@ -141,6 +160,8 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
       contracts: root.gate.standing.force.contracts,
       tenants: entries.value.length,
       made,
+      modeChange: modeChangeOf(begun, config),
+      warnings: told.sentences,
       failed: root.gate.failed,
       reload: (by) => service.reloadAll(by),
       stop: async () => {
@@ -161,6 +182,11 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
     await close();
     throw error;
   }
+}
+
+function modeChangeOf(begun: Reloaded | undefined, { modeSetting: setting }: Config): ModeChange | undefined {
+  if (begun?.receipt === undefined || begun.before.mode === begun.now.mode) return undefined;
+  return { from: begun.before.mode, to: begun.now.mode, setting, seq: begun.receipt.seq };
 }
 
 /** The ring of keys, and the first one. A gate whose ledger is elsewhere makes none: it would be another in each replica. */
@@ -210,26 +236,25 @@ interface OpsListener {
   close(): Promise<void>;
 }
 
-async function openOps(service: Service, { opsHost, opsPort }: Config, log: Logger): Promise<OpsListener | undefined> {
-  if (opsPort === undefined) return undefined;
+async function openOps(service: Service, config: Config, log: Logger): Promise<OpsListener | undefined> {
+  const { opsHost: host, opsPort: port } = config;
+  if (port === undefined) return undefined;
   const server = makeOpsServer(service, log);
-  await server.listen({ host: opsHost, port: opsPort }).catch((error: unknown) => {
-    throw new StartRefused(
-      `the second listener cannot listen on ${opsHost}:${opsPort} (${(error as NodeJS.ErrnoException).code}): ` +
-        "choose others with SVC_OPS_HOST and SVC_OPS_PORT",
-    );
+  await server.listen({ host, port }).catch((error: unknown) => {
+    throw cannotListen(error, opsListener(host, port));
   });
   return { address: addressOf(server, "http"), close: () => server.close() };
 }
 
 function placeOfRoot(config: Config, database: Database | undefined): Place {
-  const { accept, dataDir, ledgerName, mandate, mode, pin } = config;
+  const { accept, dataDir, ledgerName, mandate, mode, modeSetting, pin } = config;
   // In a database the ledgers are those of all gates, and so is the key; in folders each has its own.
   const signingKey = config.signingKey ?? (database === undefined ? undefined : join(dataDir, "signing.key"));
   return {
     tenant: null,
     mandate,
     mode,
+    modeSetting,
     ledger: {
       folder: dataDir,
       shared: database && { database, ledger: ledgerIdOf(null) },
@@ -243,6 +268,7 @@ function placeOfRoot(config: Config, database: Database | undefined): Place {
     retentionDays: config.retentionDays,
     acceptClock: accept.includes("clock"),
     acceptChange: accept.includes("change"),
+    acceptWeakerMode: accept.includes("weaker-mode"),
   };
 }
 
@@ -264,6 +290,7 @@ function placeOfTenant({ id, mandate, mode, rate }: TenantEntry, config: Config,
     tenant: id,
     mandate,
     mode: mode ?? config.mode,
+    modeSetting: mode === undefined ? config.modeSetting : "`mode` in the file of tenants",
     statedMode: mode,
     rate,
     ledger: {
@@ -304,21 +331,56 @@ async function readPem(variable: string, file: string): Promise<Buffer> {
 }
 
 async function listen(server: FastifyInstance, { host, port, basePath, tlsCert }: Config): Promise<string> {
-  try {
-    await server.listen({ host, port });
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "EADDRINUSE")
-      throw new StartRefused(
-        `port ${port} on ${host} is in use: stop what listens there, or choose another with SVC_PORT`,
-      );
-    if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
-      throw new StartRefused(`${host} is not an address of this machine: choose another with SVC_HOST`);
-    if (code === "EACCES")
-      throw new StartRefused(`this user may not listen on port ${port}: choose one above 1023 with SVC_PORT`);
-    throw error;
-  }
+  await server.listen({ host, port }).catch((error: unknown) => {
+    throw cannotListen(error, mainListener(host, port));
+  });
   return addressOf(server, tlsCert === undefined ? "http" : "https") + basePath;
+}
+
+/** Where a listener is to be, and how it is called in sentences. */
+interface Listener {
+  readonly host: string;
+  readonly port: number;
+  readonly variables: readonly [host: string, port: string];
+}
+
+function mainListener(host: string, port: number): Listener {
+  return { host, port, variables: ["SVC_HOST", "SVC_PORT"] };
+}
+
+function opsListener(host: string, port: number): Listener {
+  return { host, port, variables: ["SVC_OPS_HOST", "SVC_OPS_PORT"] };
+}
+
+/**
+ * Listens on each port once and ends at once: a start that would fail there fails before it has made or changed anything.
+ *
+ * @throws {StartRefused}
+ */
+async function requireFreePorts({ host, port, opsHost, opsPort }: Config): Promise<void> {
+  const listeners = [mainListener(host, port), ...(opsPort === undefined ? [] : [opsListener(opsHost, opsPort)])];
+  for (const listener of listeners) {
+    const probe = createServer();
+    const listening = once(probe, "listening");
+    probe.listen({ host: listener.host, port: listener.port, exclusive: true });
+    await listening.catch((error: unknown) => {
+      throw cannotListen(error, listener);
+    });
+    await new Promise((resolve) => probe.close(resolve));
+  }
+}
+
+function cannotListen(error: unknown, { host, port, variables: [hostVariable, portVariable] }: Listener): unknown {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === "EADDRINUSE")
+    return new StartRefused(
+      `port ${port} on ${host} is in use: stop what listens there, or choose another with ${portVariable}`,
+    );
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
+    return new StartRefused(`${host} is not an address of this machine: choose another with ${hostVariable}`);
+  if (code === "EACCES")
+    return new StartRefused(`this user may not listen on port ${port}: choose one above 1023 with ${portVariable}`);
+  return error;
 }
 
 function addressOf(server: FastifyInstance, scheme: "http" | "https"): string {

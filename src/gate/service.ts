@@ -156,7 +156,7 @@ export class Service {
     if (tenant === null) return this.#reloadGate(root.gate, rootPlace, mode, by);
     const place = tenants?.placeOf(tenant);
     if (tenants === undefined || place === undefined) return bad(noSuchTenant);
-    return tenants.workOn(tenant, (gate) => this.#reloadGate(gate, place, mode ?? place.statedMode, by));
+    return tenants.workOn(tenant, (gate) => this.#reloadGate(gate, place, mode, by));
   }
 
   /** What is wrong in the file of tenants shows lines of it, and they may be of others than the one who asks. */
@@ -174,7 +174,8 @@ export class Service {
       if (!force.ok) return bad(refuse("contract-refused", force.problem));
       const failed = await tests?.run(tests.path);
       if (failed !== undefined) return bad(refuse("contract-refused", failed));
-      const reloaded = await gate.reload({ force: force.value, mode: mode ?? gate.standing.mode }, by);
+      const setting = mode === undefined && place.statedMode !== undefined ? place.modeSetting : undefined;
+      const reloaded = await gate.reload({ force: force.value, mode: mode ?? place.statedMode, setting }, by);
       if (reloaded.ok) this.#say(tenant, reloaded.value, by);
       return reloaded;
     } catch (error) {

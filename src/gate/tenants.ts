@@ -139,9 +139,12 @@ export class Tenants {
     try {
       await this.#closing.get(id);
       const opened = await openPlace(place, this.#options, this.#earlier.get(id));
+      await opened.begin().catch(async (error: unknown) => {
+        await letGo(opened);
+        throw error;
+      });
       if (!this.#places.has(id)) {
-        await opened.gate.anchors?.close();
-        await opened.ledger.close();
+        await letGo(opened);
         return bad(noSuchTenant);
       }
       const open: Open = { place: opened, waiting: new Set(), works: 0, askedAt: performance.now() };
@@ -180,11 +183,9 @@ export class Tenants {
     if (open === undefined) return Promise.resolve();
     this.#open.delete(id);
     this.#remember(id, open);
-    const { gate, ledger } = open.place;
-    const closing = gate
+    const closing = open.place.gate
       .drain()
-      .then(() => gate.anchors?.close())
-      .then(() => ledger.close())
+      .then(() => letGo(open.place))
       .finally(() => this.#closing.delete(id));
     this.#closing.set(id, closing);
     return closing;
@@ -219,6 +220,11 @@ export class Tenants {
 }
 
 export const noSuchTenant: Refusal = refuse("not-found", "there is no such tenant");
+
+async function letGo({ gate, ledger }: OpenPlace): Promise<void> {
+  await gate.anchors?.close();
+  await ledger.close();
+}
 
 function isIdle({ place, waiting, works }: Open): boolean {
   return waiting.size === 0 && works === 0 && place.gate.isIdle;

@@ -112,9 +112,11 @@ export class Ledger {
     return this.#parts.isShared;
   }
 
-  /** The last row of a person's act when the ledger was opened; 0 when there was none. */
-  get changedAtOpen(): number {
-    return this.#store.opened.changed;
+  /** The mode that the ledger was served in before it was opened: the last row names it, or else the store does. */
+  get modeAtOpen(): Mode | undefined {
+    const { head, mode } = this.#store.opened;
+    const kept = this.isShared ? mode : (parseLeaf(head?.leaf ?? "")?.mode ?? mode);
+    return kept !== undefined && isMode(kept) ? kept : undefined;
   }
 
   /** The counter definitions that it keeps the events of. */

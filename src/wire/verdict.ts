@@ -2,7 +2,7 @@
 export const verdicts = ["ALLOW", "ESCALATE", "BLOCK"] as const;
 export type Verdict = (typeof verdicts)[number];
 
-/** How a verdict is let out (specification 3.1). */
+/** How a verdict is let out (specification 3.1), from the weakest to the strictest. */
 export const modes = ["observe", "assist", "enforce"] as const;
 export type Mode = (typeof modes)[number];
 
@@ -12,6 +12,11 @@ export function isVerdict(text: string): text is Verdict {
 
 export function isMode(text: string): text is Mode {
   return (modes as readonly string[]).includes(text);
+}
+
+/** Would less be enforced in this mode than in the other? */
+export function isWeaker(mode: Mode, than: Mode): boolean {
+  return modes.indexOf(mode) < modes.indexOf(than);
 }
 
 /** Strictest wins: BLOCK beats ESCALATE beats ALLOW. */

@@ -106,7 +106,7 @@ export async function lastInForce(ledger: Ledger): Promise<InForce> {
     const { contract, mode, engine: writer } = parseLeaf(row?.leaf ?? "") ?? {};
     if (contract && mode && writer) return { contract: contract.replace(/^sha256:/, ""), mode, engine: writer };
   }
-  const nothing = standingOf(noContracts(), "observe");
+  const nothing = standingOf(noContracts(), ledger.modeAtOpen ?? "observe");
   await ledger.keepContract(nothing.force.text);
   return nothing;
 }

@@ -94,6 +94,7 @@ async function openOn(client: PoolClient, { ledger, log, mustExist = false }: Le
     head,
     changed,
     signer: signer ?? undefined,
+    mode: headFound.mode ?? undefined,
     hasTree: frontierOf(headFound) !== undefined,
     counters: [...counters.values()],
   };

@@ -134,6 +134,8 @@ export interface Meta {
   readonly counterSecret: string;
   /** The verifier key whose private half signs heads; undefined before the first. */
   readonly signer: string | undefined;
+  /** The mode that the ledger was served in last; undefined before the first. */
+  readonly mode: string | undefined;
 }
 
 /** Writes the empty tables and the ledger's name, in one transaction. */
@@ -158,13 +160,14 @@ export function upgrade(database: DatabaseSync): void {
   requireWhole(values, before, database, schemaBefore);
   database.exec("BEGIN IMMEDIATE");
   database.exec(nodes);
-  writeMeta(database, { log, counterSecret, signer: undefined });
+  writeMeta(database, { log, counterSecret, signer: undefined, mode: undefined });
   database.exec("COMMIT");
 }
 
 /** Writes the ledger's description anew, within a transaction. */
-export function writeMeta(database: DatabaseSync, { log, counterSecret, signer }: Meta): void {
-  const meta = { layout: String(layout), log, counter_secret: counterSecret, signer: signer ?? "" };
+export function writeMeta(database: DatabaseSync, { log, counterSecret, signer, mode }: Meta): void {
+  const kept = mode === undefined ? {} : { mode };
+  const meta = { layout: String(layout), log, counter_secret: counterSecret, signer: signer ?? "", ...kept };
   const write = database.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)");
   for (const [name, value] of Object.entries({ ...meta, check: metaCheck(meta) })) write.run(name, value);
 }
@@ -179,10 +182,23 @@ export function readMeta(database: DatabaseSync): Meta | undefined {
     throw new LedgerRefused(`the ledger's file has layout ${found}; this version reads layout ${layout}${upgrading}`);
   }
   const [log, counterSecret, signer] = ["log", "counter_secret", "signer"].map((name) => values.get(name) ?? "");
-  const meta = { layout: found ?? "", log: log ?? "", counter_secret: counterSecret ?? "", signer: signer ?? "" };
+  const mode = values.get("mode");
+  const kept = mode === undefined ? {} : { mode }; // A ledger that never served has none, nor has one of version 1.
+  const meta = {
+    layout: found ?? "",
+    log: log ?? "",
+    counter_secret: counterSecret ?? "",
+    signer: signer ?? "",
+    ...kept,
+  };
   requireWhole(values, meta, database, schema);
   if (found !== String(layout)) throw damagedMeta;
-  return { log: meta.log, counterSecret: meta.counter_secret, signer: meta.signer === "" ? undefined : meta.signer };
+  return {
+    log: meta.log,
+    counterSecret: meta.counter_secret,
+    signer: meta.signer === "" ? undefined : meta.signer,
+    mode,
+  };
 }
 
 const damagedMeta = new LedgerRefused(

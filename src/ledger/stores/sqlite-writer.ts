@@ -50,6 +50,8 @@ export interface WrittenBeside {
   readonly nodes: readonly TreeNode[];
   /** The key that signs heads from now on, where it changes. */
   readonly signer: string | undefined;
+  /** The mode that the ledger is served in from now on, where it changes. */
+  readonly mode: string | undefined;
   readonly erasures: readonly Erasure[];
 }
 
@@ -140,7 +142,7 @@ class Writer {
   commit(
     rows: readonly StoredRow[],
     effects: readonly StoredEffect[],
-    { counters, nodes, signer, erasures }: WrittenBeside,
+    { counters, nodes, signer, mode, erasures }: WrittenBeside,
   ): void {
     this.#requireRoom();
     this.#database.exec("BEGIN IMMEDIATE");
@@ -154,8 +156,9 @@ class Writer {
     for (const effect of effects) this.#addEffect(effect, false);
     for (const { level, place, hash } of nodes) this.#insertNode.run(level, place, hash);
     for (const erasure of erasures) eraseParts(this.#database, erasure);
-    const meta = signer === undefined ? this.#meta : { ...this.#meta, signer };
-    if (meta !== this.#meta) writeMeta(this.#database, meta);
+    const meta = { ...this.#meta, signer: signer ?? this.#meta.signer, mode: mode ?? this.#meta.mode };
+    const isOther = meta.signer !== this.#meta.signer || meta.mode !== this.#meta.mode;
+    if (isOther) writeMeta(this.#database, meta);
     this.#database.exec("COMMIT");
     this.#meta = meta;
     this.#asked.clear();
@@ -191,7 +194,7 @@ class Writer {
   /** Unless one is kept already. */
   keepSigner(verifier: string): string {
     if (this.#meta.signer !== undefined) return this.#meta.signer;
-    this.commit([], [], { counters: [], nodes: [], signer: verifier, erasures: [] });
+    this.commit([], [], { counters: [], nodes: [], signer: verifier, mode: undefined, erasures: [] });
     return verifier;
   }
 

@@ -101,7 +101,8 @@ class SqliteStore implements LedgerStore {
   }
 
   async #commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], beside: WrittenBeside): Promise<void> {
-    if (rows.length === 0 && beside.counters.length === 0 && beside.nodes.length === 0) return;
+    const isNothing = rows.length + beside.counters.length + beside.nodes.length === 0 && beside.mode === undefined;
+    if (isNothing) return;
     await this.#writer.call("commit", rows, effects, beside);
     const last = rows.at(-1);
     if (last === undefined) return;
@@ -225,8 +226,11 @@ class SqliteStore implements LedgerStore {
   }
 }
 
-function writtenBeside(counters: readonly KeptTogether[], { tree, signer, erasures }: Beside = {}): WrittenBeside {
-  return { counters, nodes: tree?.nodes ?? [], signer, erasures: erasures ?? [] };
+function writtenBeside(
+  counters: readonly KeptTogether[],
+  { inForce, tree, signer, erasures }: Beside = {},
+): WrittenBeside {
+  return { counters, nodes: tree?.nodes ?? [], signer, mode: inForce?.mode, erasures: erasures ?? [] };
 }
 
 async function startReader({ readers }: Pick<SqliteThreads, "readers">, folder: string): Promise<Remote> {

@@ -164,6 +164,8 @@ export interface OpenedStore {
   readonly changed: number;
   /** The verifier key whose private half signs its heads; undefined before the first. */
   readonly signer: string | undefined;
+  /** The mode that it was served in last; undefined where it never was, or an earlier version kept none. */
+  readonly mode: string | undefined;
   /** Has it the inner hashes of all its rows? One that an earlier version wrote has not. */
   readonly hasTree: boolean;
   readonly counters: readonly StoredCounter[];

@@ -1,0 +1,124 @@
+/**
+ * Goal: no start weakens the mode by accident [first-use 2, 4, 5], and a start that fails leaves nothing [first-use 16].
+ * Method: gates as processes on one data folder; their banners and their receipts are read.
+ */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { once } from "node:events";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { ask, desk, key, runCommand, spawnGate, temporaryFolder, writeContracts, type Spawned } from "./gate.ts";
+
+interface Place {
+  readonly folder: string;
+  readonly mandate: string;
+}
+
+function newPlace(t: TestContext): Place {
+  const folder = temporaryFolder(t);
+  return { folder, mandate: writeContracts(folder, { contracts: { "desk.yaml": desk } }) };
+}
+
+type Settings = Readonly<Record<string, string>>;
+
+function start(t: TestContext, place: Place, settings: Settings = {}, args: readonly string[] = []): Promise<Spawned> {
+  const env = { SVC_API_KEY: key, SVC_MANDATE: place.mandate, SVC_DATA_DIR: join(place.folder, "data"), ...settings };
+  return spawnGate(t, args, { cwd: place.folder, env });
+}
+
+/** Serves once, and answers what the banner, the health and the change rows say. */
+async function serveOnce(
+  t: TestContext,
+  place: Place,
+  settings?: Settings,
+  args?: readonly string[],
+): Promise<{ readonly banner: string; readonly mode: string; readonly changes: readonly unknown[] }> {
+  const gate = await start(t, place, settings, args);
+  const { mode } = (await ask(gate, "/health")).json;
+  const rows = (await ask(gate, "/receipts")).json.receipts ?? [];
+  gate.kill("SIGTERM");
+  await gate.exit;
+  const changes = rows
+    .filter(({ act }: Record<string, unknown>) => act === "reload")
+    .map(({ reason }: Record<string, unknown>) => reason);
+  return { banner: gate.stdout(), mode, changes };
+}
+
+suite("the mode at a start", () => {
+  test("[first-use 5, mode.default-observe] a plain start keeps the mode, and a new ledger observes without a row", async (t) => {
+    const place = newPlace(t);
+    const first = await serveOnce(t, place);
+    assert.deepEqual([first.mode, first.changes], ["observe", []]);
+    const enforced = await serveOnce(t, place, { SVC_MODE: "enforce" });
+    assert.equal(enforced.mode, "enforce");
+    assert.match(enforced.banner, /changed from observe to enforce, as SVC_MODE says; row 1 records it/);
+    const later = await serveOnce(t, place);
+    assert.equal(later.mode, "enforce");
+    assert.doesNotMatch(later.banner, /changed/);
+  });
+
+  test("[first-use 5] the mode of a first start is kept though no row was written", async (t) => {
+    const place = newPlace(t);
+    const first = await serveOnce(t, place, { SVC_MODE: "enforce" });
+    assert.deepEqual([first.mode, first.changes], ["enforce", []]);
+    assert.equal((await serveOnce(t, place)).mode, "enforce");
+  });
+
+  test("[first-use 4] a start that softens the mode does so with a row, and the banner names the setting", async (t) => {
+    const place = newPlace(t);
+    await serveOnce(t, place, { SVC_MODE: "enforce" });
+    const softened = await serveOnce(t, place, {}, ["--mode", "observe"]);
+    assert.equal(softened.mode, "observe");
+    assert.match(softened.banner, /changed from enforce to observe, as --mode says; row 1 records it/);
+    assert.deepEqual(softened.changes, ["Svc: mode enforce to observe, put in force by start, as --mode says"]);
+    const again = await serveOnce(t, place, { SVC_MODE: "observe" });
+    assert.equal(again.changes.length, 1, "the same mode again is no change");
+  });
+
+  test("[first-use 25] the banner repeats every warning of the start", async (t) => {
+    const place = newPlace(t);
+    const { banner } = await serveOnce(t, place, { SVC_API_KEY: "short", SVC_LOG: "silent", SVC_PROT: "1" });
+    assert.match(banner, /^ {2}warning {3}SVC_API_KEY is under 16 characters/m);
+    assert.match(banner, /^ {2}warning {3}SVC_PROT is set/m);
+    assert.doesNotMatch((await serveOnce(t, place)).banner, /warning/);
+  });
+});
+
+suite("[first-use 16] a start that fails", () => {
+  test("leaves no data folder where its port is in use", async (t) => {
+    const place = newPlace(t);
+    const other = createServer().listen(0, "127.0.0.1");
+    t.after(() => other.close());
+    await once(other, "listening");
+    const port = String((other.address() as { readonly port: number }).port);
+    for (const variable of ["SVC_PORT", "SVC_OPS_PORT"]) {
+      const failed = runCommand(t, ["serve"], { env: { ...failing(place), SVC_PORT: "0", [variable]: port } });
+      assert.equal(await failed.exit, 1);
+      assert.match(failed.stderr(), new RegExp(`port ${port} on 127.0.0.1 is in use.*${variable}`));
+      assert.equal(existsSync(join(place.folder, "data")), false, variable);
+    }
+    await serveOnce(t, place);
+    assert.ok(readdirSync(join(place.folder, "data")).includes("signing.key"), "positive control: a start makes it");
+  });
+
+  test("stores no mode where it fails later", async (t) => {
+    const place = newPlace(t);
+    await serveOnce(t, place, { SVC_MODE: "enforce" });
+    const broken = join(place.folder, "broken.yaml");
+    writeFileSync(broken, "contract: [");
+    // The ledger is open by the time that the pin cannot be written.
+    for (const wrong of [{ SVC_MANDATE: broken }, { SVC_PIN: join(broken, "pin") }]) {
+      const failed = runCommand(t, ["serve"], {
+        env: { ...failing(place), SVC_PORT: "0", SVC_MODE: "observe", ...wrong },
+      });
+      assert.notEqual(await failed.exit, 0);
+    }
+    const kept = await serveOnce(t, place);
+    assert.deepEqual([kept.mode, kept.changes], ["enforce", []]);
+  });
+});
+
+function failing({ folder, mandate }: Place): Settings {
+  return { SVC_API_KEY: key, SVC_MANDATE: mandate, SVC_DATA_DIR: join(folder, "data") };
+}
