@@ -43,7 +43,7 @@ export async function createCommand(name: string, options: CreateOptions): Promi
     tools: tools === undefined ? undefined : listOf(tools),
     rate: rate === undefined ? undefined : readRate(rate),
   };
-  const made = await atDesk(options, (desk) => desk.create(body));
+  const made = await atDesk({ ...options, mayBegin: true }, (desk) => desk.create(body));
   return shown(made, options, `made the key ${idOf(made)}, for ${made.scopes.join(", ")}${limitsOf(made)}`);
 }
 
@@ -139,8 +139,13 @@ interface Desk {
   act(what: "revoke" | "rotate", name: string, body: object): Promise<ActedKey>;
 }
 
-async function atDesk<Value>(options: KeysOptions, work: (desk: Desk) => Promise<Value>): Promise<Value> {
-  const { dataDir, tenant } = options;
+interface DeskOptions extends KeysOptions {
+  /** The first key in a database comes before the first gate, so it begins the ledger. */
+  readonly mayBegin?: boolean;
+}
+
+async function atDesk<Value>(options: DeskOptions, work: (desk: Desk) => Promise<Value>): Promise<Value> {
+  const { dataDir, mayBegin = false, tenant } = options;
   const gate = await findGate(options);
   if (gate !== undefined) return work(deskOf(gate, tenant));
   const idle = await openIdleKeys({
@@ -149,6 +154,7 @@ async function atDesk<Value>(options: KeysOptions, work: (desk: Desk) => Promise
     pinFile: process.env["SVC_PIN"] || undefined,
     signingKeyFile: process.env["SVC_SIGNING_KEY"] || undefined,
     databaseUrl: process.env["SVC_DATABASE_URL"] || undefined,
+    mayBegin,
   });
   try {
     return await work(idleDesk(idle, tenant ?? null));

@@ -3,10 +3,7 @@ import type { ContractInForce, Counter } from "../contract/mod.ts";
 import {
   enterBody,
   LedgerRefused,
-  openLedger,
   openPastPin,
-  openPostgres,
-  requireLedger,
   resumeAct,
   resumeBody,
   resumeOf,
@@ -15,7 +12,6 @@ import {
   type CounterMove,
   type InForce,
   type Ledger,
-  type LedgerOptions,
   type PastPin,
   type Turn,
 } from "../ledger/mod.ts";
@@ -23,17 +19,12 @@ import type { Canonical, Mode } from "../wire/mod.ts";
 import { Clock, systemTime } from "./clock.ts";
 import { keptContracts } from "./contracts.ts";
 import { countersOf } from "./counters.ts";
+import { openIdle, type IdlePlace } from "./idle.ts";
 import { lastInForce } from "./keys/idle.ts";
-import { ledgerIdOf } from "./place.ts";
 import { signerAct } from "./signer-act.ts";
 import { isLater } from "./standing.ts";
-import { engine } from "./version.ts";
 
-/** A ledger that no gate serves: in a folder, or in a database. */
-export interface ResumePlace extends Pick<LedgerOptions, "acceptSigningKey" | "folder" | "pinFile" | "signingKeyFile"> {
-  readonly databaseUrl: string | undefined;
-  /** Null is the root. */
-  readonly tenant: string | null;
+export interface ResumePlace extends IdlePlace {
   /** How far others have seen the ledger. */
   readonly askOthers: AskOthers;
 }
@@ -88,17 +79,16 @@ export interface ResumedPast extends Resumed {
  * @throws {LedgerRefused} where nothing is lost, the ledger is not whole, or a gate serves it
  */
 export async function resumeAfterRestore(place: ResumePlace, resuming: Resuming): Promise<ResumedPast | undefined> {
-  return at(place, async (options) => {
-    const past = await openPastPin(options, place.askOthers);
-    try {
-      if (!past.recorded) return await goOn(past, resuming);
-      await past.putAside();
-      past.settle();
-      return undefined;
-    } finally {
-      await past.ledger.close();
-    }
-  });
+  const { askOthers, ...idle } = place;
+  const past = await openIdle(idle, (options) => openPastPin(options, askOthers));
+  try {
+    if (!past.recorded) return await goOn(past, resuming);
+    await past.putAside();
+    past.settle();
+    return undefined;
+  } finally {
+    await past.close();
+  }
 }
 
 async function goOn({ ledger, loss, putAside }: PastPin, resuming: Resuming): Promise<ResumedPast> {
@@ -129,16 +119,13 @@ async function goOn({ ledger, loss, putAside }: PastPin, resuming: Resuming): Pr
  *
  * @throws {LedgerRefused} where no row records a loss, or a counter is not unknown because of it
  */
-export async function enterLost(place: ResumePlace, resuming: Resuming): Promise<Resumed> {
-  return at(place, async (options) => {
-    await requireLedger(options);
-    const ledger = await openLedger(options);
-    try {
-      return await enterInto(ledger, resuming);
-    } finally {
-      await ledger.close();
-    }
-  });
+export async function enterLost(place: IdlePlace, resuming: Resuming): Promise<Resumed> {
+  const { ledger, close } = await openIdle(place);
+  try {
+    return await enterInto(ledger, resuming);
+  } finally {
+    await close();
+  }
 }
 
 async function enterInto(ledger: Ledger, resuming: Resuming): Promise<Resumed> {
@@ -255,16 +242,5 @@ async function act(
   } catch (error) {
     await turn.abort();
     throw error;
-  }
-}
-
-async function at<Value>(place: ResumePlace, work: (options: LedgerOptions) => Promise<Value>): Promise<Value> {
-  const { askOthers: _asked, databaseUrl, tenant, ...options } = place;
-  if (databaseUrl === undefined) return work({ ...options, engine });
-  const database = await openPostgres({ url: databaseUrl, connectionsMax: 2, mayMigrate: false });
-  try {
-    return await work({ ...options, engine, shared: { database, ledger: ledgerIdOf(tenant) } });
-  } finally {
-    await database.close();
   }
 }

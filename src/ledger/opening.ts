@@ -36,6 +36,8 @@ export interface LedgerOptions {
   readonly folder: string;
   /** The database that keeps the ledger in place of the folder, and the ledger's id there. */
   readonly shared?: { readonly database: Database; readonly ledger: string } | undefined;
+  /** A ledger that is not there is refused; without it, one is begun. */
+  readonly mustExist?: boolean | undefined;
   /** Threads that many ledgers in folders share; without them it has its own. */
   readonly threads?: SqliteThreads | undefined;
   /** Where the head pin is kept; when undefined in the folder, which anchors nothing outside it, and nowhere if shared. */
@@ -60,6 +62,7 @@ const nameBytesMax = 100;
 /**
  * Opens a ledger, or begins one where none ever was.
  *
+ * @throws {NoLedger} where none is and `mustExist` says that none is to be begun
  * @throws {LedgerRefused} with a sentence for the operator, when it must not be served
  */
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
@@ -69,14 +72,14 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
       `the ledger's name must be 1 to ${nameBytesMax} bytes of visible characters without + " \\, such as example.org/payments`,
     );
   }
-  const { shared } = options;
+  const { mustExist = false, shared } = options;
   const pinFile = options.pinFile ?? (shared === undefined ? join(folder, "head.pin") : undefined);
-  if (shared === undefined) await makeFolder(folder);
+  if (shared === undefined) await (mustExist ? requireFile(folder) : makeFolder(folder));
   const pin = pinFile === undefined ? undefined : await readPin(pinFile);
   const store =
     shared === undefined
-      ? await openSqlite({ folder, log: name, mustExist: pin !== undefined }, options.threads)
-      : await shared.database.open({ ledger: shared.ledger, log: name });
+      ? await openSqlite({ folder, log: name, mustExist: mustExist || pin !== undefined }, options.threads)
+      : await shared.database.open({ ledger: shared.ledger, log: name, mustExist });
   try {
     return await admit(store, pin, pinFile, options);
   } catch (error) {
@@ -168,6 +171,11 @@ export async function readLedger(folder: string): Promise<LedgerHistory> {
 /** What a signed note takes as the name of its key, and what stands in a leaf as it is. */
 function isName(name: string): boolean {
   return Buffer.byteLength(name) <= nameBytesMax && name.isWellFormed() && /^[^\s\p{C}+"\\]+$/u.test(name);
+}
+
+/** @throws {NoLedger} where the folder has no ledger */
+async function requireFile(folder: string): Promise<void> {
+  await (await readLedger(folder)).close();
 }
 
 async function makeFolder(folder: string): Promise<void> {

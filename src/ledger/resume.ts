@@ -4,7 +4,7 @@ import type { Canonical } from "../wire/mod.ts";
 import { partText } from "./evidence.ts";
 import type { Leaf } from "./leaf.ts";
 import type { Ledger } from "./ledger.ts";
-import { openLedger, readLedger, type LedgerOptions } from "./opening.ts";
+import { openLedger, type LedgerOptions } from "./opening.ts";
 import { readPin, type Pin } from "./pin.ts";
 import { partings, seenHeads, type AskOthers, type Parting } from "./seen.ts";
 import { LedgerRefused } from "./stores/store.ts";
@@ -49,7 +49,6 @@ export async function openPastPin(options: LedgerOptions, askOthers: AskOthers):
   const pinFile = options.pinFile ?? (shared === undefined ? join(folder, "head.pin") : undefined);
   const near = await seenHeads(shared === undefined ? folder : undefined, pinFile);
   const pin = pinFile === undefined ? undefined : await readPin(pinFile);
-  await requireLedger(options);
   const ledger = await openLedger({ ...options, isPastPin: true });
   try {
     const { broken } = await ledger.verify();
@@ -84,13 +83,6 @@ export async function openPastPin(options: LedgerOptions, askOthers: AskOthers):
     await ledger.close();
     throw error;
   }
-}
-
-/** None is begun here: the name of the folder or of the ledger may be mistyped. @throws {LedgerRefused} */
-export async function requireLedger({ folder, shared }: LedgerOptions): Promise<void> {
-  if (shared === undefined) return (await readLedger(folder)).close();
-  const { database, ledger } = shared;
-  await (await database.open({ ledger, log: undefined, mustExist: true })).close();
 }
 
 /** Of a row beside another only that row is known to have parted: rows before it may have, too. */

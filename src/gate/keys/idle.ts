@@ -1,14 +1,10 @@
 import {
   NotKept,
-  openLedger,
-  openPostgres,
   parseLeaf,
-  readLedger,
   type Change,
   type Durable,
   type InForce,
   type Ledger,
-  type LedgerOptions,
   type Receipt,
   type Turn,
 } from "../../ledger/mod.ts";
@@ -16,10 +12,9 @@ import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../w
 import { Clock, systemTime } from "../clock.ts";
 import { noContracts } from "../contracts.ts";
 import type { Act } from "../gate.ts";
-import { ledgerIdOf } from "../place.ts";
+import { openIdle, type IdlePlace } from "../idle.ts";
 import { isLater, standingOf } from "../standing.ts";
 import { tenantId } from "../tenants-file.ts";
-import { engine } from "../version.ts";
 import type { DeskAsking } from "./desk.ts";
 import { KeyRing, operatorKey } from "./ring.ts";
 
@@ -31,30 +26,16 @@ export interface IdleKeys {
   close(): Promise<void>;
 }
 
-/** Where keys are, when no gate in this process serves them. */
-export interface IdlePlace extends Pick<LedgerOptions, "folder" | "name" | "pinFile" | "signingKeyFile"> {
-  /** A PostgreSQL in place of the folder; gates may be serving from it. */
-  readonly databaseUrl: string | undefined;
-}
-
 /**
  * Opens the keys in a data folder or a database. What is done to them is a row, under what was in force last. Of the first
- * key only its name is known here.
+ * key only its name is known here. In a database `mayBegin` lets the first key come before the first gate, which is refused
+ * without one.
  *
  * @throws {LedgerRefused} where there is no ledger, or a gate serves it
  */
-export async function openIdleKeys({ databaseUrl, ...place }: IdlePlace): Promise<IdleKeys> {
-  const database =
-    databaseUrl === undefined
-      ? undefined
-      : await openPostgres({ url: databaseUrl, connectionsMax: 2, mayMigrate: true });
-  // In a folder none is begun: its name may be mistyped. In a database the first gate is refused without a key.
-  if (database === undefined) await (await readLedger(place.folder)).close();
-  const shared = database && { database, ledger: ledgerIdOf(null) };
-  const ledger = await openLedger({ ...place, shared, engine }).catch(async (error: unknown) => {
-    await database?.close();
-    throw error;
-  });
+export async function openIdleKeys(place: Omit<IdlePlace, "tenant">): Promise<IdleKeys> {
+  // Keys of all tenants are rows of the root's ledger.
+  const { ledger, close } = await openIdle({ ...place, tenant: null });
   const gate = {
     changes: (after: number): Promise<readonly Change[]> => ledger.changes(after),
     enact: (actOf: ActOf): Promise<Result<Durable<Receipt>, Refusal>> => enact(ledger, actOf),
@@ -65,8 +46,7 @@ export async function openIdleKeys({ databaseUrl, ...place }: IdlePlace): Promis
     asking: (tenant) => ({ by: operatorKey, tenant }),
     close: async () => {
       await ring.close();
-      await ledger.close();
-      await database?.close();
+      await close();
     },
   };
 }

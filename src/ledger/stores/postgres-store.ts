@@ -10,7 +10,7 @@ import { ask, commit, readRows, type Asked } from "./postgres-sql.ts";
 import { PostgresTurn } from "./postgres-turn.ts";
 import { verifyPostgres } from "./postgres-verify.ts";
 import type { KeptCounter } from "./seals.ts";
-import { joinHashes, LedgerRefused, NotKept } from "./store.ts";
+import { joinHashes, LedgerRefused, NoLedger, NotKept } from "./store.ts";
 import type {
   Anchor,
   EventPlace,
@@ -68,7 +68,7 @@ async function openOn(client: PoolClient, { ledger, log, mustExist = false }: Le
   let [found = []] = await beginOn(client, ledger, [find]);
   const secret = randomBytes(32).toString("hex");
   if (found.length === 0) {
-    if (mustExist) throw new LedgerRefused(`there is no ledger "${ledger}" in the database`);
+    if (mustExist) throw new NoLedger(`there is no ledger "${ledger}" in the database`);
     const name = log ?? `svc-gate/${randomBytes(16).toString("hex")}`;
     await send(client, ask("addLedger", ledger, name, secret, ledgerSeal(ledger, name, secret)));
     found = await send(client, find);

@@ -21,7 +21,7 @@ import type {
   StoreTurn,
   Verification,
 } from "./store.ts";
-import { changeColumns, LedgerRefused } from "./store.ts";
+import { changeColumns, LedgerRefused, NoLedger } from "./store.ts";
 import { Threads, type Remote } from "./threads.ts";
 
 /** The threads in which ledgers live, where many share them. */
@@ -259,7 +259,7 @@ export interface SqliteHistory extends StoredHistory {
 
 /** @throws {LedgerRefused} when there is none, or it cannot be read */
 export async function readSqlite(folder: string): Promise<SqliteHistory> {
-  if (!isThere(folder)) throw new LedgerRefused(`there is no ledger in ${folder}`);
+  if (!isThere(folder)) throw new NoLedger(`there is no ledger in ${folder}`);
   const reader = await startReader(sqliteThreads(1), folder);
   const described = await reader.call<StoredHistory>("describe");
   return {

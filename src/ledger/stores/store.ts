@@ -275,6 +275,9 @@ export class NotKept extends Error {
 /** A ledger that must not be served, with a sentence for the operator that says what and what to do. */
 export class LedgerRefused extends Error {}
 
+/** A ledger that was to be opened and not to be begun, and is not there: its name may be mistyped. */
+export class NoLedger extends LedgerRefused {}
+
 /** Hashes that a store has read of its tree, in hex, side by side. @throws {LedgerRefused} where some of them are not there */
 export function joinHashes(
   found: readonly string[],
