@@ -5,7 +5,14 @@ import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import type { FastifyInstance } from "fastify";
 import pino, { type Logger } from "pino";
-import { openPostgres, sqliteThreads, type Database, type Ledger, type SqliteThreads } from "../ledger/mod.ts";
+import {
+  NoLedger,
+  openPostgres,
+  sqliteThreads,
+  type Database,
+  type Ledger,
+  type SqliteThreads,
+} from "../ledger/mod.ts";
 import { good, type Result } from "../wire/mod.ts";
 import { anchorSites, type AnchorSites } from "./anchors.ts";
 import type { Config } from "./config.ts";
@@ -106,7 +113,7 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
   const telling = { log, watch: tally, budget: new Budget(), sites };
   const root = await openPlace(rootPlace, telling).catch(async (error: unknown) => {
     await database?.close();
-    throw error;
+    throw error instanceof NoLedger ? noKey : error;
   });
   const threads = sqliteThreads(tenantThreadsMax);
   const tenantPlaces = (found: readonly TenantEntry[]): readonly Place[] =>
@@ -199,14 +206,17 @@ async function openKeys(
   const first = databaseUrl !== undefined && apiKey === undefined ? undefined : await loadFirstKey(dataDir, apiKey);
   const isTenant = (id: string): boolean => tenants?.has(id) === true;
   const keys = await KeyRing.open({ gate, ledger, firstKey: first?.digest, isTenant });
-  if (keys.isEmpty && first === undefined)
-    throw new StartRefused("there is no key, so nobody could ask: set SVC_API_KEY, or run `svc-gate keys create`");
+  if (keys.isEmpty && first === undefined) throw noKey;
   if (keys.isFirstKeyReplaced && apiKey !== undefined)
     log.warn(
       "the key `default` was rotated or revoked since: what SVC_API_KEY says counts until an overlap ends, if at all",
     );
   return { keys, made: first?.made };
 }
+
+const noKey = new StartRefused(
+  "there is no key, so nobody could ask: set SVC_API_KEY, or make one with `svc-gate migrate --first-key FILE`",
+);
 
 /** Who anchors the ledgers. @throws {StartRefused} when the policy of witnesses cannot be used */
 async function sitesOf(config: Config): Promise<AnchorSites | undefined> {
@@ -247,7 +257,7 @@ async function openOps(service: Service, config: Config, log: Logger): Promise<O
 }
 
 function placeOfRoot(config: Config, database: Database | undefined): Place {
-  const { accept, dataDir, ledgerName, mandate, mode, modeSetting, pin } = config;
+  const { accept, apiKey, dataDir, ledgerName, mandate, mode, modeSetting, pin } = config;
   // In a database the ledgers are those of all gates, and so is the key; in folders each has its own.
   const signingKey = config.signingKey ?? (database === undefined ? undefined : join(dataDir, "signing.key"));
   return {
@@ -258,6 +268,8 @@ function placeOfRoot(config: Config, database: Database | undefined): Place {
     ledger: {
       folder: dataDir,
       shared: database && { database, ledger: ledgerIdOf(null) },
+      // Keys are rows of it: without one nobody could ask, and a ledger that is begun would keep a signing key for nothing.
+      mustExist: database !== undefined && apiKey === undefined,
       pinFile: pin,
       name: ledgerName,
       engine,
@@ -297,6 +309,7 @@ function placeOfTenant({ id, mandate, mode, rate }: TenantEntry, config: Config,
       ...root.ledger,
       folder: join(config.dataDir, "tenants", id),
       shared: database && { database, ledger: ledgerIdOf(id) },
+      mustExist: false,
       threads,
       pinFile: config.pin === undefined ? undefined : `${config.pin}.${id}`,
       name: undefined,

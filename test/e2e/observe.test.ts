@@ -89,10 +89,7 @@ suite("GET /metrics and GET /ready", () => {
   test("a port that is in use refuses the start, before the main door opens", async (t) => {
     const gate = await startGate(t, { flags: { "ops-port": "0" } });
     const flags = { "ops-port": new URL(gate.ops ?? "").port };
-    await assert.rejects(
-      startGate(t, { flags }),
-      /port \d+ on 127\.0\.0\.1 is in use: .*SVC_OPS_PORT/,
-    );
+    await assert.rejects(startGate(t, { flags }), /port \d+ on 127\.0\.0\.1 is in use: .*SVC_OPS_PORT/);
   });
 
   test("what happened is counted", async (t) => {

@@ -1,0 +1,173 @@
+/**
+ * Goal: on a ledger that gates share, a start makes the mode stricter for all and weakens it only on purpose
+ * [first-use 2], and a start that fails stores nothing [first-use 2, 16]. Method: gates as processes on a PostgreSQL of
+ * the test's own; banners, errors and receipts are read.
+ */
+import assert from "node:assert/strict";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, suite, test, type TestContext } from "node:test";
+import { ask, desk, finish, key, spawnGate, temporaryFolder, writeContracts, type Spawned } from "./e2e/gate.ts";
+import { startPostgres, type PostgresServer } from "./postgres-server.ts";
+
+const server = await startPostgres({ after });
+if (typeof server === "string") test("PostgreSQL: modes", { skip: server }, () => undefined);
+else modes(server);
+
+interface Place {
+  readonly folder: string;
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+async function place(t: TestContext, there: PostgresServer, name: string): Promise<Place> {
+  await there.run(`CREATE DATABASE ${name}`);
+  const folder = temporaryFolder(t);
+  const settings = {
+    SVC_API_KEY: key,
+    SVC_MANDATE: writeContracts(folder, { contracts: { "desk.yaml": desk } }),
+    SVC_DATA_DIR: join(folder, "data"),
+    SVC_DATABASE_URL: there.url().replace(/\/postgres$/, `/${name}`),
+  };
+  return { folder, settings };
+}
+
+type Settings = Readonly<Record<string, string>>;
+
+function start(t: TestContext, { folder, settings }: Place, own: Settings = {}): Promise<Spawned> {
+  return spawnGate(t, [], { cwd: folder, env: { ...settings, ...own } });
+}
+
+function refused(
+  t: TestContext,
+  { folder, settings }: Place,
+  own: Settings,
+): Promise<{ readonly code: number | string; readonly stderr: string }> {
+  return finish(t, ["serve", "--port", "0"], { cwd: folder, env: { ...settings, ...own } });
+}
+
+async function modeOf(gate: Spawned, path = ""): Promise<string> {
+  const asked = await ask(gate, `${path}/check`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: '{"tool_name":"note.add","tool_input":{}}',
+  });
+  return String(asked.json.mode);
+}
+
+async function changesOf(gate: Spawned): Promise<readonly unknown[]> {
+  const { receipts } = (await ask(gate, "/receipts")).json;
+  return receipts
+    .filter(({ act }: { readonly act?: string }) => act === "reload")
+    .map((row: { reason: string }) => row.reason);
+}
+
+function modes(there: PostgresServer): void {
+  suite("PostgreSQL: the mode at a start", () => {
+    test("[first-use 2] a stricter mode takes effect for all, with a row", async (t) => {
+      const at = await place(t, there, "stricter");
+      const one = await start(t, at);
+      assert.equal(await modeOf(one), "observe");
+      const other = await start(t, at, { SVC_MODE: "enforce" });
+      assert.match(other.stdout(), /changed from observe to enforce, as SVC_MODE says; row 2 records it/);
+      assert.deepEqual([await modeOf(one), await modeOf(other)], ["enforce", "enforce"]);
+      assert.deepEqual(await changesOf(one), ["Svc: mode observe to enforce, put in force by start, as SVC_MODE says"]);
+      const third = await start(t, at);
+      assert.equal(await modeOf(third), "enforce", "a plain start keeps the mode");
+    });
+
+    test("[first-use 2] a weaker mode is refused, and both ways to weaken it on purpose work", async (t) => {
+      const at = await place(t, there, "weaker");
+      const one = await start(t, at, { SVC_MODE: "enforce" });
+      for (const accept of ["", "change"]) {
+        const failed = await refused(t, at, { SVC_MODE: "observe", SVC_ACCEPT: accept });
+        assert.equal(failed.code, 1);
+        assert.match(failed.stderr, /SVC_MODE says observe, but the gates on this ledger serve enforce/);
+        assert.match(failed.stderr, /`svc-gate reload --mode observe`.*--accept weaker-mode/);
+      }
+      assert.deepEqual([await modeOf(one), await changesOf(one)], ["enforce", []]);
+      const accepted = await start(t, at, { SVC_MODE: "assist", SVC_ACCEPT: "weaker-mode" });
+      assert.match(accepted.stdout(), /changed from enforce to assist, as SVC_MODE says/);
+      assert.equal(await modeOf(one), "assist");
+      const reloaded = await finish(t, ["reload", "--mode", "observe"], { cwd: at.folder, env: at.settings });
+      assert.equal(reloaded.code, 0, reloaded.stderr);
+      assert.equal(await modeOf(one), "observe");
+      assert.equal((await changesOf(one)).length, 2);
+    });
+
+    test("[first-use 2, 16] a start without a key leaves no ledger, no mode and no signing key", async (t) => {
+      const at = await place(t, there, "keyless");
+      const { SVC_API_KEY: _none, ...settings } = at.settings;
+      const failed = await refused(t, { ...at, settings }, { SVC_MODE: "observe" });
+      assert.equal(failed.code, 1);
+      assert.match(failed.stderr, /there is no key, so nobody could ask.*svc-gate migrate --first-key/);
+      assert.equal(existsSync(join(at.folder, "data", "signing.key")), false);
+      const gate = await start(t, at, { SVC_MODE: "enforce" });
+      assert.deepEqual([await modeOf(gate), await changesOf(gate)], ["enforce", []]);
+      assert.ok(existsSync(join(at.folder, "data", "signing.key")), "positive control: a start that serves makes it");
+    });
+
+    test("a reload takes the mode that is in force, however old this gate's knowledge of it is", async (t) => {
+      const at = await place(t, there, "stale");
+      const one = await start(t, at);
+      const other = await start(
+        t,
+        { ...at, settings: { ...at.settings, SVC_DATA_DIR: join(at.folder, "other") } },
+        {
+          SVC_SIGNING_KEY: join(at.folder, "data", "signing.key"),
+        },
+      );
+      const enforced = await finish(t, ["reload", "--mode", "enforce"], { cwd: at.folder, env: at.settings });
+      assert.equal(enforced.code, 0, enforced.stderr);
+      const env = { ...at.settings, SVC_DATA_DIR: join(at.folder, "other") };
+      const plain = await finish(t, ["reload"], { cwd: at.folder, env });
+      assert.equal(plain.code, 0, plain.stderr);
+      assert.deepEqual([await modeOf(one), await modeOf(other)], ["enforce", "enforce"]);
+    });
+
+    test("the mode of a tenant's entry is under the same rules", async (t) => {
+      const at = await place(t, there, "entries");
+      const tenants = join(at.folder, "tenants.yaml");
+      const write = (mode: string): void =>
+        writeFileSync(tenants, `tenants:\n  blue: { mandate: mandate.yaml${mode} }\n`);
+      write(", mode: enforce");
+      const one = await start(t, at, { SVC_TENANTS: tenants });
+      const operator = await finish(t, ["keys", "create", "blue", "--tenant", "blue"], {
+        cwd: at.folder,
+        env: at.settings,
+      });
+      assert.equal(operator.code, 0, operator.stderr);
+      const blueKey = operator.stdout.match(/svcg_\S+/)?.[0] ?? "";
+      const headers = { authorization: `Bearer ${blueKey}`, "content-type": "application/json" };
+      const body = '{"tool_name":"note.add","tool_input":{}}';
+      const blue = async (gate: Spawned): Promise<string> => {
+        const { status, json } = await ask(gate, "/t/blue/check", { method: "POST", headers, body });
+        return `${status} ${json.mode ?? json.code}`;
+      };
+      assert.equal(await blue(one), "200 enforce");
+      write(", mode: observe");
+      const plain = await finish(t, ["reload", "--tenant", "blue"], { cwd: at.folder, env: at.settings });
+      assert.notEqual(plain.code, 0);
+      assert.match(
+        plain.stderr + plain.stdout,
+        /`mode` in the file of tenants says observe.*svc-gate reload --tenant blue --mode observe/,
+      );
+      const other = await start(
+        t,
+        { ...at, settings: { ...at.settings, SVC_DATA_DIR: join(at.folder, "other") } },
+        {
+          SVC_TENANTS: tenants,
+          SVC_SIGNING_KEY: join(at.folder, "data", "signing.key"),
+        },
+      );
+      assert.equal(await blue(other), "503 tenant-unavailable");
+      assert.match(other.stderr(), /the gates on this ledger serve enforce/);
+      assert.equal(await blue(one), "200 enforce");
+      const named = await finish(t, ["reload", "--tenant", "blue", "--mode", "observe"], {
+        cwd: at.folder,
+        env: at.settings,
+      });
+      assert.equal(named.code, 0, named.stderr);
+      assert.equal(await blue(one), "200 observe", "positive control: a person's own word weakens it");
+    });
+  });
+}
