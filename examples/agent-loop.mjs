@@ -2,10 +2,10 @@
 //
 //     npm start                              # in another terminal; SVC_MODE=enforce npm start refuses for real
 //     node examples/agent-loop.mjs           # or with the gate's address as an argument
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { SvcGate } from "../clients/javascript/svc-gate.mjs";
+import { SvcGate, SvcGateError } from "../clients/javascript/svc-gate.mjs";
 
 const payee = "0x52908400098527886E0F7030069857D2E4169EE7";
 const lookAlike = `${payee.slice(0, -1)}8`;
@@ -57,12 +57,23 @@ async function runTool(gate, name, input) {
   return `refused: ${reason}`;
 }
 
-async function main([address = "http://127.0.0.1:8787"]) {
+/** The key that the gate knows: SVC_API_KEY if the gate was started with it, else the one that the gate made. */
+function findKey() {
+  if (process.env.SVC_API_KEY) return process.env.SVC_API_KEY;
   const root = fileURLToPath(new URL("..", import.meta.url));
-  const keyFile = join(process.env.SVC_DATA_DIR ?? join(root, "data"), "first-key");
-  const apiKey = process.env.SVC_API_KEY || readFileSync(keyFile, "utf8").trim();
-  const gate = new SvcGate(address, { apiKey }); // one session: this run
+  const file = join(process.env.SVC_DATA_DIR ?? join(root, "data"), "first-key");
+  if (existsSync(file)) return readFileSync(file, "utf8").trim();
+  throw new Error(`There is no API key: SVC_API_KEY is not set, and ${file} does not exist.\n${keyAdvice}`);
+}
+
+const keyAdvice =
+  "If the gate was started with SVC_API_KEY, set the same value here. " +
+  "If not, unset SVC_API_KEY here, and start the gate with `npm start`: it writes its key to data/first-key.";
+
+async function main([address = "http://127.0.0.1:8787"]) {
+  const gate = new SvcGate(address, { apiKey: findKey() }); // one session: this run
   console.log(`mode: ${(await gate.health()).mode}`);
+  await gate.rules(); // a wrong key fails here, before any tool call
   const model = scriptedModel();
   for (let step = model.next(); !step.done;) {
     const { name, input } = step.value;
@@ -77,6 +88,8 @@ async function main([address = "http://127.0.0.1:8787"]) {
 }
 
 main(process.argv.slice(2)).catch((error) => {
-  console.error(`${error.message}\nIs a gate running? Start one with \`npm start\`.`);
+  const isOfKey = error.status === 401 || error.status === 403;
+  const advice = isOfKey ? keyAdvice : "Is a gate running? Start one with `npm start`.";
+  console.error(error instanceof SvcGateError ? `${error.message}\n${advice}` : error.message);
   process.exitCode = 1;
 });

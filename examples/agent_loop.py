@@ -67,10 +67,24 @@ def run_tool(gate, name, arguments):
     return f"refused: {verdict.reason}"
 
 
+def api_key():
+    """The key that the gate knows: SVC_API_KEY if the gate was started with it, else the one that the gate made."""
+    file = Path(os.environ.get("SVC_DATA_DIR", ROOT / "data"), "first-key")
+    if not os.environ.get("SVC_API_KEY") and not file.exists():
+        sys.exit(f"There is no API key: SVC_API_KEY is not set, and {file} does not exist.\n{KEY_ADVICE}")
+    return os.environ.get("SVC_API_KEY") or file.read_text().strip()
+
+
+KEY_ADVICE = (
+    "If the gate was started with SVC_API_KEY, set the same value here. "
+    "If not, unset SVC_API_KEY here, and start the gate with `npm start`: it writes its key to data/first-key."
+)
+
+
 def main():
-    key = os.environ.get("SVC_API_KEY") or Path(os.environ.get("SVC_DATA_DIR", ROOT / "data"), "first-key").read_text().strip()
-    gate = SvcGate(sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8787", api_key=key)  # one session: this run
+    gate = SvcGate(sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8787", api_key=api_key())  # one session: this run
     print(f"mode: {gate.health()['mode']}")
+    gate.rules()  # a wrong key fails here, before any tool call
     model, result = scripted_model(), None
     while True:
         try:
@@ -88,5 +102,5 @@ def main():
 
 try:
     main()
-except (FileNotFoundError, SvcGateError) as error:
-    sys.exit(f"{error}\nIs a gate running? Start one with `npm start`.")
+except SvcGateError as error:
+    sys.exit(f"{error}\n{KEY_ADVICE if error.status in (401, 403) else 'Is a gate running? Start one with `npm start`.'}")

@@ -49,6 +49,27 @@ suite("the example loops", () => {
       assert.match(await run(command, file, [gate.address], { SVC_DATA_DIR: folder }), /^mode: enforce\n/);
     });
 
+    test(`${file} says what to do about a missing or a wrong key, and asks for no tool [first-use 11]`, async (t) => {
+      if (command === undefined) return t.skip(missing);
+      const gate = await startGate(t, { contracts });
+      const folder = temporaryFolder(t);
+      const failing = { SVC_DATA_DIR: folder };
+      const fails = (env: object, says: RegExp): Promise<void> =>
+        assert.rejects(run(command, file, [gate.address], env), (error: { readonly stderr: string }) => {
+          assert.match(error.stderr, says);
+          assert.match(error.stderr, /If the gate was started with SVC_API_KEY, set the same value here/);
+          assert.doesNotMatch(error.stderr, /Is a gate running/);
+          return true;
+        });
+      await fails(failing, /There is no API key: SVC_API_KEY is not set, and .*first-key does not exist/);
+      writeFileSync(join(folder, "first-key"), "of-an-earlier-gate\n");
+      await fails(failing, /401/);
+      await fails({ ...failing, SVC_API_KEY: "wrong" }, /401/);
+      assert.equal(gate.ledger.head.seq, 0);
+      await run(command, file, [gate.address], { ...failing, SVC_API_KEY: key });
+      assert.ok(gate.ledger.head.seq > 0, "positive control");
+    });
+
     test(`${file} says what to do when no gate is there`, async (t) => {
       if (command === undefined) return t.skip(missing);
       const gate = await startGate(t, { contracts });

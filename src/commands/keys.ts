@@ -6,6 +6,7 @@ import {
   rotateKey,
   type ActedKey,
   type IdleKeys,
+  type IdlePlace,
   type ShownKey,
 } from "../gate/mod.ts";
 import { visible, type Refusal, type Result } from "../wire/mod.ts";
@@ -148,19 +149,24 @@ async function atDesk<Value>(options: DeskOptions, work: (desk: Desk) => Promise
   const { dataDir, mayBegin = false, tenant } = options;
   const gate = await findGate(options);
   if (gate !== undefined) return work(deskOf(gate, tenant));
-  const idle = await openIdleKeys({
-    folder: dataDir,
-    name: process.env["SVC_LEDGER_NAME"] || undefined,
-    pinFile: process.env["SVC_PIN"] || undefined,
-    signingKeyFile: process.env["SVC_SIGNING_KEY"] || undefined,
-    databaseUrl: process.env["SVC_DATABASE_URL"] || undefined,
-    mayBegin,
-  });
+  const place = idlePlace(dataDir, process.env["SVC_DATABASE_URL"] || undefined);
+  const idle = await openIdleKeys({ ...place, mayBegin });
   try {
     return await work(idleDesk(idle, tenant ?? null));
   } finally {
     await idle.close();
   }
+}
+
+/** The ledger that holds the keys, opened as the gate would open it. */
+export function idlePlace(dataDir: string, databaseUrl: string | undefined): Omit<IdlePlace, "tenant"> {
+  return {
+    folder: dataDir,
+    name: process.env["SVC_LEDGER_NAME"] || undefined,
+    pinFile: process.env["SVC_PIN"] || undefined,
+    signingKeyFile: process.env["SVC_SIGNING_KEY"] || undefined,
+    databaseUrl,
+  };
 }
 
 function deskOf(gate: GateDoor, tenant: string | undefined): Desk {

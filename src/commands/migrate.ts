@@ -1,19 +1,61 @@
+import { constants } from "node:fs";
+import { access } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { makeFirstKey, openIdleKeys } from "../gate/mod.ts";
 import { migratePostgres } from "../ledger/mod.ts";
-import { BadInput, type Outcome } from "./outcome.ts";
+import { idlePlace } from "./keys.ts";
+import { BadInput, notWritten, type Outcome } from "./outcome.ts";
 
 export interface MigrateOptions {
   /** By default what SVC_DATABASE_URL says. */
   readonly databaseUrl: string | undefined;
   /** The role that gates connect as. */
   readonly role: string | undefined;
+  /** Where the first key is written if the database has none. */
+  readonly firstKey?: string | undefined;
+  /** Holds `signing.key`, which the first row of a ledger needs. */
+  readonly dataDir: string;
 }
 
 /** `svc-gate migrate`: brings the schema of a database up to this version, beside gates that are serving from it. */
-export async function migrateCommand({ databaseUrl, role }: MigrateOptions): Promise<Outcome> {
+export async function migrateCommand({ databaseUrl, role, firstKey, dataDir }: MigrateOptions): Promise<Outcome> {
   if (databaseUrl === undefined)
     throw new BadInput("no database is named: set SVC_DATABASE_URL, or give --database-url postgres://...");
+  if (firstKey !== undefined) await requireFolder(firstKey);
   const run = await migratePostgres({ url: databaseUrl, servingRole: role });
   const done =
     run.length === 0 ? "the schema is up to date" : `ran ${run.map((number) => `migration ${number}`).join(", ")}`;
-  return { exitCode: 0, text: role === undefined ? done : `${done}; the role "${role}" may serve from it` };
+  const schema = role === undefined ? done : `${done}; the role "${role}" may serve from it`;
+  if (firstKey === undefined) return { exitCode: 0, text: schema };
+  return { exitCode: 0, text: `${schema}\n${await firstKeyOf({ databaseUrl, dataDir, file: firstKey })}` };
+}
+
+interface Asked {
+  readonly databaseUrl: string;
+  readonly dataDir: string;
+  readonly file: string;
+}
+
+/** @returns what became of the first key, in one sentence that does not hold it */
+async function firstKeyOf({ databaseUrl, dataDir, file }: Asked): Promise<string> {
+  if (process.env["SVC_API_KEY"]) return `SVC_API_KEY is the first key, so ${file} was not written`;
+  const keys = await openIdleKeys({ ...idlePlace(dataDir, databaseUrl), mayBegin: true });
+  try {
+    const made = await makeFirstKey(keys, file);
+    if (!made.ok) throw new BadInput(made.problem.detail);
+    if (made.value === undefined) return `the database has a key already, so ${file} was not written`;
+    const signing = process.env["SVC_SIGNING_KEY"] ? "" : `; each gate needs ${join(dataDir, "signing.key")} too`;
+    return `the first key is in ${file} (row ${made.value.seq} of the ledger records it)${signing}`;
+  } finally {
+    await keys.close();
+  }
+}
+
+/** Before anything is made: a ledger that is begun without its first key would keep a signing key for nothing. */
+async function requireFolder(file: string): Promise<void> {
+  try {
+    await access(dirname(file), constants.W_OK);
+  } catch (error) {
+    throw notWritten(file, error);
+  }
 }

@@ -29,6 +29,7 @@ export {
   KeyFileDamaged,
   listKeys,
   looksLikeKey,
+  makeFirstKey,
   openIdleKeys,
   revokeKey,
   rotateKey,
@@ -36,6 +37,7 @@ export {
   type IdleKeys,
   type ShownKey,
 } from "./keys.ts";
+export { type IdlePlace } from "./idle.ts";
 export { readOperatorFile } from "./operator-file.ts";
 export { ledgerIdOf, StartRefused } from "./place.ts";
 export { enterLost, resumeAfterRestore, type EnteredCounter, type Resumed, type ResumedCounter } from "./resume.ts";

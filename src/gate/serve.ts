@@ -204,6 +204,7 @@ async function openKeys(
   log: Logger,
 ): Promise<{ readonly keys: KeyRing; readonly made: FirstKey["made"] }> {
   const first = databaseUrl !== undefined && apiKey === undefined ? undefined : await loadFirstKey(dataDir, apiKey);
+  if (first?.warning !== undefined) log.warn(first.warning);
   const isTenant = (id: string): boolean => tenants?.has(id) === true;
   const keys = await KeyRing.open({ gate, ledger, firstKey: first?.digest, isTenant });
   if (keys.isEmpty && first === undefined) throw noKey;

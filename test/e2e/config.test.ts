@@ -243,6 +243,27 @@ test("[auth.first-key] without a key one is made, once: shown in a file for its 
   assert.match(damaged.stderr, /^svc-gate: the file of keys .* is damaged: .*\n$/m);
 });
 
+test("a start with another SVC_API_KEY says that the made key is refused, and what to do [first-use 11]", async (t) => {
+  const folder = temporaryFolder(t);
+  const start = async (env: Record<string, string>): Promise<{ readonly stderr: string; readonly made: number }> => {
+    const gate = await spawnGate(t, [], { cwd: folder, env });
+    const authorization = `Bearer ${readFileSync(join(folder, "data", "first-key"), "utf8").trim()}`;
+    const { status } = await ask(gate, "/rules", { headers: { authorization } });
+    gate.kill("SIGTERM");
+    await gate.exit;
+    return { stderr: gate.stderr(), made: status };
+  };
+  const told = /SVC_API_KEY is the first key, so the key in .*first-key is refused with 401: send SVC_API_KEY's value/;
+  const first = await start({});
+  assert.equal(first.made, 200);
+  const other = await start({ SVC_API_KEY: key });
+  assert.equal(other.made, 401);
+  assert.match(other.stderr, told);
+  const same = await start({ SVC_API_KEY: readFileSync(join(folder, "data", "first-key"), "utf8").trim() });
+  assert.equal(same.made, 200);
+  for (const { stderr } of [first, same]) assert.doesNotMatch(stderr, told, "positive control");
+});
+
 test("without a mandate no tool is routed, and the log says so; a mandate that is named must be there", async (t) => {
   const folder = temporaryFolder(t);
   const gate = await spawnGate(t, ["--mode", "enforce"], { cwd: folder, env: { SVC_API_KEY: key } });

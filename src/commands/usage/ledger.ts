@@ -138,6 +138,8 @@ export function addLedgerCommands(program: Command): void {
     .description("bring the schema of a PostgreSQL up to this version, beside gates that are serving from it")
     .option("--database-url <url>", "as its owner (SVC_DATABASE_URL)", process.env["SVC_DATABASE_URL"])
     .option("--role <name>", "the role that gates connect as: it is given what it needs, and nothing more")
+    .option("--first-key <file>", "if the database has no API key: make one, and write it to this file (mode 0600)")
+    .addOption(inFolder("with --first-key: the folder that holds signing.key"))
     .addHelpText("after", "\nExit code 0: done. 2: it cannot be.\n\nExample:\n  svc-gate migrate --role svc_gate")
     .action((options: MigrateOptions) => run(async () => (await import("../migrate.ts")).migrateCommand(options)));
 }

@@ -9,14 +9,16 @@ export interface FirstKey {
   readonly digest: string;
   /** A key that was made just now, to be shown once, and the file it was written to. */
   readonly made: { readonly key: string; readonly file: string } | undefined;
+  /** A warning for the operator: the key that this gate once made is refused, because SVC_API_KEY is another one. */
+  readonly warning?: string;
 }
 
 export const firstKeyName = "default";
 
 /** Takes the first key from the configuration, else from the data folder, else makes one and keeps its digest alone. */
 export async function loadFirstKey(folder: string, configured: string | undefined): Promise<FirstKey> {
-  if (configured !== undefined) return { digest: digestOf(configured), made: undefined };
   const file = join(folder, "keys.json");
+  if (configured !== undefined) return configuredKey(configured, await readKept(file).catch(() => undefined), folder);
   const kept = await readKept(file);
   if (kept !== undefined) return { digest: kept, made: undefined };
   const key = makeKey();
@@ -25,6 +27,15 @@ export async function loadFirstKey(folder: string, configured: string | undefine
   const entry = { name: firstKeyName, digest: digestOf(key), created: new Date().toISOString() };
   await writeFile(file, `${JSON.stringify({ keys: [entry] }, null, 2)}\n`, { mode: 0o600 });
   return { digest: digestOf(key), made };
+}
+
+function configuredKey(configured: string, kept: string | undefined, folder: string): FirstKey {
+  const digest = digestOf(configured);
+  if (kept === undefined || kept === digest) return { digest, made: undefined };
+  const warning =
+    `SVC_API_KEY is the first key, so the key in ${join(folder, "first-key")} is refused with 401: ` +
+    "send SVC_API_KEY's value, or start without SVC_API_KEY";
+  return { digest, made: undefined, warning };
 }
 
 async function readKept(file: string): Promise<string | undefined> {

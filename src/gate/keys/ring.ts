@@ -114,6 +114,11 @@ export class KeyRing {
     return this.#held.values().every(({ record }) => record.revoked);
   }
 
+  /** The keys that a row of the ledger made or changed, revoked ones too. */
+  get recorded(): readonly KeyRecord[] {
+    return [...this.#held.values()].map(({ record }) => record).filter((record) => record !== firstRecord);
+  }
+
   /** How many keys may be used now. */
   get live(): number {
     const now = this.#now();

@@ -1,0 +1,108 @@
+import { closeSync, fsyncSync, lstatSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { dirname } from "node:path";
+import type { Receipt } from "../../ledger/mod.ts";
+import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
+import { whyNot } from "../contracts.ts";
+import { digestOf } from "./digest.ts";
+import type { IdleKeys } from "./idle.ts";
+import type { KeyRecord } from "./record.ts";
+import { operatorKey } from "./ring.ts";
+import { looksLikeKey, makeKey } from "./token.ts";
+
+/** Not `default`: that name belongs to SVC_API_KEY, which would be refused as soon as a row has the name. */
+const name = "first";
+
+/**
+ * Makes the first key of a database as a row of its root ledger, and writes the key to a file for its owner alone.
+ *
+ * The file is written under the lock of the ledger's head, before the row. So two runs at once make one key, and a crash
+ * between file and row loses nothing: the next run makes the key of the file good.
+ *
+ * @returns the row; undefined where the database has a key already, and then no file is written
+ */
+export async function makeFirstKey(
+  { ring }: Pick<IdleKeys, "ring">,
+  file: string,
+): Promise<Result<Receipt | undefined, Refusal>> {
+  let hasKey = false;
+  const done = await ring.enact(operatorKey.id, () => {
+    const { recorded } = ring;
+    hasKey = recorded.some(({ revoked }) => !revoked);
+    if (recorded.length > 0) return bad(refuse("conflict", allRevoked));
+    const key = keyInFile(file);
+    if (!key.ok) return bad(refuse("conflict", key.problem));
+    const record = firstRecord(digestOf(key.value));
+    const reason = `Svc: ${operatorKey.id} made the first key, for ${record.scopes.join(", ")}`;
+    return good({ act: "keys.create", record, reason });
+  });
+  return hasKey ? good(undefined) : done;
+}
+
+const allRevoked = "every key of the database is revoked: make another with `svc-gate keys create NAME`";
+
+/** What the first key of a gate with a data folder may do, under a digest that a row can hold: nobody chose this key. */
+function firstRecord(digest: string): KeyRecord {
+  return {
+    name,
+    tenant: null,
+    owner: null,
+    digest,
+    previous: null,
+    expires: null,
+    scopes: ["check", "rules", "receipts"],
+    tools: null,
+    rate: null,
+    revoked: false,
+  };
+}
+
+/** A new key in a new file, or the key that an interrupted run left there. */
+function keyInFile(file: string): Result<string, string> {
+  const key = makeKey();
+  try {
+    return writeNew(file, `${key}\n`) ? good(key) : keyLeftIn(file);
+  } catch (error) {
+    return bad(`${file} cannot be written: ${whyNot(error)}`);
+  }
+}
+
+/** @returns false where something has that name already */
+function writeNew(file: string, text: string): boolean {
+  let opened: number;
+  try {
+    opened = openSync(file, "wx", 0o600);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+  try {
+    writeSync(opened, text);
+    fsyncSync(opened);
+  } catch (error) {
+    rmSync(file, { force: true });
+    throw error;
+  } finally {
+    closeSync(opened);
+  }
+  if (process.platform !== "win32") flushFolderOf(file);
+  return true;
+}
+
+function flushFolderOf(file: string): void {
+  const folder = openSync(dirname(file), "r");
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}
+
+function keyLeftIn(file: string): Result<string, string> {
+  const found = lstatSync(file);
+  const mode = process.platform === "win32" ? 0o600 : found.mode & 0o777;
+  const isOwn = process.getuid === undefined || found.uid === process.getuid();
+  if (!found.isFile() || !isOwn || (mode & 0o077) !== 0)
+    return bad(`${file} is there, and is not a file that this user alone can read: remove it, or name another`);
+  const key = readFileSync(file, "utf8").trim();
+  return looksLikeKey(key) ? good(key) : bad(`${file} is there, and holds no API key: remove it, or name another`);
+}
