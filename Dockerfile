@@ -1,9 +1,12 @@
 # The gate in a container: one process, as a user without rights, all of its state in /data.
 #
-#   docker build -t svc-gate .                                              `compose.yaml` has what stands around it
-#   docker run -p 8787:8787 -v svc-gate:/data svc-gate                      observes; the key: docker exec ... cat /data/first-key
-#   docker run -p 8787:8787 -v svc-gate:/data -e SVC_MODE=enforce svc-gate  enforces
+#   docker build -t svc-gate .
+#   docker run --name gate -p 8787:8787 -v svc-gate:/data svc-gate   a new gate observes
+#   docker exec gate cat /data/first-key                             its API key
+#   docker exec gate node bin/svc-gate.mjs reload --mode enforce     enforces, after a restart too
 #   docker run --read-only --cap-drop ALL --security-opt no-new-privileges ...  works as well: only /data is written
+#
+# SVC_MODE is not set here: a restart must not undo a reload. compose.yaml adds PostgreSQL, Prometheus and Grafana.
 #
 # Your own contracts: mount them, and name the mandate with -e SVC_MANDATE=/contracts/mandate.yaml.
 
@@ -20,7 +23,7 @@ LABEL org.opencontainers.image.title="svc-gate" \
       org.opencontainers.image.description="The action gate: may this AI agent's tool call run?" \
       org.opencontainers.image.version="1.0.0" \
       org.opencontainers.image.licenses="Apache-2.0"
-ENV NODE_ENV=production SVC_HOST=0.0.0.0 SVC_PORT=8787 SVC_DATA_DIR=/data SVC_MODE=observe
+ENV NODE_ENV=production SVC_HOST=0.0.0.0 SVC_PORT=8787 SVC_DATA_DIR=/data
 WORKDIR /app
 COPY --from=modules /app/node_modules node_modules
 COPY . .

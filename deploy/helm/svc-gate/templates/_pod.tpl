@@ -28,7 +28,9 @@ spec:
       imagePullPolicy: {{ .Values.image.pullPolicy }}
       securityContext: {{- include "svc-gate.containerRights" . | nindent 8 }}
       env:
-        - { name: SVC_MODE, value: {{ .Values.mode | quote }} }
+        {{- with .Values.mode }}
+        - { name: SVC_MODE, value: {{ . | quote }} }
+        {{- end }}
         - { name: SVC_LOG, value: {{ .Values.log | quote }} }
         - { name: SVC_HOST, value: 0.0.0.0 }
         - { name: SVC_PORT, value: "8787" }
