@@ -22,7 +22,7 @@ import {
   type Refusal,
   type Result,
 } from "../wire/mod.ts";
-import { holdAgainst, type AnchoredCheck, type Anchors } from "./anchors.ts";
+import { holdAgainst, type AnchoredCheck, type AnchorReading, type Anchors } from "./anchors.ts";
 import { answerBody, answered } from "./answer.ts";
 import type { Clock } from "./clock.ts";
 import { keptContracts } from "./contracts.ts";
@@ -30,6 +30,7 @@ import { alignCounters, foldAhead, type Folded, type Progress } from "./counters
 import { Eraser, type Erased } from "./erasure/eraser.ts";
 import type { EraseRequest } from "./erasure/request.ts";
 import { Retention, type RetentionOptions } from "./erasure/retention.ts";
+import { pinReading, pinTrails } from "./pin-standing.ts";
 import { prepareCall, Sequencer, unavailable, type SequencerOptions } from "./sequencer.ts";
 import { signerAct } from "./signer-act.ts";
 import { agrees, standingOf, type Standing } from "./standing.ts";
@@ -368,7 +369,10 @@ export class Gate {
     return (isShared || this.#options.clock.read(head.at).ok) && (await this.#ledger.hasRoom());
   }
 
-  /** Why a check that comes now would be refused, in a few words; undefined where it would be answered. */
+  /**
+   * Why no check should be sent here now, in a few words; undefined where it would be answered, and its receipt kept. A
+   * check is answered though the pin trails: to look elsewhere is for whoever asks this.
+   */
   async unready(): Promise<string | undefined> {
     const refusal = this.#sequencer.refusalFor("", 0);
     if (refusal?.code === "stopping") return "the gate is stopping";
@@ -376,7 +380,13 @@ export class Gate {
     if (this.#sequencer.isSuperseded) return "a later gate serves this ledger";
     const time = this.#options.clock.read(this.#ledger.head.at);
     if (!time.ok) return time.problem;
-    return (await this.#ledger.hasRoom()) ? undefined : "the ledger cannot take a receipt";
+    return (await this.#ledger.hasRoom()) ? pinTrails(this.#ledger.pin) : "the ledger cannot take a receipt";
+  }
+
+  /** How it stands with all who anchor the ledger, for metrics: the head pin first. */
+  get anchorReadings(): readonly AnchorReading[] {
+    const { pin } = this.#ledger;
+    return [...(pin === undefined ? [] : [pinReading(pin, this.rows)]), ...(this.anchors?.readings ?? [])];
   }
 
   /** What waits for its turn: calls, and their bodies together. */

@@ -10,6 +10,7 @@ import { keptContracts, loadContracts, noContracts, renderDiagnostics } from "./
 import { Gate, reloadCommand, type Reloaded } from "./gate.ts";
 import type { Rate } from "./keys.ts";
 import type { Budget } from "./line.ts";
+import { tellOfPin } from "./pin-standing.ts";
 import type { Watch } from "./telemetry/watch.ts";
 
 /** A start that cannot be: a sentence for the operator and the exit code. */
@@ -90,6 +91,7 @@ export async function openPlace(place: Place, telling: Telling, earlier?: InForc
   const { log } = telling;
   const read = earlier === undefined ? await readForce(place, log) : undefined;
   const ledger = await openLedger(place.ledger);
+  tellOfPin(ledger, { ...telling, tenant: place.tenant });
   const anchors = telling.sites && anchorsOf(place, ledger, { ...telling, sites: telling.sites });
   try {
     await anchors?.begin(earlier === undefined);

@@ -101,7 +101,7 @@ export class Service {
       keys: this.keys.live,
       tenants: open.length,
       ready: (await this.root.unready()) === undefined,
-      anchors: gates.flatMap(({ anchors }) => anchors?.readings ?? []),
+      anchors: gates.flatMap(({ anchorReadings }) => anchorReadings),
     };
   }
 

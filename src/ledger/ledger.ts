@@ -3,7 +3,7 @@ import { isMode, type Mode } from "../wire/mod.ts";
 import { partText } from "./evidence.ts";
 import { leafHash, parseLeaf, zeroHash } from "./leaf.ts";
 import { readerOf } from "./growth.ts";
-import type { HeadPin, PinnedHead } from "./pin.ts";
+import type { HeadPin, PinFailure, PinnedHead, PinReading } from "./pin.ts";
 import { receiptJson } from "./receipt.ts";
 import type {
   LedgerStore,
@@ -212,6 +212,16 @@ export class Ledger {
     this.#parts.pin?.follow(() => this.#pinned());
   }
 
+  /** How far the pin has come; undefined where nothing is pinned. */
+  get pin(): PinReading | undefined {
+    return this.#parts.pin?.reading;
+  }
+
+  /** Has a function told of each write of the pin: why it failed, or undefined. */
+  watchPin(watch: (failure: PinFailure | undefined) => void): void {
+    this.#parts.pin?.watch(watch);
+  }
+
   #pinned(): PinnedHead {
     const { seq, hash: of } = this.#head;
     const root = this.#tree.root().toString("base64");
@@ -311,7 +321,7 @@ export class Ledger {
   async verify(): Promise<LedgerCheck> {
     const { seq, hash: expected } = this.#certain;
     const check = await this.#store.verify(1, [{ seq, hash: expected, by: "gate that wrote it" }]);
-    return { ...check, anchored: this.#parts.isAnchored ? { seq, by: "head pin" } : undefined };
+    return { ...check, anchored: this.#parts.isAnchored ? { seq: this.pin?.seq ?? seq, by: "head pin" } : undefined };
   }
 
   /** Is there room for receipts, so that checks can be answered? */

@@ -41,7 +41,7 @@ export { placeRestoration, planRestore, type Restoration } from "./restore.ts";
 export { headOf, partings, readCheckpoint, type AskOthers, type SeenHead } from "./seen.ts";
 export { enterBody, openPastPin, readResume, resumeAct, resumeBody, resumeOf, type PastPin } from "./resume.ts";
 export { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
-export { readPin } from "./pin.ts";
+export { readPin, type PinReading } from "./pin.ts";
 export { type Durable, type Receipt } from "./receipt.ts";
 export type { KeptCounter } from "./stores/seals.ts";
 export {

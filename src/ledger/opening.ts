@@ -238,7 +238,10 @@ async function admit(
     signer,
     readSigner: async () => new Signer(log, await requireSigningKeys(keyPlace.file)),
     certain,
-    pin: pinFile === undefined ? undefined : new HeadPin({ pin: pinFile, checkpoint: besideFile }),
+    pin:
+      pinFile === undefined
+        ? undefined
+        : new HeadPin({ pin: pinFile, checkpoint: besideFile }, isPastPin ? 0 : certain.seq),
     isShared,
     isAnchored: options.pinFile !== undefined,
     engine: options.engine,

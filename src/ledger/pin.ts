@@ -64,24 +64,72 @@ export interface PinFiles {
   readonly checkpoint: string | undefined;
 }
 
-/** Moves the pin behind the head, and the checkpoint with it, at most once a second. Owns the files while the ledger is open. */
+/** Why a file could not be moved behind the head the last time. */
+export interface PinFailure {
+  readonly what: "head pin" | "checkpoint";
+  readonly file: string;
+  /** The system's code, such as ENOSPC. */
+  readonly why: string;
+}
+
+/** How far the pin has come. */
+export interface PinReading {
+  /** The last row that it holds. */
+  readonly seq: number;
+  /** Milliseconds for which there have been heads that it does not hold; 0 where there are none. */
+  readonly behindMs: number;
+  /** Undefined where the last write succeeded. */
+  readonly failure: PinFailure | undefined;
+}
+
+/** A write that takes longer is reported as a failure while it goes on: a network volume may never answer. */
+const answerMs = 5000;
+
+/**
+ * Moves the pin behind the head, and the checkpoint with it, at most once a second. Owns the files while the ledger is open.
+ *
+ * A file that cannot be written now (a full or read-only volume, a folder that was removed) is written as soon as it can be
+ * again, and `watch` hears of each attempt. An error of the disk itself is thrown at the next head: the gate must stop.
+ */
 export class HeadPin {
   readonly #files: PinFiles;
   #wanted: (() => PinnedHead) | undefined;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
-  #failure: unknown;
-  #noRoom: unknown;
+  #isSettled = false;
+  /** An error of the disk. */
+  #fault: unknown;
+  #failure: PinFailure | undefined;
+  #seq: number;
+  #behindSince: number | undefined;
+  #watch: (failure: PinFailure | undefined) => void = () => undefined;
 
-  constructor(files: PinFiles) {
+  /** @param seq the row that the pin holds now */
+  constructor(files: PinFiles, seq: number) {
     this.#files = files;
+    this.#seq = seq;
   }
 
-  /** @param head what is durable when it is asked. @throws what kept the pin from being written before */
+  get reading(): PinReading {
+    const behindMs = this.#behindSince === undefined ? 0 : performance.now() - this.#behindSince;
+    return { seq: this.#seq, behindMs, failure: this.#failure };
+  }
+
+  /** Has a function told of each write: why it failed, or undefined. */
+  watch(watch: (failure: PinFailure | undefined) => void): void {
+    this.#watch = watch;
+  }
+
+  /** @param head what is durable when it is asked. @throws what kept the pin from being written before, if the disk failed */
   follow(head: () => PinnedHead): void {
-    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#fault !== undefined) throw this.#fault;
     this.#wanted = head;
-    if (this.#timer !== undefined) return;
+    this.#behindSince ??= performance.now();
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#timer !== undefined || this.#isSettled) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       this.#writing = this.#writing.then(() => this.#write());
@@ -89,37 +137,59 @@ export class HeadPin {
     this.#timer.unref();
   }
 
-  /** Writes what is wanted, now. */
+  /** Writes what is wanted, now, and never again. @throws {LedgerRefused} where that cannot be written */
   async settle(): Promise<void> {
+    this.#isSettled = true;
     clearTimeout(this.#timer);
-    this.#timer = undefined;
     await this.#writing;
     await this.#write();
-    const kept = this.#failure ?? this.#noRoom;
-    if (kept !== undefined) throw kept;
+    if (this.#fault !== undefined) throw this.#fault;
+    if (this.#failure === undefined) return;
+    const { what, file, why } = this.#failure;
+    throw new LedgerRefused(
+      `the ${what} ${file} cannot be written (${why}), so it is not at the ledger's last row: nothing that was answered ` +
+        "is lost; let this user write it before the next start, which moves it",
+    );
   }
 
-  /** On a full disk it trails until there is room: then all of it is written anew, and no flush is tried twice. */
   async #write(): Promise<void> {
     const wanted = this.#wanted;
     if (wanted === undefined) return;
     this.#wanted = undefined;
     const head = wanted();
-    this.#noRoom = undefined;
-    const { pin, checkpoint } = this.#files;
+    let part: Omit<PinFailure, "why"> = { what: "head pin", file: this.#files.pin };
+    const slow = setTimeout(() => this.#report({ ...part, why: "no answer" }), answerMs).unref();
     try {
+      const { pin, checkpoint } = this.#files;
       await writePin(pin, head);
-      if (checkpoint !== undefined) await replaceFile(checkpoint, head.checkpoint);
-    } catch (error) {
-      if (!isNoRoom(error)) this.#failure = error;
-      else {
-        this.#noRoom = error;
-        this.#wanted ??= wanted;
+      this.#seq = head.seq;
+      if (checkpoint !== undefined) {
+        part = { what: "checkpoint", file: checkpoint };
+        await replaceFile(checkpoint, head.checkpoint);
       }
+      this.#behindSince = this.#wanted === undefined ? undefined : performance.now();
+      this.#report(undefined);
+    } catch (error) {
+      const { code = "" } = error as NodeJS.ErrnoException;
+      if (!passing.has(code)) this.#fault = error;
+      this.#wanted ??= wanted;
+      this.#report({ ...part, why: code });
+      this.#schedule();
+    } finally {
+      clearTimeout(slow);
     }
+  }
+
+  #report(failure: PinFailure | undefined): void {
+    this.#failure = failure;
+    this.#watch(failure);
   }
 }
 
-function isNoRoom(error: unknown): boolean {
-  return ["ENOSPC", "EDQUOT"].includes((error as NodeJS.ErrnoException).code ?? "");
-}
+/**
+ * No room, no right, no place, no file descriptor: none of it says that the disk fails, so the file is written again later.
+ * Everything else, EIO first, is a fault.
+ */
+const passing: ReadonlySet<string> = new Set(
+  "ENOSPC EDQUOT EROFS EACCES EPERM ENOENT ENOTDIR EISDIR EEXIST ENOTEMPTY ESTALE EMFILE ENFILE".split(" "),
+);

@@ -1,0 +1,170 @@
+/**
+ * Goal: a head pin that cannot be written is told to the log, to /metrics and by /ready, and no check waits for it. Method: a
+ * file takes the place of the pin's folder, or a small disk under it is filled; then the way is cleared again. The monotonic
+ * clock is moved past the time that the pin may trail.
+ */
+import assert from "node:assert/strict";
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import { pinBehindMaxMs, pinTrails } from "../src/gate/pin-standing.ts";
+import { ask, check, key, spawnGate, startGate, temporaryFolder, type Running } from "./e2e/gate.ts";
+import { smallDisk } from "./faults/small-disk.ts";
+
+const call = { tool_name: "note.add", tool_input: {} };
+
+async function until(isSo: () => boolean): Promise<void> {
+  for (let tries = 0; !isSo(); tries += 1) {
+    assert.ok(tries < 400, "it did not come about in 10 s");
+    await wait(25);
+  }
+}
+
+function pinnedRow(file: string): number {
+  return (JSON.parse(readFileSync(file, "utf8")) as { readonly seq: number }).seq;
+}
+
+async function pinnedGate(t: TestContext, pin: string): Promise<Running> {
+  const gate = await startGate(t, { flags: { pin, "ops-port": "0" } });
+  assert.equal((await check(gate, call)).json.receipt.seq, 1);
+  await until(() => pinnedRow(pin) === 1 && gate.ledger.pin?.behindMs === 0);
+  return gate;
+}
+
+interface Shown {
+  readonly status: number;
+  readonly because: string | undefined;
+  readonly lag: string | undefined;
+  readonly failures: number;
+}
+
+/** What a gate says of itself after the time that the pin may trail has passed on the monotonic clock. */
+async function later(t: TestContext, gate: Running): Promise<Shown> {
+  const now = performance.now.bind(performance);
+  const moved = t.mock.method(performance, "now", () => now() + pinBehindMaxMs);
+  const ready = await fetch(`${gate.ops}/ready`);
+  const metrics = await (await fetch(`${gate.ops}/metrics`)).text();
+  moved.mock.restore();
+  const { because } = (await ready.json()) as { readonly because?: string };
+  const valueOf = (name: string): string | undefined =>
+    new RegExp(`^${name}\\{anchor="head pin"\\} (\\S+)$`, "m").exec(metrics)?.[1];
+  return {
+    status: ready.status,
+    because,
+    lag: valueOf("svc_gate_anchor_lag_rows"),
+    failures: Number(valueOf("svc_gate_anchor_failures_total")),
+  };
+}
+
+/** Checks are answered beside a pin that cannot be written, and it follows when it can be. */
+async function trails(
+  t: TestContext,
+  { pin, stop, clear, why }: { pin: string; stop: () => void; clear: () => void; why: RegExp },
+): Promise<void> {
+  const gate = await pinnedGate(t, pin);
+  stop();
+  for (let row = 2; row <= 4; row += 1) assert.equal((await check(gate, call)).json.receipt.seq, row, "it is answered");
+  await until(() => gate.ledger.pin?.failure !== undefined);
+  assert.equal((await fetch(`${gate.ops}/ready`)).status, 200, "the pin may trail for some seconds");
+  const { status, because, lag, failures } = await later(t, gate);
+  assert.deepEqual([status, lag], [503, "3"]);
+  assert.match(because ?? "", why);
+  assert.ok(failures > 0);
+  assert.equal((await check(gate, call)).status, 200, "a gate that is not ready answers");
+  const { anchored } = (await ask(gate, "/ledger/verify")).json as { readonly anchored: object };
+  assert.deepEqual(anchored, { seq: 1, by: "head pin" }, "verify claims no more than the pin holds");
+  clear();
+  await until(() => gate.ledger.pin?.seq === 5 && gate.ledger.pin.failure === undefined);
+  assert.equal(pinnedRow(pin), 5, "it follows without another check");
+  assert.deepEqual([(await later(t, gate)).status, (await later(t, gate)).lag], [200, "0"]);
+}
+
+suite("[attack 10] a head pin that cannot be written", () => {
+  test("[attack 10] a pin whose folder is gone makes the gate unready, and follows when the folder is there again", async (t) => {
+    const folder = join(temporaryFolder(t), "pins");
+    const stop = (): void => {
+      rmSync(folder, { recursive: true });
+      writeFileSync(folder, "");
+    };
+    const why = /^the head pin cannot be written \(\w+\): rows after row 1 could be cut off unseen$/;
+    await trails(t, { pin: join(folder, "head.pin"), stop, clear: () => rmSync(folder), why });
+  });
+
+  test("[attack 10] a pin on a full volume makes the gate unready, and follows when there is room", async (t) => {
+    const disk = smallDisk(t, 1);
+    if (disk === undefined) return t.skip("this user may not mount a file system");
+    const filler = join(disk, "filler");
+    const stop = (): void => {
+      const handle = openSync(filler, "w");
+      assert.throws(() => {
+        for (;;) writeSync(handle, Buffer.alloc(4096));
+      }, /ENOSPC/);
+      closeSync(handle);
+    };
+    const why = /^the head pin cannot be written \(ENOSPC\): rows after row 1 could be cut off unseen$/;
+    return trails(t, { pin: join(disk, "head.pin"), stop, clear: () => rmSync(filler), why });
+  });
+
+  test("[attack 10] the log has one line when it begins and one when it ends", async (t) => {
+    const folder = temporaryFolder(t);
+    const pins = join(folder, "pins");
+    const settings = { SVC_API_KEY: key, SVC_DATA_DIR: join(folder, "data"), SVC_PIN: join(pins, "head.pin") };
+    const gate = await spawnGate(t, [], { cwd: folder, env: settings });
+    rmSync(pins, { recursive: true });
+    writeFileSync(pins, "");
+    const lines = (): readonly { readonly msg: string; readonly level: number }[] =>
+      gate
+        .stderr()
+        .split("\n")
+        .filter((line) => line.includes("the head pin"))
+        .map((line) => JSON.parse(line) as { readonly msg: string; readonly level: number });
+    await check(gate, call);
+    await until(() => lines().length > 0);
+    await check(gate, call);
+    await wait(2500);
+    assert.equal(lines().length, 1, "further attempts are not logged");
+    assert.match(
+      lines()[0]?.msg ?? "",
+      /^the head pin .+head\.pin cannot be written \(\w+\): rows after row 0 could be cut off/,
+    );
+    assert.equal(lines()[0]?.level, 50);
+    rmSync(pins);
+    mkdirSync(pins);
+    await until(() => lines().length > 1);
+    assert.equal(lines()[1]?.msg, "the head pin is written again, and holds row 2");
+  });
+
+  test("[attack 10] a gate that stops beside such a pin says so and does not end with 0", async (t) => {
+    const folder = temporaryFolder(t);
+    const pins = join(folder, "pins");
+    const settings = { SVC_API_KEY: key, SVC_DATA_DIR: join(folder, "data"), SVC_PIN: join(pins, "head.pin") };
+    const gate = await spawnGate(t, [], { cwd: folder, env: settings });
+    rmSync(pins, { recursive: true });
+    writeFileSync(pins, "");
+    await check(gate, call);
+    gate.kill("SIGTERM");
+    assert.equal(await gate.exit, 1);
+    assert.match(
+      gate.stderr(),
+      /svc-gate: the head pin .+ cannot be written \(\w+\), so it is not at the ledger's last row: nothing/,
+    );
+  });
+
+  test("[attack 10] positive control: a pin that follows leaves the gate ready at the same moment", async (t) => {
+    const gate = await pinnedGate(t, join(temporaryFolder(t), "pins", "head.pin"));
+    await check(gate, call);
+    await until(() => gate.ledger.pin?.behindMs === 0);
+    assert.deepEqual(await later(t, gate), { status: 200, because: undefined, lag: "0", failures: 0 });
+  });
+
+  test("[attack 10] a pin whose disk does not answer is behind as well", () => {
+    const behind = { seq: 7, behindMs: pinBehindMaxMs + 1, failure: undefined };
+    assert.equal(
+      pinTrails(behind),
+      "the head pin cannot be written (no answer): rows after row 7 could be cut off unseen",
+    );
+    assert.equal(pinTrails({ ...behind, behindMs: pinBehindMaxMs }), undefined);
+    assert.equal(pinTrails(undefined), undefined);
+  });
+});
