@@ -116,7 +116,7 @@ suite("what is checked when", () => {
     [{ input: { n: 0, s: "" }, platform: snapshot, session }, "BLOCK c.$requires.3 final", "n is 0"],
     [{ platform: snapshot, session }, "BLOCK c.$requires.4 final", "`has(platform.price)` is required"],
     [{ platform: priced, session }, "BLOCK c.r", "cheap"],
-    [{ platform: { ...priced, price: 5 }, session }, "ALLOW c.$otherwise", "no rule of c objects"],
+    [{ platform: { ...priced, price: 5 }, session }, "ALLOW c.$otherwise", 'allowed; no rule in contract "c" applies'],
   ];
 
   test("route, presence, schemas, requirements, rules [platform.present-false]", () => {

@@ -246,7 +246,7 @@ const broken: readonly (readonly [text: string, problems: readonly string[]])[] 
   ["1.2.3", ["expected the end of the expression, found `.3`"]],
   ['b"x"', ["byte strings are not part of the contract language"]],
   ["for", ["expected a value, found `for`"]],
-  ["1 and 2", ["expected the end of the expression, found `and`"]],
+  ["1 and 2", ["`and` has no meaning in a condition"]],
   ["x.in", ["expected a member's name, found `in`"]],
   ["1 `in` [1]", ["expected the end of the expression, found `in`"]],
   ["[1,,2] == [3,,4]", ["expected a value, found `,`", "expected a value, found `,`"]],

@@ -14,7 +14,7 @@ function withSchema(schema: string): string {
   });
 }
 
-const taken = "Svc: no rule of c objects";
+const taken = 'Svc: allowed; no rule in contract "c" applies';
 
 /** What is said of `v` with a value, given as JSON. */
 function verdict(schema: string, json: string): string {

@@ -442,7 +442,7 @@ function nameOfClass(object) {
 function decimal(number, path) {
   if (!Number.isFinite(number)) throw notPlain(path, "is not a finite number");
   if (Math.abs(number) >= 2 ** 53) {
-    throw notPlain(path, "is 2**53 or more, where a float stands for several numbers");
+    throw notPlain(path, "is too large to be exact; send it as text");
   }
   return Object.is(number, -0) ? "-0" : String(number);
 }

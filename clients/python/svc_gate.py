@@ -588,7 +588,7 @@ def _refuse_unplain(value: Any, path: tuple[Any, ...], counted: Iterator[int]) -
     elif kind is str and not _is_unicode(value):
         raise _not_plain(path, "has an unpaired surrogate")
     elif kind is float and not abs(value) < _FLOAT_EXACT:
-        raise _not_plain(path, "is not a finite number" if value - value else "is 2**53 or more, where a float stands for several numbers")
+        raise _not_plain(path, "is not a finite number" if value - value else "is too large to be exact; send it as text")
     elif kind is int and value.bit_length() > _INT_BITS_MAX:
         raise _not_plain(path, "has too many digits")
     elif kind not in (str, float, int, bool, type(None)):

@@ -24,6 +24,8 @@ interface CounterInUse {
   readonly of: readonly Subject[];
   readonly uses: readonly Use[];
   readonly parts: ReadonlySet<KeyRoot>;
+  /** The part of its key that the agent chooses. */
+  readonly chosen: Span | undefined;
 }
 
 /** A condition that reads the counter. */
@@ -52,6 +54,8 @@ function countersOf(subjects: readonly Subject[]): readonly CounterInUse[] {
       of: subjects.filter(({ tool }) => counter.of.some(({ text }) => fits(text, tool))),
       uses: subjects.flatMap((subject) => usesIn(subject, id)),
       parts: new Set(counter.per.flatMap(({ syntax, text }) => keyRoot(text, syntax, document.lets))),
+      chosen: counter.per.find(({ syntax, text }) => keyRoot(text, syntax, document.lets).includes("input"))?.syntax
+        .span,
     };
   });
 }
@@ -93,16 +97,19 @@ function keyFindings(counter: CounterInUse, all: readonly CounterInUse[]): reado
   const { name, document, parts, uses } = counter;
   if (!uses.some(({ limits }) => limits) || all.some((other) => backs(other, counter))) return [];
   const span = document.per[0]?.syntax.span ?? document.span;
-  if (parts.has("input"))
+  if (parts.has("input")) {
+    const { file, from, to } = counter.chosen ?? span;
+    const chosen = file.text.slice(from, to);
     return [
       {
         code: "agent-controlled-key",
         span,
         within: document.span,
-        message: `\`${name}\` limits the agent, and is kept apart by what the agent itself sends: another value begins at 0`,
+        message: `the agent chooses \`${chosen}\`, so it can reset \`${name}\` by sending another value`,
         hint: "count `per: key` or by a fact such as `platform.wallet_id`, or add a counter that limits all values together",
       },
     ];
+  }
   if (!parts.has("session") || !isBudget(counter)) return [];
   return [
     {

@@ -66,7 +66,8 @@ class Summary {
   #receipts = 0;
   #first = 0;
   #last = 0;
-  #softened = 0;
+  #letThrough = 0;
+  #sentToPerson = 0;
   #compared = 0;
   erased = 0;
   changes = 0;
@@ -82,7 +83,8 @@ class Summary {
     if (this.#receipts === 0) this.#first = leaf.at;
     this.#receipts += 1;
     this.#last = leaf.at;
-    if (leaf.answered !== verdict) this.#softened += 1;
+    if (leaf.answered !== verdict && leaf.answered === "ALLOW") this.#letThrough += 1;
+    else if (leaf.answered !== verdict) this.#sentToPerson += 1;
     const reason = (): string => recorded.reason.replace(/^Svc: /, "");
     this.#count(this.#verdicts, [verdict, leaf.mode ?? "", leaf.answered ?? ""], recorded, undefined);
     if (verdict !== "ALLOW") {
@@ -127,11 +129,8 @@ class Summary {
     const disagreed = [...this.#candidate.values()].reduce((sum, { receipts }) => sum + receipts, 0);
     return [
       `${plural(this.#receipts)}, ${moment(this.#first)} to ${moment(this.#last)}`,
-      ...(this.#softened === 0
-        ? []
-        : [
-            `${this.#softened} were answered more leniently than decided, for the mode says so; enforced, they would not have run`,
-          ]),
+      ...softenedText(this.#letThrough, "let through because the gate only observes", "stopped"),
+      ...softenedText(this.#sentToPerson, "sent to a person because of assist mode", "blocked"),
       ...(this.erased === 0
         ? []
         : [`${this.erased} more have erased parts, or are not as a gate writes them, and are not counted`]),
@@ -160,7 +159,7 @@ class Summary {
       receipts: this.#receipts,
       from: this.#first,
       to: this.#last,
-      softened: this.#softened,
+      softened: this.#letThrough + this.#sentToPerson,
       erased: this.erased,
       changes: this.changes,
       verdicts: lines(this.#verdicts, "verdict", "mode", "answered"),
@@ -170,6 +169,13 @@ class Summary {
       candidate: { compared: this.#compared, disagreements: lines(this.#candidate, "effect", "rules") },
     };
   }
+}
+
+/** How many calls the mode answered more leniently than the verdict, and what enforce mode would have done. */
+function softenedText(calls: number, what: string, enforced: string): readonly string[] {
+  if (calls === 0) return [];
+  const [were, they] = calls === 1 ? ["call was", "it"] : ["calls were", "they"];
+  return [`${calls} ${were} ${what}; in enforce mode ${they} would have been ${enforced}`];
 }
 
 function table(title: string, head: readonly string[], lines: ReadonlyMap<string, Line>): readonly string[] {

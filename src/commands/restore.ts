@@ -83,7 +83,7 @@ function restoredText({ folder, pin, rows, seen, tenant }: Planned, options: Res
   const pinFile = pinOf(options.pin, tenant);
   const gone = pinFile === undefined ? "" : ` (the head pin ${pinFile} is not there)`;
   return (
-    `${what}; nothing outside the backup says whether more was answered${gone}, so no gate starts on it yet:\n` +
+    `${what}\nI cannot tell whether the backup is complete${gone}. Choose one before starting the gate:\n` +
     `  if rows after row ${rows} may be lost  svc-gate resume --after-restore --reason "..."\n` +
     "  if the gate was stopped before the backup  svc-gate serve --accept missing-pin, once"
   );

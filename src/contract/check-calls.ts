@@ -3,6 +3,7 @@ import type { Checker } from "./check.ts";
 import { macros, type Core, type Macro } from "./core.ts";
 import { pathOf, same, type Checked, type Facts } from "./facts.ts";
 import { functions, leftOut, type ContractFunction } from "./functions.ts";
+import { textOf } from "./check-types.ts";
 import { EvaluationError } from "./rational.ts";
 import type { Call, Syntax } from "./syntax.ts";
 import { boolean, broken, join, listOf, string, typeText, type Type } from "./type.ts";
@@ -261,6 +262,12 @@ function unknownFunction(checker: Checker, call: Call, facts: Facts): Checked {
     const shape = other.style === "method" ? `value.${other.name}(...)` : `${other.name}(...)`;
     return checker.refuse(call.nameSpan, "unknown-function", `\`${call.name}\` is written \`${shape}\``, facts);
   }
+  const ours = otherNames.get(call.name);
+  if (ours !== undefined) {
+    const of = call.target ?? call.args[0];
+    const fix = `write \`${ours.replace(/\bx\b/, of === undefined ? "x" : textOf(of.span))}\``;
+    return checker.refuse(call.nameSpan, "unknown-function", `there is no function \`${call.name}\``, facts, fix);
+  }
   const near = nearest(call.name, [...functions.map(({ name }) => name), ...macros, "has"]);
   return checker.refuse(
     call.nameSpan,
@@ -270,3 +277,13 @@ function unknownFunction(checker: Checker, call: Call, facts: Facts): Checked {
     near === undefined ? undefined : `did you mean \`${near}\`?`,
   );
 }
+
+/** Functions of other languages, as the contract language writes them. */
+const otherNames: ReadonlyMap<string, string> = new Map([
+  ...["len", "length", "count", "strlen"].map((name) => [name, "size(x)"] as const),
+  ...["lower", "toLower", "toLowerCase", "lowercase"].map((name) => [name, "x.lowerAscii()"] as const),
+  ["includes", "contains"],
+  ["any", "exists"],
+  ["some", "exists"],
+  ["every", "all"],
+]);

@@ -39,6 +39,13 @@ function checkMemories(core: Core, report: Report): void {
   }
 }
 
+/** How other languages write constants. */
+const otherLiterals: ReadonlyMap<string, string> = new Map([
+  ...["None", "nil", "undefined", "NULL", "Null"].map((name) => [name, "null"] as const),
+  ...["True", "TRUE"].map((name) => [name, "true"] as const),
+  ...["False", "FALSE"].map((name) => [name, "false"] as const),
+]);
+
 /** Parts of one expression after `let:` is written out: keeps a chain of names from growing without bound. */
 const nodesMax = 20_000;
 /** Levels of one expression after `let:` is written out: far from the end of the stack, in checking and evaluation. */
@@ -199,6 +206,9 @@ export class Checker {
       case "session":
         return this.refuse(span, "incomplete", `\`${name}\` is read by member: \`${name}.name\``, facts);
       default: {
+        const literal = otherLiterals.get(name);
+        if (literal !== undefined)
+          return this.refuse(span, "unknown-name", `nothing is called \`${name}\` here`, facts, `write \`${literal}\``);
         const near = nearest(name, [...rootNames, ...this.scope.lets.keys(), ...this.#variables.keys()]);
         const hint =
           near === undefined
@@ -296,7 +306,8 @@ export class Checker {
         "type",
         `${typeText(of.type)} has no members`,
         facts,
-        untypedHint(of) ?? (of.type.kind === "optional" ? `write \`.?${name}\` to go on` : undefined),
+        (["length", "len", "size"].includes(name) ? `write \`size(${textOf(of.span)})\`` : untypedHint(of)) ??
+          (of.type.kind === "optional" ? `write \`.?${name}\` to go on` : undefined),
       );
     }
     const field = type.fields.get(name);

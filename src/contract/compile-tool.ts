@@ -156,7 +156,7 @@ export class ToolCompiler {
 
   otherwise(document: OutcomeDocument | undefined, facts: Facts): CheckedReason {
     const fallback = {
-      ALLOW: `no rule of ${this.#contract} objects`,
+      ALLOW: `allowed; no rule in contract "${this.#contract}" applies`,
       ESCALATE: `${this.#contract} leaves ${this.#tool} to a person where no rule decides`,
       BLOCK: `${this.#contract} refuses ${this.#tool} where no rule allows it`,
     }[document?.verdict ?? "BLOCK"];

@@ -31,6 +31,11 @@ export class Report {
     if (!this.#found.has(key)) this.#found.set(key, { code, message, span, ...(hint === undefined ? {} : { hint }) });
   }
 
+  /** Adds all that another report has. */
+  addAll(other: Report): void {
+    for (const { code, span, message, hint } of other.#found.values()) this.add(code, span, message, hint);
+  }
+
   get size(): number {
     return this.#found.size;
   }

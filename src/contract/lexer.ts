@@ -78,16 +78,47 @@ function readToken(source: ExpressionText, at: number, match: Match, report: Rep
   if (quoted !== undefined) {
     return { kind: "name", text: quoted.slice(1, -1), from: at, to: at + quoted.length, quoted: true };
   }
+  const wrong = wrongOperators.find(([candidate]) => source.text.startsWith(candidate, at));
+  if (wrong !== undefined) return readWrongOperator(source, at, wrong, report);
   const mark = punctuation.find((candidate) => source.text.startsWith(candidate, at));
   if (mark !== undefined) return { kind: "punctuation", text: mark, from: at, to: at + mark.length };
   return readUnknown(source, at, report);
 }
 
+/** Operators of other languages, with the one that the contract language has. */
+const wrongOperators: readonly (readonly [written: string, meant: string])[] = [
+  ["===", "=="],
+  ["!==", "!="],
+  ["<>", "!="],
+  ["=>", ">="],
+  ["=<", "<="],
+];
+const halfOperators: ReadonlyMap<string, string> = new Map([
+  ["=", "=="],
+  ["&", "&&"],
+  ["|", "||"],
+]);
+
+/** Reports the operator and reads on as if the right one were there: no other error follows from it. */
+function readWrongOperator(
+  source: ExpressionText,
+  at: number,
+  [written, meant]: readonly [string, string],
+  report: Report,
+): Token {
+  const to = at + written.length;
+  const hint = meant === "==" ? "compare with `==`" : `write \`${meant}\``;
+  report.add("syntax", spanOf(source, at, to), `${quote(written)} has no meaning in a condition`, hint);
+  return { kind: "punctuation", text: meant, from: at, to };
+}
+
 function readUnknown(source: ExpressionText, at: number, report: Report): Token {
   const character = String.fromCodePoint(source.text.codePointAt(at) ?? 0);
-  const hint = { "=": "compare with `==`", "&": "write `&&`", "|": "write `||`" }[character];
+  const meant = halfOperators.get(character);
+  if (meant !== undefined && source.text.slice(0, at).trim() !== "")
+    return readWrongOperator(source, at, [character, meant], report);
   const to = at + character.length;
-  report.add("syntax", spanOf(source, at, to), `${quote(character)} has no meaning in a condition`, hint);
+  report.add("syntax", spanOf(source, at, to), `${quote(character)} has no meaning in a condition`);
   return { kind: "broken", text: character, from: at, to };
 }
 

@@ -20,14 +20,17 @@ export function parseExpression(source: ExpressionText, report: Report): Syntax 
   return new Parser(source, tokens, report).whole();
 }
 
+const otherwise = "`:` and what holds otherwise";
+const relationsLevel = 2;
 const relations = ["==", "!=", "<", "<=", ">", ">=", "in"];
 export const reserved: ReadonlySet<string> = new Set(
   "as break const continue else for function if import let loop package namespace return var void while".split(" "),
 );
-const wordOperators: ReadonlyMap<string, string> = new Map([
+const choiceHint = "a choice is written `test ? yes : no`";
+/** Words that other languages have for operators. */
+const wordOperators: ReadonlyMap<string, BinaryOperator> = new Map([
   ["and", "&&"],
   ["or", "||"],
-  ["not", "!"],
   ["is", "=="],
 ]);
 
@@ -68,8 +71,9 @@ class Parser {
       }
       const test = this.#binary(0);
       if (!this.#accept("?")) return test;
+      if (this.#peek().text === "?") return this.#unexpected(this.#peek(), "a value");
       const yes = this.#binary(0);
-      this.#expect(":", "`:` and what holds otherwise");
+      this.#expect(":", otherwise);
       const no = this.#expression();
       return { kind: "conditional", span: this.#between(test, no), test, yes, no };
     } finally {
@@ -80,18 +84,67 @@ class Parser {
   #binary(level: number): Syntax {
     const operators = [["||"], ["&&"], relations, ["+", "-"], ["*", "/", "%"]][level];
     if (operators === undefined) return this.#unary();
+    const from = this.#next;
     let left = this.#binary(level + 1);
     for (;;) {
       const token = this.#peek();
-      if (!operators.includes(token.text) || token.kind === "literal" || token.quoted === true) return left;
-      this.#next += 1;
+      if (level === relationsLevel && isWord(token, "not") && isWord(this.#after(), "in")) {
+        left = this.#notIn(left, from);
+        continue;
+      }
+      const meant = token.kind === "name" ? wordOperators.get(token.text.toLowerCase()) : undefined;
+      const operator = meant === "==" && isWord(this.#after(), "not") ? "!=" : (meant ?? token.text);
+      if (!operators.includes(operator) || token.kind === "literal" || token.quoted === true) return left;
+      const last = operator === "!=" && meant !== undefined ? this.#after() : token;
+      this.#next += last === token ? 1 : 2;
+      if (meant !== undefined) this.#word(token, last, operator);
       const right = this.#binary(level + 1);
-      left = { kind: "binary", span: this.#between(left, right), operator: token.text as BinaryOperator, left, right };
+      left = { kind: "binary", span: this.#between(left, right), operator: operator as BinaryOperator, left, right };
     }
+  }
+
+  /** Reports an operator that is written as a word; reading goes on as if the right one were there. */
+  #word(from: Token, to: Token, meant: string): void {
+    const word = this.#source.text.slice(from.from, to.to).replace(/\s+/g, " ");
+    this.#report.add("syntax", this.#span(from, to), `\`${word}\` has no meaning in a condition`, `write \`${meant}\``);
+  }
+
+  /** `a not in list`, as Python writes it. */
+  #notIn(left: Syntax, from: number): Syntax {
+    const [not, word] = [this.#peek(), this.#after()];
+    const before = this.#textFrom(from);
+    this.#next += 2;
+    const at = this.#next;
+    const right = this.#binary(relationsLevel + 1);
+    this.#word(not, word, `!(${before} in ${this.#textFrom(at)})`);
+    const operand: Syntax = { kind: "binary", span: this.#between(left, right), operator: "in", left, right };
+    return { kind: "unary", span: operand.span, operator: "!", operand };
+  }
+
+  /** `not x`, as Python writes it: it denies the whole comparison behind it. */
+  #not(token: Token): Syntax {
+    this.#next += 1;
+    const from = this.#next;
+    this.#depth += 1;
+    const operand =
+      this.#depth > depthMax
+        ? this.#broken(token, `nested deeper than ${depthMax} levels`)
+        : this.#binary(relationsLevel);
+    this.#depth -= 1;
+    const text = this.#textFrom(from);
+    this.#word(token, token, operand.kind === "binary" && !isBracketed(text) ? `!(${text})` : `!${text}`);
+    return { kind: "unary", span: { ...operand.span, from: this.#span(token, token).from }, operator: "!", operand };
+  }
+
+  /** The text from a token on, up to what is read next, on one line. */
+  #textFrom(from: number): string {
+    const [first, last] = [this.#tokens[from], this.#tokens[this.#next - 1]];
+    return this.#source.text.slice(first?.from, last?.to).replace(/\s+/g, " ");
   }
 
   #unary(): Syntax {
     const token = this.#peek();
+    if (isWord(token, "not") && beginsValue(this.#after())) return this.#not(token);
     if (token.kind !== "punctuation" || (token.text !== "!" && token.text !== "-")) return this.#members();
     this.#next += 1;
     this.#depth += 1;
@@ -226,6 +279,11 @@ class Parser {
     return this.#tokens[this.#next] as Token;
   }
 
+  /** The token behind the next one. */
+  #after(): Token {
+    return this.#tokens[Math.min(this.#next + 1, this.#tokens.length - 1)] as Token;
+  }
+
   #accept(mark: string): boolean {
     const token = this.#peek();
     if (token.kind !== "punctuation" || token.text !== mark) return false;
@@ -243,7 +301,9 @@ class Parser {
   /** Reports a token that cannot stand here and skips to where an enclosing construct can go on. */
   #unexpected(token: Token, expected: string): Syntax {
     const found = token.kind === "end" ? "the expression ends" : `found \`${token.text}\``;
-    const broken = this.#broken(token, `expected ${expected}, ${found}`, hintFor(token));
+    const isCoalescing = token.text === "?" && this.#previous()?.text === "?";
+    const hint = isCoalescing ? "give what holds without it: `input.?name.orValue(other)`" : hintFor(token, expected);
+    const broken = this.#broken(token, `expected ${expected}, ${found}`, hint);
     let nesting = 0;
     for (; this.#peek().kind !== "end"; this.#next += 1) {
       const { text, kind } = this.#peek();
@@ -271,14 +331,41 @@ class Parser {
     return { ...left.span, to: Math.max(left.span.to, right.span.to) };
   }
 
+  #previous(): Token | undefined {
+    return this.#tokens[this.#next - 1];
+  }
+
   #previousSpan(): Span {
     const token = this.#tokens[Math.max(0, this.#next - 1)] as Token;
     return this.#span(token, token);
   }
 }
 
-function hintFor(token: Token): string | undefined {
-  const operator = wordOperators.get(token.text.toLowerCase());
+function isWord(token: Token, word: string): boolean {
+  return token.kind === "name" && token.quoted !== true && token.text.toLowerCase() === word;
+}
+
+/** Can a value begin here? A name before it is then an operator written as a word. */
+function beginsValue({ kind, text }: Token): boolean {
+  return kind === "literal" || (kind === "name" && text !== "in") || text === "(" || text === "!";
+}
+
+/** Does one pair of brackets enclose all of it? */
+function isBracketed(text: string): boolean {
+  if (!text.startsWith("(") || !text.endsWith(")")) return false;
+  let depth = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const unit = text.charAt(at);
+    depth += unit === "(" ? 1 : unit === ")" ? -1 : 0;
+    if (depth === 0) return at === text.length - 1;
+  }
+  return false;
+}
+
+function hintFor(token: Token, expected: string): string | undefined {
+  const isChoice = token.kind === "name" && ["if", "else", "then"].includes(token.text);
+  if (isChoice || expected === otherwise || token.text === ":") return choiceHint;
+  const operator = token.kind === "name" ? wordOperators.get(token.text.toLowerCase()) : undefined;
   if (operator !== undefined) return `write \`${operator}\``;
   if (token.kind === "name" && reserved.has(token.text)) return `\`${token.text}\` is a reserved word`;
   if (token.text === ".") return "names begin without a dot";

@@ -1,5 +1,5 @@
 import { isVerdict, limits, nearest, utf8Bytes, type Verdict } from "../wire/mod.ts";
-import type { Report, SourceFile, Span } from "./diagnostic.ts";
+import { Report, type SourceFile, type Span } from "./diagnostic.ts";
 import { documentKeys } from "./document-keys.ts";
 import type {
   ContractDocument,
@@ -15,12 +15,26 @@ import type {
 import { parseExpression, reserved } from "./parser.ts";
 import { parseReason } from "./reason.ts";
 import type { Syntax } from "./syntax.ts";
-import { readYaml, type YamlList, type YamlMap, type YamlNode, type YamlScalar } from "./yaml.ts";
+import { findSlips, mend } from "./yaml-slips.ts";
+import { readYaml, type Mended, type YamlList, type YamlMap, type YamlNode, type YamlScalar } from "./yaml.ts";
 
 /** Reads a contract's text. Problems go to the report; undefined only when there is nothing to go on with. */
 export function readContract(file: SourceFile, report: Report): ContractDocument | undefined {
+  const own = new Report();
+  const document = readOnce(file, own);
+  const slips = own.size === 0 ? [] : findSlips(file);
+  if (slips.length === 0) {
+    report.addAll(own);
+    return document;
+  }
+  // What YAML makes of a slip is not what is written: the file is read as it is meant, so that no other error follows.
+  for (const { span, message, hint } of slips) report.add("yaml", span, message, hint);
+  return readOnce(file, report, mend(file.text, slips));
+}
+
+function readOnce(file: SourceFile, report: Report, mended?: Mended): ContractDocument | undefined {
   const reader = new Reader(report);
-  const root = reader.asMap(readYaml(file, report), "a contract");
+  const root = reader.asMap(readYaml(file, report, mended), "a contract");
   if (root === undefined) return undefined;
   reader.known(root, documentKeys.contract, "a contract");
   const name = reader.name(root, "contract");

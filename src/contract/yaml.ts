@@ -49,8 +49,22 @@ export interface YamlEntry {
 const sourceCharactersMax = 1_000_000;
 const depthMax = 64;
 
-/** Reads a file; every problem goes to the report, and what could be read comes back. Undefined when nothing could. */
-export function readYaml(file: SourceFile, report: Report): YamlNode | undefined {
+/** The text of a file with its slips mended, and where each place of it is in the file. */
+export interface Mended {
+  readonly text: string;
+  readonly original: (at: number) => number;
+}
+
+/**
+ * Reads a file; every problem goes to the report, and what could be read comes back. Undefined when nothing could.
+ *
+ * @param mended what to read instead of the file's text: all places are those in the file
+ */
+export function readYaml(
+  file: SourceFile,
+  report: Report,
+  mended: Mended = { text: file.text, original: (at) => at },
+): YamlNode | undefined {
   const start: Span = { file, from: 0, to: 1 };
   if (file.text.length > sourceCharactersMax) {
     report.add(
@@ -62,7 +76,7 @@ export function readYaml(file: SourceFile, report: Report): YamlNode | undefined
     return undefined;
   }
   checkCharacters(file, report);
-  const documents = parseAllDocuments(file.text, {
+  const documents = parseAllDocuments(mended.text, {
     version: "1.2",
     schema: "failsafe",
     uniqueKeys: true,
@@ -75,9 +89,9 @@ export function readYaml(file: SourceFile, report: Report): YamlNode | undefined
     report.add("empty-file", start, "the file is empty");
     return undefined;
   }
-  if (reportSyntax(file, document, report)) return undefined;
+  if (reportSyntax({ file, mended }, document, report)) return undefined;
   if (second !== undefined) {
-    const from = second.range[0];
+    const from = mended.original(second.range[0]);
     report.add(
       "yaml",
       { file, from, to: from + 3 },
@@ -92,7 +106,7 @@ export function readYaml(file: SourceFile, report: Report): YamlNode | undefined
     report.add("empty-file", start, "the file is empty");
     return undefined;
   }
-  const reducer = new Reducer(file, report);
+  const reducer = new Reducer(file, report, mended);
   const root = reducer.node(document.contents, 0);
   return reducer.isTooDeep ? undefined : root;
 }
@@ -116,14 +130,20 @@ function checkCharacters(file: SourceFile, report: Report): void {
 }
 
 /** Reports what is not YAML, the first of each kind: the others follow from it. Is the rest not worth reading? */
-function reportSyntax(file: SourceFile, document: Document.Parsed, report: Report): boolean {
+function reportSyntax(
+  { file, mended }: { readonly file: SourceFile; readonly mended: Mended },
+  document: Document.Parsed,
+  report: Report,
+): boolean {
   const seen = new Set<string>();
-  const exhausted = document.errors.find(({ code }) => code === "RESOURCE_EXHAUSTION");
-  for (const { message, pos, code } of exhausted === undefined ? document.errors : [exhausted]) {
-    const span = { file, from: pos[0], to: Math.max(pos[1], pos[0] + 1) };
+  // The other errors follow from one of these.
+  const first = document.errors.find(({ code }) => code === "RESOURCE_EXHAUSTION" || code === "TAB_AS_INDENT");
+  for (const { message, pos, code } of first === undefined ? document.errors : [first]) {
+    const from = mended.original(pos[0]);
+    const span = { file, from, to: Math.max(mended.original(pos[1]), from + 1) };
     if (code === "DUPLICATE_KEY") report.add("yaml", span, "this key stands twice in one map");
     else if (!seen.has(code)) {
-      report.add("yaml", span, yamlMessage(code, message));
+      report.add("yaml", span, yamlMessage(code, message), yamlHints.get(code));
       seen.add(code);
     }
   }
@@ -132,23 +152,35 @@ function reportSyntax(file: SourceFile, document: Document.Parsed, report: Repor
 
 function yamlMessage(code: string, message: string): string {
   if (code === "RESOURCE_EXHAUSTION") return "nested too deeply";
+  if (code === "TAB_AS_INDENT") return "YAML does not allow a tab for indentation";
   return message.charAt(0).toLowerCase() + message.slice(1);
 }
 
+const quoteHint = "if this is in a condition or a reason, put the whole value in single quotes";
+const yamlHints: ReadonlyMap<string, string> = new Map([
+  ["TAB_AS_INDENT", "indent the line with spaces"],
+  ["BAD_SCALAR_START", quoteHint],
+  ["BLOCK_AS_IMPLICIT_KEY", quoteHint],
+  ["BLOCK_IN_FLOW", quoteHint],
+]);
+
 class Reducer {
+  readonly #mended: Mended;
   readonly #file: SourceFile;
   readonly #report: Report;
   /** A part was left out for its depth: what contains it would seem to lack it. */
   isTooDeep: boolean = false;
 
-  constructor(file: SourceFile, report: Report) {
+  constructor(file: SourceFile, report: Report, mended: Mended) {
+    this.#mended = mended;
     this.#file = file;
     this.#report = report;
   }
 
   node(node: Node, depth: number): YamlNode | undefined {
     const span = this.#span(node);
-    if (isAlias(node)) return this.#refuse(span, "an alias (`*name`)", "write the value out");
+    if (isAlias(node))
+      return this.#refuse(span, "an alias (`*name`)", "write the value out, or put it in quotes if it is text");
     this.#bare(node, span);
     if (depth > depthMax) {
       this.isTooDeep = true;
@@ -177,14 +209,16 @@ class Reducer {
   }
 
   #span(node: Node): Span {
-    const [from, to] = node.range ?? [0, 1];
+    const [from, to] = (node.range ?? [0, 1]).map(this.#mended.original) as [number, number];
     return { file: this.#file, from, to: Math.max(to, from + 1) };
   }
 
   /** Refuses what stands before a node and is no part of JSON's model. */
   #bare(node: Node, span: Span): void {
-    if ("anchor" in node && node.anchor !== undefined) this.#refuse(span, "an anchor (`&name`)", "remove it");
-    if (node.tag !== undefined) this.#refuse(span, "a tag (`!name`)", "remove it");
+    if ("anchor" in node && node.anchor !== undefined)
+      this.#refuse(span, "an anchor (`&name`)", "put the value in quotes if it is text");
+    if (node.tag !== undefined)
+      this.#refuse(span, "a tag (`!name`)", "put the value in quotes: `!` is then a part of it");
   }
 
   #refuse(span: Span, what: string, hint: string): undefined {
@@ -198,8 +232,9 @@ class Reducer {
   #scalar(node: Scalar, span: Span, isKey: boolean): YamlScalar {
     const text = String(node.value);
     const style = styles.get(node.type ?? "") ?? "plain";
-    const raw = this.#file.text.slice(span.from, node.range?.[1] ?? span.to);
-    const offsets = scalarOffsets(raw, style, text).map((offset) => span.from + offset);
+    const [from, to] = node.range ?? [span.from, span.to];
+    const raw = this.#mended.text.slice(from, to);
+    const offsets = scalarOffsets(raw, style, text).map((offset) => this.#mended.original(from + offset));
     const value = style === "plain" && !isKey ? this.#plain(text, span) : text;
     return { kind: "scalar", span, text, offsets, value };
   }

@@ -59,7 +59,7 @@ export function noContracts(): ContractInForce {
 /** All diagnostics for a terminal, and how many there are. */
 export function renderDiagnostics(diagnostics: readonly Diagnostic[]): string {
   const count = `${diagnostics.length} ${diagnostics.length === 1 ? "error" : "errors"}`;
-  return `${diagnostics.map(renderDiagnostic).join("\n\n")}\n\n${count}: nothing was put in force`;
+  return `${diagnostics.map(renderDiagnostic).join("\n\n")}\n\n${count}`;
 }
 
 /** A file named on the command line or by a setting cannot be read. */

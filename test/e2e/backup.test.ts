@@ -281,7 +281,7 @@ test("where nothing says how far the ledger went, no gate starts until somebody 
   await done(site, "backup", backup, "--with-signing-key");
   for (const gone of [site.data, site.pin]) rmSync(gone, { recursive: true });
   const restored = await done(site, "restore", backup);
-  assert.match(restored, /nothing outside the backup says whether more was answered \(the head pin \S+ is not there\)/);
+  assert.match(restored, /I cannot tell whether the backup is complete \(the head pin \S+ is not there\)/);
   const started = await run(site, "serve", "--port", "0");
   assert.match(started.stderr, /its head pin .* is not there/);
   const said = await done(site, "resume", "--after-restore", "--reason", "all is gone");

@@ -177,7 +177,7 @@ test("a counter that is folded anew over what was erased is unknown, and not too
     const { json } = await visit(gate, "b");
     assert.deepEqual(
       [json.verdict, erases ? /not known|unknown/.test(json.reason) : json.reason],
-      erases ? ["BLOCK", true] : ["ALLOW", "Svc: no rule of other objects"],
+      erases ? ["BLOCK", true] : ["ALLOW", 'Svc: allowed; no rule in contract "other" applies'],
       json.reason,
     );
     const { json: walked } = await ask(gate, "/ledger/verify?deep=1");

@@ -133,7 +133,7 @@ class Search {
     }
     const words = questionOf(...this.#plans, "words");
     for (const name of words.redefined)
-      this.#notes.add(`the counter ${name} is defined otherwise: verdicts are compared for equal values of it`);
+      this.#notes.add(`counter ${name} changed; verdicts were compared as if it had the same value in both`);
     for (const direction of this.#open()) await this.#exclude(solver, words, direction);
     if (this.#open().length === 0) return;
     const few = questionOf(...this.#plans, "few");
@@ -178,7 +178,7 @@ class Search {
       tool: this.#plans[0].tool,
       answer,
       shown: new Map([...this.#shown].map(([direction, found]) => [direction, this.#small(found)])),
-      notes: [...this.#notes].filter((note) => answer === "unknown" || note.startsWith("the counter")),
+      notes: [...this.#notes].filter((note) => answer === "unknown" || note.startsWith("counter ")),
       defects: this.#defects,
     };
   }

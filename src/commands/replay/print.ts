@@ -1,4 +1,4 @@
-import { isStricter, visible } from "../../wire/mod.ts";
+import { addDecimals, visible } from "../../wire/mod.ts";
 import type { Difference } from "./decide-again.ts";
 import { otherGroups, type Change, type Example, type Share, type Tally } from "./tally.ts";
 
@@ -69,16 +69,14 @@ export function comparisonText({ contract, tally, field, skipped }: ComparisonFo
   ].join("\n");
 }
 
-/** What would now run without a person, and what would no longer. */
+/** What each new verdict amounts to: each change is in one of the three sums. */
 function moneyText(changes: readonly Change[], field: string): string {
-  const sums = (of: (change: Change) => boolean): string =>
-    changes
-      .filter(of)
-      .map(({ sum }) => sum)
-      .join(" + ") || "0";
-  const released = sums(({ wouldBe }) => wouldBe === "ALLOW");
-  const held = sums(({ was, wouldBe }) => was === "ALLOW" && isStricter(wouldBe, was));
-  return `${field}: ${released} would now be released, ${held} would now be held`;
+  const sum = (verdict: Change["wouldBe"]): string =>
+    changes.filter(({ wouldBe }) => wouldBe === verdict).reduce((total, change) => addDecimals(total, change.sum), "0");
+  return (
+    `${field} newly allowed: ${sum("ALLOW")}; newly sent to a person: ${sum("ESCALATE")}; ` +
+    `newly stopped: ${sum("BLOCK")}`
+  );
 }
 
 const groupsShown = 10;

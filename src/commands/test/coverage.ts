@@ -6,6 +6,8 @@ import type { Witness } from "../witness.ts";
 export interface Target {
   /** `contract.rule` or `contract.$requires.N`. */
   readonly id: string;
+  /** The tools that have the condition: each tool of a contract may have a `$requires.1` of its own. */
+  readonly tools: Set<string>;
   /** The whole condition, or an operand in it. */
   readonly isWhole: boolean;
   readonly span: Span;
@@ -28,17 +30,25 @@ export class Coverage {
 
   constructor(force: ContractInForce) {
     const targets = new Map<string, Target>();
-    const add = (id: string, core: Core, isWhole: boolean): void => {
+    const add = (id: string, core: Core, isWhole: boolean, tool: string): void => {
       const key = isWhole ? `${id} ${placeOf(core.span)}` : placeOf(core.span);
-      const target = targets.get(key) ?? { id, isWhole, span: core.span, trues: 0, falses: 0 };
+      const target = targets.get(key) ?? {
+        id,
+        tools: new Set<string>(),
+        isWhole,
+        span: core.span,
+        trues: 0,
+        falses: 0,
+      };
+      target.tools.add(tool);
       targets.set(key, target);
       this.#byCore.set(core, target);
     };
-    for (const { routes } of force.tools.values()) {
+    for (const { tool, routes } of force.tools.values()) {
       for (const { presence, requires, rules } of routes) {
         for (const { id, when } of [...presence, ...requires, ...rules]) {
-          if (varies(when)) add(id, when, true);
-          for (const part of operandsOf(when)) add(id, part, false);
+          if (varies(when)) add(id, when, true, tool);
+          for (const part of operandsOf(when)) add(id, part, false, tool);
         }
       }
     }
@@ -67,6 +77,12 @@ export class Coverage {
       if (!rules.some(({ id }) => spoke.has(id))) tool.otherwise.set(contract, (tool.otherwise.get(contract) ?? 0) + 1);
     }
   }
+}
+
+/** The condition's name; a requirement that only one tool has is shown with that tool. */
+export function nameOf({ id, tools }: Target): string {
+  const [tool] = tools;
+  return id.includes(".$requires.") && tools.size === 1 ? `${id} (${tool})` : id;
 }
 
 /** How many outcomes there are, and how many of them were seen: two for each condition, one for a tool and each `otherwise`. */

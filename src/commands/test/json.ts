@@ -73,8 +73,9 @@ function coverageJson(coverage: Coverage): object {
     percent: percent(coverage),
     seen,
     all,
-    conditions: coverage.targets.map(({ id, isWhole, span, trues, falses }) => ({
+    conditions: coverage.targets.map(({ id, tools, isWhole, span, trues, falses }) => ({
       rule: id,
+      tools: [...tools],
       whole: isWhole,
       text: textAt(span),
       ...placeRow(span),

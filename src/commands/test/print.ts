@@ -4,7 +4,7 @@ import { renderPlace } from "../../contract/mod.ts";
 import { printRule } from "../explain/print.ts";
 import type { Judged } from "../judge.ts";
 import { clip, placeText, textAt } from "../place.ts";
-import { outcomes, type Coverage, type Target } from "./coverage.ts";
+import { nameOf, outcomes, type Coverage, type Target } from "./coverage.ts";
 import type { TestCall } from "./document.ts";
 import type { FileResult } from "./round.ts";
 import type { Failure, Mismatch } from "./run.ts";
@@ -118,9 +118,9 @@ export function printCoverage(name: string, coverage: Coverage): string {
 const width = 60;
 
 function row(target: Target): string {
-  const { id, isWhole, trues, falses } = target;
+  const { isWhole, trues, falses } = target;
   const counts = `${count(trues)} ${count(falses)}  ${paint("red", missingOf(target))}`.trimEnd();
-  const text = `${isWhole ? "  " : "    "}${isWhole ? id : clip(textAt(target.span), width - 2)}`;
+  const text = `${isWhole ? "  " : "    "}${isWhole ? nameOf(target) : clip(textAt(target.span), width - 2)}`;
   return `${text.padEnd(width + 2)} ${counts}`;
 }
 
@@ -134,7 +134,7 @@ function printMissing(target: Target): readonly string[] {
   if (missing === "") return [];
   return [
     "",
-    `${paint("red", missing)}: ${target.isWhole ? "the condition" : "a part"} of ${target.id}`,
+    `${paint("red", missing)}: ${target.isWhole ? "the condition" : "a part"} of ${nameOf(target)}`,
     ...renderPlace(target.span),
   ];
 }

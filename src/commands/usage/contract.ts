@@ -48,7 +48,7 @@ export function addContractCommands(program: Command): void {
 
   program
     .command("fmt")
-    .description("write contracts, mandates and test files in the one layout: comments stay, and so does what they say")
+    .description("reformat contracts, mandates and test files in the standard layout; comments and meaning are kept")
     .argument("[files...]", "files, or folders of them; `-` reads standard input and prints", ["."])
     .option("--check", "change nothing, name the files that would change", false)
     .addHelpText(

@@ -71,7 +71,7 @@ export function addOperatorCommands(program: Command): void {
   operating(
     program
       .command("erase")
-      .description("take the text of parts of receipts out of a ledger; the chain and all proofs stay as they are")
+      .description("permanently delete personal data from receipts; hashes and proofs stay valid")
       .argument("[receipts...]", "numbers, such as 7 or 7-9")
       .option("--session <id>", "all receipts of a session, in place of numbers")
       .option("--key <name>", "with --session: of this key alone")
