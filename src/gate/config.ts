@@ -1,7 +1,7 @@
-import { isIP } from "node:net";
 import { bad, good, isMode, modes, nearest, type Mode, type Result } from "../wire/mod.ts";
 import { parseSinks } from "./anchors.ts";
 import type { Rate } from "./keys.ts";
+import { isLoopback } from "./loopback.ts";
 import { parseRate } from "./rate.ts";
 
 /** What a gate is started with. Units are in the names; paths are as they were given. */
@@ -363,8 +363,7 @@ function unknownVariables(environment: Readonly<Record<string, string | undefine
 function risks({ apiKey, host, tlsCert }: Config): readonly string[] {
   const found: string[] = [];
   if (apiKey !== undefined && apiKey.length < 16) found.push("SVC_API_KEY is under 16 characters: it can be guessed");
-  const loopback = host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
-  if (!loopback && tlsCert === undefined)
+  if (!isLoopback(host) && tlsCert === undefined)
     found.push(
       `listening on ${host} without TLS: keys can be read on the way; set SVC_TLS_CERT and SVC_TLS_KEY, or end TLS before the gate`,
     );

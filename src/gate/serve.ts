@@ -250,7 +250,7 @@ interface OpsListener {
 async function openOps(service: Service, config: Config, log: Logger): Promise<OpsListener | undefined> {
   const { opsHost: host, opsPort: port } = config;
   if (port === undefined) return undefined;
-  const server = makeOpsServer(service, log);
+  const server = makeOpsServer(service, host, log);
   await server.listen({ host, port }).catch((error: unknown) => {
     throw cannotListen(error, opsListener(host, port));
   });
