@@ -39,6 +39,39 @@ const oddities: readonly Oddity[] = [
   },
   { title: "chunks", bytes: post([json, "Transfer-Encoding: chunked"], chunked), statuses: [200], rows: 1 },
   {
+    title: "[attack 14] chunks in upper case",
+    bytes: post([json, "Transfer-Encoding: CHUNKED"], chunked),
+    statuses: [200],
+    rows: 1,
+  },
+  {
+    title: "[attack 14] chunks in HTTP/1.0, and a check behind them",
+    bytes: keepAlive
+      .replace("HTTP/1.1", "HTTP/1.0")
+      .replace(length, "Transfer-Encoding: chunked\r\nConnection: keep-alive")
+      .replace(call, chunked + keepAlive),
+    statuses: [400],
+    rows: 0,
+  },
+  {
+    title: "[attack 14] chunks in HTTP/1.0 without a key, and a check behind them",
+    bytes: keepAlive
+      .replace("HTTP/1.1", "HTTP/1.0")
+      .replace(key, "wrong")
+      .replace(length, "Transfer-Encoding: Chunked\r\nConnection: keep-alive")
+      .replace(call, chunked + keepAlive),
+    statuses: [401],
+    rows: 0,
+  },
+  {
+    title: "[attack 14] positive control: a length in HTTP/1.0, and a check behind it",
+    bytes:
+      keepAlive.replace("HTTP/1.1", "HTTP/1.0").replace(length, `${length}\r\nConnection: keep-alive`) +
+      post([json, length]),
+    statuses: [200, 200],
+    rows: 2,
+  },
+  {
     title: "chunks of another coding",
     bytes: post([json, "Transfer-Encoding: gzip, chunked"], chunked),
     statuses: [415],
@@ -101,13 +134,49 @@ const oddities: readonly Oddity[] = [
     rows: 0,
   },
   {
-    title: "a percent-encoded path",
+    title: "[attack 14] a percent-encoded path",
     bytes: requestText("POST /%63heck HTTP/1.1", [json, length], call),
+    statuses: [404],
+    rows: 0,
+  },
+  {
+    title: "[attack 14] a percent-encoded path of the administration",
+    bytes: requestText("GET /%61dmin/keys HTTP/1.1"),
+    statuses: [404],
+    rows: 0,
+  },
+  {
+    title: "[attack 14] an escape in an absolute target",
+    bytes: requestText("POST http://gate/%63heck HTTP/1.1", [json, length], call),
+    statuses: [404],
+    rows: 0,
+  },
+  {
+    title: "[attack 14] an encoded number",
+    bytes: requestText("GET /receipts/%31 HTTP/1.1"),
+    statuses: [404],
+    rows: 0,
+  },
+  {
+    title: "[attack 14] an encoded question mark",
+    bytes: requestText("POST /check%3f HTTP/1.1", [json, length], call),
+    statuses: [404],
+    rows: 0,
+  },
+  {
+    title: "[attack 14] an encoded open path without a key",
+    bytes: "GET /%68ealth HTTP/1.1\r\nHost: gate\r\nConnection: close\r\n\r\n",
+    statuses: [401],
+    rows: 0,
+  },
+  {
+    title: "[attack 14] positive control: escapes in a query",
+    bytes: requestText("GET /receipts?session_id=%61%2F%3F HTTP/1.1"),
     statuses: [200],
-    rows: 1,
+    rows: 0,
   },
   { title: "a percent-encoded slash", bytes: requestText("GET /ledger%2fverify HTTP/1.1"), statuses: [404], rows: 0 },
-  { title: "a path that is not UTF-8", bytes: requestText("GET /receipts/%ff HTTP/1.1"), statuses: [400], rows: 0 },
+  { title: "a path that is not UTF-8", bytes: requestText("GET /receipts/%ff HTTP/1.1"), statuses: [404], rows: 0 },
   {
     title: "a trailing slash",
     bytes: requestText("POST /check/ HTTP/1.1", [json, length], call),
@@ -295,6 +364,35 @@ test("a header is read however many stand before it", async (t) => {
     `POST /check HTTP/1.1\r\n${[...many, ...open, "Content-Encoding: gzip", "Connection: close"].join("\r\n")}\r\n\r\n${call}`,
   );
   assert.match(text, /^HTTP\/1\.1 415 /);
+});
+
+/** Heads of so many bytes without the spaces around values, which do not count. */
+const heads: readonly (readonly [string, (bytes: number) => string])[] = [
+  ["a long value", (bytes) => padded(bytes, "", (room) => `X-Long:${"x".repeat(room - "X-Long:\r\n".length)}\r\n`)],
+  ["a long query", (bytes) => padded(bytes, "?session_id=", () => "")],
+  [
+    "many short headers",
+    (bytes) => padded(bytes, "", (room) => `${"a:\r\n".repeat(Math.floor(room / 4) - 1)}b:${"x".repeat(room % 4)}\r\n`),
+  ],
+];
+
+function padded(bytes: number, query: string, fill: (room: number) => string): string {
+  const headers = `Host:gate\r\nAuthorization:Bearer ${key}\r\nConnection:close\r\n`;
+  const line = (room: number): string => `GET /receipts${query}${"x".repeat(room)} HTTP/1.1\r\n`;
+  const room = bytes - line(0).length - headers.length - "\r\n".length;
+  const head = `${query === "" ? line(0) + headers + fill(room) : line(room) + headers}\r\n`;
+  assert.equal(head.length, bytes);
+  return head.replace(/^(X-Long|Host):/gm, "$1:  \t ");
+}
+
+test("[attack 14] a head of headerBytesMax bytes is read, and one byte more is 431, wherever the bytes are", async (t) => {
+  const gate = await startGate(t);
+  for (const [title, headOf] of heads) {
+    const at = await exchange(gate.port, headOf(limits.headerBytesMax));
+    assert.match(at, /^HTTP\/1\.1 200 /, `${title}, at the limit`);
+    const past = await exchange(gate.port, headOf(limits.headerBytesMax + 1));
+    assert.match(past, /^HTTP\/1\.1 431 [^]*"code":"headers-too-large"/, `${title}, one past it`);
+  }
 });
 
 const bodies: readonly (readonly [string, RegExp])[] = [

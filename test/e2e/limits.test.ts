@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { limits, parseCheckRequest, quote } from "../../src/wire/mod.ts";
 import { fading, linePast, slowReader, valveBurst, valveFull, valveWait } from "./limits-of-load.ts";
-import { ask, check, hold, post, requestText, send, startGate, submit, type Running } from "./gate.ts";
+import { ask, check, hold, post, requestText, send, startGate, submit, type Refused, type Running } from "./gate.ts";
 
 const json = "Content-Type: application/json";
 const call = '{"tool_name":"note.add","tool_input":{}}';
@@ -46,10 +46,10 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
         .status;
     },
     headerBytesMax: async (gate, over) => {
-      // Within an octet or two the parser's own count decides; a header that is all of it is past the limit.
-      const size = over === 0 ? limits.headerBytesMax - 400 : limits.headerBytesMax;
-      const { status } = await send(gate, post(call, `X-Long: ${"x".repeat(size)}`));
-      return status === 200 ? undefined : status;
+      const [head = ""] = post(call, "X-Long: ").split(call);
+      // The space before each value does not count.
+      const room = limits.headerBytesMax - head.replaceAll(": ", ":").length + over;
+      return code(jsonOf(send(gate, post(call, `X-Long: ${"x".repeat(room)}`))));
     },
     answerTimeoutMs: (gate, over) => slowReader(gate, over === 0 ? 1000 : limits.answerTimeoutMs + 3000),
     lineCallsMin: async (_gate, over) =>
@@ -100,6 +100,13 @@ counters:
 rules:
   - { rule: seen, on: bag, when: "input.items.exists(item, item in counters.seen)", verdict: ESCALATE, reason: seen }
 `;
+
+async function jsonOf(
+  answer: Promise<Refused>,
+): Promise<{ readonly status: number; readonly json: { code?: string } }> {
+  const { status, body } = await answer;
+  return { status, json: JSON.parse(body) as { code?: string } };
+}
 
 async function code(
   answer: Promise<{ readonly status: number; readonly json: { code?: string } }>,

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { limits, refusals, refuse, type Refusal } from "../../wire/mod.ts";
+import { isFramingLost, headTooLarge } from "./head.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 import type { Watch } from "../telemetry/watch.ts";
 import type { Valve } from "./valve.ts";
@@ -26,7 +27,7 @@ export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply 
   if (status === 401) reply.header("www-authenticate", "Bearer");
   if (status === 503 || status === 429) reply.header("retry-after", String(refusal.retrySeconds ?? 1));
   if (refusal.allow !== undefined) reply.header("allow", refusal.allow);
-  if (refusal.code === "stopping") reply.header("connection", "close");
+  if (refusal.code === "stopping" || isFramingLost(reply.request.raw)) reply.header("connection", "close");
   else if (reply.hasHeader("connection")) reply.removeHeader("connection");
   if (!reply.request.raw.complete) answeredEarly.add(reply.request.raw.socket);
   reply.server.watch.refused(refusal.code);
@@ -132,7 +133,7 @@ function connectionRefusal(code: string | undefined): Refusal {
     return refuse("body-timeout", `the whole request must arrive within ${limits.bodyTimeoutMs / 1000} s`);
   }
   if (code === "HPE_HEADER_OVERFLOW") {
-    return refuse("headers-too-large", `headers are at most ${limits.headerBytesMax} bytes`);
+    return headTooLarge();
   }
   return refuse("bad-http", "the request is not HTTP that the gate reads");
 }

@@ -3,6 +3,7 @@ import Fastify, { LogController, type FastifyInstance, type FastifyReply, type F
 import type { Logger } from "pino";
 import { limits, quote, refuse, type Refusal } from "../../wire/mod.ts";
 import { boundConnections } from "./connections.ts";
+import { hasEscapedPath, refusalForBody, refusalForHead } from "./head.ts";
 import type { Key } from "../keys.ts";
 import { rateFields } from "../rate.ts";
 import { RefusalLog } from "./refusal-log.ts";
@@ -49,7 +50,7 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
     genReqId: ({ headers }: IncomingMessage) => requestId(headers["x-request-id"]),
     childLoggerFactory: (logger: Logger) => logger, // a line says itself whose it is; most requests have none
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
-      refuseWith(reply, keys.find(request.headers.authorization) === undefined ? noKey : toRefusal(error, request)),
+      refuseWith(reply, keys.find(request.headers.authorization) === undefined ? noKey : unrouted(error, request)),
     clientErrorHandler: (error: Error, socket: BareSocket) =>
       refuseConnection(error, socket, { refusalLog, watch: tally }),
     ...(tls === undefined ? { http } : { https: { ...tls, ...http, handshakeTimeout: limits.bodyTimeoutMs } }),
@@ -97,7 +98,9 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
       handler: async (request, reply) => {
         const { tenant } = request.params as { readonly tenant: string };
         const key = keyOf(request);
-        if (key === undefined) return handle({ service, gate: service.root, tenant: null, key, request, reply });
+        // The open route: to anyone else the tenant is as one that is not there.
+        if (key === undefined || (scope === undefined && key.tenant !== tenant))
+          return handle({ service, gate: service.root, tenant: null, key, request, reply });
         // What looks after a tenant needs no gate of it that can be opened: that may be what is wrong.
         if (scope === "admin" && tenants.has(tenant))
           return handle({ service, gate: service.root, tenant, key, request, reply });
@@ -124,19 +127,21 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
 
 const noKey = refuse("unauthorized", "no key came, or it is not this gate's: send it as `Authorization: Bearer <key>`");
 
+const notEscaped = refuse("not-found", "no path of the gate has a percent sign: write the path without escapes");
+
 /**
  * A key opens the root or the one tenant that it is bound to. To everybody else a tenant that there is and one that there
  * is not are the same: no key of it came. The root's administrators look after all of them.
  */
 function refusalForKey(request: FastifyRequest, key: Key | undefined): Refusal | undefined {
   const { scope } = request.routeOptions.config as RouteConfig;
-  const isOpen = !request.is404 && scope === undefined;
-  if (key === undefined) return isOpen ? undefined : noKey;
-  if (request.is404) return undefined;
+  if (isUnknown(request)) return key === undefined ? noKey : undefined;
+  if (scope === undefined) return undefined;
+  if (key === undefined) return noKey;
   const { tenant = null } = request.params as { readonly tenant?: string };
   const looksAfter = key.tenant === null && scope === "admin" && key.scopes.has("admin");
   if (tenant !== key.tenant && !looksAfter) return noKey;
-  if (scope === undefined || key.scopes.has(scope)) return undefined;
+  if (key.scopes.has(scope)) return undefined;
   return refuse("forbidden", `the key ${quote(key.name)} has not the scope ${scope}`);
 }
 
@@ -165,52 +170,20 @@ function refusalForLoad(request: FastifyRequest, key: Key | undefined, service: 
 
 /** What headers alone say against a request, before any of its body is read. */
 function refusalBeforeBody(request: FastifyRequest, basePath: string): Refusal | undefined {
-  const { headers, raw } = request;
-  const oddity = httpOddity(raw);
-  if (oddity !== undefined) return refuse("bad-http", oddity);
-  if (request.is404) return notFound(request, basePath);
-  if (raw.method !== "POST") return undefined;
-  if (!isJson(headers["content-type"])) {
-    return refuse("unsupported-media-type", "send a JSON object with Content-Type: application/json");
-  }
-  const coding = headers["transfer-encoding"];
-  if (headers["content-encoding"] === undefined && (coding === undefined || coding === "chunked")) return undefined;
-  return refuse("unsupported-media-type", "the body is encoded; send it as it is, without Content-Encoding");
+  const { raw } = request;
+  const refusal = refusalForHead(raw);
+  if (refusal !== undefined) return refusal;
+  if (isUnknown(request)) return notFound(request, basePath);
+  return raw.method === "POST" ? refusalForBody(raw) : undefined;
 }
 
-/** What the server's parser lets pass and two readers could take differently. */
-function httpOddity({ headers, httpVersion, rawHeaders, url }: IncomingMessage): string | undefined {
-  if (httpVersion !== "1.1" && httpVersion !== "1.0") return "the gate speaks HTTP/1.1";
-  if (headers.host === undefined && httpVersion === "1.1") return "the request names no host";
-  if (url?.includes("#") === true) return "a request's target has no fragment";
-  const twice = repeatedHeader(rawHeaders);
-  return twice === undefined ? undefined : `the header ${twice} stands twice`;
-}
-
-/** Headers of which the first and the last could be taken, by their length: no two are of one. */
-const singleHeaders: ReadonlyMap<number, string> = new Map(
-  ["host", "content-type", "authorization", "content-encoding"].map((name) => [name.length, name]),
-);
-
-function repeatedHeader(rawHeaders: readonly string[]): string | undefined {
-  let seen = 0;
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at] ?? "";
-    const single = singleHeaders.get(name.length);
-    if (single === undefined || name.toLowerCase() !== single) continue;
-    const bit = 1 << name.length;
-    if ((seen & bit) !== 0) return single;
-    seen |= bit;
-  }
-  return undefined;
-}
-
-function isJson(type: string | undefined): boolean {
-  if (type === undefined) return false;
-  return type === "application/json" || /^application\/json *(?:; *charset=(?:utf-8|"utf-8") *)?$/i.test(type);
+/** Paths are exact, but the router decodes escapes: a path with one is no route's. */
+function isUnknown(request: FastifyRequest): boolean {
+  return request.is404 || hasEscapedPath(request.url);
 }
 
 function notFound(request: FastifyRequest, basePath: string): Refusal {
+  if (hasEscapedPath(request.url)) return notEscaped;
   const [path = ""] = request.url.split("?");
   const below = path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : "";
   const local = below.replace(/^\/t\/[^/]+(?=\/)/, "");
@@ -225,6 +198,11 @@ function notFound(request: FastifyRequest, basePath: string): Refusal {
     return refuse("not-found", `the gate has ${[...paths].join(", ")}`);
   }
   return { ...refuse("method-not-allowed", `this path takes ${methods.join(", ")}`), allow: methods.join(", ") };
+}
+
+/** The router itself refuses some paths, such as one with an escape that is not UTF-8. */
+function unrouted(error: unknown, request: FastifyRequest): Refusal {
+  return hasEscapedPath(request.url) ? notEscaped : toRefusal(error, request);
 }
 
 function patternOf({ path }: Route): RegExp {
