@@ -131,7 +131,7 @@ export const settings: readonly Setting[] = [
     flag: "connections",
     value: "number",
     fallback: "4096",
-    doc: "connections at once at most; more are closed at once",
+    doc: "connections at once at most; past it those that have not shown a good key are closed",
   },
   {
     variable: "SVC_RELOAD_TESTS",

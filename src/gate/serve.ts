@@ -345,8 +345,9 @@ async function readPem(variable: string, file: string): Promise<Buffer> {
 }
 
 async function listen(server: FastifyInstance, { host, port, basePath, tlsCert }: Config): Promise<string> {
-  await server.listen({ host, port }).catch((error: unknown) => {
-    throw cannotListen(error, mainListener(host, port));
+  const listener = mainListener(host, port);
+  await server.listen({ host: listener.host, port }).catch((error: unknown) => {
+    throw cannotListen(error, listener);
   });
   return addressOf(server, tlsCert === undefined ? "http" : "https") + basePath;
 }
@@ -358,8 +359,9 @@ interface Listener {
   readonly variables: readonly [host: string, port: string];
 }
 
+/** Of a name with two addresses the framework opens a second server, which knows none of our limits. */
 function mainListener(host: string, port: number): Listener {
-  return { host, port, variables: ["SVC_HOST", "SVC_PORT"] };
+  return { host: host === "localhost" ? "127.0.0.1" : host, port, variables: ["SVC_HOST", "SVC_PORT"] };
 }
 
 function opsListener(host: string, port: number): Listener {

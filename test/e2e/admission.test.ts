@@ -4,7 +4,6 @@
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
-import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { limits } from "../../src/wire/mod.ts";
@@ -146,26 +145,6 @@ test("refusals of a flood are all sent, at their pace, and logged by their numbe
   const seconds = (performance.now() - from) / 1000;
   assert.ok(more.length > 0 && one <= 10 * (seconds + 1), `${one} lines in ${seconds} s`);
 });
-
-test("connections past the bound are closed, and let in again when others went", async (t) => {
-  const gate = await startGate(t, { flags: { connections: "3" } });
-  const idle = await Promise.all([1, 2, 3].map(() => connected(gate.port)));
-  assert.equal(await exchange(gate.port, requestText("GET /health HTTP/1.1")), "", "no answer, and no wait");
-  idle[0]?.destroy();
-  for (;;) {
-    const text = await exchange(gate.port, requestText("GET /health HTTP/1.1"));
-    if (text === "") continue;
-    assert.match(text, /^HTTP\/1\.1 200 /);
-    break;
-  }
-  for (const socket of idle) socket.destroy();
-});
-
-function connected(port: number): Promise<Socket> {
-  return new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1", () => resolve(socket));
-  });
-}
 
 test("headers that never end are cut off in time, while others are served", async (t) => {
   const gate = await startGate(t);

@@ -1,32 +1,64 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
+import { Server as TlsServer } from "node:tls";
 import type { Logger } from "pino";
 import { limits } from "../../wire/mod.ts";
+import { Keyless } from "./keyless.ts";
 
 const sweepMs = 1000;
 
+/** So many connections of one address may wait to show a key, however small the bound is. */
+const shareMin = 16;
+
 /**
  * Bounds what connections hold: how many there are, and for how long one may leave its answer unread. One past the bound
- * is closed before a byte of it is read; its sender sees a connection that ended, and may try again.
+ * is taken, and the oldest that has not shown a good key is closed in its place. If all others have shown one, that is
+ * the newcomer itself. The sender of a closed one sees a connection that ended, and may try again.
  */
-export function boundConnections(server: Server, max: number, log: Logger): void {
-  server.maxConnections = max;
-  let dropped = 0;
-  server.on("drop", () => (dropped += 1));
+export function boundConnections(server: Server, max: number, log: Logger): Keyless {
+  const keyless = new Keyless(Math.max(shareMin, Math.ceil(max / 4)));
+  let closed = 0;
+  let from: string | undefined;
   // Those that have closed are let go at the next sweep: a listener of ours on each socket, beside the server's own that
   // come and go with each answer, made the collector keep finished requests by the thousand.
   const open = new Set<Socket>();
-  for (const event of ["connection", "secureConnection"]) server.on(event, (socket: Socket) => void open.add(socket));
+  /** Connections whose TLS handshake goes on. Requests name the socket that comes after it. */
+  const shaking = new Map<string, Socket>();
+  server.on("connection", (socket: Socket) => {
+    open.add(socket);
+    keyless.add(socket);
+    if (server instanceof TlsServer) shaking.set(peerOf(socket), socket);
+    server.getConnections((_error, count) => {
+      if (count <= max) return;
+      closed += 1;
+      from = keyless.closeOldest() ?? from;
+    });
+  });
+  server.on("secureConnection", (socket: Socket) => {
+    const peer = peerOf(socket);
+    const bare = shaking.get(peer);
+    shaking.delete(peer);
+    if (bare !== undefined) keyless.delete(bare);
+    open.add(socket);
+    keyless.add(socket);
+  });
   const stuckSince = new WeakMap<Socket, number>();
   const sweep = setInterval(() => {
-    if (dropped > 0) log.warn({ dropped, max }, "connections were closed at once: as many as may be are open");
-    dropped = 0;
+    if (closed > 0)
+      log.warn({ closed, max, from }, "connections without a good key were closed: as many as may be are open");
+    closed = 0;
+    for (const [peer, socket] of shaking) if (socket.destroyed) shaking.delete(peer);
     for (const socket of open) {
-      if (socket.destroyed) open.delete(socket);
-      else endStuck(socket, stuckSince);
+      if (!socket.destroyed) endStuck(socket, stuckSince);
+      else if (open.delete(socket)) keyless.delete(socket);
     }
   }, sweepMs).unref();
   server.once("close", () => clearInterval(sweep));
+  return keyless;
+}
+
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
 
 /** A page that is read too slowly keeps memory, and the ledger's readers, for whoever has the patience. */

@@ -63,7 +63,10 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
       refusalBeforeBody(request, basePath) ??
       refusalForLoad(request, key, service);
     reply.header("x-request-id", request.id);
-    if (key !== undefined) noteKey(request, key);
+    if (key !== undefined) {
+      noteKey(request, key);
+      keyless.delete(request.raw.socket);
+    }
     if (refusal !== undefined) return refuseWith(reply, refusal);
     return done();
   });
@@ -110,7 +113,7 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
       },
     });
   }
-  boundConnections(server.server, connections, log);
+  const keyless = boundConnections(server.server, connections, log);
   server.server.maxHeadersCount = 0; // their bytes are bounded; dropping the last of them in silence would hide one
   server.server.prependListener("request", noteOwed);
   server.server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
