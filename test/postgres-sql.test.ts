@@ -16,7 +16,7 @@ await loadModule();
 /** A node of the parser's tree: members by name, lists, texts and numbers. */
 type Tree = Readonly<Record<string, unknown>>;
 
-const functions = new Set(["unnest", "sum", "count", "floor", "extract", "clock_timestamp", "octet_length"]);
+const functions = new Set(["unnest", "sum", "count", "floor", "extract", "clock_timestamp", "octet_length", "strpos"]);
 const tables: ReadonlySet<string> = new Set<string>(ledgerTables);
 
 /** What breaks the rule in a statement; nothing where it keeps to it. */
@@ -136,7 +136,13 @@ function indexed(list: unknown): readonly string[] {
 }
 
 const filters = [undefined, "ALLOW", "BLOCK"].flatMap((verdict) =>
-  [undefined, "s"].flatMap((session) => [undefined, "t"].map((tool) => ({ verdict, session, tool }))),
+  [undefined, "s"].flatMap((session) =>
+    [undefined, "t"].flatMap((tool) =>
+      [undefined, true].flatMap((refused) =>
+        [[], ["x", "y"]].map((leafHas) => ({ verdict, session, tool, refused, leafHas })),
+      ),
+    ),
+  ),
 );
 const all: readonly (readonly [string, string])[] = [
   ...Object.entries(statements),

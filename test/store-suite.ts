@@ -115,28 +115,29 @@ export function storeSuite(name: string, engine: Engine): void {
         }),
       );
       await commit(store, rows, []);
-      const maybe = (...values: readonly string[]): fc.Arbitrary<string | undefined> =>
-        fc.option(fc.constantFrom(...values), { nil: undefined });
+      const maybe = <Value>(...of: readonly Value[]) => fc.option(fc.constantFrom(...of), { nil: undefined });
       const queries = fc.record({
         before: fc.oneof(fc.integer({ min: 1, max: 700 }), fc.constant(Number.MAX_SAFE_INTEGER)),
+        from: maybe(1, 2, 77, 590, 600, 601, 700),
         limit: fc.integer({ min: 1, max: 1000 }),
         session: maybe("s", "r", "none"),
         tool: maybe("t0", "t3", "none"),
         verdict: maybe("ALLOW", "BLOCK", "ESCALATE"),
+        refused: maybe(true, false),
+        leafHas: maybe([], ["leaf "], ["1", "22"]),
       });
       await fc.assert(
         fc.asyncProperty(queries, async (query) => {
-          const { before, limit, session, tool, verdict } = query;
+          const { before, from = 1, leafHas = [], refused = false } = query;
           const fits = (row: StoredRow): boolean =>
-            row.seq < before &&
-            (session ?? row.session) === row.session &&
-            (tool ?? row.tool) === row.tool &&
-            (verdict ?? row.verdict) === row.verdict;
-          assert.deepEqual(await all(store.read(query)), rows.filter(fits).toReversed().slice(0, limit));
+            (["session", "tool", "verdict"] as const).every((each) => (query[each] ?? row[each]) === row[each]) &&
+            !(refused && row.verdict === "ALLOW") &&
+            leafHas.every((text) => row.leaf.includes(text));
+          const fitting = rows.slice(from - 1, before - 1).filter(fits);
+          assert.deepEqual(await all(store.read(query)), fitting.toReversed().slice(0, query.limit));
         }),
         { numRuns: 150 },
       );
-      await store.close();
     });
 
     test("large rows come in slices of bounded size", async (t) => {
@@ -151,7 +152,6 @@ export function storeSuite(name: string, engine: Engine): void {
         }
         assert.equal(count, 40);
       }
-      await store.close();
     });
 
     test("contracts are kept under their digests", async (t) => {

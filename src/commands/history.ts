@@ -10,7 +10,7 @@ import {
   type Diagnostic,
 } from "../contract/mod.ts";
 import { whyNot } from "../gate/mod.ts";
-import { readLedger, readSharedLedger } from "../ledger/mod.ts";
+import { firstSince, readLedger, readSharedLedger } from "../ledger/mod.ts";
 import { visible, type Result } from "../wire/mod.ts";
 import { sharedPlace } from "./database.ts";
 import { BadInput } from "./outcome.ts";
@@ -29,6 +29,8 @@ export interface History {
   readonly rows: number | undefined;
   /** Oldest first, in slices. */
   scan(from: number): AsyncIterable<readonly RecordedRow[]>;
+  /** The first row of a moment or later, in milliseconds since the epoch, where that is known before they are read. */
+  readonly firstSince?: (at: number) => Promise<number>;
   /** The body of GET /rules by its SHA-256 in hex; undefined where it cannot be had. */
   contractText(digest: string): Promise<string | undefined>;
   /** The digest under which a counter's key stands in effects, where the ledger's secret is at hand. */
@@ -64,6 +66,7 @@ export async function openHistory({ url, keyFile, file, rules = [], database, fo
   return {
     rows: ledger.rows,
     scan: (from) => ledger.scan(from),
+    firstSince: (at) => firstSince(async (seq) => (await ledger.leaves(seq, 1))[0], ledger.rows, at),
     contractText: (digest) => ledger.contractText(digest),
     keyDigest: (key) => ledger.keyDigest(key),
     close: () => ledger.close(),
@@ -129,6 +132,7 @@ async function openGate(base: string, key: string): Promise<History> {
   return {
     rows,
     scan: (from) => ascending(from, rows, page),
+    firstSince: async (at) => ((await page(`until=${at}&limit=1`)).at(-1)?.seq ?? 0) + 1,
     contractText: async (digest) => {
       const answer = await ask(`/rules?contract=sha256:${digest}`);
       return answer.ok ? checkedText(await answer.text(), digest) : undefined;

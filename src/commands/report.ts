@@ -1,5 +1,7 @@
+import { lengthMs, readMoment } from "../gate/mod.ts";
+import { parseLeaf } from "../ledger/mod.ts";
 import { isStricter, visible } from "../wire/mod.ts";
-import { openHistory, type Place } from "./history.ts";
+import { openHistory, type Place, type RecordedRow } from "./history.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { showProgress } from "./progress.ts";
 import { columns, plural, sorted } from "./replay/print.ts";
@@ -8,6 +10,10 @@ import { otherGroups, type Share } from "./replay/tally.ts";
 
 export interface ReportOptions extends Omit<Place, "folder"> {
   readonly from: string;
+  /** A moment, or how long ago: receipts of that moment and later. */
+  readonly since?: string | undefined;
+  /** The same: receipts before that moment. */
+  readonly until?: string | undefined;
   readonly examples: string;
   readonly json: boolean;
 }
@@ -29,23 +35,47 @@ interface Example {
 export async function reportCommand(folder: string, options: ReportOptions): Promise<Outcome> {
   const from = readWhole("--from", options.from, 1);
   const summary = new Summary(readWhole("--examples", options.examples, 0));
+  const since = readTime("--since", options.since, Date.now()) ?? 0;
+  const until = readTime("--until", options.until, Date.now()) ?? Infinity;
+  if (since > until) throw new BadInput("--since must not be after --until");
   const history = await openHistory({ ...options, folder });
   const progress = showProgress(history.rows);
   try {
-    for await (const slice of history.scan(from)) {
-      for (const row of slice) {
+    const first = options.since === undefined ? from : Math.max(from, (await history.firstSince?.(since)) ?? 1);
+    for await (const slice of history.scan(first)) {
+      const within = slice.filter((row) => isWithin(row, since, until));
+      for (const row of within) {
         progress.at(row.seq);
         const recorded = isChange(row) ? "change" : readRecorded(row);
         if (recorded === "change") summary.changes += 1;
         else if (typeof recorded === "string") summary.erased += 1;
         else summary.add(recorded);
       }
+      // No row is earlier than the one before it.
+      if (slice.some((row) => (parseLeaf(row.leaf)?.at ?? 0) >= until)) break;
     }
   } finally {
     progress.end();
     await history.close();
   }
   return { exitCode: 0, text: options.json ? JSON.stringify(summary.json) : summary.text, forPrograms: options.json };
+}
+
+/** A row whose moment cannot be read is shown as what it is, not left out. */
+function isWithin({ leaf }: RecordedRow, since: number, until: number): boolean {
+  const at = parseLeaf(leaf)?.at;
+  return at === undefined || (since <= at && at < until);
+}
+
+function readTime(option: string, text: string | undefined, now: number): number | undefined {
+  if (text === undefined) return undefined;
+  const length = lengthMs(text);
+  const at = length === undefined ? readMoment(text) : now - length;
+  if (at !== undefined) return at;
+  throw new BadInput(
+    `${option} takes a time ago such as 24h or 7d, a day such as 2026-01-31, or a moment such as 2026-01-31T12:00:00Z, ` +
+      `not ${visible(text)}`,
+  );
 }
 
 function readWhole(option: string, text: string, least: number): number {
@@ -125,7 +155,8 @@ class Summary {
   }
 
   get text(): string {
-    if (this.#receipts === 0) return "there are no receipts to report on (--from begins at receipt 1)";
+    if (this.#receipts === 0)
+      return "there are no receipts to report on, from --from and --since on, and before --until";
     const disagreed = [...this.#candidate.values()].reduce((sum, { receipts }) => sum + receipts, 0);
     return [
       `${plural(this.#receipts)}, ${moment(this.#first)} to ${moment(this.#last)}`,

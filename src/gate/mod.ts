@@ -22,6 +22,7 @@ export {
 export type { Erased, Lacking } from "./erasure/eraser.ts";
 export { eraseIdle } from "./erasure/idle.ts";
 export { countersOf, recountRow, type Owned } from "./counters.ts";
+export { lengthMs, readMoment } from "./moment.ts";
 export { countedOf, outcomeOf } from "./outcome.ts";
 export {
   createKey,

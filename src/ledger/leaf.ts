@@ -53,6 +53,25 @@ function text(value: string | null): string {
   return value === null ? "null" : JSON.stringify(value);
 }
 
+/** What a leaf may be asked for. */
+export interface LeafFilter {
+  readonly answered?: Verdict | undefined;
+  readonly mode?: Mode | undefined;
+  readonly key?: string | undefined;
+}
+
+/**
+ * Texts that a leaf has where its members have these values, and no other leaf: a quotation mark in a value is escaped, so
+ * none of them is within one. Each engine can look for a text, and all find the same.
+ */
+export function leafTexts({ answered, mode, key }: LeafFilter): readonly string[] {
+  return [
+    ...(answered === undefined ? [] : [`"answered":${text(answered)},"at":`]),
+    ...(mode === undefined ? [] : [`"mode":${text(mode)},"prev":`]),
+    ...(key === undefined ? [] : [`"key":${text(key)},"kind":`]),
+  ];
+}
+
 const string = '"(?:[^"\\\\\\x00-\\x1f]|\\\\.)*"';
 const word = `(${string}|null)`;
 const verdictWord = '("(?:ALLOW|BLOCK|ESCALATE)"|null)';

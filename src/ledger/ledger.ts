@@ -4,6 +4,7 @@ import { partText } from "./evidence.ts";
 import { leafHash, parseLeaf, zeroHash } from "./leaf.ts";
 import { readerOf } from "./growth.ts";
 import type { HeadPin, PinFailure, PinnedHead, PinReading } from "./pin.ts";
+import { rowQuery, type ReceiptQuery } from "./query.ts";
 import { receiptJson } from "./receipt.ts";
 import type {
   LedgerStore,
@@ -277,8 +278,8 @@ export class Ledger {
   }
 
   /** Rows newest first, as the JSON texts of GET /receipts, in slices. */
-  async *receipts(query: RowQuery): AsyncGenerator<readonly { readonly seq: number; readonly json: string }[]> {
-    for await (const slice of this.#store.read(query))
+  async *receipts(query: ReceiptQuery): AsyncGenerator<readonly { readonly seq: number; readonly json: string }[]> {
+    for await (const slice of this.#store.read(await rowQuery(this.#store, query)))
       yield slice.map((row) => ({ seq: row.seq, json: receiptJson(row) }));
   }
 

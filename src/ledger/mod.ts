@@ -42,6 +42,7 @@ export { headOf, partings, readCheckpoint, type AskOthers, type SeenHead } from 
 export { enterBody, openPastPin, readResume, resumeAct, resumeBody, resumeOf, type PastPin } from "./resume.ts";
 export { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
 export { readPin, type PinReading } from "./pin.ts";
+export { firstSince, type ReceiptQuery } from "./query.ts";
 export { type Durable, type Receipt } from "./receipt.ts";
 export type { KeptCounter } from "./stores/seals.ts";
 export {

@@ -3,6 +3,7 @@ import { erasableParts, isErasable, rangesMax, type ErasablePart, type RowRange 
 import { bad, good, memberCharactersMax, nearest, quote, refuse, typeName, utf8Bytes } from "../../wire/mod.ts";
 import type { Json, JsonObject, Refusal, Result } from "../../wire/mod.ts";
 import { readMembers } from "../http/body.ts";
+import { dayOrMoment } from "../moment.ts";
 
 /** What is to be erased. */
 export interface EraseRequest {
@@ -51,7 +52,7 @@ function readTarget(members: JsonObject): EraseTarget {
     throw new Wrong('say what is erased with one of "rows", "session_id" and "before"');
   if (name !== "session_id" && members.has("key")) throw new Wrong('"key" goes with "session_id"');
   if (name === "rows") return { rows: readRows(members.get("rows")) };
-  if (name === "before") return { before: readMoment(readText("before", members.get("before"))) };
+  if (name === "before") return { before: readBefore(readText("before", members.get("before"))) };
   return {
     session: readText("session_id", members.get("session_id")),
     key: members.has("key") ? readText("key", members.get("key")) : undefined,
@@ -110,14 +111,10 @@ function readReason(value: Json | undefined): string {
   return reason;
 }
 
-/** A moment of RFC 3339, or a day, which begins at midnight UTC. */
-function readMoment(text: string): number {
-  const isDay = /^\d{4}-\d\d-\d\d$/.test(text);
-  try {
-    return Temporal.Instant.from(isDay ? `${text}T00:00:00Z` : text).epochMilliseconds;
-  } catch {
-    throw new Wrong('"before" must be a day such as 2026-01-31, or a moment such as 2026-01-31T12:00:00Z');
-  }
+function readBefore(text: string): number {
+  const at = dayOrMoment(text);
+  if (at !== undefined) return at;
+  throw new Wrong('"before" must be a day such as 2026-01-31, or a moment such as 2026-01-31T12:00:00Z');
 }
 
 function readText(what: string, value: Json | undefined): string {

@@ -1,7 +1,6 @@
 import { hash } from "node:crypto";
-import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { limits, parseCheckRequest, quote, refuse, isVerdict } from "../../wire/mod.ts";
+import { parseCheckRequest, quote, refuse } from "../../wire/mod.ts";
 import { reload } from "./admin.ts";
 import { erase } from "./admin-erase.ts";
 import { create, list, revoke, rotate } from "./admin-keys.ts";
@@ -9,6 +8,7 @@ import { sendJson, textOf } from "./body.ts";
 import { sendHealth, sendMetrics, sendReadiness } from "./ops.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { checkpoint, tile } from "./log.ts";
+import { receipts } from "./receipts.ts";
 import { refuseWith } from "./refusing.ts";
 import type { Asked, Route } from "./route.ts";
 import type { TracedRequest } from "../telemetry/traces.ts";
@@ -102,59 +102,6 @@ async function rules({ gate, request, reply }: Asked): Promise<FastifyReply> {
   const known = request.headers["if-none-match"]?.split(",").map((tag) => tag.trim().replace(/^W\//, "")) ?? [];
   if (known.includes(etag) || known.includes("*")) return reply.code(304).send();
   return reply.header("content-type", "text/plain; charset=utf-8").send(text);
-}
-
-const queryNames = ["limit", "before", "session_id", "tool_name", "verdict"];
-
-function receipts({ gate, request, reply }: Asked): FastifyReply {
-  const asked = queryOf(request);
-  const { parameters: query } = asked;
-  const problem =
-    badQuery(asked, queryNames) ??
-    badNumber(query, "limit", limits.receiptsLimitMax) ??
-    badNumber(query, "before", Number.MAX_SAFE_INTEGER) ??
-    badVerdict(query);
-  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
-  const limit = Number(query.get("limit") ?? limits.receiptsLimitDefault);
-  const rows = gate.receipts({
-    before: Number(query.get("before") ?? Number.MAX_SAFE_INTEGER),
-    limit,
-    session: query.get("session_id") ?? undefined,
-    tool: query.get("tool_name") ?? undefined,
-    verdict: query.get("verdict") ?? undefined,
-  });
-  return sendJson(reply, Readable.from(pageText(rows, limit)));
-}
-
-/**
- * The page as it is read, so that a thousand large rows never stand in memory together. It begins with the first rows:
- * a ledger that cannot be read is a refusal, and no page that breaks off.
- */
-async function* pageText(
-  slices: AsyncIterable<readonly { readonly seq: number; readonly json: string }[]>,
-  limit: number,
-): AsyncGenerator<string> {
-  let unsent = '{"receipts":[';
-  let count = 0;
-  let last = 0;
-  for await (const slice of slices) {
-    yield unsent + slice.map(({ json }) => json).join(",");
-    unsent = ",";
-    count += slice.length;
-    last = slice.at(-1)?.seq ?? last;
-  }
-  yield `${count === 0 ? unsent : ""}],"next":${count === limit && last > 1 ? last : "null"}}`;
-}
-
-function badNumber(query: URLSearchParams, name: string, max: number): string | undefined {
-  const value = query.get(name);
-  if (value === null || (/^[1-9][0-9]{0,15}$/.test(value) && Number(value) <= max)) return undefined;
-  return `"${name}" must be a whole number from 1 to ${max}`;
-}
-
-function badVerdict(query: URLSearchParams): string | undefined {
-  const value = query.get("verdict");
-  return value === null || isVerdict(value) ? undefined : '"verdict" must be ALLOW, BLOCK or ESCALATE';
 }
 
 async function receipt({ gate, request, reply }: Asked): Promise<FastifyReply> {

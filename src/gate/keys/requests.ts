@@ -2,6 +2,7 @@ import { Decimal, bad, good, nearest, quote, refuse, typeName, utf8Bytes } from 
 import type { Json, JsonObject, Refusal, Result } from "../../wire/mod.ts";
 import { retentionName } from "../erasure/retention.ts";
 import { readMembers } from "../http/body.ts";
+import { lengthMs } from "../moment.ts";
 import { operatorName } from "./operator-name.ts";
 import { scopes, type Rate, type Scope } from "./record.ts";
 
@@ -152,13 +153,6 @@ function readExpiry(value: Json, now: number): number | null {
     throw new Wrong('"expires" must be a time such as 90d, or a moment such as 2027-01-31T00:00:00Z');
   if (at <= now) throw new Wrong('"expires" is past');
   return at;
-}
-
-const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: dayMs };
-
-function lengthMs(text: string): number | undefined {
-  const [, count, unit] = /^(0|[1-9][0-9]{0,5})([smhd])$/.exec(text) ?? [];
-  return count === undefined ? undefined : Number(count) * (units[unit ?? ""] ?? 0);
 }
 
 function momentMs(text: string): number | undefined {

@@ -4,6 +4,8 @@
  * VALUES; nothing is asked of a sequence, a notification or an advisory lock.
  */
 
+import type { RowQuery } from "./store.ts";
+
 /** What a ledger's id may be: it is written into `SET LOCAL`, which takes no parameters. */
 export const ledgerIds: RegExp = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
@@ -122,26 +124,30 @@ export const statements = {
   evidenceAt: `SELECT evidence FROM svc_gate.receipts WHERE ledger = $1 AND seq = $2`,
 } as const;
 
-export interface Filters {
-  readonly session?: string | undefined;
-  readonly tool?: string | undefined;
-  readonly verdict?: string | undefined;
-}
+export type Filters = Pick<RowQuery, "leafHas" | "refused" | "session" | "tool" | "verdict">;
 
 /** Newest first: rows below $2 and from $5 on, at most $3, of at most $4 characters; then one parameter for each filter. */
-export function readRows(filters: Filters): Asked {
-  const given = Object.entries(filters).filter((entry): entry is [string, string] => entry[1] !== undefined);
+export function readRows({ leafHas = [], refused = false, ...equal }: Filters): Asked {
+  const { session, tool, verdict } = equal;
+  const given = Object.entries({ session, tool, verdict }).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined,
+  );
   // The literal lets the planner see that the partial index of refusals has every row that is asked for.
-  const refused = filters.verdict !== undefined && filters.verdict !== "ALLOW" ? " AND verdict <> 'ALLOW'" : "";
-  const where = given.map(([name], at) => ` AND ${name} = $${at + 6}`).join("") + refused;
+  const isIndexed = refused || (verdict !== undefined && verdict !== "ALLOW");
+  const where = [
+    ...given.map(([name], at) => ` AND ${name} = $${at + 6}`),
+    ...leafHas.map((_, at) => ` AND strpos(leaf, $${at + 6 + given.length}) > 0`),
+    refused ? " AND verdict IN ('BLOCK', 'ESCALATE')" : "",
+    isIndexed ? " AND verdict <> 'ALLOW'" : "",
+  ].join("");
   const text = `SELECT seq, leaf, evidence, session, tool, verdict FROM (
       SELECT slice.*, sum(octet_length(leaf) + octet_length(evidence)) OVER (ORDER BY seq DESC)
         - (octet_length(leaf) + octet_length(evidence)) AS before FROM (
           SELECT seq, leaf, evidence, session, tool, verdict FROM svc_gate.receipts
           WHERE ledger = $1 AND seq < $2 AND seq >= $5${where} ORDER BY seq DESC LIMIT $3) slice) sized
     WHERE before < $4 ORDER BY seq DESC`;
-  const name = `read ${given.map(([filter]) => filter).join(" ")}${refused}`;
-  return { statement: { name, text }, values: given.map(([, value]) => value) };
+  const name = `read ${given.map(([filter]) => filter).join(" ")} ${leafHas.length} ${refused} ${isIndexed}`;
+  return { statement: { name, text }, values: [...given.map(([, value]) => value), ...leafHas] };
 }
 
 /** So many rows in one statement: sizes that come again, so that each is planned once. */

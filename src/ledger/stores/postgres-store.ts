@@ -224,12 +224,12 @@ class PostgresStore implements LedgerStore {
     return places.map(({ counter }, place) => (kept.has(counter) ? (found[place]?.[0] ?? "0") : undefined));
   }
 
-  async *read({ before, limit, ...filters }: RowQuery): AsyncGenerator<readonly StoredRow[]> {
+  async *read({ before, from = 1, limit, ...filters }: RowQuery): AsyncGenerator<readonly StoredRow[]> {
     const { statement, values } = readRows(filters);
     const [head] = await this.#read(ask("readHead", this.#ledger));
     let top = Math.min(before, Number(head?.[0]?.[0] ?? 0) + 1);
-    for (let left = limit; left > 0 && top > 1;) {
-      const floor = Math.max(1, top - windowRows);
+    for (let left = limit; left > 0 && top > from;) {
+      const floor = Math.max(from, top - windowRows);
       const rowsMax = Math.min(left, slice.rows);
       const [found = []] = await this.#read({
         statement,

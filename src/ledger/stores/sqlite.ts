@@ -169,8 +169,9 @@ class SqliteStore implements LedgerStore {
   }
 
   async *read(query: RowQuery): AsyncGenerator<readonly StoredRow[]> {
+    const { from = 1 } = query;
     let { before, limit } = query;
-    while (limit > 0 && before > 1) {
+    while (limit > 0 && before > from) {
       const { rows, next }: RowSlice = await this.#ask("read", { ...query, before, limit });
       if (rows.length > 0) yield rows;
       limit -= rows.length;

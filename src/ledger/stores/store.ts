@@ -62,10 +62,16 @@ export interface StoredCounter {
 export interface RowQuery {
   /** Rows below this one; newest first. */
   readonly before: number;
+  /** Rows from this one on; by default from the first. */
+  readonly from?: number | undefined;
   readonly limit: number;
   readonly session?: string | undefined;
   readonly tool?: string | undefined;
   readonly verdict?: string | undefined;
+  /** Checks whose verdict is BLOCK or ESCALATE: an index has them. */
+  readonly refused?: boolean | undefined;
+  /** Texts that the leaf has, each of them. */
+  readonly leafHas?: readonly string[] | undefined;
 }
 
 /** Some rows, newest first. */

@@ -1,0 +1,99 @@
+import { Readable } from "node:stream";
+import type { FastifyReply } from "fastify";
+import type { ReceiptQuery } from "../../ledger/mod.ts";
+import { bad, good, isMode, isVerdict, limits, refuse, utf8Bytes, type Result } from "../../wire/mod.ts";
+import { readMoment } from "../moment.ts";
+import { sendJson } from "./body.ts";
+import { badQuery, queryOf } from "./query.ts";
+import { refuseWith } from "./refusing.ts";
+import type { Asked } from "./route.ts";
+
+/** The parameters, each with what is wrong with a value; undefined where nothing is. */
+const parameters: Readonly<Record<string, (value: string, name: string) => string | undefined>> = {
+  limit: (value, name) => badNumber(value, name, limits.receiptsLimitMax),
+  before: (value, name) => badNumber(value, name, Number.MAX_SAFE_INTEGER),
+  session_id: () => undefined,
+  tool_name: () => undefined,
+  verdict: badVerdict,
+  answered: badVerdict,
+  mode: (value) => (isMode(value) ? undefined : '"mode" must be observe, assist or enforce'),
+  key: badKey,
+  since: badMoment,
+  until: badMoment,
+};
+
+export function receipts({ gate, request, reply }: Asked): FastifyReply {
+  const asked = queryOf(request);
+  const problem = badQuery(asked, Object.keys(parameters));
+  const read: Result<ReceiptQuery, string> = problem === undefined ? readQuery(asked.parameters) : bad(problem);
+  if (!read.ok) return refuseWith(reply, refuse("invalid-query", read.problem));
+  return sendJson(reply, Readable.from(pageText(gate.receipts(read.value), read.value.limit)));
+}
+
+function readQuery(query: URLSearchParams): Result<ReceiptQuery, string> {
+  for (const [name, value] of query) {
+    const problem = parameters[name]?.(value, name);
+    if (problem !== undefined) return bad(problem);
+  }
+  const text = (name: string): string | undefined => query.get(name) ?? undefined;
+  const moment = (name: string): number | undefined => readMoment(query.get(name) ?? "");
+  const [answered, mode, since, until] = [text("answered"), text("mode"), moment("since"), moment("until")];
+  if (since !== undefined && until !== undefined && since > until) return bad('"since" must not be after "until"');
+  return good({
+    before: Number(query.get("before") ?? Number.MAX_SAFE_INTEGER),
+    limit: Number(query.get("limit") ?? limits.receiptsLimitDefault),
+    session: text("session_id"),
+    tool: text("tool_name"),
+    verdict: text("verdict"),
+    answered: answered !== undefined && isVerdict(answered) ? answered : undefined,
+    mode: mode !== undefined && isMode(mode) ? mode : undefined,
+    key: text("key"),
+    since,
+    until,
+  });
+}
+
+/**
+ * The page as it is read, so that a thousand large rows never stand in memory together. It begins with the first rows:
+ * a ledger that cannot be read is a refusal, and no page that breaks off.
+ */
+async function* pageText(
+  slices: AsyncIterable<readonly { readonly seq: number; readonly json: string }[]>,
+  limit: number,
+): AsyncGenerator<string> {
+  let unsent = '{"receipts":[';
+  let count = 0;
+  let last = 0;
+  for await (const slice of slices) {
+    yield unsent + slice.map(({ json }) => json).join(",");
+    unsent = ",";
+    count += slice.length;
+    last = slice.at(-1)?.seq ?? last;
+  }
+  yield `${count === 0 ? unsent : ""}],"next":${count === limit && last > 1 ? last : "null"}}`;
+}
+
+function badNumber(value: string, name: string, max: number): string | undefined {
+  if (/^[1-9][0-9]{0,15}$/.test(value) && Number(value) <= max) return undefined;
+  return `"${name}" must be a whole number from 1 to ${max}`;
+}
+
+function badVerdict(value: string, name: string): string | undefined {
+  return isVerdict(value) ? undefined : `"${name}" must be ALLOW, BLOCK or ESCALATE`;
+}
+
+const keyBytesMax = 256;
+
+function badKey(value: string): string | undefined {
+  const isName = value !== "" && utf8Bytes(value) <= keyBytesMax && !/\p{C}/u.test(value);
+  return isName ? undefined : '"key" must be the name of a key as receipts have it, such as default';
+}
+
+function badMoment(value: string, name: string): string | undefined {
+  if (readMoment(value) !== undefined) return undefined;
+  const hint = value.includes(" ") ? "; write a + in a query as %2B" : "";
+  return (
+    `"${name}" must be a moment such as 2026-01-31T12:00:00Z, a day such as 2026-01-31, or milliseconds since the epoch as ` +
+    `\`at\` of a receipt has them${hint}`
+  );
+}

@@ -1,0 +1,48 @@
+import { leafTexts, parseLeaf, type LeafFilter } from "./leaf.ts";
+import type { LedgerStore, RowQuery } from "./stores/store.ts";
+
+/** Receipts that somebody asks for. */
+export interface ReceiptQuery extends LeafFilter, Pick<RowQuery, "before" | "limit" | "session" | "tool" | "verdict"> {
+  /** Milliseconds since the epoch: rows of this moment and later. */
+  readonly since?: number | undefined;
+  /** Milliseconds since the epoch: rows before this moment. */
+  readonly until?: number | undefined;
+}
+
+/** The same as a store takes it. */
+export async function rowQuery(store: LedgerStore, query: ReceiptQuery): Promise<RowQuery> {
+  const { since, until, answered, mode, key, before, ...rest } = query;
+  // A mode only softens: what was answered with BLOCK or ESCALATE was decided so too, and an index has those.
+  const refused = answered !== undefined && answered !== "ALLOW" && rest.verdict === undefined;
+  const filtered = { ...rest, refused, leafHas: leafTexts({ answered, mode, key }) };
+  if (since === undefined && until === undefined) return { ...filtered, before };
+  const last = await lastSeq(store);
+  const leafAt = async (seq: number): Promise<string | undefined> => (await store.leaves(seq, 1))[0];
+  const from = since === undefined ? 1 : await firstSince(leafAt, last, since);
+  const end = until === undefined ? last + 1 : await firstSince(leafAt, last, until);
+  return { ...filtered, from, before: Math.min(before, end) };
+}
+
+async function lastSeq(store: LedgerStore): Promise<number> {
+  for await (const [row] of store.read({ before: Number.MAX_SAFE_INTEGER, limit: 1 })) return row?.seq ?? 0;
+  return 0;
+}
+
+/**
+ * The first of so many rows whose moment is not before `at`; the number after the last where there is none. No row is
+ * earlier than the one before it, so of a million rows twenty are read.
+ */
+export async function firstSince(
+  leafAt: (seq: number) => Promise<string | undefined>,
+  last: number,
+  at: number,
+): Promise<number> {
+  let [low, high] = [1, last + 1];
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    const moment = parseLeaf((await leafAt(middle)) ?? "")?.at ?? 0;
+    if (moment < at) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
