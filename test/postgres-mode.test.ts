@@ -55,10 +55,8 @@ async function modeOf(gate: Spawned, path = ""): Promise<string> {
 }
 
 async function changesOf(gate: Spawned): Promise<readonly unknown[]> {
-  const { receipts } = (await ask(gate, "/receipts")).json;
-  return receipts
-    .filter(({ act }: { readonly act?: string }) => act === "reload")
-    .map((row: { reason: string }) => row.reason);
+  const { receipts } = (await ask(gate, "/receipts?act=reload")).json;
+  return receipts.map(({ reason }: { readonly reason: string }) => reason);
 }
 
 function modes(there: PostgresServer): void {

@@ -176,7 +176,8 @@ suite("GET /receipts", () => {
   const refused: readonly (readonly [query: string, sentence: RegExp])[] = [
     ["answered=PARKED", /^"answered" must be ALLOW, BLOCK or ESCALATE$/],
     ["mode=strict", /^"mode" must be observe, assist or enforce$/],
-    ["key=", /^"key" must be the name of a key as receipts have it, such as default$/],
+    ["key=", /^"key" must be a name as receipts have it, such as default$/],
+    ["act=", /^"act" must be a name as receipts have it, such as reload$/],
     [
       "since=yesterday",
       /^"since" must be a moment such as 2026-01-31T12:00:00Z, a day such as 2026-01-31, or milliseconds/,

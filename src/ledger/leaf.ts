@@ -58,14 +58,16 @@ export interface LeafFilter {
   readonly answered?: Verdict | undefined;
   readonly mode?: Mode | undefined;
   readonly key?: string | undefined;
+  readonly act?: string | undefined;
 }
 
 /**
  * Texts that a leaf has where its members have these values, and no other leaf: a quotation mark in a value is escaped, so
  * none of them is within one. Each engine can look for a text, and all find the same.
  */
-export function leafTexts({ answered, mode, key }: LeafFilter): readonly string[] {
+export function leafTexts({ act, answered, mode, key }: LeafFilter): readonly string[] {
   return [
+    ...(act === undefined ? [] : [`"act":${text(act)},"answered":`]),
     ...(answered === undefined ? [] : [`"answered":${text(answered)},"at":`]),
     ...(mode === undefined ? [] : [`"mode":${text(mode)},"prev":`]),
     ...(key === undefined ? [] : [`"key":${text(key)},"kind":`]),

@@ -1,5 +1,5 @@
 import { leafTexts, parseLeaf, type LeafFilter } from "./leaf.ts";
-import type { LedgerStore, RowQuery } from "./stores/store.ts";
+import { changeColumns, type LedgerStore, type RowQuery } from "./stores/store.ts";
 
 /** Receipts that somebody asks for. */
 export interface ReceiptQuery extends LeafFilter, Pick<RowQuery, "before" | "limit" | "session" | "tool" | "verdict"> {
@@ -11,10 +11,12 @@ export interface ReceiptQuery extends LeafFilter, Pick<RowQuery, "before" | "lim
 
 /** The same as a store takes it. */
 export async function rowQuery(store: LedgerStore, query: ReceiptQuery): Promise<RowQuery> {
-  const { since, until, answered, mode, key, before, ...rest } = query;
+  const { since, until, act, answered, mode, key, before, ...rest } = query;
   // A mode only softens: what was answered with BLOCK or ESCALATE was decided so too, and an index has those.
   const refused = answered !== undefined && answered !== "ALLOW" && rest.verdict === undefined;
-  const filtered = { ...rest, refused, leafHas: leafTexts({ answered, mode, key }) };
+  // The same index has the rows of people's acts.
+  const verdict = rest.verdict ?? (act === undefined ? undefined : changeColumns.verdict);
+  const filtered = { ...rest, verdict, refused, leafHas: leafTexts({ act, answered, mode, key }) };
   if (since === undefined && until === undefined) return { ...filtered, before };
   const last = await lastSeq(store);
   const leafAt = async (seq: number): Promise<string | undefined> => (await store.leaves(seq, 1))[0];

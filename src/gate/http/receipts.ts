@@ -17,7 +17,8 @@ const parameters: Readonly<Record<string, (value: string, name: string) => strin
   verdict: badVerdict,
   answered: badVerdict,
   mode: (value) => (isMode(value) ? undefined : '"mode" must be observe, assist or enforce'),
-  key: badKey,
+  key: badName,
+  act: badName,
   since: badMoment,
   until: badMoment,
 };
@@ -48,6 +49,7 @@ function readQuery(query: URLSearchParams): Result<ReceiptQuery, string> {
     answered: answered !== undefined && isVerdict(answered) ? answered : undefined,
     mode: mode !== undefined && isMode(mode) ? mode : undefined,
     key: text("key"),
+    act: text("act"),
     since,
     until,
   });
@@ -82,12 +84,14 @@ function badVerdict(value: string, name: string): string | undefined {
   return isVerdict(value) ? undefined : `"${name}" must be ALLOW, BLOCK or ESCALATE`;
 }
 
-const keyBytesMax = 256;
+const nameBytesMax = 256;
 
-function badKey(value: string): string | undefined {
-  const isName = value !== "" && utf8Bytes(value) <= keyBytesMax && !/\p{C}/u.test(value);
-  return isName ? undefined : '"key" must be the name of a key as receipts have it, such as default';
+function badName(value: string, name: string): string | undefined {
+  const isName = value !== "" && utf8Bytes(value) <= nameBytesMax && !/\p{C}/u.test(value);
+  return isName ? undefined : `"${name}" must be a name as receipts have it, such as ${examples[name]}`;
 }
+
+const examples: Readonly<Record<string, string>> = { key: "default", act: "reload" };
 
 function badMoment(value: string, name: string): string | undefined {
   if (readMoment(value) !== undefined) return undefined;
