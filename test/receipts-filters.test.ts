@@ -206,7 +206,7 @@ suite("svc-gate report", () => {
     const ledger = await openLedger({ folder: data, engine });
     await fill(ledger);
     await ledger.close();
-    const gate = await startGate(t, { folder });
+    const gate = await startGate(t, { folder, flags: { mode: "assist" } }); // The mode of the last row.
     const now = await check(gate, { tool_name: "note.add", tool_input: {} });
     assert.equal(now.json.receipt.seq, rows + 1);
     const keyFile = join(folder, "key");
