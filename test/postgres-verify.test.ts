@@ -38,6 +38,7 @@ function ledgerOn(store: LedgerStore): Ledger {
     certain: head,
     isAnchored: false,
     engine,
+    warnings: [],
   });
 }
 

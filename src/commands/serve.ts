@@ -13,7 +13,9 @@ export async function serveCommand(
   const configured = readConfig(process.env, flags);
   if (!configured.ok) return { exitCode: 2, text: configured.problem.join("\n") };
   const { config, warnings } = configured.value;
-  const started = serve(config, warnings, { runTests: contractTests, deepVerify }).catch(cannotStart);
+  const started = serve(config, warnings, { runTests: contractTests, deepVerify }).catch((error: unknown) =>
+    cannotStart(error, config.databaseUrl !== undefined),
+  );
   // One that comes during the start is obeyed after it: it must not end a gate that answers already.
   const reload = (): Promise<void> => started.then((serving) => serving.reload("SIGHUP"), nothing);
   process.on("SIGHUP", () => void reload());
@@ -32,9 +34,14 @@ export async function serveCommand(
 /** What became of a start is told where it is waited for. */
 const nothing = (): void => undefined;
 
-/** A database that goes away while a gate starts is for the operator to mend, and no fault. */
-function cannotStart(error: unknown): never {
+/** A full disk, or a database that goes away while a gate starts, is for the operator to fix, and no fault. */
+function cannotStart(error: unknown, isInDatabase: boolean): never {
   if (!(error instanceof NotKept)) throw error;
+  if (!isInDatabase)
+    throw new StartRefused(
+      `the ledgers cannot be opened: ${error.message}; the gate needs that much free room there before each batch: ` +
+        "free some, or name a folder on another disk with SVC_DATA_DIR",
+    );
   throw new StartRefused(
     `the ledgers cannot be opened: ${error.message}; start the database, or check SVC_DATABASE_URL`,
   );

@@ -91,6 +91,7 @@ export async function openPlace(place: Place, telling: Telling, earlier?: InForc
   const { log } = telling;
   const read = earlier === undefined ? await readForce(place, log) : undefined;
   const ledger = await openLedger(place.ledger);
+  for (const warning of earlier === undefined ? ledger.warnings : []) log.warn({ tenant: place.tenant }, warning);
   tellOfPin(ledger, { ...telling, tenant: place.tenant });
   const anchors = telling.sites && anchorsOf(place, ledger, { ...telling, sites: telling.sites });
   try {

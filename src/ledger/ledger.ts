@@ -61,6 +61,8 @@ export interface LedgerParts {
   /** Does the pin lie outside what it pins? */
   readonly isAnchored: boolean;
   readonly engine: string;
+  /** What the operator should know since the ledger was opened, each as a sentence. */
+  readonly warnings: readonly string[];
 }
 
 /** A head with its signature. */
@@ -101,6 +103,11 @@ export class Ledger {
 
   get name(): string {
     return this.#store.opened.log;
+  }
+
+  /** What the operator should know since the ledger was opened, each as a sentence. */
+  get warnings(): readonly string[] {
+    return this.#parts.warnings;
   }
 
   /** The last row that this gate has seen: its own, where no other gate adds rows. */

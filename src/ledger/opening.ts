@@ -4,6 +4,7 @@ import { keyDigester, Ledger, type LedgerCheck } from "./ledger.ts";
 import { makeFolders, readIfThere } from "./durable-file.ts";
 import { damaged, growTree, readerOf, treeAt } from "./growth.ts";
 import { HeadPin, readPin, writePin, type Pin } from "./pin.ts";
+import { keepPrivate } from "./private-files.ts";
 import {
   checkpointFile,
   cosignedFile,
@@ -75,13 +76,14 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const { mustExist = false, shared } = options;
   const pinFile = options.pinFile ?? (shared === undefined ? join(folder, "head.pin") : undefined);
   if (shared === undefined) await (mustExist ? requireFile(folder) : makeFolder(folder));
+  const warnings = shared === undefined ? await keepPrivate(folder) : [];
   const pin = pinFile === undefined ? undefined : await readPin(pinFile);
   const store =
     shared === undefined
       ? await openSqlite({ folder, log: name, mustExist: mustExist || pin !== undefined }, options.threads)
       : await shared.database.open({ ledger: shared.ledger, log: name, mustExist });
   try {
-    return await admit(store, pin, pinFile, options);
+    return await admit(store, pin, pinFile, { ...options, warnings });
   } catch (error) {
     await store.close();
     throw error;
@@ -193,7 +195,7 @@ async function admit(
   store: LedgerStore,
   pin: Pin | undefined,
   pinFile: string | undefined,
-  options: LedgerOptions,
+  options: LedgerOptions & Pick<Ledger, "warnings">,
 ): Promise<Ledger> {
   const { log, head } = store.opened;
   const where = options.shared === undefined ? options.folder : "the database";
@@ -245,6 +247,7 @@ async function admit(
     isShared,
     isAnchored: options.pinFile !== undefined,
     engine: options.engine,
+    warnings: options.warnings,
   });
   if (!isShared && !isPastPin) ledger.pinHead();
   return ledger;

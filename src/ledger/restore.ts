@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { access, copyFile, rename } from "node:fs/promises";
+import { access, chmod, copyFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { flushFile, verifyBackup } from "./backup.ts";
 import { makeFolders } from "./durable-file.ts";
@@ -58,6 +58,7 @@ export async function placeRestoration(restoration: Restoration): Promise<void> 
     await requireEmpty(folder);
     const beside = join(folder, `${files.database}.new`);
     await copyFile(join(backup, files.database), beside);
+    await chmod(beside, 0o600);
     await flushFile(beside);
     await rename(beside, join(folder, files.database));
     if (seen.length > 0 && restoration.partings.length === 0) await writePin(pinFile ?? join(folder, "head.pin"), pin);

@@ -34,6 +34,11 @@ export function stat(path: string): Promise<{ readonly mode: number; readonly si
   }));
 }
 
+/** Nothing is shown: it is asked for files that others than their owner can read. */
+export function readdir(_path: string): Promise<readonly string[]> {
+  return Promise.resolve([]);
+}
+
 export async function writeFile(path: string, content: string | Uint8Array): Promise<void> {
   const handle = await open(path, "w");
   try {

@@ -46,9 +46,12 @@ const opened = new Map<number, { readonly path: string; readonly inode: Inode | 
 let next = 1;
 
 /** A folder is what is opened to be read and is no file. */
-export function openSync(path: string, flags: "r" | "r+"): number {
-  machine().process.enter("name", `open ${path}`);
-  opened.set(next, { path, inode: flags === "r" ? machine().process.disk.find(path) : existing(path) });
+export function openSync(path: string, flags: "r" | "r+" | "wx"): number {
+  const { process } = machine();
+  process.enter("name", `open ${path}`);
+  if (flags === "wx" && process.disk.find(path) !== undefined) throw new DiskFailure("EEXIST", path);
+  const found = flags === "wx" ? process.disk.create(path) : process.disk.find(path);
+  opened.set(next, { path, inode: flags === "r+" ? existing(path) : found });
   next += 1;
   return next - 1;
 }

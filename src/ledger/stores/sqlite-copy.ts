@@ -1,4 +1,5 @@
 import { backup, DatabaseSync } from "node:sqlite";
+import { makePrivate } from "../private-files.ts";
 import { explain, isThere, openForReading, readMeta } from "./sqlite-file.ts";
 import { LedgerRefused } from "./store.ts";
 
@@ -23,6 +24,7 @@ export async function copyDatabase(
       if (readMeta(source) === undefined) throw new LedgerRefused(`there is no ledger in ${folder}: its file is empty`);
       // Within one read, so that it is the state of one moment: else each commit of the gate makes it begin again.
       source.exec("BEGIN; SELECT count(*) FROM meta;");
+      makePrivate(copy);
       await backup(source, copy, {
         rate: stepPages,
         progress: ({ totalPages, remainingPages }) => progress(totalPages - remainingPages, totalPages),

@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { counterSeal, type KeptCounter } from "./seals.ts";
+import { makePrivate } from "../private-files.ts";
 import { flushAgain } from "./sqlite-log.ts";
 import { LedgerRefused } from "./store.ts";
 
@@ -66,6 +67,7 @@ export const busyTimeoutMs = 2000;
  * that the disk failed under it. SQLite 3.51.3 mends a loss in write-ahead logs.
  */
 export function openForWriting(folder: string): DatabaseSync {
+  makePrivate(join(folder, files.database)); // SQLite gives its log and index the mode of the file.
   flushAgain(folder, files.log);
   return openFile(folder, false, (database) => {
     requireVersion(database);
@@ -116,6 +118,7 @@ function requireVersion(database: DatabaseSync): void {
  * @throws {LedgerRefused} while another process has it
  */
 export function takeOwnership(folder: string): DatabaseSync {
+  makePrivate(join(folder, files.lock));
   const lock = new DatabaseSync(join(folder, files.lock));
   try {
     lock.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;");
@@ -302,9 +305,9 @@ export function explain(error: unknown, folder: string): unknown {
   }
   if (primary === 5)
     return new LedgerRefused(`another program holds the ledger's file in ${folder}: let it finish, and start again`);
-  if (primary === 10 || primary === 13) {
+  if (primary === 10 || primary === 13 || ["ENOSPC", "EDQUOT"].includes(code ?? "")) {
     return new LedgerRefused(
-      `the disk of ${folder} is full or fails (${errstr}): free space on it, or restore the ledger on another`,
+      `the disk of ${folder} is full or fails (${errstr ?? code}): free space on it, or restore the ledger on another`,
     );
   }
   return error;
