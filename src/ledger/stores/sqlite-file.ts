@@ -278,7 +278,7 @@ export function readCounters(database: DatabaseSync): {
 }
 
 const unwritable = [3, 8, 14, 23];
-const unwritableFiles = ["EACCES", "EPERM", "EROFS", "EISDIR"];
+const unwritableFiles = ["EACCES", "ENOENT", "EPERM", "EROFS", "EISDIR"];
 const damage = [1, 11, 26];
 
 /**
