@@ -72,7 +72,7 @@ test("a folder that was rolled back with its pin is not whole where a sink has s
   assert.deepEqual(await verify(older, sink), {
     exitCode: 1,
     text:
-      "BROKEN at row 3 of 2: rows are missing from the end: the file sink has seen row 4\n" +
+      "BROKEN: row 3 should exist and does not, the last row is 2: rows are missing from the end: the file sink has seen row 4\n" +
       "  expected  row 4\n  found     row 2",
   });
   assert.match((await verify(site, sink)).text, /^ok: 4 rows/, "positive control");

@@ -42,10 +42,13 @@ export async function reloadCommand(options: ReloadOptions): Promise<Outcome> {
     return { exitCode: 2, text, forPrograms: json };
   }
   const reloaded = answer.body as unknown as Reloaded;
-  return { exitCode: 0, text: json ? JSON.stringify(reloaded) : textOf(reloaded) };
+  return { exitCode: 0, text: json ? JSON.stringify(reloaded) : textOf(reloaded, tenant) };
 }
 
-function textOf({ changed, before, now, counters }: Reloaded): string {
+function textOf({ changed, before, now, counters }: Reloaded, tenant: string | undefined): string {
+  // A tenant that could not be served is opened by the reload, with what its files say now: no row records a change.
+  if (!changed && tenant !== undefined)
+    return `tenant ${visible(tenant)} serves ${now.contract} in mode ${now.mode}; no change had to be recorded`;
   if (!changed) return `nothing has changed: ${now.contract} in mode ${now.mode} was in force already`;
   return [
     "put in force",

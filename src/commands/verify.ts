@@ -40,7 +40,7 @@ export async function verifyCommand(folder: string, options: VerifyOptions): Pro
     const { seq, problem, expected, found: stood } = check.broken;
     return {
       exitCode,
-      text: `BROKEN at row ${seq} of ${check.rows}: ${problem}\n  expected  ${expected}\n  found     ${stood}`,
+      text: `${brokenAt(seq, check.rows)}: ${problem}\n  expected  ${expected}\n  found     ${stood}`,
     };
   }
   const { rows, log, head, anchored } = check;
@@ -80,6 +80,12 @@ function found({ rows, head, broken, anchored }: LedgerCheck, deep: DeepFound | 
   if (broken !== undefined) return { ok: false, rows, first_broken: broken };
   const ok = deep === undefined || isSound(deep);
   return { ok, rows, head, anchored: anchored ?? null, ...(deep === undefined ? {} : { deep: shownDeep(deep) }) };
+}
+
+/** A row behind the last one is one that should exist. */
+function brokenAt(seq: number, rows: number): string {
+  if (seq <= rows) return `BROKEN at row ${seq} of ${rows}`;
+  return `BROKEN: row ${seq} should exist and does not, the last row is ${rows}`;
 }
 
 function wrongText(deep: DeepFound | undefined): string {

@@ -5,6 +5,7 @@ import { questionOf, type Question } from "./question.ts";
 import { sameFinality, samePlans } from "./same.ts";
 import { shrink } from "./shrink.ts";
 import type { Solver } from "./solver.ts";
+import { undecided } from "./untranslated.ts";
 
 export type Answer = "equivalent" | "weaker" | "stricter" | "changed" | "unknown";
 
@@ -76,6 +77,9 @@ function planOf(force: ContractInForce, tool: string): ToolPlan {
   return force.tools.get(tool) ?? { tool, routes: [], observing: [], movers: [], readers: new Map(), worstCost: 0 };
 }
 
+/** Values of functions without a translation that are tried one by one, before all of them together. */
+const roundsMax = 6;
+
 const directions: readonly Direction[] = ["weaker", "stricter"];
 
 /** Looks for calls that are judged differently, and for the proof that there are none. */
@@ -84,11 +88,14 @@ class Search {
   readonly #plans: readonly [ToolPlan, ToolPlan];
   readonly #options: CompareOptions;
   readonly #guesser: Guesser;
-  readonly #until: number;
+  #until: number;
   readonly #shown = new Map<Direction, Compared>();
   readonly #excluded = new Set<Direction>();
   readonly #notes = new Set<string>();
   readonly #defects: Compared[] = [];
+  readonly #freeFunctions = new Set<string>();
+  /** The solver found a call that the engine judges alike on both sides: a part of it was free. */
+  #isUnconfirmed = false;
 
   constructor(pair: Pair, plans: readonly [ToolPlan, ToolPlan], options: CompareOptions) {
     this.#pair = pair;
@@ -131,12 +138,17 @@ class Search {
       if (this.#shown.size < 2) this.#notes.add("z3-solver is not installed, so that nothing is proven");
       return;
     }
+    const from = performance.now();
+    await solver.ready();
+    this.#until += performance.now() - from;
     const words = questionOf(...this.#plans, "words");
     for (const name of words.redefined)
       this.#notes.add(`counter ${name} changed; verdicts were compared as if it had the same value in both`);
     for (const direction of this.#open()) await this.#exclude(solver, words, direction);
     if (this.#open().length === 0) return;
     const few = questionOf(...this.#plans, "few");
+    for (const name of few.freeFunctions) this.#freeFunctions.add(name);
+    for (const direction of this.#open()) await this.#askTried(solver, few, direction);
     for (const direction of this.#open()) await this.#ask(solver, few, direction, !few.leavesOut);
     if (!few.leavesOut || this.#open().length === 0) return;
     const any = questionOf(...this.#plans, "any");
@@ -154,22 +166,35 @@ class Search {
     if (answer.kind === "no") this.#excluded.add(direction);
   }
 
+  /** A value that the solver may choose is seldom the real one: it is asked for a call with values that were tried. */
+  async #askTried(solver: Solver, question: Question, direction: Direction): Promise<void> {
+    if (question.freeFunctions.size === 0) return;
+    for (const round of [...Array(roundsMax).keys(), undefined]) {
+      const left = this.#until - performance.now();
+      if (left <= 0) return;
+      const answer = await solver.ask(question.text(direction, { round }), question.constants, left / roundsMax);
+      if (answer.kind !== "yes") continue;
+      const compared = compareCall(this.#pair.before, this.#pair.after, question.call(answer.model).call);
+      if (compared !== undefined && this.#show(compared) === direction) return;
+    }
+  }
+
   /** @param isWhole nothing that exists is left out of the question: where nothing fulfils it, nothing does */
   async #ask(solver: Solver, question: Question, direction: Direction, isWhole: boolean): Promise<void> {
     const left = (this.#until - performance.now()) * 0.6;
     if (left <= 0) {
-      this.#notes.add("the time is up");
+      this.#notes.add(`not decided: the time was up (--time)`);
       return;
     }
     const answer = await solver.ask(question.text(direction), question.constants, left);
     if (answer.kind === "no" && isWhole && question.redefined.length === 0) this.#excluded.add(direction);
-    if (answer.kind === "unknown") this.#notes.add("the solver does not know");
+    if (answer.kind === "unknown") this.#notes.add("not decided: the solver found no answer in its time (--time)");
     if (answer.kind !== "yes") return;
     const { call, isFaithful } = question.call(answer.model);
     const compared = compareCall(this.#pair.before, this.#pair.after, call);
     if (compared !== undefined && this.#show(compared) === direction) return;
     if (question.isExact && isFaithful && compared !== undefined) this.#defects.push(compared);
-    this.#notes.add("what differs is beyond what the solver is told of the conditions");
+    this.#isUnconfirmed = true;
   }
 
   difference(): ToolDifference {
@@ -178,9 +203,18 @@ class Search {
       tool: this.#plans[0].tool,
       answer,
       shown: new Map([...this.#shown].map(([direction, found]) => [direction, this.#small(found)])),
-      notes: [...this.#notes].filter((note) => answer === "unknown" || note.startsWith("counter ")),
+      notes: [...this.#notes, ...this.#undecided()].filter(
+        (note) => answer === "unknown" || note.startsWith("counter "),
+      ),
       defects: this.#defects,
     };
+  }
+
+  #undecided(): readonly string[] {
+    if (this.#options.solver === undefined || this.#defects.length > 0) return [];
+    const named = undecided(this.#plans, this.#freeFunctions);
+    if (named.length > 0 || !this.#isUnconfirmed) return named;
+    return ["not decided: a part of the conditions is more than the solver can model"];
   }
 
   #small(found: Compared): Compared {

@@ -168,6 +168,11 @@ function jsonText(value: Json): string {
   return spellValue(value);
 }
 
+/** The texts that the plans compare with. */
+export function textsOf(plans: readonly ToolPlan[]): readonly string[] {
+  return poolOf(plans).texts.filter((text) => text.length <= 200);
+}
+
 /** What the plans compare with, and what lies just beside it. */
 function poolOf(plans: readonly ToolPlan[]): Pool {
   const [texts, numbers] = [

@@ -1,16 +1,23 @@
 import type { ToolPlan } from "../../contract/mod.ts";
 import type { Call, Direction } from "./call.ts";
+import { textsOf } from "./guess.ts";
 import { decimalOf, isDecimal, jsonAt, readModel } from "./model.ts";
 import type { ListView } from "./place.ts";
 import { and, not, or, type Term } from "./term.ts";
 import { Translator } from "./translate.ts";
 import { closeShared, declareCounters, PlanTerms, type VerdictTerms } from "./verdict-terms.ts";
+import { tried } from "./untranslated.ts";
 import { World } from "./world.ts";
 
 /** Two plans of one tool over the same free call, ready to be asked about. */
 export interface Question {
-  /** For the solver: what fulfils it is a call that is judged differently, in that direction. */
-  readonly text: (direction: Direction) => string;
+  /**
+   * For the solver: what fulfils it is a call that is judged differently, in that direction. `only`: functions without a
+   * translation are called with arguments that were tried; with those of one round, or with any of them.
+   */
+  readonly text: (direction: Direction, only?: { readonly round: number | undefined }) => string;
+  /** The functions that are called and have no translation. */
+  readonly freeFunctions: ReadonlySet<string>;
   readonly constants: readonly Term[];
   /** Everything is said exactly: a model is a call that the engine judges as the question says. */
   readonly isExact: boolean;
@@ -43,7 +50,13 @@ export function questionOf(before: ToolPlan, after: ToolPlan, detail: Detail): Q
     sides.flatMap(([, translator]) => [...translator.counters.values()].map(({ key, free }) => [key, free])),
   );
   return {
-    text: (direction) => `${known}\n(assert ${direction === "weaker" ? isLess(b, a) : isLess(a, b)})`,
+    text: (direction, only) =>
+      [
+        known,
+        ...(only === undefined ? [] : [`(assert ${tried(world.freeCalls, textsOf([before, after]), only.round)})`]),
+        `(assert ${direction === "weaker" ? isLess(b, a) : isLess(a, b)})`,
+      ].join("\n"),
+    freeFunctions: new Set(world.freeCalls.map(({ core }) => core.entry.name)),
     constants: world.script.constants,
     isExact: world.isExact,
     leavesOut: world.leavesOut,

@@ -3,6 +3,8 @@ import { parentPort } from "node:worker_threads";
 import { init } from "z3-solver";
 
 const { Z3 } = await init();
+// oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+parentPort?.postMessage("ready");
 
 parentPort?.on("message", async (question: string) => {
   // A context of its own: what one question leaves behind would make the answers to others hang on their order.

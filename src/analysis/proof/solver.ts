@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import type { Term } from "./term.ts";
 
@@ -11,6 +12,8 @@ export interface Solver {
    * @param constants those whose values a "yes" gives
    */
   readonly ask: (text: string, constants: readonly Term[], timeMs: number) => Promise<SolverAnswer>;
+  /** Starts the solver, so that its start takes no time off a question. */
+  readonly ready: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -32,8 +35,20 @@ const graceMs = 1000;
 class Z3Solver implements Solver {
   #thread: Worker | undefined;
 
+  ready = async (): Promise<void> => {
+    await this.#started();
+  };
+
+  async #started(): Promise<Worker> {
+    if (this.#thread !== undefined) return this.#thread;
+    const thread = new Worker(new URL("solver-thread.ts", import.meta.url));
+    this.#thread = thread;
+    await once(thread, "message");
+    return thread;
+  }
+
   ask = async (text: string, constants: readonly Term[], timeMs: number): Promise<SolverAnswer> => {
-    const thread = (this.#thread ??= new Worker(new URL("solver-thread.ts", import.meta.url)));
+    const thread = await this.#started();
     const values = constants.length === 0 ? "" : `(get-value (${constants.join(" ")}))`;
     const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();
     const timer = setTimeout(() => resolve(undefined), timeMs + graceMs);

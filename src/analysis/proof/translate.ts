@@ -257,13 +257,12 @@ export class Translator {
   #call(core: Core & { op: "call" }, bound: Bindings, key: string): Evaluated {
     const args = core.args.map((arg) => this.evaluate(arg, bound));
     const fails = or(...args.map((arg) => arg.fails));
-    const value = this.#total(
-      core,
-      key,
-      args.map((arg) => arg.value),
-    );
+    const values = args.map((arg) => arg.value);
+    const value = this.#total(core, key, values);
     if (value !== undefined) return { value, fails };
-    return this.opaque(core, key, total.has(core.entry.name) ? fails : or(fails, this.world.unknown(`${key} fails`)));
+    const own = total.has(core.entry.name) ? undefined : this.world.unknown(`${key} fails`);
+    this.world.freeCalls.push({ core, args: values, place: this.world.opaque(key, core.type), fails: own });
+    return this.opaque(core, key, own === undefined ? fails : or(fails, own));
   }
 
   /** The functions that have a translation. */

@@ -1,6 +1,7 @@
 import type { Core } from "../../contract/mod.ts";
 import { Place, type ListView, type Sight } from "./place.ts";
 import { Script } from "./script.ts";
+import type { FreeCall } from "./untranslated.ts";
 import { and, type Term } from "./term.ts";
 
 export type Type = Core["type"];
@@ -26,6 +27,8 @@ export class World {
   readonly hasSession: Term;
   /** Milliseconds since the epoch. */
   readonly now: Term;
+  /** Calls of functions that have no translation. */
+  readonly freeCalls: FreeCall[] = [];
   readonly #opaque = new Map<string, Place>();
   #leavesOut = false;
   readonly #unknown = new Map<string, Term>();

@@ -1,4 +1,4 @@
-import { show } from "../../contract/mod.ts";
+import { show, Timestamp, type Value } from "../../contract/mod.ts";
 import { clip, placeText, textAt } from "../place.ts";
 import type { PartExplained, RuleExplained } from "./explanation.ts";
 
@@ -31,6 +31,13 @@ function rowsOf(part: PartExplained, depth: number): readonly (readonly [text: s
 
 function valueText({ first, times }: PartExplained): string {
   if (times === 0) return "not evaluated";
-  const shown = first.map((came) => ("value" in came ? show(came.value) : `error: ${came.error}`)).join(", ");
+  const shown = first.map((came) => ("value" in came ? shownValue(came.value) : `error: ${came.error}`)).join(", ");
   return times > first.length ? `${shown}, … (${times} times)` : shown;
+}
+
+/** As in a reason; a moment, whose seconds say little to a person, with its date beside. */
+function shownValue(value: Value): string {
+  if (!(value instanceof Timestamp)) return show(value);
+  const date = new Date(Number(show(value)) * 1000);
+  return Number.isNaN(date.getTime()) ? show(value) : `${show(value)} (${date.toISOString().replace(".000Z", "Z")})`;
 }
