@@ -11,8 +11,11 @@ import { analyze } from "../src/analysis/mod.ts";
 import { checkCommand } from "../src/commands/check.ts";
 import { comparisonText } from "../src/commands/replay/print.ts";
 import { Tally, type Change } from "../src/commands/replay/tally.ts";
+import type { RuleExplained } from "../src/commands/explain/explanation.ts";
+import { printRule } from "../src/commands/explain/print.ts";
 import { testCommand } from "../src/commands/test/command.ts";
-import { compile, contractText, judge, snapshot } from "./contract-kit.ts";
+import { Timestamp } from "../src/contract/mod.ts";
+import { compile, conditionText, contractText, judge, snapshot } from "./contract-kit.ts";
 
 function written(t: TestContext, files: Readonly<Record<string, string>>): string {
   const folder = mkdtempSync(join(tmpdir(), "sentences-"));
@@ -102,4 +105,19 @@ test("[first-use, sentence 16] `analyze` names what the agent chooses in a count
   );
   const found = (await analyze(force)).find(({ code }) => code === "agent-controlled-key");
   assert.equal(found?.message, "the agent chooses `input.s`, so it can reset `trip_spend` by sending another value");
+});
+
+test("[first-use 24] `explain` shows a moment with its date beside", () => {
+  const text = conditionText("now > timestamp(0)");
+  const [rule] = compile(text).tools.get("t")?.routes[0]?.rules ?? [];
+  assert.ok(rule?.when.op === "binary");
+  const part = { span: rule.when.left.span, first: [{ value: new Timestamp(1_795_348_800) }], times: 1, parts: [] };
+  const explained = {
+    id: "c.r",
+    kind: "rule",
+    came: "true",
+    speaks: undefined,
+    condition: part,
+  } as unknown as RuleExplained;
+  assert.match(printRule(explained).join("\n"), /now +1795348800 \(2026-11-22T12:00:00Z\)$/);
 });

@@ -65,7 +65,7 @@ async function rolledBack(t: TestContext): Promise<{ site: Place; older: Place; 
   return { site, older, sink: `file:${file}` };
 }
 
-test("a folder that was rolled back with its pin is not whole where a sink has seen more", async (t) => {
+test("[first-use 24] a folder that was rolled back with its pin is not whole where a sink has seen more", async (t) => {
   const { site, older, sink } = await rolledBack(t);
   const alone = await verify(older, "");
   assert.deepEqual([alone.exitCode, alone.text.split("\n").at(-1)], [0, "  anchored through row 2 by the head pin"]);
