@@ -32,6 +32,12 @@ if (Number(process.versions.node.split(".")[0]) >= 26) {
     stdio: "inherit",
   });
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+  child.on("error", ({ code }) => {
+    console.error(
+      `svc-gate: ${runtime} does not start (${code}): on Alpine (musl), run svc-gate with a Node 26 of its own`,
+    );
+    process.exit(1);
+  });
   child.on("exit", (code, signal) => process.exit(code ?? 128 + (constants.signals[signal ?? "SIGTERM"] ?? 0)));
 }
 

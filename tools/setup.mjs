@@ -31,11 +31,22 @@ async function takeTurn(turn) {
   }
 }
 
+/** npm would bring a runtime for glibc, which does not start here: the next command would say only "node: not found". */
+function refuseMusl() {
+  if (process.platform !== "linux" || process.report.getReport().header.glibcVersionRuntime) return;
+  console.error(
+    "svc-gate: this Linux has no glibc (Alpine has musl), so the Node 26 that npm installs does not run here: " +
+      "use the container image (docs/deploy.md), or a Linux with glibc",
+  );
+  process.exit(1);
+}
+
 for (const folder of folders.map((name) => join(root, name))) {
   const lock = readFileSync(join(folder, "package-lock.json"), "utf8");
   const stamp = join(folder, "node_modules", ".svc-gate-lock");
   const isDone = () => existsSync(stamp) && readFileSync(stamp, "utf8") === lock;
   if (isDone()) continue;
+  refuseMusl();
   await takeTurn(join(folder, ".installing"));
   if (isDone()) continue;
   console.error(`svc-gate: installing what ${join(folder, "package-lock.json")} names (once, takes a minute) ...`);

@@ -1,0 +1,130 @@
+/**
+ * Goal: every command of README.md works as it stands, in the order in which a reader meets it. Method: one table has a step
+ * for each command; the commands run in a folder that links to this clone, so that `data` is the reader's own. Only the port
+ * differs. A command that the table does not know, or a step whose command is gone, is a failure.
+ */
+import assert from "node:assert/strict";
+import { lstatSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { root, temporaryFolder } from "./e2e/gate.ts";
+import {
+  commandsOf,
+  freePort,
+  hasProgram,
+  Shell,
+  splitScript,
+  strangers,
+  type Step,
+  type Steps,
+} from "./page-commands.ts";
+
+const page = readFileSync(join(root, "README.md"), "utf8");
+
+const runs: Step = (shell, command) => void shell.run(command);
+const serves =
+  (mode: string): Step =>
+  async (shell, command) =>
+    assert.match(await shell.serve(command), new RegExp(`mode +${mode}\\b`));
+
+/** The command is there, and says what it takes. */
+const helps: Step = (shell, command) => {
+  const [, name = ""] = / -- (\S+)/.exec(command) ?? [];
+  assert.match(shell.run(`node bin/svc-gate.mjs ${name} --help`), new RegExp(`^Usage: svc-gate ${name} `));
+};
+
+/** `curl`, where this machine has one. @returns the JSON that it prints */
+function curled(shell: Shell, command: string): any {
+  return hasProgram("curl") ? JSON.parse(shell.run(command)) : undefined;
+}
+
+function contractBlocks(...names: readonly string[]): string {
+  return names.map((name) => page.split(`<!-- docs: ${name} -->\n\`\`\`yaml\n`)[1]?.split("```")[0]).join("");
+}
+
+const steps: Steps = {
+  "npm start": serves("observe"),
+  "npm test": (shell, command) => assert.match(shell.run(`${command} -- test/line.test.ts`), /\n\d+ passed, 0 failed/),
+  "SVC_MODE=enforce npm start": serves("enforce"),
+  [commandsOf(page).find((command) => command.startsWith("curl -s http://127.0.0.1:8787/check")) ?? ""]: (
+    shell,
+    command,
+  ) => {
+    const answer = curled(shell, command);
+    if (answer !== undefined) assert.deepEqual([answer.verdict, answer.mode], ["BLOCK", "enforce"]);
+  },
+  "npm run -s svc-gate -- check mail.yaml": (shell, command) => {
+    writeFileSync(join(shell.cwd, "mail.yaml"), contractBlocks("contract mail.yaml"));
+    assert.match(shell.run(command), /no errors/);
+    writeFileSync(join(shell.cwd, "mail.yaml"), contractBlocks("contract mail.yaml", "rule with errors"));
+    assert.match(shell.run(command, 2), /\n2 errors/);
+  },
+  "npm run -s svc-gate -- test": helps,
+  "npm run -s svc-gate -- explain": helps,
+  "npm run -s svc-gate -- analyze": helps,
+  "npm run -s svc-gate -- diff A B": helps,
+  "npm run -s svc-gate -- replay": helps,
+  "npm run -s svc-gate -- report": runs,
+  "npm run -s svc-gate -- import-tools": helps,
+  "npm run -s svc-gate -- fmt": helps,
+  "npm run -s svc-gate -- schema": helps,
+  "npm run -s svc-gate -- lsp": helps,
+  [`curl -s 'http://127.0.0.1:8787/receipts?verdict=BLOCK' -H "Authorization: Bearer $(cat data/first-key)"`]: (
+    shell,
+    command,
+  ) => {
+    const found = curled(shell, command);
+    if (found !== undefined) assert.equal(found.receipts.length, 1, "the key of the first start opens each later one");
+  },
+  "SVC_MODE=assist npm start": serves("assist"),
+  "npm run -s svc-gate -- verify": (shell, command) => assert.match(shell.run(command), /^ok: /),
+  [`printf '\\0%s' "$leaf" | sha256sum`]: async (shell, command) => {
+    if (!hasProgram("sha256sum")) return;
+    const authorization = `Bearer ${readFileSync(join(shell.cwd, "data", "first-key"), "utf8").trim()}`;
+    const answer = await fetch(shell.here("http://127.0.0.1:8787/receipts"), { headers: { authorization } });
+    const { receipts } = (await answer.json()) as { readonly receipts: readonly { readonly [name: string]: string }[] };
+    for (const { leaf = "", hash } of receipts) assert.equal(shell.run(command, 0, { leaf }).split(" ")[0], hash);
+  },
+  "npm run -s svc-gate -- serve": serves("\\w+"),
+};
+
+/** A clone of a reader: everything of this one but what a gate writes. */
+function newClone(t: TestContext): string {
+  const folder = temporaryFolder(t);
+  for (const name of readdirSync(root))
+    if (!name.startsWith(".") && name !== "data") symlinkSync(join(root, name), join(folder, name));
+  return folder;
+}
+
+suite("README.md, typed into a shell [first-use 11, first-use 23]", () => {
+  test("a step knows each command", () => {
+    assert.deepEqual(strangers(page, steps), []);
+    const doctored = page.replace("npm test    #", "npm testing #");
+    assert.deepEqual(strangers(doctored, steps), ["npm testing", "npm test"], "positive control");
+    const script = "a 'b # c\nd' \\\n  e # f\n# g\nh#i\n";
+    assert.deepEqual(splitScript(script), ["a 'b # c\nd' e", "h#i"]);
+  });
+
+  test("each runs, one after another, with the key of the first start", { skip: noShell() }, async (t) => {
+    const port = await freePort();
+    const shell = new Shell(t, newClone(t), [["127.0.0.1:8787", `127.0.0.1:${port}`]], { SVC_PORT: port });
+    for (const command of commandsOf(page)) await steps[command]?.(shell, command);
+    await shell.stop();
+  });
+
+  test("what it says of the size of node_modules is so", (t) => {
+    const [, said = ""] = /`node_modules` with about (\d+) MB/.exec(page) ?? [];
+    if (process.platform !== "linux") return t.skip("the runtime of another platform has another size");
+    const folder = join(root, "node_modules");
+    const sizes = readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((name) => !name.startsWith(".cache"))
+      .map((name) => (lstatSync(join(folder, name), { throwIfNoEntry: false })?.blocks ?? 0) * 512);
+    const found = sizes.reduce((sum, size) => sum + size, 0) / 1e6;
+    assert.ok(Math.abs(found - Number(said)) < 0.2 * found, `${said} MB said, ${Math.round(found)} MB found`);
+    return undefined;
+  });
+});
+
+function noShell(): string | false {
+  return process.platform === "win32" ? "its commands are for a POSIX shell" : false;
+}
