@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { lstatSync, readdirSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
-import { delimiter, dirname } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 
 /** The commands that a page shows: in blocks of `sh`, in sentences, and as rows of a table whose head is a command. */
 export function commandsOf(page: string): readonly string[] {
@@ -146,4 +147,11 @@ export async function freePort(): Promise<string> {
   const { port } = server.address() as AddressInfo;
   await new Promise((resolve) => server.close(resolve));
   return String(port);
+}
+
+/** What a folder takes on disk, without the compiled code that a gate keeps there. */
+export function megabytesIn(folder: string): number {
+  const names = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => !name.startsWith(".cache"));
+  const blocks = names.map((name) => lstatSync(join(folder, name), { throwIfNoEntry: false })?.blocks ?? 0);
+  return (blocks.reduce((sum, each) => sum + each, 0) * 512) / 1e6;
 }

@@ -166,11 +166,14 @@ function cases(there: PostgresServer): void {
       assert.equal(code, 2, said);
       assert.match(said, says);
       assert.equal(readFileSync(place.file, "utf8"), text);
+      assert.ok(!existsSync(join(place.folder, "signing.key")), "a run that is refused leaves no signing key");
     }
     const nowhere = { ...place, file: join(place.folder, "nowhere", "first-key") };
     assert.match((await migrate(t, nowhere)).said, /cannot be written: there is no such folder/);
     mkdirSync(join(place.folder, "nowhere"));
     assert.equal((await migrate(t, nowhere)).code, 0, "positive control: with the folder it can");
+    assert.ok(existsSync(join(place.folder, "signing.key")), "positive control: a run that is not refused makes one");
+    assert.equal((await migrate(t, place)).code, 0, "with a key in the database, that file does not matter");
   });
 
   test("where every key is revoked, it says which command makes another", async (t) => {

@@ -4,7 +4,7 @@
  * differs. A command that the table does not know, or a step whose command is gone, is a failure.
  */
 import assert from "node:assert/strict";
-import { lstatSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { root, temporaryFolder } from "./e2e/gate.ts";
@@ -12,6 +12,7 @@ import {
   commandsOf,
   freePort,
   hasProgram,
+  megabytesIn,
   Shell,
   splitScript,
   strangers,
@@ -115,11 +116,7 @@ suite("README.md, typed into a shell [first-use 11, first-use 23]", () => {
   test("what it says of the size of node_modules is so", (t) => {
     const [, said = ""] = /`node_modules` with about (\d+) MB/.exec(page) ?? [];
     if (process.platform !== "linux") return t.skip("the runtime of another platform has another size");
-    const folder = join(root, "node_modules");
-    const sizes = readdirSync(folder, { recursive: true, encoding: "utf8" })
-      .filter((name) => !name.startsWith(".cache"))
-      .map((name) => (lstatSync(join(folder, name), { throwIfNoEntry: false })?.blocks ?? 0) * 512);
-    const found = sizes.reduce((sum, size) => sum + size, 0) / 1e6;
+    const found = megabytesIn(join(root, "node_modules"));
     assert.ok(Math.abs(found - Number(said)) < 0.2 * found, `${said} MB said, ${Math.round(found)} MB found`);
     return undefined;
   });

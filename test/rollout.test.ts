@@ -152,7 +152,7 @@ suite("where receipts are read from makes no difference", () => {
     writeFileSync(wrongKey ?? "", "no such key");
     writeFileSync(notLines ?? "", '{"seq": 1}\n');
     const rows: readonly (readonly [Partial<ReplayOptions>, RegExp])[] = [
-      [{ url: gate.address, keyFile: wrongKey }, /answered 401 to GET \/receipts: no key came/],
+      [{ url: gate.address, keyFile: wrongKey }, /answered 401 to GET \/receipts: the API key is missing or wrong/],
       [{ url: "http://127.0.0.1:1", keyFile: wrongKey }, /does not answer \(bad port\)/],
       [{ file: notLines }, /not-lines:1: not a receipt as GET \/receipts shows it/],
       [{ file: join(folder, "none") }, /none cannot be read: there is no such file/],

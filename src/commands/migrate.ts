@@ -1,8 +1,8 @@
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { makeFirstKey, openIdleKeys } from "../gate/mod.ts";
-import { migratePostgres } from "../ledger/mod.ts";
+import { firstKeyFileFault, ledgerIdOf, makeFirstKey, openIdleKeys } from "../gate/mod.ts";
+import { LedgerRefused, migratePostgres, readSharedLedger } from "../ledger/mod.ts";
 import { idlePlace } from "./keys.ts";
 import { BadInput, notWritten, type Outcome } from "./outcome.ts";
 
@@ -39,6 +39,7 @@ interface Asked {
 /** @returns what became of the first key, in one sentence that does not hold it */
 async function firstKeyOf({ databaseUrl, dataDir, file }: Asked): Promise<string> {
   if (process.env["SVC_API_KEY"]) return `SVC_API_KEY is the first key, so ${file} was not written`;
+  await requireUsable({ databaseUrl, dataDir, file });
   const keys = await openIdleKeys({ ...idlePlace(dataDir, databaseUrl), mayBegin: true });
   try {
     const made = await makeFirstKey(keys, file);
@@ -48,6 +49,22 @@ async function firstKeyOf({ databaseUrl, dataDir, file }: Asked): Promise<string
     return `the first key is in ${file} (row ${made.value.seq} of the ledger records it)${signing}`;
   } finally {
     await keys.close();
+  }
+}
+
+/** A ledger that is begun gets a signing key, so what can be refused is refused before. One that is there has its key. */
+async function requireUsable({ databaseUrl, file }: Asked): Promise<void> {
+  const fault = firstKeyFileFault(file);
+  if (fault !== undefined && !(await hasLedger(databaseUrl))) throw new BadInput(fault);
+}
+
+async function hasLedger(url: string): Promise<boolean> {
+  try {
+    await (await readSharedLedger({ url, ledger: ledgerIdOf(null) })).close();
+    return true;
+  } catch (error) {
+    if (error instanceof LedgerRefused) return false;
+    throw error;
   }
 }
 

@@ -12,7 +12,7 @@ export {
   type ShownKey,
 } from "./keys/desk.ts";
 export { KeyFileDamaged, loadFirstKey, type FirstKey } from "./keys/first-key.ts";
-export { makeFirstKey } from "./keys/first-row.ts";
+export { firstKeyFileFault, makeFirstKey } from "./keys/first-row.ts";
 export { openIdleKeys, type IdleKeys } from "./keys/idle.ts";
 export { type Rate, type Scope } from "./keys/record.ts";
 export { KeyRing, type Key } from "./keys/ring.ts";

@@ -26,6 +26,7 @@ export { lengthMs, readMoment } from "./moment.ts";
 export { countedOf, outcomeOf } from "./outcome.ts";
 export {
   createKey,
+  firstKeyFileFault,
   hasKeyForm,
   KeyFileDamaged,
   listKeys,

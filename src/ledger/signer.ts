@@ -1,3 +1,4 @@
+import { unlink } from "node:fs/promises";
 import { LedgerRefused, type LedgerStore } from "./stores/store.ts";
 import { placeOfKeys, readSigningKeys, Signer, writeFirstKey, type SigningKeys } from "./tree/signing-key.ts";
 
@@ -40,7 +41,13 @@ export async function openSigner(store: LedgerStore, { file, acceptNew }: Signer
   }
   const signer = new Signer(log, found ?? (await makeKeys(file)));
   const kept = recorded ?? (await store.keepSigner(signer.current));
-  return { signer, change: changeOf(signer, kept, { file, acceptNew }) };
+  try {
+    return { signer, change: changeOf(signer, kept, { file, acceptNew }) };
+  } catch (error) {
+    // Another gate on the same database has begun the ledger meanwhile, with a key of its own.
+    if (found === undefined) await unlink(file);
+    throw error;
+  }
 }
 
 function changeOf(signer: Signer, recorded: string, { file, acceptNew }: SignerPlace): SignerChange | undefined {

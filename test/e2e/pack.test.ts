@@ -9,6 +9,7 @@ import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from "no
 import { builtinModules } from "node:module";
 import { delimiter, dirname, join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
+import { megabytesIn } from "../page-commands.ts";
 import { key, root, temporaryFolder } from "./gate.ts";
 
 interface Manifest {
@@ -177,6 +178,11 @@ suite("the package", () => {
     if (installed.status !== 0 && noNetwork.test(String(installed.stderr)))
       return t.skip(`npm cannot reach its registry: ${String(installed.stderr).split("\n")[0]}`);
     assert.equal(installed.status, 0, String(installed.stderr));
+    if (process.platform === "linux") {
+      const [, said = ""] = /^It takes about (\d+) MB/m.exec(page) ?? [];
+      const found = megabytesIn(join(folder, "node_modules"));
+      assert.ok(Math.abs(found - Number(said)) < 0.2 * found, `${said} MB said, ${found} MB found [first-use 23]`);
+    }
 
     const run = (...args: readonly string[]): string =>
       execFileSync("npx", ["--no-install", "svc-gate", ...args], { cwd: folder, env, encoding: "utf8", timeout });

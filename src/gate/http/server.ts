@@ -128,7 +128,11 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
   return server;
 }
 
-const noKey = refuse("unauthorized", "no key came, or it is not this gate's: send it as `Authorization: Bearer <key>`");
+const noKey = refuse(
+  "unauthorized",
+  "the API key is missing or wrong: send `Authorization: Bearer <key>`; " +
+    "the first key is SVC_API_KEY if the gate was started with it, else the text of first-key in its data folder",
+);
 
 const notEscaped = refuse("not-found", "no path of the gate has a percent sign: write the path without escapes");
 

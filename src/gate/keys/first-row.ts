@@ -97,6 +97,13 @@ function flushFolderOf(file: string): void {
   }
 }
 
+/** Why a file that is there cannot become the first key's; undefined where it can, or where there is none. */
+export function firstKeyFileFault(file: string): string | undefined {
+  if (lstatSync(file, { throwIfNoEntry: false }) === undefined) return undefined;
+  const key = keyLeftIn(file);
+  return key.ok ? undefined : key.problem;
+}
+
 function keyLeftIn(file: string): Result<string, string> {
   const found = lstatSync(file);
   const mode = process.platform === "win32" ? 0o600 : found.mode & 0o777;
