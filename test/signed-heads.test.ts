@@ -10,6 +10,8 @@ import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { leafHash } from "../src/ledger/mod.ts";
+import { openSigner } from "../src/ledger/signer.ts";
+import type { LedgerStore } from "../src/ledger/stores/store.ts";
 import { openCheckpoint } from "../src/ledger/tree/checkpoint.ts";
 import { isConsistent, isIncluded } from "../src/ledger/tree/merkle.ts";
 import { parseVerifierKey, type VerifierKey } from "../src/ledger/tree/note.ts";
@@ -175,6 +177,19 @@ async function used(t: TestContext): Promise<string> {
 }
 
 suite("the key that signs", () => {
+  test("[first-use 16] is not left behind where another gate began the ledger with its own", async (t) => {
+    const opening = async (file: string, isFirst: boolean): Promise<unknown> => {
+      const keepSigner = (own: string): Promise<string> => Promise.resolve(isFirst ? own : "theirs");
+      const store = { opened: { log: "example/ledger", signer: undefined }, keepSigner } as unknown as LedgerStore;
+      return openSigner(store, { file, acceptNew: false });
+    };
+    const folder = temporaryFolder(t);
+    const [first, late] = [join(folder, "first.key"), join(folder, "late.key")];
+    await assert.rejects(opening(late, false), /are signed by the key theirs/);
+    await opening(first, true);
+    assert.deepEqual([existsSync(late), existsSync(first)], [false, true]);
+  });
+
   test("is rotated by a row under two signatures, and retired by hand", async (t) => {
     const folder = await used(t);
     const before = await verifierOf(t, folder);
