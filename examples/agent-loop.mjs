@@ -46,13 +46,18 @@ function* scriptedModel() {
 
 /** The one place where tools run: nothing reaches a tool but by an ALLOW. */
 async function runTool(gate, name, input) {
-  const { verdict, reason, allowed, escalated, receipt } = await gate.check(name, input, facts());
-  console.log(`  ${verdict}: ${reason}`);
+  const { verdict, reason, allowed, escalated, unreached, receipt } = await gate.check(name, input, facts());
+  if (!unreached) console.log(`  ${verdict}: ${reason}`);
   if (receipt) console.log(`  receipt ${receipt.seq}, ${receipt.hash.slice(0, 12)}`);
   if (allowed) return tools[name](input);
   if (escalated) {
     parked.push([name, reason]);
     return `waits for a person: ${reason}`;
+  }
+  if (unreached) {
+    // No verdict: that is for operations, and the model must not read about the infrastructure.
+    console.error(`the run was stopped, because the gate gave no verdict. For operations: ${reason}`);
+    process.exit(1);
   }
   return `refused: ${reason}`;
 }

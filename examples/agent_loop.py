@@ -56,7 +56,8 @@ def scripted_model():
 def run_tool(gate, name, arguments):
     """The one place where tools run: nothing reaches a tool but by an ALLOW."""
     verdict = gate.check(name, arguments, platform_state=facts())
-    print(f"  {verdict.verdict}: {verdict.reason}")
+    if not verdict.unreached:
+        print(f"  {verdict.verdict}: {verdict.reason}")
     if verdict.receipt:
         print(f"  receipt {verdict.receipt['seq']}, {verdict.receipt['hash'][:12]}")
     if verdict.allowed:
@@ -64,6 +65,8 @@ def run_tool(gate, name, arguments):
     if verdict.escalated:
         parked.append((name, verdict.reason))
         return f"waits for a person: {verdict.reason}"
+    if verdict.unreached:  # no verdict: that is for operations, and the model must not read about the infrastructure
+        sys.exit(f"the run was stopped, because the gate gave no verdict. For operations: {verdict.reason}")
     return f"refused: {verdict.reason}"
 
 

@@ -113,6 +113,21 @@ suite("README.md", () => {
     );
   });
 
+  test("[first-use 15] the lines of both languages stop where there is no gate, and give the model nothing", async (t) => {
+    const gate = await startGate(t, payments);
+    await gate.stop();
+    const file = join(temporaryFolder(t), "lines.mjs");
+    writeFileSync(file, javascriptProgram(gate.address, inputs.ran));
+    const env = { PATH: process.env["PATH"] ?? "", PYTHONPATH: join(root, "clients", "python") };
+    const programs: (readonly [string, readonly string[]])[] = [[process.execPath, [file]]];
+    if (python !== undefined) programs.push([python, ["-B", "-c", pythonProgram(gate.address, inputs.ran)]]);
+    for (const [program, args] of programs) {
+      const ended = spawnSync(program, args, { env, encoding: "utf8" });
+      assert.deepEqual([ended.status, ended.stdout], [1, ""], ended.stderr);
+      assert.match(ended.stderr, /Svc: the gate at http:\/\/127\.0\.0\.1:\d+ could not be reached/);
+    }
+  });
+
   test("the lines for JavaScript run, park and refuse", async (t) => {
     const gate = await startGate(t, payments);
     const file = join(temporaryFolder(t), "lines.mjs");

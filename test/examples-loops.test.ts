@@ -5,9 +5,12 @@
  */
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { suite, test } from "node:test";
+import { suite, test, type TestContext } from "node:test";
 import { promisify } from "node:util";
 import { key, root, startGate, temporaryFolder } from "./e2e/gate.ts";
 
@@ -25,6 +28,26 @@ async function run(command: string, file: string, args: readonly string[], env: 
   const { stdout, stderr } = await promisify(execFile)(command, [join(root, "examples", file), ...args], options);
   assert.equal(stderr, "");
   return stdout.replaceAll("\r\n", "\n");
+}
+
+/** How a program ended that did not succeed. */
+type Failed = Readonly<Record<"code" | "stderr" | "stdout", string>>;
+
+/** A gate that is well, allows so many calls, and then breaks each connection. @returns its address */
+async function gateThatGoes(t: TestContext, checks: number): Promise<string> {
+  let left = checks;
+  const gate = createServer((request, response) => {
+    const isCheck = request.url === "/check";
+    if (isCheck && (left -= 1) < 0) return request.socket.destroy();
+    const answer = isCheck
+      ? { verdict: "ALLOW", reason: "Svc: fine", mode: "enforce" }
+      : { status: "ok", mode: "enforce" };
+    return request.resume().once("end", () => response.end(JSON.stringify(answer)));
+  });
+  gate.listen(0, "127.0.0.1");
+  await once(gate, "listening");
+  t.after(() => gate.close());
+  return `http://127.0.0.1:${(gate.address() as AddressInfo).port}`;
 }
 
 suite("the example loops", () => {
@@ -68,6 +91,29 @@ suite("the example loops", () => {
       assert.equal(gate.ledger.head.seq, 0);
       await run(command, file, [gate.address], { ...failing, SVC_API_KEY: key });
       assert.ok(gate.ledger.head.seq > 0, "positive control");
+    });
+
+    test(`[first-use 15] ${file} stops when the gate gives no verdict, and the model reads nothing of it`, async (t) => {
+      if (command === undefined) return t.skip(missing);
+      for (const checks of [0, 1]) {
+        const address = await gateThatGoes(t, checks);
+        const failed: Failed = await run(command, file, [address], { SVC_API_KEY: key }).then(
+          (printed) => assert.fail(printed),
+          (error: unknown) => error as Failed,
+        );
+        assert.equal(Number(failed.code), 1);
+        assert.match(
+          failed.stderr,
+          /^the run was stopped, because the gate gave no verdict\. For operations: Svc: the connec/,
+        );
+        const toModel = failed.stdout.split(/\r?\n/).filter((line) => line.startsWith("  to the model: "));
+        assert.equal(toModel.length, checks, failed.stdout);
+        assert.ok(
+          toModel.every((line) => line.includes("paid 10 USD")),
+          "positive control: a verdict goes on",
+        );
+        assert.doesNotMatch(failed.stdout, /127\.0\.0\.1|the gate at|could not|connection/);
+      }
     });
 
     test(`${file} says what to do when no gate is there`, async (t) => {

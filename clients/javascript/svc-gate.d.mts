@@ -12,11 +12,11 @@ export interface VerdictReceipt {
 /** The answer to a check. Frozen. A BLOCK is neither `allowed` nor `escalated`. */
 export interface Verdict {
   readonly verdict: "ALLOW" | "BLOCK" | "ESCALATE";
-  /** One sentence for a person. */
+  /** One sentence for a person; with `unreached` for operations, not for the model. */
   readonly reason: string;
   /** Null when the gate did not answer. */
   readonly mode: "observe" | "assist" | "enforce" | null;
-  /** True when the client made the verdict itself because the gate gave none. No receipt exists then. */
+  /** True when the client made the verdict itself because the gate gave none. No receipt exists then: stop the run. */
   readonly unreached: boolean;
   /** The verdict is ALLOW: the action may run. */
   readonly allowed: boolean;

@@ -4,6 +4,7 @@
     verdict = gate.check("payment.send", {"amount": 10}, platform_state=snapshot)
     if verdict.allowed: ...      # run the tool
     elif verdict.escalated: ...  # park the call, show verdict.reason to a person
+    elif verdict.unreached: ...  # no verdict: stop the run, show verdict.reason to operations and not to the model
     else: ...                    # refuse the call, show verdict.reason
 
 Put the call where tool calls are executed, not among the agent's tools. One file, the standard library only. The client
@@ -56,7 +57,8 @@ class Verdict:
 
     ``verdict`` is "ALLOW", "BLOCK" or "ESCALATE", ``reason`` one sentence for a person, ``mode`` "observe", "assist" or
     "enforce" (None when the gate did not answer). ``unreached`` is True when the client made the verdict itself because
-    the gate gave none; no receipt exists then. ``receipt`` is the gate's ``{"seq", "hash", "request"}`` or None.
+    the gate gave none; no receipt exists then, and ``reason`` is for operations, not for the model.
+    ``receipt`` is the gate's ``{"seq", "hash", "request"}`` or None.
     """
 
     verdict: str
