@@ -1,12 +1,16 @@
-import { eraseIdle, type Erased, type Lacking } from "../gate/mod.ts";
+import { eraseIdle, type Erased, type Lacking, type Preview } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { ledgerPlace } from "./ledger-place.ts";
 import { findGate, refusalOf, type GatePlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
 export interface EraseOptions extends GatePlace {
-  readonly part: string;
-  readonly reason: string;
+  readonly part?: string | undefined;
+  readonly reason?: string | undefined;
+  /** `input.customer.email=anna@example.com`: receipts that have all of these. */
+  readonly where?: readonly string[];
+  /** What is found by value is erased, and not only shown. */
+  readonly yes?: boolean;
   readonly session?: string | undefined;
   readonly key?: string | undefined;
   readonly before?: string | undefined;
@@ -16,18 +20,51 @@ export interface EraseOptions extends GatePlace {
 
 /** `svc-gate erase`: parts of receipts go, their digests stay, and a row says who had it done, and why. */
 export async function eraseCommand(receipts: readonly string[], options: EraseOptions): Promise<Outcome> {
-  const { session, key, before, part, reason, json } = options;
-  if (receipts.length === 0 && session === undefined && before === undefined)
-    throw new BadInput("say which receipts: their numbers, such as 7 or 7-9, or --session, or --before");
+  const { session, key, before, where = [], yes = false, reason, json } = options;
+  const isByValue = where.length > 0;
+  if (receipts.length === 0 && session === undefined && before === undefined && !isByValue)
+    throw new BadInput(
+      "say which receipts: their numbers, such as 7 or 7-9, or --session, --before or --where input.customer.email=anna@example.com",
+    );
+  if (yes && !isByValue)
+    throw new BadInput("--yes goes with --where: receipts that are named otherwise are erased without it");
+  const preview = isByValue && !yes;
+  if (reason === undefined && !preview) throw new BadInput("say why with --reason: it stands in the ledger for ever");
   const rows = receipts.length === 0 ? undefined : receipts.map(readRange);
-  const parts = part.split(",").map((name) => name.trim());
-  const body = { rows, session_id: session, key, before, parts, reason };
-  const erased = await eraseAll(await eraserFor(options), body);
+  const parts = partsOf(options);
+  const asked = { rows, session_id: session, key, before, where: isByValue ? readWheres(where) : undefined };
+  const erase = await eraserFor(options);
+  const erased = await eraseAll(erase, { ...asked, parts, ...(preview ? { preview } : { reason }) });
   // That nothing is so old is no mistake: this runs each night.
   const isNobody = erased.matched === 0 && before === undefined;
   const exitCode = isNobody || erased.lacking.some((lack) => isOfNone(lack, erased)) ? 1 : 0;
   if (json) return { exitCode, text: JSON.stringify(erased), forPrograms: true };
   return { exitCode, text: [...erasedText(erased, receipts, options), ...asideText(erased)].join("\n") };
+}
+
+/** Where receipts are found by value, everything that was sent goes unless less is asked for. */
+const partsByValue = "input,platform";
+
+function partsOf({ part, where = [] }: EraseOptions): readonly string[] {
+  if (part === undefined && where.length === 0)
+    throw new BadInput("say what is erased with --part, such as --part input,platform");
+  return (part ?? partsByValue).split(",").map((name) => name.trim());
+}
+
+/** `input.customer.email=anna@example.com`: a value may have a `=`, a member's path has none. */
+function readWheres(texts: readonly string[]): Readonly<Record<string, string>> {
+  const found = new Map<string, string>();
+  for (const text of texts) {
+    const at = text.indexOf("=");
+    if (at < 1)
+      throw new BadInput(
+        `--where takes a member and its value, such as input.customer.email=anna@example.com, not ${visible(text)}`,
+      );
+    const member = text.slice(0, at);
+    if (found.has(member)) throw new BadInput(`--where names ${visible(member)} twice`);
+    found.set(member, text.slice(at + 1));
+  }
+  return Object.fromEntries(found);
 }
 
 type Shown = Omit<Erased, "more">;
@@ -48,6 +85,7 @@ async function eraseAll(erase: Erase, body: object): Promise<Shown> {
       acts: Math.max(all.acts, erased.acts),
       receipts: [...all.receipts, ...erased.receipts],
       remains: erased.remains,
+      ...(erased.preview === undefined ? {} : { preview: erased.preview }),
     };
     if (!more) return all;
   }
@@ -82,17 +120,36 @@ function readRange(text: string): readonly [number, number] {
 }
 
 function erasedText(erased: Shown, named: readonly string[], options: EraseOptions): readonly string[] {
-  const { matched, lacking, rows, parts, receipts } = erased;
+  const { matched, lacking, rows, parts, receipts, preview } = erased;
   if (matched === 0) return noneText(named, options);
+  if (preview !== undefined && rows > 0) return previewText(erased, preview);
   if (rows === 0 && lacking.some((lack) => isOfNone(lack, erased))) return ["nothing was erased"];
-  if (rows === 0) return [`already erased: ${options.part} of ${receiptsText(matched)}`];
+  if (rows === 0) return [`already erased: ${partsOf(options).join(",")} of ${receiptsText(matched)}`];
   const seqs = receipts.map(({ seq }) => seq);
   const by = seqs.length === 1 ? `row ${seqs[0]} says so` : `${seqs.length} rows say so, ${seqs[0]} to ${seqs.at(-1)}`;
   return [`erased ${parts} parts of ${receiptsText(rows)}; ${by}`];
 }
 
+function previewText({ parts, rows }: Shown, preview: Preview): readonly string[] {
+  const counts = preview.parts.map(({ part, count }) => `${part} of ${count}`);
+  return [
+    `would erase ${parts} parts of ${receiptsText(rows)} (${rangesText(preview.rows)}): ${counts.join(", ")}`,
+    "  nothing was erased: look at them with `svc-gate explain --receipt`, then run this again with --yes and --reason",
+  ];
+}
+
+function rangesText(ranges: readonly (readonly [from: number, to: number])[]): string {
+  const shown = ranges.slice(0, 10).map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`));
+  return `${shown.join(" ")}${ranges.length > shown.length ? " ..." : ""}`;
+}
+
 /** A name that was mistyped must not look like an erasure that is done. */
-function noneText(named: readonly string[], { session, key, before }: EraseOptions): readonly string[] {
+function noneText(named: readonly string[], { session, key, before, where = [] }: EraseOptions): readonly string[] {
+  if (where.length > 0)
+    return [
+      `nothing was erased: no receipt has ${where.map(visible).join(" and ")}`,
+      "  members and values are exact; a receipt whose input or snapshot was erased is found by its number alone",
+    ];
   if (before !== undefined) return [`nothing was erased: no check from before ${visible(before)} is there`];
   if (session === undefined) return [`nothing was erased: there is no check among ${named.join(" ")}`];
   const [ofKey, wider] =
@@ -112,9 +169,8 @@ function lackingText(lack: Lacking, erased: Shown): string {
   const { part, count, rows } = lack;
   if (isOfNone(lack, erased))
     return `  ${part} is no part of its own of any of them: it must be what their contract lists under \`sensitive:\``;
-  const which = rows.slice(0, 10).map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`));
-  const shown = `${which.join(" ")}${rows.length > which.length ? " ..." : ""}`;
-  return `  ${part} is no part of its own of ${receiptsText(count)} (${shown}): if it was sent, it stands in their ${part.split(".")[0]}`;
+  const which = `${receiptsText(count)} (${rangesText(rows)})`;
+  return `  ${part} is no part of its own of ${which}: if it was sent, it stands in their ${part.split(".")[0]}`;
 }
 
 function asideText(erased: Shown): readonly string[] {

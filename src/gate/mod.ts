@@ -19,7 +19,7 @@ export {
   type LedgerPlace,
   type WrongCounter,
 } from "./deep.ts";
-export type { Erased, Lacking } from "./erasure/eraser.ts";
+export type { Erased, Lacking, Preview } from "./erasure/eraser.ts";
 export { eraseIdle } from "./erasure/idle.ts";
 export { countersOf, recountRow, type Owned } from "./counters.ts";
 export { lengthMs, readMoment } from "./moment.ts";

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { run } from "../run.ts";
-import { operating } from "./options.ts";
+import { many, operating } from "./options.ts";
 import type { EraseOptions } from "../erase.ts";
 import type { CreateOptions, KeysOptions, RotateOptions } from "../keys.ts";
 import type { ReloadOptions } from "../reload.ts";
@@ -76,11 +76,18 @@ export function addOperatorCommands(program: Command): void {
       .option("--session <id>", "all receipts of a session, in place of numbers")
       .option("--key <name>", "with --session: of this key alone")
       .option("--before <when>", "all receipts before a day or a moment, in place of numbers")
-      .requiredOption(
-        "--part <list>",
-        "of call, input, outcome, platform, reason, or sensitive members such as input.email",
+      .option(
+        "--where <member=value>",
+        "all receipts whose call has this value (may be repeated: all of them)",
+        many,
+        [],
       )
-      .requiredOption("--reason <text>", "why: it stands in the ledger for ever"),
+      .option("--yes", "with --where: erase; without it, what would be erased is shown and nothing changes", false)
+      .option(
+        "--part <list>",
+        "of call, input, outcome, platform, reason, or sensitive members such as input.email; with --where by default input,platform",
+      )
+      .option("--reason <text>", "why: it stands in the ledger for ever"),
   )
     .addHelpText(
       "after",
@@ -88,7 +95,8 @@ export function addOperatorCommands(program: Command): void {
         "\nThe gate that serves the data folder is asked, or the ledger itself where none does; another one with --url." +
         "\nExit code 0: erased, now or before. 1: no receipt of that session or number is there, or none ever had the part. " +
         "2: refused." +
-        "\n\nExample:\n  svc-gate erase 7-9 --part input,platform --reason 'request 4711 of the person concerned'",
+        "\n\nExample:\n  svc-gate erase 7-9 --part input,platform --reason 'request 4711 of the person concerned'" +
+        "\n  svc-gate erase --where input.customer.email=anna@example.com",
     )
     .action((receipts: string[], options: EraseOptions) =>
       run(async () => (await import("../erase.ts")).eraseCommand(receipts, options)),

@@ -21,6 +21,7 @@ import {
 import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Gate } from "../gate.ts";
 import type { EraseRequest, EraseTarget } from "./request.ts";
+import { hasValues, type Where } from "./where.ts";
 
 /** What was erased. */
 export interface Erased {
@@ -40,6 +41,16 @@ export interface Erased {
   readonly more: boolean;
   /** What may still hold of it what the gate cannot reach, as a sentence; null where nothing does. */
   readonly remains: string | null;
+  /** Of a preview alone, which erases nothing: what would be erased. */
+  readonly preview?: Preview;
+}
+
+/** What would be erased. */
+export interface Preview {
+  /** Of how many receipts which part, in the order of names. */
+  readonly parts: readonly { readonly part: PartName; readonly count: number }[];
+  /** The receipts: as many ranges as one answer holds. */
+  readonly rows: readonly RowRange[];
 }
 
 /** A part that some receipts never had. */
@@ -92,7 +103,7 @@ export class Eraser {
   }
 
   /** @returns a refusal where rows are named that are not there, or the ledger takes no row now: what came before stays */
-  async erase({ target, parts, reason }: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
+  async erase({ target, parts, reason, preview = false }: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
     const last = this.#options.ledger.head.seq;
     const beyond = "rows" in target ? target.rows.find(([, to]) => to > last) : undefined;
     if (beyond !== undefined)
@@ -106,7 +117,7 @@ export class Eraser {
       by,
       rowsMax,
     };
-    return this.#run(work, true);
+    return preview ? good(await previewOf(work)) : this.#run(work, true);
   }
 
   /**
@@ -157,6 +168,7 @@ export class Eraser {
     const { ledger } = this.#options;
     const all = { before: Number.MAX_SAFE_INTEGER, limit: Number.MAX_SAFE_INTEGER };
     if ("before" in target) return olderThan(ledger.rows(1), target.before);
+    if ("wheres" in target) return withValues(ledger.rows(1), target.wheres);
     if ("session" in target) return ledger.find({ ...all, session: target.session });
     return rowsIn(ledger, target.rows);
   }
@@ -218,6 +230,33 @@ async function* olderThan(
   }
 }
 
+async function* withValues(
+  slices: AsyncIterable<readonly StoredRow[]>,
+  wheres: readonly Where[],
+): AsyncGenerator<readonly StoredRow[]> {
+  for await (const rows of slices) yield rows.filter((row) => hasValues(row, wheres));
+}
+
+async function previewOf(work: Work): Promise<Erased> {
+  const lacking: Lackings = new Map();
+  const counts = new Map<PartName, number>();
+  const seqs: number[] = [];
+  let [matched, parts] = [0, 0];
+  for await (const one of slicesOf(work, lacking)) {
+    matched += one.matched;
+    parts += one.count;
+    seqs.push(...one.seqs);
+    for (const name of one.gone) counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  const sorted = [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const preview = {
+    parts: sorted.map(([part, count]) => ({ part, count })),
+    rows: rangesOf(seqs.toSorted((a, b) => a - b)).slice(0, rangesMax),
+  };
+  const nothing = { acts: 0, receipts: [], more: false, remains: null };
+  return { matched, lacking: [...lacking].map(lackingOf), rows: seqs.length, parts, ...nothing, preview };
+}
+
 async function* rowsIn(
   ledger: Pick<Ledger, "find">,
   ranges: Extract<EraseTarget, { readonly rows: unknown }>["rows"],
@@ -238,7 +277,8 @@ interface Slice {
   readonly seqs: readonly number[];
   /** What is there of what was asked for, in one of the rows at least, and what goes with it: no name that says nothing. */
   readonly parts: readonly ErasablePart[];
-  /** Parts that go, of all rows. */
+  /** Parts that go, of all rows: each as often as it goes. */
+  readonly gone: readonly PartName[];
   readonly count: number;
   readonly acts: number;
 }
@@ -303,7 +343,7 @@ class Tally {
 
   slice(): Slice {
     const parts = withWhatQuotes([...this.#met]);
-    const count = this.#present.flat().filter((name) => covers(parts, name)).length;
-    return { matched: this.#matched, seqs: this.#seqs, parts, count, acts: this.acts };
+    const gone = this.#present.flat().filter((name) => covers(parts, name));
+    return { matched: this.#matched, seqs: this.#seqs, parts, gone, count: gone.length, acts: this.acts };
   }
 }

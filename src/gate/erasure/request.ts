@@ -4,6 +4,7 @@ import { bad, good, memberCharactersMax, nearest, quote, refuse, typeName, utf8B
 import type { Json, JsonObject, Refusal, Result } from "../../wire/mod.ts";
 import { readMembers } from "../http/body.ts";
 import { dayOrMoment } from "../moment.ts";
+import { readPath, type Where } from "./where.ts";
 
 /** What is to be erased. */
 export interface EraseRequest {
@@ -11,6 +12,8 @@ export interface EraseRequest {
   readonly parts: readonly ErasablePart[];
   /** The operator's sentence: it stands in the ledger for ever. */
   readonly reason: string;
+  /** Nothing is erased: what would be is told. */
+  readonly preview?: boolean;
 }
 
 export type EraseTarget =
@@ -18,6 +21,8 @@ export type EraseTarget =
   | { readonly rows: readonly RowRange[] }
   /** The rows of a session; of one key's alone, where it is named. */
   | { readonly session: string; readonly key: string | undefined }
+  /** The rows whose calls had all these values. */
+  | { readonly wheres: readonly Where[] }
   /** The rows before a moment, in milliseconds since the epoch. */
   | { readonly before: number };
 
@@ -30,14 +35,16 @@ class Wrong extends Error {}
 
 /** A body of POST /admin/erase. */
 export function readErase(body: unknown): Result<EraseRequest, Refusal> {
-  const members = readMembers(body, ["rows", "session_id", "key", "before", "parts", "reason"]);
+  const members = readMembers(body, ["rows", "session_id", "key", "before", "where", "parts", "reason", "preview"]);
   if (!members.ok) return members;
   try {
     const { value } = members;
+    const preview = readPreview(value);
     return good({
       target: readTarget(value),
       parts: readParts(value.get("parts")),
-      reason: readReason(value.get("reason")),
+      reason: preview ? "" : readReason(value.get("reason")),
+      preview,
     });
   } catch (error) {
     if (error instanceof Wrong) return bad(refuse("invalid-request", error.message));
@@ -46,17 +53,46 @@ export function readErase(body: unknown): Result<EraseRequest, Refusal> {
 }
 
 function readTarget(members: JsonObject): EraseTarget {
-  const named = ["rows", "session_id", "before"].filter((name) => members.has(name));
+  const named = ["rows", "session_id", "before", "where"].filter((name) => members.has(name));
   const [name] = named;
   if (name === undefined || named.length > 1)
-    throw new Wrong('say what is erased with one of "rows", "session_id" and "before"');
+    throw new Wrong('say what is erased with one of "rows", "session_id", "before" and "where"');
   if (name !== "session_id" && members.has("key")) throw new Wrong('"key" goes with "session_id"');
   if (name === "rows") return { rows: readRows(members.get("rows")) };
+  if (name === "where") return { wheres: readWheres(members.get("where")) };
   if (name === "before") return { before: readBefore(readText("before", members.get("before"))) };
   return {
     session: readText("session_id", members.get("session_id")),
     key: members.has("key") ? readText("key", members.get("key")) : undefined,
   };
+}
+
+const wheresMax = 8;
+
+function readWheres(value: Json | undefined): readonly Where[] {
+  const named = value instanceof Map ? [...(value as JsonObject)] : [];
+  if (named.length === 0 || named.length > wheresMax)
+    throw new Wrong(
+      `"where" must be an object of 1 to ${wheresMax} members and their values, such as {"input.customer.email": "anna@example.com"}`,
+    );
+  return named.map(([member, wanted]) => {
+    const path = readPath(member);
+    if (path === undefined)
+      throw new Wrong(
+        `${quote(member)} is not a member of a call: write its path, such as input.customer.email or platform.user.id`,
+      );
+    if (typeof wanted !== "string")
+      throw new Wrong(`the value of ${quote(member)} must be a string; of a number its digits`);
+    return { ...path, value: wanted };
+  });
+}
+
+/** A preview needs no reason: it is no act. */
+function readPreview(members: JsonObject): boolean {
+  const preview = members.get("preview") ?? false;
+  if (typeof preview !== "boolean") throw new Wrong('"preview" must be true or false');
+  if (preview && !members.has("where")) throw new Wrong('"preview" goes with "where"');
+  return preview;
 }
 
 function readRows(value: Json | undefined): readonly RowRange[] {
