@@ -10,11 +10,12 @@ const ownerOnly = 0o600;
  * in. `signing.key` is not here: a start is refused while others can read it, because they may have copied it.
  */
 const ours = new Set(
-  [
-    ...["ledger.db", "ledger.db-wal", "ledger.db-shm", "ledger.db-journal", "owner.lock", "owner.lock-journal"],
-    ...["head.pin", "checkpoint", "checkpoint.cosigned", "checkpoint.seen"],
-    ...["key-uses.json", "keys.json", "operator.json", "first-key"],
-  ].flatMap((name) => [name, `${name}.new`]),
+  (
+    "ledger.db ledger.db-wal ledger.db-shm ledger.db-journal owner.lock owner.lock-journal head.pin checkpoint " +
+    "checkpoint.cosigned checkpoint.seen key-uses.json keys.json operator.json first-key"
+  )
+    .split(" ")
+    .flatMap((name) => [name, `${name}.new`]),
 );
 
 /** Makes an empty file, unless there is one. It opens none that is there: closing that would drop this process's locks on it. */
