@@ -104,6 +104,25 @@ test("each client is one file without dependencies [client.one-file]", () => {
   assert.equal(stdout.trim(), "[]");
 });
 
+test("[attack 14] the Python client shows its key to nothing that prints or copies it", (t) => {
+  if (python === undefined) return t.skip("no Python is installed here");
+  const script = [
+    "import copy, pickle, pprint, svc_gate",
+    "gate = svc_gate.SvcGate('http://127.0.0.1:4', api_key='k-3c0ffee', retries=0)",
+    "print(repr(gate), vars(gate), pprint.pformat(gate.__dict__))",
+    "for take in (pickle.dumps, copy.copy, copy.deepcopy):",
+    "    try: print('taken', take(gate))",
+    "    except TypeError as refused: print(refused)",
+    "print('seen', gate._secret.text)",
+  ].join("\n");
+  const { stdout } = spawnSync(python, ["-c", script], { cwd: fileOf("../clients/python"), encoding: "utf8" });
+  const [shown = "", seen] = stdout.split(/^seen /m);
+  assert.equal(seen, "k-3c0ffee\n", "positive control: the key is there");
+  assert.match(shown, /<api_key>/);
+  assert.doesNotMatch(shown, /c0ffee|taken/);
+  assert.equal(shown.match(/a SvcGate cannot be copied or pickled: it holds the API key/g)?.length, 3);
+});
+
 test("the JavaScript client's types fit, it shows no key, and a method taken from it still works [auth.key-is-boundary]", async () => {
   const gate = new SvcGate("http://127.0.0.1:4", { apiKey: "k-3c0ffee", retries: 0 });
   const { check } = gate;

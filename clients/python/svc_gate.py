@@ -94,6 +94,18 @@ class SvcGateError(Exception):
         self.detail = detail
 
 
+class _Secret:
+    """Holds the key, so that whatever prints the attributes of a SvcGate does not print it."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: Optional[str]) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return "<api_key>"
+
+
 class SvcGate:
     """A gate at ``url``, which may have a path prefix and a trailing slash.
 
@@ -124,7 +136,7 @@ class SvcGate:
         if type(fail_open) is not bool:
             raise TypeError("fail_open must be True or False")
         self.session_id = str(uuid.uuid4()) if session_id is None else session_id
-        self._key = api_key
+        self._secret = _Secret(api_key)
         self._timeout = timeout
         self._retries = retries
         self._fail_open = fail_open
@@ -183,6 +195,10 @@ class SvcGate:
             except IndexError:
                 return
 
+    def __reduce__(self) -> Any:
+        """Raises TypeError: a copy or a pickle would carry the key to wherever it goes."""
+        raise TypeError("a SvcGate cannot be copied or pickled: it holds the API key; make one in each process")
+
     def __enter__(self) -> SvcGate:
         return self
 
@@ -212,7 +228,7 @@ class SvcGate:
             raise self._error(trouble, None) from None
         if answer.status == 200:
             return answer
-        code, detail = answer.problem(self._key)
+        code, detail = answer.problem(self._secret.text)
         said = "" if detail is None else ": " + detail
         message = "the gate at %s answered %d%s" % (self._origin, answer.status, said)
         raise SvcGateError(message, answer.status, code, detail)
@@ -223,8 +239,8 @@ class SvcGate:
     def _ask(self, method: str, path: str, body: Optional[bytes], limit: int, whole: bool) -> _Answer:
         head = ["%s %s%s HTTP/1.1" % (method, self._prefix, path), "Host: " + self._authority]
         head += ["Accept-Encoding: identity", "User-Agent: svc-gate-python/" + __version__]
-        if self._key is not None and path != "/health":
-            head.append("Authorization: Bearer " + self._key)
+        if self._secret.text is not None and path != "/health":
+            head.append("Authorization: Bearer " + self._secret.text)
         if body is not None:
             head += ["Content-Type: application/json", "Content-Length: %d" % len(body)]
         request = "\r\n".join(head + ["", ""]).encode("ascii") + (body or b"")

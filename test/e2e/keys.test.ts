@@ -20,6 +20,9 @@ import {
   type Answer,
   type Running,
 } from "./gate.ts";
+import { connect } from "node:net";
+import { once } from "node:events";
+import { setTimeout as wait } from "node:timers/promises";
 
 type Gate = Pick<Running, "address">;
 
@@ -264,4 +267,31 @@ test("a first key that was revoked stays so, whatever the configuration says, an
     again.stderr(),
     /the key `default` was rotated or revoked since: what SVC_API_KEY says counts until an overlap ends, if at all/,
   );
+});
+
+/** A check whose body ends only after something else was done; the answer's status. */
+async function checkAround(gate: Running, key: string, meanwhile: () => Promise<unknown>): Promise<number> {
+  const body = JSON.stringify({ tool_name: "note.add", tool_input: {} });
+  const socket = connect(gate.port, "127.0.0.1");
+  await once(socket, "connect");
+  const head = ["POST /check HTTP/1.1", "Host: gate", `Authorization: Bearer ${key}`, "Content-Type: application/json"];
+  socket.write(`${[...head, `Content-Length: ${body.length}`].join("\r\n")}\r\n\r\n${body.slice(0, 5)}`);
+  await wait(200); // The gate has read the head, and let the key pass.
+  await meanwhile();
+  socket.write(body.slice(5));
+  const [answer] = (await once(socket, "data")) as [Buffer];
+  socket.destroy();
+  return Number(answer.toString("latin1").split(" ")[1]);
+}
+
+test("[attack 14] a key that is revoked while the body of a check is on the way opens nothing", async (t) => {
+  const gate = await startGate(t);
+  const admin = operatorKey(gate.folder);
+  const key = await make(gate, admin, { name: "slow", scopes: ["check"] });
+  const rotate = (): Promise<Answer> => act(gate, admin, "/admin/keys/slow/rotate", { overlap: "1h" });
+  assert.equal(await checkAround(gate, key, () => wait(1)), 200, "positive control: nothing happens meanwhile");
+  assert.equal(await checkAround(gate, key, rotate), 200, "the key before a rotation is good until the overlap ends");
+  const before = gate.ledger.head.seq;
+  assert.equal(await checkAround(gate, key, () => act(gate, admin, "/admin/keys/slow/revoke")), 401);
+  assert.equal(gate.ledger.head.seq, before + 1, "the revocation's row alone");
 });

@@ -70,6 +70,14 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
     if (refusal !== undefined) return refuseWith(reply, refusal);
     return done();
   });
+  // A body may take seconds to come: a key that was revoked meanwhile, or has ended, opens nothing.
+  server.addHook("preHandler", (request, reply, done) => {
+    if (request.method !== "POST" || keyOf(request) === undefined) return done();
+    const key = keys.find(request.headers.authorization);
+    if (key === undefined) return refuseWith(reply, noKey);
+    noteKey(request, key);
+    return done();
+  });
   server.decorateRequest("known", undefined);
   server.decorate("watch", tally);
   server.decorate("refusalLog", refusalLog);
