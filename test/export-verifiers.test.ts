@@ -16,7 +16,15 @@ import { runtimes } from "../clients/conformance/runtimes.ts";
 import { exportCases } from "./exports/cases.ts";
 import type { Expected } from "./exports/ground.ts";
 import { proofCases } from "./exports/proofs.ts";
-import { filesOf, placeVector, readVectors, vectorFolder, vectorsText, proofsText } from "./exports/vectors.ts";
+import {
+  cutInputsText,
+  filesOf,
+  placeVector,
+  proofsText,
+  readVectors,
+  vectorFolder,
+  vectorsText,
+} from "./exports/vectors.ts";
 import { bases } from "./exports/ground.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -103,6 +111,7 @@ suite("verifiers of exports", () => {
       "node test/exports/vectors.ts --write",
     );
     assert.equal(readFileSync(join(vectorFolder, "proofs.json"), "utf8"), proofsText());
+    assert.equal(readFileSync(join(vectorFolder, "cut-inputs.json"), "utf8"), cutInputsText());
     for (const [base, files] of bases) assert.deepEqual(filesOf(join(vectorFolder, base)), new Map(files));
   });
 

@@ -10,6 +10,8 @@ export interface RecordedCheck {
   readonly sessionId: string | null;
   readonly keyName: string;
   readonly inputText: string | undefined;
+  /** Was the input too large to be kept whole? Then its text is undefined, and the call was refused before any rule. */
+  readonly isInputCut?: boolean;
   /** `null` when no snapshot came. */
   readonly platformText: string | undefined;
   readonly verdict: Verdict;
@@ -20,6 +22,9 @@ export interface RecordedCheck {
 
 /**
  * What a counter would have counted of a recorded check, had it been in force then.
+ *
+ * A call that was refused before any rule, and did not run, moves no counter that needs an input which was not kept
+ * whole: otherwise an agent could make every new counter unknown.
  *
  * @returns undefined where that cannot be known: a part was erased, the counter cannot be moved by a call that ran, or
  *   the call is refused before any rule today though it was not refused so then
@@ -36,6 +41,7 @@ export function recount(
   if (mover === undefined) return [];
   const toolInput = objectOf(recorded.inputText);
   const platformState = recorded.platformText === "null" ? null : objectOf(recorded.platformText);
+  if (!mover.blind && recorded.isInputCut && recorded.answered === "BLOCK") return [];
   if (!mover.blind && (toolInput === undefined || platformState === undefined)) return undefined;
   const request = {
     toolName: recorded.toolName,

@@ -3,6 +3,7 @@ import { parseSinks } from "./anchors.ts";
 import type { Rate } from "./keys.ts";
 import { isLoopback } from "./loopback.ts";
 import { parseRate } from "./rate.ts";
+import { parseBytes } from "./refused-inputs.ts";
 
 /** What a gate is started with. Units are in the names; paths are as they were given. */
 export interface Config {
@@ -25,6 +26,10 @@ export interface Config {
   readonly rate: Rate | undefined;
   /** Connections at once at most. */
   readonly connections: number;
+  /** Bytes: a longer input of a call that no rule was evaluated for is cut. */
+  readonly refusedInputMax: number;
+  /** Bytes of such inputs that are kept whole for each key in 24 hours. */
+  readonly refusedInputPerDay: number;
   /** Tests that must pass before a reload takes effect. */
   readonly reloadTests: string | undefined;
   /** A PostgreSQL that holds the ledgers, shared with other gates. */
@@ -132,6 +137,20 @@ export const settings: readonly Setting[] = [
     value: "number",
     fallback: "4096",
     doc: "connections at once at most; past it those that have not shown a good key are closed",
+  },
+  {
+    variable: "SVC_REFUSED_INPUT_MAX",
+    flag: "refused-input-max",
+    value: "size",
+    fallback: "16 KiB",
+    doc: "an input up to this size is kept whole in the receipt of a call that was refused before any rule was evaluated",
+  },
+  {
+    variable: "SVC_REFUSED_INPUT_PER_DAY",
+    flag: "refused-input-per-day",
+    value: "size",
+    fallback: "64 MiB",
+    doc: "so much of such inputs is kept whole for each key in 24 hours",
   },
   {
     variable: "SVC_RELOAD_TESTS",
@@ -266,6 +285,8 @@ export function readConfig(
       : undefined,
     rate: text("SVC_RATE") === "" ? undefined : readRate("SVC_RATE", text("SVC_RATE"), problems),
     connections: readCount("SVC_CONNECTIONS", text("SVC_CONNECTIONS"), problems),
+    refusedInputMax: readBytes("SVC_REFUSED_INPUT_MAX", text("SVC_REFUSED_INPUT_MAX"), problems),
+    refusedInputPerDay: readBytes("SVC_REFUSED_INPUT_PER_DAY", text("SVC_REFUSED_INPUT_PER_DAY"), problems),
     reloadTests: optional("SVC_RELOAD_TESTS"),
     databaseUrl: optional("SVC_DATABASE_URL"),
     databasePool: readCount("SVC_DATABASE_POOL", text("SVC_DATABASE_POOL"), problems, 2),
@@ -344,6 +365,13 @@ function readRate(variable: string, value: string, problems: string[]): Rate | u
   if (rate.ok) return rate.value;
   problems.push(`${variable}: ${rate.problem}`);
   return undefined;
+}
+
+function readBytes(variable: string, value: string, problems: string[]): number {
+  const bytes = parseBytes(value);
+  if (bytes.ok) return bytes.value;
+  problems.push(`${variable}: ${bytes.problem}`);
+  return 0;
 }
 
 function readBasePath(value: string, problems: string[]): string {

@@ -3,6 +3,7 @@ import { recount, type ContractInForce, type Counter } from "../contract/mod.ts"
 import {
   parseLeaf,
   readCall,
+  readCutInput,
   readResume,
   resumeOf,
   wholeText,
@@ -154,11 +155,13 @@ export function recountRow({ counter, force }: Owned, leaf: Leaf, evidence: stri
   if (call === undefined) return undefined;
   const { verdict, answered, key } = leaf;
   if (verdict === null || answered === null || !isVerdict(verdict)) return [];
+  const isInputCut = readCutInput(evidence) !== undefined;
   return recount(counter, force, {
     toolName: call.tool_name,
     sessionId: call.session_id,
     keyName: key ?? "",
-    inputText: wholeText(evidence, "input"),
+    inputText: isInputCut ? undefined : wholeText(evidence, "input"),
+    isInputCut,
     platformText: wholeText(evidence, "platform"),
     verdict,
     answered,

@@ -36,7 +36,7 @@ import { signerAct } from "./signer-act.ts";
 import { agrees, standingOf, type Standing } from "./standing.ts";
 import { beginCourse, type AnsweredCheck, type Course } from "./telemetry/watch.ts";
 
-export interface GateOptions extends Pick<SequencerOptions, "budget" | "onDefect" | "watch"> {
+export interface GateOptions extends Pick<SequencerOptions, "budget" | "keepRefused" | "onDefect" | "watch"> {
   readonly force: ContractInForce;
   /** The mode that this start was told; undefined keeps the mode that the ledger was served in, else observe. */
   readonly mode: Mode | undefined;

@@ -11,6 +11,7 @@ import { Gate, reloadCommand, type Reloaded } from "./gate.ts";
 import type { Rate } from "./keys.ts";
 import type { Budget } from "./line.ts";
 import { tellOfPin } from "./pin-standing.ts";
+import type { RefusedInputs } from "./refused-inputs.ts";
 import type { Watch } from "./telemetry/watch.ts";
 
 /** A start that cannot be: a sentence for the operator and the exit code. */
@@ -63,12 +64,16 @@ export interface OpenedPlace extends OpenPlace {
   begin(): Promise<Reloaded | undefined>;
 }
 
-/** What a gate has in common with the others of its process: whom it tells what happens, and room for calls that wait. */
+/**
+ * What a gate has in common with the others of its process: whom it tells what happens, room for calls that wait, and
+ * what keys have used of the room for inputs of refused calls.
+ */
 export interface Telling {
   /** The banner repeats the warnings of a start. */
   readonly log: Logger;
   readonly watch: Watch;
   readonly budget: Budget;
+  readonly refusedInputs?: RefusedInputs | undefined;
   /** Who anchors the ledgers; undefined where nobody does. */
   readonly sites?: AnchorSites | undefined;
 }
@@ -139,7 +144,7 @@ interface Parts extends Telling {
 }
 
 function overLedger(parts: Parts): Gate {
-  const { place, log, watch, budget, force, mode, ledger, anchors, acceptChange } = parts;
+  const { place, log, watch, budget, refusedInputs, force, mode, ledger, anchors, acceptChange } = parts;
   const clock = new Clock(systemTime);
   const time = clock.read(ledger.head.at);
   if (!ledger.isShared && !time.ok && !place.acceptClock) {
@@ -160,6 +165,7 @@ function overLedger(parts: Parts): Gate {
     acceptWeakerMode: place.acceptWeakerMode,
     watch,
     budget,
+    keepRefused: refusedInputs && ((call) => refusedInputs.kept(call, tenant)),
     retention: place.retentionDays === undefined ? undefined : { days: place.retentionDays, tenant: place.tenant, log },
     onDefect: ({ rule, defect }) => {
       watch.defect();

@@ -24,6 +24,7 @@ import { answered } from "./answer.ts";
 import type { Clock } from "./clock.ts";
 import { Budget, Line, type Batch } from "./line.ts";
 import { countedOf, outcomeOf } from "./outcome.ts";
+import { RefusedInputs, type KeptCall, type RefusedCall } from "./refused-inputs.ts";
 import { sensitiveOf } from "./sensitive.ts";
 import { agrees, isLater, type Standing } from "./standing.ts";
 import type { Course, Watch } from "./telemetry/watch.ts";
@@ -105,6 +106,8 @@ export interface SequencerOptions {
   readonly watch?: Watch | undefined;
   /** What the bodies of waiting calls may hold, shared with the other ledgers of the process; one of its own by default. */
   readonly budget?: Budget | undefined;
+  /** What the ledger keeps of a call that was refused before any rule was evaluated; by default the limits of a new process. */
+  readonly keepRefused?: ((call: RefusedCall) => KeptCall) | undefined;
 }
 
 /**
@@ -119,6 +122,7 @@ export class Sequencer {
   readonly failed: Promise<never>;
   #fail: (error: unknown) => void = () => undefined;
   readonly #line: Line<Waiting>;
+  readonly #keepRefused: (call: RefusedCall) => KeptCall;
   #works: WaitingWork[] = [];
   #running = false;
   #hasFailed = false;
@@ -129,6 +133,8 @@ export class Sequencer {
   constructor(options: SequencerOptions) {
     this.#options = options;
     this.#line = new Line(options.budget ?? new Budget());
+    const refused = new RefusedInputs();
+    this.#keepRefused = options.keepRefused ?? ((call) => refused.kept(call));
     this.failed = new Promise((_, reject) => {
       this.#fail = reject;
     });
@@ -288,9 +294,16 @@ export class Sequencer {
       const decision = this.#decide(force, turn);
       const other = candidate && this.#decide(candidate, turn);
       const answer = answered(decision, mode);
-      const { request, caller, plan } = force.consultation.prepared;
+      const { request, caller, plan, early } = force.consultation.prepared;
       const outcome = { verdict: decision.verdict, answered: answer };
       const moves = countedOf(force.consultation.prepared, candidate?.consultation.prepared, outcome);
+      const whole = {
+        at,
+        keyName: caller.keyName,
+        inputText: request.inputText,
+        sensitive: sensitiveOf(inForce, request, plan !== undefined),
+      };
+      const { inputText, sensitive } = early === undefined ? whole : this.#keepRefused(whole);
       turn.append(
         {
           at,
@@ -299,9 +312,9 @@ export class Sequencer {
           toolName: request.toolName,
           routed: plan !== undefined,
           sessionId: request.sessionId,
-          inputText: request.inputText,
+          inputText,
           platformText: request.platformText,
-          sensitive: sensitiveOf(inForce, request, plan !== undefined),
+          sensitive,
           verdict: decision.verdict,
           answered: answer,
           reason: decision.reason,

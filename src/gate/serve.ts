@@ -25,6 +25,7 @@ import { openOperatorDoor } from "./operator-file.ts";
 import { makeOpsServer } from "./http/ops.ts";
 import { ledgerIdOf, openPlace, StartRefused, type OpenPlace, type Place } from "./place.ts";
 import { Rates } from "./rate.ts";
+import { RefusedInputs } from "./refused-inputs.ts";
 import { Service, type ContractTests } from "./service.ts";
 import { readTenants, type TenantEntry } from "./tenants-file.ts";
 import { Tally } from "./telemetry/tally.ts";
@@ -110,7 +111,11 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
   const database = await openDatabase(config, log);
   const rootPlace = placeOfRoot(config, database);
   const tally = new Tally();
-  const telling = { log, watch: tally, budget: new Budget(), sites };
+  const refusedInputs = new RefusedInputs({
+    bytesMax: config.refusedInputMax,
+    bytesPerDay: config.refusedInputPerDay,
+  });
+  const telling = { log, watch: tally, budget: new Budget(), refusedInputs, sites };
   const root = await openPlace(rootPlace, telling).catch(async (error: unknown) => {
     await database?.close();
     throw error instanceof NoLedger ? noKey : error;

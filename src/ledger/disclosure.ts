@@ -61,6 +61,12 @@ export function valueText(part: string, name: PartName): string | undefined {
   return bytes.toString("utf8", from, bytes.length - 1);
 }
 
+/** The first character of a part's value, without decoding the rest; undefined where it is erased. */
+export function firstCharacter(part: string, name: PartName): string | undefined {
+  const at = saltEnd + name.length + 2;
+  return isErased(part) ? undefined : Buffer.from(part.slice(0, at * 2), "base64url").toString("latin1", at, at + 1);
+}
+
 /** The length of the disclosure of a value of so many bytes. */
 export function disclosureLength(name: PartName, valueBytes: number): number {
   return Math.ceil(((saltEnd + name.length + 3 + valueBytes) * 4) / 3);

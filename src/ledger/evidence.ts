@@ -4,6 +4,7 @@ import {
   disclose,
   disclosureLength,
   erasedPart,
+  firstCharacter,
   hasSalt,
   isErased,
   isErasedFixed,
@@ -174,6 +175,11 @@ function membersOf(stored: StoredEvidence): readonly string[] {
     if (from === 0) return [];
   }
   return stored.slice(from).split(separator);
+}
+
+/** Is the value of the input a list? That is told by its first character: most inputs are objects. */
+export function isListInput(stored: StoredEvidence): boolean {
+  return firstCharacter(partAt(stored, "input"), "input") === "[";
 }
 
 /** Is a part's value `[]`? That is told by its length, without decoding: most rows move no counter. */

@@ -22,6 +22,7 @@ export {
   type Erasure,
   type RowRange,
 } from "./erasure.ts";
+export { cutInputText, headBytesMax, readCutInput, type CutInput } from "./cut-input.ts";
 export { covers, evidenceDigest, missingParts, partText, presentParts, wholeText } from "./evidence.ts";
 export type { PartName } from "./disclosure.ts";
 export { Ledger, type Change, type LedgerCheck } from "./ledger.ts";

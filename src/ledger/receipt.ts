@@ -1,3 +1,4 @@
+import { readCutInput } from "./cut-input.ts";
 import { evidenceDigest, missingParts, partText } from "./evidence.ts";
 import { leafHash, parseLeaf } from "./leaf.ts";
 import type { StoredRow } from "./stores/store.ts";
@@ -23,7 +24,7 @@ export function asDurable<Value>(value: Value): Durable<Value> {
 /**
  * A row as GET /receipts shows it, as JSON text: the readable fields derived from the leaf and from disclosures whose
  * digests were checked, input and snapshot as they were received, beside the leaf and the evidence themselves. What was
- * erased is null, and named.
+ * erased is null, and named. An input that was not kept whole is null, and `input_cut` says what is known of it.
  */
 export function receiptJson(row: StoredRow): string {
   const leaf = parseLeaf(row.leaf);
@@ -32,6 +33,7 @@ export function receiptJson(row: StoredRow): string {
     sound ? (partText(row.evidence, name) ?? "null") : "null";
   const call = sound ? readCall(row.evidence) : undefined;
   const erased = sound ? missingParts(row.evidence).toSorted() : [];
+  const cut = sound && leaf.kind === "check" ? readCutInput(row.evidence) : undefined;
   const fields: readonly (readonly [string, string])[] = [
     ["seq", String(row.seq)],
     ["hash", JSON.stringify(leafHash(row.leaf))],
@@ -39,7 +41,7 @@ export function receiptJson(row: StoredRow): string {
     ["at", json(leaf?.at)],
     ["session_id", json(call?.session_id)],
     ["tool_name", json(call?.tool_name)],
-    ["tool_input", part("input")],
+    ["tool_input", cut === undefined ? part("input") : "null"],
     ["platform_state", part("platform")],
     ["verdict", json(leaf?.verdict)],
     ["answered", json(leaf?.answered)],
@@ -54,6 +56,7 @@ export function receiptJson(row: StoredRow): string {
           ["act", json(leaf.act)],
         ] as const)
       : []),
+    ...(cut === undefined ? [] : ([["input_cut", JSON.stringify(cut)]] as const)),
     ...(erased.length === 0 ? [] : ([["erased", JSON.stringify(erased)]] as const)),
     ["leaf", JSON.stringify(row.leaf)],
     ["evidence", JSON.stringify(row.evidence.split("~"))],

@@ -1,5 +1,6 @@
 /** What the cases are made of: keys, rows, the three exports that are kept whole, and ways to change one. */
 import { readFileSync } from "node:fs";
+import { cutPlans } from "./cut-inputs.ts";
 import {
   chain,
   exportFiles,
@@ -144,6 +145,7 @@ export const actRows = chain(log, actPlans);
 export const longRows = chain(log, longPlans);
 export const memberRows = chain(log, memberPlans);
 export const memberFiles = exportFiles(plan(memberRows));
+export const cutFiles = exportFiles(plan(chain(log, cutPlans(first ?? ""))));
 export const actFiles = exportFiles(plan(actRows));
 export const longFiles = exportFiles(plan(longRows, { contracts: [contracts[0]] }));
 
@@ -171,6 +173,7 @@ export const bases: ReadonlyMap<string, Files> = new Map([
   ["long", longFiles],
   ["members", memberFiles],
   ["worked", workedFiles],
+  ["cut", cutFiles],
 ]);
 
 export const holds = (

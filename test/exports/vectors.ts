@@ -7,6 +7,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, write
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { exportCases } from "./cases.ts";
+import { cutInputs } from "./cut-inputs.ts";
 import type { Files } from "./fixture.ts";
 import { bases, type ExportCase, type Expected } from "./ground.ts";
 import { proofCases } from "./proofs.ts";
@@ -48,6 +49,15 @@ export function proofsText(): string {
     "Written by `node test/exports/vectors.ts --write`, from test/exports/proofs.ts.";
   const lines = proofCases.map(({ name, text, keys, expected }) => JSON.stringify({ name, text, keys, expected }));
   return `{"about":${JSON.stringify(about)},\n"cases":[\n${lines.join(",\n")}\n]}\n`;
+}
+
+/** The text of cut-inputs.json. */
+export function cutInputsText(): string {
+  const about =
+    "Inputs that a gate did not keep whole: `value` is the value of the part `input` for a call that sent `input`, whose sensitive " +
+    "members are `sensitive`. Row `row` of the folder `cut` has it. " +
+    "Written by `node test/exports/vectors.ts --write`, from test/exports/cut-inputs.ts.";
+  return `{"about":${JSON.stringify(about)},\n"cases":[\n${cutInputs.map((each) => JSON.stringify(each)).join(",\n")}\n]}\n`;
 }
 
 function vectorOf({ name, files, keys, witnesses, expected }: ExportCase): Vector {
@@ -125,6 +135,7 @@ function writeVectors(): void {
     for (const [path, bytes] of files) placeFile(join(vectorFolder, base, path), bytes);
   writeFileSync(join(vectorFolder, "cases.json"), vectorsText());
   writeFileSync(join(vectorFolder, "proofs.json"), proofsText());
+  writeFileSync(join(vectorFolder, "cut-inputs.json"), cutInputsText());
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -2,11 +2,19 @@ import type { ContractInForce, Lookup } from "../../contract/mod.ts";
 import type { DeepFound } from "../../gate/mod.ts";
 import { readResume, type EventPlace, type LedgerHistory } from "../../ledger/mod.ts";
 import type { RecordedRow } from "../history.ts";
-import { askAgain, Contracts, decideAsked, difference, type AskedAgain } from "../replay/decide-again.ts";
-import { isChange, readLeaf, readRecorded, type Recorded } from "../replay/recorded.ts";
+import {
+  askAgain,
+  Contracts,
+  decideAsked,
+  difference,
+  type AskedAgain,
+  type Difference,
+} from "../replay/decide-again.ts";
+import { inputNotKept, isChange, readLeaf, readRecorded, type Recorded } from "../replay/recorded.ts";
 import { standsOnErased } from "../replay/replay.ts";
 import { counterDigest } from "../replay/standing.ts";
 import { Folds } from "./folds.ts";
+import { visible } from "../../wire/mod.ts";
 import { between } from "./totals.ts";
 
 /**
@@ -71,6 +79,7 @@ class DeepReplay {
       }
       const next = await this.#pendingOf(row);
       if (typeof next === "string") this.#skip(row.seq, next);
+      else if ("what" in next) this.#differ(row.seq, next);
       else pending.push(next);
     }
     const values = await this.#valuesOf(pending);
@@ -90,7 +99,7 @@ class DeepReplay {
     };
   }
 
-  async #pendingOf(row: RecordedRow): Promise<Pending | string> {
+  async #pendingOf(row: RecordedRow): Promise<Pending | Difference | string> {
     const recorded = readRecorded(row);
     if (typeof recorded === "string") {
       // Of a check of which parts were erased it still stands what it was decided under, and counters begin with it.
@@ -99,7 +108,8 @@ class DeepReplay {
       return recorded;
     }
     const force = await this.#inForce(recorded);
-    return typeof force === "string" ? force : { recorded, asked: askAgain(force, recorded), lost: this.#lost };
+    if (typeof force === "string") return force;
+    return withoutInput(force, recorded) ?? { recorded, asked: askAgain(force, recorded), lost: this.#lost };
   }
 
   /** A row that says what was lost leaves counters unknown; one that enters it makes them known again. */
@@ -150,7 +160,7 @@ class DeepReplay {
     else this.#skip(seq, standsOnErased);
   }
 
-  #differ(seq: number, { what, was, is }: NonNullable<ReturnType<typeof difference>>): void {
+  #differ(seq: number, { what, was, is }: Difference): void {
     this.#differs += 1;
     this.#firstDiffering ??= { seq, what, recorded: was, again: is };
   }
@@ -179,6 +189,21 @@ class DeepReplay {
     }
     return values;
   }
+}
+
+/**
+ * What stands in the way of deciding a check again whose input was not kept whole. Nothing does where no contract routes
+ * the tool. A gate keeps the input of a call that a rule decided.
+ */
+function withoutInput(
+  force: ContractInForce,
+  { cutInput, leaf, request: { toolName } }: Recorded,
+): Difference | string | undefined {
+  if (cutInput === undefined) return undefined;
+  if (!force.tools.has(toolName)) return force.candidate?.tools.has(toolName) === true ? inputNotKept : undefined;
+  const rule = leaf.rule ?? "";
+  if (leaf.verdict === "BLOCK" && /\.\$(?:input|platform|requires\.[0-9]+)$/.test(rule)) return inputNotKept;
+  return { what: "input", was: "a part of it", is: `all of it, since ${visible(rule)} decided` };
 }
 
 /** Counters that are looked up at once: bounds memory where a row asks for many. */

@@ -1,11 +1,12 @@
 import { readFile } from "node:fs/promises";
 import type { ContractInForce, Diagnostic, Lookup } from "../../contract/mod.ts";
 import { loadContracts, renderDiagnostics, whyNot } from "../../gate/mod.ts";
-import { isMode, modes, type Mode } from "../../wire/mod.ts";
+import type { CutInput } from "../../ledger/mod.ts";
+import { isMode, modes, visible, type Mode } from "../../wire/mod.ts";
 import { contractOf, openHistory, rowOf, type History, type Place } from "../history.ts";
 import { judge, type Call } from "../judge.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
-import { isChange, readRecorded, type Recorded } from "../replay/recorded.ts";
+import { inputNotKept, isChange, readRecorded, type Recorded } from "../replay/recorded.ts";
 import { momentOf } from "../test/time.ts";
 import { Witness } from "../witness.ts";
 import { erasedText } from "./erased.ts";
@@ -71,6 +72,8 @@ async function explainReceipt(number: string, options: ExplainOptions): Promise<
     const recorded = readRecorded(row);
     if (typeof recorded === "string")
       throw new BadInput(`receipt ${number} cannot be explained: ${(await erasedText(row, history)) ?? recorded}`);
+    if (recorded.cutInput !== undefined)
+      throw new BadInput(`receipt ${number} cannot be explained: ${inputNotKept}; ${cutText(recorded.cutInput)}`);
     return await explainRecorded(recorded, history);
   } finally {
     await history.close();
@@ -95,6 +98,10 @@ async function explainRecorded(recorded: Recorded, history: History): Promise<Ex
     decision.rule === leaf.rule &&
     JSON.stringify(decision.reason) === recorded.reasonText;
   return { ...found, counters, recorded: { seq: leaf.seq, contract: leaf.contract ?? "", agrees } };
+}
+
+function cutText({ bytes, head, sha256 }: CutInput): string {
+  return `it had ${bytes} bytes, its SHA-256 is ${sha256}, and it begins with ${visible(head)}`;
 }
 
 /** The body that was judged, as far as the receipt has it. */

@@ -11,6 +11,7 @@ import {
   parseLeaf,
   partText,
   readCall,
+  readCutInput,
   type LedgerHistory,
   type StoredRow,
 } from "../../ledger/mod.ts";
@@ -137,10 +138,16 @@ function cell(value: ReadableRow[keyof ReadableRow]): string {
   return typeof value === "object" ? (value ?? []).join(" ") : String(value);
 }
 
-/** Input and snapshot are the received texts, digits and escapes untouched. */
+/**
+ * Input and snapshot are the received texts, digits and escapes untouched. An input that was not kept whole is null, and
+ * `input_cut` says what is known of it.
+ */
 function jsonOf(row: StoredRow): string {
+  const fields = readable(row);
   const [input, platform] = (["input", "platform"] as const).map((name) => partText(row.evidence, name) ?? "null");
-  return `${JSON.stringify(readable(row)).slice(0, -1)},"input":${input},"platform":${platform}}\n`;
+  const cut = fields.act === null ? readCutInput(row.evidence) : undefined;
+  const inputs = cut === undefined ? `"input":${input}` : `"input":null,"input_cut":${JSON.stringify(cut)}`;
+  return `${JSON.stringify(fields).slice(0, -1)},${inputs},"platform":${platform}}\n`;
 }
 
 /** What a person reads of a row, from its leaf and from disclosures whose digests are recomputed. */

@@ -1,5 +1,14 @@
 import { isVerdict, readJson, type CheckRequest, type JsonObject, type Verdict } from "../../wire/mod.ts";
-import { evidenceDigest, parseLeaf, readCall, readEffects, wholeText, type Leaf } from "../../ledger/mod.ts";
+import {
+  evidenceDigest,
+  parseLeaf,
+  readCall,
+  readCutInput,
+  readEffects,
+  wholeText,
+  type CutInput,
+  type Leaf,
+} from "../../ledger/mod.ts";
 import type { RecordedRow } from "../history.ts";
 
 /** A check, as its receipt tells of it. */
@@ -7,6 +16,8 @@ export interface Recorded {
   readonly row: RecordedRow;
   readonly leaf: Leaf;
   readonly request: CheckRequest;
+  /** What is known of an input that was not kept whole; `request.toolInput` is empty then. */
+  readonly cutInput: CutInput | undefined;
   readonly reason: string;
   readonly trace: Trace;
   readonly effects: NonNullable<ReturnType<typeof readEffects>>;
@@ -80,7 +91,8 @@ export function readRecorded(row: RecordedRow): Recorded | string {
   const effects = readEffects(row.evidence);
   if (call === undefined || typeof reason !== "string" || trace === undefined || effects === undefined)
     return "a part of its evidence is erased, or not as a gate writes it";
-  const toolInput = objectOf(inputText);
+  const cutInput = readCutInput(row.evidence);
+  const toolInput: JsonObject | undefined = cutInput === undefined ? objectOf(inputText) : new Map();
   const platformState = platformText === "null" ? null : objectOf(platformText);
   if (toolInput === undefined || platformState === undefined) return "its input or its snapshot is not readable";
   const request = {
@@ -91,8 +103,11 @@ export function readRecorded(row: RecordedRow): Recorded | string {
     inputText,
     platformText: platformState === null ? null : platformText,
   };
-  return { row, leaf, request, reason, trace, effects, reasonText, outcomeText, effectsText };
+  return { row, leaf, request, cutInput, reason, trace, effects, reasonText, outcomeText, effectsText };
 }
+
+/** Why a row cannot be decided again whose input was not kept whole. */
+export const inputNotKept = "its input was not kept whole";
 
 /** The moment that a leaf names, as far as it can be made out. */
 export function recordedAt(leaf: string): number {

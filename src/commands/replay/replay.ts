@@ -1,5 +1,5 @@
 import type { ContractInForce } from "../../contract/mod.ts";
-import { countedOf } from "../../gate/mod.ts";
+import { countedOf, countersOf, recountRow } from "../../gate/mod.ts";
 import type { Mode } from "../../wire/mod.ts";
 import type { Leaf } from "../../ledger/mod.ts";
 import type { History, RecordedRow } from "../history.ts";
@@ -12,8 +12,16 @@ import {
   type Again,
   type Difference,
 } from "./decide-again.ts";
-import { isChange, movedCounters, readLeaf, readRecorded, recordedAt, type Recorded } from "./recorded.ts";
-import { Standing } from "./standing.ts";
+import {
+  inputNotKept,
+  isChange,
+  movedCounters,
+  readLeaf,
+  readRecorded,
+  recordedAt,
+  type Recorded,
+} from "./recorded.ts";
+import { counterDigest, Standing } from "./standing.ts";
 
 /** What a replay tells as it goes. */
 export interface Telling {
@@ -48,6 +56,10 @@ export async function holdAgainstItself(history: History, telling: Agreement): P
     }
     if (typeof force === "string") {
       skip(check, force, telling, standing);
+      continue;
+    }
+    if (recorded.cutInput !== undefined) {
+      skipCut(recorded, force, telling, standing);
       continue;
     }
     const asked = askAgain(force, recorded);
@@ -87,6 +99,10 @@ export async function decideAllAgain(history: History, { force, mode }: Against,
       skip(check, recorded, telling, standing);
       continue;
     }
+    if (recorded.cutInput !== undefined) {
+      skip(check, inputNotKept, telling, standing);
+      continue;
+    }
     const again = decideAgain(force, recorded, standing, mode ?? recorded.leaf.mode ?? "enforce");
     telling.decided(recorded, again);
     const { decision, answered, prepared, otherPrepared } = again;
@@ -118,6 +134,20 @@ async function* checksOf(history: History, telling: Telling, standing: Standing)
       standing.answered();
     }
   }
+}
+
+/** Such a call moves counters that need no input all the same: otherwise an agent could leave them without a replay. */
+function skipCut({ leaf, row }: Recorded, force: ContractInForce, telling: Telling, standing: Standing): void {
+  const lacking = new Set(movedCounters(row));
+  for (const owned of countersOf(force)) {
+    const digest = counterDigest(owned.counter.identity);
+    const moves = lacking.has(digest) ? recountRow(owned, leaf, row.evidence) : undefined;
+    if (moves === undefined || moves.length === 0) continue;
+    standing.add(moves, leaf.at);
+    lacking.delete(digest);
+  }
+  standing.skip(leaf.at, lacking);
+  telling.skipped(leaf.seq, inputNotKept);
 }
 
 function skip({ row }: Check, why: string, telling: Telling, standing: Standing): void {
