@@ -1,5 +1,5 @@
 /**
- * Writes, or reads back, spec/vectors/exports: three exports as folders, and every case as what differs from one of them.
+ * Writes, or reads back, spec/vectors/exports: exports as folders, and every case as what differs from one of them.
  *
  *     node test/exports/vectors.ts --write
  */
