@@ -4,6 +4,7 @@
  * held against what the gate answered; a doctored receipt as the control.
  */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -93,6 +94,38 @@ suite("a call from a file", () => {
   ];
   for (const [name, change, more] of variants)
     test(name, async (t) => assertGolden(name, await explainText(t, { ...call, ...change }, more)));
+
+  test("[first-use 24] `explain -` reads the call from standard input, and says the same as of a file", (t) => {
+    const { file, options } = files(t, call);
+    const program = join(root, "src", "commands", "main.ts");
+    const args = ["--contract", options.contract, "--now", "2026-01-15T12:00:00Z"];
+    const ran = (name: string, input: string): readonly [number | null, string] => {
+      const { status, stdout } = spawnSync(process.execPath, [program, "explain", name, ...args], {
+        input,
+        encoding: "utf8",
+      });
+      return [status, stdout];
+    };
+    const fromFile = ran(file, "");
+    assert.match(fromFile[1], /ESCALATE|BLOCK|ALLOW/);
+    assert.deepEqual(ran("-", readFileSync(file, "utf8")), fromFile);
+    assert.notEqual(ran("-", "")[0], 0, "positive control: without a call there is nothing to explain");
+  });
+
+  test("[issue 12] a mandate that names a contract by an absolute path is told the relative one", async (t) => {
+    const { file, options } = files(t, call);
+    const mandate = join(options.contract, "..", "mandate.yaml");
+    const named = async (name: string): Promise<string> => {
+      writeFileSync(mandate, `mandate: shop\ncontracts: [${JSON.stringify(name)}]\n`);
+      return (await explainCommand(file, { ...options, contract: mandate })).text;
+    };
+    const refused = await named(options.contract);
+    assert.match(
+      refused,
+      /cannot be read: it is an absolute path, and a mandate names files by .*: write `shop\.yaml`/,
+    );
+    assert.doesNotMatch(await named("shop.yaml"), /cannot be read/, "positive control");
+  });
 
   test("what cannot be used is one sentence, or the compiler's errors", async (t) => {
     const { file, options } = files(t, call);

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, isAbsolute, join, relative } from "node:path";
 import {
   compileContracts,
   compileMandate,
@@ -73,7 +73,14 @@ async function readSource(file: string): Promise<SourceFile> {
   }
 }
 
+/** The name is in the text of GET /rules, so in the digest on each receipt: it must not say where this machine has the file. */
 function openBeside(mandate: string, name: string): Result<SourceFile, string> {
+  if (isAbsolute(name)) {
+    const beside = relative(dirname(mandate), name).replaceAll("\\", "/");
+    return bad(
+      `it is an absolute path, and a mandate names files by their paths from its own folder: write \`${beside}\``,
+    );
+  }
   try {
     return good({ name, text: decode(readFileSync(join(dirname(mandate), name))) });
   } catch (error) {

@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { text as textOf } from "node:stream/consumers";
 import type { ContractInForce, Diagnostic, Lookup } from "../../contract/mod.ts";
 import { loadContracts, renderDiagnostics, whyNot } from "../../gate/mod.ts";
 import type { CutInput } from "../../ledger/mod.ts";
@@ -46,9 +47,7 @@ export async function explainCommand(file: string | undefined, options: ExplainO
 type Broken = { readonly diagnostics: readonly Diagnostic[] };
 
 async function explainCall(file: string, options: ExplainOptions): Promise<Explained | Broken> {
-  const body = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new BadInput(`${file} cannot be read: ${whyNot(error)}`);
-  });
+  const body = await readBody(file);
   const given = readCounters(options.counters);
   const witness = new Witness();
   const compiled = await loadContracts(options.contract, options.contract, { probe: witness.probe });
@@ -57,6 +56,14 @@ async function explainCall(file: string, options: ExplainOptions): Promise<Expla
   checkCounters(given, compiled.value);
   const valueOf = ({ counter }: Lookup): string => given.get(counter.name) ?? given.get(shortName(counter.name)) ?? "0";
   return explained(compiled.value, call, witness, { valueOf, file });
+}
+
+/** `-` is standard input. */
+async function readBody(file: string): Promise<string> {
+  if (file === "-") return textOf(process.stdin);
+  return readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    throw new BadInput(`${file} cannot be read: ${whyNot(error)}`);
+  });
 }
 
 async function explainReceipt(number: string, options: ExplainOptions): Promise<Explained | Broken> {

@@ -127,7 +127,7 @@ export function addContractCommands(program: Command): void {
   program
     .command("explain")
     .description("why a call comes to what it comes to: each rule with the values of its operands, counters, places")
-    .argument("[call]", "a file with the body of a POST /check")
+    .argument("[call]", "a file with the body of a POST /check; - reads standard input")
     .option("--contract <file>", "the contract or mandate that decides", "mandate.yaml")
     .option("--counters <json>", 'what counters stand at, such as {"attempts": 5}; others at 0')
     .option("--now <moment>", "the moment of the check; by default, this one")
