@@ -93,7 +93,7 @@ export function addOperatorCommands(program: Command): void {
       "after",
       "\nReasons and outcomes may quote the call, so they go with its input, its snapshot and its name." +
         "\nThe gate that serves the data folder is asked, or the ledger itself where none does; another one with --url." +
-        "\nExit code 0: erased, now or before. 1: no receipt of that session or number is there, or none ever had the part. " +
+        "\nExit code 0: erased, now or before; with --where and without --yes: shown. 1: no such receipt, or none ever had the part. " +
         "2: refused." +
         "\n\nExample:\n  svc-gate erase 7-9 --part input,platform --reason 'request 4711 of the person concerned'" +
         "\n  svc-gate erase --where input.customer.email=anna@example.com",
