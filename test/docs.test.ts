@@ -148,7 +148,24 @@ suite("README.md", () => {
     assert.ok(readFileSync(page, "utf8").includes(table), table);
   });
 
+  test("[first-use 17] it goes to enforcing as docs/rollout.md does, by reload", () => {
+    const walk = /^## From observing to enforcing\n([\s\S]*?)\n## /m.exec(readme)?.[1] ?? "";
+    const rollout = read("docs/rollout.md");
+    for (const mode of ["assist", "enforce"])
+      for (const text of [walk, rollout]) assert.match(text, new RegExp(`reload --mode ${mode}`));
+    for (const text of [walk, rollout]) assert.doesNotMatch(text, /SVC_MODE/);
+  });
+
   test("it is short", () => assert.ok(readme.split("\n").length <= 250));
+});
+
+test("[first-use 17] docs/README.md leads to every page of docs", () => {
+  const index = read("docs/README.md");
+  const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md") && name !== "README.md");
+  assert.deepEqual(
+    pages.filter((name) => !index.includes(`(${name})`)),
+    [],
+  );
 });
 
 suite("docs/decisions", () => {

@@ -77,7 +77,8 @@ const steps: Steps = {
     const found = curled(shell, command);
     if (found !== undefined) assert.equal(found.receipts.length, 1, "the key of the first start opens each later one");
   },
-  "SVC_MODE=assist npm start": serves("assist"),
+  "npm run -s svc-gate -- reload --mode assist": (shell, command) => assert.match(shell.run(command), /assist/),
+  "npm run -s svc-gate -- reload --mode enforce": (shell, command) => assert.match(shell.run(command), /enforce/),
   "npm run -s svc-gate -- verify": (shell, command) => assert.match(shell.run(command), /^ok: /),
   [`printf '\\0%s' "$leaf" | sha256sum`]: async (shell, command) => {
     if (!hasProgram("sha256sum")) return;
