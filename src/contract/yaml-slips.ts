@@ -227,7 +227,8 @@ function slipOf(file: SourceFile, { key, from, raw, inBraces }: Entry): Slip | u
       hint: "move the comment to a line of its own",
       fixed: text.padEnd(raw.length),
     };
-  if (text === "" || isRead(text, raw, inBraces)) return undefined;
+  const isAlias = /^\*[\w-]+$/.test(text); // No condition looks so: the reader says that there are no aliases.
+  if (text === "" || isAlias || isRead(text, raw, inBraces)) return undefined;
   const fixed = `'${text.replaceAll("'", "''")}'`;
   if (readAlone(fixed, inBraces)?.value !== folded(text)) return undefined;
   const what = key === "reason:" ? "reason" : "condition";
