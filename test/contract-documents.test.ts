@@ -40,7 +40,7 @@ const yaml: readonly (readonly [text: string, ...problems: readonly string[]])[]
   [`${small}? [a]\n: b`, "yaml: a key that is not text is not part of the contract language"],
   [`${small}summary: a\nsummary: b`, "yaml: this key stands twice in one map"],
   [`${small}summary: a\n"summary": b`, "yaml: this key stands twice in one map"],
-  [`${small}\tlimits: { a: 1 }`, "yaml: tabs are not allowed as indentation"],
+  [`${small}\tlimits: { a: 1 }`, "yaml: YAML does not allow a tab for indentation"],
   [`${small}limits: { a: 1`, "yaml: flow map must end with a }"],
   [`contract: c\n${smallTool}rules: [{{}]`, "yaml: expected flow map to end with }"],
   [
