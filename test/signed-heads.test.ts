@@ -270,7 +270,7 @@ test("a ledger of before the tree gets one, whole, when it is opened", async (t)
   const value = (name: string): string =>
     String(database.prepare("SELECT value FROM meta WHERE name = ?").get(name)?.["value"]);
   const meta = { layout: "1", log: value("log"), counter_secret: value("counter_secret") };
-  database.exec("DROP TABLE nodes; DELETE FROM meta WHERE name IN ('signer', 'mode')");
+  database.exec("DROP TABLE nodes; DELETE FROM meta WHERE name IN ('signer', 'mode', 'first_key')");
   const write = database.prepare("UPDATE meta SET value = ? WHERE name = ?");
   write.run("1", "layout");
   write.run(hash("sha256", JSON.stringify(meta), "hex"), "check");

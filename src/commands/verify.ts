@@ -11,6 +11,7 @@ import { visible } from "../wire/mod.ts";
 import { sharedPlace } from "./database.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { progressStride, showProgress } from "./progress.ts";
+import { lookBeside, type FolderFound } from "./verify-folder.ts";
 import { holdAgainstSinks, tenantOf } from "./verify-sinks.ts";
 
 export interface VerifyOptions {
@@ -32,10 +33,13 @@ export async function verifyCommand(folder: string, options: VerifyOptions): Pro
   const walked = shared === undefined ? await walkFolder(folder, options) : await inspectSharedLedger(shared);
   const tenant = typeof database === "string" ? database : shared === undefined ? tenantOf(folder) : null;
   const { check, isUnknown } = await holdAgainstSinks(walked, tenant, open);
+  const isWhole = check.broken === undefined;
+  const beside = shared === undefined && isWhole ? await lookBeside(folder, options.pin) : nothingBeside;
   const isDeep = options.deep && check.broken === undefined;
   const deep = isDeep ? await deepen(open()) : undefined;
-  const exitCode = check.broken === undefined && (deep === undefined || isSound(deep)) ? 0 : 1;
-  if (json) return { exitCode, text: JSON.stringify(found(check, deep)), forPrograms: true };
+  const isSame = beside.changed.length === 0;
+  const exitCode = isWhole && isSame && (deep === undefined || isSound(deep)) ? 0 : 1;
+  if (json) return { exitCode, text: JSON.stringify(found(check, deep, beside)), forPrograms: true };
   if (check.broken !== undefined) {
     const { seq, problem, expected, found: stood } = check.broken;
     return {
@@ -49,9 +53,23 @@ export async function verifyCommand(folder: string, options: VerifyOptions): Pro
       ? `nothing outside the ${shared === undefined ? "data folder" : "database"} anchors it (SVC_PIN)`
       : `anchored through row ${anchored.seq} by the ${anchored.by}`;
   const looked = chain && shared === undefined ? "the chain alone" : "chain and evidence";
-  const verdict = exitCode === 0 ? `ok: ${rows} rows, ${looked} verified` : wrongText(deep);
+  const ok = `${rows} rows, ${looked} verified`;
+  const isWrong = deep !== undefined && !isSound(deep);
+  const verdict = isWrong ? wrongText(deep) : isSame ? `ok: ${ok}` : `CHANGED beside the ledger: ${ok}`;
+  const besides = [
+    ...beside.changed.map((sentence) => `  changed  ${sentence}`),
+    ...beside.warnings.map((sentence) => `  warning  ${sentence}`),
+  ];
   const sinks = isUnknown ? ["  no sink of SVC_SINKS that can be read knows it"] : [];
-  const lines = [verdict, `  ledger  ${log}`, `  head    ${head.hash}`, `  ${anchor}`, ...sinks, ...deepLines(deep)];
+  const lines = [
+    verdict,
+    `  ledger  ${log}`,
+    `  head    ${head.hash}`,
+    `  ${anchor}`,
+    ...sinks,
+    ...deepLines(deep),
+    ...besides,
+  ];
   return { exitCode, text: lines.join("\n") };
 }
 
@@ -76,10 +94,24 @@ async function deepen(opening: Promise<LedgerHistory>): Promise<DeepFound> {
   }
 }
 
-function found({ rows, head, broken, anchored }: LedgerCheck, deep: DeepFound | undefined): object {
+const nothingBeside: FolderFound = { changed: [], warnings: [] };
+
+function found(
+  { rows, head, broken, anchored }: LedgerCheck,
+  deep: DeepFound | undefined,
+  { changed, warnings }: FolderFound,
+): object {
   if (broken !== undefined) return { ok: false, rows, first_broken: broken };
-  const ok = deep === undefined || isSound(deep);
-  return { ok, rows, head, anchored: anchored ?? null, ...(deep === undefined ? {} : { deep: shownDeep(deep) }) };
+  const ok = changed.length === 0 && (deep === undefined || isSound(deep));
+  return {
+    ok,
+    rows,
+    head,
+    anchored: anchored ?? null,
+    ...(changed.length === 0 ? {} : { changed }),
+    ...(warnings.length === 0 ? {} : { warnings }),
+    ...(deep === undefined ? {} : { deep: shownDeep(deep) }),
+  };
 }
 
 /** A row behind the last one is one that should exist. */

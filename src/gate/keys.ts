@@ -13,6 +13,7 @@ export {
 } from "./keys/desk.ts";
 export { KeyFileDamaged, loadFirstKey, type FirstKey } from "./keys/first-key.ts";
 export { firstKeyFileFault, makeFirstKey } from "./keys/first-row.ts";
+export { otherFirstKey, recordFirstKey } from "./keys/first-key-note.ts";
 export { openIdleKeys, type IdleKeys } from "./keys/idle.ts";
 export { type Rate, type Scope } from "./keys/record.ts";
 export { KeyRing, type Key } from "./keys/ring.ts";

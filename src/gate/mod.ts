@@ -33,6 +33,7 @@ export {
   looksLikeKey,
   makeFirstKey,
   openIdleKeys,
+  otherFirstKey,
   revokeKey,
   rotateKey,
   type ActedKey,

@@ -19,7 +19,7 @@ import type { Config } from "./config.ts";
 import { DeepVerification, type DeepVerify, type LedgerPlace } from "./deep.ts";
 import type { Gate, Reloaded } from "./gate.ts";
 import { makeServer, type HttpOptions } from "./http/server.ts";
-import { KeyRing, loadFirstKey, type FirstKey } from "./keys.ts";
+import { KeyRing, loadFirstKey, recordFirstKey, type FirstKey } from "./keys.ts";
 import { Budget } from "./line.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { makeOpsServer } from "./http/ops.ts";
@@ -135,7 +135,7 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
     await database?.close();
   };
   try {
-    const { keys, made } = await openKeys(config, root, tenants, log);
+    const { keys, first } = await openKeys(config, root, tenants, log);
     const tests =
       config.reloadTests === undefined || lent.runTests === undefined
         ? undefined
@@ -153,6 +153,7 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
         : { url: config.databaseUrl, ledger: ledgerIdOf(tenant) };
     const deep = new DeepVerification({ log, verify: lent.deepVerify, placeOf });
     const begun = await root.begin();
+    if (first !== undefined) await recordFirstKey(root, first, log);
     const service = new Service({ log, keys, root, rootPlace, tenants, readPlaces, tests, deep, tally, traces, rates });
     const server = makeServer({ service, basePath: config.basePath, connections: config.connections, log, tls });
     const ops = await openOps(service, config, log);
@@ -171,7 +172,7 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
       ledger: root.ledger,
       contracts: root.gate.standing.force.contracts,
       tenants: entries.value.length,
-      made,
+      made: first?.made,
       modeChange: modeChangeOf(begun, config),
       warnings: told.sentences,
       failed: root.gate.failed,
@@ -207,7 +208,7 @@ async function openKeys(
   { gate, ledger }: OpenPlace,
   tenants: Tenants | undefined,
   log: Logger,
-): Promise<{ readonly keys: KeyRing; readonly made: FirstKey["made"] }> {
+): Promise<{ readonly keys: KeyRing; readonly first: FirstKey | undefined }> {
   const first = databaseUrl !== undefined && apiKey === undefined ? undefined : await loadFirstKey(dataDir, apiKey);
   if (first?.warning !== undefined) log.warn(first.warning);
   const isTenant = (id: string): boolean => tenants?.has(id) === true;
@@ -217,7 +218,7 @@ async function openKeys(
     log.warn(
       "the key `default` was rotated or revoked since: what SVC_API_KEY says counts until an overlap ends, if at all",
     );
-  return { keys, made: first?.made };
+  return { keys, first };
 }
 
 const noKey = new StartRefused(

@@ -127,6 +127,16 @@ export class Ledger {
     return kept !== undefined && isMode(kept) ? kept : undefined;
   }
 
+  /** What was noted of the first key when the ledger was opened; undefined where nothing was, and where gates share it. */
+  get firstKey(): string | undefined {
+    return this.#store.opened.firstKey;
+  }
+
+  /** Keeps a note of the first key, outside a turn. */
+  keepFirstKey(note: string): Promise<void> {
+    return this.#store.keepFirstKey(note);
+  }
+
   /** The counter definitions that it keeps the events of. */
   counters(): Promise<readonly StoredCounter[]> {
     return this.#store.counters();

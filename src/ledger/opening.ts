@@ -4,6 +4,7 @@ import { keyDigester, Ledger, type LedgerCheck } from "./ledger.ts";
 import { makeFolders, readIfThere } from "./durable-file.ts";
 import { damaged, growTree, readerOf, treeAt } from "./growth.ts";
 import { HeadPin, readPin, writePin, type Pin } from "./pin.ts";
+import { missingCheckpoint } from "./folder-check.ts";
 import { keepPrivate } from "./private-files.ts";
 import {
   checkpointFile,
@@ -149,6 +150,8 @@ export interface LedgerHistory {
   structure(): Promise<Broken | undefined>;
   /** The verifier key on record for its heads; undefined before the first. */
   readonly signer: string | undefined;
+  /** What was noted of the first key; undefined where nothing was, and in a database. */
+  readonly firstKey?: string | undefined;
   /** Signed checkpoints that were kept, a second old at most: the latest, then the latest that witnesses have cosigned. */
   readonly checkpoints: readonly string[];
   readonly hashes: HashReader;
@@ -247,7 +250,7 @@ async function admit(
     isShared,
     isAnchored: options.pinFile !== undefined,
     engine: options.engine,
-    warnings: options.warnings,
+    warnings: [...options.warnings, ...(isShared || isPastPin ? [] : await missingCheckpoint(options.folder, pin))],
   });
   if (!isShared && !isPastPin) ledger.pinHead();
   return ledger;

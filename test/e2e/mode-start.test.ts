@@ -80,7 +80,7 @@ suite("the mode at a start", () => {
     const { banner } = await serveOnce(t, place, { SVC_API_KEY: "short", SVC_LOG: "silent", SVC_PROT: "1" });
     assert.match(banner, /^ {2}warning {3}SVC_API_KEY is under 16 characters/m);
     assert.match(banner, /^ {2}warning {3}SVC_PROT is set/m);
-    assert.doesNotMatch((await serveOnce(t, place)).banner, /warning/);
+    assert.doesNotMatch((await serveOnce(t, newPlace(t))).banner, /warning/);
   });
 });
 

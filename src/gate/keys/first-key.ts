@@ -7,6 +7,8 @@ import { makeKey } from "./token.ts";
 export interface FirstKey {
   /** SHA-256 in hex. */
   readonly digest: string;
+  /** Where it comes from. */
+  readonly source: "SVC_API_KEY" | "keys.json";
   /** A key that was made just now, to be shown once, and the file it was written to. */
   readonly made: { readonly key: string; readonly file: string } | undefined;
   /** A warning for the operator: the key that this gate once made is refused, because SVC_API_KEY is another one. */
@@ -20,22 +22,27 @@ export async function loadFirstKey(folder: string, configured: string | undefine
   const file = join(folder, "keys.json");
   if (configured !== undefined) return configuredKey(configured, await readKept(file).catch(() => undefined), folder);
   const kept = await readKept(file);
-  if (kept !== undefined) return { digest: kept, made: undefined };
+  if (kept !== undefined) return { digest: kept, source: "keys.json", made: undefined };
   const key = makeKey();
   const made = { key, file: join(folder, "first-key") };
   await writeFile(made.file, `${key}\n`, { mode: 0o600 });
   const entry = { name: firstKeyName, digest: digestOf(key), created: new Date().toISOString() };
   await writeFile(file, `${JSON.stringify({ keys: [entry] }, null, 2)}\n`, { mode: 0o600 });
-  return { digest: digestOf(key), made };
+  return { digest: digestOf(key), source: "keys.json", made };
 }
 
 function configuredKey(configured: string, kept: string | undefined, folder: string): FirstKey {
-  const digest = digestOf(configured);
-  if (kept === undefined || kept === digest) return { digest, made: undefined };
+  const first = { digest: digestOf(configured), source: "SVC_API_KEY", made: undefined } as const;
+  if (kept === undefined || kept === first.digest) return first;
   const warning =
     `SVC_API_KEY is the first key, so the key in ${join(folder, "first-key")} is refused with 401: ` +
     "send SVC_API_KEY's value, or start without SVC_API_KEY";
-  return { digest, made: undefined, warning };
+  return { ...first, warning };
+}
+
+/** The digest of the first key that a data folder keeps; undefined where it keeps none. @throws {KeyFileDamaged} */
+export function keptFirstKey(folder: string): Promise<string | undefined> {
+  return readKept(join(folder, "keys.json"));
 }
 
 async function readKept(file: string): Promise<string | undefined> {

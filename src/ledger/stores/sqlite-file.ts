@@ -139,6 +139,8 @@ export interface Meta {
   readonly signer: string | undefined;
   /** The mode that the ledger was served in last; undefined before the first. */
   readonly mode: string | undefined;
+  /** What was noted of the first key; undefined before the first note. */
+  readonly firstKey: string | undefined;
 }
 
 /** Writes the empty tables and the ledger's name, in one transaction. */
@@ -163,13 +165,13 @@ export function upgrade(database: DatabaseSync): void {
   requireWhole(values, before, database, schemaBefore);
   database.exec("BEGIN IMMEDIATE");
   database.exec(nodes);
-  writeMeta(database, { log, counterSecret, signer: undefined, mode: undefined });
+  writeMeta(database, { log, counterSecret, signer: undefined, mode: undefined, firstKey: undefined });
   database.exec("COMMIT");
 }
 
 /** Writes the ledger's description anew, within a transaction. */
-export function writeMeta(database: DatabaseSync, { log, counterSecret, signer, mode }: Meta): void {
-  const kept = mode === undefined ? {} : { mode };
+export function writeMeta(database: DatabaseSync, { log, counterSecret, signer, ...noted }: Meta): void {
+  const kept = notesOf(noted.mode, noted.firstKey);
   const meta = { layout: String(layout), log, counter_secret: counterSecret, signer: signer ?? "", ...kept };
   const write = database.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)");
   for (const [name, value] of Object.entries({ ...meta, check: metaCheck(meta) })) write.run(name, value);
@@ -186,7 +188,8 @@ export function readMeta(database: DatabaseSync): Meta | undefined {
   }
   const [log, counterSecret, signer] = ["log", "counter_secret", "signer"].map((name) => values.get(name) ?? "");
   const mode = values.get("mode");
-  const kept = mode === undefined ? {} : { mode }; // A ledger that never served has none, nor has one of version 1.
+  const firstKey = values.get("first_key");
+  const kept = notesOf(mode, firstKey);
   const meta = {
     layout: found ?? "",
     log: log ?? "",
@@ -201,7 +204,13 @@ export function readMeta(database: DatabaseSync): Meta | undefined {
     counterSecret: meta.counter_secret,
     signer: meta.signer === "" ? undefined : meta.signer,
     mode,
+    firstKey,
   };
+}
+
+/** A ledger that never served has none of them, nor has one of version 1. */
+function notesOf(mode: string | undefined, firstKey: string | undefined): Readonly<Record<string, string>> {
+  return { ...(mode !== undefined && { mode }), ...(firstKey !== undefined && { first_key: firstKey }) };
 }
 
 const damagedMeta = new LedgerRefused(

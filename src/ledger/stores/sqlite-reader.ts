@@ -90,9 +90,9 @@ class Reader {
   }
 
   describe(): StoredHistory {
-    const { log = "", counterSecret = "", signer } = readMeta(this.#database) ?? {};
+    const { log = "", counterSecret = "", signer, firstKey } = readMeta(this.#database) ?? {};
     const kept = this.counters();
-    return { log, counterSecret, kept, signer, rows: this.#last() };
+    return { log, counterSecret, kept, signer, firstKey, rows: this.#last() };
   }
 
   /** Of level 0 the hashes of leaves, above it the roots of full tiles below. @throws unless all are there */

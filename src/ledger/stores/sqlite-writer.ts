@@ -198,6 +198,14 @@ class Writer {
     return verifier;
   }
 
+  keepFirstKey(note: string): void {
+    const meta = { ...this.#meta, firstKey: note };
+    this.#database.exec("BEGIN IMMEDIATE");
+    writeMeta(this.#database, meta);
+    this.#database.exec("COMMIT");
+    this.#meta = meta;
+  }
+
   /** Where it fails nothing of it stays, neither here nor in the file: batches go on. */
   keepCounter(kept: StoredCounter, folded: readonly StoredEffect[]): void {
     this.#requireRoom();
@@ -305,6 +313,7 @@ serveOpened(
       writer.commit(rows, effects, beside),
     scrub: (writer: Writer, rewrite: boolean) => writer.scrub(rewrite),
     keepSigner: (writer: Writer, verifier: string) => writer.keepSigner(verifier),
+    keepFirstKey: (writer: Writer, note: string) => writer.keepFirstKey(note),
     keepContract: (writer: Writer, digest: string, text: string) => writer.keepContract(digest, text),
     keepCounter: (writer: Writer, counter: StoredCounter, folded: readonly StoredEffect[]) =>
       writer.keepCounter(counter, folded),

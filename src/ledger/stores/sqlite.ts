@@ -139,6 +139,10 @@ class SqliteStore implements LedgerStore {
     return this.#writer.call("keepSigner", verifier);
   }
 
+  keepFirstKey(note: string): Promise<void> {
+    return this.#writer.call("keepFirstKey", note);
+  }
+
   hashes(level: number, from: number, count: number): Promise<Uint8Array> {
     return this.#ask("hashes", level, from, count);
   }

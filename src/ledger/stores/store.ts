@@ -100,6 +100,8 @@ export interface StoredHistory {
   readonly rows: number;
   /** The verifier key whose private half signs its heads; undefined before the first. */
   readonly signer: string | undefined;
+  /** As `OpenedStore` has it. */
+  readonly firstKey?: string | undefined;
 }
 
 /** A row that something other than the walked file knows. */
@@ -172,6 +174,8 @@ export interface OpenedStore {
   readonly signer: string | undefined;
   /** The mode that it was served in last; undefined where it never was, or an earlier version kept none. */
   readonly mode: string | undefined;
+  /** What was noted of the first key; undefined where nothing was, and where gates share the ledger. */
+  readonly firstKey?: string | undefined;
   /** Has it the inner hashes of all its rows? One that an earlier version wrote has not. */
   readonly hasTree: boolean;
   readonly counters: readonly StoredCounter[];
@@ -241,6 +245,8 @@ export interface LedgerStore {
   contractText(digest: string): Promise<string | undefined>;
   /** Keeps which key signs heads, durably, unless one does already; which one that is now. */
   keepSigner(verifier: string): Promise<string>;
+  /** Keeps a note of the first key, durably, where one gate owns the ledger. Not within a turn. */
+  keepFirstKey(note: string): Promise<void>;
   /**
    * Hashes of the tree that stand side by side, 32 bytes each: of level 0 those of the leaves, above it the roots of full
    * tiles below. Rejects unless all are there.
