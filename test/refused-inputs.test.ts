@@ -105,7 +105,11 @@ suite("[attack 12] inputs of refused calls that are kept whole", () => {
 const tools = `contract: desk
 tools:
   pay:
-    input: { type: object, additionalProperties: false, required: [usd], properties: { usd: { type: number, minimum: 0 }, to: { type: string } } }
+    input:
+      type: object
+      additionalProperties: false
+      required: [usd]
+      properties: { usd: { type: number, minimum: 0 }, to: { type: string } }
     otherwise: ALLOW
   visit:
     input: { type: object, additionalProperties: false, properties: {} }
