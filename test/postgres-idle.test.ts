@@ -36,6 +36,8 @@ function idle(there: PostgresServer): void {
       assert.equal(code, 2, args.join(" "));
       assert.match(stderr, /^svc-gate: there is no ledger in the database: it begins with `svc-gate keys create`, or/);
     }
+    const odd = await run("keys", "create", "ci", "--scopes", "chekc");
+    assert.match(odd.stderr, /^svc-gate: there is no scope "chekc"; did you mean "check"\?/);
     assert.deepEqual(await ledgers(), []);
     assert.ok(!existsSync(join(cwd, "data")), "nothing is left in the data folder either");
     const made = await run("keys", "create", "ci", "--quiet");

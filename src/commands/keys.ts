@@ -1,4 +1,5 @@
 import {
+  createFault,
   createKey,
   listKeys,
   openIdleKeys,
@@ -44,7 +45,7 @@ export async function createCommand(name: string, options: CreateOptions): Promi
     tools: tools === undefined ? undefined : listOf(tools),
     rate: rate === undefined ? undefined : readRate(rate),
   };
-  const made = await atDesk({ ...options, mayBegin: true }, (desk) => desk.create(body));
+  const made = await atDesk({ ...options, begins: body }, (desk) => desk.create(body));
   return shown(made, options, `made the key ${idOf(made)}, for ${made.scopes.join(", ")}${limitsOf(made)}`);
 }
 
@@ -141,16 +142,19 @@ interface Desk {
 }
 
 interface DeskOptions extends KeysOptions {
-  /** The first key in a database comes before the first gate, so it begins the ledger. */
-  readonly mayBegin?: boolean;
+  /** What makes a key: the first one in a database comes before the first gate, so it begins the ledger. */
+  readonly begins?: object;
 }
 
 async function atDesk<Value>(options: DeskOptions, work: (desk: Desk) => Promise<Value>): Promise<Value> {
-  const { dataDir, mayBegin = false, tenant } = options;
+  const { begins, dataDir, tenant } = options;
   const gate = await findGate(options);
   if (gate !== undefined) return work(deskOf(gate, tenant));
   const place = idlePlace(dataDir, process.env["SVC_DATABASE_URL"] || undefined);
-  const idle = await openIdleKeys({ ...place, mayBegin });
+  // Before a ledger is begun: one whose key is refused would keep a signing key for nothing.
+  const fault = begins && createFault(bytesOf(begins));
+  if (fault !== undefined) throw new BadInput(fault.detail);
+  const idle = await openIdleKeys({ ...place, mayBegin: begins !== undefined });
   try {
     return await work(idleDesk(idle, tenant ?? null));
   } finally {

@@ -3,6 +3,7 @@
  * ring in memory folds them. See docs/decisions/0014-keys-in-the-root-ledger.md.
  */
 export {
+  createFault,
   createKey,
   listKeys,
   revokeKey,

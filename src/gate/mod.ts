@@ -25,6 +25,7 @@ export { countersOf, recountRow, type Owned } from "./counters.ts";
 export { lengthMs, readMoment } from "./moment.ts";
 export { countedOf, outcomeOf } from "./outcome.ts";
 export {
+  createFault,
   createKey,
   firstKeyFileFault,
   hasKeyForm,

@@ -46,6 +46,12 @@ export async function listKeys(ring: KeyRing, { tenant }: DeskAsking): Promise<r
   return standings.map((standing) => shownKey(standing, ring.now()));
 }
 
+/** Why a body of POST /admin/keys makes no key on any ledger, by this machine's clock; undefined where it may. */
+export function createFault(body: unknown): Refusal | undefined {
+  const request = readCreate(body, Date.now());
+  return request.ok ? undefined : request.problem;
+}
+
 /** @param body of POST /admin/keys, as bytes */
 export async function createKey(ring: KeyRing, asking: DeskAsking, body: unknown): Promise<Result<ActedKey, Refusal>> {
   const request = readCreate(body, ring.now());
