@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
-import { createServer, type AddressInfo } from "node:net";
+import { createServer, type AddressInfo, type Server } from "node:net";
 import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import type { FastifyInstance } from "fastify";
@@ -381,14 +381,19 @@ function opsListener(host: string, port: number): Listener {
  */
 async function requireFreePorts({ host, port, opsHost, opsPort }: Config): Promise<void> {
   const listeners = [mainListener(host, port), ...(opsPort === undefined ? [] : [opsListener(opsHost, opsPort)])];
-  for (const listener of listeners) {
-    const probe = createServer();
-    const listening = once(probe, "listening");
-    probe.listen({ host: listener.host, port: listener.port, exclusive: true });
-    await listening.catch((error: unknown) => {
-      throw cannotListen(error, listener);
-    });
-    await new Promise((resolve) => probe.close(resolve));
+  const probes: Server[] = [];
+  try {
+    for (const listener of listeners) {
+      const probe = createServer();
+      const listening = once(probe, "listening");
+      probe.listen({ host: listener.host, port: listener.port, exclusive: true });
+      await listening.catch((error: unknown) => {
+        throw cannotListen(error, listener);
+      });
+      probes.push(probe); // Open until all are tried: two listeners may have been given one port.
+    }
+  } finally {
+    await Promise.all(probes.map((probe) => new Promise((resolve) => probe.close(resolve))));
   }
 }
 

@@ -29,7 +29,7 @@ import {
   type StoredRow,
 } from "./stores/store.ts";
 import { openSigner } from "./signer.ts";
-import { requireSigningKeys, Signer } from "./tree/signing-key.ts";
+import { readSigningKeys, requireSigningKeys, Signer } from "./tree/signing-key.ts";
 import type { HashReader } from "./tree/tiles.ts";
 import type { LedgerHead } from "./turn.ts";
 
@@ -76,7 +76,14 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   }
   const { mustExist = false, shared } = options;
   const pinFile = options.pinFile ?? (shared === undefined ? join(folder, "head.pin") : undefined);
-  if (shared === undefined) await (mustExist ? requireFile(folder) : makeFolder(folder));
+  const isFolder = shared === undefined;
+  if (isFolder && mustExist) await requireFile(folder);
+  // A key that cannot be used is refused before a ledger is begun; one in the folder cannot be there before the folder.
+  const keyFile = signingKeyPlace(options);
+  const isKeyInside = keyFile === signingKeyPlace({ folder });
+  if (!isKeyInside) await readSigningKeys(keyFile);
+  if (isFolder && !mustExist) await makeFolder(folder);
+  if (isKeyInside) await readSigningKeys(keyFile);
   const warnings = shared === undefined ? await keepPrivate(folder) : [];
   const pin = pinFile === undefined ? undefined : await readPin(pinFile);
   const store =
@@ -193,6 +200,10 @@ async function makeFolder(folder: string): Promise<void> {
   }
 }
 
+function signingKeyPlace({ folder, signingKeyFile }: Pick<LedgerOptions, "folder" | "signingKeyFile">): string {
+  return signingKeyFile ?? join(folder, "signing.key");
+}
+
 /** Holds what was opened against the pin and its own tail before anything is served. */
 async function admit(
   store: LedgerStore,
@@ -222,7 +233,7 @@ async function admit(
   const rowsSeen = seen.map((known) => ({ ...known, root: undefined }));
   await requireSeen(found, rowsSeen); // Before anything is written: a key, or the tree of an earlier version's ledger.
   const keyPlace = {
-    file: options.signingKeyFile ?? join(options.folder, "signing.key"),
+    file: signingKeyPlace(options),
     acceptNew: options.acceptSigningKey === true,
   };
   const signer = await openSigner(store, keyPlace);

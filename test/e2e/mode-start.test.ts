@@ -7,6 +7,7 @@ import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { once } from "node:events";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { suite, test, type TestContext } from "node:test";
 import { ask, desk, key, runCommand, spawnGate, temporaryFolder, writeContracts, type Spawned } from "./gate.ts";
 
@@ -64,6 +65,23 @@ suite("the mode at a start", () => {
     assert.equal((await serveOnce(t, place)).mode, "enforce");
   });
 
+  test("[first-use 5] the mode lies beside the rows only until there is one: gates of the version before refuse it", async (t) => {
+    const place = newPlace(t);
+    const described = (): readonly unknown[] => {
+      const file = new DatabaseSync(join(place.folder, "data", "ledger.db"), { readOnly: true });
+      const names = file.prepare("SELECT name FROM meta ORDER BY name").all();
+      file.close();
+      return names.map(({ name }) => name);
+    };
+    const before = ["check", "counter_secret", "layout", "log", "signer"];
+    await serveOnce(t, place, { SVC_MODE: "assist" });
+    assert.deepEqual(described(), [...before, "mode"].toSorted(), "positive control: without rows it must lie there");
+    await serveOnce(t, place, { SVC_MODE: "enforce" });
+    assert.deepEqual(described(), before);
+    assert.equal((await serveOnce(t, place)).mode, "enforce");
+    assert.deepEqual(described(), before, "nor does a plain start bring it back");
+  });
+
   test("[first-use 4] a start that softens the mode does so with a row, and the banner names the setting", async (t) => {
     const place = newPlace(t);
     await serveOnce(t, place, { SVC_MODE: "enforce" });
@@ -99,6 +117,29 @@ suite("[first-use 16] a start that fails", () => {
     }
     await serveOnce(t, place);
     assert.ok(readdirSync(join(place.folder, "data")).includes("signing.key"), "positive control: a start makes it");
+  });
+
+  test("leaves no data folder where two listeners are given one port, or its signing key cannot be used", async (t) => {
+    const place = newPlace(t);
+    const free = createServer().listen(0, "127.0.0.1");
+    await once(free, "listening");
+    const port = String((free.address() as { readonly port: number }).port);
+    free.close();
+    await once(free, "close");
+    const unusable = join(place.folder, "unusable.key");
+    writeFileSync(unusable, "no key", { mode: 0o600 });
+    const wrongs: readonly (readonly [Settings, RegExp])[] = [
+      [{ SVC_PORT: port, SVC_OPS_PORT: port }, /is in use: .*SVC_OPS_PORT/],
+      [{ SVC_PORT: "0", SVC_SIGNING_KEY: unusable }, /is not one or two private keys of Ed25519/],
+    ];
+    for (const [wrong, says] of wrongs) {
+      const failed = runCommand(t, ["serve"], { env: { ...failing(place), ...wrong } });
+      assert.equal(await failed.exit, 1);
+      assert.match(failed.stderr(), says);
+      assert.equal(existsSync(join(place.folder, "data")), false, String(says));
+    }
+    await serveOnce(t, place, { SVC_OPS_PORT: "0" });
+    assert.ok(readdirSync(join(place.folder, "data")).includes("ledger.db"), "positive control: a start makes it");
   });
 
   test("stores no mode where it fails later", async (t) => {

@@ -137,7 +137,7 @@ export interface Meta {
   readonly counterSecret: string;
   /** The verifier key whose private half signs heads; undefined before the first. */
   readonly signer: string | undefined;
-  /** The mode that the ledger was served in last; undefined before the first. */
+  /** The mode that a ledger without rows was served in last; undefined before the first, and where rows name it. */
   readonly mode: string | undefined;
   /** What was noted of the first key; undefined before the first note. */
   readonly firstKey: string | undefined;
@@ -174,6 +174,7 @@ export function writeMeta(database: DatabaseSync, { log, counterSecret, signer, 
   const kept = notesOf(noted.mode, noted.firstKey);
   const meta = { layout: String(layout), log, counter_secret: counterSecret, signer: signer ?? "", ...kept };
   const write = database.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)");
+  if (mode === undefined) database.exec("DELETE FROM meta WHERE name = 'mode'");
   for (const [name, value] of Object.entries({ ...meta, check: metaCheck(meta) })) write.run(name, value);
 }
 

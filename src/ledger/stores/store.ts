@@ -172,7 +172,7 @@ export interface OpenedStore {
   readonly changed: number;
   /** The verifier key whose private half signs its heads; undefined before the first. */
   readonly signer: string | undefined;
-  /** The mode that it was served in last; undefined where it never was, or an earlier version kept none. */
+  /** The mode that it was served in last; undefined where it never was, an earlier version kept none, or rows name it. */
   readonly mode: string | undefined;
   /** What was noted of the first key; undefined where nothing was, and where gates share the ledger. */
   readonly firstKey?: string | undefined;
