@@ -4,10 +4,15 @@
  * the test's own; banners, errors and receipts are read.
  */
 import assert from "node:assert/strict";
-import { existsSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
+import { Clock, systemTime } from "../src/gate/clock.ts";
+import { loadContracts } from "../src/gate/contracts.ts";
+import { Gate, type GateOptions } from "../src/gate/gate.ts";
+import { openLedger, openPostgres, type Ledger } from "../src/ledger/mod.ts";
 import { ask, desk, finish, key, spawnGate, temporaryFolder, writeContracts, type Spawned } from "./e2e/gate.ts";
+import { engine } from "./ledger-fixture.ts";
 import { startPostgres, type PostgresServer } from "./postgres-server.ts";
 
 const server = await startPostgres({ after });
@@ -92,6 +97,58 @@ function modes(there: PostgresServer): void {
       assert.equal((await changesOf(one)).length, 2);
     });
 
+    test("[first-use 2, 16] a start that is refused for its mode does not record its rotated signing key", async (t) => {
+      const at = await place(t, there, "rotated");
+      const one = await start(t, at, { SVC_MODE: "enforce" });
+      const own = join(at.folder, "own.key");
+      cpSync(join(at.folder, "data", "signing.key"), own);
+      const rotated = await finish(t, ["keygen", "--rotate", "--signing-key", own], { cwd: at.folder });
+      assert.equal(rotated.code, 0, rotated.stderr);
+      const other = {
+        ...at,
+        settings: { ...at.settings, SVC_DATA_DIR: join(at.folder, "other"), SVC_SIGNING_KEY: own },
+      };
+      const failed = await refused(t, other, { SVC_MODE: "observe" });
+      assert.match(failed.stderr, /SVC_MODE says observe, but the gates on this ledger serve enforce/);
+      assert.equal(await modeOf(one), "enforce", "a row of the other key would have stopped this gate");
+      await start(t, other, { SVC_MODE: "observe", SVC_ACCEPT: "weaker-mode" });
+      await assert.rejects(modeOf(one), "positive control: a start that serves records its key");
+    });
+
+    test("[first-use 2] of two gates that begin a ledger at once, the second keeps the contract of the first", async (t) => {
+      for (const acceptChange of [false, true]) {
+        const { folder, settings } = await place(t, there, `at_once_${String(acceptChange)}`);
+        const database = await openPostgres({
+          url: settings.SVC_DATABASE_URL ?? "",
+          connectionsMax: 4,
+          mayMigrate: true,
+        });
+        const shared = { database, ledger: "root" };
+        const gateOf = async (contract: string, options: Partial<GateOptions>): Promise<[Gate, Ledger]> => {
+          const file = join(folder, `${contract}.yaml`);
+          writeFileSync(file, desk.replace("contract: desk", `contract: ${contract}`));
+          const loaded = await loadContracts(file, file);
+          assert.ok(loaded.ok);
+          const ledger = await openLedger({ folder, shared, engine });
+          const clock = new Clock(systemTime);
+          const parts = { force: loaded.value, ledger, clock, mode: "observe", onDefect: () => undefined } as const;
+          return [new Gate({ ...parts, ...options }), ledger];
+        };
+        const [first] = await gateOf("first", {});
+        const [second, ledger] = await gateOf("second", { mode: "enforce", acceptChange });
+        const keepContract = ledger.keepContract.bind(ledger);
+        t.mock.method(ledger, "keepContract", async (text: string) => {
+          assert.ok((await first.begin()).ok); // The second has seen a ledger that nobody has served.
+          return keepContract(text);
+        });
+        assert.ok((await second.begin()).ok);
+        assert.equal(second.standing.mode, "enforce");
+        const ofWhom = acceptChange ? "second" : "first";
+        assert.deepEqual(second.standing.force.contracts, [ofWhom], "positive control: --accept change replaces it");
+        await database.close();
+      }
+    });
+
     test("[first-use 2, 16] a start without a key leaves no ledger, no mode and no signing key", async (t) => {
       const at = await place(t, there, "keyless");
       const { SVC_API_KEY: _none, ...settings } = at.settings;
@@ -149,9 +206,10 @@ function modes(there: PostgresServer): void {
         plain.stderr + plain.stdout,
         /`mode` in the file of tenants says observe.*svc-gate reload --tenant blue --mode observe/,
       );
+      const elsewhere = { ...at.settings, SVC_DATA_DIR: join(at.folder, "other") };
       const other = await start(
         t,
-        { ...at, settings: { ...at.settings, SVC_DATA_DIR: join(at.folder, "other") } },
+        { ...at, settings: elsewhere },
         {
           SVC_TENANTS: tenants,
           SVC_SIGNING_KEY: join(at.folder, "data", "signing.key"),
@@ -160,12 +218,14 @@ function modes(there: PostgresServer): void {
       assert.equal(await blue(other), "503 tenant-unavailable");
       assert.match(other.stderr(), /the gates on this ledger serve enforce/);
       assert.equal(await blue(one), "200 enforce");
+      // The gate that refused may be the only one, so the command must work there too.
       const named = await finish(t, ["reload", "--tenant", "blue", "--mode", "observe"], {
         cwd: at.folder,
-        env: at.settings,
+        env: elsewhere,
       });
       assert.equal(named.code, 0, named.stderr);
-      assert.equal(await blue(one), "200 observe", "positive control: a person's own word weakens it");
+      const both = [await blue(one), await blue(other)];
+      assert.deepEqual(both, ["200 observe", "200 observe"], "positive control: a person's own word weakens it");
     });
   });
 }

@@ -52,6 +52,8 @@ export interface GateOptions extends Pick<SequencerOptions, "budget" | "keepRefu
   readonly acceptChange?: boolean;
   /** On a ledger that gates share: this start may weaken the mode for all of them. */
   readonly acceptWeakerMode?: boolean | undefined;
+  /** On a ledger that gates share: a stricter mode in force stays, and does not refuse this start. */
+  readonly keepsStricterMode?: boolean | undefined;
   /** Evidence is erased by its age. */
   readonly retention?: Omit<RetentionOptions, "eraser" | "ledger"> | undefined;
   /** Called when another gate on the same ledger has put something else in force, and this one has taken it up. */
@@ -102,6 +104,8 @@ interface Wanted {
   readonly setting?: string | undefined;
   /** On a ledger that gates share: may it weaken the mode for all of them? */
   readonly mayWeaken: boolean;
+  /** Of two gates that begin a ledger at once, the second goes by the contract of the first. */
+  readonly yields?: boolean;
 }
 
 /**
@@ -269,19 +273,26 @@ export class Gate {
    * @returns what was put in force; undefined where that was left as it is
    */
   async begin(): Promise<Result<Reloaded | undefined, Refusal>> {
-    const { force, mode, modeSetting: setting, acceptChange, acceptWeakerMode } = this.#options;
+    const { force, mode, modeSetting: setting, acceptChange, acceptWeakerMode, keepsStricterMode } = this.#options;
+    const mayWeaken = acceptWeakerMode === true;
     let isFollowing = false;
+    let weaker: Refusal | undefined;
     const look = (turn: Turn): Promise<void> => {
       isFollowing = turn.inForce !== undefined;
+      weaker = this.#weakerRefusal(turn, { force: undefined, mode, setting, mayWeaken }, "start");
       return turn.abort();
     };
     const looked = await this.#sequencer.exclusively(look, true);
     if (!looked.ok) return looked;
+    // Before anything is written: the row of a rotated key would stop gates that do not have that key.
+    if (weaker !== undefined && keepsStricterMode !== true) return bad(weaker);
+    const told = weaker === undefined ? mode : undefined;
     const recorded = await this.#recordSigner();
     if (!recorded.ok) return recorded;
-    const own = isFollowing && acceptChange !== true ? undefined : force;
-    const isNothing = own === undefined && (mode ?? this.#standing.mode) === this.#standing.mode;
-    const wanted = { force: own, mode, setting, mayWeaken: acceptWeakerMode === true };
+    const yields = acceptChange !== true;
+    const own = isFollowing && yields ? undefined : force;
+    const isNothing = own === undefined && (told ?? this.#standing.mode) === this.#standing.mode;
+    const wanted = { force: own, mode: told, setting, mayWeaken, yields };
     const put = isNothing ? good(undefined) : await this.#put(wanted, "start", true);
     if (put.ok) this.#retention?.start();
     return put;
@@ -311,9 +322,11 @@ export class Gate {
     let outcome: Result<Reloaded, Refusal> | undefined;
     const put = async (turn: Turn, at: number): Promise<void> => {
       const before = turn.inForce ?? this.#standing;
-      const next = standingOf(wanted.force ?? this.#standing.force, wanted.mode ?? this.#standing.mode);
-      if (turn.inForce !== undefined && !wanted.mayWeaken && isWeaker(next.mode, this.#standing.mode)) {
-        outcome = bad(this.#weakerRefused(next.mode, wanted.setting, by));
+      const own = wanted.yields === true && turn.inForce !== undefined ? undefined : wanted.force;
+      const next = standingOf(own ?? this.#standing.force, wanted.mode ?? this.#standing.mode);
+      const weaker = this.#weakerRefusal(turn, wanted, by);
+      if (weaker !== undefined) {
+        outcome = bad(weaker);
         return turn.abort();
       }
       const folded = await alignCounters(next.force, ledger, turn, ahead);
@@ -331,7 +344,13 @@ export class Gate {
     return done.ok ? (outcome as NonNullable<typeof outcome>) : done;
   }
 
-  #weakerRefused(mode: Mode, setting: string | undefined, by: string): Refusal {
+  /** Why a mode must not be put in force on a ledger that gates share; undefined where it may be. */
+  #weakerRefusal(
+    { inForce }: Turn,
+    { mode = this.#standing.mode, setting, mayWeaken }: Wanted,
+    by: string,
+  ): Refusal | undefined {
+    if (inForce === undefined || mayWeaken || !isWeaker(mode, this.#standing.mode)) return undefined;
     const others = `the gates on this ledger serve ${this.#standing.mode}, and one gate's setting must not weaken the others`;
     const way = `run \`${reloadCommand(this.#options.tenant ?? null)} --mode ${mode}\` to weaken them all`;
     const atStart = by === "start" ? ", or start once with --accept weaker-mode" : "";

@@ -46,6 +46,8 @@ export interface Place {
   readonly acceptChange: boolean;
   /** On a ledger that gates share: this start may weaken the mode for all of them. */
   readonly acceptWeakerMode?: boolean | undefined;
+  /** On a ledger that gates share: a stricter mode in force stays, and does not refuse this start. */
+  readonly keepsStricterMode?: boolean | undefined;
 }
 
 export interface OpenPlace {
@@ -163,6 +165,7 @@ function overLedger(parts: Parts): Gate {
     modeSetting: place.modeSetting,
     acceptChange,
     acceptWeakerMode: place.acceptWeakerMode,
+    keepsStricterMode: place.keepsStricterMode,
     watch,
     budget,
     keepRefused: refusedInputs && ((call) => refusedInputs.kept(call, tenant)),

@@ -156,7 +156,7 @@ export class Service {
     if (tenant === null) return this.#reloadGate(root.gate, rootPlace, mode, by);
     const place = tenants?.placeOf(tenant);
     if (tenants === undefined || place === undefined) return bad(noSuchTenant);
-    return tenants.workOn(tenant, (gate) => this.#reloadGate(gate, place, mode, by));
+    return tenants.workOn(tenant, (gate) => this.#reloadGate(gate, place, mode, by), mode);
   }
 
   /** What is wrong in the file of tenants shows lines of it, and they may be of others than the one who asks. */

@@ -1,6 +1,6 @@
 import type { FastifyReply } from "fastify";
 import type { InForce } from "../ledger/mod.ts";
-import { bad, good, refuse, type Refusal, type Result } from "../wire/mod.ts";
+import { bad, good, refuse, type Mode, type Refusal, type Result } from "../wire/mod.ts";
 import type { Gate } from "./gate.ts";
 import { openPlace, type OpenPlace, type Place, type Telling } from "./place.ts";
 
@@ -76,13 +76,18 @@ export class Tenants {
     return good(place.gate);
   }
 
-  /** Does an operator's work on the tenant's gate, such as a reload, which stays open meanwhile. */
+  /**
+   * Does an operator's work on the tenant's gate, such as a reload, which stays open meanwhile.
+   *
+   * @param mode the one that the work puts in force: a tenant's own weaker mode is then no reason to refuse it
+   */
   async workOn<Value>(
     id: string,
     work: (gate: Gate) => Promise<Result<Value, Refusal>>,
+    mode?: Mode,
   ): Promise<Result<Value, Refusal>> {
     this.#failed.delete(id);
-    const opened = await this.#opened(id);
+    const opened = await this.#opened(id, mode !== undefined);
     if (!opened.ok) return opened;
     const open = opened.value;
     open.works += 1;
@@ -118,19 +123,19 @@ export class Tenants {
     await Promise.all([...this.#open.keys()].map((id) => this.#close(id)));
   }
 
-  #opened(id: string): Promise<Result<Open, Refusal>> {
+  #opened(id: string, keepsStricterMode = false): Promise<Result<Open, Refusal>> {
     const open = this.#open.get(id);
     if (open !== undefined) return Promise.resolve(good(open));
     const failed = this.#failed.get(id);
     if (failed !== undefined && failed.until > performance.now()) return Promise.resolve(bad(failed.refusal));
     const known = this.#opening.get(id);
     if (known !== undefined) return known;
-    const opening = this.#begin(id).finally(() => this.#opening.delete(id));
+    const opening = this.#begin(id, keepsStricterMode).finally(() => this.#opening.delete(id));
     this.#opening.set(id, opening);
     return opening;
   }
 
-  async #begin(id: string): Promise<Result<Open, Refusal>> {
+  async #begin(id: string, keepsStricterMode: boolean): Promise<Result<Open, Refusal>> {
     const place = this.#places.get(id);
     if (place === undefined) return bad(noSuchTenant);
     if (!(await this.#makeRoom())) {
@@ -138,7 +143,7 @@ export class Tenants {
     }
     try {
       await this.#closing.get(id);
-      const opened = await openPlace(place, this.#options, this.#earlier.get(id));
+      const opened = await openPlace({ ...place, keepsStricterMode }, this.#options, this.#earlier.get(id));
       await opened.begin().catch(async (error: unknown) => {
         await letGo(opened);
         throw error;
