@@ -5,6 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { findSlips } from "../src/contract/yaml-slips.ts";
 import { conditionText, contractText, compile, diagnostics, judge, marked, place, snapshot } from "./contract-kit.ts";
 
 type Make = (when: string, reason?: string) => string;
@@ -409,5 +410,38 @@ suite("[first-use 7] operators and functions of other languages", () => {
       rules: rule("not || input.s == 'and'"),
     });
     assert.equal(blocked(text), "001110");
+  });
+});
+
+suite("[attack 12.i 1] a file that is made to be slow to read", () => {
+  const size = 200_000;
+  const msOf = (work: () => unknown): number => {
+    const from = performance.now();
+    work();
+    return performance.now() - from;
+  };
+  const texts: Readonly<Record<string, string>> = {
+    "spaces inside a condition": `when: a${" ".repeat(size)}x`,
+    "quotes that are not closed": `x: { when: ${"'\\".repeat(size / 2)} }`,
+    "blanks before a line separator": `${" ".repeat(size)}${"- ".repeat(size)}\u2028${" ".repeat(size)}x`,
+    "maps in maps": `x: ${"{ a: ".repeat(size / 10)}${"}".repeat(size / 10)}`,
+  };
+  for (const [name, text] of Object.entries(texts)) {
+    test(`${name} are looked through once`, () => {
+      const ms = msOf(() => findSlips({ name: "x", text }));
+      assert.ok(ms < 10_000, `took ${ms} ms`);
+    });
+  }
+
+  test("a file of maps in maps is an error, and no crash", () => {
+    const [found] = diagnostics(texts["maps in maps"] ?? "");
+    assert.equal(found?.message, "nested too deeply");
+  });
+
+  test("positive control: a pattern that begins again at each space is slower, for a tenth of the text", () => {
+    const spaces = `a${" ".repeat(size / 10)}x`;
+    const slow = msOf(() => /^(.*?)\s*$/.exec(spaces));
+    const fast = msOf(() => findSlips({ name: "x", text: `when: a${" ".repeat(size)}x` }));
+    assert.ok(slow > fast, `${slow} ms and ${fast} ms`);
   });
 });

@@ -33,6 +33,9 @@ const knownKeys: ReadonlySet<string> = new Set(
 /** What is below these keys are schemas and values: their members may be called anything. */
 const foreignKeys: ReadonlySet<string> = new Set(["input", "platform", "limits", "properties", "sensitive"]);
 
+/** No document of ours has maps in maps as deep as this. */
+const depthMax = 8;
+
 /**
  * Finds values that YAML reads otherwise than they are written, each with the fix. To be called only for a file that has
  * an error: a file that compiles means what YAML reads.
@@ -82,7 +85,7 @@ function entriesOf(text: string): readonly Entry[] {
   let lineFrom = 0;
   let skipped = 0;
   for (const [at, line] of lines.entries()) {
-    const [, blanks = "", dashes = "", rest = ""] = /^([ ]*)((?:- +)*)(.*?)\s*$/.exec(line) ?? [];
+    const [, blanks = "", dashes = "", rest = ""] = /^([ ]*)((?:- +)*)([^]*)$/.exec(line.trimEnd()) ?? [];
     const indent = blanks.length + dashes.length;
     const isBlank = rest === "" || rest.startsWith("#");
     if (!isBlank) while ((open.at(-1)?.indent ?? -1) >= (dashes === "" ? indent : blanks.length + 1)) open.pop();
@@ -183,7 +186,7 @@ function entriesInBraces(line: string, from: number, around: readonly string[]):
       found.push({ key, from: from + keyAt, raw: line.slice(keyAt, end).trimEnd(), inBraces: true });
     else if (isText && !(key === "requires" && /^[[{]/.test(raw)))
       found.push({ key: `${key}:`, from: from + at, raw, inBraces: true });
-    else if (raw.startsWith("{") && !foreignKeys.has(key))
+    else if (raw.startsWith("{") && !foreignKeys.has(key) && around.length < depthMax)
       found.push(...entriesInBraces(raw, from + at, [...around, key]));
     at = end;
   }
@@ -195,10 +198,14 @@ function valueEnd(line: string, from: number, isExpression: boolean): number {
   if (quoted !== undefined) return from + quoted.length;
   const opening = isExpression ? "([{" : "{[";
   const closing = isExpression ? ")]}" : "}]";
+  /** Behind a quote that is not closed, no other of its kind is. */
+  let quotes = isExpression ? `"'` : "";
   let depth = 0;
   for (let at = from; at < line.length; at += 1) {
     const unit = line.charAt(at);
-    const text = isExpression ? /^(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')/.exec(line.slice(at))?.[0] : undefined;
+    const isQuote = quotes.includes(unit);
+    const text = isQuote ? /^(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')/.exec(line.slice(at))?.[0] : undefined;
+    if (isQuote && text === undefined) quotes = quotes.replace(unit, "");
     if (text !== undefined) at += text.length - 1;
     else if (opening.includes(unit)) depth += 1;
     else if (depth > 0 && closing.includes(unit)) depth -= 1;
@@ -257,7 +264,13 @@ function isRead(text: string, raw: string, inBraces: boolean): boolean {
 
 /** On one line, as YAML reads it. */
 function folded(text: string): string {
-  return text.replace(/\s*\n\s*/g, " ");
+  const lines = text.split("\n");
+  const last = lines.length - 1;
+  return lines
+    .map((line, at) => (at === 0 ? line : line.trimStart()))
+    .map((line, at) => (at === last ? line : line.trimEnd()))
+    .filter((line, at) => line !== "" || at === 0 || at === last)
+    .join(" ");
 }
 
 /** The value as YAML reads it beside nothing else; undefined where it is not YAML, or not one text. */
