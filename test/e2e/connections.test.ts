@@ -125,6 +125,18 @@ test("[attack 13] if all connections have shown a good key, a new one is closed,
   }
 });
 
+test("[attack 12.i 2] a connection whose key is good no more is closed like one that never showed any", async (t) => {
+  const gate = await startGate(t, { flags: { connections: "3" } });
+  const ours = await fill(t, { port: gate.port, count: 3, bytes: "" });
+  for (const line of ours) assert.equal(await line.ask(), 200);
+  assert.equal(await exchange(gate.port, requestText("GET /health HTTP/1.1")), "", "positive control: all are good");
+  assert.equal(await ours[1]?.ask(keyed.replace(key, "revoked")), 401);
+  assert.equal(await ours[2]?.ask("GET /health HTTP/1.1\r\nHost: gate\r\n\r\n"), 200);
+  assert.equal(await ours[2]?.ask(), 200, "it has shown a good key again");
+  assert.match(await exchange(gate.port, requestText("GET /health HTTP/1.1")), /^HTTP\/1\.1 200 /);
+  assert.deepEqual(ours.map(isOpen), [true, false, true]);
+});
+
 test("[attack 13] an address with more than its share loses its own connections, and others keep older ones", async (t) => {
   const gate = await startGate(t, { flags: { connections: "64" } });
   const patient = await fill(t, { port: gate.port, count: 5, bytes: half, from: "127.0.0.2" });

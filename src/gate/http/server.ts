@@ -63,7 +63,9 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
       refusalBeforeBody(request, basePath) ??
       refusalForLoad(request, key, service);
     reply.header("x-request-id", request.id);
-    if (key !== undefined) {
+    // A key that was good on this connection may have been revoked since.
+    if (key === undefined) keyless.add(request.raw.socket);
+    else {
       noteKey(request, key);
       keyless.delete(request.raw.socket);
     }
