@@ -77,7 +77,7 @@ export const settings: readonly Setting[] = [
     flag: "mode",
     value: "mode",
     fallback: "",
-    doc: "observe, assist or enforce; by default the mode that the ledger was served in last, and observe at first",
+    doc: "observe, assist or enforce; by default the ledger's last mode, and observe for a new ledger",
   },
   {
     variable: "SVC_API_KEY",
@@ -136,21 +136,21 @@ export const settings: readonly Setting[] = [
     flag: "connections",
     value: "number",
     fallback: "4096",
-    doc: "connections at once at most; past it those that have not shown a good key are closed",
+    doc: "most connections at once; if there are more, those that have not shown a good key are closed",
   },
   {
     variable: "SVC_REFUSED_INPUT_MAX",
     flag: "refused-input-max",
     value: "size",
     fallback: "16 KiB",
-    doc: "an input up to this size is kept whole in the receipt of a call that was refused before any rule was evaluated",
+    doc: "size up to which the input of a call that is refused before any rule is evaluated is kept whole",
   },
   {
     variable: "SVC_REFUSED_INPUT_PER_DAY",
     flag: "refused-input-per-day",
     value: "size",
     fallback: "64 MiB",
-    doc: "so much of such inputs is kept whole for each key in 24 hours",
+    doc: "total size of such inputs that is kept whole for each key in 24 hours",
   },
   {
     variable: "SVC_RELOAD_TESTS",

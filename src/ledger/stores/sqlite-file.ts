@@ -174,7 +174,7 @@ export function writeMeta(database: DatabaseSync, { log, counterSecret, signer, 
   const kept = notesOf(noted.mode, noted.firstKey);
   const meta = { layout: String(layout), log, counter_secret: counterSecret, signer: signer ?? "", ...kept };
   const write = database.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)");
-  if (mode === undefined) database.exec("DELETE FROM meta WHERE name = 'mode'");
+  if (noted.mode === undefined) database.exec("DELETE FROM meta WHERE name = 'mode'");
   for (const [name, value] of Object.entries({ ...meta, check: metaCheck(meta) })) write.run(name, value);
 }
 
