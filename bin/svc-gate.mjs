@@ -34,7 +34,7 @@ if (Number(process.versions.node.split(".")[0]) >= 26) {
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => child.kill(signal));
   child.on("error", ({ code }) => {
     console.error(
-      `svc-gate: ${runtime} does not start (${code}): on Alpine (musl), run svc-gate with a Node 26 of its own`,
+      `svc-gate: ${runtime} does not start (${code}): on Alpine (musl), run svc-gate with a Node 26 that is built for musl`,
     );
     process.exit(1);
   });

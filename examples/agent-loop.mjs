@@ -55,7 +55,7 @@ async function runTool(gate, name, input) {
     return `waits for a person: ${reason}`;
   }
   if (unreached) {
-    // No verdict: that is for operations, and the model must not read about the infrastructure.
+    // No verdict: tell operations. The model must not read about the infrastructure.
     console.error(`the run was stopped, because the gate gave no verdict. For operations: ${reason}`);
     process.exit(1);
   }

@@ -65,7 +65,7 @@ def run_tool(gate, name, arguments):
     if verdict.escalated:
         parked.append((name, verdict.reason))
         return f"waits for a person: {verdict.reason}"
-    if verdict.unreached:  # no verdict: that is for operations, and the model must not read about the infrastructure
+    if verdict.unreached:  # no verdict: tell operations; the model must not read about the infrastructure
         sys.exit(f"the run was stopped, because the gate gave no verdict. For operations: {verdict.reason}")
     return f"refused: {verdict.reason}"
 

@@ -31,7 +31,7 @@ async function takeTurn(turn) {
   }
 }
 
-/** npm would bring a runtime for glibc, which does not start here: the next command would say only "node: not found". */
+/** npm would install a runtime for glibc, which does not start on musl: the next command would only say "node: not found". */
 function refuseMusl() {
   if (process.platform !== "linux" || process.report.getReport().header.glibcVersionRuntime) return;
   console.error(

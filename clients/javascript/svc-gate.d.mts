@@ -12,7 +12,7 @@ export interface VerdictReceipt {
 /** The answer to a check. Frozen. A BLOCK is neither `allowed` nor `escalated`. */
 export interface Verdict {
   readonly verdict: "ALLOW" | "BLOCK" | "ESCALATE";
-  /** One sentence for a person; with `unreached` for operations, not for the model. */
+  /** One sentence for a person. If `unreached` is true, it is for operations, not for the model. */
   readonly reason: string;
   /** Null when the gate did not answer. */
   readonly mode: "observe" | "assist" | "enforce" | null;

@@ -4,7 +4,7 @@
     verdict = gate.check("payment.send", {"amount": 10}, platform_state=snapshot)
     if verdict.allowed: ...      # run the tool
     elif verdict.escalated: ...  # park the call, show verdict.reason to a person
-    elif verdict.unreached: ...  # no verdict: stop the run, show verdict.reason to operations and not to the model
+    elif verdict.unreached: ...  # no verdict: stop the run, show verdict.reason to operations, not to the model
     else: ...                    # refuse the call, show verdict.reason
 
 Put the call where tool calls are executed, not among the agent's tools. One file, the standard library only. The client
@@ -95,7 +95,7 @@ class SvcGateError(Exception):
 
 
 class _Secret:
-    """Holds the key, so that whatever prints the attributes of a SvcGate does not print it."""
+    """Holds the key, so that printing the attributes of a SvcGate does not show it."""
 
     __slots__ = ("text",)
 
@@ -196,7 +196,7 @@ class SvcGate:
                 return
 
     def __reduce__(self) -> Any:
-        """Raises TypeError: a copy or a pickle would carry the key to wherever it goes."""
+        """Raises TypeError, because a copy or a pickle would contain the key."""
         raise TypeError("a SvcGate cannot be copied or pickled: it holds the API key; make one in each process")
 
     def __enter__(self) -> SvcGate:
