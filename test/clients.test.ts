@@ -104,7 +104,7 @@ test("each client is one file without dependencies [client.one-file]", () => {
   assert.equal(stdout.trim(), "[]");
 });
 
-test("[attack 14] the Python client shows its key to nothing that prints or copies it", (t) => {
+test("[attack 14] printing, copying or pickling the Python client does not show its key", (t) => {
   if (python === undefined) return t.skip("no Python is installed here");
   const script = [
     "import copy, pickle, pprint, svc_gate",

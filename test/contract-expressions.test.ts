@@ -234,7 +234,7 @@ const broken: readonly (readonly [text: string, problems: readonly string[]])[] 
   ["[1, 2", ["expected `]`, the expression ends"]],
   ["1 2", ["expected the end of the expression, found `2`"]],
   ["a.", ["expected a member's name, the expression ends"]],
-  ["x ? 1", ["expected `:` and what holds otherwise, the expression ends"]],
+  ["x ? 1", ["expected `:` and the other value, the expression ends"]],
   ["x = 1", ['"=" has no meaning in a condition']],
   ["x & y", ['"&" has no meaning in a condition']],
   ["x # y", ['"#" has no meaning in a condition']],

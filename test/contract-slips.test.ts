@@ -1,5 +1,5 @@
 /**
- * Goal: an error about YAML or about an operator of another language leads to the condition that its author meant.
+ * Goal: an error about YAML or about an operator of another language shows the condition that its author meant.
  * Method: a table of slips with message, help and place; then the help's text is put into the file, which must compile, and
  * must decide as the author meant. The positive control follows the advice that was given before.
  */
@@ -63,8 +63,8 @@ const conditions: readonly (readonly [
   ],
   [
     'input.s == "a #x"',
-    "YAML reads ` #` and everything behind it as a comment",
-    "YAML reads ` #` and everything behind it as a comment",
+    "YAML reads ` #` and everything after it as a comment",
+    "YAML reads ` #` and everything after it as a comment",
     "000100",
   ],
   ['input.s == "#x"', undefined, undefined, "001000"],
@@ -103,11 +103,11 @@ suite("[first-use 7] a condition without the quotes that it needs", () => {
     }
   }
 
-  test("positive control: the old advice, to remove the tag, compiles and means the opposite", () => {
+  test("positive control: the old advice, to remove the tag, compiles to the opposite condition", () => {
     assert.equal(blocked(inLines("!(input.s in limits.names)".slice(1))), "100000");
   });
 
-  test("the rest of the file is read as it is meant: other errors stand beside, at their own places", () => {
+  test("the rest of the file is read as it is meant: other errors are reported too, at their own places", () => {
     const found = diagnostics(inLines("!(input.s in limits.names) || input.kidn > 1", "too much: {input.m}"));
     assert.deepEqual(
       found.map((each) => [each.code, marked(each)]),
@@ -145,7 +145,7 @@ suite("[first-use 7] a condition without the quotes that it needs", () => {
     }
   });
 
-  test("a condition that begins with what no value begins with is told so, not to use quotes", () => {
+  test("a condition that begins with a character that no value begins with is not told to use quotes", () => {
     for (const first of ["*", "&", "@", "%", "|", ">"]) {
       for (const make of [inLines, inBraces]) {
         const [found] = diagnostics(make(`${first} 5`));
@@ -156,7 +156,7 @@ suite("[first-use 7] a condition without the quotes that it needs", () => {
     assert.equal(diagnostics(inLines("`n` > 5"))[0]?.message, "a condition cannot begin with a backtick");
   });
 
-  test("what is read as it is written gets no such error: a comment, a block, quotes, a member called `reason`", () => {
+  test("a value that YAML reads as it is written gets no such error: a comment, a block, quotes, a member called `reason`", () => {
     for (const when of ["input.n > 5 # y", ">-\n      !(input.n > 5)", "|\n      !(input.n > 5)", "'!(input.n > 5)'"])
       assert.deepEqual(diagnostics(inLines(when)), []);
     const input =
@@ -231,7 +231,7 @@ function twice(message: string): readonly [string, string] {
 }
 
 suite("[first-use 7] colons and tabs", () => {
-  test("a key without a space behind its colon, in lines and in braces", () => {
+  test("a key without a space after its colon, in lines and in braces", () => {
     for (const [make, at] of [
       [inLines, "19:5"],
       [inBraces, "17:23"],
@@ -240,7 +240,7 @@ suite("[first-use 7] colons and tabs", () => {
       const found = diagnostics(text);
       assert.deepEqual(
         found.map((each) => [each.message, each.hint, place(each)]),
-        [["`when:` has no space behind its colon, so YAML does not read it as a key", "write `when: input.n > 5`", at]],
+        [["`when:` has no space after its colon, so YAML does not read it as a key", "write `when: input.n > 5`", at]],
       );
       assert.equal(blocked(helped(text, "when:input.n > 5", found[0]?.hint)), "001110");
     }
@@ -375,7 +375,7 @@ const operators: readonly (readonly [
   [
     "input.n > 5 ? input.n < 9",
     '"',
-    "expected `:` and what holds otherwise, the expression ends",
+    "expected `:` and the other value, the expression ends",
     "a choice is written `test ? yes : no`",
     "input.n > 5 ? input.n < 9 : false",
     "001100",
@@ -391,7 +391,7 @@ suite("[first-use 7] operators and functions of other languages", () => {
         [[message, help, at]],
       );
       const code = /`(.*)`/s.exec(help)?.[1] ?? "";
-      assert.ok(code === "test ? yes : no" || fix.includes(code), "the fix is what the help says");
+      assert.ok(code === "test ? yes : no" || fix.includes(code), "the fix is in the help");
       assert.equal(blocked(conditionText(fix)), means);
     });
   }
@@ -400,7 +400,7 @@ suite("[first-use 7] operators and functions of other languages", () => {
     const hint = (when: string): string | undefined => diagnostics(conditionText(when)).at(-1)?.hint;
     assert.equal(hint("input.any == None"), "write `null`");
     assert.equal(hint("input.n > 1 == True"), "write `true`");
-    assert.equal(hint("(input.t ?? 'x') == 'y'"), "give what holds without it: `input.?name.orValue(other)`");
+    assert.equal(hint("(input.t ?? 'x') == 'y'"), "give a default: `input.?name.orValue(other)`");
     assert.equal(blocked(conditionText("input.?t.orValue('y') == 'y'")), "111111");
   });
 

@@ -46,7 +46,7 @@ function passwords(t: TestContext): Variables {
   return Object.fromEntries(lines.map((line) => line.split("=", 2) as [string, string]));
 }
 
-/** As compose fills in `${NAME:?what to do}`, and nothing else that the file would have to mean. */
+/** Fills in `${NAME:?what to do}`, as compose does, and supports no other form. */
 function filledIn(value: unknown, set: Variables): string {
   return String(value).replaceAll(/\$\{([A-Z_]+)(?::\?[^}]*)?\}/g, (_, name: string) => set[name] ?? assert.fail(name));
 }
@@ -223,6 +223,6 @@ function cases(server: PostgresServer): void {
     const words = project.words(migrate, migrate.command ?? []);
     const withoutKey = words.slice(0, words.indexOf("--first-key"));
     assert.equal((await finish(t, withoutKey, { env: project.env(migrate) })).code, 0);
-    assert.match(await refusal(), /there is no key, so nobody could ask/);
+    assert.match(await refusal(), /there is no API key, so nobody could call the gate/);
   });
 }

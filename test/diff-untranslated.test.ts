@@ -116,7 +116,7 @@ suite("[first-use 6] functions that the solver cannot model", () => {
     );
   });
 
-  test("a change of what is asked of a function's result that no tried value shows is named", async () => {
+  test("if no tried value shows the change of a condition on a function's result, the rule is named", async () => {
     const before = rule("host", "similar(input.page, ['air.example'])");
     const other = rule("host", "similar(input.page, ['air.example', 'zzzz'])");
     const found = await compared(travel(before), travel(other));

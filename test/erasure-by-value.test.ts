@@ -80,7 +80,7 @@ suite("erasure by value", () => {
       );
       assert.deepEqual(await head(), before, "nothing has changed");
       const both = await run(...where, "--where", "platform.user.id=1", "--json");
-      assert.deepEqual(JSON.parse(both.stdout).preview.rows, [[4, 4]], "all of them must fit");
+      assert.deepEqual(JSON.parse(both.stdout).preview.rows, [[4, 4]], "all of them must match");
       assert.deepEqual(JSON.parse((await run("--where", "input.amount=10", "--json")).stdout).preview.rows, [
         [1, 3],
         [6, 6],
@@ -88,7 +88,7 @@ suite("erasure by value", () => {
       const bare = await run(...where, "--yes");
       assert.deepEqual(
         [bare.code, bare.stderr],
-        [2, "svc-gate: say why with --reason: it stands in the ledger for ever\n"],
+        [2, "svc-gate: say why with --reason: it stays in the ledger forever\n"],
       );
       assert.deepEqual(await head(), before, "nothing has changed");
       const erased = await run(...where, "--yes", ...why);
@@ -161,12 +161,12 @@ tools:
     [["--where", "customer.email=a"], /"customer\.email" is not a member of a call: write its path, such as input\./],
     [["--where", "input=a"], /"input" is not a member of a call/],
     [["--where", "input.a=1", "--where", "input.a=2"], /--where names input\.a twice/],
-    [["--where", "input.a=1", "7"], /say what is erased with one of "rows", "session_id", "before" and "where"/],
-    [["7", "--yes", "--part", "input", ...why], /--yes goes with --where/],
-    [["7", "--reason", "why"], /say what is erased with --part/],
+    [["--where", "input.a=1", "7"], /say what to erase with one of "rows", "session_id", "before" and "where"/],
+    [["7", "--yes", "--part", "input", ...why], /--yes only goes with --where/],
+    [["7", "--reason", "why"], /say what to erase with --part/],
     [["7", "--part", "input"], /say why with --reason/],
   ];
-  test("[first-use 13] what cannot be meant is an error that says what to write", async (t) => {
+  test("[first-use 13] a wrong value is an error that says what to write", async (t) => {
     const { env, open } = await inFolder(t);
     await (await open()).close();
     for (const [args, sentence] of refused) {

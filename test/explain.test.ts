@@ -95,7 +95,7 @@ suite("a call from a file", () => {
   for (const [name, change, more] of variants)
     test(name, async (t) => assertGolden(name, await explainText(t, { ...call, ...change }, more)));
 
-  test("[first-use 24] `explain -` reads the call from standard input, and says the same as of a file", (t) => {
+  test("[first-use 24] `explain -` reads the call from standard input, and prints the same as for a file", (t) => {
     const { file, options } = files(t, call);
     const program = join(root, "src", "commands", "main.ts");
     const args = ["--contract", options.contract, "--now", "2026-01-15T12:00:00Z"];
@@ -112,7 +112,7 @@ suite("a call from a file", () => {
     assert.notEqual(ran("-", "")[0], 0, "positive control: without a call there is nothing to explain");
   });
 
-  test("[issue 12] a mandate that names a contract by an absolute path is told the relative one", async (t) => {
+  test("[issue 12] the error of an absolute path in a mandate shows the relative path", async (t) => {
     const { file, options } = files(t, call);
     const mandate = join(options.contract, "..", "mandate.yaml");
     const named = async (name: string): Promise<string> => {
@@ -122,7 +122,7 @@ suite("a call from a file", () => {
     const refused = await named(options.contract);
     assert.match(
       refused,
-      /cannot be read: it is an absolute path, and a mandate names files by .*: write `shop\.yaml`/,
+      /cannot be read: it is an absolute path, but a mandate names files by .*: write `shop\.yaml`/,
     );
     assert.doesNotMatch(await named("shop.yaml"), /cannot be read/, "positive control");
   });

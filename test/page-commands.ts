@@ -70,7 +70,7 @@ export function strangers(page: string, steps: Steps): readonly string[] {
   return [...shown.filter((each) => !known.includes(each)), ...known.filter((each) => !shown.includes(each))];
 }
 
-/** A reader's shell. What is typed is run as it is, but for the replacements that are given here. */
+/** A reader's shell. It runs commands as they are typed, except for the replacements given here. */
 export class Shell {
   cwd: string;
   /** Texts of a command, and what is put in their place: ports and folders of this machine that a test must not take. */

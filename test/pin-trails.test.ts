@@ -1,5 +1,5 @@
 /**
- * Goal: a head pin that cannot be written is told to the log, to /metrics and by /ready, and no check waits for it. Method: a
+ * Goal: if the head pin cannot be written, the log, /metrics and /ready say so, and no check waits for it. Method: a
  * file takes the place of the pin's folder, or a small disk under it is filled; then the way is cleared again. The monotonic
  * clock is moved past the time that the pin may trail.
  */
@@ -87,7 +87,7 @@ suite("[attack 10] a head pin that cannot be written", () => {
       rmSync(folder, { recursive: true });
       writeFileSync(folder, "");
     };
-    const why = /^the head pin cannot be written \(\w+\): rows after row 1 could be cut off unseen$/;
+    const why = /^the head pin cannot be written \(\w+\): rows after row 1 could be removed unnoticed$/;
     await trails(t, { pin: join(folder, "head.pin"), stop, clear: () => rmSync(folder), why });
   });
 
@@ -102,7 +102,7 @@ suite("[attack 10] a head pin that cannot be written", () => {
       }, /ENOSPC/);
       closeSync(handle);
     };
-    const why = /^the head pin cannot be written \(ENOSPC\): rows after row 1 could be cut off unseen$/;
+    const why = /^the head pin cannot be written \(ENOSPC\): rows after row 1 could be removed unnoticed$/;
     return trails(t, { pin: join(disk, "head.pin"), stop, clear: () => rmSync(filler), why });
   });
 
@@ -126,7 +126,7 @@ suite("[attack 10] a head pin that cannot be written", () => {
     assert.equal(lines().length, 1, "further attempts are not logged");
     assert.match(
       lines()[0]?.msg ?? "",
-      /^the head pin .+head\.pin cannot be written \(\w+\): rows after row 0 could be cut off/,
+      /^the head pin .+head\.pin cannot be written \(\w+\): rows after row 0 could be removed/,
     );
     assert.equal(lines()[0]?.level, 50);
     rmSync(pins);
@@ -135,7 +135,7 @@ suite("[attack 10] a head pin that cannot be written", () => {
     assert.equal(lines()[1]?.msg, "the head pin is written again, and holds row 2");
   });
 
-  test("[attack 10] a gate that stops beside such a pin says so and does not end with 0", async (t) => {
+  test("[attack 10] a gate that stops while its pin cannot be written says so and does not exit with 0", async (t) => {
     const folder = temporaryFolder(t);
     const pins = join(folder, "pins");
     const settings = { SVC_API_KEY: key, SVC_DATA_DIR: join(folder, "data"), SVC_PIN: join(pins, "head.pin") };
@@ -158,11 +158,11 @@ suite("[attack 10] a head pin that cannot be written", () => {
     assert.deepEqual(await later(t, gate), { status: 200, because: undefined, lag: "0", failures: 0 });
   });
 
-  test("[attack 10] a pin whose disk does not answer is behind as well", () => {
+  test("[attack 10] a pin whose disk does not answer is behind too", () => {
     const behind = { seq: 7, behindMs: pinBehindMaxMs + 1, failure: undefined };
     assert.equal(
       pinTrails(behind),
-      "the head pin cannot be written (no answer): rows after row 7 could be cut off unseen",
+      "the head pin cannot be written (no answer): rows after row 7 could be removed unnoticed",
     );
     assert.equal(pinTrails({ ...behind, behindMs: pinBehindMaxMs }), undefined);
     assert.equal(pinTrails(undefined), undefined);

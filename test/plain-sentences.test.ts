@@ -66,7 +66,7 @@ suite("[first-use 22] the sum of a replay", () => {
   });
 });
 
-test("[first-use 19] a requirement that one tool has is shown with its tool, one of all tools is not", async (t) => {
+test("[first-use 19] a requirement of one tool is shown with that tool, and a requirement of all tools is not", async (t) => {
   const tool = (name: string): string => `  ${name}:
     input: { type: object, additionalProperties: false, required: [sum], properties: { sum: { type: number } } }
     requires: [{ when: input.sum > 0, reason: too little }]
@@ -89,7 +89,7 @@ test("[first-use 18] the reason of an ALLOW says that no rule of the contract ap
   assert.equal(judge(force, { platform: snapshot }).reason, 'Svc: allowed; no rule in contract "c" applies');
 });
 
-test("[first-use 24] `check` ends with the number of errors, for it puts nothing in force", async (t) => {
+test("[first-use 24] `check` ends with the number of errors, because it puts nothing in force", async (t) => {
   const folder = written(t, { "c.yaml": contractText().replace("otherwise: ALLOW", "otherwise: ALOW") });
   const { exitCode, text } = await checkCommand(join(folder, "c.yaml"), { json: false });
   assert.equal(exitCode, 2);
@@ -107,7 +107,7 @@ test("[first-use, sentence 16] `analyze` names what the agent chooses in a count
   assert.equal(found?.message, "the agent chooses `input.s`, so it can reset `trip_spend` by sending another value");
 });
 
-test("[first-use 24] `explain` shows a moment with its date beside", () => {
+test("[first-use 24] `explain` shows a moment with its date", () => {
   const text = conditionText("now > timestamp(0)");
   const [rule] = compile(text).tools.get("t")?.routes[0]?.rules ?? [];
   assert.ok(rule?.when.op === "binary");

@@ -1,5 +1,5 @@
 /**
- * Goal: a database gets its first key from `svc-gate migrate --first-key`, in a file for its owner alone and nowhere else.
+ * Goal: a database gets its first key from `svc-gate migrate --first-key`, in a file that only its owner can read, and nowhere else.
  * Method: the program on a PostgreSQL of the test's own, with a new database for each case. A key counts as good when a gate
  * on that database, which has no SVC_API_KEY, answers a check with it.
  */
@@ -111,13 +111,13 @@ function cases(there: PostgresServer): void {
     const before = textIn(place.file);
     const again = await migrate(t, place);
     assert.deepEqual([again.code, textIn(place.file)], [0, before]);
-    assert.match(again.said, /the database has a key already, so \S+ was not written/);
+    assert.match(again.said, /the database already has a key, so \S+ was not written/);
     const elsewhere = { ...place, file: join(place.folder, "another") };
     assert.equal((await migrate(t, elsewhere)).code, 0);
     assert.ok(!existsSync(elsewhere.file));
   });
 
-  test("where SVC_API_KEY is given, it is the first key and no file is written", async (t) => {
+  test("if SVC_API_KEY is set, it is the first key and no file is written", async (t) => {
     const place = await newPlace(t, there);
     const { code, said } = await migrate(t, place, { SVC_API_KEY: configuredKey });
     assert.equal(code, 0, said);
@@ -155,9 +155,9 @@ function cases(there: PostgresServer): void {
   test("a file that holds something else, or that others can read, is refused and left alone", async (t) => {
     const place = await newPlace(t, there);
     for (const [text, mode, says] of [
-      ["", 0o600, /is there, and holds no API key: remove it, or name another/],
-      ["notes", 0o600, /holds no API key/],
-      [makeKey(), 0o644, /is not a file that this user alone can read: remove it/],
+      ["", 0o600, /exists and has no API key: remove it, or name another/],
+      ["notes", 0o600, /has no API key/],
+      [makeKey(), 0o644, /exists and is not a file that only this user can read: remove it/],
     ] as const) {
       if (mode !== 0o600 && process.platform === "win32") continue;
       writeFileSync(place.file, text);
@@ -176,7 +176,7 @@ function cases(there: PostgresServer): void {
     assert.equal((await migrate(t, place)).code, 0, "with a key in the database, that file does not matter");
   });
 
-  test("where every key is revoked, it says which command makes another", async (t) => {
+  test("if every key is revoked, the error names the command that makes another", async (t) => {
     const place = await newPlace(t, there);
     await migrate(t, place);
     const revoked = await finish(t, ["keys", "revoke", "first"], { env: place.env });

@@ -34,7 +34,7 @@ function idle(there: PostgresServer): void {
     for (const args of [["keys", "list"], ["keys", "list", "--tenant", "typo"], ["keys", "revoke", "ci"], erase]) {
       const { code, stderr } = await run(...args);
       assert.equal(code, 2, args.join(" "));
-      assert.match(stderr, /^svc-gate: there is no ledger in the database: it begins with `svc-gate keys create`, or/);
+      assert.match(stderr, /^svc-gate: there is no ledger in the database: run `svc-gate keys create`, or/);
     }
     const odd = await run("keys", "create", "ci", "--scopes", "chekc");
     assert.match(odd.stderr, /^svc-gate: there is no scope "chekc"; did you mean "check"\?/);
@@ -46,7 +46,7 @@ function idle(there: PostgresServer): void {
     assert.match((await run("keys", "list")).stdout, /\nci +active /);
   });
 
-  test("[issue 12, item 5] a tenant's name that is mistyped is an error that says it, and begins no ledger", async (t) => {
+  test("[issue 12, item 5] a mistyped tenant name is an error that repeats the name, and begins no ledger", async (t) => {
     const cwd = temporaryFolder(t);
     writeContracts(cwd, { contracts: { "desk.yaml": desk } });
     writeFileSync(join(cwd, "tenants.yaml"), "tenants:\n  acme: { mandate: contracts/desk.yaml, mode: enforce }\n");

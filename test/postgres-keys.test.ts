@@ -27,7 +27,7 @@ function keys(there: PostgresServer): void {
     assert.equal(refused.code, 1);
     assert.match(
       refused.stderr,
-      /^svc-gate: there is no key, so nobody could ask: set SVC_API_KEY, or make one with `svc-gate migrate --first-key FILE`/,
+      /^svc-gate: there is no API key, so nobody could call the gate: set SVC_API_KEY, or make one with `svc-gate migrate --first-key/,
     );
     const made = await finish(t, ["keys", "create", "first", "--quiet"], { cwd, env });
     assert.deepEqual([made.code, made.stderr], [0, ""]);

@@ -84,7 +84,7 @@ function modes(there: PostgresServer): void {
       for (const accept of ["", "change"]) {
         const failed = await refused(t, at, { SVC_MODE: "observe", SVC_ACCEPT: accept });
         assert.equal(failed.code, 1);
-        assert.match(failed.stderr, /SVC_MODE says observe, but the gates on this ledger serve enforce/);
+        assert.match(failed.stderr, /SVC_MODE says observe, but the gates on this ledger are in mode enforce/);
         assert.match(failed.stderr, /`svc-gate reload --mode observe`.*--accept weaker-mode/);
       }
       assert.deepEqual([await modeOf(one), await changesOf(one)], ["enforce", []]);
@@ -109,7 +109,7 @@ function modes(there: PostgresServer): void {
         settings: { ...at.settings, SVC_DATA_DIR: join(at.folder, "other"), SVC_SIGNING_KEY: own },
       };
       const failed = await refused(t, other, { SVC_MODE: "observe" });
-      assert.match(failed.stderr, /SVC_MODE says observe, but the gates on this ledger serve enforce/);
+      assert.match(failed.stderr, /SVC_MODE says observe, but the gates on this ledger are in mode enforce/);
       assert.equal(await modeOf(one), "enforce", "a row of the other key would have stopped this gate");
       await start(t, other, { SVC_MODE: "observe", SVC_ACCEPT: "weaker-mode" });
       await assert.rejects(modeOf(one), "positive control: a start that serves records its key");
@@ -154,14 +154,14 @@ function modes(there: PostgresServer): void {
       const { SVC_API_KEY: _none, ...settings } = at.settings;
       const failed = await refused(t, { ...at, settings }, { SVC_MODE: "observe" });
       assert.equal(failed.code, 1);
-      assert.match(failed.stderr, /there is no key, so nobody could ask.*svc-gate migrate --first-key/);
+      assert.match(failed.stderr, /there is no API key, so nobody could call the gate.*svc-gate migrate --first-key/);
       assert.equal(existsSync(join(at.folder, "data", "signing.key")), false);
       const gate = await start(t, at, { SVC_MODE: "enforce" });
       assert.deepEqual([await modeOf(gate), await changesOf(gate)], ["enforce", []]);
       assert.ok(existsSync(join(at.folder, "data", "signing.key")), "positive control: a start that serves makes it");
     });
 
-    test("a reload takes the mode that is in force, however old this gate's knowledge of it is", async (t) => {
+    test("a reload keeps the mode that is in force, even if this gate last saw another one", async (t) => {
       const at = await place(t, there, "stale");
       const one = await start(t, at);
       const other = await start(
@@ -179,7 +179,7 @@ function modes(there: PostgresServer): void {
       assert.deepEqual([await modeOf(one), await modeOf(other)], ["enforce", "enforce"]);
     });
 
-    test("the mode of a tenant's entry is under the same rules", async (t) => {
+    test("the same rules apply to the mode of a tenant's entry", async (t) => {
       const at = await place(t, there, "entries");
       const tenants = join(at.folder, "tenants.yaml");
       const write = (mode: string): void =>
@@ -216,7 +216,7 @@ function modes(there: PostgresServer): void {
         },
       );
       assert.equal(await blue(other), "503 tenant-unavailable");
-      assert.match(other.stderr(), /the gates on this ledger serve enforce/);
+      assert.match(other.stderr(), /the gates on this ledger are in mode enforce/);
       assert.equal(await blue(one), "200 enforce");
       // The gate that refused may be the only one, so the command must work there too.
       const named = await finish(t, ["reload", "--tenant", "blue", "--mode", "observe"], {

@@ -283,7 +283,7 @@ function replicas(there: PostgresServer): void {
       const other = await startReplica(t, at, "other");
       assert.equal((await check(other, spend("a"))).json.verdict, "ALLOW");
       assert.equal((await ask(other, "/rules")).text, (await ask(one, "/rules")).text);
-      assert.match(other.stderr(), /goes by the one in force/);
+      assert.match(other.stderr(), /This gate uses the one in force/);
     });
 
     test("a key that is made on one opens the others, and once revoked opens none", async (t) => {

@@ -1,5 +1,5 @@
 /**
- * Goal: the files of a data folder are for their owner alone, whatever the folder's mode and the umask are. Method: a gate with
+ * Goal: only their owner can use the files of a data folder, whatever the folder's mode and the umask are. Method: a gate with
  * a tenant serves from a folder of mode 755; it is asked, makes a key, is backed up, restored and exported; then each file is
  * looked at.
  */
@@ -49,7 +49,7 @@ const ofLedger = [
 
 suite("[attack 11] the files of a data folder", { skip: process.platform === "win32" }, () => {
   for (const umask of [0o022, 0o000]) {
-    test(`[attack 11] each file is for its owner alone in a folder of mode 755 under umask ${umask.toString(8)}`, async (t) => {
+    test(`[attack 11] only the owner can use each file in a folder of mode 755 under umask ${umask.toString(8)}`, async (t) => {
       const place = temporaryFolder(t);
       setUmask(t, umask);
       const data = join(place, "data");
@@ -95,7 +95,7 @@ suite("[attack 11] the files of a data folder", { skip: process.platform === "wi
     });
   }
 
-  test("[attack 11] files of an earlier version are narrowed at the next start, others' files are not", async (t) => {
+  test("[attack 11] the next start sets mode 600 on files of an earlier version, but not on other files", async (t) => {
     const folder = temporaryFolder(t);
     await makeSample(folder);
     const others = ["mandate.yaml", "notes.txt", "checkpoint.txt"];

@@ -114,7 +114,7 @@ suite("README.md, typed into a shell [first-use 11, first-use 23]", () => {
     await shell.stop();
   });
 
-  test("what it says of the size of node_modules is so", (t) => {
+  test("it gives the right size of node_modules", (t) => {
     const [, said = ""] = /`node_modules` with about (\d+) MB/.exec(page) ?? [];
     if (process.platform !== "linux") return t.skip("the runtime of another platform has another size");
     const found = megabytesIn(join(root, "node_modules"));

@@ -90,7 +90,7 @@ function fits(row: Shown, { before, session, verdict, answered, mode, key, since
 }
 
 function onEngine(name: string, open: (folder: string) => Promise<Ledger>): void {
-  test(`[first-use 12] ${name}: filters and pages are those of a plain list`, async (t) => {
+  test(`[first-use 12] ${name}: filters and pages give the same rows as a plain list`, async (t) => {
     const ledger = await open(temporaryFolder(t));
     t.after(() => ledger.close());
     await fill(ledger);
@@ -122,7 +122,7 @@ suite("filters of receipts", () => {
     });
   }
 
-  test("[first-use 12] of a million rows some twenty are read to find a moment", async () => {
+  test("[first-use 12] to find a moment among a million rows, about twenty rows are read", async () => {
     let reads = 0;
     const leafAt = async (seq: number): Promise<string> => {
       reads += 1;
@@ -138,7 +138,7 @@ suite("filters of receipts", () => {
     assert.equal(await firstSince(leafAt, 0, 5), 1);
   });
 
-  test("[first-use 12] no other leaf has the text that is looked for, whatever a key is called", async (t) => {
+  test("[first-use 12] the text that a filter looks for is in no other leaf, whatever the name of a key is", async (t) => {
     const ledger = await openLedger({ folder: temporaryFolder(t), engine });
     t.after(() => ledger.close());
     await ledger.keepContract(contracts[0]);
@@ -176,20 +176,20 @@ suite("GET /receipts", () => {
   const refused: readonly (readonly [query: string, sentence: RegExp])[] = [
     ["answered=PARKED", /^"answered" must be ALLOW, BLOCK or ESCALATE$/],
     ["mode=strict", /^"mode" must be observe, assist or enforce$/],
-    ["key=", /^"key" must be a name as receipts have it, such as default$/],
-    ["act=", /^"act" must be a name as receipts have it, such as reload$/],
+    ["key=", /^"key" must be a name from receipts, such as default$/],
+    ["act=", /^"act" must be a name from receipts, such as reload$/],
     [
       "since=yesterday",
       /^"since" must be a moment such as 2026-01-31T12:00:00Z, a day such as 2026-01-31, or milliseconds/,
     ],
     ["until=2026-02-30", /^"until" must be a moment/],
-    ["since=2026-01-31T12:00:00+01:00", /has them; write a \+ in a query as %2B$/],
+    ["since=2026-01-31T12:00:00+01:00", /of a receipt; write a \+ as %2B in a query$/],
     ["since=2026-01-31&until=2026-01-30", /^"since" must not be after "until"$/],
     ["answer=BLOCK", /^unknown parameter "answer"; did you mean "answered"\?$/],
     ["at=5", /^unknown parameter "at"/],
     ["since=1&since=2", /^the parameter "since" stands twice$/],
   ];
-  test("[first-use 12] a value that cannot be meant is an error that says what to write", async (t) => {
+  test("[first-use 12] a wrong value is an error that says what to write", async (t) => {
     const gate = await startGate(t);
     for (const [query, sentence] of refused) {
       const { status, json } = await ask(gate, `/receipts?${query}`);
@@ -200,7 +200,7 @@ suite("GET /receipts", () => {
 });
 
 suite("svc-gate report", () => {
-  test("[first-use 24] --since and --until report on a part of the time, from a folder and from a gate", async (t) => {
+  test("[first-use 24] --since and --until limit the report to a period, from a folder and from a gate", async (t) => {
     const folder = temporaryFolder(t);
     const data = join(folder, "data");
     const ledger = await openLedger({ folder: data, engine });
@@ -221,7 +221,7 @@ suite("svc-gate report", () => {
       assert.deepEqual([within.receipts, within.from, within.to], [6, at0 + 5 * minute, at0 + 6 * minute]);
       assert.equal((await report({ until })).receipts, 21);
       assert.equal((await report({ since })).receipts, rows + 1 - 15);
-      assert.equal((await report({ since: "1h" })).receipts, 1, "of the last hour there is the call of this test");
+      assert.equal((await report({ since: "1h" })).receipts, 1, "the last hour has only the call of this test");
       assert.equal((await report({})).receipts, rows + 1, "positive control");
     }
     await assert.rejects(reportCommand(data, { ...options, since: "lately" }), {

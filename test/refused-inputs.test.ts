@@ -41,7 +41,7 @@ function isWhole(inputs: RefusedInputs, asked: Asked): boolean {
 }
 
 suite("[attack 12] inputs of refused calls that are kept whole", () => {
-  test("an input at the limit is, and one byte more is not", () => {
+  test("an input at the limit is kept whole, and an input of one byte more is not", () => {
     const inputs = new RefusedInputs();
     assert.ok(isWhole(inputs, { bytes: 16_384 }));
     assert.match(
@@ -50,7 +50,7 @@ suite("[attack 12] inputs of refused calls that are kept whole", () => {
     );
   });
 
-  test("after the budget of a key is used up none is, until 24 hours have passed", () => {
+  test("after the budget of a key is used up, no input is kept whole until 24 hours have passed", () => {
     const inputs = new RefusedInputs({ bytesMax: 1000, bytesPerDay: 2500 });
     assert.ok(isWhole(inputs, { bytes: 1000 }));
     assert.ok(isWhole(inputs, { bytes: 1000, at: at0 + 10 * hourMs }));
@@ -61,7 +61,7 @@ suite("[attack 12] inputs of refused calls that are kept whole", () => {
     assert.ok(isWhole(inputs, { bytes: 1000, at: at0 + 34 * hourMs }));
   });
 
-  test("what is cut, and what is too small to be cut, costs no budget", () => {
+  test("inputs that are cut, or too small to be cut, use no budget", () => {
     const inputs = new RefusedInputs({ bytesMax: 1000, bytesPerDay: 1000 });
     for (let time = 0; time < 20; time += 1) {
       assert.ok(!isWhole(inputs, { bytes: 1001 }));
@@ -79,7 +79,7 @@ suite("[attack 12] inputs of refused calls that are kept whole", () => {
     for (const key of keys) assert.ok(!isWhole(inputs, { bytes: 1000, ...key }));
   });
 
-  test("memory is bounded: the key whose last call is the oldest begins anew", () => {
+  test("memory is bounded: the count of the key with the oldest last call is dropped", () => {
     const inputs = new RefusedInputs({ bytesMax: 1000, bytesPerDay: 1000 }, 2);
     assert.ok(isWhole(inputs, { bytes: 1000, keyName: "a" }));
     assert.ok(isWhole(inputs, { bytes: 1000, keyName: "b" }));
@@ -295,7 +295,7 @@ suite("[attack 12] readers of receipts whose input was not kept whole", () => {
     assert.equal((await deep(data)).differs, 0);
   });
 
-  test("a counter that is new is known after refused calls that did not run, and unknown after those that did", async (t) => {
+  test("a new counter is known after refused calls that did not run, and unknown after those that did", async (t) => {
     const counting = tools
       .replace("rules:", "  spent: { of: [pay], per: key, sum: input.usd }\nrules:")
       .replace(

@@ -1,6 +1,6 @@
 /**
- * Goal: a start in a folder without room says which folder, how much room it needs and what to do. Method: a disk of 32 MiB; a
- * larger one shows that room is all that was missing.
+ * Goal: the error of a start on a full disk says which folder, how much space it needs and what to do. Method: a disk of
+ * 32 MiB; a larger one shows that only space was missing.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { smallDisk } from "./faults/small-disk.ts";
 import { runGate } from "./gate-process.ts";
 
-test("[attack 14] a start in a folder with under 64 MiB free names the folder and the room, and no database", async (t) => {
+test("[attack 14] the error of a start in a folder with under 64 MiB free names the folder and the space, and no database", async (t) => {
   const disk = smallDisk(t, 32);
   if (disk === undefined) return t.skip("this user may not mount a file system");
   const data = join(disk, "data");
@@ -17,8 +17,8 @@ test("[attack 14] a start in a folder with under 64 MiB free names the folder an
   assert.equal(ended.code, 1);
   assert.equal(
     ended.stderr,
-    `svc-gate: the ledgers cannot be opened: under 64 MiB are free in ${data}; the gate needs that much free room there ` +
-      "before each batch: free some, or name a folder on another disk with SVC_DATA_DIR\n",
+    `svc-gate: the ledgers cannot be opened: under 64 MiB are free in ${data}; the gate needs that much free space there ` +
+      "before each batch: free some, or set SVC_DATA_DIR to a folder on another disk\n",
   );
 });
 

@@ -7,9 +7,9 @@ import { BadInput, type Outcome } from "./outcome.ts";
 export interface EraseOptions extends GatePlace {
   readonly part?: string | undefined;
   readonly reason?: string | undefined;
-  /** `input.customer.email=anna@example.com`: receipts that have all of these. */
+  /** Such as `input.customer.email=anna@example.com`: receipts that match all of these. */
   readonly where?: readonly string[];
-  /** What is found by value is erased, and not only shown. */
+  /** Erases the receipts that `--where` found, instead of only showing them. */
   readonly yes?: boolean;
   readonly session?: string | undefined;
   readonly key?: string | undefined;
@@ -27,9 +27,9 @@ export async function eraseCommand(receipts: readonly string[], options: EraseOp
       "say which receipts: their numbers, such as 7 or 7-9, or --session, --before or --where input.customer.email=anna@example.com",
     );
   if (yes && !isByValue)
-    throw new BadInput("--yes goes with --where: receipts that are named otherwise are erased without it");
+    throw new BadInput("--yes only goes with --where: without --where, receipts are erased immediately");
   const preview = isByValue && !yes;
-  if (reason === undefined && !preview) throw new BadInput("say why with --reason: it stands in the ledger for ever");
+  if (reason === undefined && !preview) throw new BadInput("say why with --reason: it stays in the ledger forever");
   const rows = receipts.length === 0 ? undefined : receipts.map(readRange);
   const parts = partsOf(options);
   const asked = { rows, session_id: session, key, before, where: isByValue ? readWheres(where) : undefined };
@@ -42,16 +42,16 @@ export async function eraseCommand(receipts: readonly string[], options: EraseOp
   return { exitCode, text: [...erasedText(erased, receipts, options), ...asideText(erased)].join("\n") };
 }
 
-/** Where receipts are found by value, everything that was sent goes unless less is asked for. */
+/** With `--where`, everything that was sent is erased by default. */
 const partsByValue = "input,platform";
 
 function partsOf({ part, where = [] }: EraseOptions): readonly string[] {
   if (part === undefined && where.length === 0)
-    throw new BadInput("say what is erased with --part, such as --part input,platform");
+    throw new BadInput("say what to erase with --part, such as --part input,platform");
   return (part ?? partsByValue).split(",").map((name) => name.trim());
 }
 
-/** `input.customer.email=anna@example.com`: a value may have a `=`, a member's path has none. */
+/** The value may have a `=`, the path of the member may not. */
 function readWheres(texts: readonly string[]): Readonly<Record<string, string>> {
   const found = new Map<string, string>();
   for (const text of texts) {
@@ -134,7 +134,7 @@ function previewText({ parts, rows }: Shown, preview: Preview): readonly string[
   const counts = preview.parts.map(({ part, count }) => `${part} of ${count}`);
   return [
     `would erase ${parts} parts of ${receiptsText(rows)} (${rangesText(preview.rows)}): ${counts.join(", ")}`,
-    "  nothing was erased: look at them with `svc-gate explain --receipt`, then run this again with --yes and --reason",
+    "  nothing was erased: check the receipts with `svc-gate explain --receipt`, then run this again with --yes and --reason",
   ];
 }
 
@@ -148,7 +148,7 @@ function noneText(named: readonly string[], { session, key, before, where = [] }
   if (where.length > 0)
     return [
       `nothing was erased: no receipt has ${where.map(visible).join(" and ")}`,
-      "  members and values are exact; a receipt whose input or snapshot was erased is found by its number alone",
+      "  members and values must match exactly; a receipt whose input or snapshot was erased can only be found by its number",
     ];
   if (before !== undefined) return [`nothing was erased: no check from before ${visible(before)} is there`];
   if (session === undefined) return [`nothing was erased: there is no check among ${named.join(" ")}`];
@@ -168,9 +168,9 @@ function isOfNone({ count }: Lacking, { matched }: Shown): boolean {
 function lackingText(lack: Lacking, erased: Shown): string {
   const { part, count, rows } = lack;
   if (isOfNone(lack, erased))
-    return `  ${part} is no part of its own of any of them: it must be what their contract lists under \`sensitive:\``;
+    return `  ${part} is not a part of its own of any of them: it must be a member that their contract lists under \`sensitive:\``;
   const which = `${receiptsText(count)} (${rangesText(rows)})`;
-  return `  ${part} is no part of its own of ${which}: if it was sent, it stands in their ${part.split(".")[0]}`;
+  return `  ${part} is not a part of its own of ${which}: if it was sent, it is in their ${part.split(".")[0]}`;
 }
 
 function asideText(erased: Shown): readonly string[] {

@@ -29,7 +29,7 @@ export interface History {
   readonly rows: number | undefined;
   /** Oldest first, in slices. */
   scan(from: number): AsyncIterable<readonly RecordedRow[]>;
-  /** The first row of a moment or later, in milliseconds since the epoch, where that is known before they are read. */
+  /** The first row at or after a moment, in milliseconds since the epoch, if it can be found without reading all rows. */
   readonly firstSince?: (at: number) => Promise<number>;
   /** The body of GET /rules by its SHA-256 in hex; undefined where it cannot be had. */
   contractText(digest: string): Promise<string | undefined>;

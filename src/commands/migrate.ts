@@ -36,7 +36,7 @@ interface Asked {
   readonly file: string;
 }
 
-/** @returns what became of the first key, in one sentence that does not hold it */
+/** @returns what was done about the first key, in one sentence that does not contain the key */
 async function firstKeyOf({ databaseUrl, dataDir, file }: Asked): Promise<string> {
   if (process.env["SVC_API_KEY"]) return `SVC_API_KEY is the first key, so ${file} was not written`;
   await requireUsable({ databaseUrl, dataDir, file });
@@ -44,7 +44,7 @@ async function firstKeyOf({ databaseUrl, dataDir, file }: Asked): Promise<string
   try {
     const made = await makeFirstKey(keys, file);
     if (!made.ok) throw new BadInput(made.problem.detail);
-    if (made.value === undefined) return `the database has a key already, so ${file} was not written`;
+    if (made.value === undefined) return `the database already has a key, so ${file} was not written`;
     const signing = process.env["SVC_SIGNING_KEY"] ? "" : `; each gate needs ${join(dataDir, "signing.key")} too`;
     return `the first key is in ${file} (row ${made.value.seq} of the ledger records it)${signing}`;
   } finally {
@@ -52,7 +52,7 @@ async function firstKeyOf({ databaseUrl, dataDir, file }: Asked): Promise<string
   }
 }
 
-/** A ledger that is begun gets a signing key, so what can be refused is refused before. One that is there has its key. */
+/** A new ledger gets a signing key, so a bad file is refused before the ledger is begun. */
 async function requireUsable({ databaseUrl, file }: Asked): Promise<void> {
   const fault = firstKeyFileFault(file);
   if (fault !== undefined && !(await hasLedger(databaseUrl))) throw new BadInput(fault);
@@ -68,7 +68,7 @@ async function hasLedger(url: string): Promise<boolean> {
   }
 }
 
-/** Before anything is made: a ledger that is begun without its first key would keep a signing key for nothing. */
+/** Refuses before anything is made: a ledger without its first key would keep a signing key for nothing. */
 async function requireFolder(file: string): Promise<void> {
   try {
     await access(dirname(file), constants.W_OK);

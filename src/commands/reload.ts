@@ -46,7 +46,7 @@ export async function reloadCommand(options: ReloadOptions): Promise<Outcome> {
 }
 
 function textOf({ changed, before, now, counters }: Reloaded, tenant: string | undefined): string {
-  // A tenant that could not be served is opened by the reload, with what its files say now: no row records a change.
+  // The reload opens a tenant that could not be served, with its present files. No row records a change.
   if (!changed && tenant !== undefined)
     return `tenant ${visible(tenant)} serves ${now.contract} in mode ${now.mode}; no change had to be recorded`;
   if (!changed) return `nothing has changed: ${now.contract} in mode ${now.mode} was in force already`;

@@ -10,9 +10,9 @@ import { otherGroups, type Share } from "./replay/tally.ts";
 
 export interface ReportOptions extends Omit<Place, "folder"> {
   readonly from: string;
-  /** A moment, or how long ago: receipts of that moment and later. */
+  /** A moment, or how long ago: counts receipts of that moment and later. */
   readonly since?: string | undefined;
-  /** The same: receipts before that moment. */
+  /** The same: counts receipts before that moment. */
   readonly until?: string | undefined;
   readonly examples: string;
   readonly json: boolean;
@@ -61,7 +61,7 @@ export async function reportCommand(folder: string, options: ReportOptions): Pro
   return { exitCode: 0, text: options.json ? JSON.stringify(summary.json) : summary.text, forPrograms: options.json };
 }
 
-/** A row whose moment cannot be read is shown as what it is, not left out. */
+/** A row whose moment cannot be read is not left out. */
 function isWithin({ leaf }: RecordedRow, since: number, until: number): boolean {
   const at = parseLeaf(leaf)?.at;
   return at === undefined || (since <= at && at < until);
@@ -155,8 +155,7 @@ class Summary {
   }
 
   get text(): string {
-    if (this.#receipts === 0)
-      return "there are no receipts to report on, from --from and --since on, and before --until";
+    if (this.#receipts === 0) return "there are no receipts to report on between --from or --since and --until";
     const disagreed = [...this.#candidate.values()].reduce((sum, { receipts }) => sum + receipts, 0);
     return [
       `${plural(this.#receipts)}, ${moment(this.#first)} to ${moment(this.#last)}`,

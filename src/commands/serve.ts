@@ -34,13 +34,13 @@ export async function serveCommand(
 /** What became of a start is told where it is waited for. */
 const nothing = (): void => undefined;
 
-/** A full disk, or a database that goes away while a gate starts, is for the operator to fix, and no fault. */
+/** A full disk, or a database that goes away during the start, is not a fault of the gate: the operator can fix it. */
 function cannotStart(error: unknown, isInDatabase: boolean): never {
   if (!(error instanceof NotKept)) throw error;
   if (!isInDatabase)
     throw new StartRefused(
-      `the ledgers cannot be opened: ${error.message}; the gate needs that much free room there before each batch: ` +
-        "free some, or name a folder on another disk with SVC_DATA_DIR",
+      `the ledgers cannot be opened: ${error.message}; the gate needs that much free space there before each batch: ` +
+        "free some, or set SVC_DATA_DIR to a folder on another disk",
     );
   throw new StartRefused(
     `the ledgers cannot be opened: ${error.message}; start the database, or check SVC_DATABASE_URL`,

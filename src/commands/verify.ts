@@ -114,10 +114,10 @@ function found(
   };
 }
 
-/** A row behind the last one is one that should exist. */
+/** A row after the last one should exist, and does not. */
 function brokenAt(seq: number, rows: number): string {
   if (seq <= rows) return `BROKEN at row ${seq} of ${rows}`;
-  return `BROKEN: row ${seq} should exist and does not, the last row is ${rows}`;
+  return `BROKEN: row ${seq} should exist but does not; the last row is ${rows}`;
 }
 
 function wrongText(deep: DeepFound | undefined): string {

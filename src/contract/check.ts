@@ -39,7 +39,7 @@ function checkMemories(core: Core, report: Report): void {
   }
 }
 
-/** How other languages write constants. */
+/** Constants of other languages, as the contract language writes them. */
 const otherLiterals: ReadonlyMap<string, string> = new Map([
   ...["None", "nil", "undefined", "NULL", "Null"].map((name) => [name, "null"] as const),
   ...["True", "TRUE"].map((name) => [name, "true"] as const),

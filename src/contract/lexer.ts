@@ -85,7 +85,7 @@ function readToken(source: ExpressionText, at: number, match: Match, report: Rep
   return readUnknown(source, at, report);
 }
 
-/** Operators of other languages, with the one that the contract language has. */
+/** Operators of other languages, each with the operator of the contract language. */
 const wrongOperators: readonly (readonly [written: string, meant: string])[] = [
   ["===", "=="],
   ["!==", "!="],

@@ -20,14 +20,14 @@ export function parseExpression(source: ExpressionText, report: Report): Syntax 
   return new Parser(source, tokens, report).whole();
 }
 
-const otherwise = "`:` and what holds otherwise";
+const otherwise = "`:` and the other value";
 const relationsLevel = 2;
 const relations = ["==", "!=", "<", "<=", ">", ">=", "in"];
 export const reserved: ReadonlySet<string> = new Set(
   "as break const continue else for function if import let loop package namespace return var void while".split(" "),
 );
 const choiceHint = "a choice is written `test ? yes : no`";
-/** Words that other languages have for operators. */
+/** Words that are operators in other languages. */
 const wordOperators: ReadonlyMap<string, BinaryOperator> = new Map([
   ["and", "&&"],
   ["or", "||"],
@@ -109,7 +109,7 @@ class Parser {
     this.#report.add("syntax", this.#span(from, to), `\`${word}\` has no meaning in a condition`, `write \`${meant}\``);
   }
 
-  /** `a not in list`, as Python writes it. */
+  /** `a not in list`, as in Python. */
   #notIn(left: Syntax, from: number): Syntax {
     const [not, word] = [this.#peek(), this.#after()];
     const before = this.#textFrom(from);
@@ -121,7 +121,7 @@ class Parser {
     return { kind: "unary", span: operand.span, operator: "!", operand };
   }
 
-  /** `not x`, as Python writes it: it denies the whole comparison behind it. */
+  /** `not x`, as in Python: it negates the whole comparison after it. */
   #not(token: Token): Syntax {
     this.#next += 1;
     const from = this.#next;
@@ -136,7 +136,7 @@ class Parser {
     return { kind: "unary", span: { ...operand.span, from: this.#span(token, token).from }, operator: "!", operand };
   }
 
-  /** The text from a token on, up to what is read next, on one line. */
+  /** The text from a token up to the next unread one, on one line. */
   #textFrom(from: number): string {
     const [first, last] = [this.#tokens[from], this.#tokens[this.#next - 1]];
     return this.#source.text.slice(first?.from, last?.to).replace(/\s+/g, " ");
@@ -279,7 +279,7 @@ class Parser {
     return this.#tokens[this.#next] as Token;
   }
 
-  /** The token behind the next one. */
+  /** The token after the next one. */
   #after(): Token {
     return this.#tokens[Math.min(this.#next + 1, this.#tokens.length - 1)] as Token;
   }
@@ -302,7 +302,7 @@ class Parser {
   #unexpected(token: Token, expected: string): Syntax {
     const found = token.kind === "end" ? "the expression ends" : `found \`${token.text}\``;
     const isCoalescing = token.text === "?" && this.#previous()?.text === "?";
-    const hint = isCoalescing ? "give what holds without it: `input.?name.orValue(other)`" : hintFor(token, expected);
+    const hint = isCoalescing ? "give a default: `input.?name.orValue(other)`" : hintFor(token, expected);
     const broken = this.#broken(token, `expected ${expected}, ${found}`, hint);
     let nesting = 0;
     for (; this.#peek().kind !== "end"; this.#next += 1) {
@@ -345,12 +345,12 @@ function isWord(token: Token, word: string): boolean {
   return token.kind === "name" && token.quoted !== true && token.text.toLowerCase() === word;
 }
 
-/** Can a value begin here? A name before it is then an operator written as a word. */
+/** Can a value begin here? Then the name before it is an operator written as a word. */
 function beginsValue({ kind, text }: Token): boolean {
   return kind === "literal" || (kind === "name" && text !== "in") || text === "(" || text === "!";
 }
 
-/** Does one pair of brackets enclose all of it? */
+/** Does one pair of brackets enclose the whole text? */
 function isBracketed(text: string): boolean {
   if (!text.startsWith("(") || !text.endsWith(")")) return false;
   let depth = 0;

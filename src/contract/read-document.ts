@@ -27,7 +27,7 @@ export function readContract(file: SourceFile, report: Report): ContractDocument
     report.addAll(own);
     return document;
   }
-  // What YAML makes of a slip is not what is written: the file is read as it is meant, so that no other error follows.
+  // YAML reads these values differently from what is written. The file is read with the fixes, so that no other error follows.
   for (const { span, message, hint } of slips) report.add("yaml", span, message, hint);
   return readOnce(file, report, mend(file.text, slips));
 }

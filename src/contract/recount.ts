@@ -23,8 +23,8 @@ export interface RecordedCheck {
 /**
  * What a counter would have counted of a recorded check, had it been in force then.
  *
- * A call that was refused before any rule, and did not run, moves no counter that needs an input which was not kept
- * whole: otherwise an agent could make every new counter unknown.
+ * If a call was refused before any rule, did not run, and its input was not kept whole, it moves no counter that needs the
+ * input. Otherwise an agent could make every new counter unknown.
  *
  * @returns undefined where that cannot be known: a part was erased, the counter cannot be moved by a call that ran, or
  *   the call is refused before any rule today though it was not refused so then

@@ -3,13 +3,13 @@ import { Report, type SourceFile, type Span } from "./diagnostic.ts";
 import { documentKeys } from "./document-keys.ts";
 import { parseExpression } from "./parser.ts";
 
-/** A condition or a reason that YAML does not read as the one text that its author wrote. */
+/** A condition or a reason that YAML does not read as the text that its author wrote. */
 export interface Slip {
-  /** The value as it is written, without a comment behind it. */
+  /** The value as it is written, without a comment after it. */
   readonly span: Span;
   readonly message: string;
   readonly hint: string;
-  /** What to write in the place of the span: the fix that the hint shows. */
+  /** The fix that the hint shows: it replaces the span. */
   readonly fixed: string;
 }
 
@@ -23,28 +23,28 @@ interface Entry {
   readonly inBraces: boolean;
 }
 
-/** Keys under which a text stands, and of those the ones that hold an expression. */
+/** Keys whose value is an expression; below, those whose value is a text. */
 const expressionKeys: ReadonlySet<string> = new Set(["when", "requires", "sum", "since", "remembers"]);
 const textKeys: ReadonlySet<string> = new Set([...expressionKeys, "reason"]);
-/** Keys of documents, for a colon without a space behind it. */
+/** Keys of documents, to find a colon without a space after it. */
 const knownKeys: ReadonlySet<string> = new Set(
   (["tool", "requirement", "outcome", "rule", "counter"] as const).flatMap((map) => documentKeys[map]),
 );
-/** What is below these keys are schemas and values: their members may be called anything. */
+/** Below these keys are schemas and values, whose members may have any name. */
 const foreignKeys: ReadonlySet<string> = new Set(["input", "platform", "limits", "properties", "sensitive"]);
 
 /** No document of ours has maps in maps as deep as this. */
 const depthMax = 8;
 
 /**
- * Finds values that YAML reads otherwise than they are written, each with the fix. To be called only for a file that has
- * an error: a file that compiles means what YAML reads.
+ * Finds values that YAML reads differently from what is written, each with the fix. Call it only for a file that has an
+ * error: a file that compiles means what YAML reads.
  */
 export function findSlips(file: SourceFile): readonly Slip[] {
   return entriesOf(file.text).flatMap((entry) => slipOf(file, entry) ?? []);
 }
 
-/** The text with every slip mended, and where each place of it is in the text as it is written. */
+/** The text with every slip fixed, and the original place of each of its places. */
 export function mend(
   text: string,
   slips: readonly Slip[],
@@ -67,7 +67,7 @@ export function mend(
   return { text: pieces.join(""), original: (place) => offsets[Math.min(place, offsets.length - 1)] ?? text.length };
 }
 
-/** Where each unit of a fix is in the text: quotes that were added and doubled are at the unit behind them. */
+/** Where each unit of a fix is in the text: quotes that were added or doubled are at the unit after them. */
 function offsetsOfFix(text: string, { from, to }: Span, fixed: string): readonly number[] {
   const written = Array.from({ length: to - from }, (_, at) => from + at);
   if (fixed.length === to - from) return written;
@@ -76,7 +76,7 @@ function offsetsOfFix(text: string, { from, to }: Span, fixed: string): readonly
   return written.flatMap((at) => (at === space ? [at, at] : [at]));
 }
 
-/** Every value under a key of a text, and every key without a space behind its colon, in order. */
+/** Every value of a text key, and every key without a space after its colon, in order. */
 function entriesOf(text: string): readonly Entry[] {
   const found: Entry[] = [];
   /** The keys around the line, with their indentation. */
@@ -131,7 +131,7 @@ function endOfBraces(lines: readonly string[], first: number): number {
   return end + 1;
 }
 
-/** The lines of a value behind its first one: they are indented more than its key. */
+/** The lines of a value after its first one: they are indented more than its key. */
 function withContinuation(
   lines: readonly string[],
   first: number,
@@ -221,7 +221,7 @@ function slipOf(file: SourceFile, { key, from, raw, inBraces }: Entry): Slip | u
     const fixed = `${key}: ${raw.slice(key.length + 1)}`;
     return {
       span: spanOf(raw),
-      message: `\`${key}:\` has no space behind its colon, so YAML does not read it as a key`,
+      message: `\`${key}:\` has no space after its colon, so YAML does not read it as a key`,
       hint: `write \`${fixed}\``,
       fixed,
     };
@@ -230,7 +230,7 @@ function slipOf(file: SourceFile, { key, from, raw, inBraces }: Entry): Slip | u
   if (inBraces && text !== raw)
     return {
       span: spanOf(raw),
-      message: "YAML reads ` #` and everything behind it as a comment, with the brace that closes the map",
+      message: "YAML reads ` #` and everything after it as a comment, including the brace that closes the map",
       hint: "move the comment to a line of its own",
       fixed: text.padEnd(raw.length),
     };
@@ -255,7 +255,7 @@ function slipOf(file: SourceFile, { key, from, raw, inBraces }: Entry): Slip | u
   };
 }
 
-/** Does YAML read the value as the text that is written, or is it in quotes or a block already? */
+/** Does YAML read the value as it is written, or is it already in quotes or a block? */
 function isRead(text: string, raw: string, inBraces: boolean): boolean {
   const scalar = readAlone(raw, inBraces);
   if (scalar === undefined || scalar.tag !== undefined || scalar.anchor !== undefined) return false;
@@ -273,7 +273,7 @@ function folded(text: string): string {
     .join(" ");
 }
 
-/** The value as YAML reads it beside nothing else; undefined where it is not YAML, or not one text. */
+/** The value as YAML reads it alone; undefined if it is not YAML, or not one text. */
 function readAlone(raw: string, inBraces: boolean): Scalar | undefined {
   const source = inBraces ? `{ k: ${raw} }\n` : `k: ${raw}\n`;
   const { contents, errors } = parseDocument(source, { version: "1.2", schema: "failsafe", prettyErrors: false });
@@ -282,7 +282,7 @@ function readAlone(raw: string, inBraces: boolean): Scalar | undefined {
   return isScalar(value) ? value : undefined;
 }
 
-/** Without a comment: of an expression, what is behind a ` #` is one where what is before it can be read by itself. */
+/** Without a comment. In an expression, ` #` begins a comment if the text before it can be parsed alone. */
 function withoutComment(raw: string, isReason: boolean): string {
   const at = raw.search(isReason ? /\s#(?=\s|$)/ : /\s#/);
   if (at === -1) return raw;
@@ -320,7 +320,7 @@ function causeOf(text: string, raw: string, inBraces: boolean): string {
   if (["@", "`", "%"].includes(first))
     return `a YAML value without quotes cannot begin with ${first === "`" ? "a backtick" : `\`${first}\``}`;
   if (/:(?:\s|$)/.test(text)) return "YAML reads `: ` inside a value as a key and its value";
-  if (/\s#/.test(text)) return "YAML reads ` #` and everything behind it as a comment";
+  if (/\s#/.test(text)) return "YAML reads ` #` and everything after it as a comment";
   const mark = inBraces ? /[,[\]{}]/.exec(raw)?.[0] : undefined;
   if (mark !== undefined) return `in a map in braces, YAML ends the value at \`${mark}\``;
   return "YAML does not read this value as one text";

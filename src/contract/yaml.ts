@@ -49,7 +49,7 @@ export interface YamlEntry {
 const sourceCharactersMax = 1_000_000;
 const depthMax = 64;
 
-/** The text of a file with its slips mended, and where each place of it is in the file. */
+/** The text of a file with its slips fixed, and the place in the file of each of its places. */
 export interface Mended {
   readonly text: string;
   readonly original: (at: number) => number;
@@ -58,7 +58,7 @@ export interface Mended {
 /**
  * Reads a file; every problem goes to the report, and what could be read comes back. Undefined when nothing could.
  *
- * @param mended what to read instead of the file's text: all places are those in the file
+ * @param mended the text to read instead of the file's; all places are those in the file
  */
 export function readYaml(
   file: SourceFile,
@@ -218,7 +218,7 @@ class Reducer {
     if ("anchor" in node && node.anchor !== undefined)
       this.#refuse(span, "an anchor (`&name`)", "put the value in quotes if it is text");
     if (node.tag !== undefined)
-      this.#refuse(span, "a tag (`!name`)", "put the value in quotes: `!` is then a part of it");
+      this.#refuse(span, "a tag (`!name`)", "put the value in quotes: then `!` is a part of it");
   }
 
   #refuse(span: Span, what: string, hint: string): undefined {

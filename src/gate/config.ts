@@ -7,7 +7,7 @@ import { parseBytes } from "./refused-inputs.ts";
 
 /** What a gate is started with. Units are in the names; paths are as they were given. */
 export interface Config {
-  /** Undefined: the mode that the ledger was served in last, else observe. */
+  /** Undefined: the ledger's last mode, else observe. */
   readonly mode: Mode | undefined;
   /** What sets the mode: its variable or its flag. */
   readonly modeSetting: string;
@@ -26,7 +26,7 @@ export interface Config {
   readonly rate: Rate | undefined;
   /** Connections at once at most. */
   readonly connections: number;
-  /** Bytes: a longer input of a call that no rule was evaluated for is cut. */
+  /** Bytes: a longer input of a call that is refused before any rule is evaluated is cut. */
   readonly refusedInputMax: number;
   /** Bytes of such inputs that are kept whole for each key in 24 hours. */
   readonly refusedInputPerDay: number;

@@ -73,12 +73,12 @@ async function readSource(file: string): Promise<SourceFile> {
   }
 }
 
-/** The name is in the text of GET /rules, so in the digest on each receipt: it must not say where this machine has the file. */
+/** The name is in the text of GET /rules, so in the digest on each receipt: it must not contain a path of this machine. */
 function openBeside(mandate: string, name: string): Result<SourceFile, string> {
   if (isAbsolute(name)) {
     const beside = relative(dirname(mandate), name).replaceAll("\\", "/");
     return bad(
-      `it is an absolute path, and a mandate names files by their paths from its own folder: write \`${beside}\``,
+      `it is an absolute path, but a mandate names files by paths relative to its own folder: write \`${beside}\``,
     );
   }
   try {

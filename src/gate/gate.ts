@@ -38,17 +38,17 @@ import { beginCourse, type AnsweredCheck, type Course } from "./telemetry/watch.
 
 export interface GateOptions extends Pick<SequencerOptions, "budget" | "keepRefused" | "onDefect" | "watch"> {
   readonly force: ContractInForce;
-  /** The mode that this start was told; undefined keeps the mode that the ledger was served in, else observe. */
+  /** The mode that this start sets; undefined keeps the ledger's last mode, else observe. */
   readonly mode: Mode | undefined;
-  /** What told it, for the row and for sentences. */
+  /** What set it, for the row and for messages. */
   readonly modeSetting?: string | undefined;
   readonly ledger: Ledger;
-  /** Whose gate it is, for sentences; null is the root. */
+  /** The tenant, for messages; null is the root. */
   readonly tenant?: string | null;
   /** Who anchors the ledger outside. */
   readonly anchors?: Anchors | undefined;
   readonly clock: Clock;
-  /** On a ledger that gates share: put this start's contract in force though another is. */
+  /** On a ledger that gates share: put this start's contract in force even if another one is. */
   readonly acceptChange?: boolean;
   /** On a ledger that gates share: this start may weaken the mode for all of them. */
   readonly acceptWeakerMode?: boolean | undefined;
@@ -94,13 +94,13 @@ export interface Reloaded {
   readonly receipt: Receipt | undefined;
 }
 
-/** What is to be put in force. */
+/** What to put in force. */
 interface Wanted {
   /** Undefined keeps the contract. */
   readonly force: ContractInForce | undefined;
   /** Undefined keeps the mode. */
   readonly mode: Mode | undefined;
-  /** What told the mode, where that is no person's own word. */
+  /** The setting that names the mode; undefined if a person asked for it. */
   readonly setting?: string | undefined;
   /** On a ledger that gates share: may it weaken the mode for all of them? */
   readonly mayWeaken: boolean;
@@ -200,7 +200,7 @@ export class Gate {
    * Puts a contract and a mode in force, between two batches, with a row that says who did it. Counters keep their
    * history: a definition that is new is folded from the receipts first, beside the checks that go on.
    *
-   * @param wanted `setting` names the file or variable that told the mode: on a shared ledger it never weakens the mode
+   * @param wanted `setting` names the file or variable that sets the mode: on a shared ledger it never weakens the mode
    */
   reload(
     wanted: { readonly force: ContractInForce; readonly mode: Mode | undefined; readonly setting?: string | undefined },
@@ -267,10 +267,10 @@ export class Gate {
 
   /**
    * Brings ledger and gate in line before the first check. On a shared ledger the contract in force stays, so that a
-   * replica with older files changes nothing for the others. A mode that this start was told takes effect everywhere, but
-   * never weakens a shared ledger by itself.
+   * replica with older files changes nothing for the others. A mode that this start sets takes effect everywhere, but
+   * does not weaken a shared ledger by itself.
    *
-   * @returns what was put in force; undefined where that was left as it is
+   * @returns what was put in force; undefined if nothing changed
    */
   async begin(): Promise<Result<Reloaded | undefined, Refusal>> {
     const { force, mode, modeSetting: setting, acceptChange, acceptWeakerMode, keepsStricterMode } = this.#options;
@@ -303,7 +303,7 @@ export class Gate {
     const change = this.#ledger.signerChange;
     if (change === undefined) return good(undefined);
     const { to } = change;
-    const prepared = await this.#prepare(this.#standing.force); // The row names a contract, whose text must be there before it.
+    const prepared = await this.#prepare(this.#standing.force); // The row names a contract, so its text is stored first.
     if (!prepared.ok) return prepared;
     return this.#sequencer.exclusively(async (turn, at) => {
       if (turn.signer === to) return turn.abort();
@@ -313,7 +313,7 @@ export class Gate {
     }, true);
   }
 
-  /** What is kept is as it stands inside the turn: another gate may have changed it since. */
+  /** Without a wanted contract or mode, keeps the one that is in force inside the turn: another gate may have changed it. */
   async #put(wanted: Wanted, by: string, anyClock = false): Promise<Result<Reloaded, Refusal>> {
     const ledger = this.#ledger;
     const prepared = await this.#prepare(wanted.force ?? this.#standing.force);
@@ -351,7 +351,7 @@ export class Gate {
     by: string,
   ): Refusal | undefined {
     if (inForce === undefined || mayWeaken || !isWeaker(mode, this.#standing.mode)) return undefined;
-    const others = `the gates on this ledger serve ${this.#standing.mode}, and one gate's setting must not weaken the others`;
+    const others = `the gates on this ledger are in mode ${this.#standing.mode}, and one gate's setting must not weaken the others`;
     const way = `run \`${reloadCommand(this.#options.tenant ?? null)} --mode ${mode}\` to weaken them all`;
     const atStart = by === "start" ? ", or start once with --accept weaker-mode" : "";
     return refuse("contract-refused", `${setting} says ${mode}, but ${others}: ${way}${atStart}`);
@@ -389,8 +389,8 @@ export class Gate {
   }
 
   /**
-   * Why no check should be sent here now, in a few words; undefined where it would be answered, and its receipt kept. A
-   * check is answered though the pin trails: to look elsewhere is for whoever asks this.
+   * Why no check should be sent here now, in a few words; undefined if a check would be answered and its receipt kept. If
+   * only the pin is behind, checks are still answered, and the caller may choose another gate.
    */
   async unready(): Promise<string | undefined> {
     const refusal = this.#sequencer.refusalFor("", 0);
@@ -402,7 +402,7 @@ export class Gate {
     return (await this.#ledger.hasRoom()) ? pinTrails(this.#ledger.pin) : "the ledger cannot take a receipt";
   }
 
-  /** How it stands with all who anchor the ledger, for metrics: the head pin first. */
+  /** The state of each anchor of the ledger, for metrics: the head pin first. */
   get anchorReadings(): readonly AnchorReading[] {
     const { pin } = this.#ledger;
     return [...(pin === undefined ? [] : [pinReading(pin, this.rows)]), ...(this.anchors?.readings ?? [])];

@@ -14,7 +14,7 @@ export interface IdlePlace extends Pick<
   readonly databaseUrl: string | undefined;
   /** Null is the root. */
   readonly tenant: string | null;
-  /** In a database, the root's ledger may be begun, and the schema too: there the first key comes before the first gate. */
+  /** In a database, the root's ledger and the schema may be created, because the first key is made before the first gate. */
   readonly mayBegin?: boolean;
 }
 
@@ -23,11 +23,11 @@ interface Opened {
 }
 
 /**
- * Opens a ledger that no gate serves: the one way to do so. It begins none, because the name of a tenant or of a folder may
- * be mistyped; `mayBegin` is the one exception.
+ * Opens a ledger that no gate serves: the only way to do so. It does not begin a ledger, because the name of a tenant or a
+ * folder may be mistyped; `mayBegin` is the only exception.
  *
  * @param open opens it in another way than `openLedger` does
- * @throws {LedgerRefused} where there is no ledger, or a gate serves its folder
+ * @throws {LedgerRefused} if there is no ledger, or a gate serves its folder
  */
 export async function openIdle<As extends Opened = Opened>(
   place: IdlePlace,
@@ -71,13 +71,11 @@ interface Nowhere {
   readonly isShared: boolean;
 }
 
-/** One who mistyped a tenant's name is told what there is, as far as that can be told. */
+/** Names the ledgers that exist, if they can be listed, because the name may be mistyped. */
 async function nowhere(error: NoLedger, { folder, tenant, isShared }: Nowhere): Promise<NoLedger> {
   if (tenant === null)
     return isShared
-      ? new NoLedger(
-          "there is no ledger in the database: it begins with `svc-gate keys create`, or the first gate that is started on it",
-        )
+      ? new NoLedger("there is no ledger in the database: run `svc-gate keys create`, or start the first gate on it")
       : error;
   const name = visible(tenant);
   // A connection to a database sees one ledger at a time, so nothing can be listed there.

@@ -6,7 +6,7 @@ export function readMoment(text: string): number | undefined {
 /**
  * A moment of RFC 3339, or a day, which begins at midnight UTC.
  *
- * @returns milliseconds since the epoch; undefined for any other text, and for a day or an hour that there is not
+ * @returns milliseconds since the epoch; undefined for any other text, and for a day or an hour that does not exist
  */
 export function dayOrMoment(text: string): number | undefined {
   const isDay = /^\d{4}-\d\d-\d\d$/.test(text);

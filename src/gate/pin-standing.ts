@@ -7,8 +7,8 @@ import type { Watch } from "./telemetry/watch.ts";
 const by = "head pin";
 
 /**
- * A pin is due within a second, and a slow flush on a busy disk takes a few. A pin that is behind for longer does not
- * follow: whoever can write the data folder could cut off the rows after it, and no start would notice.
+ * A pin follows within a second, or a few seconds if the disk is busy. While it is behind for longer, anyone who can write
+ * the data folder could remove the rows after it, and no start would notice.
  */
 export const pinBehindMaxMs = 10_000;
 
@@ -30,21 +30,21 @@ export function tellOfPin(ledger: Pick<Ledger, "pin" | "watchPin">, { tenant, lo
     const { what, file, why } = failure;
     log.error(
       { tenant, file, why, seq },
-      `the ${what} ${file} cannot be written (${why}): rows after row ${seq} could be cut off unseen. Make room, or let ` +
-        "this user write it. Checks are answered meanwhile, and GET /ready says not-ready after " +
+      `the ${what} ${file} cannot be written (${why}): rows after row ${seq} could be removed unnoticed. Make room, or let ` +
+        "this user write the file. Checks are answered meanwhile, and GET /ready answers not-ready after " +
         `${pinBehindMaxMs / 1000} seconds`,
     );
   });
 }
 
-/** Why a gate whose pin does not follow is not ready; undefined where it follows. */
+/** Why a gate is not ready because its pin is behind; undefined if the pin follows. */
 export function pinTrails(pin: PinReading | undefined): string | undefined {
   if (pin === undefined || pin.behindMs <= pinBehindMaxMs) return undefined;
   const { what, why } = pin.failure ?? { what: by, why: "no answer" };
-  return `the ${what} cannot be written (${why}): rows after row ${pin.seq} could be cut off unseen`;
+  return `the ${what} cannot be written (${why}): rows after row ${pin.seq} could be removed unnoticed`;
 }
 
-/** How the pin stands, as one of the anchors. */
+/** The state of the pin, as one of the anchors. */
 export function pinReading(pin: PinReading, rows: number): AnchorReading {
   return { by, lagRows: Math.max(0, rows - pin.seq), behindMs: pin.behindMs, isParted: false };
 }

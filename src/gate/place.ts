@@ -29,9 +29,9 @@ export interface Place {
   readonly tenant: string | null;
   /** A mandate or a contract; undefined is `mandate.yaml` in the working folder, if it is there. */
   readonly mandate: string | undefined;
-  /** The mode that this start is told; undefined keeps the mode that the ledger was served in, else observe. */
+  /** The mode that this start sets; undefined keeps the ledger's last mode, else observe. */
   readonly mode: Mode | undefined;
-  /** What tells it, for sentences. */
+  /** What sets it, for messages. */
   readonly modeSetting?: string | undefined;
   /** The mode that a tenant's own entry names, which each reload puts in force; undefined leaves what is in force. */
   readonly statedMode?: Mode | undefined;
@@ -60,15 +60,15 @@ export interface OpenedPlace extends OpenPlace {
   /**
    * Puts in force what the place says: the first step of a start that the ledger keeps.
    *
-   * @returns what that changed; undefined where all was left as it is
+   * @returns what changed; undefined if nothing changed
    * @throws {StartRefused}
    */
   begin(): Promise<Reloaded | undefined>;
 }
 
 /**
- * What a gate has in common with the others of its process: whom it tells what happens, room for calls that wait, and
- * what keys have used of the room for inputs of refused calls.
+ * What the gates of one process share: the log, the watch, the memory for waiting calls, and the count of the inputs of
+ * refused calls for each key.
  */
 export interface Telling {
   /** The banner repeats the warnings of a start. */
@@ -104,7 +104,7 @@ export async function openPlace(place: Place, telling: Telling, earlier?: InForc
   try {
     await anchors?.begin(earlier === undefined);
     const force = read ?? (await keptForce(ledger, (earlier as InForce).contract));
-    // The ledger keeps its mode, so one that is opened again needs none to be told.
+    // The ledger keeps its mode, so a tenant that opens again needs no mode.
     const isAgain = earlier !== undefined;
     const mode = isAgain ? undefined : place.mode;
     const gate = overLedger({
@@ -202,8 +202,8 @@ async function begin(gate: Gate, { place, force, log }: Beginning): Promise<Relo
   if (gate.standing.force.text !== force.text)
     log.warn(
       { tenant, inForce: gate.standing.contract },
-      "the contract in force on the shared ledger is not the one in this gate's files, and this gate goes by the one in " +
-        `force; \`${reloadCommand(tenant)}\` puts the files in force`,
+      "the contract in force on the shared ledger is not the one in this gate's files. This gate uses the one in force; " +
+        `run \`${reloadCommand(tenant)}\` to put the files in force`,
     );
   return begun.value;
 }

@@ -13,7 +13,7 @@ export const refusedInputDefaults: RefusedInputLimits = { bytesMax: 16_384, byte
 
 const hourMs = 3_600_000;
 const hoursKept = 24;
-/** Keys that have refused calls within a day; beyond it, the key whose last one is the oldest begins anew. */
+/** The most keys that are counted; beyond it, the count of the key with the oldest last call is dropped. */
 const keysMax = 65_536;
 
 interface Hour {
@@ -24,7 +24,7 @@ interface Hour {
 
 /**
  * Decides which inputs of refused calls the ledger keeps whole. An agent can make such calls without any effort, so it could
- * fill the disk with them. The bytes are counted by the hour, in this process alone: a restart begins with none.
+ * fill the disk with them. The bytes are counted by the hour, in this process only: a restart begins at zero.
  */
 export class RefusedInputs {
   readonly #limits: RefusedInputLimits;
@@ -86,5 +86,5 @@ export function parseBytes(text: string): Result<number, string> {
   const [, number = "", unit = ""] = /^(0|[1-9][0-9]{0,9}) ?(KiB|MiB|GiB|)$/.exec(text) ?? [];
   const bytes = Number(number) * (units[unit] ?? 1);
   if (number !== "" && bytes <= Number.MAX_SAFE_INTEGER) return good(bytes);
-  return bad(`"${text}" is not a size; write a number of bytes, or one with KiB, MiB or GiB, such as 16 KiB`);
+  return bad(`"${text}" is not a size; write a number of bytes, or a number with KiB, MiB or GiB, such as 16 KiB`);
 }

@@ -45,7 +45,7 @@ export interface Serving {
   readonly contracts: readonly string[];
   readonly tenants: number;
   readonly made: FirstKey["made"];
-  /** Undefined where this start left the mode as it was. */
+  /** Undefined if this start did not change the mode. */
   readonly modeChange: ModeChange | undefined;
   /** Sentences for the operator, which the log has too. */
   readonly warnings: readonly string[];
@@ -61,7 +61,7 @@ export interface Serving {
 export interface ModeChange {
   readonly from: string;
   readonly to: string;
-  /** What told it. */
+  /** What set it. */
   readonly setting: string;
   readonly seq: number;
 }
@@ -222,7 +222,7 @@ async function openKeys(
 }
 
 const noKey = new StartRefused(
-  "there is no key, so nobody could ask: set SVC_API_KEY, or make one with `svc-gate migrate --first-key FILE`",
+  "there is no API key, so nobody could call the gate: set SVC_API_KEY, or make one with `svc-gate migrate --first-key FILE`",
 );
 
 /** Who anchors the ledgers. @throws {StartRefused} when the policy of witnesses cannot be used */
@@ -275,7 +275,7 @@ function placeOfRoot(config: Config, database: Database | undefined): Place {
     ledger: {
       folder: dataDir,
       shared: database && { database, ledger: ledgerIdOf(null) },
-      // Keys are rows of it: without one nobody could ask, and a ledger that is begun would keep a signing key for nothing.
+      // Its rows hold the keys. Without a key nobody could call the gate, and a new ledger would keep a signing key for nothing.
       mustExist: database !== undefined && apiKey === undefined,
       pinFile: pin,
       name: ledgerName,
@@ -358,14 +358,14 @@ async function listen(server: FastifyInstance, { host, port, basePath, tlsCert }
   return addressOf(server, tlsCert === undefined ? "http" : "https") + basePath;
 }
 
-/** Where a listener is to be, and how it is called in sentences. */
+/** The address of a listener, and the variables that set it, for messages. */
 interface Listener {
   readonly host: string;
   readonly port: number;
   readonly variables: readonly [host: string, port: string];
 }
 
-/** Of a name with two addresses the framework opens a second server, which knows none of our limits. */
+/** For a name with two addresses the framework would open a second server without our limits. */
 function mainListener(host: string, port: number): Listener {
   return { host: host === "localhost" ? "127.0.0.1" : host, port, variables: ["SVC_HOST", "SVC_PORT"] };
 }
@@ -375,7 +375,7 @@ function opsListener(host: string, port: number): Listener {
 }
 
 /**
- * Listens on each port once and ends at once: a start that would fail there fails before it has made or changed anything.
+ * Listens on each port and closes it again, so that a start that cannot listen fails before it makes or changes anything.
  *
  * @throws {StartRefused}
  */

@@ -1,9 +1,9 @@
 import type { Logger } from "pino";
 
-/** Warnings of a start, which the banner repeats: a line of JSON among others is easily missed. */
+/** Warnings of a start. The banner repeats them, because a line of JSON is easily missed. */
 export interface StartWarnings {
   readonly sentences: readonly string[];
-  /** From now on the log alone has them. */
+  /** From now on warnings are only logged. */
   end(): void;
 }
 

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { canonical } from "../wire/mod.ts";
 import { isListInput, partText, type SensitiveMember } from "./evidence.ts";
 
-/** The part of an input that a receipt keeps where the gate does not keep the input whole. */
+/** What a receipt keeps of an input that the gate does not keep whole. */
 export interface CutInput {
   /** The size of the input: its received text without white space outside strings, in UTF-8. */
   readonly bytes: number;
@@ -18,10 +18,10 @@ export interface CutInput {
 export const headBytesMax = 256;
 
 /**
- * The value of the part `input` in place of an input that is not kept whole. An input is always an object, so a list
- * cannot be one: no agent can send an input that looks like a marker.
+ * The value of the part `input` in place of an input that is not kept whole. It is a list, and an input is always an
+ * object: no agent can send an input that looks like a marker.
  *
- * @param sensitive the input's sensitive members: erasing one must leave nothing to guess it from
+ * @param sensitive the input's sensitive members: after one is erased, nothing must be left from which to guess it
  */
 export function cutInputText(inputText: string, sensitive: readonly SensitiveMember[]): string {
   const members = sensitive.filter(({ name }) => name.startsWith("input."));
@@ -46,7 +46,7 @@ function headOf(text: string): string {
   return bytes.toString("utf8", 0, end);
 }
 
-/** What a check's evidence, whose digest was verified, has in place of the input; undefined where the input is whole or erased. */
+/** The marker in a check's evidence, whose digest was verified; undefined if the input is whole or erased. */
 export function readCutInput(evidence: string): CutInput | undefined {
   if (!isListInput(evidence)) return undefined;
   const [cut] = listOf(partText(evidence, "input") ?? "");
@@ -61,7 +61,7 @@ function listOf(text: string): readonly unknown[] {
   }
 }
 
-/** A gate writes no other list. Whatever this one is, it is not an input. */
+/** A gate writes no other list, and a list is never an input. */
 const unreadable: CutInput = { bytes: 0, head: "", sha256: "" };
 
 function isCutInput(value: unknown): value is CutInput {

@@ -61,7 +61,7 @@ export function valueText(part: string, name: PartName): string | undefined {
   return bytes.toString("utf8", from, bytes.length - 1);
 }
 
-/** The first character of a part's value, without decoding the rest; undefined where it is erased. */
+/** The first character of a part's value, without decoding the rest; undefined if it is erased. */
 export function firstCharacter(part: string, name: PartName): string | undefined {
   const at = saltEnd + name.length + 2;
   return isErased(part) ? undefined : Buffer.from(part.slice(0, at * 2), "base64url").toString("latin1", at, at + 1);

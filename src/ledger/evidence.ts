@@ -177,7 +177,7 @@ function membersOf(stored: StoredEvidence): readonly string[] {
   return stored.slice(from).split(separator);
 }
 
-/** Is the value of the input a list? That is told by its first character: most inputs are objects. */
+/** Is the value of the input a list? Checks only the first character, because most inputs are objects. */
 export function isListInput(stored: StoredEvidence): boolean {
   return firstCharacter(partAt(stored, "input"), "input") === "[";
 }

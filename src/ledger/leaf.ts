@@ -53,7 +53,7 @@ function text(value: string | null): string {
   return value === null ? "null" : JSON.stringify(value);
 }
 
-/** What a leaf may be asked for. */
+/** The members by which leaves can be filtered. */
 export interface LeafFilter {
   readonly answered?: Verdict | undefined;
   readonly mode?: Mode | undefined;
@@ -62,8 +62,8 @@ export interface LeafFilter {
 }
 
 /**
- * Texts that a leaf has where its members have these values, and no other leaf: a quotation mark in a value is escaped, so
- * none of them is within one. Each engine can look for a text, and all find the same.
+ * Texts that a leaf contains if and only if its members have these values: quotation marks in values are escaped, so no
+ * value can contain such a text. Each engine can search for a text, so all engines find the same leaves.
  */
 export function leafTexts({ act, answered, mode, key }: LeafFilter): readonly string[] {
   return [

@@ -120,7 +120,7 @@ export class Ledger {
     return this.#parts.isShared;
   }
 
-  /** The mode that the ledger was served in before it was opened: the last row names it, or else the store does. */
+  /** The ledger's mode before it was opened: from the last row, else from the store. */
   get modeAtOpen(): Mode | undefined {
     const { head, mode } = this.#store.opened;
     const kept = this.isShared ? mode : (parseLeaf(head?.leaf ?? "")?.mode ?? mode);
@@ -230,12 +230,12 @@ export class Ledger {
     this.#parts.pin?.follow(() => this.#pinned());
   }
 
-  /** How far the pin has come; undefined where nothing is pinned. */
+  /** The state of the pin; undefined if nothing is pinned. */
   get pin(): PinReading | undefined {
     return this.#parts.pin?.reading;
   }
 
-  /** Has a function told of each write of the pin: why it failed, or undefined. */
+  /** Calls the function after each write of the pin: with the failure, or undefined. */
   watchPin(watch: (failure: PinFailure | undefined) => void): void {
     this.#parts.pin?.watch(watch);
   }

@@ -38,7 +38,7 @@ export interface LedgerOptions {
   readonly folder: string;
   /** The database that keeps the ledger in place of the folder, and the ledger's id there. */
   readonly shared?: { readonly database: Database; readonly ledger: string } | undefined;
-  /** A ledger that is not there is refused; without it, one is begun. */
+  /** Refuses a ledger that does not exist; otherwise a new one is begun. */
   readonly mustExist?: boolean | undefined;
   /** Threads that many ledgers in folders share; without them it has its own. */
   readonly threads?: SqliteThreads | undefined;
@@ -64,7 +64,7 @@ const nameBytesMax = 100;
 /**
  * Opens a ledger, or begins one where none ever was.
  *
- * @throws {NoLedger} where none is and `mustExist` says that none is to be begun
+ * @throws {NoLedger} if there is none and `mustExist` is set
  * @throws {LedgerRefused} with a sentence for the operator, when it must not be served
  */
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
@@ -185,7 +185,7 @@ function isName(name: string): boolean {
   return Buffer.byteLength(name) <= nameBytesMax && name.isWellFormed() && /^[^\s\p{C}+"\\]+$/u.test(name);
 }
 
-/** @throws {NoLedger} where the folder has no ledger */
+/** @throws {NoLedger} if the folder has no ledger */
 async function requireFile(folder: string): Promise<void> {
   await (await readLedger(folder)).close();
 }

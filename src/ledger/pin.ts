@@ -64,7 +64,7 @@ export interface PinFiles {
   readonly checkpoint: string | undefined;
 }
 
-/** Why a file could not be moved behind the head the last time. */
+/** Why the last write of a file failed. */
 export interface PinFailure {
   readonly what: "head pin" | "checkpoint";
   readonly file: string;
@@ -72,13 +72,13 @@ export interface PinFailure {
   readonly why: string;
 }
 
-/** How far the pin has come. */
+/** The state of the pin. */
 export interface PinReading {
   /** The last row that it holds. */
   readonly seq: number;
-  /** Milliseconds for which there have been heads that it does not hold; 0 where there are none. */
+  /** Milliseconds since the first head that it does not hold; 0 if it holds the last one. */
   readonly behindMs: number;
-  /** Undefined where the last write succeeded. */
+  /** Undefined if the last write succeeded. */
   readonly failure: PinFailure | undefined;
 }
 
@@ -89,7 +89,7 @@ const answerMs = 5000;
  * Moves the pin behind the head, and the checkpoint with it, at most once a second. Owns the files while the ledger is open.
  *
  * A file that cannot be written now (a full or read-only volume, a folder that was removed) is written as soon as it can be
- * again, and `watch` hears of each attempt. An error of the disk itself is thrown at the next head: the gate must stop.
+ * again, and `watch` is called for each attempt. An error of the disk itself is thrown at the next head: the gate must stop.
  */
 export class HeadPin {
   readonly #files: PinFiles;
@@ -115,12 +115,12 @@ export class HeadPin {
     return { seq: this.#seq, behindMs, failure: this.#failure };
   }
 
-  /** Has a function told of each write: why it failed, or undefined. */
+  /** Calls the function after each write: with the failure, or undefined. */
   watch(watch: (failure: PinFailure | undefined) => void): void {
     this.#watch = watch;
   }
 
-  /** @param head what is durable when it is asked. @throws what kept the pin from being written before, if the disk failed */
+  /** @param head returns the durable head. @throws the error of the last write, if the disk failed */
   follow(head: () => PinnedHead): void {
     if (this.#fault !== undefined) throw this.#fault;
     this.#wanted = head;
@@ -137,7 +137,7 @@ export class HeadPin {
     this.#timer.unref();
   }
 
-  /** Writes what is wanted, now, and never again. @throws {LedgerRefused} where that cannot be written */
+  /** Writes the last head now, and nothing after it. @throws {LedgerRefused} if it cannot be written */
   async settle(): Promise<void> {
     this.#isSettled = true;
     clearTimeout(this.#timer);
@@ -148,7 +148,7 @@ export class HeadPin {
     const { what, file, why } = this.#failure;
     throw new LedgerRefused(
       `the ${what} ${file} cannot be written (${why}), so it is not at the ledger's last row: nothing that was answered ` +
-        "is lost; let this user write it before the next start, which moves it",
+        "is lost; let this user write the file before the next start, which moves the pin",
     );
   }
 
@@ -187,8 +187,8 @@ export class HeadPin {
 }
 
 /**
- * No room, no right, no place, no file descriptor: none of it says that the disk fails, so the file is written again later.
- * Everything else, EIO first, is a fault.
+ * Errors of space, permissions, paths and file descriptors do not mean that the disk fails, so the file is written again
+ * later. Every other error, such as EIO, is a fault.
  */
 const passing: ReadonlySet<string> = new Set(
   "ENOSPC EDQUOT EROFS EACCES EPERM ENOENT ENOTDIR EISDIR EEXIST ENOTEMPTY ESTALE EMFILE ENFILE".split(" "),

@@ -2,12 +2,12 @@ import { chmod, lstat, readdir, stat } from "node:fs/promises";
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 
-/** For their owner alone, whatever the folder's mode and the umask are. */
+/** Only for the owner, whatever the folder's mode and the umask are. */
 const ownerOnly = 0o600;
 
 /**
- * What a gate keeps in a data folder. Others' files may lie beside them: a data folder may be the folder that it is started
- * in. `signing.key` is not here: a start is refused while others can read it, because they may have copied it.
+ * The files that a gate keeps in a data folder. Other files may be in the same folder, because the gate may be started in
+ * it. `signing.key` is not in the list: a start is refused while others can read it, because they may have copied it.
  */
 const ours = new Set(
   (
@@ -18,7 +18,7 @@ const ours = new Set(
     .flatMap((name) => [name, `${name}.new`]),
 );
 
-/** Makes an empty file, unless there is one. It opens none that is there: closing that would drop this process's locks on it. */
+/** Makes an empty file, unless it exists. It never opens an existing file: closing that would drop this process's locks on it. */
 export function makePrivate(file: string): void {
   try {
     closeSync(openSync(file, "wx", ownerOnly));
@@ -28,7 +28,7 @@ export function makePrivate(file: string): void {
 }
 
 /**
- * Takes the files of a data folder from everybody but their owner. The folder's own mode is its operator's.
+ * Sets the mode 0600 on the gate's files in a data folder. It does not change the mode of the folder itself.
  *
  * @returns what the operator should know, each as a sentence
  */
@@ -40,7 +40,7 @@ export async function keepPrivate(folder: string): Promise<readonly string[]> {
       ? []
       : [
           `other users of this machine can look into the data folder ${folder} (mode ${octal(mode)}): run ` +
-            `\`chmod o-rwx ${folder}\`; the gate's files in it are for their owner alone (mode 600)`,
+            `\`chmod o-rwx ${folder}\`; only their owner can read the gate's files in it (mode 600)`,
         ];
   return [...open, ...(await narrow(folder))];
 }
@@ -72,12 +72,12 @@ async function narrow(folder: string): Promise<readonly string[]> {
   return sentences;
 }
 
-/** None in a folder that is not there. */
+/** Empty if the folder does not exist. */
 async function namesIn(folder: string): Promise<readonly string[]> {
   return (await readdir(folder).catch(unlessGone)) ?? [];
 }
 
-/** A file of SQLite may go while it is looked for. */
+/** SQLite may remove a file at the same moment. */
 function unlessGone(error: unknown): undefined {
   if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
 }

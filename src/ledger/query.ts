@@ -1,7 +1,7 @@
 import { leafTexts, parseLeaf, type LeafFilter } from "./leaf.ts";
 import { changeColumns, type LedgerStore, type RowQuery } from "./stores/store.ts";
 
-/** Receipts that somebody asks for. */
+/** A query for receipts. */
 export interface ReceiptQuery extends LeafFilter, Pick<RowQuery, "before" | "limit" | "session" | "tool" | "verdict"> {
   /** Milliseconds since the epoch: rows of this moment and later. */
   readonly since?: number | undefined;
@@ -12,7 +12,7 @@ export interface ReceiptQuery extends LeafFilter, Pick<RowQuery, "before" | "lim
 /** The same as a store takes it. */
 export async function rowQuery(store: LedgerStore, query: ReceiptQuery): Promise<RowQuery> {
   const { since, until, act, answered, mode, key, before, ...rest } = query;
-  // A mode only softens: what was answered with BLOCK or ESCALATE was decided so too, and an index has those.
+  // A mode only softens: the verdict of a call answered with BLOCK or ESCALATE is one of these too, and they have an index.
   const refused = answered !== undefined && answered !== "ALLOW" && rest.verdict === undefined;
   // The same index has the rows of people's acts.
   const verdict = rest.verdict ?? (act === undefined ? undefined : changeColumns.verdict);
@@ -31,8 +31,8 @@ async function lastSeq(store: LedgerStore): Promise<number> {
 }
 
 /**
- * The first of so many rows whose moment is not before `at`; the number after the last where there is none. No row is
- * earlier than the one before it, so of a million rows twenty are read.
+ * The first row whose moment is not before `at`; if there is none, the number after the last row. No row is earlier than
+ * the one before it, so a binary search reads twenty of a million rows.
  */
 export async function firstSince(
   leafAt: (seq: number) => Promise<string | undefined>,

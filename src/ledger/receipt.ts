@@ -24,7 +24,7 @@ export function asDurable<Value>(value: Value): Durable<Value> {
 /**
  * A row as GET /receipts shows it, as JSON text: the readable fields derived from the leaf and from disclosures whose
  * digests were checked, input and snapshot as they were received, beside the leaf and the evidence themselves. What was
- * erased is null, and named. An input that was not kept whole is null, and `input_cut` says what is known of it.
+ * erased is null, and named. If an input was not kept whole, it is null, and `input_cut` is its marker.
  */
 export function receiptJson(row: StoredRow): string {
   const leaf = parseLeaf(row.leaf);

@@ -44,7 +44,7 @@ export async function openSigner(store: LedgerStore, { file, acceptNew }: Signer
   try {
     return { signer, change: changeOf(signer, kept, { file, acceptNew }) };
   } catch (error) {
-    // Another gate on the same database has begun the ledger meanwhile, with a key of its own.
+    // Meanwhile another gate on the same database has begun the ledger with its own key.
     if (found === undefined) await unlink(file);
     throw error;
   }

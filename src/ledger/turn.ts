@@ -26,7 +26,7 @@ export interface CheckEntry {
   /** Does a contract route the tool? The leaf names it only then. */
   readonly routed: boolean;
   readonly sessionId: string | null;
-  /** What was received, or what `cutInputText` makes of it. */
+  /** The received text, or its marker from `cutInputText`. */
   readonly inputText: string;
   readonly platformText: string | null;
   /** Members of the two that become parts of the evidence of their own. */

@@ -14,7 +14,7 @@ export function isMode(text: string): text is Mode {
   return (modes as readonly string[]).includes(text);
 }
 
-/** Would less be enforced in this mode than in the other? */
+/** Does this mode enforce less than the other? */
 export function isWeaker(mode: Mode, than: Mode): boolean {
   return modes.indexOf(mode) < modes.indexOf(than);
 }

@@ -1,5 +1,5 @@
 /**
- * Goal: connections without a key keep nobody out who has one. Method: raw sockets from several loopback addresses fill
+ * Goal: connections without a key cannot keep out anybody who has one. Method: raw sockets from several loopback addresses fill
  * gates whose limit is small; the bookkeeping alone is held against a list that is searched. Positive controls: a gate
  * that forgets who showed a key, and a share that nobody can exceed.
  */
@@ -97,7 +97,7 @@ test("[attack 13] connections that have shown a good key stay open while others 
   for (const line of ours) assert.equal(await line.ask(), 200);
 });
 
-test("[attack 13] positive control: a gate that forgets who showed a key closes connections of theirs", async (t) => {
+test("[attack 13] positive control: a gate that forgets who showed a key closes their connections", async (t) => {
   const gate = await startGate(t, { flags: { connections: "16" } });
   const forget: (this: Keyless, socket: Socket) => void = Reflect.get(Keyless.prototype, "delete");
   t.mock.method(Keyless.prototype, "delete", function closedOnly(this: Keyless, socket: Socket) {
@@ -190,7 +190,7 @@ function selfSigned(folder: string): { readonly cert: string; readonly key: stri
   }
 }
 
-/** As much of a socket as is counted. */
+/** The part of a socket that the counting needs. */
 interface Counted {
   readonly remoteAddress: string;
   destroyed: boolean;
@@ -202,7 +202,7 @@ function counted(remoteAddress: string): Counted {
   return socket;
 }
 
-/** Random comings, keys and ends; says of each connection that is closed whether it was the right one. */
+/** Random openings, keys and closings; checks for each closed connection whether it was the right one. */
 function wrongChoices(share: number, supposed: number): number {
   const keyless = new Keyless(share);
   const known: Counted[] = [];
@@ -233,7 +233,7 @@ test("[attack 13] the oldest of an address past its share is closed, else the ol
   assert.ok(wrongChoices(Number.POSITIVE_INFINITY, 16) > 100, "positive control: nobody has a share");
 });
 
-test("[attack 13] connections that have closed by themselves are passed over, and none is closed if there is none", () => {
+test("[attack 13] connections that closed by themselves are skipped, and nothing is closed if no other is left", () => {
   const keyless = new Keyless(2);
   const sockets = ["a", "a", "b"].map(counted);
   for (const socket of sockets) keyless.add(socket as unknown as Socket);
@@ -243,7 +243,7 @@ test("[attack 13] connections that have closed by themselves are passed over, an
   assert.equal(keyless.closeOldest(), undefined);
 });
 
-test("the name localhost is one address: a second listener beside it would have none of these limits", async (t) => {
+test("localhost is bound as one address: a second listener would have none of these limits", async (t) => {
   const lookup = t.mock.method(dns, "lookup", (host: string, options: object, done: (...found: unknown[]) => void) => {
     const names = host === "localhost" ? ["127.0.0.1", "127.0.0.2"] : [host];
     const found = names.map((address) => ({ address, family: 4 }));

@@ -103,7 +103,7 @@ suite("the mode at a start", () => {
 });
 
 suite("[first-use 16] a start that fails", () => {
-  test("leaves no data folder where its port is in use", async (t) => {
+  test("leaves no data folder if its port is in use", async (t) => {
     const place = newPlace(t);
     const other = createServer().listen(0, "127.0.0.1");
     t.after(() => other.close());

@@ -77,7 +77,7 @@ suite("GET /metrics and GET /ready", () => {
     assert.equal((await startGate(t)).ops, undefined);
   });
 
-  test("[attack 14] the second listener, on loopback, answers no Host that a web page may bring", async (t) => {
+  test("[attack 14] on a loopback address, the second listener refuses each Host that a web page can send", async (t) => {
     const gate = await startGate(t, { flags: { "ops-port": "0" } });
     const port = Number(new URL(gate.ops ?? "").port);
     const statusFor = async (host: string, path = "/metrics"): Promise<number> => {

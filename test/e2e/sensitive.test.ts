@@ -154,12 +154,12 @@ test("a name that was mistaken, a member elsewhere: what was no part of its own 
   const most = await run("erase", "1-3", "--part", "platform.owner,input.customer.email,input.customer.fax", ...why);
   assert.equal(most.code, 1, "a name that was mistyped is no erasure that is done");
   const elsewhere = (part: string, stands: string): string =>
-    `  ${part} is no part of its own of 1 receipt (3): if it was sent, it stands in their ${stands}`;
+    `  ${part} is not a part of its own of 1 receipt (3): if it was sent, it is in their ${stands}`;
   assert.deepEqual((most.stderr + most.stdout).split("\n").slice(0, 4), [
     "erased 8 parts of 2 receipts; row 4 says so",
     elsewhere("platform.owner", "platform"),
     elsewhere("input.customer.email", "input"),
-    "  input.customer.fax is no part of its own of any of them: it must be what their contract lists under `sensitive:`",
+    "  input.customer.fax is not a part of its own of any of them: it must be a member that their contract lists under `sensitive:`",
   ]);
   const said = (await shown(gate, 4)).tool_input.parts;
   assert.deepEqual(said, ["input.customer.email", "outcome", "platform.owner", "reason"], "no name that says nothing");
@@ -167,7 +167,7 @@ test("a name that was mistaken, a member elsewhere: what was no part of its own 
     [
       "input.customer.emails",
       1,
-      /^nothing was erased\n {2}input\.customer\.emails is no part of its own of any of them: it must be what/,
+      /^nothing was erased\n {2}input\.customer\.emails is not a part of its own of any of them: it must be a member/,
     ],
     [
       "inputs.a",

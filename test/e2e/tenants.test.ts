@@ -181,7 +181,7 @@ suite("tenants", () => {
     assert.deepEqual((await askAt(gate, "acme", "/health", acme)).json, { status: "ok", mode: "observe" });
   });
 
-  test("[attack 14] health is open to every Authorization, and a key of elsewhere learns no more than none", async (t) => {
+  test("[attack 14] /health is open with any Authorization, and a key of another tenant learns no more than no key", async (t) => {
     const gate = await startTenants(t, { acme: { mode: "observe" }, blue: {} });
     const acme = await keyOf(gate, "acme");
     for (const bearer of ["wrong", key, acme]) {
@@ -194,7 +194,7 @@ suite("tenants", () => {
     assert.deepEqual([root.status, root.json.mode], [200, "enforce"]);
   });
 
-  test("[attack 14] below another tenant a route is 401 for a tenant's key, and a path that is none is 404 or 405", async (t) => {
+  test("[attack 14] below another tenant, a tenant's key gets 401 on a route, and 404 or 405 on other paths", async (t) => {
     const gate = await startTenants(t, { acme: {}, blue: {} });
     const acme = await keyOf(gate, "acme");
     for (const tenant of ["blue", "none"]) {

@@ -5,7 +5,7 @@ export interface CutInputCase {
   readonly name: string;
   /** The input as it was sent, without white space outside strings. */
   readonly input: string;
-  /** JSON texts of its sensitive members, by their names: each stands in the input once. */
+  /** JSON texts of its sensitive members, by their names: each occurs in the input once. */
   readonly sensitive: Readonly<Record<string, string>>;
   /** The value of the part `input`. */
   readonly value: string;

@@ -34,7 +34,7 @@ export function stat(path: string): Promise<{ readonly mode: number; readonly si
   }));
 }
 
-/** Nothing is shown: it is asked for files that others than their owner can read. */
+/** Empty: the caller only looks for files that others can read. */
 export function readdir(_path: string): Promise<readonly string[]> {
   return Promise.resolve([]);
 }

@@ -77,7 +77,7 @@ function planOf(force: ContractInForce, tool: string): ToolPlan {
   return force.tools.get(tool) ?? { tool, routes: [], observing: [], movers: [], readers: new Map(), worstCost: 0 };
 }
 
-/** Values of functions without a translation that are tried one by one, before all of them together. */
+/** How many values of a function that the solver cannot model are tried one by one, before all of them together. */
 const roundsMax = 6;
 
 const directions: readonly Direction[] = ["weaker", "stricter"];
@@ -94,7 +94,7 @@ class Search {
   readonly #notes = new Set<string>();
   readonly #defects: Compared[] = [];
   readonly #freeFunctions = new Set<string>();
-  /** The solver found a call that the engine judges alike on both sides: a part of it was free. */
+  /** The solver found a call that the engine judges alike on both sides, because the solver chose a value freely. */
   #isUnconfirmed = false;
 
   constructor(pair: Pair, plans: readonly [ToolPlan, ToolPlan], options: CompareOptions) {
@@ -166,7 +166,7 @@ class Search {
     if (answer.kind === "no") this.#excluded.add(direction);
   }
 
-  /** A value that the solver may choose is seldom the real one: it is asked for a call with values that were tried. */
+  /** A value that the solver chooses is rarely the real one, so this asks for a call with values that the engine computed. */
   async #askTried(solver: Solver, question: Question, direction: Direction): Promise<void> {
     if (question.freeFunctions.size === 0) return;
     for (const round of [...Array(roundsMax).keys(), undefined]) {
@@ -183,12 +183,12 @@ class Search {
   async #ask(solver: Solver, question: Question, direction: Direction, isWhole: boolean): Promise<void> {
     const left = (this.#until - performance.now()) * 0.6;
     if (left <= 0) {
-      this.#notes.add(`not decided: the time was up (--time)`);
+      this.#notes.add(`not decided: the time is up (--time)`);
       return;
     }
     const answer = await solver.ask(question.text(direction), question.constants, left);
     if (answer.kind === "no" && isWhole && question.redefined.length === 0) this.#excluded.add(direction);
-    if (answer.kind === "unknown") this.#notes.add("not decided: the solver found no answer in its time (--time)");
+    if (answer.kind === "unknown") this.#notes.add("not decided: the solver found no answer in time (--time)");
     if (answer.kind !== "yes") return;
     const { call, isFaithful } = question.call(answer.model);
     const compared = compareCall(this.#pair.before, this.#pair.after, call);
@@ -214,7 +214,7 @@ class Search {
     if (this.#options.solver === undefined || this.#defects.length > 0) return [];
     const named = undecided(this.#plans, this.#freeFunctions);
     if (named.length > 0 || !this.#isUnconfirmed) return named;
-    return ["not decided: a part of the conditions is more than the solver can model"];
+    return ["not decided: the solver cannot model a part of the conditions"];
   }
 
   #small(found: Compared): Compared {

@@ -12,8 +12,8 @@ import { World } from "./world.ts";
 /** Two plans of one tool over the same free call, ready to be asked about. */
 export interface Question {
   /**
-   * For the solver: what fulfils it is a call that is judged differently, in that direction. `only`: functions without a
-   * translation are called with arguments that were tried; with those of one round, or with any of them.
+   * For the solver: a call that satisfies it is judged differently, in that direction. With `only`, functions without a
+   * translation are called only with arguments that were tried: those of one round, or any of them.
    */
   readonly text: (direction: Direction, only?: { readonly round: number | undefined }) => string;
   /** The functions that are called and have no translation. */

@@ -12,22 +12,22 @@ import { itemsMax, tags, type Place } from "./place.ts";
 import type { Sym } from "./sym.ts";
 import { and, equal, literal, not, or, real, type Term } from "./term.ts";
 
-/** A call of a function that the solver cannot model: its value is free. */
+/** A call of a function that the solver cannot model: the solver may choose its value. */
 export interface FreeCall {
   readonly core: Core & { op: "call" };
   readonly args: readonly Sym[];
   /** What the free value is made of. */
   readonly place: Place;
-  /** When the call fails; undefined where it never does by itself. */
+  /** When the call fails; undefined if it never fails by itself. */
   readonly fails: Term | undefined;
 }
 
-/** Values that are tried for one call: beyond so many the question gets too long. */
+/** Values that are tried for one call: with more, the question gets too long. */
 const triesMax = 24;
 
 /**
- * Each free call only with arguments that were tried, and with the value that the engine gives for them. A call of the
- * tool that fulfils this is one that the engine judges as the question says; that none does proves nothing.
+ * Restricts each free call to arguments that were tried, with the values that the engine computes for them. The engine
+ * judges a call of the tool that satisfies this as the question says. If no call satisfies it, that proves nothing.
  *
  * @param texts values that the contracts compare with
  * @param round one try for each call; undefined for any of them
@@ -42,7 +42,7 @@ export function tried(calls: readonly FreeCall[], texts: readonly string[], roun
   );
 }
 
-/** Undefined where the arguments are nothing that can be listed. */
+/** Undefined if the arguments cannot be listed. */
 function triesOf({ core, args, place, fails }: FreeCall, texts: readonly string[]): readonly Term[] | undefined {
   const choices = args.map((arg, at) => valuesFor(core, arg, at, texts));
   if (choices.includes(undefined)) return undefined;
@@ -69,10 +69,10 @@ function run({ entry }: Core & { op: "call" }, args: readonly Value[]): Value | 
   }
 }
 
-/** Moments in the evening and the morning of a working day, and on a Saturday. */
+/** An evening and a morning of a working day, and a Saturday. */
 const moments: readonly number[] = [1_700_000_000, 1_700_042_400, 1_700_308_800];
 
-/** What an argument is tried with; undefined where it is nothing that can be listed. */
+/** The values to try for an argument; undefined if they cannot be listed. */
 function valuesFor(
   core: Core & { op: "call" },
   arg: Sym,
@@ -90,7 +90,7 @@ function isKnown(arg: Sym): boolean {
   return arg.kind === "text" && arg.known !== undefined;
 }
 
-/** The texts of the function's own examples, those of the contracts, and URLs and the like that are made of these. */
+/** Texts of the function's examples and of the contracts, and URLs and the like made from these. */
 function textsFor({ entry }: Core & { op: "call" }, texts: readonly string[]): readonly string[] {
   const shown = entry.examples.flatMap(([expression]) =>
     [...expression.matchAll(/"((?:[^"\\]|\\["\\])*)"/g)].map(([, text = ""]) => text.replace(/\\(["\\])/g, "$1")),
@@ -132,7 +132,7 @@ function equalTo(arg: Sym, value: Value): Term {
   return arg.kind === "number" && isExact(number) ? equal(arg.term, real(number)) : "false";
 }
 
-/** That the value stands at the place, of all that was asked about it; undefined for a list that is too long. */
+/** States that the place has the value, in each part that was asked for; undefined for a list that is too long. */
 function standsAt(place: Place, value: Value): Term | undefined {
   const part = (name: string, is: (term: Term) => Term): Term => {
     const term = place.parts.get(name);
@@ -185,10 +185,10 @@ function standsAt(place: Place, value: Value): Term | undefined {
     : undefined;
 }
 
-/** Rules that are named in a note. */
+/** The most rules that notes name. */
 const namedMax = 4;
 
-/** Which rules keep a tool from being decided, and what of them the solver cannot model. */
+/** Which rules prevent a decision about the tool, and which parts of them the solver cannot model. */
 export function undecided(plans: readonly ToolPlan[], functions: ReadonlySet<string>): readonly string[] {
   const found = new Map<string, Set<string>>();
   for (const { presence, requires, rules } of plans.flatMap(({ routes }) => routes)) {

@@ -192,8 +192,8 @@ class DeepReplay {
 }
 
 /**
- * What stands in the way of deciding a check again whose input was not kept whole. Nothing does where no contract routes
- * the tool. A gate keeps the input of a call that a rule decided.
+ * Why a check cannot be decided again whose input was not kept whole. It can be if no contract routes the tool. A gate
+ * always keeps the input of a call that a rule decided.
  */
 function withoutInput(
   force: ContractInForce,

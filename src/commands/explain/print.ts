@@ -35,7 +35,7 @@ function valueText({ first, times }: PartExplained): string {
   return times > first.length ? `${shown}, … (${times} times)` : shown;
 }
 
-/** As in a reason; a moment, whose seconds say little to a person, with its date beside. */
+/** As in a reason; a moment also gets its date, because a person cannot read its seconds. */
 function shownValue(value: Value): string {
   if (!(value instanceof Timestamp)) return show(value);
   const date = new Date(Number(show(value)) * 1000);

@@ -139,8 +139,8 @@ function cell(value: ReadableRow[keyof ReadableRow]): string {
 }
 
 /**
- * Input and snapshot are the received texts, digits and escapes untouched. An input that was not kept whole is null, and
- * `input_cut` says what is known of it.
+ * Input and snapshot are the received texts, digits and escapes untouched. If the input was not kept whole, it is null,
+ * and `input_cut` has its size, beginning and digest.
  */
 function jsonOf(row: StoredRow): string {
   const fields = readable(row);

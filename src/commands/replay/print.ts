@@ -69,7 +69,7 @@ export function comparisonText({ contract, tally, field, skipped }: ComparisonFo
   ].join("\n");
 }
 
-/** What each new verdict amounts to: each change is in one of the three sums. */
+/** The sum for each new verdict: each change is in one of the three sums. */
 function moneyText(changes: readonly Change[], field: string): string {
   const sum = (verdict: Change["wouldBe"]): string =>
     changes.filter(({ wouldBe }) => wouldBe === verdict).reduce((total, change) => addDecimals(total, change.sum), "0");

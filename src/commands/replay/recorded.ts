@@ -16,7 +16,7 @@ export interface Recorded {
   readonly row: RecordedRow;
   readonly leaf: Leaf;
   readonly request: CheckRequest;
-  /** What is known of an input that was not kept whole; `request.toolInput` is empty then. */
+  /** The marker of an input that was not kept whole; `request.toolInput` is then empty. */
   readonly cutInput: CutInput | undefined;
   readonly reason: string;
   readonly trace: Trace;
@@ -106,7 +106,6 @@ export function readRecorded(row: RecordedRow): Recorded | string {
   return { row, leaf, request, cutInput, reason, trace, effects, reasonText, outcomeText, effectsText };
 }
 
-/** Why a row cannot be decided again whose input was not kept whole. */
 export const inputNotKept = "its input was not kept whole";
 
 /** The moment that a leaf names, as far as it can be made out. */

@@ -136,7 +136,7 @@ async function* checksOf(history: History, telling: Telling, standing: Standing)
   }
 }
 
-/** Such a call moves counters that need no input all the same: otherwise an agent could leave them without a replay. */
+/** The call still moves counters that need no input. Otherwise an agent could prevent their replay. */
 function skipCut({ leaf, row }: Recorded, force: ContractInForce, telling: Telling, standing: Standing): void {
   const lacking = new Set(movedCounters(row));
   for (const owned of countersOf(force)) {

@@ -126,7 +126,7 @@ export function addContractCommands(program: Command): void {
 
   program
     .command("explain")
-    .description("why a call comes to what it comes to: each rule with the values of its operands, counters, places")
+    .description("explain a verdict: each rule with the values of its operands, counters and places")
     .argument("[call]", "a file with the body of a POST /check; - reads standard input")
     .option("--contract <file>", "the contract or mandate that decides", "mandate.yaml")
     .option("--counters <json>", 'what counters stand at, such as {"attempts": 5}; others at 0')
@@ -171,11 +171,11 @@ export function addContractCommands(program: Command): void {
   placed(program.command("report"))
     .description("what the receipts say was, or would have been, refused or held: by rule, with examples")
     .option("--from <number>", "the first receipt to count", "1")
-    .option("--since <when>", "count receipts since then: 24h or 7d ago, a day, or a moment of RFC 3339")
+    .option("--since <when>", "count receipts from then on: 24h or 7d ago, a day, or a moment in RFC 3339")
     .option("--until <when>", "count receipts before then")
     .option("--examples <number>", "receipts shown of each rule", "2")
     .option("--json", "for programs", false)
-    .addHelpText("after", "\nExit code 0, whatever was refused.\n\nExample:\n  svc-gate report ./data --since 7d")
+    .addHelpText("after", "\nExit code 0, also if calls were refused.\n\nExample:\n  svc-gate report ./data --since 7d")
     .action((folder: string | undefined, options: ReportOptions & FolderOption) =>
       run(async () => (await import("../report.ts")).reportCommand(folder ?? options.dataDir, options)),
     );

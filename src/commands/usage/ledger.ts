@@ -113,7 +113,7 @@ export function addLedgerCommands(program: Command): void {
     program
       .command("resume")
       .description(
-        "continue after data loss: records the loss; rules that use lost counters block until they are known again",
+        "continue after data loss: record the loss; rules that use affected counters block until these are known again",
       )
       .argument("[backup]", "a backup to put into the folder first; by default what lies there goes on")
       .option("--after-restore", "the ledger is behind or beside its head pin, and that is how it goes on", false)

@@ -78,16 +78,16 @@ export function addOperatorCommands(program: Command): void {
       .option("--before <when>", "all receipts before a day or a moment, in place of numbers")
       .option(
         "--where <member=value>",
-        "all receipts whose call has this value (may be repeated: all of them)",
+        "all receipts whose call has this value; repeat it to require several values",
         many,
         [],
       )
-      .option("--yes", "with --where: erase; without it, what would be erased is shown and nothing changes", false)
+      .option("--yes", "with --where: erase; without it, only show what would be erased", false)
       .option(
         "--part <list>",
-        "of call, input, outcome, platform, reason, or sensitive members such as input.email; with --where by default input,platform",
+        "some of call, input, outcome, platform, reason, and sensitive members such as input.email; with --where by default input,platform",
       )
-      .option("--reason <text>", "why: it stands in the ledger for ever"),
+      .option("--reason <text>", "why: it stays in the ledger forever"),
   )
     .addHelpText(
       "after",

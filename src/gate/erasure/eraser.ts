@@ -41,15 +41,15 @@ export interface Erased {
   readonly more: boolean;
   /** What may still hold of it what the gate cannot reach, as a sentence; null where nothing does. */
   readonly remains: string | null;
-  /** Of a preview alone, which erases nothing: what would be erased. */
+  /** Only for a preview, which erases nothing: what would be erased. */
   readonly preview?: Preview;
 }
 
 /** What would be erased. */
 export interface Preview {
-  /** Of how many receipts which part, in the order of names. */
+  /** The number of receipts for each part, ordered by name. */
   readonly parts: readonly { readonly part: PartName; readonly count: number }[];
-  /** The receipts: as many ranges as one answer holds. */
+  /** The receipts, in as many ranges as one answer can have. */
   readonly rows: readonly RowRange[];
 }
 
@@ -277,7 +277,7 @@ interface Slice {
   readonly seqs: readonly number[];
   /** What is there of what was asked for, in one of the rows at least, and what goes with it: no name that says nothing. */
   readonly parts: readonly ErasablePart[];
-  /** Parts that go, of all rows: each as often as it goes. */
+  /** The parts to erase in all rows, each as often as it occurs. */
   readonly gone: readonly PartName[];
   readonly count: number;
   readonly acts: number;

@@ -10,9 +10,9 @@ import { readPath, type Where } from "./where.ts";
 export interface EraseRequest {
   readonly target: EraseTarget;
   readonly parts: readonly ErasablePart[];
-  /** The operator's sentence: it stands in the ledger for ever. */
+  /** The operator's sentence: it stays in the ledger forever. */
   readonly reason: string;
-  /** Nothing is erased: what would be is told. */
+  /** Erases nothing; the answer says what would be erased. */
   readonly preview?: boolean;
 }
 
@@ -56,7 +56,7 @@ function readTarget(members: JsonObject): EraseTarget {
   const named = ["rows", "session_id", "before", "where"].filter((name) => members.has(name));
   const [name] = named;
   if (name === undefined || named.length > 1)
-    throw new Wrong('say what is erased with one of "rows", "session_id", "before" and "where"');
+    throw new Wrong('say what to erase with one of "rows", "session_id", "before" and "where"');
   if (name !== "session_id" && members.has("key")) throw new Wrong('"key" goes with "session_id"');
   if (name === "rows") return { rows: readRows(members.get("rows")) };
   if (name === "where") return { wheres: readWheres(members.get("where")) };
@@ -82,16 +82,16 @@ function readWheres(value: Json | undefined): readonly Where[] {
         `${quote(member)} is not a member of a call: write its path, such as input.customer.email or platform.user.id`,
       );
     if (typeof wanted !== "string")
-      throw new Wrong(`the value of ${quote(member)} must be a string; of a number its digits`);
+      throw new Wrong(`the value of ${quote(member)} must be a string; write the digits of a number as a string`);
     return { ...path, value: wanted };
   });
 }
 
-/** A preview needs no reason: it is no act. */
+/** A preview needs no reason, because it changes nothing. */
 function readPreview(members: JsonObject): boolean {
   const preview = members.get("preview") ?? false;
   if (typeof preview !== "boolean") throw new Wrong('"preview" must be true or false');
-  if (preview && !members.has("where")) throw new Wrong('"preview" goes with "where"');
+  if (preview && !members.has("where")) throw new Wrong('"preview" only goes with "where"');
   return preview;
 }
 

@@ -1,23 +1,23 @@
 import { parseLeaf, partText, type StoredRow } from "../../ledger/mod.ts";
 import { Decimal, readJson, type Json } from "../../wire/mod.ts";
 
-/** A member of a call that must have a value, so that a receipt is one that is looked for. */
+/** A member of a call, and the value that it must have for the receipt to match. */
 export interface Where {
   readonly part: "input" | "platform";
-  /** Names below the part, one at least. */
+  /** Names below the part, at least one. */
   readonly path: readonly string[];
-  /** Exactly as it was sent: of a text its characters, of a number its digits. */
+  /** Exactly as it was sent: the characters of a text, the digits of a number. */
   readonly value: string;
 }
 
-/** `input.customer.email`; undefined for what is not a path below `input` or `platform`. */
+/** `input.customer.email`; undefined if it is not a path below `input` or `platform`. */
 export function readPath(member: string): Pick<Where, "part" | "path"> | undefined {
   const [part, ...path] = member.split(".");
   if ((part !== "input" && part !== "platform") || path.length === 0 || path.includes("")) return undefined;
   return { part, path };
 }
 
-/** Is it a check that has all these values? What was erased has none. */
+/** Is it a check that has all these values? An erased part has no value. */
 export function hasValues({ leaf, evidence }: StoredRow, wheres: readonly Where[]): boolean {
   if (parseLeaf(leaf)?.kind !== "check") return false;
   const read = new Map<Where["part"], Json | undefined>();
@@ -32,7 +32,7 @@ function valueOf(text: string | undefined): Json | undefined {
   return document.ok ? document.value.members : undefined;
 }
 
-/** Of a list any element will do: a person is among those to whom a mail was sent. */
+/** Any element of a list may match: a person can be one of several recipients of a mail. */
 function has(found: Json | undefined, path: readonly string[], value: string): boolean {
   if (Array.isArray(found)) return (found as readonly Json[]).some((element) => has(element, path, value));
   const [name, ...below] = path;

@@ -7,13 +7,13 @@ import { Keyless } from "./keyless.ts";
 
 const sweepMs = 1000;
 
-/** So many connections of one address may wait to show a key, however small the bound is. */
+/** The least number of connections that one address may have before they show a key, however small the bound is. */
 const shareMin = 16;
 
 /**
- * Bounds what connections hold: how many there are, and for how long one may leave its answer unread. One past the bound
- * is taken, and the oldest that has not shown a good key is closed in its place. If all others have shown one, that is
- * the newcomer itself. The sender of a closed one sees a connection that ended, and may try again.
+ * Bounds the number of connections, and the time for which one may leave its answer unread. Past the bound, a new
+ * connection is accepted, and the oldest that has not shown a good key is closed. If all others have shown one, the new
+ * connection is closed. The client of a closed connection may try again.
  */
 export function boundConnections(server: Server, max: number, log: Logger): Keyless {
   const keyless = new Keyless(Math.max(shareMin, Math.ceil(max / 4)));
@@ -22,7 +22,7 @@ export function boundConnections(server: Server, max: number, log: Logger): Keyl
   // Those that have closed are let go at the next sweep: a listener of ours on each socket, beside the server's own that
   // come and go with each answer, made the collector keep finished requests by the thousand.
   const open = new Set<Socket>();
-  /** Connections whose TLS handshake goes on. Requests name the socket that comes after it. */
+  /** Connections during the TLS handshake. Requests name another socket, which is made after it. */
   const shaking = new Map<string, Socket>();
   server.on("connection", (socket: Socket) => {
     open.add(socket);
@@ -45,7 +45,10 @@ export function boundConnections(server: Server, max: number, log: Logger): Keyl
   const stuckSince = new WeakMap<Socket, number>();
   const sweep = setInterval(() => {
     if (closed > 0)
-      log.warn({ closed, max, from }, "connections without a good key were closed: as many as may be are open");
+      log.warn(
+        { closed, max, from },
+        "connections without a good key were closed, because SVC_CONNECTIONS connections are open",
+      );
     closed = 0;
     for (const [peer, socket] of shaking) if (socket.destroyed) shaking.delete(peer);
     for (const socket of open) {

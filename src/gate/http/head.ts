@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { limits, refuse, type Refusal } from "../../wire/mod.ts";
 
-/** What a request's head alone says against it, whatever its route; undefined where nothing does. */
+/** Why a request is refused for its head alone, whatever its route; undefined if it is not. */
 export function refusalForHead(request: IncomingMessage): Refusal | undefined {
   if (headBytes(request) > limits.headerBytesMax) return headTooLarge();
   const oddity = oddityOf(request);
@@ -23,7 +23,7 @@ function headBytes({ method = "", url = "", rawHeaders }: IncomingMessage): numb
   return bytes + (rawHeaders.length / 2) * ":\r\n".length;
 }
 
-/** What the server's parser lets pass and two readers could take differently. */
+/** Heads that the server's parser accepts, but that two readers could understand differently. */
 function oddityOf(request: IncomingMessage): string | undefined {
   const { headers, httpVersion, rawHeaders, url } = request;
   if (httpVersion !== "1.1" && httpVersion !== "1.0") return "the gate speaks HTTP/1.1";
@@ -34,12 +34,12 @@ function oddityOf(request: IncomingMessage): string | undefined {
   return twice === undefined ? undefined : `the header ${twice} stands twice`;
 }
 
-/** Connections on which nobody can tell where a message ended. */
+/** Connections on which nobody can know where a message ended. */
 const lost = new WeakSet<object>();
 
 /**
- * Did a message of HTTP/1.0 with Transfer-Encoding come on this connection? Nobody can tell where it ends, so nothing
- * behind it is a request, and the connection is closed (RFC 9112, section 6.1).
+ * Did a message of HTTP/1.0 with Transfer-Encoding come on this connection? Nobody can know where it ends, so nothing
+ * after it is read as a request, and the connection is closed (RFC 9112, section 6.1).
  */
 export function isFramingLost({ headers, httpVersion, socket }: IncomingMessage): boolean {
   if (httpVersion === "1.0" && headers["transfer-encoding"] !== undefined) lost.add(socket);
@@ -64,7 +64,7 @@ function repeatedHeader(rawHeaders: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** What the head says against the body of a check or an act. */
+/** Why the body of a check or an act is refused for its head. */
 export function refusalForBody({ headers }: IncomingMessage): Refusal | undefined {
   if (!isJson(headers["content-type"])) {
     return refuse("unsupported-media-type", "send a JSON object with Content-Type: application/json");

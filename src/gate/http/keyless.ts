@@ -11,7 +11,7 @@ interface Address {
  * closed may stay until they are deleted, or until their turn comes to be closed.
  */
 export class Keyless {
-  /** So many an address may have before its connections are closed ahead of others. */
+  /** If an address has more than this number, its connections are closed first. */
   readonly #share: number;
   readonly #all = new Map<Socket, Address>();
   readonly #addresses = new Map<string, Address>();

@@ -11,7 +11,7 @@ import type { Service } from "../service.ts";
  * The second listener, for those who run the gate: /metrics, /ready and /health without a key, and nothing else. It
  * stays open while the gate stops, so that what asks for its readiness hears of it.
  *
- * On a loopback address it answers only requests whose Host is one, or `host`, the name that it was told to listen on.
+ * On a loopback address it answers only if Host is a loopback name, or `host`, the name that it listens on.
  * A web page whose own name was made to point to 127.0.0.1 sends that name.
  */
 export function makeOpsServer(service: Service, host: string, log: Logger): FastifyInstance {
@@ -41,7 +41,7 @@ export function makeOpsServer(service: Service, host: string, log: Logger): Fast
 const nothingElse = JSON.stringify({ routes: ["GET /metrics", "GET /ready", "GET /health"] });
 
 const wrongHost = JSON.stringify({
-  error: "this listener is on a loopback address and answers no other Host: ask localhost, or set SVC_OPS_HOST",
+  error: "this listener is on a loopback address and refuses every other Host: use localhost, or set SVC_OPS_HOST",
 });
 
 /** The name in a Host header, without its port; undefined without the header, which every browser sends. */

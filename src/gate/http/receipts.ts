@@ -8,7 +8,7 @@ import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { Asked } from "./route.ts";
 
-/** The parameters, each with what is wrong with a value; undefined where nothing is. */
+/** The parameters, each with what is wrong with a value; undefined if it is valid. */
 const parameters: Readonly<Record<string, (value: string, name: string) => string | undefined>> = {
   limit: (value, name) => badNumber(value, name, limits.receiptsLimitMax),
   before: (value, name) => badNumber(value, name, Number.MAX_SAFE_INTEGER),
@@ -56,8 +56,8 @@ function readQuery(query: URLSearchParams): Result<ReceiptQuery, string> {
 }
 
 /**
- * The page as it is read, so that a thousand large rows never stand in memory together. It begins with the first rows:
- * a ledger that cannot be read is a refusal, and no page that breaks off.
+ * The page as it is read, so that a thousand large rows are never in memory together. It begins only after the first rows
+ * were read: if the ledger cannot be read, the answer is a refusal, not a truncated page.
  */
 async function* pageText(
   slices: AsyncIterable<readonly { readonly seq: number; readonly json: string }[]>,
@@ -88,16 +88,16 @@ const nameBytesMax = 256;
 
 function badName(value: string, name: string): string | undefined {
   const isName = value !== "" && utf8Bytes(value) <= nameBytesMax && !/\p{C}/u.test(value);
-  return isName ? undefined : `"${name}" must be a name as receipts have it, such as ${examples[name]}`;
+  return isName ? undefined : `"${name}" must be a name from receipts, such as ${examples[name]}`;
 }
 
 const examples: Readonly<Record<string, string>> = { key: "default", act: "reload" };
 
 function badMoment(value: string, name: string): string | undefined {
   if (readMoment(value) !== undefined) return undefined;
-  const hint = value.includes(" ") ? "; write a + in a query as %2B" : "";
+  const hint = value.includes(" ") ? "; write a + as %2B in a query" : "";
   return (
     `"${name}" must be a moment such as 2026-01-31T12:00:00Z, a day such as 2026-01-31, or milliseconds since the epoch as ` +
-    `\`at\` of a receipt has them${hint}`
+    `in \`at\` of a receipt${hint}`
   );
 }

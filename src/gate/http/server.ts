@@ -72,7 +72,7 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
     if (refusal !== undefined) return refuseWith(reply, refusal);
     return done();
   });
-  // A body may take seconds to come: a key that was revoked meanwhile, or has ended, opens nothing.
+  // A body may take seconds to arrive. A key that was revoked or expired meanwhile is refused.
   server.addHook("preHandler", (request, reply, done) => {
     if (request.method !== "POST" || keyOf(request) === undefined) return done();
     const key = keys.find(request.headers.authorization);
@@ -111,7 +111,7 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
       handler: async (request, reply) => {
         const { tenant } = request.params as { readonly tenant: string };
         const key = keyOf(request);
-        // The open route: to anyone else the tenant is as one that is not there.
+        // The open route: anyone else gets the same answer as for a tenant that does not exist.
         if (key === undefined || (scope === undefined && key.tenant !== tenant))
           return handle({ service, gate: service.root, tenant: null, key, request, reply });
         // What looks after a tenant needs no gate of it that can be opened: that may be what is wrong.
@@ -141,7 +141,7 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
 const noKey = refuse(
   "unauthorized",
   "the API key is missing or wrong: send `Authorization: Bearer <key>`; " +
-    "the first key is SVC_API_KEY if the gate was started with it, else the text of first-key in its data folder",
+    "the first key is SVC_API_KEY if the gate was started with it, else the content of first-key in its data folder",
 );
 
 const notEscaped = refuse("not-found", "no path of the gate has a percent sign: write the path without escapes");
@@ -194,7 +194,7 @@ function refusalBeforeBody(request: FastifyRequest, basePath: string): Refusal |
   return raw.method === "POST" ? refusalForBody(raw) : undefined;
 }
 
-/** Paths are exact, but the router decodes escapes: a path with one is no route's. */
+/** Paths are exact, but the router decodes escapes. So a path with an escape is refused. */
 function isUnknown(request: FastifyRequest): boolean {
   return request.is404 || hasEscapedPath(request.url);
 }

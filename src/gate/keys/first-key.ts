@@ -11,7 +11,7 @@ export interface FirstKey {
   readonly source: "SVC_API_KEY" | "keys.json";
   /** A key that was made just now, to be shown once, and the file it was written to. */
   readonly made: { readonly key: string; readonly file: string } | undefined;
-  /** A warning for the operator: the key that this gate once made is refused, because SVC_API_KEY is another one. */
+  /** A warning for the operator: the key in `first-key` is refused, because SVC_API_KEY is another key. */
   readonly warning?: string;
 }
 

@@ -9,16 +9,16 @@ import type { KeyRecord } from "./record.ts";
 import { operatorKey } from "./ring.ts";
 import { looksLikeKey, makeKey } from "./token.ts";
 
-/** Not `default`: that name belongs to SVC_API_KEY, which would be refused as soon as a row has the name. */
+/** Not `default`: that is the name of SVC_API_KEY, which would be refused as soon as a row has this name. */
 const name = "first";
 
 /**
- * Makes the first key of a database as a row of its root ledger, and writes the key to a file for its owner alone.
+ * Makes the first key of a database as a row of its root ledger, and writes the key to a file that only its owner can read.
  *
  * The file is written under the lock of the ledger's head, before the row. So two runs at once make one key, and a crash
- * between file and row loses nothing: the next run makes the key of the file good.
+ * between file and row loses nothing: the next run makes a row for the key in the file.
  *
- * @returns the row; undefined where the database has a key already, and then no file is written
+ * @returns the row; undefined if the database already has a key; then no file is written
  */
 export async function makeFirstKey(
   { ring }: Pick<IdleKeys, "ring">,
@@ -40,7 +40,7 @@ export async function makeFirstKey(
 
 const allRevoked = "every key of the database is revoked: make another with `svc-gate keys create NAME`";
 
-/** What the first key of a gate with a data folder may do, under a digest that a row can hold: nobody chose this key. */
+/** The scopes of the first key of a gate with a data folder. A row can hold its digest, because nobody chose this key. */
 function firstRecord(digest: string): KeyRecord {
   return {
     name,
@@ -66,7 +66,7 @@ function keyInFile(file: string): Result<string, string> {
   }
 }
 
-/** @returns false where something has that name already */
+/** @returns false if the name is already taken */
 function writeNew(file: string, text: string): boolean {
   let opened: number;
   try {
@@ -97,7 +97,7 @@ function flushFolderOf(file: string): void {
   }
 }
 
-/** Why a file that is there cannot become the first key's; undefined where it can, or where there is none. */
+/** Why an existing file cannot hold the first key; undefined if it can, or if there is no file. */
 export function firstKeyFileFault(file: string): string | undefined {
   if (lstatSync(file, { throwIfNoEntry: false }) === undefined) return undefined;
   const key = keyLeftIn(file);
@@ -109,7 +109,7 @@ function keyLeftIn(file: string): Result<string, string> {
   const mode = process.platform === "win32" ? 0o600 : found.mode & 0o777;
   const isOwn = process.getuid === undefined || found.uid === process.getuid();
   if (!found.isFile() || !isOwn || (mode & 0o077) !== 0)
-    return bad(`${file} is there, and is not a file that this user alone can read: remove it, or name another`);
+    return bad(`${file} exists and is not a file that only this user can read: remove it, or name another`);
   const key = readFileSync(file, "utf8").trim();
-  return looksLikeKey(key) ? good(key) : bad(`${file} is there, and holds no API key: remove it, or name another`);
+  return looksLikeKey(key) ? good(key) : bad(`${file} exists and has no API key: remove it, or name another`);
 }

@@ -13,7 +13,7 @@ export interface Database {
    *
    * @param log the name of a new ledger
    * @param mustExist begins none
-   * @throws {NoLedger} where none is and none may be begun
+   * @throws {NoLedger} if there is none and none may be begun
    * @throws {LedgerRefused} when it must not be served
    */
   open(options: LedgerPlace): Promise<LedgerStore>;

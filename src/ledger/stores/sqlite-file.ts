@@ -137,7 +137,7 @@ export interface Meta {
   readonly counterSecret: string;
   /** The verifier key whose private half signs heads; undefined before the first. */
   readonly signer: string | undefined;
-  /** The mode that a ledger without rows was served in last; undefined before the first, and where rows name it. */
+  /** The last mode of a ledger without rows; undefined if it was never served, or if rows name the mode. */
   readonly mode: string | undefined;
   /** What was noted of the first key; undefined before the first note. */
   readonly firstKey: string | undefined;

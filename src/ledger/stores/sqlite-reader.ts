@@ -28,7 +28,7 @@ const walkRows = 128;
 const sliceCharacters = 1_000_000;
 /** Rows that one statement looks through for those that a filter lets pass. */
 const windowRows = 65_536;
-/** The same where no index helps and each leaf is read: some 40 milliseconds. */
+/** The same if no index helps and each leaf is read: about 40 milliseconds. */
 const windowRowsRead = 4096;
 /** A slice that has found nothing yet ends after this, so that other reads have their turn. */
 const sliceMs = 20;

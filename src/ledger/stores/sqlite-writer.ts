@@ -50,7 +50,7 @@ export interface WrittenBeside {
   readonly nodes: readonly TreeNode[];
   /** The key that signs heads from now on, where it changes. */
   readonly signer: string | undefined;
-  /** The mode that the ledger is served in from now on, where it changes. */
+  /** The mode of the ledger from now on, if it changes. */
   readonly mode: string | undefined;
   readonly erasures: readonly Erasure[];
 }

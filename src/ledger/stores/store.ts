@@ -68,9 +68,9 @@ export interface RowQuery {
   readonly session?: string | undefined;
   readonly tool?: string | undefined;
   readonly verdict?: string | undefined;
-  /** Checks whose verdict is BLOCK or ESCALATE: an index has them. */
+  /** Checks whose verdict is BLOCK or ESCALATE: they have an index. */
   readonly refused?: boolean | undefined;
-  /** Texts that the leaf has, each of them. */
+  /** Texts that the leaf must contain, all of them. */
   readonly leafHas?: readonly string[] | undefined;
 }
 
@@ -172,7 +172,7 @@ export interface OpenedStore {
   readonly changed: number;
   /** The verifier key whose private half signs its heads; undefined before the first. */
   readonly signer: string | undefined;
-  /** The mode that it was served in last; undefined where it never was, an earlier version kept none, or rows name it. */
+  /** The last mode; undefined if it was never served, if its version kept none, or if rows name it. */
   readonly mode: string | undefined;
   /** What was noted of the first key; undefined where nothing was, and where gates share the ledger. */
   readonly firstKey?: string | undefined;
@@ -287,7 +287,7 @@ export class NotKept extends Error {
 /** A ledger that must not be served, with a sentence for the operator that says what and what to do. */
 export class LedgerRefused extends Error {}
 
-/** A ledger that was to be opened and not to be begun, and is not there: its name may be mistyped. */
+/** A ledger that must exist and does not: its name may be mistyped. */
 export class NoLedger extends LedgerRefused {}
 
 /** Hashes that a store has read of its tree, in hex, side by side. @throws {LedgerRefused} where some of them are not there */
