@@ -233,7 +233,8 @@ async function actsOf(gate: Running, add: (path: string, method: string, answer:
 test("openapi.json's parameters are those that GET /receipts takes", async (t) => {
   const gate = await startGate(t);
   for (const { name, schema } of document.paths["/receipts"]?.["get"]?.parameters ?? []) {
-    const value = schema.enum?.[0] ?? schema.examples?.[0] ?? (schema.type === "integer" ? (schema.maximum ?? 5) : "text");
+    const value =
+      schema.enum?.[0] ?? schema.examples?.[0] ?? (schema.type === "integer" ? (schema.maximum ?? 5) : "text");
     assert.equal((await ask(gate, `/receipts?${name}=${String(value)}`)).status, 200, name);
     if (schema.maximum !== undefined) {
       assert.equal((await ask(gate, `/receipts?${name}=${schema.maximum + 1}`)).status, 400, name);

@@ -148,7 +148,14 @@ tools:
     const emails = [];
     for (const seq of [1, 2, 3]) emails.push((await ask(gate, `/receipts/${seq}`)).json.tool_input.customer.email);
     assert.deepEqual(emails.map((email) => email === "ben@example.com"), [false, true, false]); // prettier-ignore
-    assert.equal((await run(...where)).code, 1, "what was erased does not match again");
+    const again = await run(...where);
+    assert.deepEqual([again.code, again.stderr.includes("could not be searched")], [1, false]);
+    const long = { customer: { email: "anna@example.com" }, note: "x".repeat(20_000) };
+    await check(gate, { tool_name: "unknown", tool_input: long });
+    assert.match(
+      (await run(...where)).stdout,
+      /\n {2}1 receipt could not be searched, because the input was not kept whole/,
+    );
     gate.kill("SIGTERM");
     assert.equal(await gate.exit, 0, gate.stderr());
   });

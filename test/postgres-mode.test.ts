@@ -161,6 +161,20 @@ function modes(there: PostgresServer): void {
       assert.ok(existsSync(join(at.folder, "data", "signing.key")), "positive control: a start that serves makes it");
     });
 
+    test("a start whose keys are all revoked says how to make another", async (t) => {
+      const at = await place(t, there, "revoked");
+      const { SVC_API_KEY: _none, ...env } = at.settings;
+      for (const args of [
+        ["create", "agent"],
+        ["revoke", "agent"],
+      ]) {
+        const done = await finish(t, ["keys", ...args], { cwd: at.folder, env });
+        assert.equal(done.code, 0, done.stderr);
+      }
+      const failed = await refused(t, { ...at, settings: env }, {});
+      assert.match(failed.stderr, /every API key is revoked, .* `svc-gate keys create NAME`/);
+    });
+
     test("a reload keeps the mode that is in force, even if this gate last saw another one", async (t) => {
       const at = await place(t, there, "stale");
       const one = await start(t, at);

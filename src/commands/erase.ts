@@ -85,6 +85,7 @@ async function eraseAll(erase: Erase, body: object): Promise<Shown> {
       acts: Math.max(all.acts, erased.acts),
       receipts: [...all.receipts, ...erased.receipts],
       remains: erased.remains,
+      ...(erased.unsearched === undefined ? {} : { unsearched: erased.unsearched }),
       ...(erased.preview === undefined ? {} : { preview: erased.preview }),
     };
     if (!more) return all;
@@ -120,6 +121,16 @@ function readRange(text: string): readonly [number, number] {
 }
 
 function erasedText(erased: Shown, named: readonly string[], options: EraseOptions): readonly string[] {
+  const { unsearched = 0 } = erased;
+  const text = outcomeText(erased, named, options);
+  if (unsearched === 0) return text;
+  return [
+    ...text,
+    `  ${receiptsText(unsearched)} could not be searched, because the input was not kept whole; erase by session or number`,
+  ];
+}
+
+function outcomeText(erased: Shown, named: readonly string[], options: EraseOptions): readonly string[] {
   const { matched, lacking, rows, parts, receipts, preview } = erased;
   if (matched === 0) return noneText(named, options);
   if (preview !== undefined && rows > 0) return previewText(erased, preview);

@@ -12,7 +12,7 @@ export {
   type DeskAsking,
   type ShownKey,
 } from "./keys/desk.ts";
-export { KeyFileDamaged, loadFirstKey, type FirstKey } from "./keys/first-key.ts";
+export { KeyFileDamaged, keptFirstKey, loadFirstKey, type FirstKey } from "./keys/first-key.ts";
 export { firstKeyFileFault, makeFirstKey } from "./keys/first-row.ts";
 export { otherFirstKey, recordFirstKey } from "./keys/first-key-note.ts";
 export { openIdleKeys, type IdleKeys } from "./keys/idle.ts";

@@ -2,5 +2,6 @@ import { isIP } from "node:net";
 
 /** Is this `localhost` or a loopback address, which no other machine can reach? */
 export function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
+  const address = host.toLowerCase().replace(/^::ffff:(?=\d+\.)/, "");
+  return address === "localhost" || address === "::1" || (isIP(address) === 4 && address.startsWith("127."));
 }

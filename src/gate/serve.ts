@@ -19,7 +19,7 @@ import type { Config } from "./config.ts";
 import { DeepVerification, type DeepVerify, type LedgerPlace } from "./deep.ts";
 import type { Gate, Reloaded } from "./gate.ts";
 import { makeServer, type HttpOptions } from "./http/server.ts";
-import { KeyRing, loadFirstKey, recordFirstKey, type FirstKey } from "./keys.ts";
+import { keptFirstKey, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } from "./keys.ts";
 import { Budget } from "./line.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { makeOpsServer } from "./http/ops.ts";
@@ -108,6 +108,7 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
   if (!entries.ok) throw new StartRefused(entries.problem, 2);
   const sites = await sitesOf(config);
   await requireFreePorts(config);
+  if (config.databaseUrl === undefined) await keptFirstKey(config.dataDir); // A damaged file refuses the start here.
   const database = await openDatabase(config, log);
   const rootPlace = placeOfRoot(config, database);
   const tally = new Tally();
@@ -213,7 +214,7 @@ async function openKeys(
   if (first?.warning !== undefined) log.warn(first.warning);
   const isTenant = (id: string): boolean => tenants?.has(id) === true;
   const keys = await KeyRing.open({ gate, ledger, firstKey: first?.digest, isTenant });
-  if (keys.isEmpty && first === undefined) throw noKey;
+  if (keys.isEmpty && first === undefined) throw keys.recorded.length === 0 ? noKey : allRevoked;
   if (keys.isFirstKeyReplaced && apiKey !== undefined)
     log.warn(
       "the key `default` was rotated or revoked since: what SVC_API_KEY says counts until an overlap ends, if at all",
@@ -223,6 +224,10 @@ async function openKeys(
 
 const noKey = new StartRefused(
   "there is no API key, so nobody could call the gate: set SVC_API_KEY, or make one with `svc-gate migrate --first-key FILE`",
+);
+
+const allRevoked = new StartRefused(
+  "every API key is revoked, so nobody could call the gate: set SVC_API_KEY, or make one with `svc-gate keys create NAME`",
 );
 
 /** Who anchors the ledgers. @throws {StartRefused} when the policy of witnesses cannot be used */

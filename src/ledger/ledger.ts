@@ -315,7 +315,7 @@ export class Ledger {
     const newest = { before: Number.MAX_SAFE_INTEGER, limit: Number.MAX_SAFE_INTEGER };
     for await (const slice of this.#store.read({ ...newest, verdict: changeColumns.verdict })) {
       found.push(...slice.filter(({ seq }) => seq > after).flatMap(changeOf));
-      if ((slice.at(-1)?.seq ?? 0) <= after) break;
+      if ((slice.at(-1)?.seq ?? Infinity) <= after) break;
     }
     return found.toReversed();
   }

@@ -12,7 +12,7 @@ import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { connect as connectTls } from "node:tls";
-import { Keyless } from "../../src/gate/http/keyless.ts";
+import { Keyless, networkOf } from "../../src/gate/http/keyless.ts";
 import { limits } from "../../src/wire/mod.ts";
 import { exchange, key, requestText, startGate, temporaryFolder } from "./gate.ts";
 
@@ -255,4 +255,16 @@ test("localhost is bound as one address: a second listener would have none of th
   assert.match(await exchange(gate.port, requestText("GET /health HTTP/1.1")), /^HTTP\/1\.1 200 /);
   const other = connect(gate.port, "127.0.0.2");
   await assert.rejects(once(other, "connect"), /ECONNREFUSED/);
+});
+
+test("[attack 13] the addresses of one IPv6 network share one share", () => {
+  const cases = [
+    ["127.0.0.1", "127.0.0.1"],
+    ["::ffff:10.0.0.7", "10.0.0.7"],
+    ["2001:db8::1", "2001:db8:0:0::/64"],
+    ["2001:db8::ffff:1", "2001:db8:0:0::/64"],
+    ["2001:db8:0:1::1", "2001:db8:0:1::/64"],
+    ["", ""],
+  ] as const;
+  for (const [address, network] of cases) assert.equal(networkOf(address), network);
 });

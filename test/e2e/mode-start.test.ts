@@ -3,7 +3,7 @@
  * Method: gates as processes on one data folder; their banners and their receipts are read.
  */
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -65,7 +65,7 @@ suite("the mode at a start", () => {
     assert.equal((await serveOnce(t, place)).mode, "enforce");
   });
 
-  test("[first-use 5] the mode lies beside the rows only until there is one: gates of the version before refuse it", async (t) => {
+  test("[first-use 5] the mode lies beside the rows only until there is one", async (t) => {
     const place = newPlace(t);
     const described = (): readonly unknown[] => {
       const file = new DatabaseSync(join(place.folder, "data", "ledger.db"), { readOnly: true });
@@ -73,7 +73,7 @@ suite("the mode at a start", () => {
       file.close();
       return names.map(({ name }) => name);
     };
-    const before = ["check", "counter_secret", "layout", "log", "signer"];
+    const before = ["check", "counter_secret", "first_key", "layout", "log", "signer"];
     await serveOnce(t, place, { SVC_MODE: "assist" });
     assert.deepEqual(described(), [...before, "mode"].toSorted(), "positive control: without rows it must lie there");
     await serveOnce(t, place, { SVC_MODE: "enforce" });
@@ -140,6 +140,18 @@ suite("[first-use 16] a start that fails", () => {
     }
     await serveOnce(t, place, { SVC_OPS_PORT: "0" });
     assert.ok(readdirSync(join(place.folder, "data")).includes("ledger.db"), "positive control: a start makes it");
+  });
+
+  test("leaves no ledger if its file of keys is damaged", async (t) => {
+    const place = newPlace(t);
+    const data = join(place.folder, "data");
+    mkdirSync(data, { mode: 0o700 });
+    writeFileSync(join(data, "keys.json"), "{}", { mode: 0o600 });
+    const { SVC_API_KEY: _none, ...env } = failing(place);
+    const failed = runCommand(t, ["serve"], { env: { ...env, SVC_PORT: "0" } });
+    assert.equal(await failed.exit, 1);
+    assert.match(failed.stderr(), /keys\.json is damaged/);
+    assert.deepEqual(readdirSync(data), ["keys.json"]);
   });
 
   test("stores no mode where it fails later", async (t) => {

@@ -17,6 +17,7 @@ import {
   type RowRange,
   type Scrubbed,
   type StoredRow,
+  readCutInput,
 } from "../../ledger/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Gate } from "../gate.ts";
@@ -41,6 +42,8 @@ export interface Erased {
   readonly more: boolean;
   /** What may still hold of it what the gate cannot reach, as a sentence; null where nothing does. */
   readonly remains: string | null;
+  /** Only with `where`: checks that were not searched, because their input was not kept whole. */
+  readonly unsearched?: number;
   /** Only for a preview, which erases nothing: what would be erased. */
   readonly preview?: Preview;
 }
@@ -108,8 +111,9 @@ export class Eraser {
     const beyond = "rows" in target ? target.rows.find(([, to]) => to > last) : undefined;
     if (beyond !== undefined)
       return bad(refuse("invalid-request", `there is no row ${beyond[1]}: the ledger ends at row ${last}`));
+    const skipped: Skipped = { count: 0 };
     const work = {
-      candidates: this.#find(target),
+      candidates: this.#find(target, skipped),
       asked: parts,
       key: "session" in target ? target.key : undefined,
       reason: ({ parts: gone, seqs }: Pick<Slice, "parts" | "seqs">) =>
@@ -117,7 +121,8 @@ export class Eraser {
       by,
       rowsMax,
     };
-    return preview ? good(await previewOf(work)) : this.#run(work, true);
+    const erased = preview ? good(await previewOf(work)) : await this.#run(work, true);
+    return erased.ok && "wheres" in target ? good({ ...erased.value, unsearched: skipped.count }) : erased;
   }
 
   /**
@@ -164,11 +169,11 @@ export class Eraser {
     return this.#options.enact(() => Promise.resolve(good(act)));
   }
 
-  #find(target: EraseTarget): AsyncIterable<readonly StoredRow[]> {
+  #find(target: EraseTarget, skipped: Skipped): AsyncIterable<readonly StoredRow[]> {
     const { ledger } = this.#options;
     const all = { before: Number.MAX_SAFE_INTEGER, limit: Number.MAX_SAFE_INTEGER };
     if ("before" in target) return olderThan(ledger.rows(1), target.before);
-    if ("wheres" in target) return withValues(ledger.rows(1), target.wheres);
+    if ("wheres" in target) return withValues(ledger.rows(1), target.wheres, skipped);
     if ("session" in target) return ledger.find({ ...all, session: target.session });
     return rowsIn(ledger, target.rows);
   }
@@ -230,11 +235,24 @@ async function* olderThan(
   }
 }
 
+/** Checks whose values are not known. */
+interface Skipped {
+  count: number;
+}
+
 async function* withValues(
   slices: AsyncIterable<readonly StoredRow[]>,
   wheres: readonly Where[],
+  skipped: Skipped,
 ): AsyncGenerator<readonly StoredRow[]> {
-  for await (const rows of slices) yield rows.filter((row) => hasValues(row, wheres));
+  const needsInput = wheres.some(({ part }) => part === "input");
+  for await (const rows of slices) {
+    yield rows.filter((row) => {
+      const isCut = needsInput && readCutInput(row.evidence) !== undefined;
+      if (isCut) skipped.count += 1;
+      return !isCut && hasValues(row, wheres);
+    });
+  }
 }
 
 async function previewOf(work: Work): Promise<Erased> {

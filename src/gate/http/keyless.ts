@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
+import ipaddr from "ipaddr.js";
 
-/** The connections of one remote address, the oldest first. */
+/** The connections of one remote address, the oldest first. Of IPv6 a whole /64 counts as one, because one host has it. */
 interface Address {
   readonly text: string;
   readonly sockets: Set<Socket>;
@@ -22,7 +23,7 @@ export class Keyless {
   }
 
   add(socket: Socket): void {
-    const text = socket.remoteAddress ?? "";
+    const text = networkOf(socket.remoteAddress ?? "");
     const address = this.#addresses.get(text) ?? { text, sockets: new Set() };
     this.#addresses.set(text, address);
     this.#all.set(socket, address);
@@ -56,6 +57,14 @@ export class Keyless {
       if (wasOpen) return address;
     }
   }
+}
+
+/** @param address as the system writes it */
+export function networkOf(address: string): string {
+  if (!ipaddr.IPv6.isValid(address)) return address;
+  const parsed = ipaddr.IPv6.parse(address);
+  if (parsed.isIPv4MappedAddress()) return parsed.toIPv4Address().toString();
+  return `${parsed.parts.slice(0, 4).map((part) => part.toString(16)).join(":")}::/64`; // prettier-ignore
 }
 
 function first<T>(items: Iterator<T>): T | undefined {

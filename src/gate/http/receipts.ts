@@ -67,6 +67,10 @@ async function* pageText(
   let count = 0;
   let last = 0;
   for await (const slice of slices) {
+    if (slice.length === 0) {
+      yield ""; // Nothing matched here. If the client has gone, the search ends at this point.
+      continue;
+    }
     yield unsent + slice.map(({ json }) => json).join(",");
     unsent = ",";
     count += slice.length;

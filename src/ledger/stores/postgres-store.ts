@@ -236,7 +236,7 @@ class PostgresStore implements LedgerStore {
         values: [this.#ledger, top, rowsMax, slice.characters, floor, ...values],
       });
       const rows = found.map(storedRow);
-      if (rows.length > 0) yield rows;
+      yield rows;
       left -= rows.length;
       top = rows.at(-1)?.seq ?? floor;
     }

@@ -177,7 +177,7 @@ class SqliteStore implements LedgerStore {
     let { before, limit } = query;
     while (limit > 0 && before > from) {
       const { rows, next }: RowSlice = await this.#ask("read", { ...query, before, limit });
-      if (rows.length > 0) yield rows;
+      yield rows;
       limit -= rows.length;
       before = next;
     }

@@ -238,7 +238,10 @@ export interface LedgerStore {
   counters(): Promise<readonly KeptCounter[]>;
   /** For each place the total of all events before it, a decimal; undefined where no such counter is kept. */
   totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]>;
-  /** Newest first, in slices, from a connection that never holds up writing. */
+  /**
+   * Newest first, in slices, from a connection that never holds up writing. A slice is empty if no row in its part of the
+   * ledger matches, so that a reader who leaves ends the search.
+   */
   read(query: RowQuery): AsyncIterable<readonly StoredRow[]>;
   /** Oldest first, in slices. */
   scan(from: number): AsyncIterable<readonly StoredRow[]>;
