@@ -84,7 +84,7 @@ const bad: readonly (readonly [condition: string, problem: string])[] = [
   ],
   [
     "has(input.maybe) && input.maybe.size() > 1",
-    "arguments: `size` takes (text; or list; or record), not (a text or null)",
+    "arguments: `size` takes (text; or list; or object), not (a text or null)",
   ],
   ["has(input.maybe) && input.maybe < 'b'", "type: a text or null and a text have no order"],
   ["has(input.any) && input.any > 1", "type: a value without a declared type and a number have no order"],

@@ -193,16 +193,26 @@ export function checkCall(checker: Checker, call: Call, facts: Facts): Checked {
       parameters.length === args.length && parameters.every((kind, at) => kind === args[at]?.type.kind),
   );
   if (entry === undefined) {
-    const takes = named.map(({ parameters }) => parameters.join(", ")).join("; or ");
+    const takes = named.map(({ parameters }) => parameters.join(", ").replace("record", "object")).join("; or ");
     const given = args.map((arg) => typeText(arg.type)).join(", ");
     return checker.refuse(
       call.span,
       "arguments",
       `\`${call.name}\` takes (${takes.replaceAll("string", "text")}), not (${given})`,
       facts,
+      argumentsHint(call, named, args),
     );
   }
   return bindCall(checker, call, entry, args, facts);
+}
+
+/** An optional value as an argument, or a moment without its time zone. */
+function argumentsHint(call: Call, named: readonly ContractFunction[], args: readonly Core[]): string | undefined {
+  if (args.some(({ type }) => type.kind === "optional"))
+    return 'say what holds without it: `.?name.orValue(other)`, with `[]` for a list and `""` for a text';
+  const takesZone = named.some(({ parameters }) => parameters.join() === "timestamp,string");
+  if (!takesZone) return undefined;
+  return `name the moment and a time zone: \`${call.name}(now, "Europe/Berlin")\``;
 }
 
 /** Where CEL's extensions live. */
@@ -268,6 +278,9 @@ function unknownFunction(checker: Checker, call: Call, facts: Facts): Checked {
     const fix = `write \`${ours.replace(/\bx\b/, of === undefined ? "x" : textOf(of.span))}\``;
     return checker.refuse(call.nameSpan, "unknown-function", `there is no function \`${call.name}\``, facts, fix);
   }
+  const fix = insteadOf.get(call.name);
+  if (fix !== undefined)
+    return checker.refuse(call.nameSpan, "unknown-function", `there is no function \`${call.name}\``, facts, fix);
   const near = nearest(call.name, [...functions.map(({ name }) => name), ...macros, "has"]);
   return checker.refuse(
     call.nameSpan,
@@ -286,4 +299,18 @@ const otherNames: ReadonlyMap<string, string> = new Map([
   ["any", "exists"],
   ["some", "exists"],
   ["every", "all"],
+]);
+
+/** What to write for functions of other languages that have no single counterpart. */
+const insteadOf: ReadonlyMap<string, string> = new Map([
+  ["now", "`now` is a value: write it without brackets"],
+  ["max", "write `a > b ? a : b`"],
+  ["min", "write `a < b ? a : b`"],
+  ["abs", "write `a < 0 ? -a : a`"],
+  ...["weekday", "dayOfWeek", "day_of_week"].map(
+    (name) => [name, 'write `day(now, "Europe/Berlin")`, with your time zone'] as const,
+  ),
+  ...["str", "toString"].map(
+    (name) => [name, "compare values of their own type; a reason prints any value with `{...}`"] as const,
+  ),
 ]);

@@ -29,7 +29,14 @@ export function binaryType(syntax: Binary, left: Core, right: Core, report: Repo
   switch (operator) {
     case "==":
     case "!=":
-      return comparable(a, b) ? boolean : wrong(`${typeText(a)} never equals ${typeText(b)}`);
+      return comparable(a, b)
+        ? boolean
+        : wrong(
+            `${typeText(a)} never equals ${typeText(b)}`,
+            b.kind === "null" && !["optional", "any"].includes(a.kind)
+              ? "a call may lack an optional member: test it with `has(...)`"
+              : undefined,
+          );
     case "in": {
       if (b.kind === "record")
         return a.kind === "string" || isUntyped(a) ? boolean : wrong(`${typeText(a)} is never a member's name`);
@@ -40,7 +47,12 @@ export function binaryType(syntax: Binary, left: Core, right: Core, report: Repo
           `\`in\` looks in a list or an object, not in ${typeText(b)}`,
           b.kind === "string" ? "write `text.contains(part)`" : undefined,
         );
-      return comparable(a, b.of) ? boolean : wrong(`${typeText(a)} is never in ${typeText(b)}`);
+      return comparable(a, b.of)
+        ? boolean
+        : wrong(
+            `${typeText(a)} is never in ${typeText(b)}`,
+            a.kind === "boolean" ? "to deny the whole test, write `!(a in b)`" : undefined,
+          );
     }
     case "<":
     case "<=":
@@ -48,16 +60,20 @@ export function binaryType(syntax: Binary, left: Core, right: Core, report: Repo
     case ">=":
       return a.kind === b.kind && ordered.includes(a.kind)
         ? boolean
-        : wrong(
-            `${typeText(a)} and ${typeText(b)} have no order`,
-            a.kind === "boolean" && b.kind === "boolean" ? "compare them with `==`" : undefined,
-          );
+        : wrong(`${typeText(a)} and ${typeText(b)} have no order`, orderHint(a, b));
     default:
       return (
         arithmeticType(operator, a, b) ??
         wrong(`\`${operator}\` does not take ${typeText(a)} and ${typeText(b)}`, arithmeticHint(a, b))
       );
   }
+}
+
+function orderHint(a: Type, b: Type): string | undefined {
+  if (a.kind === "boolean" && b.kind === "boolean") return "compare them with `==`";
+  if (a.kind === "boolean") return "write two comparisons: `a < b && b < c`";
+  const isPair = [a.kind, b.kind].toSorted().join() === "number,string";
+  return isPair ? "write a number without quotes, and a text or a date in quotes" : undefined;
 }
 
 /** May a counter be kept apart by values of the type, or remember them? */

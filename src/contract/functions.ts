@@ -62,8 +62,14 @@ export const leftOut: ReadonlyMap<string, string> = new Map([
     "distinct flatten range slice sort sortBy first last",
     "test lists with `exists`, `all`, `filter`, `map`, `size`",
   ),
+  ["getHours", 'write `hour(now, "Europe/Berlin")`, with your time zone'],
+  ["getDayOfWeek", 'write `day(now, "Europe/Berlin")`, with your time zone'],
   ...named(
-    "getDate getDayOfMonth getDayOfWeek getDayOfYear getFullYear getHours getMilliseconds getMinutes getMonth getSeconds",
+    "getDate getDayOfMonth getDayOfYear getFullYear getMonth",
+    'write `date(now, "Europe/Berlin")`, with your time zone: its text is such as 2026-01-31',
+  ),
+  ...named(
+    "getMilliseconds getMinutes getSeconds",
     "compare moments with `timestamp(...)` and lengths of time with `duration(...)`",
   ),
 ]);

@@ -92,6 +92,9 @@ const wrongOperators: readonly (readonly [written: string, meant: string])[] = [
   ["<>", "!="],
   ["=>", ">="],
   ["=<", "<="],
+  ["≥", ">="],
+  ["≤", "<="],
+  ["≠", "!="],
 ];
 const halfOperators: ReadonlyMap<string, string> = new Map([
   ["=", "=="],
@@ -118,7 +121,8 @@ function readUnknown(source: ExpressionText, at: number, report: Report): Token 
   if (meant !== undefined && source.text.slice(0, at).trim() !== "")
     return readWrongOperator(source, at, [character, meant], report);
   const to = at + character.length;
-  report.add("syntax", spanOf(source, at, to), `${quote(character)} has no meaning in a condition`);
+  const hint = /[“”„‘’]/.test(character) ? `write a text in straight quotes: "text" or 'text'` : undefined;
+  report.add("syntax", spanOf(source, at, to), `${quote(character)} has no meaning in a condition`, hint);
   return { kind: "broken", text: character, from: at, to };
 }
 

@@ -18,6 +18,7 @@ export type Reason = (situation: Situation) => string;
 export function parseReason(scalar: YamlScalar, report: Report): ReasonSyntax {
   const { text, span } = scalar;
   if (text.trim() === "") report.add("reason", span, "a reason is one sentence for a person, and this one is empty");
+  reportCut(scalar, report);
   if (/[\r\n]/.test(text.trim())) report.add("reason", span, "a reason is one sentence on one line");
   const parts: (string | Syntax)[] = [];
   let at = 0;
@@ -42,6 +43,22 @@ export function parseReason(scalar: YamlScalar, report: Report): ReasonSyntax {
   }
   return parts;
 }
+
+/** `reason: the order #{input.order} is paid` is the two words before the ` #`: YAML takes the rest for a comment. */
+function reportCut({ text, span: { file, from, to } }: YamlScalar, report: Report): void {
+  const [behind = ""] = /^[ \t]+#.*/.exec(file.text.slice(to, to + lineMax)) ?? [];
+  if (/["'|>]/.test(file.text.charAt(from)) || !/#\S|\{/.test(behind)) return;
+  const whole = `${text}${behind}`.trimEnd().replaceAll("'", "''");
+  report.add(
+    "yaml",
+    { file, from, to: to + behind.trimEnd().length },
+    "YAML reads ` #` and everything behind it as a comment",
+    `put the reason in quotes: \`reason: '${whole}'\`; if it is a comment, begin it with \`# \` on a line of its own`,
+  );
+}
+
+/** As much of a line as is looked at. */
+const lineMax = 10_000;
 
 /** The brace that closes the one at `from`: nested braces and quoted text are stepped over. */
 function closingBrace(text: string, from: number): number {

@@ -11,6 +11,8 @@ export interface Slip {
   readonly hint: string;
   /** The fix that the hint shows: it replaces the span. */
   readonly fixed: string;
+  /** The author's own quotes around the value are replaced, not kept as a part of it. */
+  readonly replacesQuotes?: boolean;
 }
 
 /** A value as its line has it. */
@@ -56,22 +58,27 @@ export function mend(
     for (let at = from; at < to; at += 1) offsets.push(at);
   };
   let at = 0;
-  for (const { span, fixed } of slips) {
-    copy(at, span.from);
-    pieces.push(fixed);
-    offsets.push(...offsetsOfFix(text, span, fixed));
-    at = span.to;
+  for (const slip of slips) {
+    copy(at, slip.span.from);
+    pieces.push(slip.fixed);
+    offsets.push(...offsetsOfFix(text, slip));
+    at = slip.span.to;
   }
   copy(at, text.length);
   offsets.push(text.length);
   return { text: pieces.join(""), original: (place) => offsets[Math.min(place, offsets.length - 1)] ?? text.length };
 }
 
-/** Where each unit of a fix is in the text: quotes that were added or doubled are at the unit after them. */
-function offsetsOfFix(text: string, { from, to }: Span, fixed: string): readonly number[] {
+/** Where each unit of a fix is in the text: quotes that were added and doubled are at the unit after them. */
+function offsetsOfFix(text: string, { span: { from, to }, fixed, replacesQuotes }: Slip): readonly number[] {
   const written = Array.from({ length: to - from }, (_, at) => from + at);
+  const doubled = (at: number): readonly number[] => (text[at] === "'" ? [at, at] : [at]);
+  if (replacesQuotes === true) {
+    const inner = written.slice(1, -1).filter((at) => !isEscape(text, at));
+    return [from, ...inner.flatMap(doubled), to - 1];
+  }
   if (fixed.length === to - from) return written;
-  if (fixed.startsWith("'")) return [from, ...written.flatMap((at) => (text[at] === "'" ? [at, at] : [at])), to - 1];
+  if (fixed.startsWith("'")) return [from, ...written.flatMap(doubled), to - 1];
   const space = from + fixed.split("").findIndex((unit, at) => unit !== text[from + at]);
   return written.flatMap((at) => (at === space ? [at, at] : [at]));
 }
@@ -236,9 +243,20 @@ function slipOf(file: SourceFile, { key, from, raw, inBraces }: Entry): Slip | u
     };
   const isAlias = /^\*[\w-]+$/.test(text); // No condition looks so: the reader says that there are no aliases.
   if (text === "" || isAlias || isRead(text, raw, inBraces)) return undefined;
-  const fixed = `'${text.replaceAll("'", "''")}'`;
-  if (readAlone(fixed, inBraces)?.value !== folded(text)) return undefined;
   const what = key === "reason:" ? "reason" : "condition";
+  const inner = insideQuotes(text, what);
+  const meant = inner ?? text;
+  const fixed = `'${meant.replaceAll("'", "''")}'`;
+  if (readAlone(fixed, inBraces)?.value !== folded(meant)) return undefined;
+  const written = folded([key, fixed].join(" ").trim());
+  if (inner !== undefined)
+    return {
+      span: spanOf(text),
+      message: "YAML ends the value at the first quote inside it",
+      hint: `write \`${written}\``,
+      fixed,
+      replacesQuotes: true,
+    };
   const first = text.charAt(0);
   if (what === "condition" && "*&@`%|>".includes(first))
     return {
@@ -250,9 +268,35 @@ function slipOf(file: SourceFile, { key, from, raw, inBraces }: Entry): Slip | u
   return {
     span: spanOf(text),
     message: causeOf(text, raw, inBraces),
-    hint: `put the ${what} in quotes: \`${folded([key, fixed].join(" ").trim())}\``,
+    hint: `put the ${what} in quotes: \`${written}\``,
     fixed,
   };
+}
+
+/**
+ * What the author put in quotes, where the same quotes inside end the value too early; undefined where the quotes are a
+ * part of the value, as in `"a" == input.x || input.x == "b"`.
+ */
+function insideQuotes(text: string, what: "condition" | "reason"): string | undefined {
+  const [, quote = "", inner = ""] = /^(["'])(.+)\1$/s.exec(text) ?? [];
+  if (quote === "") return undefined;
+  const meant = inner
+    .split("")
+    .filter((_, at) => !isEscape(inner, at))
+    .join("");
+  if (what === "condition") {
+    const isOneText = /^'(?:[^'\\]|\\.)*'$|^"(?:[^"\\]|\\.)*"$/s.test(text);
+    return (isOneText || !canBeRead(text)) && canBeRead(meant) ? meant : undefined;
+  }
+  // A quote behind a word, with no word behind it, closes a quotation with which the reason begins.
+  const first = inner.indexOf(quote);
+  const closes = /\S/.test(inner.charAt(first - 1)) && !/[\p{L}\p{N}{]/u.test(inner.charAt(first + 1));
+  return closes ? undefined : meant;
+}
+
+/** A backslash before a quote. */
+function isEscape(text: string, at: number): boolean {
+  return text[at] === "\\" && /["']/.test(text.charAt(at + 1));
 }
 
 /** Does YAML read the value as it is written, or is it already in quotes or a block? */
