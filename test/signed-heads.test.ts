@@ -218,6 +218,22 @@ suite("the key that signs", () => {
     assert.equal((await readSigningKeys(keyFile))?.before, undefined);
   });
 
+  test("is not rotated from a key that is not the ledger's: no gate would start with the new one", async (t) => {
+    const folder = await used(t);
+    const data = join(folder, "data");
+    const file = join(data, "signing.key");
+    const own = readFileSync(file);
+    await writeSigningKeys(file, { current: makeSigningKey(), before: undefined });
+    const other = readFileSync(file);
+    const refused = await finish(t, ["keygen", "--data-dir", data, "--rotate"]);
+    assert.equal(refused.code, 2);
+    assert.match(refused.stderr, /and \S+signing\.key holds svc-gate\/\S+: put the ledger's own key there first/);
+    assert.deepEqual(readFileSync(file), other, "the file is as it was");
+    writeFileSync(file, own);
+    const rotated = await finish(t, ["keygen", "--data-dir", data, "--rotate"]);
+    assert.match(rotated.stdout, /has a new key/, "positive control");
+  });
+
   test("keeps a gate from starting where it is open to others, gone, another or damaged", async (t) => {
     const folder = await used(t);
     const file = join(folder, "data", "signing.key");
@@ -234,7 +250,7 @@ suite("the key that signs", () => {
       [
         "another",
         () => writeSigningKeys(file, { current: makeSigningKey(), before: undefined }),
-        /signing.key holds svc-gate\//,
+        /signing.key holds svc-gate\/\S+: put the ledger's own key there, or .*if it is lost, start once with --accept signing-key/,
       ],
     ];
     for (const [name, spoil, says] of cases) {

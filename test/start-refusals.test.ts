@@ -166,7 +166,7 @@ const cases: readonly Case[] = [
       await fill(data);
       rmSync(join(data, "head.pin"));
     },
-    says: /the ledger has 3 rows but its head pin .* is not there: .* --accept missing-pin/,
+    says: /the ledger has 3 rows but its head pin .* is not there: .* --accept missing-pin; if rows may be missing, run `svc-gate resume/,
   },
   {
     title: "the pin is gone and the operator accepts it",

@@ -31,6 +31,7 @@ export async function keygenCommand(options: KeygenOptions): Promise<Outcome> {
     throw new BadInput("SVC_SIGNING_KEY holds the key itself: put it into a file, and name that with --signing-key");
   const before = await readSigningKeys(file);
   const ledger = await onRecord(dataDir);
+  if (rotate && before !== undefined) refuseOtherKey(before, ledger, file);
   if (retire && before !== undefined) refuseEarly(before, ledger);
   const isFirst = before === undefined && ledger === undefined && !process.env["SVC_DATABASE_URL"];
   if (isFirst && options.signingKey === undefined) refuseOtherFolder(dataDir);
@@ -86,6 +87,17 @@ function sentence(keys: SigningKeys, before: SigningKeys, file: string): string 
   return keys.before === undefined
     ? `${file} has one key again: the one before signs no more, from the gate's next start on`
     : `${file} has a new key, and the one before signs beside it: start the gate again, which records it in the ledger`;
+}
+
+/** A rotation begins with the key on record: no gate would start with a new key beside another one. */
+function refuseOtherKey(keys: SigningKeys, ledger: OnRecord | undefined, file: string): void {
+  if (ledger?.signer === undefined) return;
+  const { current, before } = new Signer(ledger.name, keys);
+  if (current === ledger.signer || before === ledger.signer) return;
+  throw new BadInput(
+    `the ledger's heads are signed by the key ${ledger.signer}, and ${file} holds ${current}: put the ledger's own key there first; ` +
+      "if it is lost, start the gate once with --accept signing-key",
+  );
 }
 
 /** The key before is the only one that may sign until a row of the ledger names the new one. */

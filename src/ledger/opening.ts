@@ -223,7 +223,8 @@ async function admit(
   if (pinFile !== undefined && pin === undefined && head !== undefined && !mayLack) {
     throw new LedgerRefused(
       `the ledger has ${head.seq} rows but its head pin ${pinFile} is not there: ` +
-        "restore it, or verify the ledger and start once with --accept missing-pin",
+        "restore it. If no row after the last can be missing, verify the ledger and start once with --accept missing-pin; " +
+        'if rows may be missing, run `svc-gate resume --after-restore --reason "..."`',
     );
   }
   const isShared = options.shared !== undefined;

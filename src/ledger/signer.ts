@@ -55,8 +55,9 @@ function changeOf(signer: Signer, recorded: string, { file, acceptNew }: SignerP
   const isRotation = recorded === signer.before;
   if (isRotation || acceptNew) return { from: recorded, to: signer.current, isRotation };
   throw new LedgerRefused(
-    `the ledger's heads are signed by the key ${recorded}, and ${placeOfKeys(file)} holds ${signer.current}: give this gate the ` +
-      "ledger's own key with SVC_SIGNING_KEY (gates that share a ledger share its key); `svc-gate keygen --rotate` changes it",
+    `the ledger's heads are signed by the key ${recorded}, and ${placeOfKeys(file)} holds ${signer.current}: ` +
+      "put the ledger's own key there, or name its file with SVC_SIGNING_KEY (gates that share a ledger share its key); if it is lost, " +
+      "start once with --accept signing-key",
   );
 }
 

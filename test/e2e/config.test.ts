@@ -278,6 +278,23 @@ test("a start with another SVC_API_KEY says that the made key is refused, and wh
   for (const { stderr } of [first, same]) assert.doesNotMatch(stderr, told, "positive control");
 });
 
+test("a start warns if keys.json and first-key are of different keys", async (t) => {
+  const folder = temporaryFolder(t);
+  const start = async (): Promise<string> => {
+    const gate = await spawnGate(t, [], { cwd: folder });
+    gate.kill("SIGTERM");
+    await gate.exit;
+    return gate.stderr();
+  };
+  const told =
+    /keys\.json has the digest of another key than the one in \S+first-key, which is refused with 401: restore the two/;
+  assert.doesNotMatch(await start(), told, "positive control");
+  assert.doesNotMatch(await start(), told, "positive control");
+  const file = join(folder, "data", "keys.json");
+  writeFileSync(file, readFileSync(file, "utf8").replace(/[0-9a-f]{64}/, "0".repeat(64)));
+  assert.match(await start(), told);
+});
+
 test("without a mandate no tool is routed, and the log says so; a mandate that is named must be there", async (t) => {
   const folder = temporaryFolder(t);
   const gate = await spawnGate(t, ["--mode", "enforce"], { cwd: folder, env: { SVC_API_KEY: key } });

@@ -11,7 +11,7 @@ export interface FirstKey {
   readonly source: "SVC_API_KEY" | "keys.json";
   /** A key that was made just now, to be shown once, and the file it was written to. */
   readonly made: { readonly key: string; readonly file: string } | undefined;
-  /** A warning for the operator: the key in `first-key` is refused, because SVC_API_KEY is another key. */
+  /** A warning for the operator: the key in `first-key` is refused. */
   readonly warning?: string;
 }
 
@@ -22,7 +22,8 @@ export async function loadFirstKey(folder: string, configured: string | undefine
   const file = join(folder, "keys.json");
   if (configured !== undefined) return configuredKey(configured, await readKept(file).catch(() => undefined), folder);
   const kept = await readKept(file);
-  if (kept !== undefined) return { digest: kept, source: "keys.json", made: undefined };
+  if (kept !== undefined)
+    return { digest: kept, source: "keys.json", made: undefined, ...(await otherKey(folder, kept)) };
   const key = makeKey();
   const made = { key, file: join(folder, "first-key") };
   await writeFile(made.file, `${key}\n`, { mode: 0o600 });
@@ -43,6 +44,17 @@ function configuredKey(configured: string, kept: string | undefined, folder: str
 /** The digest of the first key that a data folder keeps; undefined where it keeps none. @throws {KeyFileDamaged} */
 export function keptFirstKey(folder: string): Promise<string | undefined> {
   return readKept(join(folder, "keys.json"));
+}
+
+/** The key in `first-key` is not the one that `keys.json` has: one of the two was restored or changed without the other. */
+async function otherKey(folder: string, kept: string): Promise<Pick<FirstKey, "warning"> | undefined> {
+  const file = join(folder, "first-key");
+  const text = await readFile(file, "utf8").catch(() => undefined);
+  if (text === undefined || digestOf(text.trim()) === kept) return undefined;
+  const warning =
+    `keys.json has the digest of another key than the one in ${file}, which is refused with 401: restore the two files together, ` +
+    "or make a key with `svc-gate keys create`";
+  return { warning };
 }
 
 async function readKept(file: string): Promise<string | undefined> {
