@@ -49,7 +49,7 @@ suite("what compiles", () => {
     ["'a' in [counters.k]", "type: a text is never in a list of values"],
     ["input.any == counters.k", "unproven-member: `input.any` is optional and may be absent here"],
     ["has(input.any) && input.any == counters.k", "type: a counter that remembers is asked by `in`"],
-    ["size(counters.k) > 1", "arguments: `size` takes (text; or list; or record), not (what a counter remembers)"],
+    ["size(counters.k) > 1", "arguments: `size` takes (text; or list; or object), not (what a counter remembers)"],
     ["input in counters.k", "type: a counter remembers texts, numbers and booleans, not an object"],
     ["input.n + counters.n in counters.k", "counter: what is asked of a counter is known before counters are read"],
   ];

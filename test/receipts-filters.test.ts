@@ -187,6 +187,7 @@ suite("GET /receipts", () => {
     ["since=2026-01-31&until=2026-01-30", /^"since" must not be after "until"$/],
     ["answer=BLOCK", /^unknown parameter "answer"; did you mean "answered"\?$/],
     ["at=5", /^unknown parameter "at"/],
+    ["tool=note.add", /^unknown parameter "tool"; parameters are limit, before, session_id, tool_name, /],
     ["since=1&since=2", /^the parameter "since" stands twice$/],
   ];
   test("[first-use 12] a wrong value is an error that says what to write", async (t) => {

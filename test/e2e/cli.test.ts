@@ -348,5 +348,8 @@ test("keygen says what a key is for where no ledger is yet, and makes none in a 
   for (const command of ["verify", "report", "replay"]) {
     const { code, stderr } = await finish(t, [command, "--data-dir", "none"], { cwd: folder });
     assert.deepEqual([code, stderr], [2, "svc-gate: there is no ledger in none\n"], command);
+    const env = { SVC_DATABASE_URL: "postgresql://nobody@127.0.0.1:1/none" };
+    const hinted = await finish(t, [command, "--data-dir", "none"], { cwd: folder, env });
+    assert.match(hinted.stderr, /in none; add --database to read the one in SVC_DATABASE_URL\n$/, command);
   }
 });

@@ -33,7 +33,9 @@ export async function explainCommand(file: string | undefined, options: ExplainO
   if (file !== undefined && options.receipt !== undefined)
     throw new BadInput("name a call's file or a receipt, not both");
   if (file === undefined && options.receipt === undefined)
-    throw new BadInput("name a file that holds the body of a POST /check, or a receipt with --receipt NUMBER");
+    throw new BadInput(
+      "name a file that holds the body of a POST /check, `-` for standard input, or a receipt with --receipt NUMBER",
+    );
   const found =
     file === undefined ? await explainReceipt(options.receipt ?? "", options) : await explainCall(file, options);
   if ("diagnostics" in found) return { exitCode: 2, text: renderDiagnostics(found.diagnostics) };

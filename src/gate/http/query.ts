@@ -31,7 +31,7 @@ function unknownParameter(query: URLSearchParams, names: readonly string[]): str
   for (const name of query.keys()) {
     if (!names.includes(name)) {
       const near = nearest(name, names);
-      return `unknown parameter ${quote(name)}${near === undefined ? "" : `; did you mean "${near}"?`}`;
+      return `unknown parameter ${quote(name)}${near === undefined ? `; parameters are ${names.join(", ")}` : `; did you mean "${near}"?`}`;
     }
     if (query.getAll(name).length > 1) return `the parameter "${name}" stands twice`;
   }
