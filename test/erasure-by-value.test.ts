@@ -153,7 +153,7 @@ tools:
     const long = { customer: { email: "anna@example.com" }, note: "x".repeat(20_000) };
     await check(gate, { tool_name: "unknown", tool_input: long });
     assert.match(
-      (await run(...where)).stdout,
+      (await run(...where)).stderr,
       /\n {2}1 receipt could not be searched, because the input was not kept whole/,
     );
     gate.kill("SIGTERM");

@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import { Anchors, type AnchorSites } from "./anchors.ts";
 import type { ContractInForce } from "../contract/mod.ts";
 import { openLedger, type InForce, type Ledger, type LedgerOptions } from "../ledger/mod.ts";
-import { bad, good, type Mode, type Result } from "../wire/mod.ts";
+import { bad, good, isWeaker, type Mode, type Result } from "../wire/mod.ts";
 import { Clock, systemTime } from "./clock.ts";
 import { keptContracts, loadContracts, noContracts, renderDiagnostics } from "./contracts.ts";
 import { Gate, reloadCommand, type Reloaded } from "./gate.ts";
@@ -194,10 +194,10 @@ async function begin(gate: Gate, { place, force, log }: Beginning): Promise<Relo
   for (const { counter, rows, events } of folded) {
     if (rows > 0) log.info({ tenant, counter, rows, events }, "a new counter was folded from the receipts");
   }
-  if (receipt !== undefined && before?.mode !== now?.mode)
-    log.info(
+  if (receipt !== undefined && before !== undefined && now !== undefined && before.mode !== now.mode)
+    log[isWeaker(now.mode as Mode, before.mode as Mode) ? "warn" : "info"](
       { tenant, seq: receipt.seq },
-      `the mode changed from ${before?.mode} to ${now?.mode}, as ${place.modeSetting} says`,
+      `the mode changed from ${before.mode} to ${now.mode}, as ${place.modeSetting} says`,
     );
   if (gate.standing.force.text !== force.text)
     log.warn(

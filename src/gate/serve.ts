@@ -219,7 +219,12 @@ async function openKeys(
     log.warn(
       "the key `default` was rotated or revoked since: what SVC_API_KEY says counts until an overlap ends, if at all",
     );
-  return { keys, first };
+  if (!keys.isFirstKeyReplaced || first?.made === undefined) return { keys, first };
+  log.warn(
+    `a row of the ledger rotated or revoked the key \`default\`, so the new key in ${first.made.file} is refused with 401: ` +
+      "make a key with `svc-gate keys create NAME`",
+  );
+  return { keys, first: { ...first, made: undefined } };
 }
 
 const noKey = new StartRefused(

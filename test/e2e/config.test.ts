@@ -257,6 +257,23 @@ test("[auth.first-key] without a key one is made, once: shown in a file for its 
   assert.match(damaged.stderr, /^svc-gate: the file of keys .* is damaged: .*\n$/m);
 });
 
+test("a new first key that a row has replaced is not shown as a key that works [first-use 11]", async (t) => {
+  const folder = temporaryFolder(t);
+  writeContracts(folder, { contracts: { "desk.yaml": desk } });
+  const first = await spawnGate(t, [], { cwd: folder });
+  const revoked = await finish(t, ["keys", "revoke", "default", "--data-dir", join(folder, "data")], { cwd: folder });
+  assert.equal(revoked.code, 0, revoked.stderr);
+  first.kill("SIGTERM");
+  await first.exit;
+  for (const name of ["keys.json", "first-key"]) rmSync(join(folder, "data", name));
+  const second = await spawnGate(t, [], { cwd: folder });
+  assert.doesNotMatch(second.stdout(), /key +made/);
+  assert.match(
+    second.stdout(),
+    /the new key in .*first-key is refused with 401: make a key with `svc-gate keys create/,
+  );
+});
+
 test("a start with another SVC_API_KEY says that the made key is refused, and what to do [first-use 11]", async (t) => {
   const folder = temporaryFolder(t);
   const start = async (env: Record<string, string>): Promise<{ readonly stderr: string; readonly made: number }> => {

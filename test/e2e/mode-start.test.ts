@@ -88,6 +88,7 @@ suite("the mode at a start", () => {
     const softened = await serveOnce(t, place, {}, ["--mode", "observe"]);
     assert.equal(softened.mode, "observe");
     assert.match(softened.banner, /changed from enforce to observe, as --mode says; row 1 records it/);
+    assert.match(softened.banner, /warning {3}the mode changed from enforce to observe, as --mode says/);
     assert.deepEqual(softened.changes, ["Svc: mode enforce to observe, put in force by start, as --mode says"]);
     const again = await serveOnce(t, place, { SVC_MODE: "observe" });
     assert.equal(again.changes.length, 1, "the same mode again is no change");

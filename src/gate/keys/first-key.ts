@@ -62,7 +62,7 @@ async function readKept(file: string): Promise<string | undefined> {
   try {
     text = await readFile(file, "utf8");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
     throw error;
   }
   const digest = /"digest": "([0-9a-f]{64})"/.exec(text)?.[1];
