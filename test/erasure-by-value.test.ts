@@ -88,7 +88,7 @@ suite("erasure by value", () => {
       const bare = await run(...where, "--yes");
       assert.deepEqual(
         [bare.code, bare.stderr],
-        [2, "svc-gate: say why with --reason: it stays in the ledger forever\n"],
+        [2, "svc-gate: say why with --reason, which stays in the ledger forever\n"],
       );
       assert.deepEqual(await head(), before, "nothing has changed");
       const erased = await run(...where, "--yes", ...why);
@@ -170,7 +170,8 @@ tools:
     [["--where", "input.a=1", "--where", "input.a=2"], /--where names input\.a twice/],
     [["--where", "input.a=1", "7"], /say what to erase with one of "rows", "session_id", "before" and "where"/],
     [["7", "--yes", "--part", "input", ...why], /--yes only goes with --where/],
-    [["7", "--reason", "why"], /say what to erase with --part/],
+    [["7", "--reason", "why"], /say what to erase with --part, such as --part input,platform$/m],
+    [["7"], /say what to erase with --part, .*, and why with --reason/],
     [["7", "--part", "input"], /say why with --reason/],
   ];
   test("[first-use 13] a wrong value is an error that says what to write", async (t) => {

@@ -20,7 +20,7 @@ export interface EraseOptions extends GatePlace {
 
 /** `svc-gate erase`: parts of receipts go, their digests stay, and a row says who had it done, and why. */
 export async function eraseCommand(receipts: readonly string[], options: EraseOptions): Promise<Outcome> {
-  const { session, key, before, where = [], yes = false, reason, json } = options;
+  const { session, key, before, where = [], yes = false, part, reason, json } = options;
   const isByValue = where.length > 0;
   if (receipts.length === 0 && session === undefined && before === undefined && !isByValue)
     throw new BadInput(
@@ -29,7 +29,11 @@ export async function eraseCommand(receipts: readonly string[], options: EraseOp
   if (yes && !isByValue)
     throw new BadInput("--yes only goes with --where: without --where, receipts are erased immediately");
   const preview = isByValue && !yes;
-  if (reason === undefined && !preview) throw new BadInput("say why with --reason: it stays in the ledger forever");
+  const missing = [
+    part === undefined && !isByValue ? "what to erase with --part, such as --part input,platform" : "",
+    reason === undefined && !preview ? "why with --reason, which stays in the ledger forever" : "",
+  ].filter(Boolean);
+  if (missing.length > 0) throw new BadInput(`say ${missing.join(", and ")}`);
   const rows = receipts.length === 0 ? undefined : receipts.map(readRange);
   const parts = partsOf(options);
   const asked = { rows, session_id: session, key, before, where: isByValue ? readWheres(where) : undefined };
@@ -45,9 +49,7 @@ export async function eraseCommand(receipts: readonly string[], options: EraseOp
 /** With `--where`, everything that was sent is erased by default. */
 const partsByValue = "input,platform";
 
-function partsOf({ part, where = [] }: EraseOptions): readonly string[] {
-  if (part === undefined && where.length === 0)
-    throw new BadInput("say what to erase with --part, such as --part input,platform");
+function partsOf({ part }: EraseOptions): readonly string[] {
   return (part ?? partsByValue).split(",").map((name) => name.trim());
 }
 

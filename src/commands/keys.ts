@@ -53,14 +53,14 @@ export async function createCommand(name: string, options: CreateOptions): Promi
 export async function rotateCommand(name: string, options: RotateOptions): Promise<Outcome> {
   const { overlap, expires } = options;
   const made = await atDesk(options, (desk) => desk.act("rotate", name, { overlap, expires }));
-  const before = made.previous_until === null ? "is good no more" : `is good until ${made.previous_until}`;
+  const before = made.previous_until === null ? "is refused from now on" : `is good until ${made.previous_until}`;
   return shown(made, options, `rotated the key ${idOf(made)}; the one before ${before}`);
 }
 
 /** `svc-gate keys revoke` */
 export async function revokeCommand(name: string, options: KeysOptions): Promise<Outcome> {
   const revoked = await atDesk(options, (desk) => desk.act("revoke", name, {}));
-  return shown(revoked, options, `revoked the key ${idOf(revoked)}: it is good no more`);
+  return shown(revoked, options, `revoked the key ${idOf(revoked)}: the gate refuses it from now on`);
 }
 
 /** `svc-gate keys list` */

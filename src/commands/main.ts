@@ -44,7 +44,15 @@ function camel(flag: string): string {
   return flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-for (const command of program.commands)
-  command.showHelpAfterError(`(svc-gate ${command.name()} --help says what it takes)`);
+/** A wrong option names the help of the command that was called. */
+function nameOwnHelp(commands: readonly Command[], path: string): void {
+  for (const command of commands) {
+    const own = `${path} ${command.name()}`;
+    command.showHelpAfterError(`(${own} --help says what it takes)`);
+    nameOwnHelp(command.commands, own);
+  }
+}
+
+nameOwnHelp(program.commands, "svc-gate");
 
 await program.parseAsync();

@@ -5,7 +5,7 @@ import { openHistory, type Place, type RecordedRow } from "./history.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { showProgress } from "./progress.ts";
 import { columns, plural, sorted } from "./replay/print.ts";
-import { isChange, readRecorded, type Recorded } from "./replay/recorded.ts";
+import { isChange, erasedPart, readRecorded, type Recorded } from "./replay/recorded.ts";
 import { otherGroups, type Share } from "./replay/tally.ts";
 
 export interface ReportOptions extends Omit<Place, "folder"> {
@@ -48,7 +48,8 @@ export async function reportCommand(folder: string, options: ReportOptions): Pro
         progress.at(row.seq);
         const recorded = isChange(row) ? "change" : readRecorded(row);
         if (recorded === "change") summary.changes += 1;
-        else if (typeof recorded === "string") summary.erased += 1;
+        else if (recorded === erasedPart) summary.erased += 1;
+        else if (typeof recorded === "string") summary.unreadable += 1;
         else summary.add(recorded);
       }
       // No row is earlier than the one before it.
@@ -100,6 +101,8 @@ class Summary {
   #sentToPerson = 0;
   #compared = 0;
   erased = 0;
+  /** Receipts that are not as a gate writes them. */
+  unreadable = 0;
   changes = 0;
 
   constructor(examplesMax: number) {
@@ -161,9 +164,10 @@ class Summary {
       `${plural(this.#receipts)}, ${moment(this.#first)} to ${moment(this.#last)}`,
       ...softenedText(this.#letThrough, "let through because the gate only observes", "stopped"),
       ...softenedText(this.#sentToPerson, "sent to a person because of assist mode", "blocked"),
-      ...(this.erased === 0
+      ...(this.erased === 0 ? [] : [`${this.erased} more have erased parts, and are not counted`]),
+      ...(this.unreadable === 0
         ? []
-        : [`${this.erased} more have erased parts, or are not as a gate writes them, and are not counted`]),
+        : [`${this.unreadable} more are not as a gate writes them, and are not counted; run \`svc-gate verify\``]),
       ...(this.changes === 0
         ? []
         : [`${this.changes} more record a change, of keys or of what is in force, and decided nothing`]),
@@ -191,6 +195,7 @@ class Summary {
       to: this.#last,
       softened: this.#letThrough + this.#sentToPerson,
       erased: this.erased,
+      unreadable: this.unreadable,
       changes: this.changes,
       verdicts: lines(this.#verdicts, "verdict", "mode", "answered"),
       by_rule: lines(this.#rules, "rule", "verdict"),

@@ -68,6 +68,9 @@ export function movedCounters({ evidence }: RecordedRow): ReadonlySet<string> | 
   return effects && new Set(effects.map(({ counter }) => counter));
 }
 
+/** Why a receipt cannot be read as a whole: somebody had a part of it erased. */
+export const erasedPart = "a part of its evidence was erased";
+
 /** Reads a receipt back; a clause that says why it cannot be decided again, where it cannot. */
 export function readRecorded(row: RecordedRow): Recorded | string {
   const leaf = readLeaf(row);
@@ -85,7 +88,7 @@ export function readRecorded(row: RecordedRow): Recorded | string {
     outcomeText === undefined ||
     effectsText === undefined
   )
-    return "a part of its evidence was erased";
+    return erasedPart;
   const reason = readJsonText(reasonText);
   const trace = traceOf(readJsonText(outcomeText));
   const effects = readEffects(row.evidence);

@@ -50,7 +50,7 @@ export function addOperatorCommands(program: Command): void {
   );
 
   operating(
-    keys.command("revoke").description("from now on the key is good for nothing").argument("<name>", "of the key"),
+    keys.command("revoke").description("make the gate refuse a key from now on").argument("<name>", "of the key"),
   ).action((name: string, options: KeysOptions) =>
     run(async () => (await import("../keys.ts")).revokeCommand(name, options)),
   );
