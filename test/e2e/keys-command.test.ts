@@ -74,7 +74,10 @@ test("create, list, rotate and revoke at the gate that serves the folder, whose 
   const rows = JSON.parse((await run("keys", "list", "--json")).stdout).keys;
   assert.deepEqual(rows[0].rate, { per_second: 50, burst: 90 });
   const revoked = await run("keys", "revoke", "ci");
-  assert.equal(revoked.stdout, "revoked the key ci: the gate refuses it from now on (row 5 of the ledger records it)\n");
+  assert.equal(
+    revoked.stdout,
+    "revoked the key ci: the gate refuses it from now on (row 5 of the ledger records it)\n",
+  );
   assert.equal((await checkWith(gate, keyIn(quiet))).status, 401);
   await gate.stop();
   assert.ok(!existsSync(join(data, "operator.json")), "the door is gone with the gate");
