@@ -158,7 +158,7 @@ class Summary {
   }
 
   get text(): string {
-    if (this.#receipts === 0) return "there are no receipts to report on between --from or --since and --until";
+    if (this.#receipts === 0) return "no receipts match --from, --since and --until";
     const disagreed = [...this.#candidate.values()].reduce((sum, { receipts }) => sum + receipts, 0);
     return [
       `${plural(this.#receipts)}, ${moment(this.#first)} to ${moment(this.#last)}`,

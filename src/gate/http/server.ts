@@ -74,7 +74,8 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
   });
   // A body may take seconds to arrive. A key that was revoked or expired meanwhile is refused.
   server.addHook("preHandler", (request, reply, done) => {
-    if (request.method !== "POST" || keyOf(request) === undefined) return done();
+    const found = request.method === "POST" ? keyOf(request) : undefined;
+    if (found === undefined || keys.isUnchanged(found)) return done();
     const key = keys.find(request.headers.authorization);
     if (key === undefined) return refuseWith(reply, noKey);
     noteKey(request, key);

@@ -5,8 +5,7 @@ import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts"
 import { whyNot } from "../contracts.ts";
 import { digestOf } from "./digest.ts";
 import type { IdleKeys } from "./idle.ts";
-import type { KeyRecord } from "./record.ts";
-import { operatorKey } from "./ring.ts";
+import { firstRecord, operatorKey } from "./ring.ts";
 import { looksLikeKey, makeKey } from "./token.ts";
 
 /** Not `default`: that is the name of SVC_API_KEY, which would be refused as soon as a row has this name. */
@@ -31,7 +30,8 @@ export async function makeFirstKey(
     if (recorded.length > 0) return bad(refuse("conflict", allRevoked));
     const key = keyInFile(file);
     if (!key.ok) return bad(refuse("conflict", key.problem));
-    const record = firstRecord(digestOf(key.value));
+    // A row can hold this digest, because nobody chose the key.
+    const record = { ...firstRecord, name, digest: digestOf(key.value) };
     const reason = `Svc: ${operatorKey.id} made the first key, for ${record.scopes.join(", ")}`;
     return good({ act: "keys.create", record, reason });
   });
@@ -39,22 +39,6 @@ export async function makeFirstKey(
 }
 
 const allRevoked = "every key of the database is revoked: make another with `svc-gate keys create NAME`";
-
-/** The scopes of the first key of a gate with a data folder. A row can hold its digest, because nobody chose this key. */
-function firstRecord(digest: string): KeyRecord {
-  return {
-    name,
-    tenant: null,
-    owner: null,
-    digest,
-    previous: null,
-    expires: null,
-    scopes: ["check", "rules", "receipts"],
-    tools: null,
-    rate: null,
-    revoked: false,
-  };
-}
 
 /** A new key in a new file, or the key that an interrupted run left there. */
 function keyInFile(file: string): Result<string, string> {

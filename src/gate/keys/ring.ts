@@ -109,6 +109,12 @@ export class KeyRing {
     return found.held.key;
   }
 
+  /** Is a key that was found before surely good still? One with an end or an overlap must be looked up again. */
+  isUnchanged(key: Key): boolean {
+    const held = this.#held.get(key.id);
+    return held?.key === key && held.record.expires === null && held.record.previous === null;
+  }
+
   /** Is there no key that is not revoked? Then nobody can ask. */
   get isEmpty(): boolean {
     return this.#held.values().every(({ record }) => record.revoked);
@@ -272,7 +278,8 @@ function isSame(one: Change | undefined, other: Change): boolean {
   return one?.seq === other.seq && one.at === other.at && one.act === other.act && one.body === other.body;
 }
 
-const firstRecord: KeyRecord = {
+/** The first key of a data folder. */
+export const firstRecord: KeyRecord = {
   name: firstKeyName,
   tenant: null,
   owner: null,

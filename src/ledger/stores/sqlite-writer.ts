@@ -156,11 +156,10 @@ class Writer {
     for (const effect of effects) this.#addEffect(effect, false);
     for (const { level, place, hash } of nodes) this.#insertNode.run(level, place, hash);
     for (const erasure of erasures) eraseParts(this.#database, erasure);
-    // Rows name the mode. Beside them it would make the file one that gates of the version before take for damaged.
     const hasRows = rows.length > 0 || this.#headLeaf !== undefined;
-    const keptMode = hasRows ? undefined : (mode ?? this.#meta.mode);
-    const meta = { ...this.#meta, signer: signer ?? this.#meta.signer, mode: keptMode };
-    const isOther = meta.signer !== this.#meta.signer || meta.mode !== this.#meta.mode;
+    const keptMode = hasRows ? undefined : (mode ?? this.#meta.mode); // Rows name the mode themselves.
+    const isOther = signer !== undefined || keptMode !== this.#meta.mode;
+    const meta = isOther ? { ...this.#meta, signer: signer ?? this.#meta.signer, mode: keptMode } : this.#meta;
     if (isOther) writeMeta(this.#database, meta);
     this.#database.exec("COMMIT");
     this.#meta = meta;
