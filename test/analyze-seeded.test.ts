@@ -15,7 +15,7 @@ import { seeds } from "./seeded/seeds.ts";
 async function codes(text: string): Promise<string[]> {
   const force = compile(text);
   await loadFunctions(force);
-  return (await analyze(force)).map(({ code }) => code);
+  return analyze(force).map(({ code }) => code);
 }
 
 suite("contracts without a defect have no finding", () => {

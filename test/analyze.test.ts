@@ -132,7 +132,7 @@ suite("the command", () => {
     t.after(() => rmSync(dirname(name), { recursive: true }));
     return name;
   };
-  const options = { json: false, solver: false, deny: false };
+  const options = { json: false, deny: false };
 
   test("prints place, help and page, and ends with 1", async (t) => {
     const { exitCode, text } = await analyzeCommand(file(t, bad), options);

@@ -57,7 +57,7 @@ for (const name of names) {
     });
 
     test("`analyze` has nothing to say of it", async () => {
-      const outcome = await analyzeCommand(file, { json: false, solver: false, deny: true });
+      const outcome = await analyzeCommand(file, { json: false, deny: true });
       assert.equal(outcome.exitCode, 0, outcome.text);
     });
 

@@ -96,14 +96,14 @@ test("[first-use 24] `check` ends with the number of errors, because it puts not
   assert.match(text, /\n\n1 error$/);
 });
 
-test("[first-use, sentence 16] `analyze` names what the agent chooses in a counter's key", async () => {
+test("[first-use, sentence 16] `analyze` names what the agent chooses in a counter's key", () => {
   const force = compile(
     contractText({
       counters: "{ trip_spend: { of: t, per: [key, input.s], within: 30d, counting: possible } }",
       rules: '[{ rule: r, on: t, when: "counters.trip_spend > 5", verdict: BLOCK, reason: x }]',
     }),
   );
-  const found = (await analyze(force)).find(({ code }) => code === "agent-controlled-key");
+  const found = analyze(force).find(({ code }) => code === "agent-controlled-key");
   assert.equal(found?.message, "the agent chooses `input.s`, so it can reset `trip_spend` by sending another value");
 });
 

@@ -1,12 +1,12 @@
 /**
  * Goal: the metrics are what Prometheus takes, count what happened, and stay few whatever callers send. Method: the text is
- * read by a strict reader, which is shown faults; the histograms that are counted in arrays stand beside prom-client's own.
+ * read by a strict reader, which is shown faults; the text of a histogram is compared with that of prom-client's own.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { Histogram, Registry } from "prom-client";
-import { Distribution } from "../src/gate/telemetry/distribution.ts";
 import { exposition } from "../src/gate/telemetry/exposition.ts";
+import { histogramText } from "../src/gate/telemetry/histogram-text.ts";
 import { requestId, traceIdOf } from "../src/gate/telemetry/requests.ts";
 import { Series } from "../src/gate/telemetry/series.ts";
 import { CheckCounts, otherTools, Tally, toolsMax } from "../src/gate/telemetry/tally.ts";
@@ -150,21 +150,36 @@ suite("the labels", () => {
   });
 });
 
-test("a distribution shows what prom-client's own histogram shows", async () => {
+suite("a histogram has the text that prom-client's own histogram has", () => {
   const options = { name: "x_seconds", help: "help" };
-  const bounds = [0.1, 0.5, 2];
-  const [ours, theirs] = [new Registry(), new Registry()];
-  const series = { one: new Series(bounds), two: new Series(bounds) };
-  ours.registerMetric(new Distribution({ ...options, label: "stage", series }));
-  const histogram = new Histogram({ ...options, buckets: bounds, labelNames: ["stage"], registers: [theirs] });
-  for (const [place, value] of [0, 0.1, 0.100001, 0.5, 1, 2, 3, 1e9].entries()) {
-    const stage = place % 2 === 0 ? "one" : "two";
-    series[stage].add(value);
-    histogram.observe({ stage }, value);
-  }
-  const shown = async (registry: Registry): Promise<unknown> =>
-    readExposition(await registry.metrics()).get("x_seconds");
-  assert.deepEqual(await shown(ours), await shown(theirs));
+  const bounds = [0.00005, 0.1, 0.5, 2];
+  const values = [0, 0.00005, 0.1, 0.100001, 0.5, 1, 2, 3, 1e9];
+
+  test("with a label", async () => {
+    const series = { one: new Series(bounds), two: new Series(bounds) };
+    const registry = new Registry();
+    const histogram = new Histogram({ ...options, buckets: bounds, labelNames: ["stage"], registers: [registry] });
+    for (const [index, value] of values.entries()) {
+      const stage = index % 2 === 0 ? "one" : "two";
+      series[stage].add(value);
+      histogram.observe({ stage }, value);
+    }
+    assert.equal(histogramText({ ...options, label: "stage", series }), await registry.metrics());
+    series.two.add(0.3);
+    assert.notEqual(histogramText({ ...options, label: "stage", series }), await registry.metrics());
+  });
+
+  test("without a label, and without a value", async () => {
+    const series = { x: new Series(bounds) };
+    const registry = new Registry();
+    const histogram = new Histogram({ ...options, buckets: bounds, registers: [registry] });
+    assert.equal(histogramText({ ...options, series }), await registry.metrics());
+    for (const value of values) {
+      series.x.add(value);
+      histogram.observe(value);
+    }
+    assert.equal(histogramText({ ...options, series }), await registry.metrics());
+  });
 });
 
 suite("the ids of a request", () => {

@@ -7,24 +7,20 @@ import { findInRules } from "./findings-rules.ts";
 import { findInTexts } from "./findings-texts.ts";
 import { findInTools } from "./findings-tools.ts";
 import type { Finding } from "./finding.ts";
-import { Reasoner, type SecondOpinion } from "./reasoner.ts";
 import { subjectsOf } from "./subject.ts";
 import { withoutSuppressed } from "./suppressions.ts";
 
 /**
  * What is wrong with contracts although they compile, in the order of the files and of their text; without what comments
  * in them allow. What is said not to be possible is proven; where a proof is not found, nothing is said.
- *
- * @param second asked where intervals, sets and elimination leave a question open
  */
-export async function analyze(force: ContractInForce, second?: SecondOpinion): Promise<readonly Finding[]> {
+export function analyze(force: ContractInForce): readonly Finding[] {
   const subjects = subjectsOf(force);
-  const reasoner = new Reasoner(second);
   const found = [
-    ...(await findInRules(subjects, reasoner)),
-    ...(await findFailures(subjects, reasoner)),
-    ...(await findInCounters(subjects, reasoner)),
-    ...(await findInFacts(subjects, reasoner)),
+    ...findInRules(subjects),
+    ...findFailures(subjects),
+    ...findInCounters(subjects),
+    ...findInFacts(subjects),
     ...findInTools(subjects, force),
     ...findInNames(force.documents),
     ...findInTexts(subjects),

@@ -1,16 +1,16 @@
 import { walk, type Core, type CounterDocument, type Span, type Syntax } from "../contract/mod.ts";
 import { directionOf } from "./direction.ts";
 import type { Finding } from "./finding.ts";
-import { every, type Reasoner } from "./reasoner.ts";
+import { impossible } from "./reasoner.ts";
 import { isFalse, presenceOf, type Subject } from "./subject.ts";
 
 /** Counters that the agent can escape, or that count the wrong calls. */
-export async function findInCounters(subjects: readonly Subject[], reasoner: Reasoner): Promise<readonly Finding[]> {
+export function findInCounters(subjects: readonly Subject[]): readonly Finding[] {
   const counters = [...Map.groupBy(subjects, ({ document }) => document).values()].flatMap(countersOf);
   const findings: Finding[] = [];
   for (const counter of counters) {
     findings.push(...keyFindings(counter, counters), ...countingFindings(counter));
-    findings.push(...(await sessionFindings(counter, reasoner)));
+    findings.push(...sessionFindings(counter));
   }
   return findings;
 }
@@ -181,10 +181,7 @@ function countingFindings({ name, document, of, uses }: CounterInUse): readonly 
 }
 
 /** Without a session, a counter per session reads 0: no limit, unless a session is required. */
-async function sessionFindings(
-  { name, document, parts, uses }: CounterInUse,
-  reasoner: Reasoner,
-): Promise<readonly Finding[]> {
+function sessionFindings({ name, document, parts, uses }: CounterInUse): readonly Finding[] {
   if (!parts.has("session")) return [];
   const open: Use[] = [];
   for (const use of uses) {
@@ -193,7 +190,7 @@ async function sessionFindings(
     const stops = subject.rules.filter(({ verdict }) => verdict !== "ALLOW").map(({ when }) => isFalse(when));
     const without = isFalse(presenceOf("session.present", span));
     const others = stops.filter(({ core }) => readsSession(core));
-    if (!(await every([others], async (rules) => reasoner.impossible(subject, without, ...rules)))) open.push(use);
+    if (!impossible(subject, without, ...others)) open.push(use);
   }
   const [first] = open;
   if (first === undefined) return [];

@@ -2,7 +2,7 @@ import { compare, walk, type Core } from "../contract/mod.ts";
 import type { Finding } from "./finding.ts";
 import { formulaOf, type Formula } from "./formula.ts";
 import type { Linear } from "./linear.ts";
-import { every, type Reasoner } from "./reasoner.ts";
+import { impossible } from "./reasoner.ts";
 import {
   conditionPlace,
   isFalse,
@@ -16,27 +16,24 @@ import {
 import { keyOf } from "./world.ts";
 
 /** Rules that what is absent, or negative, gets past. */
-export async function findInFacts(subjects: readonly Subject[], reasoner: Reasoner): Promise<readonly Finding[]> {
+export function findInFacts(subjects: readonly Subject[]): readonly Finding[] {
   const findings: Finding[] = [];
   for (const each of rulesOf(subjects)) {
     if (each.rule.verdict === "ALLOW") continue;
     findings.push(
-      ...(await platformFindings(each, reasoner)),
-      ...(each.rule.verdict === "BLOCK" ? await factFindings(each, reasoner) : []),
-      ...(await negativeFindings(each, reasoner)),
+      ...platformFindings(each),
+      ...(each.rule.verdict === "BLOCK" ? factFindings(each) : []),
+      ...negativeFindings(each),
     );
   }
   return findings;
 }
 
-async function platformFindings(
-  { id, rule, document, places }: RuleOnTools,
-  reasoner: Reasoner,
-): Promise<readonly Finding[]> {
+function platformFindings({ id, rule, document, places }: RuleOnTools): readonly Finding[] {
   for (const { subject, rule: own } of places) {
     const present = presenceOf("platform.present", own.when.span);
-    if (!readsPlatform(own.when) || (await reasoner.impossible(subject, isFalse(present)))) continue;
-    if (!(await isSkipped(own.id, isFalse(present).core, { subject, own: own.when }, reasoner))) continue;
+    if (!readsPlatform(own.when) || impossible(subject, isFalse(present))) continue;
+    if (!isSkipped(own.id, isFalse(present).core, { subject, own: own.when })) continue;
     return [
       {
         code: "platform-not-required",
@@ -54,15 +51,10 @@ function readsPlatform(core: Core): boolean {
 }
 
 /** Facts that may be missing, without which a BLOCK is skipped and no other rule steps in. */
-async function factFindings(
-  { id, rule, document, places }: RuleOnTools,
-  reasoner: Reasoner,
-): Promise<readonly Finding[]> {
+function factFindings({ id, rule, document, places }: RuleOnTools): readonly Finding[] {
   const found: Finding[] = [];
   for (const test of optionalFacts(rule.when)) {
-    const skipped = await every(places, async ({ subject, rule: own }) =>
-      isSkipped(own.id, test, { subject, own: own.when }, reasoner),
-    );
+    const skipped = places.every(({ subject, rule: own }) => isSkipped(own.id, test, { subject, own: own.when }));
     if (!skipped) continue;
     const name = `platform.${test.name}`;
     found.push({
@@ -76,22 +68,20 @@ async function factFindings(
 }
 
 /** Does the rule never fire where the test is false, so that the call passes, with no other rule for that case? */
-async function isSkipped(
+function isSkipped(
   id: string,
   test: Core,
   { subject, own }: { readonly subject: Subject; readonly own: Core },
-  reasoner: Reasoner,
-): Promise<boolean> {
-  if (!(await reasoner.impossible(subject, isTrue(own), isFalse(test)))) return false;
+): boolean {
+  if (!impossible(subject, isTrue(own), isFalse(test))) return false;
   const { rules, route } = subject;
   const allows = rules.filter(({ verdict }) => verdict === "ALLOW");
   const mayPass =
-    route.otherwise === "ALLOW" ||
-    !(await every(allows, async ({ when }) => reasoner.impossible(subject, isTrue(when), isFalse(test))));
-  if (!mayPass || (await reasoner.impossible(subject, isFalse(test)))) return false;
+    route.otherwise === "ALLOW" || !allows.every(({ when }) => impossible(subject, isTrue(when), isFalse(test)));
+  if (!mayPass || impossible(subject, isFalse(test))) return false;
   const key = keyOf(test);
   const others = rules.filter((rule) => rule.id !== id && rule.verdict !== "ALLOW" && testsIn(rule.when).has(key));
-  return every(others, async ({ when }) => reasoner.impossible(subject, isTrue(when), isFalse(test)));
+  return others.every(({ when }) => impossible(subject, isTrue(when), isFalse(test)));
 }
 
 function testsIn(core: Core): ReadonlySet<string> {
@@ -123,7 +113,7 @@ function optionalFacts(core: Core): readonly FactTest[] {
 }
 
 /** Amounts of the input that are added to what is spent, and may be below zero. */
-async function negativeFindings({ id, rule, places }: RuleOnTools, reasoner: Reasoner): Promise<readonly Finding[]> {
+function negativeFindings({ id, rule, places }: RuleOnTools): readonly Finding[] {
   const found: Finding[] = [];
   for (const amount of amountsIn(rule.when)) {
     const zero: Core = { op: "constant", value: 0, type: { kind: "number", notNegative: true }, span: amount.span };
@@ -135,9 +125,9 @@ async function negativeFindings({ id, rule, places }: RuleOnTools, reasoner: Rea
       type: { kind: "boolean" },
       span: amount.span,
     };
-    const safe = await every(places, async ({ subject }) => {
+    const safe = places.every(({ subject }) => {
       const blocks = subject.rules.filter(({ verdict }) => verdict === "BLOCK").map(({ when }) => isFalse(when));
-      return reasoner.impossible(subject, isTrue(below), ...blocks);
+      return impossible(subject, isTrue(below), ...blocks);
     });
     if (safe) continue;
     const text = amount.span.file.text.slice(amount.span.from, amount.span.to);

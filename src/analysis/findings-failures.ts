@@ -1,29 +1,29 @@
 import { children, functions, isExact, isInteger, type Core } from "../contract/mod.ts";
 import type { Finding } from "./finding.ts";
-import { every, type Reasoner } from "./reasoner.ts";
+import { impossible } from "./reasoner.ts";
 import { truth } from "./rewrite.ts";
 import { isFalse, isTrue, type Condition, type Subject } from "./subject.ts";
 import { isWhole, withItem } from "./world.ts";
 
 /** Operations that may have no value, for calls that the schemas let through: each such call is BLOCK. */
-export async function findFailures(subjects: readonly Subject[], reasoner: Reasoner): Promise<readonly Finding[]> {
+export function findFailures(subjects: readonly Subject[]): readonly Finding[] {
   const findings: Finding[] = [];
   for (const subject of subjects) {
     // A requirement is evaluated after those before it.
     for (const [at, { when }] of subject.requirements.entries()) {
       const context = subject.requirements.slice(0, at).map((earlier) => isTrue(earlier.when));
-      findings.push(...(await failuresIn(when, { ...subject, context }, reasoner)));
+      findings.push(...failuresIn(when, { ...subject, context }));
     }
     for (const { when, span } of subject.rules)
-      findings.push(...(await failuresIn(when, subject, reasoner)).map((finding) => ({ ...finding, within: span })));
+      findings.push(...failuresIn(when, subject).map((finding) => ({ ...finding, within: span })));
   }
   return findings;
 }
 
-async function failuresIn(when: Core, subject: Subject, reasoner: Reasoner): Promise<readonly Finding[]> {
+function failuresIn(when: Core, subject: Subject): readonly Finding[] {
   const findings: Finding[] = [];
   for (const { core, place, ways, message, hint } of risksIn(when, { subject, before: [] })) {
-    if (await every(ways, (way) => reasoner.impossible(place.subject, ...place.before, way))) continue;
+    if (ways.every((way) => impossible(place.subject, ...place.before, way))) continue;
     findings.push({ code: "may-fail", span: core.span, message, hint });
   }
   return findings;

@@ -1,7 +1,7 @@
 import { isStricter } from "../wire/mod.ts";
 import { walk, type Core, type Rule } from "../contract/mod.ts";
 import type { Finding } from "./finding.ts";
-import { every, type Reasoner } from "./reasoner.ts";
+import { covered, impossible } from "./reasoner.ts";
 import {
   conditionPlace,
   isFalse,
@@ -15,21 +15,21 @@ import {
 import { keyOf } from "./world.ts";
 
 /** Rules that never fire, always fire, or never decide. */
-export async function findInRules(subjects: readonly Subject[], reasoner: Reasoner): Promise<readonly Finding[]> {
+export function findInRules(subjects: readonly Subject[]): readonly Finding[] {
   const findings: Finding[] = [];
   const open: Subject[] = [];
   for (const subject of subjects) {
     const [first] = subject.requirements;
-    if (first === undefined || !(await reasoner.impossible(subject))) open.push(subject);
+    if (first === undefined || !impossible(subject)) open.push(subject);
     else findings.push(requiresNeverHold(subject, first.when));
   }
   for (const each of rulesOf(open)) {
-    const found = await findInRule(each, reasoner);
+    const found = findInRule(each);
     findings.push(...found);
-    if (!found.some(({ code }) => code === "never-fires")) findings.push(...(await deadParts(each, reasoner)));
+    if (!found.some(({ code }) => code === "never-fires")) findings.push(...deadParts(each));
   }
   const named = new Set(findings.filter(({ code }) => code === "always-fires").map(({ within }) => within?.from));
-  for (const subject of open) findings.push(...(await nothingPasses(subject, reasoner, named)));
+  for (const subject of open) findings.push(...nothingPasses(subject, named));
   return findings;
 }
 
@@ -42,11 +42,11 @@ function requiresNeverHold({ tool }: Subject, when: Core): Finding {
   };
 }
 
-async function findInRule(each: RuleOnTools, reasoner: Reasoner): Promise<readonly Finding[]> {
+function findInRule(each: RuleOnTools): readonly Finding[] {
   const { rule, places } = each;
   const at = conditionPlace(rule, each.document);
   const name = shortName(each.id);
-  if (await every(places, ({ subject, rule: { when } }) => reasoner.impossible(subject, isTrue(when))))
+  if (places.every(({ subject, rule: { when } }) => impossible(subject, isTrue(when))))
     return [
       {
         ...at,
@@ -55,9 +55,9 @@ async function findInRule(each: RuleOnTools, reasoner: Reasoner): Promise<readon
         hint: "compare it with the schema's bounds, the limits in force and the other parts of the condition",
       },
     ];
-  const covering = await findCover(each, reasoner);
+  const covering = findCover(each);
   if (covering !== undefined) return [{ ...at, ...covering }];
-  if (await every(places, ({ subject, rule: { when } }) => reasoner.impossible(subject, isFalse(when))))
+  if (places.every(({ subject, rule: { when } }) => impossible(subject, isFalse(when))))
     return [
       {
         ...at,
@@ -72,7 +72,7 @@ async function findInRule(each: RuleOnTools, reasoner: Reasoner): Promise<readon
 type Cover = Pick<Finding, "code" | "message" | "hint">;
 
 /** Why a rule's verdict never counts; undefined where it may. */
-async function findCover(each: RuleOnTools, reasoner: Reasoner): Promise<Cover | undefined> {
+function findCover(each: RuleOnTools): Cover | undefined {
   const { rule, places } = each;
   const name = shortName(each.id);
   if (rule.verdict === "ALLOW" && places.every(({ subject }) => subject.route.otherwise === "ALLOW"))
@@ -81,23 +81,23 @@ async function findCover(each: RuleOnTools, reasoner: Reasoner): Promise<Cover |
       message: `\`${name}\` says ALLOW where \`otherwise\` is ALLOW already: it changes no verdict`,
       hint: "remove it, or write `otherwise: ESCALATE` (or BLOCK) if only what a rule allows may pass",
     };
-  const covered = await every(places, (place) => {
+  const isCovered = places.every((place) => {
     const others = strongerThan(place.rule, place.subject);
-    return reasoner.covered(
+    return covered(
       place.subject,
       others.map(({ when }) => isTrue(when)),
       isTrue(place.rule.when),
     );
   });
-  if (!covered) return undefined;
-  const single = await findSingleCover(each, reasoner);
+  if (!isCovered) return undefined;
+  const single = findSingleCover(each);
   if (single === undefined)
     return {
       code: "never-decides",
       message: `whenever \`${name}\` fires, another rule decides: its ${rule.verdict} is never the verdict`,
       hint: "narrow the other rules, or remove this one",
     };
-  return coverOf(each, single, reasoner);
+  return coverOf(each, single);
 }
 
 /** Rules that are compared with one; of more, the last are left out. */
@@ -132,23 +132,23 @@ function readsOf(core: Core): ReadonlySet<string> {
   return read;
 }
 
-async function findSingleCover({ places }: RuleOnTools, reasoner: Reasoner): Promise<Rule | undefined> {
+function findSingleCover({ places }: RuleOnTools): Rule | undefined {
   const [first] = places;
   const stronger = first === undefined ? [] : strongerThan(first.rule, first.subject);
   // A stricter verdict says more of what is wrong than an earlier rule of the same.
   for (const { id } of stronger.toSorted(
     (a, b) => Number(isStricter(b.verdict, a.verdict)) - Number(isStricter(a.verdict, b.verdict)),
   )) {
-    const alone = await every(places, async ({ subject, rule }) => {
+    const alone = places.every(({ subject, rule }) => {
       const other = strongerThan(rule, subject).find((each) => each.id === id);
-      return other !== undefined && reasoner.covered(subject, [isTrue(other.when)], isTrue(rule.when));
+      return other !== undefined && covered(subject, [isTrue(other.when)], isTrue(rule.when));
     });
     if (alone) return first?.subject.rules.find((rule) => rule.id === id);
   }
   return undefined;
 }
 
-async function coverOf(each: RuleOnTools, cover: Rule, reasoner: Reasoner): Promise<Cover> {
+function coverOf(each: RuleOnTools, cover: Rule): Cover {
   const { rule, places } = each;
   const [name, other] = [shortName(each.id), shortName(cover.id)];
   if (cover.verdict === rule.verdict)
@@ -157,9 +157,9 @@ async function coverOf(each: RuleOnTools, cover: Rule, reasoner: Reasoner): Prom
       message: `whenever \`${name}\` fires, \`${other}\` has fired before it with the same verdict`,
       hint: `remove \`${name}\`, or write it before \`${other}\` if its reason is the better one`,
     };
-  const same = await every(places, async ({ subject, rule: { when } }) => {
+  const same = places.every(({ subject, rule: { when } }) => {
     const rival = subject.rules.find(({ id }) => id === cover.id);
-    return rival !== undefined && reasoner.covered(subject, [isTrue(when)], isTrue(rival.when));
+    return rival !== undefined && covered(subject, [isTrue(when)], isTrue(rival.when));
   });
   if (same)
     return {
@@ -181,16 +181,12 @@ async function coverOf(each: RuleOnTools, cover: Rule, reasoner: Reasoner): Prom
 }
 
 /** All rules that BLOCK, together, refuse every call. */
-async function nothingPasses(
-  subject: Subject,
-  reasoner: Reasoner,
-  named: ReadonlySet<number | undefined>,
-): Promise<readonly Finding[]> {
+function nothingPasses(subject: Subject, named: ReadonlySet<number | undefined>): readonly Finding[] {
   const blocks = subject.rules.filter(({ verdict }) => verdict === "BLOCK");
   const isOpen = subject.route.otherwise !== "BLOCK" || subject.rules.length > blocks.length;
   const [last] = blocks.toReversed();
   if (!isOpen || last === undefined || blocks.some(({ span }) => named.has(span.from))) return [];
-  if (!(await reasoner.impossible(subject, ...blocks.map(({ when }) => isFalse(when))))) return [];
+  if (!impossible(subject, ...blocks.map(({ when }) => isFalse(when)))) return [];
   return [
     {
       code: "nothing-passes",
@@ -202,16 +198,16 @@ async function nothingPasses(
 }
 
 /** Sides of `||` that are never true, and sides of `&&` that always are. */
-async function deadParts({ document, places }: RuleOnTools, reasoner: Reasoner): Promise<readonly Finding[]> {
+function deadParts({ document, places }: RuleOnTools): readonly Finding[] {
   const [first] = places;
   if (first === undefined) return [];
   const found: Finding[] = [];
   for (const side of sidesOf(first.rule.when).filter(({ core }) => !isShared(core, document))) {
-    const dead = await every(places, async ({ subject, rule }) => {
+    const dead = places.every(({ subject, rule }) => {
       const same = sidesOf(rule.when).find(({ at }) => at.join() === side.at.join());
       if (same === undefined) return false;
       const before = same.before;
-      return reasoner.impossible(subject, ...before, side.of === "or" ? isTrue(same.core) : isFalse(same.core));
+      return impossible(subject, ...before, side.of === "or" ? isTrue(same.core) : isFalse(same.core));
     });
     if (!dead) continue;
     found.push({

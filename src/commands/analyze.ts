@@ -1,14 +1,4 @@
-import {
-  analyze,
-  looseningRules,
-  openSolver,
-  severityOf,
-  solverOpinion,
-  type Finding,
-  type Loosening,
-  type SecondOpinion,
-  type Solver,
-} from "../analysis/mod.ts";
+import { analyze, looseningRules, severityOf, type Finding, type Loosening } from "../analysis/mod.ts";
 import { position, renderPlace, type ContractInForce } from "../contract/mod.ts";
 import { loadContracts } from "../gate/mod.ts";
 import { badInput } from "./check.ts";
@@ -16,20 +6,17 @@ import type { Outcome } from "./outcome.ts";
 
 export interface AnalyzeOptions {
   readonly json: boolean;
-  /** False: no second engine is asked. */
-  readonly solver: boolean;
   /** Notes fail as warnings do. */
   readonly deny: boolean;
 }
 
 /** `svc-gate analyze`: what is wrong with contracts although they compile. */
-export async function analyzeCommand(file: string, { json, solver, deny }: AnalyzeOptions): Promise<Outcome> {
+export async function analyzeCommand(file: string, { json, deny }: AnalyzeOptions): Promise<Outcome> {
   const compiled = await loadContracts(file);
   if (!compiled.ok) return badInput(compiled.problem, json);
-  const second = solver ? new SolverOnDemand() : undefined;
   const { candidate } = compiled.value;
   const forces = candidate === undefined ? [compiled.value] : [compiled.value, candidate];
-  const findings = await analyzeAll(forces, second?.opinion).finally(() => second?.close());
+  const findings = analyzeAll(forces);
   const failing = findings.filter(({ code }) => deny || severityOf(code) === "warning");
   const exitCode = failing.length > 0 ? 1 : 0;
   const loosening = looseningRules(compiled.value);
@@ -53,10 +40,10 @@ export async function analyzeCommand(file: string, { json, solver, deny }: Analy
 }
 
 /** What is in force, and then what only the candidate adds. */
-async function analyzeAll(forces: readonly ContractInForce[], second?: SecondOpinion): Promise<readonly Finding[]> {
+function analyzeAll(forces: readonly ContractInForce[]): readonly Finding[] {
   const found = new Map<string, Finding>();
   for (const force of forces) {
-    for (const finding of await analyze(force, second)) {
+    for (const finding of analyze(force)) {
       const { code, message, span } = finding;
       found.set(`${code} ${span.file.name}:${span.from} ${message}`, finding);
     }
@@ -75,30 +62,6 @@ function renderLoosening(loosening: readonly Loosening[]): readonly string[] {
 function looseningJson({ tool, rule, otherwise }: Loosening): object {
   return { tool, rule: rule.id, verdict: rule.verdict, otherwise };
 }
-
-/** z3, where it is installed, started with the first question, and given up when it has taken its time. */
-class SolverOnDemand {
-  #solver: Promise<Solver | undefined> | undefined;
-  #leftMs = solverMs;
-
-  readonly opinion: SecondOpinion = async (subject, conditions) => {
-    if (this.#leftMs <= 0) return undefined;
-    const solver = await (this.#solver ??= openSolver());
-    if (solver === undefined) return undefined;
-    const before = performance.now();
-    const opinion = await solverOpinion(solver, questionMs)(subject, conditions);
-    this.#leftMs -= performance.now() - before;
-    return opinion;
-  };
-
-  async close(): Promise<void> {
-    await (await this.#solver)?.close();
-  }
-}
-
-/** Of all questions, and of one. */
-const solverMs = 5_000;
-const questionMs = 250;
 
 function renderFinding({ code, message, span, hint }: Finding): string {
   const gutter = " ".repeat(String(position(span.file, span.from).line).length);

@@ -1,4 +1,4 @@
-import { analyze, type Finding, type SecondOpinion } from "../../src/analysis/mod.ts";
+import { analyze, type Finding } from "../../src/analysis/mod.ts";
 import { EvaluationError } from "../../src/contract/mod.ts";
 import type { ContractInForce, Core, Probe, Span } from "../../src/contract/mod.ts";
 import { compile, Engine } from "../model/engine.ts";
@@ -69,12 +69,12 @@ export interface Run {
 }
 
 /** Undefined for the rare scenario that does not compile. */
-export async function run(seed: number, second?: SecondOpinion): Promise<Run | undefined> {
+export function run(seed: number): Run | undefined {
   const scenario = generate(seed);
   const seen = new Seen();
   const force = compile(scenario, { probe: seen.probe });
   if (!force.ok) return undefined;
-  const findings = await analyze(force.value, second);
+  const findings = analyze(force.value);
   const engine = new Engine(force.value, scenario.mode);
   for (const call of scenario.calls) {
     const { decision } = engine.check(call);

@@ -69,7 +69,6 @@ export function addContractCommands(program: Command): void {
     .argument("[file]", "a mandate or a contract", "mandate.yaml")
     .option("--json", "for editors and CI", false)
     .option("--deny", "notes fail as warnings do", false)
-    .option("--no-solver", "do not ask z3, even where it is installed")
     .addHelpText(
       "after",
       "\nA comment before a line allows a finding there: # svc-gate: allow never-fires because ..." +

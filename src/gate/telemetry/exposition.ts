@@ -2,7 +2,7 @@ import { collectDefaultMetrics, Counter, Gauge, Registry } from "prom-client";
 import { modes, refusals, verdicts, type Mode, type RefusalCode } from "../../wire/mod.ts";
 import type { AnchorReading } from "../anchors.ts";
 import { engine } from "../version.ts";
-import { Distribution } from "./distribution.ts";
+import { histogramText, type HistogramOptions } from "./histogram-text.ts";
 import type { CheckCounts, Tally } from "./tally.ts";
 import { reloadOutcomes } from "./watch.ts";
 
@@ -24,16 +24,22 @@ export interface Readings {
 /** All metrics in the Prometheus text format, with what the process says of itself. */
 export async function exposition(tally: Tally, readings: Readings): Promise<string> {
   const anchors = anchorsRegistry(readings.anchors, tally.anchorFailures);
-  const registries = [countedRegistry(tally), readingsRegistry(readings), anchors, ofProcess()];
-  const texts = await Promise.all(registries.map((registry) => registry.metrics()));
-  return texts.join("\n");
+  const checks = await checksRegistry(tally).metrics();
+  const registries = [eventsRegistry(tally), readingsRegistry(readings), anchors, ofProcess()];
+  const others = await Promise.all(registries.map((registry) => registry.metrics()));
+  return [checks, ...histograms(tally).map(histogramText), ...others].join("\n");
 }
 
-function countedRegistry(tally: Tally): Registry {
+function checksRegistry(tally: Tally): Registry {
   const registry = new Registry();
   showChecks(tally.checks, registry);
   showAnswers(tally.answers, registry);
-  const distributions = [
+  return registry;
+}
+
+/** A histogram of prom-client takes values, not counts; `histogramText` writes counts. */
+function histograms(tally: Tally): readonly HistogramOptions[] {
+  return [
     {
       name: "svc_gate_check_seconds",
       help: "From the last byte of a check's body to its answer.",
@@ -56,7 +62,10 @@ function countedRegistry(tally: Tally): Registry {
       series: { flush: tally.flushes },
     },
   ];
-  for (const each of distributions) registry.registerMetric(new Distribution(each));
+}
+
+function eventsRegistry(tally: Tally): Registry {
+  const registry = new Registry();
   const refused = new Counter({
     name: "svc_gate_refusals_total",
     help: "Requests refused without a verdict, by the code of the refusal.",
