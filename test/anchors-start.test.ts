@@ -313,8 +313,8 @@ suite("a file of collected checkpoints", () => {
       );
     }
     await assert.rejects(readCollected(`${file}.none`), /cannot be read \(ENOENT\)$/);
-    writeFileSync(file, one.padEnd(16 * 1024 * 1024 + 1, "\n"));
-    await assert.rejects(readCollected(file), /is over 16 MiB: keep its newest checkpoints/);
+    writeFileSync(file, one.padEnd(4 * 1024 * 1024 + 1, "\n"));
+    await assert.rejects(readCollected(file), /is over 4 MiB: name a file with its newest checkpoints/);
   });
 });
 

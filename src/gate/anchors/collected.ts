@@ -61,10 +61,11 @@ async function absentFrom(log: AnchoredLog, head: Head, notes: readonly string[]
   return absent;
 }
 
-/** Trees of nearby sizes share most of their nodes, and a database is asked for each. */
+/** Trees of nearby sizes share their upper nodes, and a database is asked for each. Their last leaves differ. */
 function remembering(read: HashReader): HashReader {
   const known = new Map<string, Promise<Buffer>>();
   return async (level, from, count) => {
+    if (level === 0) return read(level, from, count);
     const id = `${level} ${from} ${count}`;
     const found = known.get(id) ?? Promise.resolve(read(level, from, count));
     known.set(id, found);
