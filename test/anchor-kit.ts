@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
 import pino, { type Logger } from "pino";
 import { Anchors } from "../src/gate/anchors/anchors.ts";
+import type { Collected } from "../src/gate/anchors/collected.ts";
 import type { AnchoredLog } from "../src/gate/anchors/head.ts";
 import { parsePolicy } from "../src/gate/anchors/policy.ts";
 import { parseSinks } from "../src/gate/anchors/sinks.ts";
@@ -205,6 +206,7 @@ export interface Given {
   readonly witnesses?: readonly TestWitness[];
   readonly quorum?: number;
   readonly sinks?: string;
+  readonly collected?: Collected | undefined;
   readonly folder: string;
   readonly acceptClaims?: boolean;
   readonly tenant?: string;
@@ -228,6 +230,7 @@ export function anchorsOf(t: Pick<TestContext, "after">, given: Given): Opened {
     witnesses = [],
     quorum = witnesses.length,
     sinks = "",
+    collected,
     log: ledger,
     acceptClaims = false,
     tenant = null,
@@ -236,7 +239,7 @@ export function anchorsOf(t: Pick<TestContext, "after">, given: Given): Opened {
   } = given;
   const policy = witnesses.length === 0 ? undefined : sound(parsePolicy(policyText(witnesses, quorum)));
   const { log, lines } = linesLog();
-  const sites = { policy, sinks: sound(parseSinks(sinks)), every: 1, acceptClaims };
+  const sites = { policy, sinks: sound(parseSinks(sinks)), collected, every: 1, acceptClaims };
   const failures: string[] = [];
   const pace = { betweenMs: 1, retryMs, retryMaxMs: 20 * retryMs };
   const onFailure = (by: string): void => void failures.push(by);

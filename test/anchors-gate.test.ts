@@ -197,7 +197,12 @@ suite("a gate that is anchored", () => {
 const wrong: readonly (readonly [readonly string[], RegExp])[] = [
   [["--witness-policy", "none"], /^svc-gate: SVC_WITNESS_POLICY names none, which cannot be read \(ENOENT\)\n$/],
   [["--witness-policy", "policy"], /^svc-gate: SVC_WITNESS_POLICY names policy, which cannot be used: line 1: "hello"/],
-  [["--sinks", "git:here"], /SVC_SINKS: git:here: name it with its whole path/],
+  [["--sinks", "file:here"], /SVC_SINKS: file:here: name it with its whole path/],
+  [["--seen", "none"], /^svc-gate: SVC_SEEN: none cannot be read \(ENOENT\)\n$/],
+  [
+    ["--seen", "policy"],
+    /^svc-gate: SVC_SEEN: policy has no signed checkpoint: collect the answers of GET \/checkpoint in it\n$/,
+  ],
 ];
 
 test("a setting of anchors that is wrong is one sentence at the start", async (t) => {

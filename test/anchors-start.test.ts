@@ -4,15 +4,12 @@
  * knowing more is tried; whoever asks nothing is the control, and would serve.
  */
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { appendFileSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { appendFileSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { parsePolicy } from "../src/gate/anchors/policy.ts";
 import { parseSinks } from "../src/gate/anchors/sinks.ts";
-import { LedgerRefused } from "../src/ledger/mod.ts";
+import { LedgerRefused, readCollected } from "../src/ledger/mod.ts";
 import { makeSigningKey } from "../src/ledger/tree/signing-key.ts";
 import {
   anchorsOf,
@@ -55,6 +52,11 @@ async function sinkThatKnows(t: TestContext, log: FakeLog, sinks: string): Promi
   await anchors.begin(true);
   await anchors.close();
   return { sinks };
+}
+
+/** The heads of these sizes, and the head of the whole log. */
+function notesOf(log: FakeLog, sizes: readonly number[]): readonly string[] {
+  return [...sizes.map((size) => new FakeLog(origin, key).grow(size).head()), log.head()];
 }
 
 const knowers: readonly Knower[] = [
@@ -102,10 +104,23 @@ const knowers: readonly Knower[] = [
     isProven: false,
   },
   {
-    title: "a git sink",
-    know: async (t, log, folder) => sinkThatKnows(t, log, `git:${repository(folder)}`),
-    by: "git sink",
+    title: "a file of collected checkpoints, the oldest first",
+    know: (_t, log) => Promise.resolve({ collected: { file: "seen", notes: notesOf(log, [20, 40, 45]) } }),
+    by: "file seen",
     isProven: true,
+  },
+  {
+    title: "a file of collected checkpoints, the newest first",
+    know: (_t, log) => Promise.resolve({ collected: { file: "seen", notes: notesOf(log, [20, 40, 45]).toReversed() } }),
+    by: "file seen",
+    isProven: true,
+  },
+  {
+    title: "a file of collected checkpoints under another key",
+    know: (_t, log) =>
+      Promise.resolve({ collected: { file: "seen", notes: [new FakeLog(origin).grow(log.size).head()] } }),
+    by: "file seen",
+    isProven: false,
   },
   {
     title: "the gate's own file of the cosigned checkpoint",
@@ -121,21 +136,6 @@ const knowers: readonly Knower[] = [
     isProven: true,
   },
 ];
-
-const hasGit = (() => {
-  try {
-    return execFileSync("git", ["--version"]).length > 0;
-  } catch {
-    return false;
-  }
-})();
-
-function repository(folder: string): string {
-  const place = join(folder, "repository");
-  mkdirSync(place);
-  execFileSync("git", ["init", "--quiet", place]);
-  return place;
-}
 
 /** What a start with a history is told. @returns the refusal, or undefined where it would be served */
 async function start(t: TestContext, given: Given): Promise<string | undefined> {
@@ -154,7 +154,7 @@ async function start(t: TestContext, given: Given): Promise<string | undefined> 
 
 suite("at a start, one who knows more than the ledger makes it refused", () => {
   for (const { title, know, by, isProven } of knowers) {
-    test(title, { skip: by === "git sink" && !hasGit ? "there is no git on this machine" : false }, async (t) => {
+    test(title, async (t) => {
       const folder = temporaryFolder(t);
       const known = await know(t, whole(), folder);
       const saysMissing = isProven
@@ -167,7 +167,11 @@ suite("at a start, one who knows more than the ledger makes it refused", () => {
       const forked: Given = { folder, ...known, log: new FakeLog(origin, key).grow(49).grow(31, "fork") };
       assert.match((await start(t, cut)) ?? "served", saysMissing);
       assert.match((await start(t, forked)) ?? "served", saysOther);
-      assert.equal(await start(t, { ...cut, sinks: "", witnesses: [] }), undefined, "who asks nobody would serve");
+      assert.equal(
+        await start(t, { ...cut, sinks: "", witnesses: [], collected: undefined }),
+        undefined,
+        "who asks nobody would serve",
+      );
       const waved = await start(t, { ...cut, acceptClaims: true });
       assert.equal(waved === undefined, !isProven, "what is signed cannot be waved through");
       if (isProven) assert.ok(readFileSync(join(folder, "checkpoint.seen"), "utf8").startsWith(`${origin}\n60\n`));
@@ -215,10 +219,10 @@ suite("at a start, one who knows more than the ledger makes it refused", () => {
     const witness = await witnessOf(t, "a", log);
     witness.url = "http://127.0.0.1:1";
     const folder = temporaryFolder(t);
-    const sinks = `file:${folder},git:${join(folder, "none")}`;
+    const sinks = `file:${folder}`;
     const { anchors, lines } = anchorsOf(t, { log, witnesses: [witness], sinks, folder });
     await anchors.begin(true);
-    assert.equal(lines.length, 3, lines.join("\n"));
+    assert.equal(lines.length, 2, lines.join("\n"));
     for (const line of lines) assert.match(line, /^40: the .* does not take checkpoints: /);
   });
 
@@ -233,6 +237,84 @@ suite("at a start, one who knows more than the ledger makes it refused", () => {
     grow(opened, log, 30);
     await until(() => witness.requests.some((request) => request.endsWith("old 60 -> 200")));
     await until(() => opened.anchors.readings[0]?.isParted === false);
+  });
+});
+
+suite("a file of collected checkpoints", () => {
+  const cut = (): FakeLog => new FakeLog(origin, key).grow(50);
+
+  test("is held against the ledger whole: an older fork is found though the newest checkpoint is there", async (t) => {
+    const fork = new FakeLog(origin, key).grow(9).grow(20, "fork");
+    const folder = temporaryFolder(t);
+    const asked = (notes: readonly string[]): Given => ({ folder, log: whole(), collected: { file: "seen", notes } });
+    assert.equal(await start(t, asked(notesOf(whole(), [9, 30]))), undefined, "positive control");
+    for (const notes of [
+      [whole().head(), fork.head()],
+      [fork.head(), whole().head()],
+    ])
+      assert.match(
+        (await start(t, asked(notes))) ?? "served",
+        /^the file seen has a checkpoint through row 29 of another/,
+      );
+  });
+
+  test("names the furthest checkpoint, and one under the ledger's key before one that is not", async (t) => {
+    const folder = temporaryFolder(t);
+    const stranger = new FakeLog(origin).grow(90).head();
+    const notes = [...notesOf(whole(), [55, 51]), stranger];
+    const given: Given = { folder, log: cut(), collected: { file: "seen", notes }, acceptClaims: true };
+    assert.match(
+      (await start(t, given)) ?? "served",
+      /ends at row 50, and the file seen has a checkpoint through row 60/,
+    );
+  });
+
+  test("passes a loss only if a row names the checkpoint: its numbers may be lost twice", async (t) => {
+    const folder = temporaryFolder(t);
+    const log = cut();
+    const root = (size: number): string => new FakeLog(origin, key).grow(size).head().split("\n")[2] ?? "";
+    const resume = (checkpoints: readonly (readonly [number, string])[]): Given => {
+      const body = JSON.stringify({ lost: [51, 60], checkpoints });
+      log.changesMade.splice(0, 1, { act: "resume", at: Date.now() + 3_600_000, body });
+      return { folder, log, collected: { file: "seen", notes: notesOf(whole(), [55]) } };
+    };
+    assert.match((await start(t, resume([]))) ?? "served", /through row 60/);
+    assert.match((await start(t, resume([[60, root(60)]]))) ?? "served", /through row 55/);
+    const both = [[55, root(55)] as const, [60, root(60)] as const];
+    assert.equal(await start(t, resume(both)), undefined);
+    const again = new FakeLog(origin, key).grow(50).grow(8, "again");
+    const second = { ...resume(both), collected: { file: "seen", notes: [again.head()] } };
+    assert.match((await start(t, second)) ?? "served", /through row 58/, "the same numbers, lost a second time");
+  });
+
+  test("without a checkpoint of the root's ledger is refused, and a tenant may be absent from it", async (t) => {
+    const folder = temporaryFolder(t);
+    const given: Given = {
+      folder,
+      log: whole(),
+      collected: { file: "seen", notes: [new FakeLog("other").grow(3).head()] },
+    };
+    const says = `SVC_SEEN: seen has no checkpoint of the ledger ${origin}: name the right file, or start once with --accept anchors`;
+    assert.equal(await start(t, given), says);
+    assert.equal(await start(t, { ...given, acceptClaims: true }), undefined);
+    assert.equal(await start(t, { ...given, tenant: "acme" }), undefined);
+  });
+
+  test("is read whole: torn and other text is skipped, and no checkpoint at all is an error", async (t) => {
+    const file = join(temporaryFolder(t), "seen");
+    const [one = "", two = ""] = notesOf(whole(), [20]);
+    writeFileSync(file, `${one}${two}\nerror 503\n${origin}\n61\nAAAA\n${one}`);
+    assert.deepEqual(await readCollected(file), [one, two]);
+    for (const text of ["", "error 503\n", one.slice(0, -20)]) {
+      writeFileSync(file, text);
+      await assert.rejects(
+        readCollected(file),
+        /has no signed checkpoint: collect the answers of GET \/checkpoint in it$/,
+      );
+    }
+    await assert.rejects(readCollected(`${file}.none`), /cannot be read \(ENOENT\)$/);
+    writeFileSync(file, one.padEnd(4 * 1024 * 1024 + 1, "\n"));
+    await assert.rejects(readCollected(file), /is over 4 MiB: name a file with its newest checkpoints/);
   });
 });
 
@@ -261,74 +343,29 @@ suite("sinks", () => {
     assert.ok(readFileSync(`${file}.acme`, "utf8").startsWith(`${origin}\n6\n`));
   });
 
-  test("a repository has a commit for each head, and what else lies there is left alone", async (t) => {
-    if (!hasGit) return t.skip("there is no git on this machine");
+  test("one that fails gets the newest when it is back, and the log says once that it was away", async (t) => {
     const folder = temporaryFolder(t);
-    const place = repository(folder);
-    mkdirSync(join(place, ".git", "hooks"), { recursive: true });
-    for (const name of ["pre-commit", "post-commit", "reference-transaction"])
-      writeFileSync(join(place, ".git", "hooks", name), "#!/bin/sh\ntouch hooked; exit 1\n", { mode: 0o755 });
-    writeFileSync(join(place, "notes"), "mine");
-    execFileSync("git", ["-C", place, "add", "notes"]);
+    const place = join(folder, "anchors");
+    writeFileSync(place, "a file where the sink wants a folder");
     const log = new FakeLog(origin, key).grow(1);
-    const opened = anchorsOf(t, { log, sinks: `git:${place}`, folder });
+    const opened = anchorsOf(t, { log, sinks: `file:${join(place, "gate")}`, folder });
     await opened.anchors.begin(true);
-    await until(() => vouchedBy(opened, "git sink") === 1);
-    grow(opened, log, 1);
-    await until(() => vouchedBy(opened, "git sink") === 2);
-    const said = (...args: string[]): string => execFileSync("git", ["-C", place, ...args], { encoding: "utf8" });
-    assert.equal(said("log", "--format=%an %s"), `svc-gate ${origin}: 2 rows\nsvc-gate ${origin}: 1 rows\n`);
-    assert.equal(said("show", "HEAD:checkpoint"), log.head());
-    assert.equal(said("status", "--short"), "A  notes\n");
-    const again = anchorsOf(t, { log, sinks: `git:${place}`, folder });
-    await again.anchors.begin(true);
-    assert.equal(vouchedBy(again, "git sink"), 2);
-    await again.anchors.close();
-    assert.equal(said("rev-list", "--count", "HEAD"), "2\n");
-  });
-
-  test("one over HTTP gets the newest when it is back, and the log says once that it was away", async (t) => {
-    const taken: string[] = [];
-    let status = 503;
-    let refused = 0;
-    const server = createServer(async (request, response) => {
-      let body = "";
-      for await (const piece of request) body += String(piece);
-      if (status === 204) taken.push(body);
-      else refused += 1;
-      response.writeHead(status, { location: "/elsewhere" }).end();
-    });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    t.after(() => server.close().closeAllConnections());
-    const log = new FakeLog(origin, key).grow(1);
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/heads?token=secret`;
-    const opened = anchorsOf(t, { log, sinks: url, folder: temporaryFolder(t) });
-    await opened.anchors.begin(true);
-    for (status of [503, 307, 404]) {
-      const before = refused;
-      grow(opened, log, 3);
-      await until(() => refused > before + 1);
-    }
-    assert.ok(opened.failures.length > 2);
+    grow(opened, log, 3);
+    await until(() => opened.failures.length > 3);
     assert.equal(opened.anchors.readings[0]?.lagRows, log.size);
-    status = 204;
-    await until(() => taken.length > 0);
-    assert.equal(taken[0], log.head());
+    rmSync(place);
+    await until(() => vouchedBy(opened, "file sink") === log.size);
     await until(() => opened.lines.length === 2);
-    assert.deepEqual(opened.lines, [
-      "40: the HTTP sink does not take checkpoints: it answers 503",
-      "30: the HTTP sink takes checkpoints again",
-    ]);
-    assert.ok(!JSON.stringify(opened.lines).includes("secret"));
+    assert.match(opened.lines[0] ?? "", /^40: the file sink does not take checkpoints: /);
+    assert.equal(opened.lines[1], "30: the file sink takes checkpoints again");
+    assert.deepEqual(readFileSync(join(place, "gate"), "utf8").match(/^\d+$/gm), ["4"]);
   });
 });
 
 const badSinks: readonly (readonly [string, RegExp])[] = [
-  ["http://example.org/heads", /^http:\/\/example\.org\/heads: it must begin with https:/],
-  ["https://me:secret@example.org/", /no name, password or fragment/],
-  ["ftp://example.org/", /a sink is file:\/path, git:\/path\/to\/repository, or https/],
+  ["https://example.org/heads?token=secret", /^https:\/\/example\.org\/heads: a sink is a file, such as file:/],
+  ["git:/srv/repository", /^git:\/srv\/repository: a sink is a file, such as file:/],
   ["file:relative", /file:relative: name it with its whole path/],
-  ["git:", /whole path/],
   ["file:/a,file:/a", /stands twice/],
   [Array.from({ length: 17 }, (_, at) => `file:/${at}`).join(","), /over 16 sinks/],
 ];
@@ -339,11 +376,11 @@ test("a setting of sinks that is wrong says what", () => {
     assert.ok(!parsed.ok, text);
     assert.match(parsed.problem, says);
   }
-  const parsed = parseSinks("file:/a, https://example.org/x ,file:/b,http://localhost:1/");
+  const parsed = parseSinks("file:/a, file:/b ");
   assert.ok(parsed.ok);
   assert.deepEqual(
     parsed.value.map(({ by }) => by),
-    ["file sink", "HTTP sink", "file sink 2", "HTTP sink 2"],
+    ["file sink", "file sink 2"],
   );
 });
 

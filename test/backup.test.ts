@@ -173,11 +173,11 @@ suite("what was seen of a ledger", () => {
     const options = { dataDir: site.data, pin: site.pin };
     await assert.rejects(
       restoreCommand(site.backup, { ...options, seen: [brought] }),
-      refusedWith(/the checkpoint .*brought has seen row 4: rows 3 to 4 are lost/),
+      refusedWith(/the file .*brought has seen row 4: rows 3 to 4 are lost/),
     );
     await assert.rejects(
       restoreCommand(site.backup, { ...options, seen: [`${brought}.none`] }),
-      refusedWith(/there is no checkpoint/),
+      refusedWith(/brought\.none cannot be read \(ENOENT\)/),
     );
     process.env["SVC_SINKS"] = `file:${brought}`;
     t.after(() => delete process.env["SVC_SINKS"]);

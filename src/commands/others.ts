@@ -1,16 +1,21 @@
 import { parseSinks } from "../gate/mod.ts";
-import { headOf, readCheckpoint, type AskOthers, type SeenHead } from "../ledger/mod.ts";
+import { headOf, LedgerRefused, readCollected, type AskOthers, type SeenHead } from "../ledger/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { BadInput } from "./outcome.ts";
 
-const askMs = 10_000;
-
 /**
- * Who outside a data folder is asked how far a ledger went: the sinks that SVC_SINKS names, where they can be read, and
- * checkpoints in files, from wherever an operator has them.
+ * Asks how far a ledger went, outside its data folder: the file sinks of SVC_SINKS, and files of checkpoints that somebody
+ * has collected.
+ *
+ * @param files undefined or empty: the one that SVC_SEEN names
  */
 export function othersOf(tenant: string | null, files: readonly string[]): AskOthers {
-  return async (log) => [...(await askSinks(tenant, log)), ...(await readFiles(files))];
+  return async (log) => [...(await askSinks(tenant, log)), ...(await readFiles(files, tenant, log))];
+}
+
+/** Does a setting, or an option, name anybody to ask? */
+export function areOthersNamed(files: readonly string[]): boolean {
+  return files.length > 0 || Boolean(process.env["SVC_SINKS"]) || Boolean(process.env["SVC_SEEN"]);
 }
 
 async function askSinks(tenant: string | null, log: string): Promise<readonly SeenHead[]> {
@@ -19,7 +24,7 @@ async function askSinks(tenant: string | null, log: string): Promise<readonly Se
   const found: SeenHead[] = [];
   for (const { by, place, read } of sinks.value) {
     try {
-      const kept = await read?.(tenant, log, AbortSignal.timeout(askMs));
+      const kept = await read(tenant, log);
       const head = kept && headOf(kept.note, by);
       if (head !== undefined) found.push(head);
     } catch (error) {
@@ -31,12 +36,25 @@ async function askSinks(tenant: string | null, log: string): Promise<readonly Se
   return found;
 }
 
-async function readFiles(files: readonly string[]): Promise<readonly SeenHead[]> {
-  const heads: SeenHead[] = [];
-  for (const file of files) {
-    const head = await readCheckpoint(file);
-    if (head === undefined) throw new BadInput(`there is no checkpoint ${visible(file)}`);
-    heads.push({ ...head, by: `checkpoint ${visible(file)}`, file: undefined });
+async function readFiles(files: readonly string[], tenant: string | null, log: string): Promise<readonly SeenHead[]> {
+  const all = files.length > 0 ? files : [process.env["SVC_SEEN"] ?? ""].filter(Boolean);
+  const heads = new Map<string, SeenHead>();
+  for (const file of all) {
+    const found = (await readNotes(file)).flatMap((note) => headOf(note, `file ${visible(file)}`) ?? []);
+    const own = found.filter((head) => head.log === log);
+    // The file of a gate may have the root and not every tenant.
+    if (own.length === 0 && (files.length > 0 || tenant === null))
+      throw new BadInput(`${visible(file)} has no checkpoint of the ledger ${log}: name the right file`);
+    for (const head of own) heads.set(`${head.seq} ${head.root}`, head);
   }
-  return heads;
+  return [...heads.values()];
+}
+
+async function readNotes(file: string): Promise<readonly string[]> {
+  try {
+    return await readCollected(file);
+  } catch (error) {
+    if (error instanceof LedgerRefused) throw new BadInput(error.message);
+    throw error;
+  }
 }

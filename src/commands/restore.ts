@@ -10,7 +10,7 @@ export interface RestoreOptions {
   readonly dataDir: string;
   readonly pin?: string | undefined;
   readonly tenant?: string | undefined;
-  /** Files of checkpoints that somebody outside keeps. */
+  /** Files of checkpoints that somebody outside has collected. */
   readonly seen?: readonly string[];
 }
 

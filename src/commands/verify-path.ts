@@ -48,12 +48,13 @@ async function kindOf(path: string | undefined, at: string, { database }: AllOpt
 }
 
 /** An option that would be left unread is refused: who gave it would take the answer for one to it. `--json` fits all. */
-function refuseOthers(kind: Kind, at: string, { chain, deep, key, pin, witness }: AllOptions): void {
+function refuseOthers(kind: Kind, at: string, { chain, deep, key, pin, seen = [], witness }: AllOptions): void {
   const options: readonly { readonly name: string; readonly isGiven: boolean; readonly of: readonly Kind[] }[] = [
     { name: "--key", isGiven: key.length > 0, of: ["export", "proof"] },
     { name: "--witness", isGiven: witness.length > 0, of: ["export", "proof"] },
     { name: "--chain", isGiven: chain, of: ["folder", "export"] },
     { name: "--deep", isGiven: deep, of: ["folder", "database"] },
+    { name: "--seen", isGiven: seen.length > 0, of: ["folder", "database"] },
     { name: "--pin", isGiven: pin !== undefined, of: ["folder"] },
   ];
   const other = options.find(({ isGiven, of }) => isGiven && !of.includes(kind));

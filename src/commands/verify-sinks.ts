@@ -9,32 +9,32 @@ import {
   type LedgerHistory,
   type SeenHead,
 } from "../ledger/mod.ts";
-import { othersOf } from "./others.ts";
+import { areOthersNamed, othersOf } from "./others.ts";
 import { BadInput } from "./outcome.ts";
 
-/** A ledger that was walked, held against the sinks of SVC_SINKS too. */
+/** A ledger that was walked, held against file sinks and collected checkpoints too. */
 export interface HeldCheck {
   readonly check: LedgerCheck;
-  /** They are set, and none that can be read knows the ledger. */
+  /** Files are named, and none of them has a checkpoint of the ledger. */
   readonly isUnknown: boolean;
 }
 
 /**
- * Asks the sinks how far the ledger went, as a start, a restore and a resume do.
+ * Asks file sinks and collected checkpoints how far the ledger went, as a start, a restore and a resume do.
  *
  * @param walked what is broken in itself stays that
  * @param tenant null is the root
- * @param open reads the ledger; after the sinks were asked, since the gate that serves it goes on
+ * @param seen files of collected checkpoints; empty: the one that SVC_SEEN names
+ * @param open reads the ledger; after the files were read, since the gate that serves it goes on
  * @throws {BadInput} where one cannot be asked
  */
 export async function holdAgainstSinks(
   walked: LedgerCheck,
-  tenant: string | null,
+  { tenant, seen: files }: { readonly tenant: string | null; readonly seen: readonly string[] },
   open: () => Promise<LedgerHistory>,
 ): Promise<HeldCheck> {
-  if (walked.broken !== undefined || (process.env["SVC_SINKS"] ?? "") === "")
-    return { check: walked, isUnknown: false };
-  const seen = await askSinks(walked, tenant);
+  if (walked.broken !== undefined || !areOthersNamed(files)) return { check: walked, isUnknown: false };
+  const seen = await ask(walked, tenant, files);
   if (seen.length === 0) return { check: walked, isUnknown: true };
   const ledger = await open();
   try {
@@ -50,9 +50,13 @@ export function tenantOf(folder: string): string | null {
   return basename(dirname(path)) === "tenants" ? basename(path) : null;
 }
 
-async function askSinks({ log, rows }: LedgerCheck, tenant: string | null): Promise<readonly SeenHead[]> {
+async function ask(
+  { log, rows }: LedgerCheck,
+  tenant: string | null,
+  files: readonly string[],
+): Promise<readonly SeenHead[]> {
   try {
-    return await othersOf(tenant, [])(log);
+    return await othersOf(tenant, files)(log);
   } catch (error) {
     if (error instanceof BadInput) throw new BadInput(`the ledger's ${rows} rows hold together, and ${error.message}`);
     throw error;

@@ -21,6 +21,8 @@ export interface VerifyOptions {
   /** Every check is decided again too, and the counters are folded again. */
   readonly deep: boolean;
   readonly database: string | true | undefined;
+  /** Files of collected checkpoints; empty: the one that SVC_SEEN names. */
+  readonly seen?: readonly string[];
 }
 
 /** `svc-gate verify`: walks the chain of a ledger in a folder or a database, from outside. */
@@ -32,7 +34,7 @@ export async function verifyCommand(folder: string, options: VerifyOptions): Pro
   const open = (): Promise<LedgerHistory> => (shared === undefined ? readLedger(folder) : readSharedLedger(shared));
   const walked = shared === undefined ? await walkFolder(folder, options) : await inspectSharedLedger(shared);
   const tenant = typeof database === "string" ? database : shared === undefined ? tenantOf(folder) : null;
-  const { check, isUnknown } = await holdAgainstSinks(walked, tenant, open);
+  const { check, isUnknown } = await holdAgainstSinks(walked, { tenant, seen: options.seen ?? [] }, open);
   const isWhole = check.broken === undefined;
   const beside = shared === undefined && isWhole ? await lookBeside(folder, options.pin) : nothingBeside;
   const isDeep = options.deep && check.broken === undefined;
@@ -60,13 +62,13 @@ export async function verifyCommand(folder: string, options: VerifyOptions): Pro
     ...beside.changed.map((sentence) => `  changed  ${sentence}`),
     ...beside.warnings.map((sentence) => `  warning  ${sentence}`),
   ];
-  const sinks = isUnknown ? ["  no sink of SVC_SINKS that can be read knows it"] : [];
+  const unknown = isUnknown ? ["  no file of SVC_SINKS, SVC_SEEN or --seen has a checkpoint of it"] : [];
   const lines = [
     verdict,
     `  ledger  ${log}`,
     `  head    ${head.hash}`,
     `  ${anchor}`,
-    ...sinks,
+    ...unknown,
     ...deepLines(deep),
     ...besides,
   ];

@@ -43,8 +43,10 @@ export interface Config {
   readonly signingKey: string | undefined;
   /** The file of the policy that names witnesses. */
   readonly witnessPolicy: string | undefined;
-  /** Who is given heads to keep, with commas between. */
+  /** Files that are given heads to keep, with commas between. */
   readonly sinks: string | undefined;
+  /** A file of checkpoints that somebody outside has collected. */
+  readonly seen: string | undefined;
   /** After so many heads those who anchor the ledger are told. */
   readonly anchorEvery: number;
   /** Evidence of checks that are older is erased; undefined keeps it. */
@@ -207,7 +209,14 @@ export const settings: readonly Setting[] = [
     flag: "sinks",
     value: "list",
     fallback: "",
-    doc: "who is given heads to keep, with commas between: `file:/path`, `git:/path/to/repository`, `https://...`",
+    doc: "files that are given heads to keep, with commas between, such as `file:/path`",
+  },
+  {
+    variable: "SVC_SEEN",
+    flag: "seen",
+    value: "file",
+    fallback: "",
+    doc: "signed checkpoints that somebody outside has collected: the start is refused if the ledger lacks one",
   },
   {
     variable: "SVC_ANCHOR_EVERY",
@@ -296,6 +305,7 @@ export function readConfig(
     signingKey: optional("SVC_SIGNING_KEY"),
     witnessPolicy: optional("SVC_WITNESS_POLICY"),
     sinks: optional("SVC_SINKS"),
+    seen: optional("SVC_SEEN"),
     anchorEvery: readCount("SVC_ANCHOR_EVERY", text("SVC_ANCHOR_EVERY"), problems),
     retentionDays: given("SVC_RETENTION_DAYS")
       ? readCount("SVC_RETENTION_DAYS", text("SVC_RETENTION_DAYS"), problems)

@@ -39,7 +39,7 @@ export {
 export { sqliteThreads, type SqliteThreads } from "./stores/sqlite.ts";
 export { backUpLedger, hasLedger, type Backup } from "./backup.ts";
 export { placeRestoration, planRestore, type Restoration } from "./restore.ts";
-export { headOf, partings, readCheckpoint, type AskOthers, type SeenHead } from "./seen.ts";
+export { headOf, notesIn, partings, readCollected, type AskOthers, type SeenHead } from "./seen.ts";
 export { enterBody, openPastPin, readResume, resumeAct, resumeBody, resumeOf, type PastPin } from "./resume.ts";
 export { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
 export { missingCheckpoint, otherSigningKey } from "./folder-check.ts";

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Result } from "../wire/mod.ts";
 import { readIfThere } from "./durable-file.ts";
@@ -22,7 +22,7 @@ export interface Parting {
   readonly is: "beyond" | "beside";
 }
 
-/** Asks others how far they have seen a ledger of that name: sinks, or whoever keeps a checkpoint. */
+/** Asks others how far they have seen a ledger of that name: file sinks, or whoever keeps checkpoints. */
 export type AskOthers = (log: string) => Promise<readonly SeenHead[]>;
 
 /** The latest signed checkpoint, which a gate leaves in its data folder for who reads that from outside. */
@@ -55,7 +55,7 @@ export function pinnedHead({ log, seq, hash, root }: Pin): SeenHead {
 }
 
 /** Reads a checkpoint's file; undefined where there is none. @throws {LedgerRefused} for anything else */
-export async function readCheckpoint(file: string): Promise<SeenHead | undefined> {
+async function readCheckpoint(file: string): Promise<SeenHead | undefined> {
   let text: string;
   try {
     text = await readFile(file, "utf8");
@@ -67,6 +67,46 @@ export async function readCheckpoint(file: string): Promise<SeenHead | undefined
   const head = headOf(text, "checkpoint");
   if (head !== undefined) return { ...head, file };
   throw new LedgerRefused(`${file} is no signed checkpoint: it says nothing of the ledger; move it away`);
+}
+
+/** About 20,000 checkpoints: a start makes the root of the tree for each, in about a millisecond. */
+const collectedBytesMax = 4 * 1024 * 1024;
+
+/** A signed checkpoint that begins on a line of its own: origin, size, root, then who signed it. */
+const noteInText = /^(?!— )[^\n]+\n[0-9]+\n[A-Za-z0-9+/=]+\n\n(?:— [^\n]+\n)+/gm;
+
+/** The whole checkpoints in a text, in its order. Torn ones and any other text are skipped. */
+export function notesIn(text: string): readonly string[] {
+  return [...text.matchAll(noteInText)].map(([note]) => note).filter((note) => headOf(note, "") !== undefined);
+}
+
+/**
+ * Reads a file of checkpoints that somebody outside has collected: of one ledger or several, in any order.
+ *
+ * @returns each checkpoint once
+ * @throws {LedgerRefused} if the file cannot be read, is too large or has no checkpoint
+ */
+export async function readCollected(file: string): Promise<readonly string[]> {
+  const notes = notesIn(await readBounded(file));
+  if (notes.length > 0) return [...new Set(notes)];
+  throw new LedgerRefused(`${file} has no signed checkpoint: collect the answers of GET /checkpoint in it`);
+}
+
+async function readBounded(file: string): Promise<string> {
+  try {
+    const handle = await open(file, "r");
+    try {
+      const { size } = await handle.stat();
+      if (size <= collectedBytesMax) return await handle.readFile("utf8");
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    throw new LedgerRefused(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+  throw new LedgerRefused(
+    `${file} is over 4 MiB: name a file with its newest checkpoints, such as its last 30000 lines`,
+  );
 }
 
 /**

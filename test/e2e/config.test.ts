@@ -82,8 +82,9 @@ const cases: Readonly<Record<string, Case>> = {
     value: "file:/anchors/gate",
     read: "file:/anchors/gate",
     fallback: undefined,
-    bad: ["anchors", "http://example.org/heads", "file:here"],
+    bad: ["anchors", "https://example.org/heads", "git:/srv/repository", "file:here"],
   },
+  SVC_SEEN: { field: "seen", value: "/seen/gate", read: "/seen/gate", fallback: undefined, bad: [] },
   SVC_ANCHOR_EVERY: { field: "anchorEvery", value: "1", read: 1, fallback: 100, bad: ["0", "often"] },
   SVC_REFUSED_INPUT_MAX: {
     field: "refusedInputMax",

@@ -55,10 +55,16 @@ export function addLedgerCommands(program: Command): void {
     .option("--pin <file>", "of a data folder: its head pin, where it is not in the folder (SVC_PIN)")
     .option("--chain", "the chain alone: twice as fast, and blind to changed evidence", false)
     .option("--deep", "decide every check again too, and fold the counters again", false)
+    .option(
+      "--seen <file>",
+      "of a gate's own ledger: collected checkpoints it must have (repeated too; SVC_SEEN)",
+      many,
+      [],
+    )
     .option("--database [tenant]", "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's")
     .addHelpText(
       "after",
-      "\nSinks of SVC_SINKS that can be read are asked how far a gate's own ledger went." +
+      "\nThe file sinks of SVC_SINKS are asked how far a gate's own ledger went." +
         "\nExit code 0: the ledger is whole. 1: it is broken, or does not agree with itself; the first row is named. 2: there is none.",
     )
     .option("--key <verifier key>", "of an export or a proof: who must have signed it (may be repeated)", many, [])

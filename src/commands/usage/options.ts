@@ -25,7 +25,10 @@ export function restoring(command: Command): Command {
   return command
     .addOption(inFolder("the gate's data folder"))
     .option("--pin <file>", "the head pin, where it is not in the folder", process.env["SVC_PIN"])
-    .option("--seen <files...>", "checkpoints that somebody outside keeps; sinks of SVC_SINKS are asked by themselves");
+    .option(
+      "--seen <files...>",
+      "checkpoints that somebody outside has collected (SVC_SEEN); file sinks of SVC_SINKS are asked too",
+    );
 }
 
 /** The options of a command that reads receipts. */

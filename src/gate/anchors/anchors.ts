@@ -1,13 +1,14 @@
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { LedgerRefused, replaceFile, rootAt, type Broken } from "../../ledger/mod.ts";
+import { claimOf, strangeFile, type Collected } from "./collected.ts";
 import { Cosignatures, type CosignedHead } from "./cosignatures.ts";
 import { Courier, usualPace, type Pace } from "./courier.ts";
 import { hashesOf, readHead, type AnchoredLog, type Head } from "./head.ts";
 import { knownOf, partingFrom, relationTo } from "./known.ts";
 import type { WitnessPolicy } from "./policy.ts";
 import { refusalOf, type Claim } from "./refusal.ts";
-import type { Kept, Sink } from "./sinks.ts";
+import type { Sink } from "./sinks.ts";
 import { Standing, type Vouched } from "./standing.ts";
 import { Witnesses } from "./witnesses.ts";
 
@@ -15,6 +16,8 @@ import { Witnesses } from "./witnesses.ts";
 export interface AnchorSites {
   readonly policy: WitnessPolicy | undefined;
   readonly sinks: readonly Sink[];
+  /** Checkpoints that somebody outside has collected, for this start; undefined if no file is named. */
+  readonly collected?: Collected | undefined;
   /** They are told after so many checkpoints. */
   readonly every: number;
   /** What somebody says to have seen at this start, and does not show, is a mistake: the operator answers for that. */
@@ -93,7 +96,7 @@ export class Anchors {
       new Witnesses({ ...options, policy, cosignatures: this.#cosignatures, latest, pace });
     this.#sinks = sinks.map((sink) => ({ sink, standing: new Standing({ ...options, ...sink }) }));
     this.#standings = [...this.#sinks.map(({ standing }) => standing), ...(this.#witnesses?.standings ?? [])];
-    const deliveries = this.#sinks.map((given) => (signal: AbortSignal) => this.#give(given, signal));
+    const deliveries = this.#sinks.map((given) => () => this.#give(given));
     const asked = this.#witnesses;
     this.#couriers = [...deliveries, ...(asked === undefined ? [] : [(signal: AbortSignal) => asked.ask(signal)])].map(
       (deliver) => new Courier(deliver, pace),
@@ -170,6 +173,12 @@ export class Anchors {
     this.#size = head.size;
     for (const standing of this.#standings) standing.follow();
     this.#compareKeys();
+    const { collected } = this.#options;
+    const strange = isStart ? collected && strangeFile(collected, ledger.name, tenant) : undefined;
+    if (strange !== undefined) {
+      if (!acceptClaims) throw new LedgerRefused(strange);
+      log.warn({ tenant }, `accepted at this start: ${strange}`);
+    }
     for (const claim of await this.#claims(head, isStart)) {
       const { proof } = claim.parting;
       const refusal = refusalOf(claim, head.size);
@@ -195,6 +204,8 @@ export class Anchors {
     const parting = kept && (await partingFrom(ledger, head, { ...kept, proof: kept.note }));
     if (parting !== undefined) return [{ by: "file checkpoint.cosigned", parting }];
     if (!isStart) return [];
+    const collected = this.#options.collected && (await claimOf(this.#options.collected, ledger, head));
+    if (collected !== undefined && collected.length > 0) return collected;
     const enough = AbortSignal.timeout(this.#patience.startMs);
     const inSinks = await Promise.all(this.#sinks.map((given) => this.#look(given, head, enough)));
     // A witness that has seen nothing yet cosigns what it is asked: not a history that a sink has disproved.
@@ -205,7 +216,7 @@ export class Anchors {
   async #look({ sink, standing }: Given, head: Head, enough: AbortSignal): Promise<readonly Claim[]> {
     const { ledger, tenant } = this.#options;
     try {
-      const kept = await inTime<Kept | undefined>(sink.read?.(tenant, ledger.name, enough), enough);
+      const kept = await inTime(sink.read(tenant, ledger.name), enough);
       const known = kept && knownOf(kept.note, ledger, kept.at);
       if (known === undefined) return [];
       const parting = await partingFrom(ledger, head, known);
@@ -218,11 +229,11 @@ export class Anchors {
     return [];
   }
 
-  async #give({ sink, standing }: Given, signal: AbortSignal): Promise<undefined> {
+  async #give({ sink, standing }: Given): Promise<undefined> {
     const { ledger, tenant } = this.#options;
     try {
       const head = await readHead(ledger);
-      if (head.size > 0 && !standing.has(head)) await sink.write(tenant, head.note, signal);
+      if (head.size > 0 && !standing.has(head)) await sink.write(tenant, head.note);
       standing.reached(head, Date.now(), this.#size);
     } catch (error) {
       standing.failed((error as Error).message);
@@ -238,7 +249,7 @@ export class Anchors {
 }
 
 /** A file system that hangs must not hold up a start. */
-function inTime<Value>(value: Promise<Value> | undefined, signal: AbortSignal): Promise<Value | undefined> {
+function inTime<Value>(value: Promise<Value>, signal: AbortSignal): Promise<Value> {
   const late = Promise.withResolvers<never>();
   const tooLate = (): void => late.reject(new Error("it cannot be read in time"));
   if (signal.aborted) tooLate();

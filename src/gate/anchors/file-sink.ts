@@ -1,9 +1,9 @@
 import { open, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
-import { makeFolders } from "../../ledger/mod.ts";
+import { makeFolders, notesIn } from "../../ledger/mod.ts";
 import type { Sink } from "./sinks.ts";
 
-/** A last checkpoint lies within so many bytes of the end. */
+/** The last checkpoint is within so many bytes of the end. */
 const tailBytes = 64 * 1024;
 
 /** A file that each checkpoint is added to; a tenant's is `path.TENANT` beside the root's. */
@@ -15,7 +15,7 @@ export function fileSink(path: string): Sink {
     write: (tenant, note) => append(fileOf(tenant), note),
     read: async (tenant, origin) => {
       const { text, at } = await tailOf(fileOf(tenant));
-      const note = lastCheckpoint(text, origin);
+      const note = notesIn(text).findLast((found) => found.startsWith(`${origin}\n`));
       return note === undefined ? undefined : { note, at };
     },
   };
@@ -56,12 +56,4 @@ async function readAt(handle: FileHandle, from: number, bytes: number): Promise<
   const buffer = Buffer.alloc(bytes);
   const { bytesRead } = await handle.read(buffer, 0, bytes, from);
   return buffer.toString("utf8", 0, bytesRead);
-}
-
-/** A signed checkpoint, beginning on a line of its own: origin, size, root, then who signed it. */
-const checkpoint = /^(?!— )[^\n]+\n[0-9]+\n[A-Za-z0-9+/=]+\n\n(?:— [^\n]+\n)+/gm;
-
-/** The last whole checkpoint of an origin in a text that may hold torn ones, and those of others. */
-function lastCheckpoint(text: string, origin: string): string | undefined {
-  return [...text.matchAll(checkpoint)].map(([note]) => note).findLast((note) => note.startsWith(`${origin}\n`));
 }

@@ -20,6 +20,8 @@ export interface Route {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly scope: Scope | undefined;
+  /** Another scope that opens it too. */
+  readonly orScope?: Scope;
   /** It is about the whole process: no tenant has it. */
   readonly ofRoot?: true;
   readonly handle: (asked: Asked) => unknown;

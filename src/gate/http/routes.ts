@@ -23,7 +23,7 @@ export const routes: readonly Route[] = [
   { method: "GET", path: "/receipts", scope: "receipts", handle: receipts },
   { method: "GET", path: "/receipts/:seq", scope: "receipts", handle: receipt },
   { method: "GET", path: "/ledger/verify", scope: "receipts", handle: verify },
-  { method: "GET", path: "/checkpoint", scope: "receipts", handle: checkpoint },
+  { method: "GET", path: "/checkpoint", scope: "receipts", orScope: "metrics", handle: checkpoint },
   { method: "GET", path: "/tile/*", scope: "receipts", handle: tile },
   { method: "GET", path: "/metrics", scope: "metrics", ofRoot: true, handle: metrics },
   { method: "GET", path: "/ready", scope: "metrics", ofRoot: true, handle: ready },

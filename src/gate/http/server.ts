@@ -96,11 +96,11 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
   server.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   server.setErrorHandler((error, request, reply) => refuseWith(reply, toRefusal(error, request)));
   server.setNotFoundHandler((request, reply) => refuseWith(reply, notFound(request, basePath)));
-  for (const { method, path, scope, handle, ofRoot = false } of routes) {
+  for (const { method, path, scope, orScope, handle, ofRoot = false } of routes) {
     server.route({
       method,
       url: basePath + path,
-      config: { scope },
+      config: { scope, orScope },
       handler: (request, reply) =>
         handle({ service, gate: service.root, tenant: null, key: keyOf(request), request, reply }),
     });
@@ -108,7 +108,7 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
     server.route({
       method,
       url: `${basePath}/t/:tenant${path}`,
-      config: { scope },
+      config: { scope, orScope },
       handler: async (request, reply) => {
         const { tenant } = request.params as { readonly tenant: string };
         const key = keyOf(request);
@@ -152,19 +152,21 @@ const notEscaped = refuse("not-found", "no path of the gate has a percent sign: 
  * is not are the same: no key of it came. The root's administrators look after all of them.
  */
 function refusalForKey(request: FastifyRequest, key: Key | undefined): Refusal | undefined {
-  const { scope } = request.routeOptions.config as RouteConfig;
+  const { scope, orScope } = request.routeOptions.config as RouteConfig;
   if (isUnknown(request)) return key === undefined ? noKey : undefined;
   if (scope === undefined) return undefined;
   if (key === undefined) return noKey;
   const { tenant = null } = request.params as { readonly tenant?: string };
   const looksAfter = key.tenant === null && scope === "admin" && key.scopes.has("admin");
   if (tenant !== key.tenant && !looksAfter) return noKey;
-  if (key.scopes.has(scope)) return undefined;
-  return refuse("forbidden", `the key ${quote(key.name)} has not the scope ${scope}`);
+  if (key.scopes.has(scope) || (orScope !== undefined && key.scopes.has(orScope))) return undefined;
+  const wanted = orScope === undefined ? scope : `${scope} or ${orScope}`;
+  return refuse("forbidden", `the key ${quote(key.name)} has not the scope ${wanted}`);
 }
 
 interface RouteConfig {
   readonly scope?: Route["scope"];
+  readonly orScope?: Route["orScope"];
 }
 
 /** Charges a request to its key, and says in the answer's header fields what is left. */

@@ -1,0 +1,89 @@
+import { headOf, resumeOf, rootAt, type HashReader } from "../../ledger/mod.ts";
+import { hashesOf, type AnchoredLog, type Head } from "./head.ts";
+import { knownOf } from "./known.ts";
+import type { Claim } from "./refusal.ts";
+
+/** Checkpoints in a file that somebody outside has collected: of all ledgers of a gate, in any order. */
+export interface Collected {
+  readonly file: string;
+  /** Each is a whole signed note. */
+  readonly notes: readonly string[];
+}
+
+/** A checkpoint of the ledger, read without its signatures. */
+interface Said {
+  readonly note: string;
+  readonly size: number;
+  /** Base64. */
+  readonly root: string;
+}
+
+/** Why the file must be another one, or undefined. A tenant may be absent from it; the root may not. */
+export function strangeFile({ file, notes }: Collected, name: string, tenant: string | null): string | undefined {
+  if (tenant !== null || notes.some((note) => saidIn(note, name) !== undefined)) return undefined;
+  return `SVC_SEEN: ${file} has no checkpoint of the ledger ${name}: name the right file, or start once with --accept anchors`;
+}
+
+/**
+ * Holds every checkpoint of the file against the ledger. Only a row of `svc-gate resume` that names a checkpoint passes it:
+ * nobody says when it was seen, and rows with the same numbers may be lost a second time.
+ *
+ * @returns the furthest one that is not in the ledger; one under a key of the ledger before any other
+ */
+export async function claimOf({ file, notes }: Collected, log: AnchoredLog, head: Head): Promise<readonly Claim[]> {
+  const absent = await absentFrom(log, head, notes);
+  if (absent.length === 0) return [];
+  const named = await namedLost(log);
+  let best: Claim | undefined;
+  for (const { note, root, size } of absent.toSorted((a, b) => b.size - a.size)) {
+    const known = named.has(idOf(size, root)) ? undefined : knownOf(note, log);
+    if (known === undefined) continue;
+    const claim: Claim = { by: `file ${file}`, parting: { ...known, kind: size > head.size ? "missing" : "other" } };
+    if (known.proof !== undefined) return [claim];
+    best ??= claim;
+  }
+  return best === undefined ? [] : [best];
+}
+
+async function absentFrom(log: AnchoredLog, head: Head, notes: readonly string[]): Promise<readonly Said[]> {
+  const read = remembering(hashesOf(log));
+  const isThere = new Map<string, boolean>();
+  const absent: Said[] = [];
+  for (const note of notes) {
+    const said = saidIn(note, log.name);
+    if (said === undefined || said.size === 0) continue;
+    const { root, size } = said;
+    const id = idOf(size, root);
+    const found = isThere.get(id) ?? (size <= head.size && (await rootAt(read, size)).toString("base64") === root);
+    isThere.set(id, found);
+    if (!found) absent.push(said);
+  }
+  return absent;
+}
+
+/** Trees of nearby sizes share their upper nodes, and a database is asked for each. Their last leaves differ. */
+function remembering(read: HashReader): HashReader {
+  const known = new Map<string, Promise<Buffer>>();
+  return async (level, from, count) => {
+    if (level === 0) return read(level, from, count);
+    const id = `${level} ${from} ${count}`;
+    const found = known.get(id) ?? Promise.resolve(read(level, from, count));
+    known.set(id, found);
+    return found;
+  };
+}
+
+/** The checkpoints that rows of `svc-gate resume` name as lost. */
+async function namedLost(log: AnchoredLog): Promise<ReadonlySet<string>> {
+  const rows = (await log.changes(0)).flatMap(({ act, body }) => resumeOf(act, body)?.checkpoints ?? []);
+  return new Set(rows.map(([size, root]) => idOf(size, root)));
+}
+
+function saidIn(note: string, name: string): Said | undefined {
+  const said = headOf(note, "");
+  return said?.log === name ? { note, size: said.seq, root: said.root ?? "" } : undefined;
+}
+
+function idOf(size: number, root: string): string {
+  return `${size} ${root}`;
+}
