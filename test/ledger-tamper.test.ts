@@ -24,6 +24,7 @@ import { Worker } from "node:worker_threads";
 import { inspectLedger, leafHash, LedgerRefused, openLedger, readPin } from "../src/ledger/mod.ts";
 import { Caller } from "../src/ledger/stores/calls.ts";
 import type { Broken, Verification } from "../src/ledger/stores/store.ts";
+import { Frontier } from "../src/ledger/tree/merkle.ts";
 import { append, contracts, engine, entry, makeSample, sampleRows, temporaryFolder } from "./ledger-fixture.ts";
 import { mapFile, type Region } from "./ledger-file-map.ts";
 import { bitsOf, byteChanges, cuts, rowChanges, type Change } from "./ledger-tamper-cases.ts";
@@ -446,17 +447,14 @@ suite("the file as a whole [verify.walks-chain]", () => {
     const [folder, outside] = [temporaryFolder(t), temporaryFolder(t)];
     const pinFile = join(outside, "pin");
     await makeSample(folder, pinFile);
-    const before = hashOfRow(folder, sampleRows - 1);
+    const before = pinAt(folder, sampleRows - 1);
     alter(folder, `DELETE FROM receipts WHERE seq = ${sampleRows}; DELETE FROM effects WHERE seq = ${sampleRows}`);
     assert.match(
       String(await complaint(folder, pinFile)),
       new RegExp(`row ${sampleRows}: rows are missing from the end`),
     );
     const pin = await readPin(pinFile);
-    writeFileSync(
-      join(folder, "head.pin"),
-      `${JSON.stringify({ log: pin?.log, seq: sampleRows - 1, hash: before })}\n`,
-    );
+    writeFileSync(join(folder, "head.pin"), `${JSON.stringify({ log: pin?.log, ...before })}\n`);
     assert.match(String(await complaint(folder)), /rows are missing from the end: the checkpoint has seen row/);
     rmSync(join(folder, "checkpoint"));
     assert.equal(await complaint(folder), undefined, "nothing in the folder remembers the row: SVC_PIN does");
@@ -469,9 +467,13 @@ function alter(folder: string, sql: string): void {
   database.close();
 }
 
-function hashOfRow(folder: string, seq: number): string {
+/** What a pin says when the ledger ends at a row, but for its name. */
+function pinAt(folder: string, seq: number): { readonly seq: number; readonly hash: string; readonly root: string } {
   const database = new DatabaseSync(join(folder, "ledger.db"), { readOnly: true });
-  const leaf = String(database.prepare("SELECT leaf FROM receipts WHERE seq = ?").get(seq)?.["leaf"]);
+  const rows = database.prepare("SELECT leaf FROM receipts WHERE seq <= ? ORDER BY seq").all(seq);
   database.close();
-  return leafHash(leaf);
+  const hashes = rows.map(({ leaf }) => leafHash(String(leaf)));
+  const tree = new Frontier();
+  for (const hash of hashes) tree.append(hash);
+  return { seq, hash: hashes.at(-1) ?? "", root: tree.root().toString("base64") };
 }

@@ -99,7 +99,7 @@ function setUp(there: PostgresServer, app: string): void {
       await assert.rejects(openPostgres({ url }), refused(/svc-gate migrate/));
     });
 
-    test("so is one that has only what an earlier version gave it", async (t) => {
+    test("so is one that was not given all it needs", async (t) => {
       await there.run("CREATE ROLE former LOGIN PASSWORD 'former'");
       await migratePostgres({ url: there.url(), servingRole: "former" });
       const url = there.url({ user: "former", password: "former" });
@@ -182,9 +182,7 @@ function setUp(there: PostgresServer, app: string): void {
       await there.run("CREATE DATABASE twice");
       const url = there.url().replace(/\/postgres$/, "/twice");
       const done = await Promise.all([migratePostgres({ url }), migratePostgres({ url }), migratePostgres({ url })]);
-      // Any of them may do any step.
-      assert.deepEqual(new Set(done.flat()), new Set([1, 2]));
-      assert.equal(done.flat().length, 2);
+      assert.deepEqual(done.flat(), [1]);
       await (await open(t, { url })).open({ ledger: "default", log: undefined });
     });
 
@@ -193,7 +191,7 @@ function setUp(there: PostgresServer, app: string): void {
       const url = there.url().replace(/\/postgres$/, "/ages");
       await assert.rejects(
         openPostgres({ url }),
-        refused(/at version 0, and this gate needs version 2: run `svc-gate migrate`/),
+        refused(/at version 0, and this gate needs version 1: run `svc-gate migrate`/),
       );
       await open(t, { url, mayMigrate: true });
       const client = await connect(t, url);

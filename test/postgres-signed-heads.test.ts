@@ -234,6 +234,25 @@ function signedHeads(there: PostgresServer): void {
     });
   });
 
+  suite("PostgreSQL: a tree that ends before the last row", () => {
+    test("is noticed by the next gate that would go on with it, and nothing is signed", async (t) => {
+      const at = await place(t, there);
+      const database = await open(t, { url: at.url });
+      const [one, other] = [await ledgerOn(at, database), await ledgerOn(at, database)];
+      await append(one, [[entry(), []]]);
+      const set = (frontier: string): Promise<unknown> =>
+        query(at.owner, `UPDATE svc_gate.ledgers SET frontier = ${frontier}`);
+      await set("'0 ' || frontier");
+      const before = await keptHead(at);
+      await assert.rejects(other.begin(), /does not reach its last row 1: something other than a gate has written/);
+      assert.deepEqual(await keptHead(at), before);
+      assert.match((await one.verify()).broken?.problem ?? "", /the tree that is kept at the head/);
+      await set("substr(frontier, 3)");
+      await append(other, [[entry(), []]]);
+      assert.equal((await other.verify()).broken, undefined, "positive control: put back, both go on");
+    });
+  });
+
   suite("PostgreSQL: the key that replicas share", () => {
     test("one with another key, or with none, is refused at its start", async (t) => {
       const at = await place(t, there);

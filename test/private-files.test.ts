@@ -95,7 +95,7 @@ suite("[attack 11] the files of a data folder", { skip: process.platform === "wi
     });
   }
 
-  test("[attack 11] the next start sets mode 600 on files of an earlier version, but not on other files", async (t) => {
+  test("[attack 11] the next start sets mode 600 on its files that others could open, but not on other files", async (t) => {
     const folder = temporaryFolder(t);
     await makeSample(folder);
     const others = ["mandate.yaml", "notes.txt", "checkpoint.txt"];

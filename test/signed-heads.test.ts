@@ -4,7 +4,6 @@
  * proof recomputed from the tiles; keys put in its place and taken away between two starts.
  */
 import assert from "node:assert/strict";
-import { hash } from "node:crypto";
 import { chmodSync, copyFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
@@ -274,29 +273,6 @@ suite("the key that signs", () => {
     const later = await startGate(t, { folder });
     assert.equal((await headOf(t, later)).size, 2);
   });
-});
-
-test("a ledger of before the tree gets one, whole, when it is opened", async (t) => {
-  const folder = temporaryFolder(t);
-  const gate = await startGate(t, { folder });
-  for (let at = 0; at < 300; at += 20) await Promise.all(Array.from({ length: 20 }, () => check(gate)));
-  const { root, size } = await headOf(t, gate);
-  await gate.stop();
-  const database = new DatabaseSync(join(folder, "data", "ledger.db"));
-  const value = (name: string): string =>
-    String(database.prepare("SELECT value FROM meta WHERE name = ?").get(name)?.["value"]);
-  const meta = { layout: "1", log: value("log"), counter_secret: value("counter_secret") };
-  database.exec("DROP TABLE nodes; DELETE FROM meta WHERE name IN ('signer', 'mode', 'first_key')");
-  const write = database.prepare("UPDATE meta SET value = ? WHERE name = ?");
-  write.run("1", "layout");
-  write.run(hash("sha256", JSON.stringify(meta), "hex"), "check");
-  database.close();
-  const early = await finish(t, ["verify", join(folder, "data")]);
-  assert.match(early.stdout + early.stderr, /layout 1; this version reads layout 2: start its gate once/);
-  const upgraded = await startGate(t, { folder });
-  const head = await headOf(t, upgraded);
-  assert.deepEqual([head.size, head.root], [size, root]);
-  assert.equal((await ask(upgraded, "/ledger/verify")).json.ok, true);
 });
 
 test("a file and its pin that were both put back are told by the head that was signed [verify.walks-chain]", async (t) => {

@@ -213,9 +213,17 @@ const cases: readonly Case[] = [
     title: "the layout is of a later version",
     make: async ({ data }) => {
       await fill(data);
-      alter(data, "UPDATE meta SET value = '3' WHERE name = 'layout'");
+      alter(data, "UPDATE meta SET value = '2' WHERE name = 'layout'");
     },
-    says: /the ledger's file has layout 3; this version reads layout 2/,
+    says: /the ledger's file has layout 2; this version reads layout 1$/m,
+  },
+  {
+    title: "an inner hash of the tree is gone",
+    make: async ({ data }) => {
+      await fill(data, { rows: 300 });
+      alter(data, "DELETE FROM nodes");
+    },
+    says: /damaged at row 256: the inner hash 0 of level 1 is not what its rows make; run `svc-gate verify`/,
   },
   {
     title: "a counter's row was changed",

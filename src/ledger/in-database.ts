@@ -1,4 +1,4 @@
-import { readerOf } from "./growth.ts";
+import { readerOf } from "./tree-reader.ts";
 import { keyDigester, type LedgerCheck } from "./ledger.ts";
 import type { LedgerHistory } from "./opening.ts";
 import type { Database, DatabaseOptions, MigrateOptions } from "./stores/postgres.ts";

@@ -2,7 +2,7 @@ import { createHmac, hash } from "node:crypto";
 import { isMode, type Mode } from "../wire/mod.ts";
 import { partText } from "./evidence.ts";
 import { leafHash, parseLeaf, zeroHash } from "./leaf.ts";
-import { readerOf } from "./growth.ts";
+import { readerOf } from "./tree-reader.ts";
 import type { HeadPin, PinFailure, PinnedHead, PinReading } from "./pin.ts";
 import { rowQuery, type ReceiptQuery } from "./query.ts";
 import { receiptJson } from "./receipt.ts";
@@ -188,8 +188,8 @@ export class Ledger {
     const tree = frontier === undefined ? undefined : Frontier.parse(seq, frontier);
     if (tree === undefined)
       throw new Error(
-        `the tree of the ledger "${this.name}" does not reach its last row ${seq}: a gate of an earlier version has written to it; ` +
-          "stop that one, and start this one again",
+        `the tree that is kept of the ledger "${this.name}" does not reach its last row ${seq}: something other than a gate has ` +
+          "written to the database; run `svc-gate verify`, and restore the ledger from a backup",
       );
     this.#tree = tree;
     this.#head = found;

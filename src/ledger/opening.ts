@@ -2,8 +2,7 @@ import { join } from "node:path";
 import { leafHash, parseLeaf, zeroHash } from "./leaf.ts";
 import { keyDigester, Ledger, type LedgerCheck } from "./ledger.ts";
 import { makeFolders, readIfThere } from "./durable-file.ts";
-import { damaged, growTree, readerOf, treeAt } from "./growth.ts";
-import { HeadPin, readPin, writePin, type Pin } from "./pin.ts";
+import { HeadPin, noRows, readPin, writePin, type Pin } from "./pin.ts";
 import { missingCheckpoint } from "./folder-check.ts";
 import { keepPrivate } from "./private-files.ts";
 import {
@@ -29,6 +28,7 @@ import {
   type StoredRow,
 } from "./stores/store.ts";
 import { openSigner } from "./signer.ts";
+import { readerOf, treeAt } from "./tree-reader.ts";
 import { readSigningKeys, requireSigningKeys, Signer } from "./tree/signing-key.ts";
 import type { HashReader } from "./tree/tiles.ts";
 import type { LedgerHead } from "./turn.ts";
@@ -232,20 +232,19 @@ async function admit(
   const seen = isPastPin ? [] : [pin && pinnedHead(pin), own].filter((known) => known !== undefined);
   const found = { name: log, rows: head?.seq ?? 0, hashes: readerOf(store) };
   const rowsSeen = seen.map((known) => ({ ...known, root: undefined }));
-  await requireSeen(found, rowsSeen); // Before anything is written: a key, or the tree of an earlier version's ledger.
+  await requireSeen(found, rowsSeen); // Before anything is written, such as a key.
   const keyPlace = {
     file: signingKeyPlace(options),
     acceptNew: options.acceptSigningKey === true,
   };
   const signer = await openSigner(store, keyPlace);
-  if (!store.opened.hasTree) await growTree(store, signer.signer, options.engine);
   const check = await store.verify(Math.max(1, (head?.seq ?? 0) - tailRows), []);
   if (check.broken !== undefined) throw damaged(check.broken);
   await requireSeen(found, seen);
   const current = lastRow(head);
   const tree = await treeAt(store, current.seq);
   const root = tree.root().toString("base64");
-  const certain = !isShared || isPastPin ? { ...current, root } : (pin ?? { seq: 0, hash: zeroHash });
+  const certain = !isShared || isPastPin ? { ...current, root } : (pin ?? noRows);
   if (pinFile !== undefined && !isPastPin) await placePin(pinFile, { ...certain, log });
   const besideFile = isShared ? undefined : join(options.folder, checkpointFile);
   const ledger = new Ledger({
@@ -266,6 +265,12 @@ async function admit(
   });
   if (!isShared && !isPastPin) ledger.pinHead();
   return ledger;
+}
+
+function damaged({ seq, problem }: Pick<Broken, "problem" | "seq">): LedgerRefused {
+  return new LedgerRefused(
+    `the ledger is damaged at row ${seq}: ${problem}; run \`svc-gate verify\`, and restore it from a backup`,
+  );
 }
 
 /** As it was when the store was opened: on a shared ledger others may have added rows since. */

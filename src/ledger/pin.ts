@@ -1,15 +1,20 @@
 import { readFile } from "node:fs/promises";
 import { replaceFile } from "./durable-file.ts";
+import { zeroHash } from "./leaf.ts";
 import { LedgerRefused } from "./stores/store.ts";
+import { Frontier } from "./tree/merkle.ts";
 
 /** What is known of a ledger outside its file: that it is there, and how far it reached at least. */
 export interface Pin {
   readonly log: string;
   readonly seq: number;
   readonly hash: string;
-  /** Of the tree over its rows, base64; undefined in a pin of before there was one. */
-  readonly root?: string | undefined;
+  /** Of the tree over its rows, base64. */
+  readonly root: string;
 }
+
+/** What a pin says of a ledger without rows. */
+export const noRows: Omit<Pin, "log"> = { seq: 0, hash: zeroHash, root: new Frontier().root().toString("base64") };
 
 /** Undefined when there is none. @throws {LedgerRefused} for one that is not exactly what `writePin` writes */
 export async function readPin(file: string): Promise<Pin | undefined> {
@@ -25,10 +30,11 @@ export async function readPin(file: string): Promise<Pin | undefined> {
   }
   try {
     const { log, seq, hash, root } = JSON.parse(text) as Partial<Pin>;
-    if (typeof log === "string" && typeof seq === "number" && seq >= 0 && typeof hash === "string") {
+    const isTyped = typeof log === "string" && typeof seq === "number" && typeof hash === "string";
+    if (isTyped && typeof root === "string") {
       const pin = { log, seq, hash, root };
-      const isHead = Number.isSafeInteger(seq) && /^[0-9a-f]{64}$/.test(hash);
-      if (pinText(pin) === text && isHead && (root === undefined || rootText.test(root))) return pin;
+      const isHead = Number.isSafeInteger(seq) && seq >= 0 && /^[0-9a-f]{64}$/.test(hash) && rootText.test(root);
+      if (pinText(pin) === text && isHead) return pin;
     }
   } catch {
     // Refused below: a pin is whole or it is not one.

@@ -2,8 +2,7 @@ import { open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Result } from "../wire/mod.ts";
 import { readIfThere } from "./durable-file.ts";
-import { zeroHash } from "./leaf.ts";
-import { readPin, type Pin } from "./pin.ts";
+import { noRows, readPin, type Pin } from "./pin.ts";
 import { LedgerRefused, type Anchor } from "./stores/store.ts";
 import { openCheckpoint, parseCheckpointText, type Checkpoint } from "./tree/checkpoint.ts";
 import { parseNote, parseVerifierKey } from "./tree/note.ts";
@@ -211,7 +210,7 @@ function refusalOf({ seen: { by, root, seq }, is }: Parting, rows: number): stri
 /** The last row, with the root over all. Of a ledger that was found whole. */
 export async function lastHead(ledger: Readable): Promise<Pin> {
   const { name: log, rows: seq } = ledger;
-  if (seq === 0) return { log, seq, hash: zeroHash };
+  if (seq === 0) return { log, ...noRows };
   return { log, seq, hash: await hashOf(ledger, seq), root: await rootOf(ledger, seq) };
 }
 

@@ -36,7 +36,7 @@ export function headRow(columns: readonly unknown[]): HeadRow {
   };
 }
 
-/** The tree at the head; undefined where a gate of before the tree wrote the last rows. */
+/** The tree at the head; undefined if the ledger's own row does not have it for the last row. */
 export function frontierOf({ seq, frontier }: HeadRow): string | undefined {
   if (seq === 0) return "";
   return frontier?.startsWith(`${seq} `) === true ? frontier.slice(`${seq} `.length) : undefined;

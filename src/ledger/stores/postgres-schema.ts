@@ -5,15 +5,19 @@ import { LedgerRefused } from "./store.ts";
 /** Tables that hold rows of ledgers; each is seen one ledger at a time. */
 export const ledgerTables = ["ledgers", "receipts", "effects", "counters", "contracts", "key_uses", "nodes"] as const;
 
+/** The statements of one numbered step. */
+export type Migration = readonly string[];
+
 /**
  * What was done to the schema, in order. A migration that a release had is never changed; the next one is added, and
  * gates of the release before must be able to go on beside it.
  */
-export const migrations: readonly (readonly string[])[] = [
+export const migrations: readonly Migration[] = [
   [
     `CREATE TABLE svc_gate.ledgers (
       ledger text NOT NULL, log text NOT NULL, counter_secret text NOT NULL, seal text NOT NULL, seq bigint NOT NULL, leaf text,
-      changed bigint NOT NULL, counters bigint NOT NULL, contract text, mode text, engine text, PRIMARY KEY (ledger))`,
+      changed bigint NOT NULL, counters bigint NOT NULL, contract text, mode text, engine text,
+      frontier text, checkpoint text, signer text, PRIMARY KEY (ledger))`,
     `CREATE TABLE svc_gate.receipts (
       ledger text NOT NULL, seq bigint NOT NULL, session text, tool text NOT NULL, verdict text NOT NULL, leaf text NOT NULL,
       evidence text NOT NULL, PRIMARY KEY (ledger, seq))`,
@@ -28,13 +32,9 @@ export const migrations: readonly (readonly string[])[] = [
       unknown_through bigint NOT NULL, folded bigint NOT NULL, seal text NOT NULL, PRIMARY KEY (ledger, digest), UNIQUE (ledger, id))`,
     "CREATE TABLE svc_gate.contracts (ledger text NOT NULL, digest text NOT NULL, text text NOT NULL, PRIMARY KEY (ledger, digest))",
     "CREATE TABLE svc_gate.key_uses (ledger text NOT NULL, key_name text NOT NULL, at bigint NOT NULL, PRIMARY KEY (ledger, key_name))",
-    ...["ledgers", "receipts", "effects", "counters", "contracts", "key_uses"].flatMap(apart),
-  ],
-  [
-    "ALTER TABLE svc_gate.ledgers ADD COLUMN frontier text, ADD COLUMN checkpoint text, ADD COLUMN signer text",
     `CREATE TABLE svc_gate.nodes (
       ledger text NOT NULL, level int NOT NULL, place bigint NOT NULL, hash bytea NOT NULL, PRIMARY KEY (ledger, level, place))`,
-    ...apart("nodes"),
+    ...ledgerTables.flatMap(apart),
   ],
 ];
 
@@ -67,9 +67,6 @@ function grants(role: string): readonly string[] {
   ];
 }
 
-/** The schema that this code knows. */
-export const schemaVersion: number = migrations.length;
-
 /** How far the database's schema is; 0 before the first migration. */
 export async function readVersion(client: Client): Promise<number> {
   try {
@@ -87,25 +84,30 @@ export async function readVersion(client: Client): Promise<number> {
  * Brings the schema up to this code, one transaction for each migration, beside gates that go on. A second migrator at
  * the same time waits for the first, by the key under which a migration is noted, and finds it done.
  *
+ * @param known all migrations that this code knows, in order
  * @param servingRole the role that gates connect as, which is given what it needs
  * @returns the numbers of the migrations that were run
  */
-export async function migrate(client: Client, servingRole: string | undefined): Promise<readonly number[]> {
+export async function migrate(
+  client: Client,
+  known: readonly Migration[],
+  servingRole: string | undefined,
+): Promise<readonly number[]> {
   const found = await readVersion(client);
-  if (found > schemaVersion) throw newer(found);
+  if (found > known.length) throw newer(found, known.length);
   await client.query("SET lock_timeout TO '10s'; SET statement_timeout TO 0");
   if (found === 0) await withPatience(() => beginNoting(client));
   const done: number[] = [];
-  for (const [at, steps] of migrations.entries()) {
+  for (const [at, steps] of known.entries()) {
     if (at + 1 > found && (await runOnce(client, at + 1, steps))) done.push(at + 1);
   }
   if (servingRole !== undefined) await withPatience(() => grant(client, servingRole));
   return done;
 }
 
-export function newer(found: number): LedgerRefused {
+export function newer(found: number, known: number): LedgerRefused {
   return new LedgerRefused(
-    `the database's schema is at version ${found}, and this gate knows version ${schemaVersion}: run a newer gate`,
+    `the database's schema is at version ${found}, and this gate knows version ${known}: run a newer gate`,
   );
 }
 

@@ -196,9 +196,7 @@ export function insertion(table: Written, rows: number): Statement {
     const places = columns.map((_column, place) => `$${at * columns.length + place + 2}`);
     return `($1, ${places.join(", ")})`;
   });
-  // Inner hashes follow from the rows, so those that an earlier growing left are the same.
-  const again = table === "nodes" ? " ON CONFLICT DO NOTHING" : "";
-  const text = `INSERT INTO svc_gate.${table} (ledger, ${columns.join(", ")}) VALUES ${tuples.join(", ")}${again}`;
+  const text = `INSERT INTO svc_gate.${table} (ledger, ${columns.join(", ")}) VALUES ${tuples.join(", ")}`;
   const statement = { name, text };
   inserting.set(name, statement);
   return statement;

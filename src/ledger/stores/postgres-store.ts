@@ -4,7 +4,7 @@ import type { ClientConfig, Pool, PoolClient } from "pg";
 import { setTimeout as wait } from "node:timers/promises";
 import { Caller } from "./calls.ts";
 import { leafHash } from "../leaf.ts";
-import { frontierOf, headRow, ledgerSeal, readCounters, storedRow, type Counters } from "./postgres-rows.ts";
+import { headRow, ledgerSeal, readCounters, storedRow, type Counters } from "./postgres-rows.ts";
 import { beginOn, connect, explained, readOne, rollBack, send } from "./postgres-session.ts";
 import { ask, commit, readRows, type Asked } from "./postgres-sql.ts";
 import { PostgresTurn } from "./postgres-turn.ts";
@@ -95,7 +95,6 @@ async function openOn(client: PoolClient, { ledger, log, mustExist = false }: Le
     changed,
     signer: signer ?? undefined,
     mode: headFound.mode ?? undefined,
-    hasTree: frontierOf(headFound) !== undefined,
     counters: [...counters.values()],
   };
   return { opened, version, counters };

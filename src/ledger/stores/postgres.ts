@@ -1,5 +1,5 @@
 import { Client, type ClientConfig } from "pg";
-import { migrate, newer, readVersion, schemaVersion } from "./postgres-schema.ts";
+import { migrate, migrations as all, newer, readVersion, type Migration } from "./postgres-schema.ts";
 import { bounds, clientConfig, explained, makePool, placeOf, type Bounds } from "./postgres-session.ts";
 import { openStore, type LedgerPlace, type Pools } from "./postgres-store.ts";
 import { LedgerRefused, NotKept, type LedgerStore } from "./store.ts";
@@ -29,6 +29,8 @@ export interface DatabaseOptions {
   readonly connectionsMax?: number | undefined;
   /** Brings the schema up to this gate where it is behind. */
   readonly mayMigrate?: boolean | undefined;
+  /** All migrations that this gate knows, where they are not as usual. */
+  readonly migrations?: readonly Migration[] | undefined;
   /** How long things may take, where it is not as usual. */
   readonly within?: Partial<Bounds> | undefined;
 }
@@ -52,6 +54,8 @@ export interface MigrateOptions {
   readonly url: string;
   /** The role that gates connect as: it is given what it needs, and nothing more. */
   readonly servingRole?: string | undefined;
+  /** All migrations that this gate knows, where they are not as usual. */
+  readonly migrations?: readonly Migration[] | undefined;
 }
 
 /**
@@ -60,8 +64,8 @@ export interface MigrateOptions {
  * @returns the numbers of the migrations that were run
  * @throws {LedgerRefused} when it cannot be, with a sentence for the operator
  */
-export function migratePostgres({ url, servingRole }: MigrateOptions): Promise<readonly number[]> {
-  return withClient(url, (client) => migrate(client, servingRole));
+export function migratePostgres({ url, servingRole, migrations = all }: MigrateOptions): Promise<readonly number[]> {
+  return withClient(url, (client) => migrate(client, migrations, servingRole));
 }
 
 async function withClient<Result>(url: string, work: (client: Client) => Promise<Result>): Promise<Result> {
@@ -91,21 +95,22 @@ interface Found {
 }
 
 /** Looks at the database before anything is served from it. */
-function inspect({ url, mayMigrate = false }: DatabaseOptions): Promise<Found> {
+function inspect({ url, mayMigrate = false, migrations = all }: DatabaseOptions): Promise<Found> {
   return withClient(url, async (client) => {
     const warnings = isPlainFarAway(url)
       ? [`the connection to ${placeOf(url)} is not encrypted: add ?sslmode=verify-full to SVC_DATABASE_URL`]
       : [];
     const strength = await requireDurable(client);
     let version = await readVersion(client);
-    if (version < schemaVersion && mayMigrate) {
-      await migrate(client, undefined);
+    const needed = migrations.length;
+    if (version < needed && mayMigrate) {
+      await migrate(client, migrations, undefined);
       version = await readVersion(client);
     }
-    if (version > schemaVersion) throw newer(version);
-    if (version < schemaVersion) {
+    if (version > needed) throw newer(version, needed);
+    if (version < needed) {
       throw new LedgerRefused(
-        `the database's schema is at version ${version}, and this gate needs version ${schemaVersion}: run \`svc-gate migrate\``,
+        `the database's schema is at version ${version}, and this gate needs version ${needed}: run \`svc-gate migrate\``,
       );
     }
     return { warnings: [...warnings, ...(await rightsWarnings(client))], synchronousCommit: strength };

@@ -8,12 +8,10 @@ import { flushAgain } from "./sqlite-log.ts";
 import { LedgerRefused } from "./store.ts";
 
 /** The layout of the file. A file of another layout is refused, never converted in silence. */
-const layout = 2;
+const layout = 1;
 
-/** The one before had no tree over its rows. */
-const layoutBefore = 1;
-
-const schemaBefore = `
+/** `nodes` holds the inner hashes that tiles need: the roots over 256, 65,536, ... leaves. */
+const schema = `
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE receipts (
   seq INTEGER PRIMARY KEY, session TEXT, tool TEXT NOT NULL, verdict TEXT NOT NULL, leaf TEXT NOT NULL, evidence TEXT NOT NULL
@@ -30,14 +28,8 @@ CREATE TABLE effects (
   counter INTEGER NOT NULL, key BLOB NOT NULL, at INTEGER NOT NULL, seq INTEGER NOT NULL, total TEXT NOT NULL, folded TEXT,
   PRIMARY KEY (counter, key, at, seq)
 ) STRICT, WITHOUT ROWID;
-`;
-
-/** The inner hashes that tiles need: the roots over 256, 65,536, ... leaves. */
-const nodes = `
 CREATE TABLE nodes (level INTEGER NOT NULL, place INTEGER NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (level, place)) STRICT, WITHOUT ROWID;
 `;
-
-const schema = schemaBefore + nodes.trimStart();
 
 export const files = { database: "ledger.db", log: "ledger.db-wal", lock: "owner.lock" } as const;
 
@@ -155,20 +147,6 @@ export function createTables(database: DatabaseSync, log: string | undefined): v
   database.exec("COMMIT");
 }
 
-/** Brings a file of the layout before up to this one, in one transaction; its tree is still to be grown. */
-export function upgrade(database: DatabaseSync): void {
-  const values = new Map(readTable(database, "SELECT name, value FROM meta"));
-  if (values.get("layout") !== String(layoutBefore)) return;
-  const log = values.get("log") ?? "";
-  const counterSecret = values.get("counter_secret") ?? "";
-  const before = { layout: String(layoutBefore), log, counter_secret: counterSecret };
-  requireWhole(values, before, database, schemaBefore);
-  database.exec("BEGIN IMMEDIATE");
-  database.exec(nodes);
-  writeMeta(database, { log, counterSecret, signer: undefined, mode: undefined, firstKey: undefined });
-  database.exec("COMMIT");
-}
-
 /** Writes the ledger's description anew, within a transaction. */
 export function writeMeta(database: DatabaseSync, { log, counterSecret, signer, ...noted }: Meta): void {
   const kept = notesOf(noted.mode, noted.firstKey);
@@ -183,10 +161,8 @@ export function readMeta(database: DatabaseSync): Meta | undefined {
   if (objectsOf(database).length === 0) return undefined;
   const values = new Map(readTable(database, "SELECT name, value FROM meta"));
   const found = values.get("layout");
-  if (found !== undefined && found !== String(layout) && /^[0-9]+$/.test(found)) {
-    const upgrading = found === String(layoutBefore) ? ": start its gate once, which brings it up to date" : "";
-    throw new LedgerRefused(`the ledger's file has layout ${found}; this version reads layout ${layout}${upgrading}`);
-  }
+  if (found !== undefined && found !== String(layout) && /^[0-9]+$/.test(found))
+    throw new LedgerRefused(`the ledger's file has layout ${found}; this version reads layout ${layout}`);
   const [log, counterSecret, signer] = ["log", "counter_secret", "signer"].map((name) => values.get(name) ?? "");
   const mode = values.get("mode");
   const firstKey = values.get("first_key");
@@ -198,7 +174,7 @@ export function readMeta(database: DatabaseSync): Meta | undefined {
     signer: signer ?? "",
     ...kept,
   };
-  requireWhole(values, meta, database, schema);
+  requireWhole(values, meta, database);
   if (found !== String(layout)) throw damagedMeta;
   return {
     log: meta.log,
@@ -209,7 +185,7 @@ export function readMeta(database: DatabaseSync): Meta | undefined {
   };
 }
 
-/** A ledger that never served has none of them, nor has one of version 1. */
+/** A ledger that never served has none of them. */
 function notesOf(mode: string | undefined, firstKey: string | undefined): Readonly<Record<string, string>> {
   return { ...(mode !== undefined && { mode }), ...(firstKey !== undefined && { first_key: firstKey }) };
 }
@@ -224,10 +200,9 @@ function requireWhole(
   values: ReadonlyMap<string, string>,
   meta: Readonly<Record<string, string>>,
   database: DatabaseSync,
-  tables: string,
 ): void {
   if (values.size !== Object.keys(meta).length + 1 || values.get("check") !== metaCheck(meta)) throw damagedMeta;
-  const expected = tables.trim().split(/\n(?=CREATE)/);
+  const expected = schema.trim().split(/\n(?=CREATE)/);
   if (objectsOf(database).join("\n") === expected.toSorted().join("\n")) return;
   throw new LedgerRefused(
     "the tables of the ledger's file are not those that it was made with: restore the file from a backup",

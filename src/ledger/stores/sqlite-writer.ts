@@ -15,11 +15,9 @@ import {
   readMeta,
   reserveBytes,
   takeOwnership,
-  upgrade,
   writeMeta,
   type Meta,
 } from "./sqlite-file.ts";
-import { tileWidth } from "../tree/tiles.ts";
 import { counterSeal, foldSeal, type KeptCounter } from "./seals.ts";
 import { changeColumns, LedgerRefused, NotKept } from "./store.ts";
 import type { TreeNode } from "../tree/merkle.ts";
@@ -79,7 +77,6 @@ class Writer {
     this.#folder = folder;
     this.#lock = lock;
     this.#database = database;
-    upgrade(this.#database);
     let meta = readMeta(this.#database);
     const created = meta === undefined;
     if (meta === undefined) {
@@ -97,7 +94,7 @@ class Writer {
     this.#insertEffect = this.#database.prepare(
       "INSERT INTO effects (counter, key, at, seq, total, folded) VALUES (?, ?, ?, ?, ?, ?)",
     );
-    this.#insertNode = this.#database.prepare("INSERT OR REPLACE INTO nodes (level, place, hash) VALUES (?, ?, ?)");
+    this.#insertNode = this.#database.prepare("INSERT INTO nodes (level, place, hash) VALUES (?, ?, ?)");
     this.#latest = this.#database.prepare(
       "SELECT at, total FROM effects WHERE counter = ? AND key = ? ORDER BY at DESC, seq DESC LIMIT 1",
     );
@@ -111,13 +108,8 @@ class Writer {
     const changed = this.#database
       .prepare("SELECT max(seq) AS seq FROM receipts WHERE verdict = ? AND verdict <> 'ALLOW'")
       .get(changeColumns.verdict)?.["seq"];
-    const hasTree = this.#fullTiles() === Math.floor((head?.seq ?? 0) / tileWidth);
     this.scrub(true); // What a kill or a reader kept the owner before from clearing.
-    this.opened = { ...meta, created, head, changed: Number(changed ?? 0), hasTree, counters: this.counters() };
-  }
-
-  #fullTiles(): number {
-    return Number(this.#database.prepare("SELECT count(*) AS count FROM nodes WHERE level = 1").get()?.["count"]);
+    this.opened = { ...meta, created, head, changed: Number(changed ?? 0), counters: this.counters() };
   }
 
   counters(): readonly StoredCounter[] {

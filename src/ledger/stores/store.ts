@@ -172,12 +172,10 @@ export interface OpenedStore {
   readonly changed: number;
   /** The verifier key whose private half signs its heads; undefined before the first. */
   readonly signer: string | undefined;
-  /** The last mode; undefined if it was never served, if its version kept none, or if rows name it. */
+  /** The last mode; undefined if it was never served, or if rows name it. */
   readonly mode: string | undefined;
   /** What was noted of the first key; undefined where nothing was, and where gates share the ledger. */
   readonly firstKey?: string | undefined;
-  /** Has it the inner hashes of all its rows? One that an earlier version wrote has not. */
-  readonly hasTree: boolean;
   readonly counters: readonly StoredCounter[];
 }
 
@@ -192,7 +190,7 @@ export interface StoreTurn {
   readonly changed: number;
   /** What decides, where gates share the ledger; undefined where one gate owns it, or before any has begun. */
   readonly inForce: InForce | undefined;
-  /** Where gates share it: the frontier of the tree at the head; undefined where it is not known. */
+  /** Where gates share it: the frontier of the tree at the head; undefined where it is not that of the last row. */
   readonly frontier: string | undefined;
   /** Where gates share it: the verifier key whose private half signs heads. */
   readonly signer: string | undefined;
