@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { load, residentMb, start, type Load } from "./check.ts";
 import { atLeast, conclude, median, printTable, round } from "./report.ts";
 
@@ -9,7 +11,7 @@ const rounds = 3;
 const connections = 4;
 const seconds = 4;
 
-/** Checks over HTTP while their ledger is verified deeply, beside the same without, in turn; and how fast that goes. */
+/** Checks over HTTP while `nice svc-gate verify --deep` reads their ledger, beside the same without, in turn. */
 export async function benchDeep(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
   const gate = await start(["--max-semi-space-size=8", "bin/svc-gate.mjs", "serve"], {
@@ -28,11 +30,11 @@ export async function benchDeep(): Promise<void> {
     for (let turn = 0; turn < rounds; turn += 1) {
       const alone = await load(gate, connections, seconds);
       const began = performance.now();
-      const verified = fetch(`${gate.url}/ledger/verify?deep=1`, { headers: { authorization: `Bearer ${key}` } });
+      const command = ["-n", "19", process.execPath, "bin/svc-gate.mjs", "verify", "--deep", "--json", folder];
       let isOver = false;
-      const found = verified.then(async (answer) => {
+      const found = promisify(execFile)("nice", command).then(({ stdout }) => {
         isOver = true;
-        return (await answer.json()) as { readonly ok: boolean; readonly deep: { readonly rows: number } };
+        return JSON.parse(stdout) as { readonly ok: boolean; readonly deep: { readonly rows: number } };
       });
       const beside = await load(gate, connections, seconds);
       // The time under load, where that was all of it, would be no measure of the checks beside.

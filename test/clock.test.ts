@@ -8,7 +8,6 @@ import { suite, test } from "node:test";
 import pino from "pino";
 import { compileContracts } from "../src/contract/mod.ts";
 import { Clock, type TimeSource } from "../src/gate/clock.ts";
-import { DeepVerification } from "../src/gate/deep.ts";
 import { openGate } from "../src/gate/gate.ts";
 import { makeServer } from "../src/gate/http/server.ts";
 import { KeyRing } from "../src/gate/keys.ts";
@@ -136,7 +135,6 @@ test("a jump of the clock turns checks into 503 and back, and nothing of it is r
     tenants: undefined,
     readPlaces: async () => good([]),
     tests: undefined,
-    deep: new DeepVerification({ log, verify: undefined, placeOf: () => ({ folder: "" }) }),
     tally: new Tally(),
     traces: undefined,
     rates: new Rates({ fallback: () => undefined }),

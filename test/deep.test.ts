@@ -2,26 +2,27 @@
  * Goal: a chain that holds is not believed to be right: what was recorded is decided and counted again, and what differs
  * is named; what was erased is not wrong. Method: a gate over one ledger under contracts that change, so that counters are
  * folded from older receipts; then what somebody with the file and the program can do without breaking the chain, one
- * thing at a time, each of which the walk over the chain calls whole. How such verifications follow one another: a false
- * thread.
+ * thing at a time, each of which the walk over the chain calls whole. An export of
+ * the same ledger must come to the same.
  */
 import assert from "node:assert/strict";
-import { cpSync } from "node:fs";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, suite, test, type TestContext } from "node:test";
-import pino from "pino";
 import { replayAndFold } from "../src/commands/deep/deep.ts";
+import { shownDecided, type DeepFound } from "../src/commands/deep/found.ts";
+import { exportCommand } from "../src/commands/export/command.ts";
 import { replayCommand } from "../src/commands/replay/command.ts";
+import { verifyPathCommand } from "../src/commands/verify-path.ts";
 import { verifyCommand } from "../src/commands/verify.ts";
-import { DeepVerification, type DeepFound, type DeepVerify } from "../src/gate/deep.ts";
-import type { Gate } from "../src/gate/gate.ts";
 import type { PartName } from "../src/ledger/disclosure.ts";
 import { evidenceDigest, withoutParts } from "../src/ledger/evidence.ts";
 import { inspectLedger, openLedger, readLedger } from "../src/ledger/mod.ts";
 import { counterSeal, foldSeal } from "../src/ledger/stores/seals.ts";
+import { eraseOn } from "./erasure-suite.ts";
 import { ask, check, startGate, temporaryFolder } from "./e2e/gate.ts";
-import { engine, entry } from "./ledger-fixture.ts";
+import { contracts, engine, entry } from "./ledger-fixture.ts";
 
 const any = "{ type: object, additionalProperties: true }";
 const tools = `contract: desk
@@ -146,7 +147,7 @@ function retotal(
 const pristine = await written({ after });
 
 suite("a ledger is decided and counted again", () => {
-  test("untouched: each check agrees, each folded event is found, over HTTP and on the command line", async (t) => {
+  test("untouched: each check agrees, each folded event is found, beside a gate that is serving too", async (t) => {
     const found = await deep(pristine);
     assert.deepEqual([found.rows, found.replayed, found.notReplayable, found.differs], [rows, rows, 0, 0]);
     // Of the first four rows, and of the four without counters, one visit and two payments each.
@@ -155,19 +156,25 @@ suite("a ledger is decided and counted again", () => {
     const printed = JSON.parse(text);
     assert.deepEqual([exitCode, printed.ok, printed.rows], [0, true, rows]);
     const gate = await startGate(t, { folder: join(pristine, ".."), contracts: { "desk.yaml": counting } });
+    const beside = (await verifyCommand(pristine, verifyOptions)).text;
+    assert.deepEqual(JSON.parse(beside).deep, printed.deep);
     const { status, json } = await ask(gate, "/ledger/verify?deep=1");
-    assert.deepEqual([status, json.ok, json.rows, json.head.seq, json.anchored], [200, true, rows, rows, null]);
-    assert.deepEqual(json.deep, printed.deep);
-    assert.equal("deep" in (await ask(gate, "/ledger/verify")).json, false);
+    assert.deepEqual([status, json.code], [400, "invalid-query"], "a gate walks the chain, and does no more");
+    assert.equal(json.detail, 'unknown parameter "deep"; this path takes none');
   });
 
-  test("any other value or parameter is refused", async (t) => {
-    const gate = await startGate(t);
-    for (const query of ["deep=0", "deep=", "deep=true", "deep=1&deep=1", "depp=1", "deep=1&x=1"]) {
-      const { status, json } = await ask(gate, `/ledger/verify?${query}`);
-      assert.deepEqual([status, json.code], [400, "invalid-query"], query);
-    }
-    assert.match((await ask(gate, "/ledger/verify?depp=1")).json.detail, /did you mean "deep"/);
+  test("beside a gate that goes on answering: the rows that there were agree", async (t) => {
+    const data = copied(t);
+    const gate = await startGate(t, { folder: join(data, ".."), contracts: { "desk.yaml": counting } });
+    const over = new AbortController();
+    const found = verifyCommand(data, verifyOptions).finally(() => over.abort());
+    let asked = 0;
+    for (; !over.signal.aborted; asked += 1)
+      await check(gate, { tool_name: "visit", tool_input: {}, session_id: "run 2" });
+    const { exitCode, text } = await found;
+    const { ok, deep: again } = JSON.parse(text);
+    assert.deepEqual([exitCode, ok, again.not_replayable, again.differs], [0, true, 0, 0], text);
+    assert.ok(asked > 0 && again.replayed >= rows, `${asked} checks meanwhile`);
   });
 
   const forgeries: readonly (readonly [
@@ -177,15 +184,7 @@ suite("a ledger is decided and counted again", () => {
   ])[] = [
     [
       "a receipt of a verdict that no contract reached",
-      async (folder) => {
-        const ledger = await openLedger({ folder, engine });
-        const turn = await ledger.begin();
-        const [contract] = (await contractsOf(folder)).slice(-1);
-        const over = { toolName: "safe.open", inputText: "{}", rule: "desk.$otherwise", contract: contract as string };
-        turn.append(entry({ ...over, at: turn.head.at + 1, reason: "Svc: it may be opened" }), []);
-        await turn.commit();
-        await ledger.close();
-      },
+      forgeVerdict,
       ({ differs, firstDiffering }) =>
         assert.deepEqual([differs, firstDiffering?.seq, firstDiffering?.what], [1, rows + 1, "verdict"]),
     ],
@@ -255,6 +254,17 @@ suite("a ledger is decided and counted again", () => {
   });
 });
 
+/** Another program's receipt of an answer that no gate gave. */
+async function forgeVerdict(folder: string): Promise<void> {
+  const ledger = await openLedger({ folder, engine });
+  const turn = await ledger.begin();
+  const [contract] = (await contractsOf(folder)).slice(-1);
+  const over = { toolName: "safe.open", inputText: "{}", rule: "desk.$otherwise", contract: contract as string };
+  turn.append(entry({ ...over, at: turn.head.at + 1, reason: "Svc: it may be opened" }), []);
+  await turn.commit();
+  await ledger.close();
+}
+
 /** The contracts that rows name, in their order. */
 async function contractsOf(folder: string): Promise<readonly string[]> {
   const ledger = await readLedger(folder);
@@ -312,91 +322,67 @@ suite("what was erased is not replayable, and not wrong", () => {
   });
 });
 
-const sound: DeepFound = {
-  rows: 9,
-  replayed: 9,
-  notReplayable: 0,
-  firstNotReplayable: undefined,
-  differs: 0,
-  firstDiffering: undefined,
-  counters: { kept: 0, events: 0, unsure: 0, firstWrong: undefined },
-  structure: undefined,
-};
-
-/** Threads that do what the test says; a gate whose chain holds. */
-function staged(): {
-  readonly verification: DeepVerification;
-  readonly gate: Gate;
-  readonly begun: Parameters<DeepVerify>[];
-  readonly threads: PromiseWithResolvers<DeepFound>[];
-  readonly lines: { readonly msg: string; readonly level: number; readonly done?: number }[];
-} {
-  const [begun, threads, lines]: [Parameters<DeepVerify>[], PromiseWithResolvers<DeepFound>[], never[]] = [[], [], []];
-  const verify: DeepVerify = (...asked) => {
-    const thread = Promise.withResolvers<DeepFound>();
-    begun.push(asked);
-    threads.push(thread);
-    return { found: thread.promise, end: async () => thread.reject(new Error("ended")) };
-  };
-  const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as never) });
-  const walked = { log: "l", rows: 9, head: { seq: 9, hash: "" }, broken: undefined, anchored: undefined };
-  const gate = { verify: async () => walked } as unknown as Gate;
-  const verification = new DeepVerification({ log, verify, placeOf: (tenant) => ({ folder: tenant ?? "root" }) });
-  return { verification, gate, begun, threads, lines };
+/** The export of a ledger's folder. */
+async function exported(t: TestContext, dataDir: string): Promise<string> {
+  const target = join(temporaryFolder(t), "export");
+  const all = { database: undefined, cosigned: false, format: undefined, from: undefined, to: undefined, json: true };
+  assert.equal((await exportCommand(target, { ...all, dataDir })).exitCode, 0);
+  return target;
 }
 
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const exportOptions = { ...verifyOptions, key: [], witness: [] };
 
-suite("one deep verification at a time", () => {
-  test("who asks for the same ledger gets the one result, for another is refused; then another begins", async () => {
-    const { verification, gate, begun, threads, lines } = staged();
-    const first = [verification.verify(null, gate), verification.verify(null, gate)];
-    await turn();
-    const other = await verification.verify("acme", gate);
-    assert.ok(!other.ok && other.problem.code === "verification-busy");
-    threads[0]?.resolve(sound);
-    for (const found of await Promise.all(first)) assert.ok(found.ok && found.value.deep === sound);
-    assert.equal(begun.length, 1);
-    const next = verification.verify("acme", gate);
-    await turn();
-    assert.deepEqual(begun[1]?.[0], { folder: "acme" });
-    threads[1]?.resolve({ ...sound, differs: 1 });
-    assert.ok((await next).ok);
-    assert.deepEqual(
-      lines.map(({ level }) => level),
-      [30, 50],
-      "what does not agree is an error in the log",
+suite("an export is decided again as its ledger is", () => {
+  test("untouched: each check agrees", async (t) => {
+    const folder = await exported(t, pristine);
+    const { exitCode, text } = await verifyPathCommand(folder, "", exportOptions);
+    const { ok, rows: found, deep: again } = JSON.parse(text);
+    assert.deepEqual([exitCode, ok, found, again.replayed], [0, true, rows, rows]);
+    assert.deepEqual(again, shownDecided(await deep(pristine)));
+    const plain = await verifyPathCommand(folder, "", { ...exportOptions, json: false });
+    assert.match(
+      plain.text,
+      /^ok: 16 rows, chain, tree and evidence verified\n[^]*\n {2}replay {5}16 checks decided again/,
     );
+    const walked = await verifyPathCommand(folder, "", { ...exportOptions, deep: false });
+    assert.equal("deep" in JSON.parse(walked.text), false);
   });
 
-  test("its progress is in the log every five seconds", async (t) => {
-    t.mock.timers.enable({ apis: ["setInterval"] });
-    const { verification, gate, begun, threads, lines } = staged();
-    const found = verification.verify(null, gate);
-    await turn();
-    begun[0]?.[1]({ done: 4, rows: 9 });
-    t.mock.timers.tick(5000);
-    begun[0]?.[1]({ done: 8, rows: 9 });
-    t.mock.timers.tick(5000);
-    threads[0]?.resolve(sound);
-    await found;
-    t.mock.timers.tick(60_000);
-    assert.deepEqual(
-      lines.map(({ done }) => done),
-      [4, 8, undefined],
-    );
+  test("a receipt of a verdict that no contract reached: the tree holds, and it is named", async (t) => {
+    const data = copied(t);
+    await forgeVerdict(data);
+    const folder = await exported(t, data);
+    assert.equal((await verifyPathCommand(folder, "", { ...exportOptions, deep: false })).exitCode, 0);
+    const { exitCode, text } = await verifyPathCommand(folder, "", exportOptions);
+    const { ok, problem, deep: again } = JSON.parse(text);
+    assert.deepEqual([exitCode, ok, problem], [1, false, null]);
+    assert.deepEqual([again.differs, again.first_differing.seq, again.first_differing.what], [1, rows + 1, "verdict"]);
+    assert.deepEqual(again, shownDecided(await deep(data)));
+    const plain = await verifyPathCommand(folder, "", { ...exportOptions, json: false });
+    assert.match(plain.text, /^DIFFERS: 1 of 17 checks come to something else, the first is row 17: another verdict\n/);
   });
 
-  test("it ends when the gate stops, and who waits is refused; a thread that fails leaves the next one be", async () => {
-    const { verification, gate, threads } = staged();
-    const failing = verification.verify(null, gate);
-    await turn();
-    threads[0]?.reject(new Error("the disk failed"));
-    await assert.rejects(failing, /the disk failed/);
-    const stopped = verification.verify(null, gate);
-    await turn();
-    await verification.stop();
-    for (const found of [await stopped, await verification.verify(null, gate)])
-      assert.ok(!found.ok && found.problem.code === "stopping");
+  test("a row that was erased is not replayable, nor are those that differ because they read what it counted", async (t) => {
+    const data = copied(t);
+    const ledger = await openLedger({ folder: data, engine });
+    await ledger.keepContract(contracts[0]);
+    await eraseOn(ledger, { target: { rows: [[6, 6]] }, parts: ["input", "reason", "outcome"] });
+    await ledger.close();
+    const { text } = await verifyPathCommand(await exported(t, data), "", exportOptions);
+    const { ok, deep: again } = JSON.parse(text);
+    assert.deepEqual([ok, again.not_replayable, again.first_not_replayable.seq, again.differs], [true, 4, 6, 0]);
+  });
+
+  test("one that is broken is not decided again; --chain has nothing to decide", async (t) => {
+    const folder = await exported(t, pristine);
+    const file = join(folder, "evidence", "000.p", String(rows));
+    writeFileSync(
+      file,
+      readFileSync(file, "latin1").replace(/[A-Z]/, (letter) => (letter === "A" ? "B" : "A")),
+    );
+    const { exitCode, text } = await verifyPathCommand(folder, "", exportOptions);
+    const { ok, problem, deep: again } = JSON.parse(text);
+    assert.deepEqual([exitCode, ok, problem.row, again], [1, false, 1, undefined]);
+    await assert.rejects(verifyPathCommand(folder, "", { ...exportOptions, chain: true }), /--chain .*: choose one$/);
   });
 });

@@ -9,6 +9,8 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { replayAndFold } from "../src/commands/deep/deep.ts";
+import { decideExportAgain } from "../src/commands/deep/export.ts";
+import { shownDecided } from "../src/commands/deep/found.ts";
 import { explainCommand } from "../src/commands/explain/command.ts";
 import { exportCommand } from "../src/commands/export/command.ts";
 import { replayCommand } from "../src/commands/replay/command.ts";
@@ -272,6 +274,8 @@ suite("[attack 12] readers of receipts whose input was not kept whole", () => {
       if (error === undefined) assert.equal(status, 0, stderr);
     }
     assert.equal((await inspectLedger({ folder: data })).broken, undefined);
+    const again = await decideExportAgain(folder, 9, () => undefined);
+    assert.deepEqual(shownDecided(again), shownDecided(await deep(data)), "as the ledger's checks are");
   });
 
   test("erasing the input takes the marker, and the head never has a sensitive member", async (t) => {
@@ -329,8 +333,13 @@ suite("[attack 12] readers of receipts whose input was not kept whole", () => {
     const forged: Partial<CheckEntry> = { toolName: "pay", rule: "desk.$otherwise", contract: contract.slice(7) };
     await append(ledger, [[entry({ ...forged, at: ledger.head.at, inputText: cutInputText('{"usd":7}', []) }), []]]);
     await ledger.close();
-    const { firstDiffering, differs } = await deep(data);
+    const found = await deep(data);
+    const { firstDiffering, differs } = found;
     assert.deepEqual([differs, firstDiffering?.what, firstDiffering?.recorded], [1, "input", "a part of it"]);
+    const folder = join(gate.folder, "export");
+    const options = { dataDir: data, database: undefined, cosigned: false, from: undefined, to: undefined, json: true };
+    await exportCommand(folder, { ...options, format: undefined });
+    assert.deepEqual(shownDecided(await decideExportAgain(folder, 10, () => undefined)), shownDecided(found));
   });
 });
 

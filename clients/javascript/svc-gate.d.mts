@@ -91,15 +91,6 @@ export class SvcGate {
    */
   receipts(query?: ReceiptsQuery): Promise<{ receipts: Record<string, unknown>[]; next: number | null }>;
 
-  /**
-   * `{ok: true, rows, head}`, or `{ok: false, rows, first_broken}`. Rejects with SvcGateError. With `deep` every check is
-   * decided again too: give the client a `timeoutMs` for as long as the ledger is.
-   */
-  verify(query?: { deep?: boolean }): Promise<{
-    ok: boolean;
-    rows: number;
-    head?: unknown;
-    first_broken?: unknown;
-    deep?: unknown;
-  }>;
+  /** `{ok: true, rows, head}`, or `{ok: false, rows, first_broken}`. Rejects with SvcGateError. */
+  verify(): Promise<{ ok: boolean; rows: number; head?: unknown; first_broken?: unknown }>;
 }

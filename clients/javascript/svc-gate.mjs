@@ -97,8 +97,8 @@ export class SvcGate {
     return this.#object("/receipts" + (query && "?" + query));
   }
 
-  async verify({ deep = false } = {}) {
-    return this.#object("/ledger/verify" + (deep ? "?deep=1" : ""));
+  async verify() {
+    return this.#object("/ledger/verify");
   }
 
   #unreached(what, allow) {

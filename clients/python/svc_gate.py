@@ -179,12 +179,9 @@ class SvcGate:
         given = {name: value for name, value in asked.items() if value is not None}
         return self._object("/receipts" + ("?" + urlencode(given) if given else ""))
 
-    def verify(self, deep: bool = False) -> dict[str, Any]:
-        """``{"ok": True, "rows", "head"}``, or ``{"ok": False, "rows", "first_broken"}``. Raises SvcGateError.
-
-        With ``deep`` every check is decided again too: give the client a ``timeout`` for as long as the ledger is.
-        """
-        return self._object("/ledger/verify" + ("?deep=1" if deep else ""))
+    def verify(self) -> dict[str, Any]:
+        """``{"ok": True, "rows", "head"}``, or ``{"ok": False, "rows", "first_broken"}``. Raises SvcGateError."""
+        return self._object("/ledger/verify")
 
     def close(self) -> None:
         """Closes the idle connections. Later calls open one each."""

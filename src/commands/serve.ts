@@ -2,7 +2,6 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { readConfig, serve, StartRefused, type Serving } from "../gate/mod.ts";
 import { NotKept } from "../ledger/mod.ts";
-import { deepVerify } from "./deep/run.ts";
 import type { Outcome } from "./outcome.ts";
 
 /** `svc-gate serve`: until a signal or a fault. Resolves with how it ended. */
@@ -13,7 +12,7 @@ export async function serveCommand(
   const configured = readConfig(process.env, flags);
   if (!configured.ok) return { exitCode: 2, text: configured.problem.join("\n") };
   const { config, warnings } = configured.value;
-  const started = serve(config, warnings, { runTests: contractTests, deepVerify }).catch((error: unknown) =>
+  const started = serve(config, warnings, { runTests: contractTests }).catch((error: unknown) =>
     cannotStart(error, config.databaseUrl !== undefined),
   );
   // One that comes during the start is obeyed after it: it must not end a gate that answers already.

@@ -19,6 +19,8 @@ export async function verifyPathCommand(
   const at = path ?? dataDir;
   const kind = await kindOf(path, at, options);
   refuseOthers(kind, at, options);
+  if (options.chain && options.deep)
+    throw new BadInput("--chain looks at the chain alone, and --deep at all there is: choose one");
   if (kind === "proof") return (await import("./verify-proof.ts")).verifyProofCommand(at, options, options.json);
   if (kind === "export") return (await import("./verify-export.ts")).verifyExportCommand(at, options);
   const pin = options.pin ?? (process.env["SVC_PIN"] || undefined);
@@ -53,7 +55,7 @@ function refuseOthers(kind: Kind, at: string, { chain, deep, key, pin, seen = []
     { name: "--key", isGiven: key.length > 0, of: ["export", "proof"] },
     { name: "--witness", isGiven: witness.length > 0, of: ["export", "proof"] },
     { name: "--chain", isGiven: chain, of: ["folder", "export"] },
-    { name: "--deep", isGiven: deep, of: ["folder", "database"] },
+    { name: "--deep", isGiven: deep, of: ["folder", "database", "export"] },
     { name: "--seen", isGiven: seen.length > 0, of: ["folder", "database"] },
     { name: "--pin", isGiven: pin !== undefined, of: ["folder"] },
   ];

@@ -1,4 +1,3 @@
-import { isSound, shownDeep, type DeepFound } from "../gate/mod.ts";
 import {
   inspectLedger,
   inspectSharedLedger,
@@ -7,8 +6,8 @@ import {
   type LedgerCheck,
   type LedgerHistory,
 } from "../ledger/mod.ts";
-import { visible } from "../wire/mod.ts";
 import { sharedPlace } from "./database.ts";
+import { decidedLines, differsText, isSound, shownDeep, type DeepFound } from "./deep/found.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { progressStride, showProgress } from "./progress.ts";
 import { lookBeside, type FolderFound } from "./verify-folder.ts";
@@ -28,8 +27,6 @@ export interface VerifyOptions {
 /** `svc-gate verify`: walks the chain of a ledger in a folder or a database, from outside. */
 export async function verifyCommand(folder: string, options: VerifyOptions): Promise<Outcome> {
   const { json, chain, database } = options;
-  if (chain && options.deep)
-    throw new BadInput("--chain looks at the chain alone, and --deep at all there is: choose one");
   const shared = sharedPlace(database);
   const open = (): Promise<LedgerHistory> => (shared === undefined ? readLedger(folder) : readSharedLedger(shared));
   const walked = shared === undefined ? await walkFolder(folder, options) : await inspectSharedLedger(shared);
@@ -56,8 +53,7 @@ export async function verifyCommand(folder: string, options: VerifyOptions): Pro
       : `anchored through row ${anchored.seq} by the ${anchored.by}`;
   const looked = chain && shared === undefined ? "the chain alone" : "chain and evidence";
   const ok = `${rows} rows, ${looked} verified`;
-  const isWrong = deep !== undefined && !isSound(deep);
-  const verdict = isWrong ? wrongText(deep) : isSame ? `ok: ${ok}` : `CHANGED beside the ledger: ${ok}`;
+  const verdict = (deep && wrongText(deep)) ?? (isSame ? `ok: ${ok}` : `CHANGED beside the ledger: ${ok}`);
   const besides = [
     ...beside.changed.map((sentence) => `  changed  ${sentence}`),
     ...beside.warnings.map((sentence) => `  warning  ${sentence}`),
@@ -122,31 +118,20 @@ function brokenAt(seq: number, rows: number): string {
   return `BROKEN: row ${seq} should exist but does not; the last row is ${rows}`;
 }
 
-function wrongText(deep: DeepFound | undefined): string {
-  const wrong = deep?.counters.firstWrong;
-  if (deep?.firstDiffering !== undefined) {
-    const { seq, what, recorded, again } = deep.firstDiffering;
-    return (
-      `DIFFERS: ${deep.differs} of ${deep.replayed + deep.differs} checks come to something else, the first is row ${seq}: ` +
-      `another ${what}\n  recorded  ${visible(recorded)}\n  again     ${visible(again)}`
-    );
-  }
-  if (wrong === undefined) return `BROKEN: ${deep?.structure?.problem}: ${visible(deep?.structure?.found ?? "")}`;
-  return (
-    `WRONG COUNTER ${wrong.counter}, at row ${wrong.seq}: ${wrong.problem}\n` +
-    `  expected  ${wrong.expected}\n  found     ${wrong.found}`
-  );
+/** Undefined where all agrees. */
+function wrongText(deep: DeepFound): string | undefined {
+  const differing = differsText(deep);
+  const { firstWrong } = deep.counters;
+  if (differing !== undefined || firstWrong === undefined) return differing;
+  const { counter, seq, problem, expected, found: stood } = firstWrong;
+  return `WRONG COUNTER ${counter}, at row ${seq}: ${problem}\n  expected  ${expected}\n  found     ${stood}`;
 }
 
 function deepLines(deep: DeepFound | undefined): readonly string[] {
   if (deep === undefined) return [];
-  const { replayed, notReplayable, firstNotReplayable, counters } = deep;
-  const { kept, events, unsure } = counters;
+  const { kept, events, unsure } = deep.counters;
   return [
-    `  replay  ${replayed} checks decided again come to what their receipts say`,
-    ...(firstNotReplayable === undefined
-      ? []
-      : [`          ${notReplayable} cannot be: row ${firstNotReplayable.seq}, ${visible(firstNotReplayable.why)}`]),
+    ...decidedLines(deep, 8),
     `  fold    ${kept} counters, ${events} events of older rows found again${unsure === 0 ? "" : `, ${unsure} counters not for sure`}`,
   ];
 }

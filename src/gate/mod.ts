@@ -10,15 +10,6 @@ export { parseSinks } from "./anchors.ts";
 export { answered } from "./answer.ts";
 export { readConfig, settings } from "./config.ts";
 export { loadContracts, NoSuchFile, renderDiagnostics, whyNot } from "./contracts.ts";
-export {
-  isSound,
-  shownDeep,
-  type DeepFound,
-  type DeepProgress,
-  type DeepVerify,
-  type LedgerPlace,
-  type WrongCounter,
-} from "./deep.ts";
 export type { Erased, Lacking, Preview } from "./erasure/eraser.ts";
 export { eraseIdle } from "./erasure/idle.ts";
 export { countersOf, recountRow, type Owned } from "./counters.ts";

@@ -16,7 +16,6 @@ import {
 import { good, type Result } from "../wire/mod.ts";
 import { anchorSites, type AnchorSites } from "./anchors.ts";
 import type { Config } from "./config.ts";
-import { DeepVerification, type DeepVerify, type LedgerPlace } from "./deep.ts";
 import type { Gate, Reloaded } from "./gate.ts";
 import { makeServer, type HttpOptions } from "./http/server.ts";
 import { keptFirstKey, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } from "./keys.ts";
@@ -87,7 +86,6 @@ const tenantThreadsMax = 4;
 export interface Lent {
   /** Runs the tests of contracts, where a reload waits for them. */
   readonly runTests?: ContractTests;
-  readonly deepVerify?: DeepVerify;
 }
 
 /**
@@ -148,14 +146,9 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
     const rates = new Rates({
       fallback: (tenant) => (tenant === null ? undefined : tenants?.placeOf(tenant)?.rate) ?? config.rate,
     });
-    const placeOf = (tenant: string | null): LedgerPlace =>
-      config.databaseUrl === undefined
-        ? { folder: (tenant === null ? rootPlace : (tenants?.placeOf(tenant) ?? rootPlace)).ledger.folder }
-        : { url: config.databaseUrl, ledger: ledgerIdOf(tenant) };
-    const deep = new DeepVerification({ log, verify: lent.deepVerify, placeOf });
     const begun = await root.begin();
     if (first !== undefined) await recordFirstKey(root, first, log);
-    const service = new Service({ log, keys, root, rootPlace, tenants, readPlaces, tests, deep, tally, traces, rates });
+    const service = new Service({ log, keys, root, rootPlace, tenants, readPlaces, tests, tally, traces, rates });
     const server = makeServer({ service, basePath: config.basePath, connections: config.connections, log, tls });
     const ops = await openOps(service, config, log);
     const address = await listen(server, config).catch(async (error: unknown) => {
@@ -179,7 +172,6 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
       failed: root.gate.failed,
       reload: (by) => service.reloadAll(by),
       stop: async () => {
-        await deep.stop();
         await root.gate.drain();
         const patience = setTimeout(() => server.server.closeAllConnections(), stopPatienceMs);
         await server.close();

@@ -1,7 +1,6 @@
 import type { Logger } from "pino";
 import { bad, isMode, modes, refuse, type Mode, type Refusal, type Result } from "../wire/mod.ts";
 import { NoSuchFile } from "./contracts.ts";
-import type { DeepVerification } from "./deep.ts";
 import type { Gate, Reloaded } from "./gate.ts";
 import type { KeyRing } from "./keys.ts";
 import { loadForce, type OpenPlace, type Place } from "./place.ts";
@@ -25,7 +24,6 @@ export interface ServiceOptions {
   readonly readPlaces: () => Promise<Result<readonly Place[], string>>;
   /** Where tests lie that must pass before a reload takes effect, and what runs them. */
   readonly tests: { readonly path: string; readonly run: ContractTests } | undefined;
-  readonly deep: DeepVerification;
   readonly tally: Tally;
   /** Undefined where no collector is named. */
   readonly traces: Traces | undefined;
@@ -53,10 +51,6 @@ export class Service {
 
   get tenants(): Tenants | undefined {
     return this.#options.tenants;
-  }
-
-  get deep(): DeepVerification {
-    return this.#options.deep;
   }
 
   get rates(): Rates {

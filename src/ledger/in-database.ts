@@ -41,7 +41,6 @@ export async function readSharedLedger(place: SharedPlace): Promise<LedgerHistor
     contractText: (digest) => store.contractText(digest),
     counters: () => store.counters(),
     totals: (places) => store.totals(places),
-    structure: async () => undefined, // The database's own tools look after its pages: amcheck, checksums.
     keyDigest: keyDigester(counterSecret),
     signer,
     checkpoints: checkpoint === undefined ? [] : [checkpoint],

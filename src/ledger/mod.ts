@@ -79,5 +79,6 @@ export {
 } from "./tree/signing-key.ts";
 export { consistencyProof, inclusionProof, parseTilePath, rootAt, type HashReader, type Tile } from "./tree/tiles.ts";
 export { hintedKeys, hintName, readHint } from "./export/layout.ts";
+export { exportedContract, scanExport } from "./export/read.ts";
 export { verifyExport, type ExportReport } from "./export/verify.ts";
 export { NotYetUnderHead, writeExport, type Exported } from "./export/write.ts";

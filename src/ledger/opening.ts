@@ -153,8 +153,6 @@ export interface LedgerHistory {
   counters(): Promise<readonly KeptCounter[]>;
   /** For each place the total of all events before it, a decimal; undefined where no such counter is kept. */
   totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]>;
-  /** What the engine finds wrong in what it keeps beside the rows, such as an index; undefined where it cannot be asked. */
-  structure(): Promise<Broken | undefined>;
   /** The verifier key on record for its heads; undefined before the first. */
   readonly signer: string | undefined;
   /** What was noted of the first key; undefined where nothing was, and in a database. */

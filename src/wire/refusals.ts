@@ -20,7 +20,6 @@ const table = {
   "contract-refused": { status: 422, title: "The contract was not put in force" },
   "rate-limited": { status: 429, title: "The API key has asked too often" },
   "tenant-unavailable": { status: 503, title: "The tenant cannot be served" },
-  "verification-busy": { status: 503, title: "Another ledger is being verified deeply" },
   "queue-full": { status: 503, title: "The gate has too many calls waiting" },
   stopping: { status: 503, title: "The gate is stopping" },
   "ledger-unavailable": { status: 503, title: "The ledger cannot be written" },

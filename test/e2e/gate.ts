@@ -5,7 +5,6 @@ import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
-import { deepVerify } from "../../src/commands/deep/run.ts";
 import { readConfig } from "../../src/gate/config.ts";
 import { serve, type Serving } from "../../src/gate/serve.ts";
 import { newFolder, removeFolder } from "../ledger-fixture.ts";
@@ -119,7 +118,7 @@ export async function startGate(t: Ending, options: GateOptions = {}): Promise<R
   };
   const configured = readConfig({}, { ...flags, ...options.flags });
   if (!configured.ok) throw new Error(configured.problem.join("\n"));
-  const serving = await serve(configured.value.config, configured.value.warnings, { deepVerify });
+  const serving = await serve(configured.value.config, configured.value.warnings);
   // A fault leaves callers without an answer: the test must fail at once, not wait for one.
   serving.failed.catch((fault: unknown) => setImmediate(() => Promise.reject(fault)));
   let stopped: Promise<void> | undefined;

@@ -9,7 +9,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { limits, refusals, type RefusalCode } from "../../src/wire/mod.ts";
-import { NotKept, type LedgerCheck } from "../../src/ledger/mod.ts";
+import { NotKept } from "../../src/ledger/mod.ts";
 import {
   ask,
   hold,
@@ -61,20 +61,6 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
   "tenant-unavailable": async (gate) => {
     const theirs = await make(gate, '{"name":"theirs","tenant":"broken","scopes":["rules"]}');
     return send(gate, requestText("GET /t/broken/rules HTTP/1.1").replace(key, theirs));
-  },
-  "verification-busy": async (gate, t) => {
-    const theirs = await make(gate, '{"name":"theirs","tenant":"whole","scopes":["receipts"]}');
-    const [begun, walked] = [Promise.withResolvers<void>(), Promise.withResolvers<LedgerCheck>()];
-    t.mock.method(gate.gate, "verify", () => {
-      begun.resolve();
-      return walked.promise;
-    });
-    const first = ask(gate, "/ledger/verify?deep=1");
-    await begun.promise;
-    const refused = await send(gate, requestText("GET /t/whole/ledger/verify?deep=1 HTTP/1.1").replace(key, theirs));
-    walked.resolve(await gate.ledger.verify());
-    assert.equal((await first).json.ok, true);
-    return refused;
   },
   "queue-full": async (gate, t) => {
     const release = hold(gate, t);
@@ -129,7 +115,6 @@ async function make(gate: Running, body: string): Promise<string> {
 const kept: ReadonlyMap<string, number> = new Map([
   ["queue-full", 2],
   ["tenant-unavailable", 1],
-  ["verification-busy", 1],
   ["wrong-tool", 1],
 ]);
 
@@ -142,7 +127,7 @@ test("[error.refusals] every refusal is raised, with its status and problem deta
 async function raised(code: RefusalCode, t: TestContext): Promise<void> {
   const folder = temporaryFolder(t);
   const tenants = join(folder, "tenants.yaml");
-  writeFileSync(tenants, "tenants:\n  broken: { mandate: nowhere.yaml }\n  whole: { mandate: mandate.yaml }\n");
+  writeFileSync(tenants, "tenants:\n  broken: { mandate: nowhere.yaml }\n");
   const gate = await startGate(t, { folder, flags: { tenants } });
   const { status, head, body } = await raise[code](gate, t);
   assert.equal(status, refusals[code].status, body);

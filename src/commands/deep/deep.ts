@@ -1,5 +1,4 @@
 import type { ContractInForce, Lookup } from "../../contract/mod.ts";
-import type { DeepFound } from "../../gate/mod.ts";
 import { readResume, type EventPlace, type LedgerHistory } from "../../ledger/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import {
@@ -14,6 +13,7 @@ import { inputNotKept, isChange, readLeaf, readRecorded, type Recorded } from ".
 import { standsOnErased } from "../replay/replay.ts";
 import { counterDigest } from "../replay/standing.ts";
 import { Folds } from "./folds.ts";
+import type { DeepFound } from "./found.ts";
 import { visible } from "../../wire/mod.ts";
 import { between } from "./totals.ts";
 
@@ -95,7 +95,6 @@ class DeepReplay {
       differs: this.#differs,
       firstDiffering: this.#firstDiffering,
       counters: await this.#folds.end(last),
-      structure: await this.#ledger.structure(),
     };
   }
 
@@ -195,7 +194,7 @@ class DeepReplay {
  * Why a check cannot be decided again whose input was not kept whole. It can be if no contract routes the tool. A gate
  * always keeps the input of a call that a rule decided.
  */
-function withoutInput(
+export function withoutInput(
   force: ContractInForce,
   { cutInput, leaf, request: { toolName } }: Recorded,
 ): Difference | string | undefined {

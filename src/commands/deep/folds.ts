@@ -1,8 +1,9 @@
-import { countersOf, recountRow, type Owned, type WrongCounter } from "../../gate/mod.ts";
+import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
 import type { EventPlace, KeptCounter, LedgerHistory } from "../../ledger/mod.ts";
 import type { ContractInForce } from "../../contract/mod.ts";
 import { counterDigest } from "../replay/standing.ts";
 import { readLeaf } from "../replay/recorded.ts";
+import type { WrongCounter } from "./found.ts";
 import { between, placesOf } from "./totals.ts";
 
 /** How far a counter was folded again. */

@@ -32,6 +32,11 @@ export interface Telling {
 }
 
 export interface Agreement extends Telling {
+  /**
+   * What becomes of a check whose input was not kept whole: a clause that says why it cannot be decided again, what is
+   * wrong with it, or undefined where it is decided without. By default none is decided again.
+   */
+  readonly withoutInput?: (force: ContractInForce, recorded: Recorded) => Difference | string | undefined;
   agreed(recorded: Recorded): void;
   differs(recorded: Recorded, difference: Difference): void;
 }
@@ -58,8 +63,12 @@ export async function holdAgainstItself(history: History, telling: Agreement): P
       skip(check, force, telling, standing);
       continue;
     }
-    if (recorded.cutInput !== undefined) {
-      skipCut(recorded, force, telling, standing);
+    const without = telling.withoutInput ?? ((): string => inputNotKept);
+    const cut = recorded.cutInput && without(force, recorded);
+    if (cut !== undefined) {
+      moveCut(recorded, force, standing);
+      if (typeof cut === "string") telling.skipped(recorded.leaf.seq, cut);
+      else telling.differs(recorded, cut);
       continue;
     }
     const asked = askAgain(force, recorded);
@@ -137,7 +146,7 @@ async function* checksOf(history: History, telling: Telling, standing: Standing)
 }
 
 /** The call still moves counters that need no input. Otherwise an agent could prevent their replay. */
-function skipCut({ leaf, row }: Recorded, force: ContractInForce, telling: Telling, standing: Standing): void {
+function moveCut({ leaf, row }: Recorded, force: ContractInForce, standing: Standing): void {
   const lacking = new Set(movedCounters(row));
   for (const owned of countersOf(force)) {
     const digest = counterDigest(owned.counter.identity);
@@ -147,7 +156,6 @@ function skipCut({ leaf, row }: Recorded, force: ContractInForce, telling: Telli
     lacking.delete(digest);
   }
   standing.skip(leaf.at, lacking);
-  telling.skipped(leaf.seq, inputNotKept);
 }
 
 function skip({ row }: Check, why: string, telling: Telling, standing: Standing): void {

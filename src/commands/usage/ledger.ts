@@ -54,7 +54,7 @@ export function addLedgerCommands(program: Command): void {
     .option("--json", "for programs", false)
     .option("--pin <file>", "of a data folder: its head pin, where it is not in the folder (SVC_PIN)")
     .option("--chain", "the chain alone: twice as fast, and blind to changed evidence", false)
-    .option("--deep", "decide every check again too, and fold the counters again", false)
+    .option("--deep", "decide every check again too; of a ledger, fold the counters again", false)
     .option(
       "--seen <file>",
       "of a gate's own ledger: collected checkpoints it must have (repeated too; SVC_SEEN)",

@@ -30,6 +30,7 @@ function badEscape(written: string): string | undefined {
 function unknownParameter(query: URLSearchParams, names: readonly string[]): string | undefined {
   for (const name of query.keys()) {
     if (!names.includes(name)) {
+      if (names.length === 0) return `unknown parameter ${quote(name)}; this path takes none`;
       const near = nearest(name, names);
       return `unknown parameter ${quote(name)}${near === undefined ? `; parameters are ${names.join(", ")}` : `; did you mean "${near}"?`}`;
     }

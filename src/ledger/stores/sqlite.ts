@@ -256,7 +256,6 @@ export interface SqliteHistory extends StoredHistory {
   contractText(digest: string): Promise<string | undefined>;
   counters(): Promise<readonly KeptCounter[]>;
   totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]>;
-  structure(): Promise<Broken | undefined>;
   hashes(level: number, from: number, count: number): Promise<Uint8Array>;
   leaves(from: number, count: number): Promise<readonly string[]>;
   close(): Promise<void>;
@@ -273,7 +272,6 @@ export async function readSqlite(folder: string): Promise<SqliteHistory> {
     contractText: (digest) => reader.call("contractText", digest),
     counters: () => reader.call("counters"),
     totals: (places) => reader.call("totals", places),
-    structure: () => reader.call("structure"),
     hashes: (level, from, count) => reader.call("hashes", level, from, count),
     leaves: (from, count) => reader.call("leaves", from, count),
     close: () => reader.end(),

@@ -1,0 +1,44 @@
+import { exportedContract, scanExport } from "../../ledger/mod.ts";
+import type { History } from "../history.ts";
+import { holdAgainstItself } from "../replay/replay.ts";
+import { withoutInput } from "./deep.ts";
+import type { DecidedFound } from "./found.ts";
+
+/**
+ * Decides every check of an export again, under the contract that its receipt names. To be asked of one that was found
+ * whole. An export has no counters beside its rows, so they are counted from the first row on, in memory; and it has not
+ * the ledger's secret, so the keys in effects are not compared.
+ *
+ * @param size rows that the export has
+ * @param passed told of each row that was looked at
+ */
+export async function decideExportAgain(
+  folder: string,
+  size: number,
+  passed: (seq: number) => void,
+): Promise<DecidedFound> {
+  const history: History = {
+    rows: size,
+    scan: (from) => scanExport(folder, size, from),
+    contractText: (digest) => exportedContract(folder, digest),
+    keyDigest: undefined,
+    close: async () => undefined,
+  };
+  let [replayed, notReplayable, differs] = [0, 0, 0];
+  let firstNotReplayable: DecidedFound["firstNotReplayable"];
+  let firstDiffering: DecidedFound["firstDiffering"];
+  await holdAgainstItself(history, {
+    passed,
+    withoutInput,
+    agreed: () => void (replayed += 1),
+    skipped: (seq, why) => {
+      notReplayable += 1;
+      firstNotReplayable ??= { seq, why };
+    },
+    differs: ({ leaf: { seq } }, { what, was, is }) => {
+      differs += 1;
+      firstDiffering ??= { seq, what, recorded: was, again: is };
+    },
+  });
+  return { rows: size, replayed, notReplayable, firstNotReplayable, differs, firstDiffering };
+}

@@ -1,0 +1,83 @@
+import { visible } from "../../wire/mod.ts";
+
+/** What came of deciding every check again. */
+export interface DecidedFound {
+  /** The last row that was looked at. */
+  readonly rows: number;
+  /** Checks that came to what their receipts say: verdict, rule, reason, answer, trace, and what they moved. */
+  readonly replayed: number;
+  /** Checks that nothing can be said of, such as those of which a part was erased. */
+  readonly notReplayable: number;
+  readonly firstNotReplayable: { readonly seq: number; readonly why: string } | undefined;
+  readonly differs: number;
+  readonly firstDiffering:
+    | { readonly seq: number; readonly what: string; readonly recorded: string; readonly again: string }
+    | undefined;
+}
+
+/** The same of a ledger, whose counters were folded again too. */
+export interface DeepFound extends DecidedFound {
+  readonly counters: {
+    readonly kept: number;
+    /** Events of rows older than their counter, which no receipt commits to, found again. */
+    readonly events: number;
+    /** Counters that stand on rows which cannot be counted again, or that no receipt's contract names yet. */
+    readonly unsure: number;
+    readonly firstWrong: WrongCounter | undefined;
+  };
+}
+
+export interface WrongCounter {
+  readonly counter: string;
+  readonly seq: number;
+  readonly problem: string;
+  readonly expected: string;
+  readonly found: string;
+}
+
+/** Does all that was looked at agree? */
+export function isSound({ differs, counters }: DeepFound): boolean {
+  return differs === 0 && counters.firstWrong === undefined;
+}
+
+/** For programs. */
+export function shownDeep(found: DeepFound): object {
+  const { kept, events, unsure, firstWrong } = found.counters;
+  return {
+    ...shownDecided(found),
+    counters: { kept, events, unsure, first_wrong: firstWrong ?? null },
+  };
+}
+
+export function shownDecided({ rows, replayed, differs, ...firsts }: DecidedFound): object {
+  return {
+    rows,
+    replayed,
+    not_replayable: firsts.notReplayable,
+    first_not_replayable: firsts.firstNotReplayable ?? null,
+    differs,
+    first_differing: firsts.firstDiffering ?? null,
+  };
+}
+
+/** The first check that differs; undefined where none does. */
+export function differsText({ differs, replayed, firstDiffering }: DecidedFound): string | undefined {
+  if (firstDiffering === undefined) return undefined;
+  const { seq, what, recorded, again } = firstDiffering;
+  return (
+    `DIFFERS: ${differs} of ${replayed + differs} checks come to something else, the first is row ${seq}: ` +
+    `another ${what}\n  recorded  ${visible(recorded)}\n  again     ${visible(again)}`
+  );
+}
+
+/** @param width of the first column */
+export function decidedLines(found: DecidedFound, width: number): readonly string[] {
+  const { replayed, notReplayable, firstNotReplayable } = found;
+  const row = (name: string, text: string): string => `  ${name.padEnd(width)}${text}`;
+  return [
+    row("replay", `${replayed} checks decided again come to what their receipts say`),
+    ...(firstNotReplayable === undefined
+      ? []
+      : [row("", `${notReplayable} cannot be: row ${firstNotReplayable.seq}, ${visible(firstNotReplayable.why)}`)]),
+  ];
+}
