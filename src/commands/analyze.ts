@@ -9,7 +9,7 @@ import {
   type SecondOpinion,
   type Solver,
 } from "../analysis/mod.ts";
-import { position, renderPlace, type ContractInForce } from "../contract/mod.ts";
+import { position, renderPlace } from "../contract/mod.ts";
 import { loadContracts } from "../gate/mod.ts";
 import { badInput } from "./check.ts";
 import type { Outcome } from "./outcome.ts";
@@ -27,9 +27,7 @@ export async function analyzeCommand(file: string, { json, solver, deny }: Analy
   const compiled = await loadContracts(file);
   if (!compiled.ok) return badInput(compiled.problem, json);
   const second = solver ? new SolverOnDemand() : undefined;
-  const { candidate } = compiled.value;
-  const forces = candidate === undefined ? [compiled.value] : [compiled.value, candidate];
-  const findings = await analyzeAll(forces, second?.opinion).finally(() => second?.close());
+  const findings = await analyze(compiled.value, second?.opinion).finally(() => second?.close());
   const failing = findings.filter(({ code }) => deny || severityOf(code) === "warning");
   const exitCode = failing.length > 0 ? 1 : 0;
   const loosening = looseningRules(compiled.value);
@@ -38,8 +36,7 @@ export async function analyzeCommand(file: string, { json, solver, deny }: Analy
     return { exitCode, text: JSON.stringify(report), forPrograms: true };
   }
   const { contracts, tools } = compiled.value;
-  const beside = candidate === undefined ? "" : " and the candidate";
-  const looked = `${count(contracts.length, "contract")}, ${count(tools.size, "tool")}${beside}`;
+  const looked = `${count(contracts.length, "contract")}, ${count(tools.size, "tool")}`;
   const notes = findings.filter(({ code }) => severityOf(code) === "note").length;
   const summary =
     findings.length === 0
@@ -50,18 +47,6 @@ export async function analyzeCommand(file: string, { json, solver, deny }: Analy
     text: [...findings.map(renderFinding), ...renderLoosening(loosening), summary].join("\n\n"),
     forPrograms: true,
   };
-}
-
-/** What is in force, and then what only the candidate adds. */
-async function analyzeAll(forces: readonly ContractInForce[], second?: SecondOpinion): Promise<readonly Finding[]> {
-  const found = new Map<string, Finding>();
-  for (const force of forces) {
-    for (const finding of await analyze(force, second)) {
-      const { code, message, span } = finding;
-      found.set(`${code} ${span.file.name}:${span.from} ${message}`, finding);
-    }
-  }
-  return [...found.values()];
 }
 
 function renderLoosening(loosening: readonly Loosening[]): readonly string[] {
