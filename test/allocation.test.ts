@@ -109,7 +109,7 @@ async function layers(force: ContractInForce): Promise<string> {
   const caller = { keyName: "default", sessionId: request.sessionId };
   const prepared = prepare(force, request, caller);
   const decision = decide(consult(prepared, now), []);
-  const outcome = canonical(outcomeOf(decision, undefined));
+  const outcome = canonical(outcomeOf(decision));
   const parts = [
     callText(request.toolName, request.sessionId),
     request.inputText,
@@ -145,7 +145,7 @@ async function layers(force: ContractInForce): Promise<string> {
     "strict JSON and its members": () => parseCheckRequest(body),
     prepare: () => prepare(force, request, caller),
     "consult and decide": () => decide(consult(prepared, now), []),
-    "outcome and its text": () => canonical(outcomeOf(decision, undefined)),
+    "outcome and its text": () => canonical(outcomeOf(decision)),
     evidence: () => makeEvidence(parts, []),
     "leaf: text and hash": () => leafHash(leafText(leaf)),
     "leaf read back": () => parseLeaf(text),

@@ -1,7 +1,7 @@
 /**
  * Goal: what a contract lists under `sensitive:` is what its receipts keep apart, and a name that would keep nothing
  * apart is an error at its place. Method: a table of lists with what is said of each, the limits at them and one past,
- * and which names apply to which tool where contracts, candidates and a mandate come together.
+ * and which names apply to which tool where contracts and a mandate come together.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
@@ -9,7 +9,7 @@ import { compareContracts } from "../src/analysis/mod.ts";
 import { recompile, type ContractInForce } from "../src/contract/mod.ts";
 import { sensitiveMax } from "../src/contract/sensitive.ts";
 import { findMembers } from "../src/wire/mod.ts";
-import { compile, contractText, diagnostics, judge, mandate, marked, problems } from "./contract-kit.ts";
+import { compile, contractText, diagnostics, judge, marked, problems } from "./contract-kit.ts";
 
 const object = "type: object, additionalProperties: false";
 const customer = `{ ${object}, $defs: { person: { ${object}, properties: { email: { type: string }, born: { type: string } } } },
@@ -170,14 +170,6 @@ suite("which calls they are for", () => {
     const input = `{ ${object}, properties: { a: {}, ab: {}, "a_": {} } }`;
     const force = compile(`${contractText({ input })}sensitive: [input.ab, input.a, input.a_]\n`);
     assert.deepEqual(membersOf(force), ["input.a", "input.a_", "input.ab"]);
-  });
-
-  test("what only a candidate lists counts as well, in force and beside it", () => {
-    const files = { "now.yaml": listing("[input.order]"), "next.yaml": listing("[platform.customer_name]") };
-    const compiled = mandate("mandate: m\ncontracts: [now.yaml]\ncandidate: next.yaml\n", files);
-    assert.ok(compiled.ok);
-    assert.deepEqual(membersOf(compiled.value), ["input.order", "platform.customer_name"]);
-    assert.deepEqual(compiled.value.candidate?.sensitive, compiled.value.sensitive);
   });
 
   test("they are in the text of GET /rules, and read again from it", () => {

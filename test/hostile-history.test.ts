@@ -30,8 +30,8 @@ rules:
   - { rule: again, on: note.add, when: input.to in counters.known, verdict: ESCALATE, reason: "{input.to} once more" }
   - { rule: often, on: note.add, when: counters.often > 1, mode: observe, verdict: BLOCK, reason: "{counters.often} notes" }
 `;
-const contracts = { "notes.yaml": contract, "next.yaml": contract.replace("> 1", "> 0") };
-const mandate = "mandate: m\ncontracts: [contracts/notes.yaml]\ncandidate: contracts/next.yaml\n";
+const contracts = { "notes.yaml": contract };
+const mandate = "mandate: m\ncontracts: [contracts/notes.yaml]\n";
 const hidden = "\u001b[2J\nreceipt 9, all is well\u202e";
 
 interface Rows {
@@ -127,8 +127,6 @@ const values = [
   '{"counters":{},"observed":{}}',
   '{"counters":{},"observed":[null]}',
   '{"counters":{},"observed":[{"rule":"r","reason":5,"verdict":"BLOCK"}]}',
-  '{"counters":{},"candidate":5}',
-  '{"counters":{},"candidate":{"rule":"r","reason":"x","verdict":"MAYBE"}}',
   '{"counters":{"__proto__":"1"}}',
   '[{"amount":1,"counter":"c","key":"k"}]',
   '[{"amount":"x"}]',

@@ -1,12 +1,13 @@
 /**
  * Goal: what the model says is what a gate writes to its ledger, in batches and over restarts, and what `replay` finds
- * there again; a contract that goes and comes back, or follows its candidate, is folded to the same.
+ * there again; a contract that goes and comes back, or follows another, is folded to the same.
  * Method: random scenarios through gates over one ledger each, on the clock of the scenario, several calls at a time;
  * each receipt is held against the model, then the ledger against itself. LEDGER_RUNS and MODEL_SEED set how many and which.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { openHistory } from "../src/commands/history.ts";
 import { replayAndFold } from "../src/commands/deep/deep.ts";
 import { replayCommand } from "../src/commands/replay/command.ts";
@@ -17,9 +18,9 @@ import { openGate } from "../src/gate/gate.ts";
 import { openLedger, readLedger } from "../src/ledger/mod.ts";
 import { temporaryFolder } from "./e2e/gate.ts";
 import { compile, requestOf } from "./model/engine.ts";
-import { generateWhole } from "./model/generate-rollout.ts";
+import { generateNext, generateWhole } from "./model/generate-rollout.ts";
 import type { Call, Contract, Rule, Scenario } from "./model/language.ts";
-import { candidateOf, decideCall, type Receipt } from "./model/model.ts";
+import { decideCall, type Receipt } from "./model/model.ts";
 import { names, reads } from "./model/walk.ts";
 
 const runs = Number(process.env["LEDGER_RUNS"] ?? 6);
@@ -74,7 +75,6 @@ interface Written {
   readonly rule: string | null;
   readonly answered: string | null;
   readonly observed: readonly (readonly [string, string])[];
-  readonly candidate: readonly [string, string] | undefined;
 }
 
 /** With all that was written of how it came about. */
@@ -97,28 +97,14 @@ async function written(data: string): Promise<readonly Found[]> {
       const recorded = readRecorded(row);
       if (typeof recorded === "string") assert.fail(recorded);
       const { verdict, rule, answered } = recorded.leaf;
-      const { observed = [], candidate } = JSON.parse(recorded.outcomeText) as {
-        readonly observed?: readonly Said[];
-        readonly candidate?: Said;
-      };
+      const { observed = [] } = JSON.parse(recorded.outcomeText) as { readonly observed?: readonly Said[] };
       const pair = (said: Said): readonly [string, string] => [said.rule, said.verdict];
       const text = recorded.outcomeText;
-      found.push({
-        verdict,
-        rule,
-        answered,
-        observed: observed.map(pair),
-        candidate: candidate && pair(candidate),
-        text,
-      });
+      found.push({ verdict, rule, answered, observed: observed.map(pair), text });
     }
   }
   await history.close();
   return found;
-}
-
-function withoutCandidate({ candidate: _candidate, ...alone }: Scenario): Scenario {
-  return alone;
 }
 
 /** The same schemas and requirements, and no counters: what comes after it counts, is folded from its receipts. */
@@ -129,7 +115,7 @@ function withoutCounters(scenario: Scenario): Scenario {
     counters: [],
     rules: rules.filter(isFree),
   });
-  return { ...withoutCandidate(scenario), contracts: scenario.contracts.map(bare) };
+  return { ...scenario, contracts: scenario.contracts.map(bare) };
 }
 
 /** It reads no counter. */
@@ -146,10 +132,9 @@ function expected(
   const past: Receipt[] = [];
   return calls.map((call, index) => {
     const now = index < from ? before : scenario;
-    const { verdict, rule, answered, observed, candidate, sound } = decideCall(now, past, call);
-    const other = index < from ? decideCall(scenario, [], call).candidate : candidate;
-    past.push({ call, verdict, answered, sound, candidateSound: other?.sound ?? false });
-    return { verdict, rule, answered, observed, candidate: candidate && [candidate.rule, candidate.verdict] };
+    const { verdict, rule, answered, observed, sound } = decideCall(now, past, call);
+    past.push({ call, verdict, answered, sound });
+    return { verdict, rule, answered, observed };
   });
 }
 
@@ -193,11 +178,10 @@ suite(`gates over a ledger, ${runs} scenarios from seed ${seed} (set MODEL_SEED 
       await assertReplays(data, from);
     }));
 
-  test("and replay finds it again where the candidate comes, goes, comes back and is put in force", (t) =>
+  test("and replay finds it again where the next version comes, goes and comes back", (t) =>
     eachScenario(t, async (data, scenario, from) => {
-      const alone = withoutCandidate(scenario);
-      const after = withoutCandidate(candidateOf(scenario) ?? scenario);
-      const forces = [alone, scenario, alone, scenario, after].map(compiled);
+      const next = generateNext(scenario, from);
+      const forces = [scenario, next, scenario, next].map(compiled);
       const batches = batchesOf(scenario.calls, from);
       const share = Math.ceil(batches.length / forces.length);
       for (const [stage, force] of forces.entries()) {
@@ -233,12 +217,18 @@ suite(`gates over a ledger, ${runs} scenarios from seed ${seed} (set MODEL_SEED 
     assert.ok(folded.events > 0);
   });
 
-  test("positive control: a gate that loses its candidate is noticed", async (t) => {
+  test("positive control: a gate that decides by the next version is noticed", async (t) => {
+    const isOther = (each: number): boolean => {
+      const scenario = generateWhole(each, callsMax);
+      const next = generateNext(scenario, each);
+      const calls = batchesOf(scenario.calls, each).flat();
+      return compiled(next) !== undefined && !isDeepStrictEqual(expected(scenario, calls), expected(next, calls));
+    };
     let from = 1;
-    while (generateWhole(from, callsMax).candidate === undefined) from += 1;
+    while (!isOther(from)) from += 1;
     const scenario = generateWhole(from, callsMax);
     const data = join(temporaryFolder(t), "data");
-    const force = compiled(withoutCandidate(scenario));
+    const force = compiled(generateNext(scenario, from));
     assert.ok(force !== undefined);
     const batches = batchesOf(scenario.calls, from);
     await serve(data, force, scenario, batches);

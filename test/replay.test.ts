@@ -63,13 +63,13 @@ function force(names: readonly string[], settings = ""): ContractInForce {
   return compiled.value;
 }
 
-/** What is in force from one start to the next: all, fewer, all again with a candidate, other limits. */
+/** What is in force from one start to the next: all, fewer, all with a stricter one, other limits, all again. */
 const stages: readonly (() => ContractInForce)[] = [
   () => force([...files, "extra.yaml"]),
   () => force(files),
-  () => force([...files, "extra.yaml"], "candidate: stricter.yaml\n"),
-  () => force(["extra.yaml", "payments.yaml"], "limits: { payments: { per_payment_usd: 20 } }\n"),
   () => force([...files, "stricter.yaml"]),
+  () => force(["extra.yaml", "payments.yaml"], "limits: { payments: { per_payment_usd: 20 } }\n"),
+  () => force([...files, "extra.yaml"]),
 ];
 
 async function fill(data: string): Promise<void> {
@@ -145,13 +145,13 @@ suite(`${runs} random checks, seed ${seed}`, async () => {
   });
 
   test("another contract: what changes, by rule, tool and session, with sums and examples", async () => {
-    const candidate = join(folder, "mandate.yaml");
+    const other = join(folder, "mandate.yaml");
     cpSync(join(root, "contracts"), join(folder, "contracts"), { recursive: true });
     writeFileSync(
-      candidate,
+      other,
       "mandate: one\ncontracts: [contracts/payments.yaml]\nlimits: { payments: { per_payment_usd: 1 } }\n",
     );
-    const { exitCode, text } = await replayCommand(data, { ...plain, contract: candidate, sum: "input.amount" });
+    const { exitCode, text } = await replayCommand(data, { ...plain, contract: other, sum: "input.amount" });
     const found = JSON.parse(text);
     assert.equal(exitCode, 1);
     assert.equal(
@@ -168,7 +168,7 @@ suite(`${runs} random checks, seed ${seed}`, async () => {
         ({ was, wouldBe }: { was: string; wouldBe: string }) => was === "ALLOW" && wouldBe === "BLOCK",
       ),
     );
-    const shown = await replayCommand(data, { ...plain, json: false, contract: candidate, sum: "input.amount" });
+    const shown = await replayCommand(data, { ...plain, json: false, contract: other, sum: "input.amount" });
     assert.match(shown.text, /verdicts change\n\n +was +would be +receipts +sum of input\.amount\n/);
     assert.match(shown.text, /\nexamples\n {2}receipt [0-9]+: /);
   });

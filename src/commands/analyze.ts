@@ -1,5 +1,5 @@
 import { analyze, looseningRules, severityOf, type Finding, type Loosening } from "../analysis/mod.ts";
-import { position, renderPlace, type ContractInForce } from "../contract/mod.ts";
+import { position, renderPlace } from "../contract/mod.ts";
 import { loadContracts } from "../gate/mod.ts";
 import { badInput } from "./check.ts";
 import type { Outcome } from "./outcome.ts";
@@ -14,9 +14,7 @@ export interface AnalyzeOptions {
 export async function analyzeCommand(file: string, { json, deny }: AnalyzeOptions): Promise<Outcome> {
   const compiled = await loadContracts(file);
   if (!compiled.ok) return badInput(compiled.problem, json);
-  const { candidate } = compiled.value;
-  const forces = candidate === undefined ? [compiled.value] : [compiled.value, candidate];
-  const findings = analyzeAll(forces);
+  const findings = analyze(compiled.value);
   const failing = findings.filter(({ code }) => deny || severityOf(code) === "warning");
   const exitCode = failing.length > 0 ? 1 : 0;
   const loosening = looseningRules(compiled.value);
@@ -25,8 +23,7 @@ export async function analyzeCommand(file: string, { json, deny }: AnalyzeOption
     return { exitCode, text: JSON.stringify(report), forPrograms: true };
   }
   const { contracts, tools } = compiled.value;
-  const beside = candidate === undefined ? "" : " and the candidate";
-  const looked = `${count(contracts.length, "contract")}, ${count(tools.size, "tool")}${beside}`;
+  const looked = `${count(contracts.length, "contract")}, ${count(tools.size, "tool")}`;
   const notes = findings.filter(({ code }) => severityOf(code) === "note").length;
   const summary =
     findings.length === 0
@@ -37,18 +34,6 @@ export async function analyzeCommand(file: string, { json, deny }: AnalyzeOption
     text: [...findings.map(renderFinding), ...renderLoosening(loosening), summary].join("\n\n"),
     forPrograms: true,
   };
-}
-
-/** What is in force, and then what only the candidate adds. */
-function analyzeAll(forces: readonly ContractInForce[]): readonly Finding[] {
-  const found = new Map<string, Finding>();
-  for (const force of forces) {
-    for (const finding of analyze(force)) {
-      const { code, message, span } = finding;
-      found.set(`${code} ${span.file.name}:${span.from} ${message}`, finding);
-    }
-  }
-  return [...found.values()];
 }
 
 function renderLoosening(loosening: readonly Loosening[]): readonly string[] {

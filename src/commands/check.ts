@@ -1,4 +1,4 @@
-import { position, type ContractInForce, type Diagnostic } from "../contract/mod.ts";
+import { position, type Diagnostic } from "../contract/mod.ts";
 import { loadContracts, renderDiagnostics } from "../gate/mod.ts";
 import type { Outcome } from "./outcome.ts";
 
@@ -27,7 +27,7 @@ export async function checkCommand(file: string, { json }: { readonly json: bool
   return {
     exitCode: 0,
     text: [
-      `${file}: no errors; ${contracts.length} contract${contracts.length === 1 ? "" : "s"}${candidateText(compiled.value)}`,
+      `${file}: no errors; ${contracts.length} contract${contracts.length === 1 ? "" : "s"}`,
       "",
       head,
       ...rows,
@@ -55,11 +55,4 @@ export function badInput(problems: readonly Diagnostic[], json: boolean): Outcom
     text: json ? JSON.stringify({ ok: false, errors }) : renderDiagnostics(problems),
     forPrograms: json,
   };
-}
-
-function candidateText({ contracts, candidate }: ContractInForce): string {
-  if (candidate === undefined) return "";
-  const added = candidate.contracts.filter((name) => !contracts.includes(name));
-  const names = added.length === 0 ? "" : ` (${added.join(", ")} new)`;
-  return `, and a candidate${names} that is decided beside and answers nothing`;
 }

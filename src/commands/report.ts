@@ -1,19 +1,14 @@
-import { lengthMs, readMoment } from "../gate/mod.ts";
-import { parseLeaf } from "../ledger/mod.ts";
 import { isStricter, visible } from "../wire/mod.ts";
-import { openHistory, type Place, type RecordedRow } from "./history.ts";
-import { BadInput, type Outcome } from "./outcome.ts";
+import { openHistory, type Place } from "./history.ts";
+import type { Outcome } from "./outcome.ts";
 import { showProgress } from "./progress.ts";
 import { columns, plural, sorted } from "./replay/print.ts";
 import { isChange, erasedPart, readRecorded, type Recorded } from "./replay/recorded.ts";
 import { otherGroups, type Share } from "./replay/tally.ts";
+import { readSpan, readWhole, rowsWithin, type SpanOptions } from "./span.ts";
 
-export interface ReportOptions extends Omit<Place, "folder"> {
+export interface ReportOptions extends Omit<Place, "folder">, SpanOptions {
   readonly from: string;
-  /** A moment, or how long ago: counts receipts of that moment and later. */
-  readonly since?: string | undefined;
-  /** The same: counts receipts before that moment. */
-  readonly until?: string | undefined;
   readonly examples: string;
   readonly json: boolean;
 }
@@ -35,16 +30,14 @@ interface Example {
 export async function reportCommand(folder: string, options: ReportOptions): Promise<Outcome> {
   const from = readWhole("--from", options.from, 1);
   const summary = new Summary(readWhole("--examples", options.examples, 0));
-  const since = readTime("--since", options.since, Date.now()) ?? 0;
-  const until = readTime("--until", options.until, Date.now()) ?? Infinity;
-  if (since > until) throw new BadInput("--since must not be after --until");
+  const asked = readSpan(options, Date.now());
   const history = await openHistory({ ...options, folder });
   const progress = showProgress(history.rows);
   try {
-    const first = options.since === undefined ? from : Math.max(from, (await history.firstSince?.(since)) ?? 1);
-    for await (const slice of history.scan(first)) {
-      const within = slice.filter((row) => isWithin(row, since, until));
-      for (const row of within) {
+    const { first, end } = await rowsWithin(history, asked);
+    walk: for await (const slice of history.scan(Math.max(from, first))) {
+      for (const row of slice) {
+        if (row.seq >= end) break walk;
         progress.at(row.seq);
         const recorded = isChange(row) ? "change" : readRecorded(row);
         if (recorded === "change") summary.changes += 1;
@@ -52,36 +45,12 @@ export async function reportCommand(folder: string, options: ReportOptions): Pro
         else if (typeof recorded === "string") summary.unreadable += 1;
         else summary.add(recorded);
       }
-      // No row is earlier than the one before it.
-      if (slice.some((row) => (parseLeaf(row.leaf)?.at ?? 0) >= until)) break;
     }
   } finally {
     progress.end();
     await history.close();
   }
   return { exitCode: 0, text: options.json ? JSON.stringify(summary.json) : summary.text, forPrograms: options.json };
-}
-
-/** A row whose moment cannot be read is not left out. */
-function isWithin({ leaf }: RecordedRow, since: number, until: number): boolean {
-  const at = parseLeaf(leaf)?.at;
-  return at === undefined || (since <= at && at < until);
-}
-
-function readTime(option: string, text: string | undefined, now: number): number | undefined {
-  if (text === undefined) return undefined;
-  const length = lengthMs(text);
-  const at = length === undefined ? readMoment(text) : now - length;
-  if (at !== undefined) return at;
-  throw new BadInput(
-    `${option} takes a time ago such as 24h or 7d, a day such as 2026-01-31, or a moment such as 2026-01-31T12:00:00Z, ` +
-      `not ${visible(text)}`,
-  );
-}
-
-function readWhole(option: string, text: string, least: number): number {
-  if (/^[0-9]{1,15}$/.test(text) && Number(text) >= least) return Number(text);
-  throw new BadInput(`${option} takes a whole number of ${least} or more, not "${text}"`);
 }
 
 /** Lines beyond this many of one kind are counted together: memory stays flat over any history. */
@@ -93,13 +62,11 @@ class Summary {
   readonly #rules = new Map<string, Line>();
   readonly #tools = new Map<string, Line>();
   readonly #observing = new Map<string, Line>();
-  readonly #candidate = new Map<string, Line>();
   #receipts = 0;
   #first = 0;
   #last = 0;
   #letThrough = 0;
   #sentToPerson = 0;
-  #compared = 0;
   erased = 0;
   /** Receipts that are not as a gate writes them. */
   unreadable = 0;
@@ -124,20 +91,10 @@ class Summary {
       this.#count(this.#rules, [rule, verdict], recorded, reason);
       this.#count(this.#tools, [recorded.request.toolName, verdict], recorded, undefined);
     }
-    const { candidate, observed } = trace;
-    for (const seen of observed) {
+    for (const seen of trace.observed) {
       const effect = isStricter(seen.verdict, verdict) ? `${verdict} becomes ${seen.verdict}` : `${verdict} stays`;
       this.#count(this.#observing, [seen.rule, effect], recorded, () => seen.reason);
     }
-    if (candidate === undefined) return;
-    this.#compared += 1;
-    if (candidate.verdict !== verdict)
-      this.#count(
-        this.#candidate,
-        [`${verdict} becomes ${candidate.verdict}`, `${rule} -> ${candidate.rule}`],
-        recorded,
-        () => candidate.reason,
-      );
   }
 
   #count(
@@ -158,8 +115,7 @@ class Summary {
   }
 
   get text(): string {
-    if (this.#receipts === 0) return "no receipts match --from, --since and --until";
-    const disagreed = [...this.#candidate.values()].reduce((sum, { receipts }) => sum + receipts, 0);
+    if (this.#receipts === 0) return "no receipts match --from, --since, --last and --until";
     return [
       `${plural(this.#receipts)}, ${moment(this.#first)} to ${moment(this.#last)}`,
       ...softenedText(this.#letThrough, "let through because the gate only observes", "stopped"),
@@ -175,10 +131,6 @@ class Summary {
       ...table("refused or held, by rule", ["rule", "verdict", "receipts"], this.#rules),
       ...table("refused or held, by tool", ["tool", "verdict", "receipts"], this.#tools),
       ...table("rules that observe: if they decided", ["rule", "effect", "receipts"], this.#observing),
-      ...(this.#compared === 0
-        ? []
-        : ["", `the candidate was decided beside ${plural(this.#compared)} and disagrees on ${disagreed}`]),
-      ...table("the candidate", ["effect", "rule -> the candidate's", "receipts"], this.#candidate),
     ].join("\n");
   }
 
@@ -201,7 +153,6 @@ class Summary {
       by_rule: lines(this.#rules, "rule", "verdict"),
       by_tool: lines(this.#tools, "tool", "verdict"),
       observing: lines(this.#observing, "rule", "effect"),
-      candidate: { compared: this.#compared, disagreements: lines(this.#candidate, "effect", "rules") },
     };
   }
 }

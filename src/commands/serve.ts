@@ -77,7 +77,7 @@ const testsMs = 120_000;
 
 function banner(serving: Serving): string {
   const { address, ops, gate, ledger, contracts, tenants, made, modeChange, warnings } = serving;
-  const { mode, contract, force } = gate.standing;
+  const { mode, contract } = gate.standing;
   const changed =
     modeChange &&
     `changed from ${modeChange.from} to ${modeChange.to}, as ${modeChange.setting} says; row ${modeChange.seq} records it`;
@@ -86,7 +86,6 @@ function banner(serving: Serving): string {
     `  mode      ${mode}${mode === "observe" ? ": verdicts are recorded and nothing is enforced" : ""}`,
     ...(changed === undefined ? [] : [`            ${changed}`]),
     `  contract  sha256:${contract}${contracts.length === 0 ? " (none: every tool is refused)" : ` (${contracts.join(", ")})`}`,
-    ...(force.candidate !== undefined ? ["  candidate decided beside it; it answers nothing"] : []),
     `  ledger    ${ledger.name}, ${ledger.head.seq} rows${ledger.isShared ? ", in the database" : ""}`,
     `  signed    by ${ledger.verifiers.map(({ text }) => text).join(", and by ")}`,
     ...(ops === undefined ? [] : [`  watched   ${ops}/metrics and /ready, without a key`]),

@@ -26,12 +26,10 @@ export interface ContractInForce {
   readonly documents: readonly ContractDocument[];
   readonly tools: ReadonlyMap<string, ToolPlan>;
   readonly counters: readonly Counter[];
-  /** The members that are parts of the evidence by themselves. Those that only a candidate lists count too. */
+  /** The members that are parts of the evidence by themselves. */
   readonly sensitive: Sensitive;
   /** What its conditions call. */
   readonly functions: ReadonlySet<ContractFunction>;
-  /** What would be in force with the mandate's candidates in the place of the contracts of their names. */
-  readonly candidate: ContractInForce | undefined;
 }
 
 export interface CompileOptions {
@@ -40,8 +38,8 @@ export interface CompileOptions {
 }
 
 /** Brings in the parsers that a contract calls. Until then, what calls one is an error, so BLOCK. */
-export async function loadFunctions({ functions, candidate }: ContractInForce): Promise<void> {
-  await Promise.all([...functions, ...(candidate?.functions ?? [])].map(async ({ load }) => load?.()));
+export async function loadFunctions({ functions }: ContractInForce): Promise<void> {
+  await Promise.all([...functions].map(async ({ load }) => load?.()));
 }
 
 /** Compiles again what was in force: the text of GET /rules, as a ledger keeps it for each digest on its receipts. */
@@ -111,8 +109,7 @@ export function compileMandate(
     return contract === undefined ? [] : [{ document: contract, tools }];
   };
   const contracts = (document?.contracts ?? []).flatMap(read);
-  const candidates = (document?.candidates ?? []).flatMap(read);
-  return compile({ files, mandate: document, contracts, candidates, report, options });
+  return compile({ files, mandate: document, contracts, report, options });
 }
 
 /** Compiles contracts that no mandate names, with the limits that they declare. */
@@ -125,7 +122,7 @@ export function compileContracts(
     const document = readContract(file, report);
     return document === undefined ? [] : [{ document, tools: undefined }];
   });
-  return compile({ files, mandate: undefined, contracts, candidates: [], report, options });
+  return compile({ files, mandate: undefined, contracts, report, options });
 }
 
 interface Contract {
@@ -137,52 +134,36 @@ interface Sources {
   readonly files: readonly SourceFile[];
   readonly mandate: MandateDocument | undefined;
   readonly contracts: readonly Contract[];
-  readonly candidates: readonly Contract[];
   readonly report: Report;
   readonly options: CompileOptions;
 }
 
 function compile(sources: Sources): Result<ContractInForce, readonly Diagnostic[]> {
-  const { files, contracts, candidates, report } = sources;
+  const { files, contracts, report } = sources;
   checkMarks(files, report);
   checkNames(sources);
   const force = link(sources);
-  const candidate =
-    candidates.length === 0 ? undefined : link({ ...sources, contracts: replaced(contracts, candidates) });
   const sensitive = readSensitive(
-    [...contracts, ...candidates].map(({ document }) => document),
+    contracts.map(({ document }) => document),
     report,
   );
   if (report.size > 0) return bad(report.sorted(files));
-  return good({ ...force, sensitive, candidate: candidate && { ...candidate, sensitive } });
+  return good({ ...force, sensitive });
 }
 
-/** The contracts, with candidates in the places of those that they are called like, new ones behind. */
-function replaced(contracts: readonly Contract[], candidates: readonly Contract[]): readonly Contract[] {
-  const called = (name: string): Contract | undefined => candidates.find(({ document }) => document.name === name);
-  const kept = contracts.map((contract) => {
-    const candidate = called(contract.document.name);
-    return candidate === undefined ? contract : { ...candidate, tools: candidate.tools ?? contract.tools };
-  });
-  const names = new Set(contracts.map(({ document }) => document.name));
-  return [...kept, ...candidates.filter(({ document }) => !names.has(document.name))];
-}
-
-/** No two contracts in force have one name, nor two candidates; and the mandate sets nothing of others. */
-function checkNames({ mandate, contracts, candidates, report }: Sources): void {
-  for (const together of [contracts, candidates]) {
-    const names = together.map(({ document }) => document.name);
-    for (const [at, { document }] of together.entries()) {
-      if (names.indexOf(document.name) < at)
-        report.add(
-          "twice",
-          document.span,
-          `two contracts are called \`${document.name}\``,
-          "rules and receipts name them: give one another name",
-        );
-    }
+/** No two contracts in force have one name; and the mandate sets nothing of others. */
+function checkNames({ mandate, contracts, report }: Sources): void {
+  const names = contracts.map(({ document }) => document.name);
+  for (const [at, { document }] of contracts.entries()) {
+    if (names.indexOf(document.name) < at)
+      report.add(
+        "twice",
+        document.span,
+        `two contracts are called \`${document.name}\``,
+        "rules and receipts name them: give one another name",
+      );
   }
-  checkMandateNames(mandate, [...new Set([...contracts, ...candidates].map(({ document }) => document.name))], report);
+  checkMandateNames(mandate, names, report);
 }
 
 function link({ files, mandate, contracts, report, options }: Sources): ContractInForce {
@@ -204,7 +185,6 @@ function link({ files, mandate, contracts, report, options }: Sources): Contract
     counters: compilers.flatMap((compiler) => [...compiler.counters.values()]),
     sensitive: nothingSensitive,
     functions: new Set(compilers.flatMap((compiler) => [...compiler.calls])),
-    candidate: undefined,
   };
 }
 

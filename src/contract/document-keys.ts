@@ -3,7 +3,7 @@ type DocumentMap = "contract" | "mandate" | "entry" | "limit" | "tool" | "requir
 /** The parts that each map of a contract or a mandate may have, in the order in which they are written best. */
 export const documentKeys: Readonly<Record<DocumentMap, readonly string[]>> = {
   contract: ["contract", "summary", "limits", "platform", "sensitive", "requires", "let", "tools", "counters", "rules"],
-  mandate: ["mandate", "summary", "contracts", "candidate", "limits", "counters"],
+  mandate: ["mandate", "summary", "contracts", "limits", "counters"],
   /** A contract in a mandate. */
   entry: ["file", "tools"],
   limit: ["default", "min", "max"],

@@ -77,8 +77,6 @@ export interface RuleDocument {
 export interface MandateDocument {
   readonly name: string;
   readonly contracts: readonly MandateEntry[];
-  /** Contracts that are decided beside those in force, and answer nothing. */
-  readonly candidates: readonly MandateEntry[];
   readonly limits: ReadonlyMap<string, YamlMap>;
   readonly counters: ReadonlyMap<string, YamlMap>;
 }

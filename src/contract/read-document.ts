@@ -67,7 +67,7 @@ export function readMandate(file: SourceFile, report: Report): MandateDocument |
   const reader = new Reader(report);
   const root = reader.asMap(readYaml(file, report), "a mandate");
   if (root === undefined) return undefined;
-  reader.known(root, documentKeys.mandate, "a mandate");
+  reader.known(root, documentKeys.mandate, "a mandate", removedFromMandates);
   const contracts = root.entries.get("contracts")?.value;
   if (contracts === undefined)
     report.add(
@@ -89,17 +89,18 @@ export function readMandate(file: SourceFile, report: Report): MandateDocument |
       contracts === undefined
         ? []
         : (reader.asList(contracts, "`contracts`")?.items ?? []).flatMap((node) => reader.mandateEntry(node) ?? []),
-    candidates: candidateNodes(root).flatMap((node) => reader.mandateEntry(node) ?? []),
     limits: submaps("limits"),
     counters: submaps("counters"),
   };
 }
 
-/** One file, or a list of them. */
-function candidateNodes(root: YamlMap): readonly YamlNode[] {
-  const node = root.entries.get("candidate")?.value;
-  return node === undefined ? [] : node.kind === "list" ? node.items : [node];
-}
+/** Parts that a mandate had once, each with what to use in its place. */
+const removedFromMandates: ReadonlyMap<string, string> = new Map([
+  [
+    "candidate",
+    "remove it: `svc-gate replay --contract FILE --since 7d` says what another contract would have decided",
+  ],
+]);
 
 /** Contract and rule are named on every receipt's leaf, which stays under 1 KiB. */
 const nameCharactersMax = 64;
@@ -138,9 +139,14 @@ class Reader {
     return undefined;
   }
 
-  known(map: YamlMap, names: readonly string[], what: string): void {
+  known(map: YamlMap, names: readonly string[], what: string, removed?: ReadonlyMap<string, string>): void {
     for (const [name, { key }] of map.entries) {
       if (names.includes(name)) continue;
+      const instead = removed?.get(name);
+      if (instead !== undefined) {
+        this.#report.add("unknown-key", key.span, `\`${name}\` was removed from mandates`, instead);
+        continue;
+      }
       const near = nearest(name, names);
       const hint =
         near === undefined

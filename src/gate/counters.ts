@@ -110,15 +110,13 @@ export interface Owned {
   readonly force: ContractInForce;
 }
 
-/** One counter for each definition, of the candidate too; it starts empty only if all contracts that share it say so. */
-export function countersOf(inForce: ContractInForce): readonly Owned[] {
+/** One counter for each definition; it starts empty only if all contracts that share it say so. */
+export function countersOf(force: ContractInForce): readonly Owned[] {
   const found = new Map<string, Owned>();
-  for (const force of inForce.candidate === undefined ? [inForce] : [inForce, inForce.candidate]) {
-    for (const counter of force.counters) {
-      const same = found.get(counter.identity);
-      const startsEmpty = counter.startsEmpty && same?.counter.startsEmpty !== false;
-      found.set(counter.identity, { force: same?.force ?? force, counter: { ...counter, startsEmpty } });
-    }
+  for (const counter of force.counters) {
+    const same = found.get(counter.identity);
+    const startsEmpty = counter.startsEmpty && same?.counter.startsEmpty !== false;
+    found.set(counter.identity, { force, counter: { ...counter, startsEmpty } });
   }
   return [...found.values()];
 }

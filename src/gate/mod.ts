@@ -14,7 +14,7 @@ export type { Erased, Lacking, Preview } from "./erasure/eraser.ts";
 export { eraseIdle } from "./erasure/idle.ts";
 export { countersOf, recountRow, type Owned } from "./counters.ts";
 export { lengthMs, readMoment } from "./moment.ts";
-export { countedOf, outcomeOf } from "./outcome.ts";
+export { outcomeOf } from "./outcome.ts";
 export {
   createFault,
   createKey,

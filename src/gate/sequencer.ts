@@ -1,5 +1,6 @@
 import {
   consult,
+  count,
   decide,
   prepare,
   type Caller,
@@ -23,7 +24,7 @@ import { bad, good, limits, refuse, type CheckRequest, type Mode, type Refusal, 
 import { answered } from "./answer.ts";
 import type { Clock } from "./clock.ts";
 import { Budget, Line, type Batch } from "./line.ts";
-import { countedOf, outcomeOf } from "./outcome.ts";
+import { outcomeOf } from "./outcome.ts";
 import { RefusedInputs, type KeptCall, type RefusedCall } from "./refused-inputs.ts";
 import { sensitiveOf } from "./sensitive.ts";
 import { agrees, isLater, type Standing } from "./standing.ts";
@@ -33,27 +34,16 @@ import type { Course, Watch } from "./telemetry/watch.ts";
 export interface PreparedCall {
   readonly standing: Standing;
   readonly force: Prepared;
-  readonly candidate: Prepared | undefined;
 }
 
 export function prepareCall(standing: Standing, request: CheckRequest, caller: Caller): PreparedCall {
-  const { force } = standing;
-  return {
-    standing,
-    force: prepare(force, request, caller),
-    candidate: force.candidate && prepare(force.candidate, request, caller),
-  };
+  return { standing, force: prepare(standing.force, request, caller) };
 }
 
-/** A call before one contract, with what it asks of the ledger. */
+/** A call before what is in force, with what it asks of the ledger. */
 interface Asked {
   readonly consultation: Consultation;
   readonly lookups: readonly CounterLookup[];
-}
-
-interface AskedCall {
-  readonly force: Asked;
-  readonly candidate: Asked | undefined;
 }
 
 /** What a call may cost the ledger: counters asked, and moved. */
@@ -266,17 +256,14 @@ export class Sequencer {
   }
 
   /** The next calls, as many as share a batch, each with what it asks. */
-  #takeNext(at: number): { readonly batch: Batch<Waiting>; readonly asked: readonly AskedCall[] } {
+  #takeNext(at: number): { readonly batch: Batch<Waiting>; readonly asked: readonly Asked[] } {
     const standing = this.#options.standing();
-    const asked: AskedCall[] = [];
+    const asked: Asked[] = [];
     let events = 0;
     const batch = this.#line.take(limits.batchCallsMax, ({ prepared, request, caller }) => {
       const current = prepared.standing === standing ? prepared : prepareCall(standing, request, caller);
-      const next = {
-        force: this.#ask(consult(current.force, at)),
-        candidate: current.candidate && this.#ask(consult(current.candidate, at)),
-      };
-      events += eventsOf(next.force) + (next.candidate === undefined ? 0 : eventsOf(next.candidate));
+      const next = this.#ask(consult(current.force, at));
+      events += eventsOf(next);
       if (asked.length > 0 && events > limits.batchEventsMax) return false;
       asked.push(next);
       return true;
@@ -284,19 +271,16 @@ export class Sequencer {
     return { batch, asked };
   }
 
-  async #decideAll(turn: Turn, at: number, calls: readonly Waiting[], asked: readonly AskedCall[]): Promise<void> {
+  async #decideAll(turn: Turn, at: number, calls: readonly Waiting[], asked: readonly Asked[]): Promise<void> {
     const begun = performance.now();
     const { mode, contract, force: inForce } = this.#options.standing();
-    await turn.look(
-      asked.flatMap(({ force, candidate }) => (candidate ? [...force.lookups, ...candidate.lookups] : force.lookups)),
-    );
-    const decisions = asked.map(({ force, candidate }) => {
-      const decision = this.#decide(force, turn);
-      const other = candidate && this.#decide(candidate, turn);
+    await turn.look(asked.flatMap(({ lookups }) => lookups));
+    const decisions = asked.map((each) => {
+      const decision = this.#decide(each, turn);
       const answer = answered(decision, mode);
-      const { request, caller, plan, early } = force.consultation.prepared;
-      const outcome = { verdict: decision.verdict, answered: answer };
-      const moves = countedOf(force.consultation.prepared, candidate?.consultation.prepared, outcome);
+      const { prepared } = each.consultation;
+      const { request, caller, plan, early } = prepared;
+      const moves = count(prepared, { verdict: decision.verdict, answered: answer });
       const whole = {
         at,
         keyName: caller.keyName,
@@ -320,7 +304,7 @@ export class Sequencer {
           reason: decision.reason,
           rule: decision.rule,
           contract,
-          outcome: outcomeOf(decision, other),
+          outcome: outcomeOf(decision),
         },
         moves.length === 0 ? noMoves : moves.map((move) => this.#move(move)),
       );
@@ -334,7 +318,7 @@ export class Sequencer {
       course.queue = begun;
       course.decide = decided;
       course.commit = committed;
-      const routed = asked[place]?.force.consultation.prepared.plan !== undefined;
+      const routed = asked[place]?.consultation.prepared.plan !== undefined;
       const receipt = receipts[place] as Durable<Receipt>;
       settle(good({ decision: decisions[place] as Decision, mode, routed, receipt }));
     }

@@ -3,16 +3,7 @@ import { Engine, type Defect, type Done } from "./engine.ts";
 import type { Decision } from "../../src/contract/mod.ts";
 import type { Call, Scenario, Verdict } from "./language.ts";
 import { meaningOf } from "./meaning.ts";
-import {
-  candidateName,
-  candidateOf,
-  decideCall,
-  eventsOf,
-  type Alone,
-  type Event,
-  type Reached,
-  type Receipt,
-} from "./model.ts";
+import { decideCall, eventsOf, type Event, type Reached, type Receipt } from "./model.ts";
 import { decimal } from "./number.ts";
 
 /** One call that the engine and the model judge differently. */
@@ -39,8 +30,8 @@ export function differ(
   const twins = twinsIn(scenario);
   for (const [index, call] of scenario.calls.entries()) {
     const reached = decideCall(scenario, past, call);
-    const { verdict, answered, sound, candidate } = reached;
-    const receipt: Receipt = { call, verdict, answered, sound, candidateSound: candidate?.sound ?? false };
+    const { verdict, answered, sound } = reached;
+    const receipt: Receipt = { call, verdict, answered, sound };
     const events = eventsOf(scenario, receipt);
     const done = engine.check(call);
     witness?.(reached, events, done);
@@ -58,28 +49,26 @@ function compareCall(
   reached: Reached,
   events: readonly Event[],
   done: Done,
-  { keys, twins }: { readonly keys: Keys; readonly twins: AllTwins },
+  { keys, twins }: { readonly keys: Keys; readonly twins: Twins },
 ): Finding | undefined {
   const pairs: readonly Pair[] = [
-    ...pairsOf(call, reached, done.decision, twins.force),
+    ...pairsOf(call, reached, done.decision, twins),
     ["answered", reached.answered, done.answered],
-    ["candidate", reached.candidate !== undefined, done.candidate !== undefined],
-    ...candidatePairs(call, reached.candidate, done.candidate, twins.candidate),
     [
       "moves",
-      distinct(events, twins.all).map(eventText).toSorted(),
-      done.moves.map(({ name, amount }) => `${twins.all.get(name) ?? name} ${amount}`).toSorted(),
+      distinct(events, twins).map(eventText).toSorted(),
+      done.moves.map(({ name, amount }) => `${twins.get(name) ?? name} ${amount}`).toSorted(),
     ],
   ];
   for (const [about, model, engine] of pairs) {
     if (JSON.stringify(model) !== JSON.stringify(engine)) return { about, model, engine };
   }
-  return keys.add(distinct(events, twins.all), done, twins.all);
+  return keys.add(distinct(events, twins), done, twins);
 }
 
 type Pair = readonly [about: string, model: unknown, engine: unknown];
 
-function pairsOf(call: Call, reached: Alone, decision: Decision, twins: Twins): readonly Pair[] {
+function pairsOf(call: Call, reached: Reached, decision: Decision, twins: Twins): readonly Pair[] {
   return [
     ["defect", undefined, decision.defect],
     ["verdict", reached.verdict, decision.verdict],
@@ -91,16 +80,6 @@ function pairsOf(call: Call, reached: Alone, decision: Decision, twins: Twins): 
     ["read", [...reached.read].map(readText).toSorted(), decision.read.map(readText).toSorted()],
     ["reason", undefined, reasonFault(decision.reason, reached.rule, call, decision.verdict)],
   ];
-}
-
-function candidatePairs(
-  call: Call,
-  reached: Alone | undefined,
-  decision: Decision | undefined,
-  twins: Twins,
-): readonly Pair[] {
-  if (reached === undefined || decision === undefined) return [];
-  return pairsOf(call, reached, decision, twins).map(([about, ...both]) => [`candidate's ${about}`, ...both]);
 }
 
 /** A value that was asked for has a number in the engine, and its text in the model. */
@@ -156,28 +135,12 @@ class Keys {
 /** By the name of a counter, the first counter that means the same. */
 type Twins = ReadonlyMap<string, string>;
 
-interface AllTwins {
-  readonly force: Twins;
-  readonly candidate: Twins;
-  /** Of both: counters in force first. */
-  readonly all: Twins;
-}
-
-function twinsIn(scenario: Scenario): AllTwins {
-  const force = named(scenario);
-  const candidate = named(candidateOf(scenario));
-  return {
-    force: firsts(force),
-    candidate: firsts(candidate),
-    all: firsts([...force, ...candidate.map(([name, meaning]) => [candidateName(name), meaning] as const)]),
-  };
-}
-
-function named(scenario: Scenario | undefined): readonly (readonly [name: string, meaning: string])[] {
-  return (scenario?.contracts ?? []).flatMap((contract) =>
-    contract.counters.map(
-      (counter) =>
-        [`${contract.name}.${counter.name}`, meaningOf(contract, counter, scenario?.settings ?? [])] as const,
+function twinsIn({ contracts, settings }: Scenario): Twins {
+  return firsts(
+    contracts.flatMap((contract) =>
+      contract.counters.map(
+        (counter) => [`${contract.name}.${counter.name}`, meaningOf(contract, counter, settings)] as const,
+      ),
     ),
   );
 }

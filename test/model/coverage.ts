@@ -61,8 +61,6 @@ export class Coverage {
       else this.add(value === "0" ? "counter read, 0" : "counter read, more");
     }
     if (reached.observed.length > 0) this.add("a rule that observes fired");
-    if (reached.candidate !== undefined)
-      this.add(`the candidate ${reached.candidate.verdict === reached.verdict ? "agrees" : "disagrees"}`);
     if (events.some(({ amount }) => amount.d !== 1n)) this.add("a move by a fraction");
     if (done.moves.length > 0) this.add("moved");
   }

@@ -1,5 +1,4 @@
-import { count, type Decision } from "../../src/contract/mod.ts";
-import { countedOf } from "../../src/gate/mod.ts";
+import type { Decision } from "../../src/contract/mod.ts";
 import type { Defect, Move } from "./engine.ts";
 import type { Contract, Counter, Rule, Scenario, Schema } from "./language.ts";
 
@@ -77,30 +76,6 @@ export const defects: readonly (readonly [fault: string, of: (scenario: Scenario
           : each,
     }),
   ],
-  ["the candidate's verdict is answered", () => ({ decision: (each, candidate) => ({ ...each, ...candidate }) })],
-  [
-    "a counter of both is moved by the candidate too",
-    () => ({
-      counted: ({ prepared, candidate, outcome }) => [
-        ...count(prepared, outcome),
-        ...(candidate === undefined ? [] : count(candidate, outcome)),
-      ],
-    }),
-  ],
-  [
-    "the candidate's counters count by its own verdict",
-    () => ({
-      counted: ({ prepared, candidate, outcome, verdict }) =>
-        verdict === undefined
-          ? countedOf(prepared, candidate, outcome)
-          : countedOf(prepared, candidate, { ...outcome, verdict }),
-    }),
-  ],
-  [
-    "the candidate's counters stay at nothing",
-    () => ({ moves: (moves) => moves.filter(({ name }) => !name.startsWith("candidate ")) }),
-  ],
-  ["the candidate is not heard", () => ({ scenario: (right) => without(right, ["candidate"]) })],
 ];
 
 /** Of the values that one counter remembers of a call, the first. */

@@ -1,31 +1,20 @@
 import {
   compileMandate,
   consult,
+  count,
   decide,
   prepare,
   renderDiagnostic,
   type ContractInForce,
 } from "../../src/contract/mod.ts";
-import type {
-  Caller,
-  CompileOptions,
-  Counter,
-  Decision,
-  Lookup,
-  Prepared,
-  SourceFile,
-} from "../../src/contract/mod.ts";
-import type { Move as Moved, Outcome } from "../../src/contract/mod.ts";
-import { countedOf } from "../../src/gate/mod.ts";
+import type { Caller, CompileOptions, Decision, Lookup, Prepared, SourceFile } from "../../src/contract/mod.ts";
 import { addDecimals, bad, good, parseCheckRequest, type CheckRequest, type Result } from "../../src/wire/mod.ts";
 import type { Call, Mode, Scenario, Verdict } from "./language.ts";
-import { candidateName } from "./model.ts";
 import { fileOf, printContract, printJson, printMandate } from "./print.ts";
 
 /** What the engine made of one call. */
 export interface Done {
   readonly decision: Decision;
-  readonly candidate: Decision | undefined;
   readonly answered: Verdict;
   readonly moves: readonly Move[];
 }
@@ -45,27 +34,13 @@ export interface Defect {
   caller?(right: Caller): Caller;
   lookup?(right: Lookup): Lookup;
   isWithin?(move: Move, lookup: Lookup, now: number): boolean;
-  decision?(right: Decision, candidate: Decision | undefined): Decision;
+  decision?(right: Decision): Decision;
   answered?(right: Verdict, decision: Decision): Verdict;
   moves?(right: readonly Move[]): readonly Move[];
-  /** In the place of `countedOf`. */
-  counted?(sides: Sides): readonly Moved[];
-}
-
-/** What is known of a call when it is counted. */
-export interface Sides {
-  readonly prepared: Prepared;
-  readonly candidate: Prepared | undefined;
-  readonly outcome: Outcome;
-  /** What the candidate would have decided. */
-  readonly verdict: Verdict | undefined;
 }
 
 export function compile(scenario: Scenario, options: CompileOptions = {}): Result<ContractInForce, readonly string[]> {
-  const texts = new Map([
-    ...scenario.contracts.map((contract) => [fileOf.contract(contract), printContract(contract)] as const),
-    ...(scenario.candidate ?? []).map((contract) => [fileOf.candidate(contract), printContract(contract)] as const),
-  ]);
+  const texts = new Map(scenario.contracts.map((contract) => [fileOf(contract), printContract(contract)]));
   const open = (name: string): Result<SourceFile, string> => {
     const text = texts.get(name);
     return text === undefined ? bad("there is no such file") : good({ name, text });
@@ -93,18 +68,13 @@ export class Engine {
     const request = requestOf(call, defect);
     const asking = defect.caller?.(caller) ?? caller;
     const prepared = prepare(this.#force, request, asking);
-    const other = this.#force.candidate && prepare(this.#force.candidate, request, asking);
-    const candidate = other && this.#decide(other, call.at);
     const right = this.#decide(prepared, call.at);
-    const decision = defect.decision?.(right, candidate) ?? right;
+    const decision = defect.decision?.(right) ?? right;
     const honest = answer(decision, this.#mode);
     const answered = defect.answered?.(honest, decision) ?? honest;
-    const outcome = { verdict: decision.verdict, answered };
-    const counted =
-      defect.counted?.({ prepared, candidate: other, outcome, verdict: candidate?.verdict }) ??
-      countedOf(prepared, other, outcome);
+    const counted = count(prepared, { verdict: decision.verdict, answered });
     const each = counted.map(({ counter, key, amount }) => ({
-      name: this.#name(counter),
+      name: counter.name,
       identity: counter.identity,
       key,
       at: call.at,
@@ -112,7 +82,7 @@ export class Engine {
     }));
     const moves = defect.moves?.(each) ?? each;
     this.#moves.push(...once(moves));
-    return { decision, candidate, answered, moves };
+    return { decision, answered, moves };
   }
 
   #decide(prepared: Prepared, at: number): Decision {
@@ -121,10 +91,6 @@ export class Engine {
       consultation,
       consultation.lookups.map((lookup) => this.#sum(this.#defect.lookup?.(lookup) ?? lookup, at)),
     );
-  }
-
-  #name(counter: Counter): string {
-    return this.#force.counters.includes(counter) ? counter.name : candidateName(counter.name);
   }
 
   #sum(lookup: Lookup, now: number): string {

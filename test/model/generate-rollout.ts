@@ -15,13 +15,22 @@ import { binary, ExpressionMaker, isProven, type Scope } from "./generate-expres
 import { generate } from "./generate.ts";
 import type { Contract, Counter, Expression, Per, Rule, Scenario, Schema } from "./language.ts";
 
-/** A scenario whose contracts also remember, observe, and have a candidate. */
+/** A scenario whose contracts also remember and observe. */
 export function generateWhole(seed: number, calls?: number): Scenario {
   const scenario = generate(seed, calls);
   const chance = new Chance(seed ^ 0x5bd1e995);
-  const contracts = scenario.contracts.map((contract) => observing(chance, withMemory(chance, contract)));
-  const candidate = chance.often(0.5) ? candidates(chance, contracts) : [];
-  return { ...scenario, contracts, ...(candidate.length === 0 ? {} : { candidate }) };
+  return {
+    ...scenario,
+    contracts: scenario.contracts.map((contract) => observing(chance, withMemory(chance, contract))),
+  };
+}
+
+/** The same calls under the next version of some of its contracts, as a reload puts it in force. */
+export function generateNext(scenario: Scenario, seed: number): Scenario {
+  const next = changed(new Chance(seed ^ 0x2545f491), scenario.contracts);
+  const kept = scenario.contracts.map((each) => next.find(({ name }) => name === each.name) ?? each);
+  const others = next.filter(({ name }) => !scenario.contracts.some((each) => each.name === name));
+  return { ...scenario, contracts: [...kept, ...others] };
 }
 
 /** Some of its rules decide nothing. */
@@ -139,14 +148,14 @@ function question(chance: Chance, maker: ExpressionMaker, scope: Scope, { kind, 
 }
 
 /** One or two contracts, a little changed, under their names or a new one. */
-function candidates(chance: Chance, contracts: readonly Contract[]): readonly Contract[] {
+function changed(chance: Chance, contracts: readonly Contract[]): readonly Contract[] {
   const some = chance.some(contracts, 0.5);
   const chosen = some.length === 0 ? contracts.slice(0, 1) : some;
   const renamed = chance.often(0.2);
   return chosen.map((contract, at) => {
     const changes = chance.many(1, 3, () => chance.pick(kinds));
-    const changed = changes.reduce((each, change) => change(chance, each), contract);
-    return renamed ? { ...changed, name: `next${at}` } : changed;
+    const other = changes.reduce((each, change) => change(chance, each), contract);
+    return renamed ? { ...other, name: `next${at}` } : other;
   });
 }
 

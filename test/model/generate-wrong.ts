@@ -90,8 +90,7 @@ export const faults: readonly Fault[] = [
         counted({ name: "other" })(counted({ remembers: one })(scenario)),
       ),
   ],
-  ["a candidate that does not compile", "type", (scenario) => asCandidate(ruled(one)(scenario), scenario)],
-  ["two candidates of one name", "twice", (scenario) => ({ ...scenario, candidate: twice(scenario.contracts) })],
+  ["two contracts of one name", "twice", (scenario) => ({ ...scenario, contracts: twice(scenario.contracts) })],
   ["a counter of an unknown tool", "unknown-tool", counted({ of: ["no.such"] })],
   [
     "a counter that reads a counter",
@@ -124,11 +123,6 @@ export function spoil(scenario: Scenario, seed: number): Wrong {
   const chance = new Chance(seed);
   const [fault, code, work] = chance.pick(faults);
   return { fault, code, scenario: work(scenario) };
-}
-
-/** The contracts of the one as the candidate of the other. */
-function asCandidate(wrong: Scenario, scenario: Scenario): Scenario {
-  return { ...scenario, candidate: wrong.contracts };
 }
 
 function twice(contracts: readonly Contract[]): readonly Contract[] {

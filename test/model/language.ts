@@ -173,8 +173,6 @@ export interface Setting {
 export interface Scenario {
   readonly mode: Mode;
   readonly contracts: readonly Contract[];
-  /** In the places of the contracts of their names, or behind them all. */
-  readonly candidate?: readonly Contract[];
   readonly settings: readonly Setting[];
   readonly calls: readonly Call[];
 }

@@ -6,7 +6,7 @@ const attemptsMax = 2000;
 const optional = new Set(
   (
     "properties required additional items oneOf constant minimum maximum exclusiveMinimum exclusiveMaximum multipleOf " +
-    "minLength maxLength minItems maxItems uniqueItems observed remembers candidate when sum " +
+    "minLength maxLength minItems maxItems uniqueItems observed remembers when sum " +
     "counting within since settlesWithin weekStarts min max reason"
   ).split(" "),
 );

@@ -6,7 +6,6 @@
 import { evaluate, holds, asNumber, type Surroundings } from "./evaluate.ts";
 import type { Call, Contract, Counter, Mode, Per, Requirement, Rule, Scenario, Tool, Verdict } from "./language.ts";
 import { add, CannotEvaluate, decimal, fromInteger, multiply, subtract, compare, type Fraction } from "./number.ts";
-import { meaningOf } from "./meaning.ts";
 import { meets } from "./validate.ts";
 import { fromJson, type Value } from "./value.ts";
 import { reads } from "./walk.ts";
@@ -19,12 +18,10 @@ export interface Receipt {
   readonly answered: Verdict;
   /** The input and the snapshot were found to be as the schemas say. */
   readonly sound: boolean;
-  /** As the candidate's schemas say. */
-  readonly candidateSound: boolean;
 }
 
-/** What one set of contracts comes to, by itself. */
-export interface Alone {
+/** What the contracts come to, before the mode. */
+interface Alone {
   readonly verdict: Verdict;
   readonly final: boolean;
   readonly rule: string;
@@ -40,7 +37,6 @@ export interface Alone {
 
 export interface Reached extends Alone {
   readonly answered: Verdict;
-  readonly candidate: Alone | undefined;
 }
 
 export interface Event {
@@ -57,40 +53,9 @@ type Outcome = Omit<Alone, "read">;
 
 /** Decides a call that comes after those receipts. */
 export function decideCall(scenario: Scenario, past: readonly Receipt[], call: Call): Reached {
-  const own = decideAlone(scenario, call, () => past);
-  const other = candidateOf(scenario);
-  const pastOfCandidate = past.map(asCandidate);
-  const candidate =
-    other &&
-    decideAlone(other, call, (contract, counter) => (isInForce(scenario, contract, counter) ? past : pastOfCandidate));
-  return { ...own, answered: answer(own, scenario.mode), candidate };
-}
-
-/** What would be in force with the candidate. */
-export function candidateOf(scenario: Scenario): Scenario | undefined {
-  const { contracts, candidate = [] } = scenario;
-  if (candidate.length === 0) return undefined;
-  const named = (name: string): Contract | undefined => candidate.find((each) => each.name === name);
-  const others = candidate.filter(({ name }) => !contracts.some((each) => each.name === name));
-  return { ...scenario, contracts: [...contracts.map((each) => named(each.name) ?? each), ...others] };
-}
-
-function asCandidate(receipt: Receipt): Receipt {
-  return { ...receipt, sound: receipt.candidateSound };
-}
-
-/** Does a contract in force have a counter of that definition? Then it is the contract's. */
-function isInForce({ contracts, settings }: Scenario, contract: Contract, counter: Counter): boolean {
-  const meaning = meaningOf(contract, counter, settings);
-  return contracts.some((each) => each.counters.some((own) => meaningOf(each, own, settings) === meaning));
-}
-
-type PastOf = (contract: Contract, counter: Counter) => readonly Receipt[];
-
-function decideAlone(scenario: Scenario, call: Call, pastOf: PastOf): Alone {
   const read = new Map<string, string>();
-  const outcome = reach(scenario, call, (contract) => readingOf(scenario, contract, call, { pastOf, read }));
-  return { ...outcome, read };
+  const outcome = reach(scenario, call, (contract) => readingOf(scenario, contract, call, { past, read }));
+  return { ...outcome, read, answered: answer(outcome, scenario.mode) };
 }
 
 type Reading = Pick<Surroundings, "counter" | "recalls">;
@@ -99,7 +64,7 @@ function readingOf(
   scenario: Scenario,
   contract: Contract,
   call: Call,
-  { pastOf, read }: { readonly pastOf: PastOf; readonly read: Map<string, string> },
+  { past, read }: { readonly past: readonly Receipt[]; readonly read: Map<string, string> },
 ): Reading {
   const named = (name: string): Counter => {
     const counter = contract.counters.find((each) => each.name === name);
@@ -109,14 +74,14 @@ function readingOf(
   return {
     counter(name) {
       const counter = named(name);
-      const found = readCounter(scenario, contract, counter, pastOf(contract, counter), call) ?? [];
+      const found = readCounter(scenario, contract, counter, past, call) ?? [];
       const value = found.reduce((sum, { amount }) => add(sum, amount), fromInteger(0));
       read.set(`${contract.name}.${name}`, decimal(value));
       return value;
     },
     recalls(name, value) {
       const counter = named(name);
-      const found = readCounter(scenario, contract, counter, pastOf(contract, counter), call);
+      const found = readCounter(scenario, contract, counter, past, call);
       if (found === undefined) return false;
       const text = keyText(value);
       const isThere = found.some((event) => event.value === text);
@@ -248,23 +213,11 @@ function answer({ verdict, final }: Outcome, mode: Mode): Verdict {
   return mode === "assist" && verdict === "BLOCK" && !final ? "ESCALATE" : verdict;
 }
 
-/** What the call moves, once it is decided and answered, for the contracts in force and for the candidate. */
+/** What the call moves, once it is decided and answered. */
 export function eventsOf(scenario: Scenario, receipt: Receipt): readonly Event[] {
-  const own = scenario.contracts.flatMap((contract) =>
+  return scenario.contracts.flatMap((contract) =>
     contract.counters.flatMap((counter) => countedEvents(scenario, contract, counter, receipt)),
   );
-  const other = candidateOf(scenario);
-  const candidates = (other?.contracts ?? []).flatMap((contract) =>
-    contract.counters
-      .filter((counter) => !isInForce(scenario, contract, counter))
-      .flatMap((counter) => countedEvents(other ?? scenario, contract, counter, asCandidate(receipt))),
-  );
-  return [...own, ...candidates.map((event) => ({ ...event, counter: candidateName(event.counter) }))];
-}
-
-/** What a counter of the candidate is called where it stands beside those in force. */
-export function candidateName(counter: string): string {
-  return `candidate ${counter}`;
 }
 
 function countedEvents(

@@ -33,25 +33,19 @@ export function printContract(contract: Contract): string {
   });
 }
 
-/** What the files are called that the mandate names. */
-export const fileOf = {
-  contract: ({ name }: Contract): string => `${name}.yaml`,
-  candidate: ({ name }: Contract): string => `candidate/${name}.yaml`,
-};
+/** The file of a contract, as the mandate names it. */
+export function fileOf({ name }: Contract): string {
+  return `${name}.yaml`;
+}
 
-export function printMandate({ contracts, candidate = [], settings }: Scenario): string {
+export function printMandate({ contracts, settings }: Scenario): string {
   const set = contracts.map(({ name }): [string, Yaml] => [
     name,
     named(settings.filter(({ contract }) => contract === name).map(({ limit, value }) => [limit, jsonYaml(value)])),
   ]);
   const limits = set.filter(([name]) => settings.some(({ contract }) => contract === name));
   return block({
-    map: [
-      ["mandate", "model"],
-      ["contracts", contracts.map(fileOf.contract)],
-      ...some("candidate", candidate.map(fileOf.candidate)),
-      ...some("limits", named(limits)),
-    ],
+    map: [["mandate", "model"], ["contracts", contracts.map(fileOf)], ...some("limits", named(limits))],
   });
 }
 

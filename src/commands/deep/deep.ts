@@ -199,7 +199,7 @@ export function withoutInput(
   { cutInput, leaf, request: { toolName } }: Recorded,
 ): Difference | string | undefined {
   if (cutInput === undefined) return undefined;
-  if (!force.tools.has(toolName)) return force.candidate?.tools.has(toolName) === true ? inputNotKept : undefined;
+  if (!force.tools.has(toolName)) return undefined;
   const rule = leaf.rule ?? "";
   if (leaf.verdict === "BLOCK" && /\.\$(?:input|platform|requires\.[0-9]+)$/.test(rule)) return inputNotKept;
   return { what: "input", was: "a part of it", is: `all of it, since ${visible(rule)} decided` };

@@ -116,15 +116,10 @@ export function define(workspace: Workspace, document: TextDocument, offset: num
 
 /** The URI of the contract that a mandate, or a test file, names at an offset. */
 function contractFile(document: TextDocument, { root }: Outline, offset: number): string | undefined {
-  const open = [
-    root.entries.get("contracts"),
-    root.entries.get("candidate"),
-    root.entries.get("contract"),
-    root.entries.get("mandate"),
-  ];
+  const open = [root.entries.get("contracts"), root.entries.get("contract"), root.entries.get("mandate")];
   const kind = kindOf(sourceOf(document));
   if (kind === "contract" || kind === undefined) return undefined;
-  const nodes = open.slice(0, kind === "mandate" ? 2 : 4).flatMap((entry) => {
+  const nodes = open.slice(0, kind === "mandate" ? 1 : 3).flatMap((entry) => {
     const node = entry?.value;
     return node === undefined ? [] : node.kind === "list" ? node.items : [node];
   });

@@ -3,12 +3,13 @@ import { isMode, modes, type Mode } from "../../wire/mod.ts";
 import { openHistory, type History, type Place } from "../history.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { showProgress } from "../progress.ts";
+import { readSpan, rowsWithin, type SpanOptions } from "../span.ts";
 import type { Difference } from "./decide-again.ts";
 import { agreementText, comparisonText, sorted, type Disagreement, type Skipped } from "./print.ts";
 import { decideAllAgain, holdAgainstItself } from "./replay.ts";
 import { Tally } from "./tally.ts";
 
-export interface ReplayOptions extends Omit<Place, "folder"> {
+export interface ReplayOptions extends Omit<Place, "folder">, SpanOptions {
   /** A contract or mandate to decide under, in place of those that were in force. */
   readonly contract?: string | undefined;
   readonly mode?: string | undefined;
@@ -25,11 +26,17 @@ export async function replayCommand(folder: string, options: ReplayOptions): Pro
   const field = readField(options.sum);
   if (options.contract === undefined && (mode !== undefined || field !== undefined))
     throw new BadInput("--mode and --sum belong to --contract: without it, receipts are held against themselves");
+  const { since, until, last } = options;
+  if (options.contract === undefined && (since ?? until ?? last) !== undefined)
+    throw new BadInput(
+      "--since, --until and --last belong to --contract: without it, every receipt is held against itself, as by verify --deep",
+    );
+  const asked = readSpan(options, Date.now());
   const history = await openHistory({ ...options, folder });
   try {
     return options.contract === undefined
       ? await agreement(history, examples, options.json)
-      : await comparison(history, { ...options, contract: options.contract, mode, field, examples });
+      : await comparison(history, { ...options, contract: options.contract, mode, field, examples, asked });
   } finally {
     await history.close();
   }
@@ -63,11 +70,12 @@ interface ComparisonOptions {
   readonly mode: Mode | undefined;
   readonly field: readonly string[] | undefined;
   readonly examples: number;
+  readonly asked: ReturnType<typeof readSpan>;
   readonly json: boolean;
 }
 
 async function comparison(history: History, options: ComparisonOptions): Promise<Outcome> {
-  const { contract, mode, field, examples, json } = options;
+  const { contract, mode, field, examples, asked, json } = options;
   const compiled = await loadContracts(contract);
   if (!compiled.ok) return { exitCode: 2, text: renderDiagnostics(compiled.problem) };
   const progress = showProgress(history.rows);
@@ -75,7 +83,7 @@ async function comparison(history: History, options: ComparisonOptions): Promise
   const tally = new Tally({ field, examples });
   await decideAllAgain(
     history,
-    { force: compiled.value, mode },
+    { force: compiled.value, mode, span: await rowsWithin(history, asked) },
     {
       passed: (seq) => progress.at(seq),
       skipped: (seq, why) => skips.add(seq, why),

@@ -1,5 +1,6 @@
 import {
   consult,
+  count,
   decide,
   prepare,
   type Consultation,
@@ -8,7 +9,7 @@ import {
   type Lookup,
   type Prepared,
 } from "../../contract/mod.ts";
-import { answered, countedOf, outcomeOf, renderDiagnostics } from "../../gate/mod.ts";
+import { answered, outcomeOf, renderDiagnostics } from "../../gate/mod.ts";
 import { canonical, type Mode, type Verdict } from "../../wire/mod.ts";
 import { contractOf, type History } from "../history.ts";
 import type { Recorded } from "./recorded.ts";
@@ -18,16 +19,12 @@ import { counterDigest, Standing } from "./standing.ts";
 export interface Again {
   readonly decision: Decision;
   readonly answered: Verdict;
-  readonly candidate: Decision | undefined;
   readonly prepared: Prepared;
-  readonly otherPrepared: Prepared | undefined;
 }
 
 /** A recorded call at its moment, with what its rules may ask of the counters. */
 export interface AskedAgain {
   readonly consultation: Consultation;
-  readonly candidate: Consultation | undefined;
-  /** Of both. */
   readonly lookups: readonly Lookup[];
 }
 
@@ -40,22 +37,17 @@ export function decideAgain(force: ContractInForce, recorded: Recorded, standing
 export function askAgain(force: ContractInForce, { leaf, request }: Recorded): AskedAgain {
   const caller = { keyName: leaf.key ?? "", sessionId: request.sessionId };
   const consultation = consult(prepare(force, request, caller), leaf.at);
-  const candidate = force.candidate && consult(prepare(force.candidate, request, caller), leaf.at);
-  return { consultation, candidate, lookups: [...consultation.lookups, ...(candidate?.lookups ?? [])] };
+  return { consultation, lookups: consultation.lookups };
 }
 
 /** @param value what a counter stood at; undefined where its history is not known */
-export function decideAsked(asked: AskedAgain, value: (lookup: Lookup) => string | undefined, mode: Mode): Again {
-  const decideOne = (consultation: Consultation): Decision => decide(consultation, consultation.lookups.map(value));
-  const decision = decideOne(asked.consultation);
-  const candidate = asked.candidate && decideOne(asked.candidate);
-  return {
-    decision,
-    answered: answered(decision, mode),
-    candidate,
-    prepared: asked.consultation.prepared,
-    otherPrepared: asked.candidate?.prepared,
-  };
+export function decideAsked(
+  { consultation }: AskedAgain,
+  value: (lookup: Lookup) => string | undefined,
+  mode: Mode,
+): Again {
+  const decision = decide(consultation, consultation.lookups.map(value));
+  return { decision, answered: answered(decision, mode), prepared: consultation.prepared };
 }
 
 /** Contracts by the digest that a receipt names, each compiled once. */
@@ -91,13 +83,13 @@ export class Contracts {
 /** What differs between a receipt and the same decision made again; undefined where nothing does. */
 export function difference(recorded: Recorded, again: Again, history: History): Difference | undefined {
   const { leaf, reasonText, outcomeText, effectsText } = recorded;
-  const { decision, candidate } = again;
+  const { decision } = again;
   const parts: readonly (readonly [what: string, was: string | null, is: string])[] = [
     ["verdict", leaf.verdict, decision.verdict],
     ["rule", leaf.rule, decision.rule],
     ["reason", reasonText, JSON.stringify(decision.reason)],
     ["answer", leaf.answered, again.answered],
-    ["trace", outcomeText, canonical(outcomeOf(decision, candidate))],
+    ["trace", outcomeText, canonical(outcomeOf(decision))],
     ["effects", ...effectsOf(recorded, again, history, effectsText)],
   ];
   const found = parts.find(([, was, is]) => was !== is);
@@ -119,12 +111,12 @@ interface Effect {
 /** Both as canonical text. Without the ledger's secret, keys cannot be compared: amounts and counters still are. */
 function effectsOf(
   { leaf, effects }: Recorded,
-  { prepared, otherPrepared }: Again,
+  { prepared }: Again,
   { keyDigest }: History,
   effectsText: string,
 ): readonly [was: string, is: string] {
   const outcome = { verdict: leaf.verdict ?? "BLOCK", answered: leaf.answered ?? "BLOCK" };
-  const moves = countedOf(prepared, otherPrepared, outcome);
+  const moves = count(prepared, outcome);
   if (moves.length === 0) return [effectsText, "[]"];
   const distinct = new Map(
     moves.map(({ counter, key, amount }): [string, Effect] => {

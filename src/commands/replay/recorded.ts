@@ -27,8 +27,8 @@ export interface Recorded {
   readonly effectsText: string;
 }
 
-/** What a receipt says of a rule that observes, or of the candidate. */
-export interface WouldBe {
+/** What a receipt says of a rule that observes. */
+interface WouldBe {
   readonly reason: string;
   readonly rule: string;
   readonly verdict: Verdict;
@@ -36,7 +36,6 @@ export interface WouldBe {
 
 /** What is read back of how a verdict came about. */
 export interface Trace {
-  readonly candidate: WouldBe | undefined;
   /** The counters that were read, with what they stood at. */
   readonly counters: Readonly<Record<string, string>>;
   readonly observed: readonly WouldBe[];
@@ -125,11 +124,11 @@ function readJsonText(text: string): unknown {
 }
 
 function traceOf(outcome: unknown): Trace | undefined {
-  const { candidate, counters, observed = [] } = (outcome ?? {}) as { readonly [name: string]: unknown };
+  const { counters, observed = [] } = (outcome ?? {}) as { readonly [name: string]: unknown };
   if (typeof counters !== "object" || counters === null || !Array.isArray(observed)) return undefined;
   if (!Object.values(counters).every((value) => typeof value === "string")) return undefined;
-  if (!observed.every(isWouldBe) || (candidate !== undefined && !isWouldBe(candidate))) return undefined;
-  return { candidate, counters: counters as Trace["counters"], observed };
+  if (!observed.every(isWouldBe)) return undefined;
+  return { counters: counters as Trace["counters"], observed };
 }
 
 function isWouldBe(value: unknown): value is WouldBe {

@@ -1,8 +1,9 @@
-import type { ContractInForce } from "../../contract/mod.ts";
-import { countedOf, countersOf, recountRow } from "../../gate/mod.ts";
+import { count, windowStart, type ContractInForce } from "../../contract/mod.ts";
+import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
 import type { Mode } from "../../wire/mod.ts";
 import type { Leaf } from "../../ledger/mod.ts";
 import type { History, RecordedRow } from "../history.ts";
+import { everyRow, firstSince, type Span } from "../span.ts";
 import {
   askAgain,
   Contracts,
@@ -47,7 +48,7 @@ export async function holdAgainstItself(history: History, telling: Agreement): P
   const standing = new Standing(history);
   let inForce: string | null = null;
   let force: ContractInForce | string = "no contract";
-  for await (const check of checksOf(history, telling, standing)) {
+  for await (const check of checksOf(history, { from: 1, span: everyRow }, telling, standing)) {
     const { leaf, recorded } = check;
     // A row that cannot be decided again says still what was in force.
     if (leaf !== undefined && leaf.contract !== inForce) {
@@ -80,8 +81,7 @@ export async function holdAgainstItself(history: History, telling: Agreement): P
     else telling.differs(recorded, found);
     // By what happened: one row that differs does not make others differ.
     const { verdict, answered, at } = recorded.leaf;
-    if (verdict !== null && answered !== null)
-      standing.add(countedOf(again.prepared, again.otherPrepared, { verdict, answered }), at);
+    if (verdict !== null && answered !== null) standing.add(count(again.prepared, { verdict, answered }), at);
   }
 }
 
@@ -96,14 +96,29 @@ export interface Against {
   readonly force: ContractInForce;
   /** In place of the mode that each row was answered in. */
   readonly mode: Mode | undefined;
+  /** The rows to decide; all by default. */
+  readonly span?: Span;
 }
 
-/** Decides each row as if another contract had been in force from the first row on. Its own decisions move its counters. */
-export async function decideAllAgain(history: History, { force, mode }: Against, telling: Comparison): Promise<void> {
+/**
+ * Decides each row of a span as if another contract had come into force at the first of them. Its own decisions move its
+ * counters. Before that, its counters count what was recorded, as they do when a gate reloads.
+ */
+export async function decideAllAgain(
+  history: History,
+  { force, mode, span = everyRow }: Against,
+  telling: Comparison,
+): Promise<void> {
   const standing = new Standing(history);
   await standing.align(force, 1);
-  for await (const check of checksOf(history, telling, standing)) {
+  const owned = countersOf(force);
+  const from = await firstCounted(history, owned, span);
+  for await (const check of checksOf(history, { from, span }, telling, standing)) {
     const { recorded } = check;
+    if (check.row.seq < span.first) {
+      countRecorded(check, owned, telling, standing);
+      continue;
+    }
     if (typeof recorded === "string") {
       skip(check, recorded, telling, standing);
       continue;
@@ -114,10 +129,34 @@ export async function decideAllAgain(history: History, { force, mode }: Against,
     }
     const again = decideAgain(force, recorded, standing, mode ?? recorded.leaf.mode ?? "enforce");
     telling.decided(recorded, again);
-    const { decision, answered, prepared, otherPrepared } = again;
-    standing.add(countedOf(prepared, otherPrepared, { verdict: decision.verdict, answered }), recorded.leaf.at);
+    const { decision, answered, prepared } = again;
+    standing.add(count(prepared, { verdict: decision.verdict, answered }), recorded.leaf.at);
   }
 }
+
+/** The first row before a span that a counter may count at the first row of the span. */
+async function firstCounted(history: History, owned: readonly Owned[], { first }: Span): Promise<number> {
+  if (first === 1 || owned.length === 0) return first;
+  const row = await rowFrom(history, first);
+  if (row === undefined) return first;
+  const at = recordedAt(row.leaf);
+  const start = Math.min(...owned.map(({ counter }) => windowStart(counter.window, at)));
+  return start < 0 ? 1 : Math.min(first, await firstSince(history, start));
+}
+
+async function rowFrom(history: History, seq: number): Promise<RecordedRow | undefined> {
+  for await (const [row] of history.scan(seq)) if (row !== undefined) return row;
+  return undefined;
+}
+
+/** A row before the span is not decided again: the counters count it by the verdict and the answer that it records. */
+function countRecorded({ row, leaf }: Check, owned: readonly Owned[], telling: Telling, standing: Standing): void {
+  const found = owned.map((each) => leaf && recountRow(each, leaf, row.evidence));
+  if (found.includes(undefined)) telling.skipped(row.seq, notCounted);
+  for (const moves of found) standing.add(moves ?? [], recordedAt(row.leaf));
+}
+
+const notCounted = "it is before the first receipt to decide, and a counter cannot count it: a part cannot be read";
 
 /** The row of a check, as far as it can be read. */
 interface Check {
@@ -128,9 +167,21 @@ interface Check {
   readonly recorded: Recorded | string;
 }
 
-async function* checksOf(history: History, telling: Telling, standing: Standing): AsyncGenerator<Check> {
-  for await (const slice of history.scan(1)) {
+interface Walk {
+  /** The first row to read, at or before the first of the span. */
+  readonly from: number;
+  readonly span: Span;
+}
+
+async function* checksOf(
+  history: History,
+  { from, span }: Walk,
+  telling: Telling,
+  standing: Standing,
+): AsyncGenerator<Check> {
+  for await (const slice of history.scan(from)) {
     for (const row of slice) {
+      if (row.seq >= span.end) return;
       telling.passed(row.seq);
       const recorded = isChange(row) ? undefined : readRecorded(row);
       const leaf = typeof recorded === "object" ? recorded.leaf : readLeaf(row);

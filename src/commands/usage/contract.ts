@@ -155,13 +155,19 @@ export function addContractCommands(program: Command): void {
     )
     .option("--mode <mode>", "with --contract: as if every answer had been given in this mode")
     .option("--sum <member>", "with --contract: add up a member of what changes, such as input.amount")
+    .option(
+      "--since <when>",
+      "with --contract: decide receipts from then on: 24h or 7d ago, a day, or a moment in RFC 3339",
+    )
+    .option("--until <when>", "with --contract: decide receipts before then")
+    .option("--last <number>", "with --contract: decide the last so many of these rows")
     .option("--examples <number>", "receipts shown of each change", "3")
     .option("--json", "for programs", false)
     .addHelpText(
       "after",
       "\nA recorded agent does not react to another answer: what came after a changed verdict is what really came." +
         "\nExit code 0: nothing differs. 1: a verdict differs. 2: what was given cannot be used." +
-        "\n\nExample:\n  svc-gate replay ./data --contract contracts/payments-next.yaml --sum input.amount",
+        "\n\nExample:\n  svc-gate replay ./data --contract contracts/payments-next.yaml --since 7d --sum input.amount",
     )
     .action((folder: string | undefined, options: ReplayOptions & FolderOption) =>
       run(async () => (await import("../replay/command.ts")).replayCommand(folder ?? options.dataDir, options)),
@@ -172,6 +178,7 @@ export function addContractCommands(program: Command): void {
     .option("--from <number>", "the first receipt to count", "1")
     .option("--since <when>", "count receipts from then on: 24h or 7d ago, a day, or a moment in RFC 3339")
     .option("--until <when>", "count receipts before then")
+    .option("--last <number>", "count the last so many of these rows")
     .option("--examples <number>", "receipts shown of each rule", "2")
     .option("--json", "for programs", false)
     .addHelpText("after", "\nExit code 0, also if calls were refused.\n\nExample:\n  svc-gate report ./data --since 7d")

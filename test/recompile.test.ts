@@ -1,0 +1,94 @@
+/**
+ * Goal: what is compiled again from the text of GET /rules is what was in force; and a mandate that names a candidate is
+ * refused with what to do instead. Method: texts made to be cut elsewhere; mandates with their problems.
+ */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { recompile, renderDiagnostic, type ContractInForce } from "../src/contract/mod.ts";
+import { compile, mandate } from "./contract-kit.ts";
+
+const input = "{ type: object, additionalProperties: false }";
+const contract = `contract: c\ntools:\n  t: { input: ${input}, otherwise: ALLOW }\n`;
+const plainMandate = "mandate: m\ncontracts: [c.yaml]\n";
+
+function inForce(text: string, files: Readonly<Record<string, string>>): ContractInForce {
+  const compiled = mandate(text, files);
+  return compiled.ok ? compiled.value : assert.fail(JSON.stringify(compiled.problem.map(({ message }) => message)));
+}
+
+function problems(text: string, files: Readonly<Record<string, string>>): readonly string[] {
+  const compiled = mandate(text, files);
+  return compiled.ok ? [] : compiled.problem.map(({ code, message }) => `${code}: ${message}`);
+}
+
+suite("a mandate has no candidate", () => {
+  const files = { "c.yaml": contract, "next.yaml": contract };
+
+  test("a mandate that names one is refused, and the hint names the command that answers the question", () => {
+    for (const candidate of ["next.yaml", "[next.yaml]", "{ file: next.yaml, tools: [t] }", "[]", "null"]) {
+      const compiled = mandate(`${plainMandate}candidate: ${candidate}\n`, files);
+      assert.ok(!compiled.ok);
+      assert.equal(compiled.problem.length, 1, candidate);
+      const [problem] = compiled.problem;
+      assert.deepEqual([problem?.code, problem?.message], ["unknown-key", "`candidate` was removed from mandates"]);
+      assert.match(problem?.hint ?? "", /`svc-gate replay --contract FILE --since 7d`/);
+      assert.match(problem === undefined ? "" : renderDiagnostic(problem), /mandate\.yaml:3:1/);
+    }
+  });
+
+  test("positive control: the same mandate without it compiles, and another unknown part keeps its own hint", () => {
+    assert.deepEqual(problems(plainMandate, files), []);
+    assert.deepEqual(problems(`${plainMandate}candidates: next.yaml\n`, files), [
+      "unknown-key: a mandate has no `candidates`",
+    ]);
+  });
+});
+
+suite("what is compiled again is what was in force", () => {
+  const block = (name: string): string => `  - { rule: ${name}, on: t, when: "true", verdict: BLOCK, reason: never }\n`;
+  const head = `${contract}rules:\n${block("one")}`;
+  const other =
+    "  contract: d\n  tools: { t: { input: { type: object, additionalProperties: false }, otherwise: BLOCK } }\n";
+
+  test("whatever a text takes for the end of a line", () => {
+    for (const end of ["\u2028", "\u2029", "\r"]) {
+      for (const [text, file] of [
+        [plainMandate, `${head}# a remark${end}--- # d.yaml\n${block("two")}`],
+        [plainMandate, `${head}summary: |\n  text${end}--- # d.yaml\n${other}`],
+      ] as const) {
+        const force = inForce(text, { "c.yaml": file });
+        assertAgain(force);
+        assertAgain(compile(file));
+      }
+    }
+  });
+
+  test("and a contract that is called like the mandate's file", () => {
+    const force = mandate("mandate: m\ncontracts: [mandate.yaml]\n", { "mandate.yaml": head });
+    assertAgain(force.ok ? force.value : assert.fail("it does not compile"));
+  });
+
+  test("a line that would be taken for the beginning of a file is refused, and a name that would break one", () => {
+    const line = "yaml: a line that begins like this stands between the files in the text of GET /rules";
+    assert.deepEqual(problems(plainMandate, { "c.yaml": `--- # d.yaml\n${head}` }), [line]);
+    assert.deepEqual(problems(`# m\n--- #\n${plainMandate}`, { "c.yaml": head }), [line]);
+    const name = "name: a file's name has no line breaks and no control characters";
+    for (const [written, file] of [
+      ["c\\n--- # d.yaml", "c\n--- # d.yaml"],
+      ["c\\u2028.yaml", "c\u2028.yaml"],
+    ] as const)
+      assert.deepEqual(problems(`mandate: m\ncontracts: ["${written}"]\n`, { [file]: head }), [name]);
+    assert.deepEqual(problems(plainMandate, { "c.yaml": `---\n${head}` }), []);
+  });
+});
+
+function assertAgain(force: ContractInForce): void {
+  const again = recompile(force.text);
+  if (!again.ok) assert.fail(JSON.stringify(again.problem.map(({ message }) => message)));
+  assert.equal(again.value.text, force.text);
+  const shape = ({ tools }: ContractInForce): unknown =>
+    [...tools.values()].map(({ routes }) =>
+      routes.map(({ contract: name, rules }) => [name, rules.map(({ id }) => id)]),
+    );
+  assert.deepEqual(shape(again.value), shape(force));
+}
