@@ -30,7 +30,7 @@ async function open(t: TestContext, options: DatabaseOptions): Promise<{ databas
 }
 
 async function rowsOf(store: LedgerStore): Promise<readonly StoredRow[]> {
-  return (await Array.fromAsync(store.scan(1))).flat();
+  return (await Array.fromAsync(store.history.scan(1))).flat();
 }
 
 const notKept =

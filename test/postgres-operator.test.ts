@@ -75,9 +75,9 @@ function setUp(there: PostgresServer, app: string): void {
       await store.keepContract(sha256("c"), "c");
       await store.keepCounter({ digest: sha256("d"), definition: "d", through: null, unknownThrough: -1 }, []);
       await commit(store, [storedRow(1)], [{ seq: 1, at: 1, counter: sha256("d"), key: sha256("k"), amount: "1" }]);
-      await store.keepUses(new Map([["key", 5]]));
-      await store.keepUses(new Map([["key", 4]]));
-      assert.deepEqual(await store.uses(), new Map([["key", 5]]));
+      await store.keyNotes.keepUses(new Map([["key", 5]]));
+      await store.keyNotes.keepUses(new Map([["key", 4]]));
+      assert.deepEqual(await store.keyNotes.uses(), new Map([["key", 5]]));
       const client = await connect(t, app);
       await client.query("SET svc.ledger = 'rights'");
       for (const sql of forbidden)
@@ -152,7 +152,9 @@ function setUp(there: PostgresServer, app: string): void {
           for (let seq = 1; seq <= 5; seq += 1) await commit(store, [storedRow(seq)]);
         }),
       );
-      const ends = await Promise.all(stores.map(async (store) => (await Array.fromAsync(store.scan(5))).flat().length));
+      const ends = await Promise.all(
+        stores.map(async (store) => (await Array.fromAsync(store.history.scan(5))).flat().length),
+      );
       assert.deepEqual(new Set(ends), new Set([1]));
       const connections = await there.run(
         "SELECT 1 FROM pg_stat_activity WHERE application_name = 'svc-gate' AND usename = 'app'",

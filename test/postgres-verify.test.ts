@@ -274,7 +274,7 @@ function verifying(there: PostgresServer, database: Database): void {
       await there.run(`${shorter} WHERE ledger = 'shorter'`);
       assert.match((await store.verify(1, [])).broken?.problem ?? "", /the tree that is kept at the head/);
       const tree = new Frontier();
-      for (const text of await store.leaves(1, rows - 1)) tree.append(leafHash(text));
+      for (const text of await store.history.leaves(1, rows - 1)) tree.append(leafHash(text));
       const forger = new Signer(store.opened.log, { current: makeSigningKey(), before: undefined });
       const forged = forger.sign({ origin: store.opened.log, size: tree.size, root: tree.root() });
       const head = `frontier = '${tree.size} ${tree.text()}', checkpoint = '${forged}'`;

@@ -78,7 +78,7 @@ suite("SQLite: its files [verify.walks-chain]", () => {
         [],
       );
     await add(1000);
-    const reading = store.scan(1)[Symbol.asyncIterator]();
+    const reading = store.history.scan(1)[Symbol.asyncIterator]();
     await reading.next();
     for (let batch = 0; batch < 50; batch += 1) await add(200);
     const bytes = statSync(join(folder, "ledger.db-wal")).size;

@@ -94,8 +94,8 @@ export function storeSuite(name: string, engine: Engine): void {
       assert.equal(store.opened.head, undefined);
       for (let from = 0; from < rows.length; from += 100) await commit(store, rows.slice(from, from + 100), []);
       for (let round = 0; round < 2; round += 1) {
-        assert.deepEqual(await all(store.scan(1)), rows);
-        assert.deepEqual(await all(store.scan(1290)), rows.slice(1289));
+        assert.deepEqual(await all(store.history.scan(1)), rows);
+        assert.deepEqual(await all(store.history.scan(1290)), rows.slice(1289));
         assert.deepEqual(await all(store.read(newest)), rows.toReversed());
         await store.close();
         store = await openFor(t, place, true);
@@ -144,7 +144,7 @@ export function storeSuite(name: string, engine: Engine): void {
       const store = await openFor(t, temporaryFolder(t));
       const rows = Array.from({ length: 40 }, (_, at) => storedRow(at + 1, { evidence: "e".repeat(200_000) }));
       await commit(store, rows, []);
-      for (const slices of [store.scan(1), store.read(newest)]) {
+      for (const slices of [store.history.scan(1), store.read(newest)]) {
         let count = 0;
         for await (const slice of slices) {
           assert.ok(slice.reduce((sum, { evidence }) => sum + evidence.length, 0) <= 1_300_000);
@@ -158,8 +158,8 @@ export function storeSuite(name: string, engine: Engine): void {
       const store = await openFor(t, temporaryFolder(t));
       await store.keepContract(digestOf("目"), "目");
       await store.keepContract(digestOf("目"), "目");
-      assert.equal(await store.contractText(digestOf("目")), "目");
-      assert.equal(await store.contractText(digestOf("other")), undefined);
+      assert.equal(await store.history.contractText(digestOf("目")), "目");
+      assert.equal(await store.history.contractText(digestOf("other")), undefined);
       await store.close();
     });
   });
@@ -306,7 +306,7 @@ export function storeSuite(name: string, engine: Engine): void {
         Array.from({ length: 2000 }, (_, at) => storedRow(at + 1)),
         [],
       );
-      const reading = store.scan(1)[Symbol.asyncIterator]();
+      const reading = store.history.scan(1)[Symbol.asyncIterator]();
       assert.equal((await reading.next()).value?.[0]?.seq, 1);
       for (let seq = 2001; seq <= 2050; seq += 1) await Promise.race([commit(store, [storedRow(seq)], []), late()]);
       const rest = await all({ [Symbol.asyncIterator]: () => reading });
@@ -362,7 +362,7 @@ function ownedSuite(name: string, { open, owner }: OwnedEngine, openFor: Open): 
 function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open): void {
   /** However turns of gates fall between one another, each row and each event is there once, in one order. */
   const holds = async (store: LedgerStore, turns: number): Promise<void> => {
-    const rows = await all(store.scan(1));
+    const rows = await all(store.history.scan(1));
     assert.deepEqual(
       rows.map(({ seq }) => seq),
       Array.from({ length: turns }, (_, at) => at + 1),
@@ -411,7 +411,7 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
       const next = await waiting;
       assert.equal(next.head, undefined);
       await next.commit([storedRow(1)], []);
-      assert.deepEqual(await one.counters(), []);
+      assert.deepEqual(await one.history.counters(), []);
     });
 
     test("what decides, and the last act of a person, are told to whoever begins next", async (t) => {
@@ -442,7 +442,7 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
       await one.keepCounter({ ...counter, through: null }, []);
       await other.keepCounter({ ...counter, through: 3 }, [event(3)]);
       assert.deepEqual(
-        (await one.counters()).map(({ through }) => through),
+        (await one.history.counters()).map(({ through }) => through),
         [null],
       );
       await commit(other, [storedRow(4)], [event(4)]);

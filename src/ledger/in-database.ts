@@ -32,20 +32,16 @@ export async function readSharedLedger(place: SharedPlace): Promise<LedgerHistor
   const { store, close } = await openExisting(place);
   const { log, counterSecret, signer } = store.opened;
   const checkpoint = await store.checkpoint();
-  const kept = await store.counters();
+  const kept = await store.history.counters();
   return {
+    ...store.history,
     name: log,
     kept,
     rows: await lastRow(store),
-    scan: (from) => store.scan(from),
-    contractText: (digest) => store.contractText(digest),
-    counters: () => store.counters(),
-    totals: (places) => store.totals(places),
     keyDigest: keyDigester(counterSecret),
     signer,
     checkpoints: checkpoint === undefined ? [] : [checkpoint],
-    hashes: readerOf(store),
-    leaves: (from, count) => store.leaves(from, count),
+    hashes: readerOf(store.history),
     close,
   };
 }

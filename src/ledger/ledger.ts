@@ -134,12 +134,12 @@ export class Ledger {
 
   /** Keeps a note of the first key, outside a turn. */
   keepFirstKey(note: string): Promise<void> {
-    return this.#store.keepFirstKey(note);
+    return this.#store.keyNotes.keepFirst(note);
   }
 
   /** The counter definitions that it keeps the events of. */
   counters(): Promise<readonly StoredCounter[]> {
-    return this.#store.counters();
+    return this.#store.history.counters();
   }
 
   /**
@@ -267,7 +267,7 @@ export class Ledger {
   }
 
   /** Hashes of the tree, from which any proof can be made; rejects where they are not there. */
-  readonly hashes: HashReader = (level, from, count) => readerOf(this.#store)(level, from, count);
+  readonly hashes: HashReader = (level, from, count) => readerOf(this.#store.history)(level, from, count);
 
   /** A tile, or a bundle of leaves, of the tree that was signed last; undefined where that has none so wide. */
   async tile({ level, place, width }: Tile): Promise<Buffer | undefined> {
@@ -276,7 +276,7 @@ export class Ledger {
     const all = level === "entries" ? Number(size) : levelSize(Number(size), level);
     if (from + width > all) return undefined;
     if (level !== "entries") return this.hashes(level, from, width);
-    return entryBundle(await this.#store.leaves(from + 1, width));
+    return entryBundle(await this.#store.history.leaves(from + 1, width));
   }
 
   /** Keeps the text of a contract, so that its rows can be decided again. */
@@ -302,7 +302,7 @@ export class Ledger {
 
   /** Stored rows oldest first, in slices: for folds over the history. */
   rows(from: number): AsyncIterable<readonly StoredRow[]> {
-    return this.#store.scan(from);
+    return this.#store.history.scan(from);
   }
 
   /**
@@ -332,7 +332,7 @@ export class Ledger {
 
   /** A contract's text by its SHA-256 in hex; undefined where no row was ever decided under it. */
   contractText(digest: string): Promise<string | undefined> {
-    return this.#store.contractText(digest);
+    return this.#store.history.contractText(digest);
   }
 
   /** Walks the whole chain beside everything else, and holds it against the last row that is certain. */
@@ -349,12 +349,12 @@ export class Ledger {
 
   /** When each API key was last used, in milliseconds, as far as it was noted. */
   uses(): Promise<ReadonlyMap<string, number>> {
-    return this.#store.uses();
+    return this.#store.keyNotes.uses();
   }
 
   /** Notes when keys were used; best effort. */
   keepUses(uses: ReadonlyMap<string, number>): Promise<void> {
-    return this.#store.keepUses(uses);
+    return this.#store.keyNotes.keepUses(uses);
   }
 
   /** Moves the pin to the head and lets the files go. */

@@ -19,14 +19,7 @@ import {
 import type { Database } from "./stores/postgres.ts";
 import { inspectSqlite, openSqlite, readSqlite, type SqliteThreads } from "./stores/sqlite.ts";
 import type { KeptCounter } from "./stores/seals.ts";
-import {
-  LedgerRefused,
-  type Broken,
-  type EventPlace,
-  type LedgerStore,
-  type StoredHead,
-  type StoredRow,
-} from "./stores/store.ts";
+import { LedgerRefused, type Broken, type HistoryReader, type LedgerStore, type StoredHead } from "./stores/store.ts";
 import { openSigner } from "./signer.ts";
 import { readerOf, treeAt } from "./tree-reader.ts";
 import { readSigningKeys, requireSigningKeys, Signer } from "./tree/signing-key.ts";
@@ -137,22 +130,14 @@ function wrongSignature(note: string | undefined, signer: string | undefined, ro
 }
 
 /** A ledger that is read from outside, whether a gate is serving it or not. */
-export interface LedgerHistory {
+export interface LedgerHistory extends Omit<HistoryReader, "hashes"> {
   readonly name: string;
   /** The number of its last row when it was opened; 0 when there is none. */
   readonly rows: number;
-  /** Stored rows oldest first, in slices. */
-  scan(from: number): AsyncIterable<readonly StoredRow[]>;
-  /** The body of GET /rules, by its SHA-256 in hex. */
-  contractText(digest: string): Promise<string | undefined>;
   /** The digest under which a counter's key stands in effects. */
   keyDigest(key: string): string;
   /** The counters that it kept when it was opened: nothing had been folded into them of a row past `rows`. */
   readonly kept: readonly KeptCounter[];
-  /** The same, as they stand now. */
-  counters(): Promise<readonly KeptCounter[]>;
-  /** For each place the total of all events before it, a decimal; undefined where no such counter is kept. */
-  totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]>;
   /** The verifier key on record for its heads; undefined before the first. */
   readonly signer: string | undefined;
   /** What was noted of the first key; undefined where nothing was, and in a database. */
@@ -160,16 +145,15 @@ export interface LedgerHistory {
   /** Signed checkpoints that were kept, a second old at most: the latest, then the latest that witnesses have cosigned. */
   readonly checkpoints: readonly string[];
   readonly hashes: HashReader;
-  /** The leaves of so many rows from one on, as far as they are there. */
-  leaves(from: number, count: number): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
 /** @throws {LedgerRefused} when there is none, or it cannot be read */
 export async function readLedger(folder: string): Promise<LedgerHistory> {
-  const { log, counterSecret, ...history } = await readSqlite(folder);
+  const { log, counterSecret, history, ...described } = await readSqlite(folder);
   const kept = await Promise.all([checkpointFile, cosignedFile].map((name) => readIfThere(join(folder, name))));
   return {
+    ...described,
     ...history,
     name: log,
     keyDigest: keyDigester(counterSecret),
@@ -228,7 +212,7 @@ async function admit(
   const isShared = options.shared !== undefined;
   const own = isShared ? undefined : await ownHead(options.folder, store.opened.signer);
   const seen = isPastPin ? [] : [pin && pinnedHead(pin), own].filter((known) => known !== undefined);
-  const found = { name: log, rows: head?.seq ?? 0, hashes: readerOf(store) };
+  const found = { name: log, rows: head?.seq ?? 0, hashes: readerOf(store.history) };
   const rowsSeen = seen.map((known) => ({ ...known, root: undefined }));
   await requireSeen(found, rowsSeen); // Before anything is written, such as a key.
   const keyPlace = {
@@ -240,7 +224,7 @@ async function admit(
   if (check.broken !== undefined) throw damaged(check.broken);
   await requireSeen(found, seen);
   const current = lastRow(head);
-  const tree = await treeAt(store, current.seq);
+  const tree = await treeAt(store.history, current.seq);
   const root = tree.root().toString("base64");
   const certain = !isShared || isPastPin ? { ...current, root } : (pin ?? noRows);
   if (pinFile !== undefined && !isPastPin) await placePin(pinFile, { ...certain, log });

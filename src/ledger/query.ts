@@ -19,7 +19,7 @@ export async function rowQuery(store: LedgerStore, query: ReceiptQuery): Promise
   const filtered = { ...rest, verdict, refused, leafHas: leafTexts({ act, answered, mode, key }) };
   if (since === undefined && until === undefined) return { ...filtered, before };
   const last = await lastSeq(store);
-  const leafAt = async (seq: number): Promise<string | undefined> => (await store.leaves(seq, 1))[0];
+  const leafAt = async (seq: number): Promise<string | undefined> => (await store.history.leaves(seq, 1))[0];
   const from = since === undefined ? 1 : await firstSince(leafAt, last, since);
   const end = until === undefined ? last + 1 : await firstSince(leafAt, last, until);
   return { ...filtered, from, before: Math.min(before, end) };

@@ -3,17 +3,17 @@ import { Worker } from "node:worker_threads";
 import type { ClientConfig, Pool, PoolClient } from "pg";
 import { setTimeout as wait } from "node:timers/promises";
 import { Caller } from "./calls.ts";
-import { leafHash } from "../leaf.ts";
+import { historyOf, keyNotesOf, slice } from "./postgres-history.ts";
 import { headRow, ledgerSeal, readCounters, storedRow, type Counters } from "./postgres-rows.ts";
 import { beginOn, connect, explained, readOne, rollBack, send } from "./postgres-session.ts";
 import { ask, commit, readRows, type Asked } from "./postgres-sql.ts";
 import { PostgresTurn } from "./postgres-turn.ts";
 import { verifyPostgres } from "./postgres-verify.ts";
-import type { KeptCounter } from "./seals.ts";
-import { joinHashes, LedgerRefused, NoLedger, NotKept } from "./store.ts";
+import { LedgerRefused, NoLedger, NotKept } from "./store.ts";
 import type {
   Anchor,
-  EventPlace,
+  HistoryReader,
+  KeyNotes,
   LedgerStore,
   OpenedStore,
   RowQuery,
@@ -100,8 +100,6 @@ async function openOn(client: PoolClient, { ledger, log, mustExist = false }: Le
   return { opened, version, counters };
 }
 
-/** Rows of one slice of a long read, and characters, which bound memory where rows are large. */
-const slice = { rows: 512, characters: 1_000_000 } as const;
 /** A walk over more has a thread of its own: hashing them all would hold up the checks that come meanwhile. */
 const tailRows = 2000;
 /** Rows that one statement looks through for those that a filter lets pass. */
@@ -109,6 +107,8 @@ const windowRows = 65_536;
 
 class PostgresStore implements LedgerStore {
   readonly opened: OpenedStore;
+  readonly history: HistoryReader;
+  readonly keyNotes: KeyNotes;
   readonly #pools: Pools;
   readonly #ledger: string;
   #counters: Counters;
@@ -121,6 +121,8 @@ class PostgresStore implements LedgerStore {
     this.opened = opened;
     this.#version = version;
     this.#counters = counters;
+    this.history = historyOf(pools.reads, ledger);
+    this.keyNotes = keyNotesOf(pools.reads, ledger);
   }
 
   begin(): Promise<StoreTurn> {
@@ -201,28 +203,6 @@ class PostgresStore implements LedgerStore {
     await turn.commit([], []);
   }
 
-  async counters(): Promise<readonly KeptCounter[]> {
-    const [rows = []] = await this.#read(ask("counters", this.#ledger));
-    return [...readCounters(rows).values()];
-  }
-
-  async totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]> {
-    const [rows = []] = await this.#read(ask("counters", this.#ledger));
-    const kept = readCounters(rows);
-    const [totals = []] = await this.#read(
-      ask(
-        "totalsBefore",
-        this.#ledger,
-        places.map(({ counter }) => kept.get(counter)?.id ?? -1),
-        places.map(({ key }) => Buffer.from(key, "hex")),
-        places.map(({ at }) => at),
-        places.map(({ seq }) => seq),
-      ),
-    );
-    const found = totals as readonly (readonly (string | null)[])[];
-    return places.map(({ counter }, place) => (kept.has(counter) ? (found[place]?.[0] ?? "0") : undefined));
-  }
-
   async *read({ before, from = 1, limit, ...filters }: RowQuery): AsyncGenerator<readonly StoredRow[]> {
     const { statement, values } = readRows(filters);
     const [head] = await this.#read(ask("readHead", this.#ledger));
@@ -241,23 +221,6 @@ class PostgresStore implements LedgerStore {
     }
   }
 
-  async *scan(from: number): AsyncGenerator<readonly StoredRow[]> {
-    for (let next = from; ;) {
-      const asked = ask("scan", this.#ledger, next, slice.rows, slice.characters);
-      const [found = []] = await this.#read(asked);
-      const rows = found.map(storedRow);
-      const last = rows.at(-1);
-      if (last === undefined) return;
-      yield rows;
-      next = last.seq + 1;
-    }
-  }
-
-  /** Its gates are given their first key, each by its own setting. */
-  keepFirstKey(): Promise<void> {
-    return Promise.resolve();
-  }
-
   async keepSigner(verifier: string): Promise<string> {
     const ledger = this.#ledger;
     const client = await connect(this.#pools.turns);
@@ -273,30 +236,9 @@ class PostgresStore implements LedgerStore {
     }
   }
 
-  async hashes(level: number, from: number, count: number): Promise<Uint8Array> {
-    const found =
-      level === 0 ? (await this.leaves(from + 1, count)).map(leafHash) : await this.#nodes(level, from, count);
-    return joinHashes(found, { level, from, count });
-  }
-
-  async #nodes(level: number, from: number, count: number): Promise<readonly string[]> {
-    const [rows = []] = await this.#read(ask("nodes", this.#ledger, level, from, from + count - 1));
-    return rows.map(([hash]) => Buffer.from(hash as Uint8Array).toString("hex"));
-  }
-
-  async leaves(from: number, count: number): Promise<readonly string[]> {
-    const [rows = []] = await this.#read(ask("leaves", this.#ledger, from, from + count - 1));
-    return rows.map(([leaf]) => String(leaf));
-  }
-
   async checkpoint(): Promise<string | undefined> {
     const [head] = await this.#read(ask("readHead", this.#ledger));
     return headRow(head?.[0] ?? []).checkpoint ?? undefined;
-  }
-
-  async contractText(digest: string): Promise<string | undefined> {
-    const [rows] = await this.#read(ask("contract", this.#ledger, digest));
-    return rows?.[0]?.[0] as string | undefined;
   }
 
   async verify(from: number, anchors: readonly Anchor[]): Promise<Verification> {
@@ -315,24 +257,6 @@ class PostgresStore implements LedgerStore {
   /** Old versions of rows are the server's: who owns the table has them removed. */
   scrub(): Promise<Scrubbed> {
     return Promise.resolve("vacuum");
-  }
-
-  async uses(): Promise<ReadonlyMap<string, number>> {
-    const [rows = []] = await this.#read(ask("uses", this.#ledger));
-    return new Map(rows.map(([name, at]) => [String(name), Number(at)]));
-  }
-
-  async keepUses(uses: ReadonlyMap<string, number>): Promise<void> {
-    const client = await connect(this.#pools.reads).catch(() => undefined);
-    if (client === undefined) return;
-    const asked = [...uses].map(([name, at]) => ask("keepUse", this.#ledger, name, at));
-    try {
-      await beginOn(client, this.#ledger, asked);
-      await client.query(commit);
-      client.release();
-    } catch {
-      client.release(true);
-    }
   }
 
   /** The connections are the database's, and stay. */

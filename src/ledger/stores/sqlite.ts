@@ -1,13 +1,13 @@
 import { readFile, rename, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gone, isThere, reserveBytes } from "./sqlite-file.ts";
-import type { KeptCounter } from "./seals.ts";
 import type { KeptTogether, OpenOptions, WrittenBeside } from "./sqlite-writer.ts";
 import type {
   Anchor,
   Broken,
   Beside,
-  EventPlace,
+  HistoryReader,
+  KeyNotes,
   LedgerStore,
   OpenedStore,
   RowQuery,
@@ -62,6 +62,8 @@ const idleMs = 5000;
 
 class SqliteStore implements LedgerStore {
   readonly opened: OpenedStore;
+  readonly history: HistoryReader;
+  readonly keyNotes: KeyNotes;
   readonly #folder: string;
   readonly #writer: Remote;
   readonly #readers: Threads;
@@ -78,6 +80,11 @@ class SqliteStore implements LedgerStore {
     this.#readers = readers;
     this.#head = opened.head;
     this.#changed = opened.changed;
+    this.history = {
+      ...historyOf((name, ...args) => this.#ask(name, ...args)),
+      counters: () => writer.call("counters"),
+    };
+    this.keyNotes = new KeyFile(folder, writer);
   }
 
   /** The one owner is this process, so a turn locks nothing and asks nobody. */
@@ -123,14 +130,6 @@ class SqliteStore implements LedgerStore {
     return this.#writer.call("keepCounter", counter, folded);
   }
 
-  counters(): Promise<readonly KeptCounter[]> {
-    return this.#writer.call("counters");
-  }
-
-  totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]> {
-    return this.#ask("totals", places);
-  }
-
   scrub(rewrite: boolean): Promise<Scrubbed> {
     return this.#writer.call("scrub", rewrite);
   }
@@ -139,37 +138,9 @@ class SqliteStore implements LedgerStore {
     return this.#writer.call("keepSigner", verifier);
   }
 
-  keepFirstKey(note: string): Promise<void> {
-    return this.#writer.call("keepFirstKey", note);
-  }
-
-  hashes(level: number, from: number, count: number): Promise<Uint8Array> {
-    return this.#ask("hashes", level, from, count);
-  }
-
-  leaves(from: number, count: number): Promise<readonly string[]> {
-    return this.#ask("leaves", from, count);
-  }
-
   /** Its one owner has it in memory. */
   checkpoint(): Promise<undefined> {
     return Promise.resolve(undefined);
-  }
-
-  async uses(): Promise<ReadonlyMap<string, number>> {
-    try {
-      const kept: unknown = JSON.parse(await readFile(join(this.#folder, usesFile), "utf8"));
-      return new Map(Object.entries(kept as Readonly<Record<string, number>>));
-    } catch {
-      return new Map();
-    }
-  }
-
-  async keepUses(uses: ReadonlyMap<string, number>): Promise<void> {
-    const merged = new Map([...(await this.uses()), ...uses]);
-    const file = join(this.#folder, usesFile);
-    await writeFile(`${file}.new`, `${JSON.stringify(Object.fromEntries(merged))}\n`, { mode: 0o600 });
-    await rename(`${file}.new`, file);
   }
 
   async *read(query: RowQuery): AsyncGenerator<readonly StoredRow[]> {
@@ -181,14 +152,6 @@ class SqliteStore implements LedgerStore {
       limit -= rows.length;
       before = next;
     }
-  }
-
-  scan(from: number): AsyncIterable<readonly StoredRow[]> {
-    return scanSlices(from, (next) => this.#ask("scan", next));
-  }
-
-  contractText(digest: string): Promise<string | undefined> {
-    return this.#ask("contractText", digest);
   }
 
   verify(from: number, anchors: readonly Anchor[]): Promise<Verification> {
@@ -231,6 +194,36 @@ class SqliteStore implements LedgerStore {
   }
 }
 
+/** The first key's note is in the database; the uses of keys are in a file beside it. */
+class KeyFile implements KeyNotes {
+  readonly #writer: Remote;
+  readonly #file: string;
+
+  constructor(folder: string, writer: Remote) {
+    this.#writer = writer;
+    this.#file = join(folder, usesFile);
+  }
+
+  keepFirst(note: string): Promise<void> {
+    return this.#writer.call("keepFirstKey", note);
+  }
+
+  async uses(): Promise<ReadonlyMap<string, number>> {
+    try {
+      const kept: unknown = JSON.parse(await readFile(this.#file, "utf8"));
+      return new Map(Object.entries(kept as Readonly<Record<string, number>>));
+    } catch {
+      return new Map();
+    }
+  }
+
+  async keepUses(uses: ReadonlyMap<string, number>): Promise<void> {
+    const merged = new Map([...(await this.uses()), ...uses]);
+    await writeFile(`${this.#file}.new`, `${JSON.stringify(Object.fromEntries(merged))}\n`, { mode: 0o600 });
+    await rename(`${this.#file}.new`, this.#file);
+  }
+}
+
 function writtenBeside(
   counters: readonly KeptTogether[],
   { inForce, tree, signer, erasures }: Beside = {},
@@ -249,32 +242,29 @@ export interface Inspection {
   readonly mustExist: boolean;
 }
 
-/** A ledger that is read from outside, whether a gate is serving it or not: nothing is locked, written or begun. */
-export interface SqliteHistory extends StoredHistory {
-  /** Oldest first, in slices. */
-  scan(from: number): AsyncIterable<readonly StoredRow[]>;
-  contractText(digest: string): Promise<string | undefined>;
-  counters(): Promise<readonly KeptCounter[]>;
-  totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]>;
-  hashes(level: number, from: number, count: number): Promise<Uint8Array>;
-  leaves(from: number, count: number): Promise<readonly string[]>;
-  close(): Promise<void>;
-}
-
 /** @throws {LedgerRefused} when there is none, or it cannot be read */
-export async function readSqlite(folder: string): Promise<SqliteHistory> {
+export async function readSqlite(
+  folder: string,
+): Promise<StoredHistory & { readonly history: HistoryReader; readonly close: () => Promise<void> }> {
   if (!isThere(folder)) throw new NoLedger(`there is no ledger in ${folder}`);
   const reader = await startReader(sqliteThreads(1), folder);
   const described = await reader.call<StoredHistory>("describe");
   return {
     ...described,
-    scan: (from) => scanSlices(from, (next) => reader.call("scan", next)),
-    contractText: (digest) => reader.call("contractText", digest),
-    counters: () => reader.call("counters"),
-    totals: (places) => reader.call("totals", places),
-    hashes: (level, from, count) => reader.call("hashes", level, from, count),
-    leaves: (from, count) => reader.call("leaves", from, count),
+    history: historyOf((name, ...args) => reader.call(name, ...args)),
     close: () => reader.end(),
+  };
+}
+
+/** @param ask has the reading thread run one of its functions */
+function historyOf(ask: <Value>(name: string, ...args: readonly unknown[]) => Promise<Value>): HistoryReader {
+  return {
+    scan: (from) => scanSlices(from, (next) => ask("scan", next)),
+    contractText: (digest) => ask("contractText", digest),
+    counters: () => ask("counters"),
+    totals: (places) => ask("totals", places),
+    hashes: (level, from, count) => ask("hashes", level, from, count),
+    leaves: (from, count) => ask("leaves", from, count),
   };
 }
 

@@ -220,6 +220,8 @@ export interface StoreTurn {
  */
 export interface LedgerStore {
   readonly opened: OpenedStore;
+  readonly history: HistoryReader;
+  readonly keyNotes: KeyNotes;
   /** @throws {NotKept} where the engine cannot be reached now: nothing was begun. Any other rejection is a fault. */
   begin(): Promise<StoreTurn>;
   /** Would a batch find room? */
@@ -232,29 +234,13 @@ export interface LedgerStore {
    * out, and one that is kept up with every row stays so.
    */
   keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void>;
-  /** Every counter definition that it keeps the events of, as it stands now. */
-  counters(): Promise<readonly KeptCounter[]>;
-  /** For each place the total of all events before it, a decimal; undefined where no such counter is kept. */
-  totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]>;
+  /** Keeps which key signs heads, durably, unless one does already; which one that is now. */
+  keepSigner(verifier: string): Promise<string>;
   /**
    * Newest first, in slices, from a connection that never holds up writing. A slice is empty if no row in its part of the
    * ledger matches, so that a reader who leaves ends the search.
    */
   read(query: RowQuery): AsyncIterable<readonly StoredRow[]>;
-  /** Oldest first, in slices. */
-  scan(from: number): AsyncIterable<readonly StoredRow[]>;
-  contractText(digest: string): Promise<string | undefined>;
-  /** Keeps which key signs heads, durably, unless one does already; which one that is now. */
-  keepSigner(verifier: string): Promise<string>;
-  /** Keeps a note of the first key, durably, where one gate owns the ledger. Not within a turn. */
-  keepFirstKey(note: string): Promise<void>;
-  /**
-   * Hashes of the tree that stand side by side, 32 bytes each: of level 0 those of the leaves, above it the roots of full
-   * tiles below. Rejects unless all are there.
-   */
-  hashes(level: number, from: number, count: number): Promise<Uint8Array>;
-  /** The leaves of so many rows from one on, as far as they are there. */
-  leaves(from: number, count: number): Promise<readonly string[]>;
   /** Where gates share it: the head that was signed last; undefined before the first, and where one gate owns it. */
   checkpoint(): Promise<string | undefined>;
   /** Walks the chain from a row on, beside readers and writers; rows that are vouched for must be there, and the same. */
@@ -265,12 +251,37 @@ export interface LedgerStore {
    * @param rewrite it may hold up batches for as long as indexes take to be written anew; else they keep what they keep
    */
   scrub(rewrite: boolean): Promise<Scrubbed>;
-  /** When each API key was last used, in milliseconds; what `keepUses` was told, a minute late at most. */
-  uses(): Promise<ReadonlyMap<string, number>>;
-  /** Notes when keys were used. Best effort: it is no part of the history, and nothing fails with it. */
-  keepUses(uses: ReadonlyMap<string, number>): Promise<void>;
   /** Lets the files go; what was committed stays. */
   close(): Promise<void>;
+}
+
+/** Reads a ledger, whether a gate serves it or not: nothing is locked, written or begun. */
+export interface HistoryReader {
+  /** Stored rows oldest first, in slices. */
+  scan(from: number): AsyncIterable<readonly StoredRow[]>;
+  /** The body of GET /rules, by its SHA-256 in hex. */
+  contractText(digest: string): Promise<string | undefined>;
+  /** Every counter definition that the ledger keeps the events of, as it is now. */
+  counters(): Promise<readonly KeptCounter[]>;
+  /** For each place the total of all events before it, a decimal; undefined where no such counter is kept. */
+  totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]>;
+  /**
+   * Hashes of the tree that stand side by side, 32 bytes each: of level 0 those of the leaves, above it the roots of full
+   * tiles below. Rejects unless all are there.
+   */
+  hashes(level: number, from: number, count: number): Promise<Uint8Array>;
+  /** The leaves of so many rows from one on, as far as they are there. */
+  leaves(from: number, count: number): Promise<readonly string[]>;
+}
+
+/** Notes about API keys. They are no part of the history. */
+export interface KeyNotes {
+  /** Keeps a note of the first key, durably, where one gate owns the ledger. Not within a turn. */
+  keepFirst(note: string): Promise<void>;
+  /** When each key was last used, in milliseconds; what `keepUses` was told, a minute late at most. */
+  uses(): Promise<ReadonlyMap<string, number>>;
+  /** Notes when keys were used. Best effort: nothing fails with it. */
+  keepUses(uses: ReadonlyMap<string, number>): Promise<void>;
 }
 
 /** Why nothing of a batch was kept. */
