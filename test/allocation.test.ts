@@ -18,7 +18,7 @@ import { makeEvidence } from "../src/ledger/evidence.ts";
 import { leafHash, leafText, parseLeaf, type Leaf } from "../src/ledger/leaf.ts";
 import { openLedger, readLedger } from "../src/ledger/mod.ts";
 import { asDurable } from "../src/ledger/receipt.ts";
-import type { StoredRow } from "../src/ledger/stores/store.ts";
+import type { StoredRow } from "../src/ledger/row.ts";
 import { Frontier } from "../src/ledger/tree/merkle.ts";
 import { callText, firstLink, verifyRow, type Link } from "../src/ledger/verifier.ts";
 import { canonical, parseCheckRequest, type CheckRequest } from "../src/wire/mod.ts";

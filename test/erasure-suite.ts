@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers/promises";
 import { Eraser, type Erased } from "../src/gate/erasure/eraser.ts";
 import { Retention } from "../src/gate/erasure/retention.ts";
 import type { EraseRequest } from "../src/gate/erasure/request.ts";
-import type { Act } from "../src/gate/gate.ts";
+import type { Act } from "../src/gate/act.ts";
 import { erasureBody, type Erasure } from "../src/ledger/erasure.ts";
 import { missingParts } from "../src/ledger/evidence.ts";
 import type { Ledger } from "../src/ledger/mod.ts";

@@ -13,7 +13,7 @@ import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { parse } from "yaml";
 import { callKeys, caseKeys, expectKeys, fileKeys, sessionKeys, templateKeys } from "../src/commands/test/document.ts";
 import { starterContract, starterMandate } from "../src/commands/starter.ts";
-import { countings } from "../src/contract/counters.ts";
+import { countings } from "../src/contract/counter.ts";
 import { documentKeys } from "../src/contract/mod.ts";
 import { jsonTypes } from "../src/contract/schema.ts";
 import { keywords } from "../src/contract/schema-keywords.ts";

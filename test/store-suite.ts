@@ -5,15 +5,14 @@ import { suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import fc from "fast-check";
 import {
-  changeColumns,
   LedgerRefused,
   NotKept,
   type LedgerStore,
   type RowQuery,
   type StoredEffect,
   type StoredLookup,
-  type StoredRow,
 } from "../src/ledger/stores/store.ts";
+import { changeColumns, type StoredRow } from "../src/ledger/row.ts";
 import { sha256, temporaryFolder } from "./ledger-fixture.ts";
 
 /** How an engine is opened on a place of its own; the same place gives the same ledger again. */

@@ -1,6 +1,7 @@
 import { bad, good, nearest, type Result } from "../wire/mod.ts";
 import { ToolCompiler, type Reads, type Route, type ToolPlan } from "./compile-tool.ts";
-import { planMover, planReader, readCounter, type Counter, type Mover, type Reader } from "./counters.ts";
+import { planMover, planReader, readCounter, type Mover, type Reader } from "./counters.ts";
+import type { Counter } from "./counter.ts";
 import { Report, type Diagnostic, type SourceFile } from "./diagnostic.ts";
 import type { ContractDocument, MandateDocument, MandateEntry } from "./document.ts";
 import type { Facts } from "./facts.ts";

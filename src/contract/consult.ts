@@ -1,8 +1,9 @@
 import { Decimal, type CheckRequest } from "../wire/mod.ts";
 import type { ToolPlan } from "./compile-tool.ts";
 import type { Caller } from "./counter-keys.ts";
-import { windowStart, type Counter, type Reader } from "./counters.ts";
-import type { Decision } from "./decide.ts";
+import { windowStart, type Reader } from "./counters.ts";
+import type { Counter } from "./counter.ts";
+import type { Decision } from "./decision.ts";
 import { keyText, rememberedMax, valueText, type Seekers } from "./memory.ts";
 import { stepsMax, type CounterValues, type Situation } from "./plan.ts";
 import { EvaluationError, type Exact } from "./rational.ts";

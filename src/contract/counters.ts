@@ -1,4 +1,5 @@
 import { canonical, nearest, type Canonical } from "../wire/mod.ts";
+import { countings, type Counter, type Window } from "./counter.ts";
 import { checkCondition, checkExpression } from "./check.ts";
 import type { Facts } from "./facts.ts";
 import type { Scope } from "./scope.ts";
@@ -22,45 +23,10 @@ import {
 } from "./rational.ts";
 import { spell } from "./spell.ts";
 import { parts, type Syntax } from "./syntax.ts";
-import {
-  calendarStart,
-  calendarUnits,
-  isTimezone,
-  parseDuration,
-  weekdays,
-  type Calendar,
-  type Weekday,
-} from "./time.ts";
+import { calendarStart, calendarUnits, isTimezone, parseDuration, weekdays, type Weekday } from "./time.ts";
 import { typeText } from "./type.ts";
 import { isList, show, Timestamp, type Value } from "./value.ts";
 import type { YamlScalar } from "./yaml.ts";
-
-/** Which calls a counter counts, by how they were answered or what was decided of them. */
-export const countings = ["attempts", "released", "possible", "blocked", "escalated"] as const;
-export type Counting = (typeof countings)[number];
-
-/** A counter in force: one idea for velocity, budgets and sequence. */
-export interface Counter {
-  /** `contract.counter`. */
-  readonly name: string;
-  /** Its definition in one fixed spelling: two counters of one definition are one counter, whatever their names. */
-  readonly identity: string;
-  readonly of: readonly string[];
-  readonly counting: Counting;
-  readonly window: Window;
-  /** It adds up a `sum`; any other counts calls, in whole numbers. */
-  readonly sums: boolean;
-  /** It keeps values apart, to be asked for with `in`; any other counts. */
-  readonly remembers: boolean;
-  /** The mandate says that it begins at nothing, so older receipts are not folded into it. */
-  readonly startsEmpty: boolean;
-}
-
-/** From when events count: all of them, those of a rolling time, or those of a calendar period. */
-export type Window =
-  | { readonly kind: "ever" }
-  | { readonly kind: "rolling"; readonly ms: number }
-  | { readonly kind: "calendar"; readonly calendar: Calendar };
 
 /** How one tool's calls move a counter. */
 export interface Mover {

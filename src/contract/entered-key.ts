@@ -1,6 +1,6 @@
 import { canonical, type Canonical } from "../wire/mod.ts";
 import { keyValue } from "./counter-keys.ts";
-import type { Counter } from "./counters.ts";
+import type { Counter } from "./counter.ts";
 import { keyText, valueText } from "./memory.ts";
 import type { Value } from "./value.ts";
 

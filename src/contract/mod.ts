@@ -20,10 +20,12 @@ export {
   type ContractInForce,
 } from "./compile.ts";
 export { type Caller, type KeyPart } from "./counter-keys.ts";
-export { windowStart, type Counter } from "./counters.ts";
+export { windowStart } from "./counters.ts";
+export type { Counter } from "./counter.ts";
 export { enteredKey, keyMembers } from "./entered-key.ts";
 export { consult, type Consultation, type Lookup, type Move, type Prepared } from "./consult.ts";
-export { count, decide, prepare, type Decision, type Observation } from "./decide.ts";
+export { count, decide, prepare } from "./decide.ts";
+export type { Decision, Observation } from "./decision.ts";
 export { recount } from "./recount.ts";
 export { diagnosticCodes } from "./diagnostic-codes.ts";
 export { position, renderDiagnostic, renderPlace, Report } from "./diagnostic.ts";

@@ -1,6 +1,6 @@
 import { readJson, type JsonObject, type Verdict } from "../wire/mod.ts";
 import type { ContractInForce } from "./compile.ts";
-import type { Counter } from "./counters.ts";
+import type { Counter } from "./counter.ts";
 import type { Move } from "./consult.ts";
 import { count, isCounted, prepare } from "./decide.ts";
 

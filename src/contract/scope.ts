@@ -1,5 +1,5 @@
 import type { Report } from "./diagnostic.ts";
-import type { Counter } from "./counters.ts";
+import type { Counter } from "./counter.ts";
 import type { ContractFunction } from "./functions.ts";
 import type { Probe } from "./plan.ts";
 import type { Syntax } from "./syntax.ts";

@@ -1,6 +1,6 @@
 import { bad, good, isMode, modes, nearest, type Mode, type Result } from "../wire/mod.ts";
 import { parseSinks } from "./anchors.ts";
-import type { Rate } from "./keys.ts";
+import type { Rate } from "./keys/record.ts";
 import { isLoopback } from "./loopback.ts";
 import { parseRate } from "./rate.ts";
 import { parseBytes } from "./refused-inputs.ts";

@@ -1,9 +1,9 @@
+import type { Act, Acts } from "./act.ts";
 import type { ContractInForce } from "../contract/mod.ts";
 import {
   NotKept,
   type Change,
   type Durable,
-  type Erasure,
   type InForce,
   type Ledger,
   type Receipt,
@@ -73,16 +73,6 @@ export interface Asking {
   readonly onAnswer?: ((check: AnsweredCheck, course: Course) => void) | undefined;
 }
 
-/** A person's act on a gate: who, what in one word, what exactly, and in one sentence. */
-export interface Act {
-  readonly by: string;
-  readonly act: string;
-  readonly body: Canonical;
-  readonly reason: string;
-  /** What it erases, of rows before its own; the body says the same. */
-  readonly erases?: Erasure | undefined;
-}
-
 /** What a reload came to. */
 export interface Reloaded {
   /** False when that very contract and mode were in force already: no row was written. */
@@ -122,7 +112,7 @@ export async function openGate(
 }
 
 /** One gate: what is in force, and a ledger. It answers the question, and shows what it wrote. */
-export class Gate {
+export class Gate implements Acts {
   readonly #options: GateOptions;
   readonly #ledger: Ledger;
   readonly #sequencer: Sequencer;

@@ -16,6 +16,6 @@ export { KeyFileDamaged, keptFirstKey, loadFirstKey, type FirstKey } from "./key
 export { firstKeyFileFault, makeFirstKey } from "./keys/first-row.ts";
 export { otherFirstKey, recordFirstKey } from "./keys/first-key-note.ts";
 export { openIdleKeys, type IdleKeys } from "./keys/idle.ts";
-export { type Rate, type Scope } from "./keys/record.ts";
+export { type Scope } from "./keys/record.ts";
 export { KeyRing, type Key } from "./keys/ring.ts";
 export { hasKeyForm, looksLikeKey } from "./keys/token.ts";

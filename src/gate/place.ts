@@ -8,7 +8,7 @@ import { bad, good, isWeaker, type Mode, type Result } from "../wire/mod.ts";
 import { Clock, systemTime } from "./clock.ts";
 import { keptContracts, loadContracts, noContracts, renderDiagnostics } from "./contracts.ts";
 import { Gate, reloadCommand, type Reloaded } from "./gate.ts";
-import type { Rate } from "./keys.ts";
+import type { Rate } from "./keys/record.ts";
 import type { Budget } from "./line.ts";
 import { tellOfPin } from "./pin-standing.ts";
 import type { RefusedInputs } from "./refused-inputs.ts";

@@ -1,5 +1,6 @@
 import { bad, good, type Result } from "../wire/mod.ts";
-import type { Key, Rate } from "./keys.ts";
+import type { Rate } from "./keys/record.ts";
+import type { Key } from "./keys/ring.ts";
 
 /** What is left to a key after one request was charged. */
 export interface Charged {

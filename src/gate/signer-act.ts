@@ -1,5 +1,5 @@
 import type { Ledger } from "../ledger/mod.ts";
-import type { Act } from "./gate.ts";
+import type { Act } from "./act.ts";
 
 /** The act that says which key signs heads from its row on. The row is under the signature of the new one. */
 export function signerAct({ from, to, isRotation }: NonNullable<Ledger["signerChange"]>, by: string): Act {

@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import { readYaml, renderDiagnostic, Report, type YamlMap, type YamlNode } from "../contract/mod.ts";
 import { bad, good, isMode, modes, nearest, type Mode, type Result } from "../wire/mod.ts";
 import { whyNot } from "./contracts.ts";
-import type { Rate } from "./keys.ts";
+import type { Rate } from "./keys/record.ts";
 import { parseRate } from "./rate.ts";
 
 /** One tenant, as the file of tenants describes it. */

@@ -2,7 +2,7 @@ import { canonical, isMemberName, type Canonical, type MemberName } from "../wir
 import type { PartName } from "./disclosure.ts";
 import { covers, writtenText } from "./evidence.ts";
 import type { Leaf } from "./leaf.ts";
-import type { Broken } from "./stores/store.ts";
+import type { Broken } from "./row.ts";
 
 /**
  * What may be erased of a check beside sensitive members, in the order of names. `effects` never: counters fold them.

@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { readIfThere } from "./durable-file.ts";
-import type { LedgerHistory } from "./opening.ts";
+import type { LedgerHistory } from "./history.ts";
 import type { Pin } from "./pin.ts";
 import { checkpointFile } from "./seen.ts";
 import { files } from "./stores/sqlite-file.ts";

@@ -1,6 +1,6 @@
 import { readerOf } from "./tree-reader.ts";
 import { keyDigester, type LedgerCheck } from "./ledger.ts";
-import type { LedgerHistory } from "./opening.ts";
+import type { LedgerHistory } from "./history.ts";
 import type { Database, DatabaseOptions, MigrateOptions } from "./stores/postgres.ts";
 import type { LedgerStore } from "./stores/store.ts";
 

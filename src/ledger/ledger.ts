@@ -6,16 +6,9 @@ import { readerOf } from "./tree-reader.ts";
 import type { HeadPin, PinFailure, PinnedHead, PinReading } from "./pin.ts";
 import { rowQuery, type ReceiptQuery } from "./query.ts";
 import { receiptJson } from "./receipt.ts";
-import type {
-  LedgerStore,
-  RowQuery,
-  Scrubbed,
-  StoredCounter,
-  StoredHead,
-  StoredRow,
-  Verification,
-} from "./stores/store.ts";
-import { changeColumns } from "./stores/store.ts";
+import type { LedgerStore, RowQuery, Scrubbed, StoredCounter, StoredHead, Verification } from "./stores/store.ts";
+import type { StoredRow } from "./row.ts";
+import { changeColumns } from "./row.ts";
 import type { OpenSigner, SignerChange } from "./signer.ts";
 import { Frontier } from "./tree/merkle.ts";
 import type { VerifierKey } from "./tree/note.ts";

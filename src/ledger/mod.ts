@@ -26,7 +26,8 @@ export { cutInputText, headBytesMax, readCutInput, type CutInput } from "./cut-i
 export { covers, evidenceDigest, missingParts, partText, presentParts, wholeText } from "./evidence.ts";
 export type { PartName } from "./disclosure.ts";
 export { Ledger, type Change, type LedgerCheck } from "./ledger.ts";
-export { inspectLedger, openLedger, readLedger, type LedgerHistory, type LedgerOptions } from "./opening.ts";
+export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./opening.ts";
+export type { LedgerHistory } from "./history.ts";
 export { Turn, type CheckEntry, type CounterLookup, type CounterMove, type FoldedMove } from "./turn.ts";
 export type { Database } from "./stores/postgres.ts";
 export {
@@ -46,17 +47,9 @@ export { missingCheckpoint, otherSigningKey } from "./folder-check.ts";
 export { readPin, type PinReading } from "./pin.ts";
 export { firstSince, type ReceiptQuery } from "./query.ts";
 export { type Durable, type Receipt } from "./receipt.ts";
-export type { KeptCounter } from "./stores/seals.ts";
-export {
-  LedgerRefused,
-  NoLedger,
-  NotKept,
-  type Broken,
-  type EventPlace,
-  type InForce,
-  type Scrubbed,
-  type StoredRow,
-} from "./stores/store.ts";
+export type { KeptCounter } from "./stores/store.ts";
+export { LedgerRefused, NoLedger, NotKept, type EventPlace, type InForce, type Scrubbed } from "./stores/store.ts";
+export type { Broken, StoredRow } from "./row.ts";
 export { readCall, readEffects } from "./verifier.ts";
 export { makeFolders, replaceFile } from "./durable-file.ts";
 export { openCheckpoint, parseCheckpointText } from "./tree/checkpoint.ts";

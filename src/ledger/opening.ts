@@ -1,3 +1,4 @@
+import type { LedgerHistory } from "./history.ts";
 import { join } from "node:path";
 import { leafHash, parseLeaf, zeroHash } from "./leaf.ts";
 import { keyDigester, Ledger, type LedgerCheck } from "./ledger.ts";
@@ -18,12 +19,11 @@ import {
 } from "./seen.ts";
 import type { Database } from "./stores/postgres.ts";
 import { inspectSqlite, openSqlite, readSqlite, type SqliteThreads } from "./stores/sqlite.ts";
-import type { KeptCounter } from "./stores/seals.ts";
-import { LedgerRefused, type Broken, type HistoryReader, type LedgerStore, type StoredHead } from "./stores/store.ts";
+import { LedgerRefused, type LedgerStore, type StoredHead } from "./stores/store.ts";
+import type { Broken } from "./row.ts";
 import { openSigner } from "./signer.ts";
 import { readerOf, treeAt } from "./tree-reader.ts";
 import { readSigningKeys, requireSigningKeys, Signer } from "./tree/signing-key.ts";
-import type { HashReader } from "./tree/tiles.ts";
 import type { LedgerHead } from "./turn.ts";
 
 export interface LedgerOptions {
@@ -127,25 +127,6 @@ function wrongSignature(note: string | undefined, signer: string | undefined, ro
   const expected = `one that ${signer} signed; a gate that has just started with another key writes it within a second`;
   const problem = "the checkpoint in the folder does not hold";
   return opened.ok ? undefined : { seq: rows + 1, problem, expected, found: opened.problem };
-}
-
-/** A ledger that is read from outside, whether a gate is serving it or not. */
-export interface LedgerHistory extends Omit<HistoryReader, "hashes"> {
-  readonly name: string;
-  /** The number of its last row when it was opened; 0 when there is none. */
-  readonly rows: number;
-  /** The digest under which a counter's key stands in effects. */
-  keyDigest(key: string): string;
-  /** The counters that it kept when it was opened: nothing had been folded into them of a row past `rows`. */
-  readonly kept: readonly KeptCounter[];
-  /** The verifier key on record for its heads; undefined before the first. */
-  readonly signer: string | undefined;
-  /** What was noted of the first key; undefined where nothing was, and in a database. */
-  readonly firstKey?: string | undefined;
-  /** Signed checkpoints that were kept, a second old at most: the latest, then the latest that witnesses have cosigned. */
-  readonly checkpoints: readonly string[];
-  readonly hashes: HashReader;
-  close(): Promise<void>;
 }
 
 /** @throws {LedgerRefused} when there is none, or it cannot be read */

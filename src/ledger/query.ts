@@ -1,5 +1,6 @@
 import { leafTexts, parseLeaf, type LeafFilter } from "./leaf.ts";
-import { changeColumns, type LedgerStore, type RowQuery } from "./stores/store.ts";
+import { type LedgerStore, type RowQuery } from "./stores/store.ts";
+import { changeColumns } from "./row.ts";
 
 /** A query for receipts. */
 export interface ReceiptQuery extends LeafFilter, Pick<RowQuery, "before" | "limit" | "session" | "tool" | "verdict"> {

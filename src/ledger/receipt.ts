@@ -1,7 +1,7 @@
 import { readCutInput } from "./cut-input.ts";
 import { evidenceDigest, missingParts, partText } from "./evidence.ts";
 import { leafHash, parseLeaf } from "./leaf.ts";
-import type { StoredRow } from "./stores/store.ts";
+import type { StoredRow } from "./row.ts";
 import { readCall } from "./verifier.ts";
 
 /** A row's place and hash: what the caller of a check gets in the answer. */

@@ -2,7 +2,8 @@ import { openCheckpoint } from "./tree/checkpoint.ts";
 import { Frontier, type TreeNode } from "./tree/merkle.ts";
 import { parseVerifierKey } from "./tree/note.ts";
 import { levelSize } from "./tree/tiles.ts";
-import type { Anchor, Broken } from "./stores/store.ts";
+import type { Anchor } from "./stores/store.ts";
+import type { Broken } from "./row.ts";
 
 /** What a store keeps beside its last row. */
 export interface KeptHead {

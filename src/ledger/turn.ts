@@ -4,14 +4,13 @@ import { makeEvidence, type SensitiveMember } from "./evidence.ts";
 import { leafHash, leafText, type Leaf } from "./leaf.ts";
 import { asDurable, type Durable, type Receipt } from "./receipt.ts";
 import {
-  changeColumns,
   type InForce,
   type StoredCounter,
   type StoredEffect,
   type StoredLookup,
-  type StoredRow,
   type StoreTurn,
 } from "./stores/store.ts";
+import { changeColumns, type StoredRow } from "./row.ts";
 import type { Checkpoint } from "./tree/checkpoint.ts";
 import type { Frontier, TreeNode } from "./tree/merkle.ts";
 import { callText } from "./verifier.ts";

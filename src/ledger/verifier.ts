@@ -2,7 +2,7 @@ import type { PartName } from "./disclosure.ts";
 import { erasedColumns, isErasable } from "./erasure.ts";
 import { evidenceDigest, isEmptyList, missingParts, partText } from "./evidence.ts";
 import { leafHash, parseLeaf, zeroHash, type Leaf } from "./leaf.ts";
-import { changeColumns, type Broken, type StoredRow } from "./stores/store.ts";
+import { changeColumns, type Broken, type StoredRow } from "./row.ts";
 
 /** What the row before leaves for the next one to be held against. */
 export interface Link {

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from "../../wire/mod.ts";
-import type { SourceTool } from "./source.ts";
+import type { SourceTool } from "./source-tool.ts";
 
 const methods = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 

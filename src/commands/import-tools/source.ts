@@ -4,16 +4,7 @@ import { NoSuchFile, whyNot } from "../../gate/mod.ts";
 import { bad, Decimal, good, limits, parseNumber, quoteAscii, utf8Bytes } from "../../wire/mod.ts";
 import type { Json, JsonObject, Result } from "../../wire/mod.ts";
 import { openApiTools } from "./openapi.ts";
-
-/** A tool as its source describes it. */
-export interface SourceTool {
-  readonly name: string;
-  readonly description: string;
-  /** JSON Schema of any dialect. */
-  readonly input: Json;
-  /** The document that references in `input` point into. */
-  readonly root: Json;
-}
+import type { SourceTool } from "./source-tool.ts";
 
 export interface Source {
   /** What a contract of these tools may be called. */

@@ -1,7 +1,8 @@
 import { renderDiagnostic } from "../../contract/mod.ts";
 import type { Json } from "../../wire/mod.ts";
 import { layOut } from "../fmt/layout.ts";
-import type { Source, SourceTool } from "./source.ts";
+import type { Source } from "./source.ts";
+import type { SourceTool } from "./source-tool.ts";
 import { toSubset, type Note } from "./subset.ts";
 import { yamlFlow, yamlText } from "./yaml-flow.ts";
 

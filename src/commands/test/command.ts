@@ -7,7 +7,7 @@ import { junitText } from "./junit.ts";
 import { roundJson } from "./json.ts";
 import { percent, printCoverage, printFile, printTotal, printUntested } from "./print.ts";
 import { runRound, type Round } from "./round.ts";
-import { watch } from "./watch.ts";
+import { watch, type Tested } from "./watch.ts";
 
 export interface TestOptions {
   readonly json: boolean;
@@ -26,12 +26,6 @@ export async function testCommand(paths: readonly string[], options: TestOptions
   if (!options.watch) return (await testOnce(paths, { ...options, min })).outcome;
   if (options.json) throw new BadInput("--watch prints for a person: it goes without --json");
   return watch(() => testOnce(paths, { ...options, min }));
-}
-
-/** What one run came to, and the folders whose files would change that. */
-export interface Tested {
-  readonly outcome: Outcome;
-  readonly folders: readonly string[];
 }
 
 interface Settings extends Omit<TestOptions, "min" | "watch"> {

@@ -1,7 +1,12 @@
 import { watch as watchFolder, type FSWatcher } from "node:fs";
 import { NoSuchFile } from "../../gate/mod.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
-import type { Tested } from "./command.ts";
+
+/** What one run came to, and the folders whose files would change that. */
+export interface Tested {
+  readonly outcome: Outcome;
+  readonly folders: readonly string[];
+}
 
 /** Editors write a file in several steps: the run comes after the last of them. */
 const quietMs = 100;

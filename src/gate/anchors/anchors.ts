@@ -8,7 +8,7 @@ import { hashesOf, readHead, type AnchoredLog, type Head } from "./head.ts";
 import { knownOf, partingFrom, relationTo } from "./known.ts";
 import type { WitnessPolicy } from "./policy.ts";
 import { refusalOf, type Claim } from "./refusal.ts";
-import type { Sink } from "./sinks.ts";
+import type { Sink } from "./sink.ts";
 import { Standing, type Vouched } from "./standing.ts";
 import { Witnesses } from "./witnesses.ts";
 

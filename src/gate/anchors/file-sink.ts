@@ -1,7 +1,7 @@
 import { open, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { makeFolders, notesIn } from "../../ledger/mod.ts";
-import type { Sink } from "./sinks.ts";
+import type { Sink } from "./sink.ts";
 
 /** The last checkpoint is within so many bytes of the end. */
 const tailBytes = 64 * 1024;

@@ -1,14 +1,22 @@
 import { readFile } from "node:fs/promises";
 import { LedgerRefused, readCollected } from "../../ledger/mod.ts";
 import { bad, good, type Result } from "../../wire/mod.ts";
-import type { Config } from "../config.ts";
 import type { AnchorSites } from "./anchors.ts";
 import type { Collected } from "./collected.ts";
 import { parsePolicy } from "./policy.ts";
 import { parseSinks } from "./sinks.ts";
 
+/** Settings that say who anchors the ledgers: `SVC_SINKS`, `SVC_SEEN`, `SVC_WITNESS_POLICY` and those beside them. */
+export interface SiteSettings {
+  readonly sinks: string | undefined;
+  readonly seen: string | undefined;
+  readonly witnessPolicy: string | undefined;
+  readonly anchorEvery: AnchorSites["every"];
+  readonly accept: readonly string[];
+}
+
 /** Who anchors the ledgers, as the settings have it; undefined where nobody does. */
-export async function anchorSites(config: Config): Promise<Result<AnchorSites | undefined, string>> {
+export async function anchorSites(config: SiteSettings): Promise<Result<AnchorSites | undefined, string>> {
   const { witnessPolicy, anchorEvery, accept } = config;
   const sinks = parseSinks(config.sinks ?? "");
   if (!sinks.ok) return bad(`SVC_SINKS: ${sinks.problem}`);

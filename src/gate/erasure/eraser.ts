@@ -20,7 +20,7 @@ import {
   readCutInput,
 } from "../../ledger/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
-import type { Gate } from "../gate.ts";
+import type { Acts } from "../act.ts";
 import type { EraseRequest, EraseTarget } from "./request.ts";
 import { hasValues, type Where } from "./where.ts";
 
@@ -66,7 +66,7 @@ export interface Lacking {
 
 export interface EraserOptions {
   readonly ledger: Pick<Ledger, "find" | "head" | "rows">;
-  readonly enact: Gate["enact"];
+  readonly enact: Acts["enact"];
   /** Clears the engine's files; see `Ledger.scrub`. */
   readonly scrub: Ledger["scrub"];
 }

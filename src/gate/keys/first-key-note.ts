@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { Ledger, LedgerHistory } from "../../ledger/mod.ts";
 import { good } from "../../wire/mod.ts";
-import type { Gate } from "../gate.ts";
+import type { Acts } from "../act.ts";
 import { firstKeyName, keptFirstKey, type FirstKey } from "./first-key.ts";
 
 /**
@@ -20,7 +20,7 @@ function noteOf(
  * another key is a row and a warning, so that a swapped `keys.json` does not stay unseen.
  */
 export async function recordFirstKey(
-  { gate, ledger }: { readonly gate: Pick<Gate, "enact">; readonly ledger: Ledger },
+  { gate, ledger }: { readonly gate: Pick<Acts, "enact">; readonly ledger: Ledger },
   first: FirstKey,
   log: Logger,
 ): Promise<void> {

@@ -11,7 +11,7 @@ import {
 import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import { Clock, systemTime } from "../clock.ts";
 import { noContracts } from "../contracts.ts";
-import type { Act } from "../gate.ts";
+import type { Act } from "../act.ts";
 import { openIdle, type IdlePlace } from "../idle.ts";
 import { isLater, standingOf } from "../standing.ts";
 import { tenantId } from "../tenants-file.ts";

@@ -1,6 +1,6 @@
 import type { Change, Ledger, Receipt } from "../../ledger/mod.ts";
 import { good, type Refusal, type Result } from "../../wire/mod.ts";
-import type { Gate } from "../gate.ts";
+import type { Acts } from "../act.ts";
 import { digestOf } from "./digest.ts";
 import { firstKeyName } from "./first-key.ts";
 import { operatorName } from "./operator-name.ts";
@@ -42,7 +42,7 @@ export interface KeyAct {
 
 export interface KeyRingOptions {
   /** The root's gate: keys of all tenants are rows of its ledger. */
-  readonly gate: Pick<Gate, "changes" | "enact">;
+  readonly gate: Acts;
   readonly ledger: Pick<Ledger, "keepUses" | "uses">;
   /** SHA-256 in hex of the first key; undefined where there is none. */
   readonly firstKey: string | undefined;

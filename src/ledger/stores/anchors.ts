@@ -1,6 +1,7 @@
 import { leafHash, parseLeaf } from "../leaf.ts";
 import type { Link } from "../verifier.ts";
-import type { Anchor, Broken, StoredRow } from "./store.ts";
+import type { Anchor } from "./store.ts";
+import type { Broken, StoredRow } from "../row.ts";
 
 /** The row is not the one that an anchor vouches for. */
 export function parted({ seq, hash: found }: Link, anchors: readonly Anchor[]): Broken | undefined {

@@ -3,7 +3,8 @@ import { leafHash } from "../leaf.ts";
 import { readCounters, storedRow } from "./postgres-rows.ts";
 import { beginOn, connect, readOne } from "./postgres-session.ts";
 import { ask, commit, type Asked } from "./postgres-sql.ts";
-import { joinHashes, type EventPlace, type HistoryReader, type KeyNotes, type StoredRow } from "./store.ts";
+import { joinHashes, type EventPlace, type HistoryReader, type KeyNotes } from "./store.ts";
+import type { StoredRow } from "../row.ts";
 
 /** Rows of one slice of a long read, and characters, which bound memory where rows are large. */
 export const slice = { rows: 512, characters: 1_000_000 } as const;

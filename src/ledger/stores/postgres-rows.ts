@@ -1,6 +1,8 @@
 import { hash } from "node:crypto";
-import { counterSeal, type KeptCounter } from "./seals.ts";
-import { LedgerRefused, type StoredRow } from "./store.ts";
+import { counterSeal } from "./seals.ts";
+import type { KeptCounter } from "./store.ts";
+import { LedgerRefused } from "./store.ts";
+import type { StoredRow } from "../row.ts";
 
 /** What the ledger's own row says of where it stands. */
 export interface HeadRow {

@@ -20,10 +20,10 @@ import type {
   Scrubbed,
   StoredCounter,
   StoredEffect,
-  StoredRow,
   StoreTurn,
   Verification,
 } from "./store.ts";
+import type { StoredRow } from "../row.ts";
 
 export interface Pools {
   readonly config: ClientConfig;

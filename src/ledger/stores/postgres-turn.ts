@@ -7,18 +7,12 @@ import { frontierOf, headRow, sameHead, type Counters, type HeadRow } from "./po
 import { beginOn, explained, Fault, rollBack, send, settleAll } from "./postgres-session.ts";
 import { ask, commit, insertions, rollback, withoutTimeout, type Asked, type Value } from "./postgres-sql.ts";
 import type { TreeNode } from "../tree/merkle.ts";
-import { counterSeal, foldSeal, type KeptCounter } from "./seals.ts";
-import { changeColumns, NotKept } from "./store.ts";
-import type {
-  Beside,
-  InForce,
-  StoredCounter,
-  StoredEffect,
-  StoredHead,
-  StoredLookup,
-  StoredRow,
-  StoreTurn,
-} from "./store.ts";
+import { counterSeal, foldSeal } from "./seals.ts";
+import type { KeptCounter } from "./store.ts";
+import { NotKept } from "./store.ts";
+import { changeColumns } from "../row.ts";
+import type { Beside, InForce, StoredCounter, StoredEffect, StoredHead, StoredLookup, StoreTurn } from "./store.ts";
+import type { StoredRow } from "../row.ts";
 
 export interface TurnParts {
   readonly client: PoolClient;

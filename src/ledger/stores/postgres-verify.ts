@@ -18,7 +18,8 @@ import {
 import { ask, type Asked } from "./postgres-sql.ts";
 
 import { foldSeal } from "./seals.ts";
-import { LedgerRefused, type Anchor, type Broken, type StoredRow, type Verification } from "./store.ts";
+import { LedgerRefused, type Anchor, type Verification } from "./store.ts";
+import type { Broken, StoredRow } from "../row.ts";
 
 /** Rows that a walk takes at once, and characters of them. */
 const slice = { rows: 128, characters: 1_000_000 } as const;

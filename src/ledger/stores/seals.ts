@@ -1,13 +1,5 @@
 import { hash } from "node:crypto";
-import type { StoredCounter } from "./store.ts";
-
-/** A counter as an engine keeps it. */
-export interface KeptCounter extends StoredCounter {
-  /** The number that stands for it in the rows of its events. */
-  readonly id: number;
-  /** How many events were found by folds of older rows. */
-  readonly folded: number;
-}
+import type { KeptCounter } from "./store.ts";
 
 /** Tells a counter's row that was changed apart from one that was written; its definition is under its digest. */
 export function counterSeal({ id, digest, through, unknownThrough, folded }: KeptCounter): string {

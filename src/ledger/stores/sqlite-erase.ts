@@ -3,7 +3,8 @@ import type { Erasure } from "../erasure.ts";
 import { withoutParts } from "../evidence.ts";
 import { busyTimeoutMs, files } from "./sqlite-file.ts";
 import { flushCut } from "./sqlite-log.ts";
-import { changeColumns, type Scrubbed } from "./store.ts";
+import { type Scrubbed } from "./store.ts";
+import { changeColumns } from "../row.ts";
 
 // The file's `user_version` says what its pages may keep beside its rows. SQLite clears what it deletes (`secure_delete`),
 // but a page of an index that was split keeps older copies of its keys, and so do pages of a file that was begun without.

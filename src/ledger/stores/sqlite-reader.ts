@@ -4,21 +4,13 @@ import { leafHash } from "../leaf.ts";
 import { firstLink, linkOf, verifyLink, type Link } from "../verifier.ts";
 import { blame, parted, tooShort } from "./anchors.ts";
 import { serveOpened } from "./calls.ts";
-import type { KeptCounter } from "./seals.ts";
+import type { KeptCounter } from "./store.ts";
 import { explain, openForReading, readCounters, readMeta } from "./sqlite-file.ts";
 import { structureProblem } from "./sqlite-structure.ts";
 import { NodeWalk, Walk } from "./sqlite-walk.ts";
 import { joinHashes, LedgerRefused } from "./store.ts";
-import type {
-  Anchor,
-  Broken,
-  EventPlace,
-  RowQuery,
-  RowSlice,
-  StoredHistory,
-  StoredRow,
-  Verification,
-} from "./store.ts";
+import type { Anchor, EventPlace, RowQuery, RowSlice, StoredHistory, Verification } from "./store.ts";
+import type { Broken, StoredRow } from "../row.ts";
 
 /** Rows of one slice of a long read: a few milliseconds, so that the write-ahead log can be folded back in between. */
 const sliceRows = 512;

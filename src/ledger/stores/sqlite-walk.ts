@@ -5,10 +5,12 @@ import { addDecimals } from "../../wire/mod.ts";
 import { Missing } from "../erasure.ts";
 import type { Leaf } from "../leaf.ts";
 import { readEffects, verifyRow, type Link } from "../verifier.ts";
-import { foldSeal, type KeptCounter } from "./seals.ts";
+import { foldSeal } from "./seals.ts";
+import type { KeptCounter } from "./store.ts";
 import { readCounters } from "./sqlite-file.ts";
 import { strayNodes, TreeWalk, wrongNode } from "../tree-walk.ts";
-import type { Anchor, Broken, StoredRow } from "./store.ts";
+import type { Anchor } from "./store.ts";
+import type { Broken, StoredRow } from "../row.ts";
 
 /** Events of one slice: a few milliseconds in which the write-ahead log cannot be folded back. */
 const sliceEvents = 16_384;

@@ -18,18 +18,13 @@ import {
   writeMeta,
   type Meta,
 } from "./sqlite-file.ts";
-import { counterSeal, foldSeal, type KeptCounter } from "./seals.ts";
-import { changeColumns, LedgerRefused, NotKept } from "./store.ts";
+import { counterSeal, foldSeal } from "./seals.ts";
+import type { KeptCounter } from "./store.ts";
+import { LedgerRefused, NotKept } from "./store.ts";
+import { changeColumns } from "../row.ts";
 import type { TreeNode } from "../tree/merkle.ts";
-import type {
-  OpenedStore,
-  Scrubbed,
-  StoredCounter,
-  StoredEffect,
-  StoredHead,
-  StoredLookup,
-  StoredRow,
-} from "./store.ts";
+import type { OpenedStore, Scrubbed, StoredCounter, StoredEffect, StoredHead, StoredLookup } from "./store.ts";
+import type { StoredRow } from "../row.ts";
 
 export interface OpenOptions {
   readonly folder: string;

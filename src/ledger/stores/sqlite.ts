@@ -4,7 +4,6 @@ import { gone, isThere, reserveBytes } from "./sqlite-file.ts";
 import type { KeptTogether, OpenOptions, WrittenBeside } from "./sqlite-writer.ts";
 import type {
   Anchor,
-  Broken,
   Beside,
   HistoryReader,
   KeyNotes,
@@ -17,11 +16,12 @@ import type {
   StoredEffect,
   StoredHead,
   StoredHistory,
-  StoredRow,
   StoreTurn,
   Verification,
 } from "./store.ts";
-import { changeColumns, LedgerRefused, NoLedger } from "./store.ts";
+import type { Broken, StoredRow } from "../row.ts";
+import { LedgerRefused, NoLedger } from "./store.ts";
+import { changeColumns } from "../row.ts";
 import { Threads, type Remote } from "./threads.ts";
 
 /** The threads in which ledgers live, where many share them. */

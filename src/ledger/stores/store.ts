@@ -1,21 +1,6 @@
-import type { KeptCounter } from "./seals.ts";
-
+import type { Broken, StoredRow } from "../row.ts";
 import type { Erasure } from "../erasure.ts";
 import type { TreeNode } from "../tree/merkle.ts";
-
-/** What the columns of a row that records a person's act hold: nothing that a check can have. */
-export const changeColumns = { tool: "", verdict: "CHANGE", session: null } as const;
-
-/** A row as an engine keeps it. The columns beside leaf and evidence are for look-up; verification compares them. */
-export interface StoredRow {
-  readonly seq: number;
-  readonly leaf: string;
-  readonly evidence: string;
-  readonly session: string | null;
-  /** The tool's name as it was sent; see `changeColumns`. */
-  readonly tool: string;
-  readonly verdict: string;
-}
 
 /** What a call adds to a counter, under digests: no plain value is kept. */
 export interface StoredEffect {
@@ -59,6 +44,14 @@ export interface StoredCounter {
   readonly unknownThrough: number;
 }
 
+/** A counter as an engine keeps it. */
+export interface KeptCounter extends StoredCounter {
+  /** The number that stands for it in the rows of its events. */
+  readonly id: number;
+  /** How many events were found by folds of older rows. */
+  readonly folded: number;
+}
+
 export interface RowQuery {
   /** Rows below this one; newest first. */
   readonly before: number;
@@ -79,14 +72,6 @@ export interface RowSlice {
   readonly rows: readonly StoredRow[];
   /** Where to go on: rows below it were not looked at; 0 when there are none. */
   readonly next: number;
-}
-
-/** Where a ledger stops being what it says. */
-export interface Broken {
-  readonly seq: number;
-  readonly problem: string;
-  readonly expected: string;
-  readonly found: string;
 }
 
 /** What a ledger says of itself to one that only reads it. */

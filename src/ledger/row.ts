@@ -1,0 +1,21 @@
+/** What the columns of a row that records a person's act hold: nothing that a check can have. */
+export const changeColumns = { tool: "", verdict: "CHANGE", session: null } as const;
+
+/** A row as an engine keeps it. The columns beside leaf and evidence are for look-up; verification compares them. */
+export interface StoredRow {
+  readonly seq: number;
+  readonly leaf: string;
+  readonly evidence: string;
+  readonly session: string | null;
+  /** The tool's name as it was sent; see `changeColumns`. */
+  readonly tool: string;
+  readonly verdict: string;
+}
+
+/** Where a ledger stops being what it says. */
+export interface Broken {
+  readonly seq: number;
+  readonly problem: string;
+  readonly expected: string;
+  readonly found: string;
+}
