@@ -213,6 +213,8 @@ suite("the linter keeps what the compiler cannot", async () => {
     "src/gate/impure.ts": impure,
     "src/ledger/deep.ts": deep,
     "src/ledger/stores/deep.ts": deep.replaceAll('"../', '"../../'),
+    "src/gate/one.ts": 'import type { Two } from "./two.ts";\nexport type One = 1 | Two;\n',
+    "src/gate/two.ts": 'import type { One } from "./one.ts";\nexport type Two = 2 | One;\n',
   });
 
   test("wire and contract read no clock and no chance, and shadow no name", () => {
@@ -223,6 +225,11 @@ suite("the linter keeps what the compiler cannot", async () => {
 
   test("positive control: the gate reads clock and chance", () => {
     assert.deepEqual(linesOf(findings, "src/gate/impure.ts"), ["10 eslint(no-new-func)", "11 eslint(no-shadow)"]);
+  });
+
+  test("files do not import each other in a circle, not even types", () => {
+    for (const path of ["src/gate/one.ts", "src/gate/two.ts"])
+      assert.deepEqual(linesOf(findings, path), ["1 import(no-cycle)"]);
   });
 
   test("a room is entered by its mod.ts, and no other file of it", () => {
