@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseVerifierKey, readLedger, verifyExport, writeExport } from "../src/ledger/mod.ts";
+import { readLedger } from "../src/ledger/mod.ts";
+import { verifyExport, writeExport } from "../src/ledger/export/mod.ts";
+import { parseVerifierKey } from "../src/ledger/tree/mod.ts";
 import { fillElsewhere } from "./fill.ts";
 import { atLeast, atMost, conclude, median, printTable, round } from "./report.ts";
 

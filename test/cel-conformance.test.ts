@@ -12,7 +12,7 @@ import {
   type IncrementalTest,
   type IncrementalTestSuite,
 } from "@bufbuild/cel-spec/testdata/tests.js";
-import { compileExpression } from "../src/contract/mod.ts";
+import { compileExpression } from "../src/contract/ir.ts";
 import { readJson, type Json } from "../src/wire/mod.ts";
 
 type CelValue = Extract<IncrementalTest["original"]["resultMatcher"], { case: "value" }>["value"];

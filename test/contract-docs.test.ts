@@ -6,7 +6,8 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
-import { compileContracts, diagnosticCodes, functions, renderDiagnostic } from "../src/contract/mod.ts";
+import { compileContracts, renderDiagnostic } from "../src/contract/mod.ts";
+import { diagnosticCodes, functions } from "../src/contract/ir.ts";
 import { mandate } from "./contract-kit.ts";
 
 const page = new URL("../spec/contract.md", import.meta.url);

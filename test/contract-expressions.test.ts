@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import { compileExpression, functions } from "../src/contract/mod.ts";
+import { compileExpression, functions } from "../src/contract/ir.ts";
 import { Decimal, readJson, type Json } from "../src/wire/mod.ts";
 
 function bound(json: string): ReadonlyMap<string, Json> {

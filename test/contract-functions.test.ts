@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 import { before, suite, test } from "node:test";
 import fc from "fast-check";
 import picomatch from "picomatch";
-import { compileExpression, functions } from "../src/contract/mod.ts";
+import { compileExpression, functions } from "../src/contract/ir.ts";
 import { readJson, type Json } from "../src/wire/mod.ts";
 
 interface Row {

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import fc from "fast-check";
-import { compileExpression } from "../src/contract/mod.ts";
+import { compileExpression } from "../src/contract/ir.ts";
 
 const corpus = new URL("../spec/vectors/functions/mentions.json", import.meta.url);
 

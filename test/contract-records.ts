@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import type { functions } from "../src/contract/mod.ts";
+import type { functions } from "../src/contract/ir.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 

@@ -8,7 +8,8 @@ import assert from "node:assert/strict";
 import { before, suite, test } from "node:test";
 import fc from "fast-check";
 import { parse } from "sh-syntax";
-import { compileContracts, functions, loadFunctions } from "../src/contract/mod.ts";
+import { compileContracts, loadFunctions } from "../src/contract/mod.ts";
+import { functions } from "../src/contract/ir.ts";
 import { compile, conditionText, judge, snapshot } from "./contract-kit.ts";
 import { readRows, record, type Json } from "./contract-records.ts";
 

@@ -12,7 +12,8 @@ import { before, suite, test } from "node:test";
 import { Worker } from "node:worker_threads";
 import fc from "fast-check";
 import { memberTypes, nodes } from "../src/contract/functions/sql-nodes.ts";
-import { functions, loadFunctions } from "../src/contract/mod.ts";
+import { loadFunctions } from "../src/contract/mod.ts";
+import { functions } from "../src/contract/ir.ts";
 import { compile, conditionText, judge, snapshot } from "./contract-kit.ts";
 import { readRows, record, type Json } from "./contract-records.ts";
 

@@ -19,7 +19,7 @@ import {
 import { dirname, join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { parse, parseAllDocuments } from "yaml";
-import { readSigningKeys } from "../src/ledger/mod.ts";
+import { readSigningKeys } from "../src/ledger/tree/mod.ts";
 import { root, temporaryFolder } from "./e2e/gate.ts";
 import { commandsOf, freePort, hasProgram, Shell, strangers, type Step, type Steps } from "./page-commands.ts";
 

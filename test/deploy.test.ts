@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { suite, test } from "node:test";
 import { parse, parseAllDocuments } from "yaml";
 import { settings } from "../src/gate/config.ts";
-import { readSigningKeys } from "../src/ledger/mod.ts";
+import { readSigningKeys } from "../src/ledger/tree/mod.ts";
 import { finish, root, temporaryFolder } from "./e2e/gate.ts";
 
 const read = (path: string): string => readFileSync(join(root, path), "utf8");

@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 import { compileContracts } from "../src/contract/mod.ts";
 import { settings } from "../src/gate/config.ts";
 import { renderDiagnostics } from "../src/gate/contracts.ts";
-import { openCheckpoint, parseVerifierKey } from "../src/ledger/mod.ts";
+import { openCheckpoint, parseVerifierKey } from "../src/ledger/tree/mod.ts";
 import { ask, check, finish, key, root, startGate, temporaryFolder, type Running } from "./e2e/gate.ts";
 
 const read = (path: string): string => readFileSync(join(root, path), "utf8");

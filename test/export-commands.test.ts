@@ -8,14 +8,9 @@ import { spawnSync } from "node:child_process";
 import { lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import {
-  hintedKeys,
-  openLedger,
-  parseVerifierKey,
-  verifyExport,
-  verifyProof,
-  type VerifierKey,
-} from "../src/ledger/mod.ts";
+import { openLedger } from "../src/ledger/mod.ts";
+import { hintedKeys, verifyExport } from "../src/ledger/export/mod.ts";
+import { parseVerifierKey, verifyProof, type VerifierKey } from "../src/ledger/tree/mod.ts";
 import { finish, root } from "./e2e/gate.ts";
 import { eraseOn } from "./erasure-suite.ts";
 import { proofCases } from "./exports/proofs.ts";

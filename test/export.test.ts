@@ -13,18 +13,16 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { LedgerRefused, openLedger, readLedger } from "../src/ledger/mod.ts";
 import {
-  LedgerRefused,
   NotYetUnderHead,
-  openLedger,
-  parseVerifierKey,
   readHint,
-  readLedger,
   verifyExport,
   writeExport,
   type Exported,
   type ExportReport,
-} from "../src/ledger/mod.ts";
+} from "../src/ledger/export/mod.ts";
+import { parseVerifierKey } from "../src/ledger/tree/mod.ts";
 import { eraseOn, fill } from "./erasure-suite.ts";
 import { filesOf } from "./exports/vectors.ts";
 import { append, contracts, engine, entry, temporaryFolder } from "./ledger-fixture.ts";

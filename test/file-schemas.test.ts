@@ -14,7 +14,7 @@ import { parse } from "yaml";
 import { callKeys, caseKeys, expectKeys, fileKeys, sessionKeys, templateKeys } from "../src/commands/test/document.ts";
 import { starterContract, starterMandate } from "../src/commands/starter.ts";
 import { countings } from "../src/contract/counter.ts";
-import { documentKeys } from "../src/contract/mod.ts";
+import { documentKeys } from "../src/contract/ir.ts";
 import { jsonTypes } from "../src/contract/schema.ts";
 import { keywords } from "../src/contract/schema-keywords.ts";
 import { calendarUnits, weekdays } from "../src/contract/time.ts";

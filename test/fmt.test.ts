@@ -15,7 +15,8 @@ import fc from "fast-check";
 import { CST, Document, Lexer, parse } from "yaml";
 import { starterContract, starterMandate } from "../src/commands/starter.ts";
 import { layOut } from "../src/commands/fmt/layout.ts";
-import { readYaml, renderDiagnostic, Report, spellValue, toJson } from "../src/contract/mod.ts";
+import { readYaml, renderDiagnostic, Report, toJson } from "../src/contract/mod.ts";
+import { spellValue } from "../src/contract/ir.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (path: string): string => readFileSync(join(root, path), "utf8");

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { zeroHash } from "../src/ledger/leaf.ts";
-import { openLedger, type CheckEntry, type CounterMove, type Leaf, type Ledger } from "../src/ledger/mod.ts";
+import { openLedger, type CheckEntry, type CounterMove, type Ledger } from "../src/ledger/mod.ts";
+import type { Leaf } from "../src/ledger/entry.ts";
 
 /** What the tests of the ledger share: a folder that goes away, entries, a small ledger with one of everything. */
 

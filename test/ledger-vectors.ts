@@ -151,7 +151,8 @@ async function makeVectors(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-vectors-"));
   try {
     // Loaded late: it takes its random source when it is first used.
-    const { leafHash, openLedger } = await import("../src/ledger/mod.ts");
+    const { leafHash } = await import("../src/ledger/entry.ts");
+    const { openLedger } = await import("../src/ledger/mod.ts");
     await (await openLedger({ folder, engine, name: log })).close();
     fixSecret(folder);
     const ledger = await openLedger({ folder, engine });

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { placeAt } from "../src/commands/lsp/place.ts";
-import { functions } from "../src/contract/mod.ts";
+import { functions } from "../src/contract/ir.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 

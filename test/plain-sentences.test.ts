@@ -14,7 +14,7 @@ import { Tally, type Change } from "../src/commands/replay/tally.ts";
 import type { RuleExplained } from "../src/commands/explain/explanation.ts";
 import { printRule } from "../src/commands/explain/print.ts";
 import { testCommand } from "../src/commands/test/command.ts";
-import { Timestamp } from "../src/contract/mod.ts";
+import { Timestamp } from "../src/contract/ir.ts";
 import { compile, conditionText, contractText, judge, snapshot } from "./contract-kit.ts";
 
 function written(t: TestContext, files: Readonly<Record<string, string>>): string {

@@ -8,7 +8,7 @@ import { chmodSync, copyFileSync, existsSync, readFileSync, renameSync, rmSync, 
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { leafHash } from "../src/ledger/mod.ts";
+import { leafHash } from "../src/ledger/entry.ts";
 import { openSigner } from "../src/ledger/signer.ts";
 import type { LedgerStore } from "../src/ledger/stores/store.ts";
 import { openCheckpoint } from "../src/ledger/tree/checkpoint.ts";

@@ -8,7 +8,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import { makeSigningKey, writeSigningKeys } from "../src/ledger/mod.ts";
+import { makeSigningKey, writeSigningKeys } from "../src/ledger/tree/mod.ts";
 import { finish, spawnGate, temporaryFolder } from "./e2e/gate.ts";
 
 interface Site {

@@ -1,4 +1,4 @@
-import { type Core } from "../contract/mod.ts";
+import type { Core } from "../contract/ir.ts";
 import type { Choice, Test } from "./formula.ts";
 import { keyOf } from "./world.ts";
 

@@ -1,4 +1,4 @@
-import { compare, walk, type Core } from "../contract/mod.ts";
+import { compare, walk, type Core } from "../contract/ir.ts";
 import { formulaOf, type Formula, type Literal } from "./formula.ts";
 import { keyOf } from "./world.ts";
 

@@ -1,4 +1,5 @@
-import { walk, type Core, type CounterDocument, type Span, type Syntax } from "../contract/mod.ts";
+import type { Span } from "../contract/mod.ts";
+import { walk, type Core, type CounterDocument, type Syntax } from "../contract/ir.ts";
 import { directionOf } from "./direction.ts";
 import type { Finding } from "./finding.ts";
 import { impossible } from "./reasoner.ts";

@@ -1,4 +1,4 @@
-import { compare, walk, type Core } from "../contract/mod.ts";
+import { compare, walk, type Core } from "../contract/ir.ts";
 import type { Finding } from "./finding.ts";
 import { formulaOf, type Formula } from "./formula.ts";
 import type { Linear } from "./linear.ts";

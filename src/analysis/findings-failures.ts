@@ -1,4 +1,4 @@
-import { children, functions, isExact, isInteger, type Core } from "../contract/mod.ts";
+import { children, functions, isExact, isInteger, type Core } from "../contract/ir.ts";
 import type { Finding } from "./finding.ts";
 import { impossible } from "./reasoner.ts";
 import { truth } from "./rewrite.ts";

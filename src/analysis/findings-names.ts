@@ -1,5 +1,6 @@
 import { looksLike } from "../wire/mod.ts";
-import { parts, type ContractDocument, type Span, type Syntax } from "../contract/mod.ts";
+import type { Span } from "../contract/mod.ts";
+import { parts, type ContractDocument, type Syntax } from "../contract/ir.ts";
 import type { Finding } from "./finding.ts";
 
 /** Names that nothing reads, and names that can be taken for one another. */

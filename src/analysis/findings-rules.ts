@@ -1,5 +1,5 @@
 import { isStricter } from "../wire/mod.ts";
-import { walk, type Core, type Rule } from "../contract/mod.ts";
+import { walk, type Core, type Rule } from "../contract/ir.ts";
 import type { Finding } from "./finding.ts";
 import { covered, impossible } from "./reasoner.ts";
 import {

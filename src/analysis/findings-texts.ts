@@ -1,4 +1,4 @@
-import { walk, type Core } from "../contract/mod.ts";
+import { walk, type Core } from "../contract/ir.ts";
 import type { Finding } from "./finding.ts";
 import { simplify } from "./rewrite.ts";
 import type { Subject } from "./subject.ts";

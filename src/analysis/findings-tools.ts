@@ -1,4 +1,5 @@
-import { stepsMax, walk, type ContractInForce, type Core, type Span } from "../contract/mod.ts";
+import type { ContractInForce, Span } from "../contract/mod.ts";
+import { stepsMax, walk, type Core } from "../contract/ir.ts";
 import type { Finding } from "./finding.ts";
 import type { Subject } from "./subject.ts";
 import { keyOf } from "./world.ts";

@@ -1,4 +1,5 @@
-import { compare, divide, isExact, isList, walk, type Core, type Value } from "../contract/mod.ts";
+import type { Value } from "../contract/mod.ts";
+import { compare, divide, isExact, isList, walk, type Core } from "../contract/ir.ts";
 import { constantForm, minus, numberOf, plus, termForm, times, type Linear } from "./linear.ts";
 import { constant, not, rebuild, simplify, substitute } from "./rewrite.ts";
 import { keyOf } from "./world.ts";

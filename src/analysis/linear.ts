@@ -1,9 +1,9 @@
+import { EvaluationError, type Value } from "../contract/mod.ts";
 import {
   add,
   compare,
   divide,
   Duration,
-  EvaluationError,
   exactText,
   floor,
   fromBigint,
@@ -14,8 +14,7 @@ import {
   Timestamp,
   type Core,
   type Exact,
-  type Value,
-} from "../contract/mod.ts";
+} from "../contract/ir.ts";
 
 /** A sum of numbers that are not known, each times a factor, and a constant. */
 export interface Linear {

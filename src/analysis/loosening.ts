@@ -1,4 +1,5 @@
-import type { ContractInForce, Rule } from "../contract/mod.ts";
+import type { ContractInForce } from "../contract/mod.ts";
+import type { Rule } from "../contract/ir.ts";
 import { isStricter, type Verdict } from "../wire/mod.ts";
 
 /** A rule that is milder than the `otherwise` of a tool: it is how calls of the tool get through. */

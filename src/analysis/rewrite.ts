@@ -1,4 +1,5 @@
-import { children, constantValue, isList, walk, type Core, type Value } from "../contract/mod.ts";
+import type { Value } from "../contract/mod.ts";
+import { children, constantValue, isList, walk, type Core } from "../contract/ir.ts";
 
 /** The same expression with each part directly inside it replaced. */
 export function rebuild(core: Core, replace: (part: Core) => Core): Core {

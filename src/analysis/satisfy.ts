@@ -1,4 +1,5 @@
-import { spellValue, walk, type Core, type Value } from "../contract/mod.ts";
+import type { Value } from "../contract/mod.ts";
+import { spellValue, walk, type Core } from "../contract/ir.ts";
 import { contradictoryTexts } from "./affixes.ts";
 import { all, formulaOf, linearOf, type Choice, type Formula, type Literal, type Test } from "./formula.ts";
 import { feasible, minus, constantForm, tightened, times, type Inequality, type Linear } from "./linear.ts";

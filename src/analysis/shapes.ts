@@ -1,4 +1,5 @@
-import { compare, isExact, isInteger, type Core, type Exact, type Value } from "../contract/mod.ts";
+import type { Value } from "../contract/mod.ts";
+import { compare, isExact, isInteger, type Core, type Exact } from "../contract/ir.ts";
 import type { Json, JsonObject } from "../wire/mod.ts";
 
 /** A schema of a contract with the document that its references are looked up in. */

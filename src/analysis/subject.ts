@@ -1,12 +1,5 @@
-import {
-  type ContractDocument,
-  type ContractInForce,
-  type Core,
-  type Requirement,
-  type Route,
-  type Rule,
-  type Span,
-} from "../contract/mod.ts";
+import type { ContractInForce, Span } from "../contract/mod.ts";
+import type { ContractDocument, Core, Requirement, Route, Rule } from "../contract/ir.ts";
 import type { Finding } from "./finding.ts";
 import { shapeOf } from "./shapes.ts";
 import type { World } from "./world.ts";

@@ -1,4 +1,5 @@
-import { compare, isExact, isInteger, spellValue, type Core, type Exact, type Value } from "../contract/mod.ts";
+import type { Value } from "../contract/mod.ts";
+import { compare, isExact, isInteger, spellValue, type Core, type Exact } from "../contract/ir.ts";
 import { constantForm, minus, plus, termForm, times, type Inequality } from "./linear.ts";
 import { isWholeShape, itemShape, listedValues, memberShape, numberUnder, type Shape } from "./shapes.ts";
 

@@ -2,7 +2,6 @@ import { readFile } from "node:fs/promises";
 import {
   enteredKey,
   EvaluationError,
-  exactText,
   keyMembers,
   readYaml,
   renderDiagnostic,
@@ -14,6 +13,7 @@ import {
   type YamlNode,
   type YamlScalar,
 } from "../contract/mod.ts";
+import { exactText } from "../contract/ir.ts";
 import { countersOf, whyNot, type EnteredCounter } from "../gate/mod.ts";
 import { nearest } from "../wire/mod.ts";
 import { BadInput } from "./outcome.ts";

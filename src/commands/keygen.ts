@@ -1,16 +1,14 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { hasLedger, readLedger, type LedgerHistory } from "../ledger/mod.ts";
 import {
-  hasLedger,
   isKeyText,
   makeSigningKey,
-  readLedger,
   readSigningKeys,
   Signer,
   writeSigningKeys,
-  type LedgerHistory,
   type SigningKeys,
-} from "../ledger/mod.ts";
+} from "../ledger/tree/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 

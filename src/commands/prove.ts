@@ -1,15 +1,13 @@
 import { writeFile } from "node:fs/promises";
+import { readLedger, readSharedLedger, type LedgerHistory } from "../ledger/mod.ts";
 import {
   inclusionProof,
   openCheckpoint,
   parseVerifierKey,
   proofText,
-  readLedger,
-  readSharedLedger,
   verifyProof,
-  type LedgerHistory,
   type VerifierKey,
-} from "../ledger/mod.ts";
+} from "../ledger/tree/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { sharedPlace } from "./database.ts";
 import { BadInput, notWritten, type Outcome } from "./outcome.ts";

@@ -1,5 +1,5 @@
 import { lengthMs, readMoment } from "../gate/mod.ts";
-import { parseLeaf } from "../ledger/mod.ts";
+import { parseLeaf } from "../ledger/entry.ts";
 import { visible } from "../wire/mod.ts";
 import type { History } from "./history.ts";
 import { BadInput } from "./outcome.ts";

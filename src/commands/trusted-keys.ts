@@ -1,4 +1,4 @@
-import { parseVerifierKey, type VerifierKey } from "../ledger/mod.ts";
+import { parseVerifierKey, type VerifierKey } from "../ledger/tree/mod.ts";
 import { BadInput } from "./outcome.ts";
 
 /** Who is trusted to have signed, as verifier keys. */

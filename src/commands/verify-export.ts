@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { hintedKeys, hintName, verifyExport, type ExportReport, type VerifierKey } from "../ledger/mod.ts";
+import { hintedKeys, hintName, verifyExport, type ExportReport } from "../ledger/export/mod.ts";
+import type { VerifierKey } from "../ledger/tree/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { decidedLines, differsText, shownDecided, type DecidedFound } from "./deep/found.ts";
 import type { Outcome } from "./outcome.ts";

@@ -1,5 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
-import { parseLeaf, verifyProof, type Proven } from "../ledger/mod.ts";
+import { parseLeaf } from "../ledger/entry.ts";
+import { verifyProof, type Proven } from "../ledger/tree/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { readKeys, type TrustedKeys } from "./trusted-keys.ts";

@@ -1,14 +1,7 @@
 import { basename, dirname, resolve } from "node:path";
-import {
-  parseLeaf,
-  partings,
-  readResume,
-  rootAt,
-  type Broken,
-  type LedgerCheck,
-  type LedgerHistory,
-  type SeenHead,
-} from "../ledger/mod.ts";
+import { partings, readResume, type LedgerCheck, type LedgerHistory, type SeenHead } from "../ledger/mod.ts";
+import { parseLeaf, type Broken } from "../ledger/entry.ts";
+import { rootAt } from "../ledger/tree/mod.ts";
 import { areOthersNamed, othersOf } from "./others.ts";
 import { BadInput } from "./outcome.ts";
 

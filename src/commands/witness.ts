@@ -1,4 +1,5 @@
-import { EvaluationError, type Core, type Plan, type Probe, type Value } from "../contract/mod.ts";
+import { EvaluationError, type Value } from "../contract/mod.ts";
+import type { Core, Plan, Probe } from "../contract/ir.ts";
 
 /** What one part of a condition came to, once. */
 export type Came = { readonly value: Value } | { readonly error: string };

@@ -19,7 +19,7 @@ export {
   type CompileOptions,
   type ContractInForce,
 } from "./compile.ts";
-export { type Caller, type KeyPart } from "./counter-keys.ts";
+export { type Caller } from "./counter-keys.ts";
 export { windowStart } from "./counters.ts";
 export type { Counter } from "./counter.ts";
 export { enteredKey, keyMembers } from "./entered-key.ts";
@@ -27,37 +27,9 @@ export { consult, type Consultation, type Lookup, type Move, type Prepared } fro
 export { count, decide, prepare } from "./decide.ts";
 export type { Decision, Observation } from "./decision.ts";
 export { recount } from "./recount.ts";
-export { diagnosticCodes } from "./diagnostic-codes.ts";
 export { position, renderDiagnostic, renderPlace, Report } from "./diagnostic.ts";
 export { type Diagnostic, type SourceFile, type Span } from "./diagnostic.ts";
-export { documentKeys } from "./document-keys.ts";
-export { compileExpression } from "./expression.ts";
-export { functions } from "./functions.ts";
-export { type Requirement, type Route, type Rule, type ToolPlan } from "./compile-tool.ts";
-export { children, type Core } from "./core.ts";
-export { type Plan, type Probe } from "./plan.ts";
 export { EvaluationError } from "./rational.ts";
 export { show, type Value } from "./value.ts";
 export { readYaml, toJson, type YamlMap, type YamlNode, type YamlScalar } from "./yaml.ts";
-export { constantValue } from "./constant.ts";
-export { walk } from "./core.ts";
-export { type ContractDocument, type CounterDocument } from "./document.ts";
-export { stepsMax } from "./plan.ts";
-export {
-  add,
-  compare,
-  divide,
-  exactText,
-  floor,
-  fromBigint,
-  isExact,
-  isInteger,
-  multiply,
-  negate,
-  type Exact,
-} from "./rational.ts";
 export { sensitiveMax } from "./sensitive.ts";
-export { spellValue } from "./spell.ts";
-export { parts, type Syntax } from "./syntax.ts";
-export { Duration, isList, Timestamp } from "./value.ts";
-export { typeText } from "./type.ts";

@@ -1,4 +1,5 @@
-import type { Change, Durable, Erasure, Receipt, Turn } from "../ledger/mod.ts";
+import type { Change, Turn } from "../ledger/mod.ts";
+import type { Durable, Erasure, Receipt } from "../ledger/entry.ts";
 import type { Canonical, Refusal, Result } from "../wire/mod.ts";
 
 /** A person's act on a gate: who, what in one word, what exactly, and in one sentence. */

@@ -1,5 +1,5 @@
 import type { Decision } from "../contract/mod.ts";
-import type { Durable, Receipt } from "../ledger/mod.ts";
+import type { Durable, Receipt } from "../ledger/entry.ts";
 import type { Mode, Verdict } from "../wire/mod.ts";
 
 /** What a mode lets out of a decision (specification 3.1): it may soften one, and never makes one up. */

@@ -1,17 +1,7 @@
 import { hash } from "node:crypto";
 import { recount, type ContractInForce, type Counter } from "../contract/mod.ts";
-import {
-  parseLeaf,
-  readCall,
-  readCutInput,
-  readResume,
-  resumeOf,
-  wholeText,
-  type FoldedMove,
-  type Leaf,
-  type Ledger,
-  type Turn,
-} from "../ledger/mod.ts";
+import { readResume, resumeOf, type FoldedMove, type Ledger, type Turn } from "../ledger/mod.ts";
+import { parseLeaf, readCall, readCutInput, wholeText, type Leaf } from "../ledger/entry.ts";
 import { isVerdict } from "../wire/mod.ts";
 
 /** What is said of a counter that begins to be kept. */

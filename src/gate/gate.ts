@@ -1,16 +1,8 @@
 import type { Act, Acts } from "./act.ts";
 import type { ContractInForce } from "../contract/mod.ts";
-import {
-  NotKept,
-  type Change,
-  type Durable,
-  type InForce,
-  type Ledger,
-  type Receipt,
-  type Scrubbed,
-  type Tile,
-  type Turn,
-} from "../ledger/mod.ts";
+import { NotKept, type Change, type InForce, type Ledger, type Scrubbed, type Turn } from "../ledger/mod.ts";
+import type { Durable, Receipt } from "../ledger/entry.ts";
+import type { Tile } from "../ledger/tree/mod.ts";
 import {
   bad,
   good,

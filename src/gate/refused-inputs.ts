@@ -1,4 +1,5 @@
-import { cutInputText, headBytesMax, type CheckEntry } from "../ledger/mod.ts";
+import type { CheckEntry } from "../ledger/mod.ts";
+import { cutInputText, headBytesMax } from "../ledger/entry.ts";
 import { bad, good, type Result } from "../wire/mod.ts";
 
 /** How much a ledger keeps of inputs of calls that were refused before any rule was evaluated. */

@@ -10,16 +10,8 @@ import {
   type Move,
   type Prepared,
 } from "../contract/mod.ts";
-import {
-  NotKept,
-  type CounterLookup,
-  type CounterMove,
-  type Durable,
-  type InForce,
-  type Ledger,
-  type Receipt,
-  type Turn,
-} from "../ledger/mod.ts";
+import { NotKept, type CounterLookup, type CounterMove, type InForce, type Ledger, type Turn } from "../ledger/mod.ts";
+import type { Durable, Receipt } from "../ledger/entry.ts";
 import { bad, good, limits, refuse, type CheckRequest, type Mode, type Refusal, type Result } from "../wire/mod.ts";
 import { answered } from "./answer.ts";
 import type { Clock } from "./clock.ts";

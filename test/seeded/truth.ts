@@ -1,6 +1,7 @@
 import { analyze, type Finding } from "../../src/analysis/mod.ts";
 import { EvaluationError } from "../../src/contract/mod.ts";
-import type { ContractInForce, Core, Probe, Span } from "../../src/contract/mod.ts";
+import type { ContractInForce, Span } from "../../src/contract/mod.ts";
+import type { Core, Probe } from "../../src/contract/ir.ts";
 import { compile, Engine } from "../model/engine.ts";
 import { generate } from "../model/generate.ts";
 

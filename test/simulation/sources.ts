@@ -68,10 +68,12 @@ registerHooks({
 type Gates = typeof import("../../src/gate/gate.ts");
 type Clocks = typeof import("../../src/gate/clock.ts");
 type Ledgers = typeof import("../../src/ledger/mod.ts");
+type Trees = typeof import("../../src/ledger/tree/mod.ts");
 
 export type Sources = Pick<Gates, "openGate"> &
   Pick<Clocks, "Clock"> &
-  Pick<Ledgers, "makeSigningKey" | "openLedger" | "readSigningKeys" | "Signer" | "writeSigningKeys">;
+  Pick<Ledgers, "openLedger"> &
+  Pick<Trees, "makeSigningKey" | "readSigningKeys" | "Signer" | "writeSigningKeys">;
 
 /** A copy of the sources, with mistakes in it where there are edits. */
 export async function loadSources(copy: string, wrong: readonly Edit[] = []): Promise<Sources> {
@@ -83,8 +85,9 @@ export async function loadSources(copy: string, wrong: readonly Edit[] = []): Pr
     await load(file, `&thread=${basename(file)}`);
   const { openGate } = await load<Gates>("gate/gate.ts");
   const { Clock } = await load<Clocks>("gate/clock.ts");
-  const ledgers = await load<Ledgers>("ledger/mod.ts");
+  const { openLedger } = await load<Ledgers>("ledger/mod.ts");
+  const trees = await load<Trees>("ledger/tree/mod.ts");
   const idle = all.filter((edit) => !applied.has(edit));
   if (idle.length > 0) throw new Error(`nobody loaded ${idle.map(({ file }) => file).join(", ")}`);
-  return { ...ledgers, openGate, Clock };
+  return { ...trees, openLedger, openGate, Clock };
 }

@@ -1,4 +1,5 @@
-import type { ContractInForce, ToolPlan } from "../../contract/mod.ts";
+import type { ContractInForce } from "../../contract/mod.ts";
+import type { ToolPlan } from "../../contract/ir.ts";
 import { compareCall, directionOf, type Compared, type Direction } from "./call.ts";
 import { Guesser } from "./guess.ts";
 import { questionOf, type Question } from "./question.ts";

@@ -1,4 +1,5 @@
-import { isExact, isList, show, spellValue, walk, type Core, type ToolPlan, type Value } from "../../contract/mod.ts";
+import { show, type Value } from "../../contract/mod.ts";
+import { isExact, isList, spellValue, walk, type Core, type ToolPlan } from "../../contract/ir.ts";
 import type { Json, JsonObject } from "../../wire/mod.ts";
 import type { Call } from "./call.ts";
 

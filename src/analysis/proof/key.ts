@@ -1,4 +1,4 @@
-import { children, spellValue, type Core } from "../../contract/mod.ts";
+import { children, spellValue, type Core } from "../../contract/ir.ts";
 
 /** How a key names what it cannot tell by itself. */
 export interface KeyNames {

@@ -1,4 +1,4 @@
-import type { ToolPlan } from "../../contract/mod.ts";
+import type { ToolPlan } from "../../contract/ir.ts";
 import type { Call, Direction } from "./call.ts";
 import { textsOf } from "./guess.ts";
 import { decimalOf, isDecimal, jsonAt, readModel } from "./model.ts";

@@ -1,4 +1,4 @@
-import { spellValue, type Core, type KeyPart, type ToolPlan } from "../../contract/mod.ts";
+import { spellValue, type Core, type KeyPart, type ToolPlan } from "../../contract/ir.ts";
 import type { Verdict } from "../../wire/mod.ts";
 import { keyOf, type KeyNames } from "./key.ts";
 

@@ -1,4 +1,4 @@
-import { isExact, spellValue } from "../../contract/mod.ts";
+import { isExact, spellValue } from "../../contract/ir.ts";
 import type { Json, JsonObject } from "../../wire/mod.ts";
 import { patternTerm } from "./pattern.ts";
 import { tags, type Place, type Sight, type Tag } from "./place.ts";

@@ -1,4 +1,4 @@
-import { spellValue } from "../../contract/mod.ts";
+import { spellValue } from "../../contract/ir.ts";
 import { readJson, type JsonObject } from "../../wire/mod.ts";
 import { compareCall, directionOf, type Call, type Compared } from "./call.ts";
 import type { ContractInForce } from "../../contract/mod.ts";

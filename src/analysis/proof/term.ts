@@ -1,4 +1,4 @@
-import { exactText, type Exact } from "../../contract/mod.ts";
+import { exactText, type Exact } from "../../contract/ir.ts";
 
 /** A term of SMT-LIB 2.6, as text. */
 export type Term = string;

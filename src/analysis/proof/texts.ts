@@ -1,4 +1,4 @@
-import type { Core } from "../../contract/mod.ts";
+import type { Core } from "../../contract/ir.ts";
 import { eitherCase, patternTerm } from "./pattern.ts";
 import type { Script } from "./script.ts";
 import type { Sym } from "./sym.ts";

@@ -1,4 +1,4 @@
-import type { Core } from "../../contract/mod.ts";
+import type { Core } from "../../contract/ir.ts";
 import { arithmetic, comparison } from "./arithmetic.ts";
 import { constantSym, opaqueValue, symAt } from "./values.ts";
 import { foldSym } from "./fold.ts";

@@ -1,13 +1,5 @@
-import {
-  EvaluationError,
-  isExact,
-  isList,
-  Timestamp,
-  walk,
-  type Core,
-  type ToolPlan,
-  type Value,
-} from "../../contract/mod.ts";
+import { EvaluationError, type Value } from "../../contract/mod.ts";
+import { isExact, isList, Timestamp, walk, type Core, type ToolPlan } from "../../contract/ir.ts";
 import { itemsMax, tags, type Place } from "./place.ts";
 import type { Sym } from "./sym.ts";
 import { and, equal, literal, not, or, real, type Term } from "./term.ts";

@@ -1,4 +1,5 @@
-import { Duration, isExact, isList, Timestamp, type Value } from "../../contract/mod.ts";
+import type { Value } from "../../contract/mod.ts";
+import { Duration, isExact, isList, Timestamp } from "../../contract/ir.ts";
 import type { Place } from "./place.ts";
 import { taggedPlace, type Sym, type SymList } from "./sym.ts";
 import { literal, real } from "./term.ts";

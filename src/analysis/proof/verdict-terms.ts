@@ -1,12 +1,5 @@
-import {
-  spellValue,
-  type Core,
-  type Counter,
-  type KeyPart,
-  type Requirement,
-  type Route,
-  type ToolPlan,
-} from "../../contract/mod.ts";
+import type { Counter } from "../../contract/mod.ts";
+import { spellValue, type Core, type KeyPart, type Requirement, type Route, type ToolPlan } from "../../contract/ir.ts";
 import type { Place } from "./place.ts";
 import { declareSchema, meets } from "./shape-term.ts";
 import { and, choose, not, or, type Term } from "./term.ts";

@@ -1,4 +1,4 @@
-import type { Core } from "../../contract/mod.ts";
+import type { Core } from "../../contract/ir.ts";
 import { Place, type ListView, type Sight } from "./place.ts";
 import { Script } from "./script.ts";
 import type { FreeCall } from "./untranslated.ts";

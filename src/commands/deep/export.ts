@@ -1,4 +1,4 @@
-import { exportedContract, scanExport } from "../../ledger/mod.ts";
+import { exportedContract, scanExport } from "../../ledger/export/mod.ts";
 import type { History } from "../history.ts";
 import { holdAgainstItself } from "../replay/replay.ts";
 import { withoutInput } from "./deep.ts";

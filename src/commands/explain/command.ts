@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
 import type { ContractInForce, Diagnostic, Lookup } from "../../contract/mod.ts";
 import { loadContracts, renderDiagnostics, whyNot } from "../../gate/mod.ts";
-import type { CutInput } from "../../ledger/mod.ts";
+import type { CutInput } from "../../ledger/entry.ts";
 import { isMode, modes, visible, type Mode } from "../../wire/mod.ts";
 import { contractOf, openHistory, rowOf, type History, type Place } from "../history.ts";
 import { judge, type Call } from "../judge.ts";

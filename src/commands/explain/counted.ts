@@ -1,4 +1,4 @@
-import { readEffects, type Leaf } from "../../ledger/mod.ts";
+import { readEffects, type Leaf } from "../../ledger/entry.ts";
 import type { History } from "../history.ts";
 import type { CounterSeen } from "../judge.ts";
 import { showProgress } from "../progress.ts";

@@ -1,4 +1,4 @@
-import { covers, eraseAct, isErasable, missingParts, parseLeaf, partText, readErasure } from "../../ledger/mod.ts";
+import { covers, eraseAct, isErasable, missingParts, parseLeaf, partText, readErasure } from "../../ledger/entry.ts";
 import { visible } from "../../wire/mod.ts";
 import type { History, RecordedRow } from "../history.ts";
 

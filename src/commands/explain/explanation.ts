@@ -1,4 +1,5 @@
-import { children, EvaluationError, type Core, type Requirement, type Route, type Rule } from "../../contract/mod.ts";
+import { EvaluationError } from "../../contract/mod.ts";
+import { children, type Core, type Requirement, type Route, type Rule } from "../../contract/ir.ts";
 import type { Span } from "../../contract/mod.ts";
 import type { Verdict } from "../../wire/mod.ts";
 import type { Judged } from "../judge.ts";

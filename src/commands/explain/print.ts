@@ -1,4 +1,5 @@
-import { show, Timestamp, type Value } from "../../contract/mod.ts";
+import { show, type Value } from "../../contract/mod.ts";
+import { Timestamp } from "../../contract/ir.ts";
 import { clip, placeText, textAt } from "../place.ts";
 import type { PartExplained, RuleExplained } from "./explanation.ts";
 

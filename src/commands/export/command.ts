@@ -1,15 +1,7 @@
 import { setTimeout } from "node:timers/promises";
-import {
-  LedgerRefused,
-  NotYetUnderHead,
-  parseCheckpointText,
-  parseNote,
-  readLedger,
-  readSharedLedger,
-  writeExport,
-  type Exported,
-  type LedgerHistory,
-} from "../../ledger/mod.ts";
+import { LedgerRefused, readLedger, readSharedLedger, type LedgerHistory } from "../../ledger/mod.ts";
+import { NotYetUnderHead, writeExport, type Exported } from "../../ledger/export/mod.ts";
+import { parseCheckpointText, parseNote } from "../../ledger/tree/mod.ts";
 import { sharedPlace } from "../database.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { exportReadable, isReadableFormat, readableFormats } from "./readable.ts";

@@ -3,18 +3,17 @@ import { lstat, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { LedgerRefused, type LedgerHistory } from "../../ledger/mod.ts";
 import {
   evidenceDigest,
-  LedgerRefused,
   leafHash,
   missingParts,
   parseLeaf,
   partText,
   readCall,
   readCutInput,
-  type LedgerHistory,
   type StoredRow,
-} from "../../ledger/mod.ts";
+} from "../../ledger/entry.ts";
 import { BadInput, notWritten, type Outcome } from "../outcome.ts";
 import { csvLine } from "./csv.ts";
 import { showExport } from "./show.ts";

@@ -1,12 +1,5 @@
-import {
-  documentKeys,
-  readYaml,
-  Report,
-  spellValue,
-  toJson,
-  type Diagnostic,
-  type SourceFile,
-} from "../../contract/mod.ts";
+import { readYaml, Report, toJson, type Diagnostic, type SourceFile } from "../../contract/mod.ts";
+import { documentKeys, spellValue } from "../../contract/ir.ts";
 import { bad, good, type Result } from "../../wire/mod.ts";
 import { arrange } from "./arrange.ts";
 import { commentsOf } from "./comments.ts";

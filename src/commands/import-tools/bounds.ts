@@ -1,4 +1,4 @@
-import { compare, isExact, spellValue } from "../../contract/mod.ts";
+import { compare, isExact, spellValue } from "../../contract/ir.ts";
 import { quote, type Json, type JsonObject } from "../../wire/mod.ts";
 
 /** Where the contract takes more than the source does, one clause each. What it narrows is not said. */

@@ -1,4 +1,5 @@
-import { spellValue, type ContractInForce } from "../../contract/mod.ts";
+import type { ContractInForce } from "../../contract/mod.ts";
+import { spellValue } from "../../contract/ir.ts";
 import { compareBounds } from "./bounds.ts";
 import type { Json, JsonObject } from "../../wire/mod.ts";
 import type { Stub } from "./stubs.ts";

@@ -1,4 +1,5 @@
-import { compare, compileContracts, isExact } from "../../contract/mod.ts";
+import { compileContracts } from "../../contract/mod.ts";
+import { compare, isExact } from "../../contract/ir.ts";
 import { quoteAscii, type Json, type JsonObject } from "../../wire/mod.ts";
 import { yamlFlow } from "./yaml-flow.ts";
 

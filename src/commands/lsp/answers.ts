@@ -1,7 +1,7 @@
 import type { TextDocument } from "vscode-languageserver-textdocument";
 import { CompletionItemKind, MarkupKind } from "vscode-languageserver";
 import type { CompletionItem, Hover, Location, TextEdit } from "vscode-languageserver";
-import { typeText } from "../../contract/mod.ts";
+import { typeText } from "../../contract/ir.ts";
 import { layOut } from "../fmt/layout.ts";
 import { chainAt, coreAt, declared, functionText, suggest, suggestMembers, type Suggestion } from "./conditions.ts";
 import { allowedAt, shapeOf, type Allowed } from "./file-schema.ts";

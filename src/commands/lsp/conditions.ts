@@ -1,4 +1,5 @@
-import { functions, walk, type Core, type ContractInForce } from "../../contract/mod.ts";
+import type { ContractInForce } from "../../contract/mod.ts";
+import { functions, walk, type Core } from "../../contract/ir.ts";
 import { find, kindsOf, namesUnder, schemaMember, written, type Found, type Outline } from "./outline.ts";
 import type { Place } from "./place.ts";
 

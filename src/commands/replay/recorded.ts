@@ -8,7 +8,7 @@ import {
   wholeText,
   type CutInput,
   type Leaf,
-} from "../../ledger/mod.ts";
+} from "../../ledger/entry.ts";
 import type { RecordedRow } from "../history.ts";
 
 /** A check, as its receipt tells of it. */

@@ -1,7 +1,7 @@
 import { count, windowStart, type ContractInForce } from "../../contract/mod.ts";
 import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
 import type { Mode } from "../../wire/mod.ts";
-import type { Leaf } from "../../ledger/mod.ts";
+import type { Leaf } from "../../ledger/entry.ts";
 import type { History, RecordedRow } from "../history.ts";
 import { everyRow, firstSince, type Span } from "../span.ts";
 import {

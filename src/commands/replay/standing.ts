@@ -1,7 +1,8 @@
 import { hash } from "node:crypto";
 import type { ContractInForce, Lookup, Move } from "../../contract/mod.ts";
 import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
-import { readEffects, readResume, type Leaf } from "../../ledger/mod.ts";
+import { readResume } from "../../ledger/mod.ts";
+import { readEffects, type Leaf } from "../../ledger/entry.ts";
 import { addDecimals } from "../../wire/mod.ts";
 import { Book } from "../book.ts";
 import type { History } from "../history.ts";

@@ -1,4 +1,4 @@
-import { exactText, isExact } from "../../contract/mod.ts";
+import { exactText, isExact } from "../../contract/ir.ts";
 import { addDecimals, type Json, type JsonObject, type Verdict } from "../../wire/mod.ts";
 import type { Again } from "./decide-again.ts";
 import type { Recorded } from "./recorded.ts";

@@ -1,4 +1,5 @@
-import { children, type ContractInForce, type Core, type Span } from "../../contract/mod.ts";
+import type { ContractInForce, Span } from "../../contract/mod.ts";
+import { children, type Core } from "../../contract/ir.ts";
 import type { Judged } from "../judge.ts";
 import type { Witness } from "../witness.ts";
 

@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { LedgerRefused, replaceFile, rootAt, type Broken } from "../../ledger/mod.ts";
+import { LedgerRefused, replaceFile } from "../../ledger/mod.ts";
+import type { Broken } from "../../ledger/entry.ts";
+import { rootAt } from "../../ledger/tree/mod.ts";
 import { claimOf, strangeFile, type Collected } from "./collected.ts";
 import { Cosignatures, type CosignedHead } from "./cosignatures.ts";
 import { Courier, usualPace, type Pace } from "./courier.ts";

@@ -1,4 +1,5 @@
-import { headOf, resumeOf, rootAt, type HashReader } from "../../ledger/mod.ts";
+import { headOf, resumeOf } from "../../ledger/mod.ts";
+import { rootAt, type HashReader } from "../../ledger/tree/mod.ts";
 import { hashesOf, type AnchoredLog, type Head } from "./head.ts";
 import { knownOf } from "./known.ts";
 import type { Claim } from "./refusal.ts";

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { openCheckpoint, parseNote, replaceFile, signatureLine, verifyNote } from "../../ledger/mod.ts";
+import { replaceFile } from "../../ledger/mod.ts";
+import { openCheckpoint, parseNote, signatureLine, verifyNote } from "../../ledger/tree/mod.ts";
 import type { AnchoredLog, Head } from "./head.ts";
 import type { WitnessPolicy } from "./policy.ts";
 

@@ -1,4 +1,5 @@
-import { openCheckpoint, type Change, type HashReader, type VerifierKey } from "../../ledger/mod.ts";
+import type { Change } from "../../ledger/mod.ts";
+import { openCheckpoint, type HashReader, type VerifierKey } from "../../ledger/tree/mod.ts";
 
 /** A ledger, as far as those see it who anchor it. */
 export interface AnchoredLog {

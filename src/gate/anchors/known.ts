@@ -1,4 +1,5 @@
-import { openCheckpoint, parseCheckpointText, parseNote, resumeOf, rootAt } from "../../ledger/mod.ts";
+import { resumeOf } from "../../ledger/mod.ts";
+import { openCheckpoint, parseCheckpointText, parseNote, rootAt } from "../../ledger/tree/mod.ts";
 import { hashesOf, type AnchoredLog, type Head } from "./head.ts";
 
 /** How far somebody outside has seen a ledger. */

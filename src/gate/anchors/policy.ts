@@ -1,4 +1,4 @@
-import { parseVerifierKey, signatureTypes, type VerifierKey } from "../../ledger/mod.ts";
+import { parseVerifierKey, signatureTypes, type VerifierKey } from "../../ledger/tree/mod.ts";
 import { bad, good, type Result } from "../../wire/mod.ts";
 import { parseUrl } from "./url.ts";
 

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { consistencyProof, parseNote, verifyNote } from "../../ledger/mod.ts";
+import { consistencyProof, parseNote, verifyNote } from "../../ledger/tree/mod.ts";
 import { readCosignatures, type Cosignature } from "./cosignatures.ts";
 import { hashesOf, readHead, type AnchoredLog, type Head } from "./head.ts";
 import { knownOf, partingFrom, type Parting } from "./known.ts";

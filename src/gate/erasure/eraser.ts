@@ -1,4 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
+import type { Ledger, Scrubbed } from "../../ledger/mod.ts";
 import {
   covers,
   eraseAct,
@@ -11,14 +12,12 @@ import {
   withWhatQuotes,
   type Durable,
   type ErasablePart,
-  type Ledger,
   type PartName,
   type Receipt,
   type RowRange,
-  type Scrubbed,
   type StoredRow,
   readCutInput,
-} from "../../ledger/mod.ts";
+} from "../../ledger/entry.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Acts } from "../act.ts";
 import type { EraseRequest, EraseTarget } from "./request.ts";

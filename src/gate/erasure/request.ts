@@ -1,5 +1,5 @@
 import { sensitiveMax } from "../../contract/mod.ts";
-import { erasableParts, isErasable, rangesMax, type ErasablePart, type RowRange } from "../../ledger/mod.ts";
+import { erasableParts, isErasable, rangesMax, type ErasablePart, type RowRange } from "../../ledger/entry.ts";
 import { bad, good, memberCharactersMax, nearest, quote, refuse, typeName, utf8Bytes } from "../../wire/mod.ts";
 import type { Json, JsonObject, Refusal, Result } from "../../wire/mod.ts";
 import { readMembers } from "../http/body.ts";

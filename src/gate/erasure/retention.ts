@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
-import { eraseAct, erasableParts, parseLeaf, readErasure, type Ledger } from "../../ledger/mod.ts";
+import type { Ledger } from "../../ledger/mod.ts";
+import { eraseAct, erasableParts, parseLeaf, readErasure } from "../../ledger/entry.ts";
 import type { Refusal, Result } from "../../wire/mod.ts";
 import type { Erased, Eraser } from "./eraser.ts";
 

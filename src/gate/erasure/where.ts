@@ -1,4 +1,4 @@
-import { parseLeaf, partText, type StoredRow } from "../../ledger/mod.ts";
+import { parseLeaf, partText, type StoredRow } from "../../ledger/entry.ts";
 import { Decimal, readJson, type Json } from "../../wire/mod.ts";
 
 /** A member of a call, and the value that it must have for the receipt to match. */

@@ -1,5 +1,5 @@
 import type { FastifyReply } from "fastify";
-import { parseTilePath } from "../../ledger/mod.ts";
+import { parseTilePath } from "../../ledger/tree/mod.ts";
 import { refuse } from "../../wire/mod.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";

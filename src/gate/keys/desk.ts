@@ -1,4 +1,4 @@
-import type { Receipt } from "../../ledger/mod.ts";
+import type { Receipt } from "../../ledger/entry.ts";
 import { bad, good, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import { digestOf } from "./digest.ts";
 import { keyId, type KeyRecord } from "./record.ts";

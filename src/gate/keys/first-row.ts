@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, lstatSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import type { Receipt } from "../../ledger/mod.ts";
+import type { Receipt } from "../../ledger/entry.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import { whyNot } from "../contracts.ts";
 import { digestOf } from "./digest.ts";

@@ -1,13 +1,5 @@
-import {
-  NotKept,
-  parseLeaf,
-  type Change,
-  type Durable,
-  type InForce,
-  type Ledger,
-  type Receipt,
-  type Turn,
-} from "../../ledger/mod.ts";
+import { NotKept, type Change, type InForce, type Ledger, type Turn } from "../../ledger/mod.ts";
+import { parseLeaf, type Durable, type Receipt } from "../../ledger/entry.ts";
 import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import { Clock, systemTime } from "../clock.ts";
 import { noContracts } from "../contracts.ts";

@@ -1,4 +1,5 @@
-import type { Change, Ledger, Receipt } from "../../ledger/mod.ts";
+import type { Change, Ledger } from "../../ledger/mod.ts";
+import type { Receipt } from "../../ledger/entry.ts";
 import { good, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Acts } from "../act.ts";
 import { digestOf } from "./digest.ts";

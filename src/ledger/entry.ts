@@ -1,0 +1,25 @@
+/**
+ * One row of the ledger: its leaf, its evidence, the receipt that people read, and the record of what was erased of it.
+ *
+ * Does not: know other rows, files or databases.
+ */
+export {
+  erasableParts,
+  eraseAct,
+  erasureBody,
+  isErasable,
+  rangesMax,
+  rangesOf,
+  readErasure,
+  withWhatQuotes,
+  type ErasablePart,
+  type Erasure,
+  type RowRange,
+} from "./erasure.ts";
+export { cutInputText, headBytesMax, readCutInput, type CutInput } from "./cut-input.ts";
+export { covers, evidenceDigest, missingParts, partText, presentParts, wholeText } from "./evidence.ts";
+export type { PartName } from "./disclosure.ts";
+export { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
+export type { Durable, Receipt } from "./receipt.ts";
+export type { Broken, StoredRow } from "./row.ts";
+export { readCall, readEffects } from "./verifier.ts";

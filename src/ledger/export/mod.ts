@@ -1,0 +1,5 @@
+/** Exports of a ledger: written, read and verified offline, in the format of spec/export.md. */
+export { hintedKeys, hintName, readHint } from "./layout.ts";
+export { exportedContract, scanExport } from "./read.ts";
+export { verifyExport, type ExportReport } from "./verify.ts";
+export { NotYetUnderHead, writeExport, type Exported } from "./write.ts";

@@ -1,0 +1,18 @@
+/**
+ * The Merkle tree over the rows, and what is signed about it: tiles, checkpoints, notes, proofs and signing keys, in the
+ * formats of C2SP (tlog-tiles, tlog-checkpoint, signed-note, tlog-proof).
+ *
+ * Does not: read or write a ledger.
+ */
+export { openCheckpoint, parseCheckpointText } from "./checkpoint.ts";
+export { parseNote, parseVerifierKey, signatureLine, signatureTypes, verifyNote, type VerifierKey } from "./note.ts";
+export { proofText, verifyProof, type Proven } from "./proof-file.ts";
+export {
+  isKeyText,
+  makeSigningKey,
+  readSigningKeys,
+  Signer,
+  writeSigningKeys,
+  type SigningKeys,
+} from "./signing-key.ts";
+export { consistencyProof, inclusionProof, parseTilePath, rootAt, type HashReader, type Tile } from "./tiles.ts";
