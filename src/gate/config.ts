@@ -322,6 +322,15 @@ export function readConfig(
     problems.push(
       "SVC_SIGNING_KEY holds the key itself: among arguments every process sees it; set the variable, or name a file",
     );
+  problems.push(...problemsOf(config));
+  return problems.length > 0
+    ? bad(problems)
+    : good({ config, warnings: [...unknownVariables(environment), ...risks(config)] });
+}
+
+/** What is wrong with settings that can be read, each as a sentence. */
+function problemsOf(config: Config): readonly string[] {
+  const problems: string[] = [];
   if (config.apiKey === "") problems.push("SVC_API_KEY is empty: set a key, or remove the variable and one is made");
   if (config.apiKey !== undefined && /[^\x21-\x7e]/.test(config.apiKey))
     problems.push("SVC_API_KEY has a space or a character that a header cannot carry");
@@ -329,9 +338,7 @@ export function readConfig(
   if (!sinks.ok) problems.push(`SVC_SINKS: ${sinks.problem}`);
   if ((config.tlsCert === undefined) !== (config.tlsKey === undefined))
     problems.push("SVC_TLS_CERT and SVC_TLS_KEY go together: set both or neither");
-  return problems.length > 0
-    ? bad(problems)
-    : good({ config, warnings: [...unknownVariables(environment), ...risks(config)] });
+  return problems;
 }
 
 function readMode(value: string | undefined, problems: string[]): Mode | undefined {

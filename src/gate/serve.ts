@@ -22,10 +22,10 @@ import { keptFirstKey, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } fr
 import { Budget } from "./line.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { makeOpsServer } from "./http/ops.ts";
-import { ledgerIdOf, openPlace, StartRefused, type OpenPlace, type Place } from "./place.ts";
+import { ledgerIdOf, openPlace, StartRefused, type OpenPlace, type Place, type Telling } from "./place.ts";
 import { Rates } from "./rate.ts";
 import { RefusedInputs } from "./refused-inputs.ts";
-import { Service, type ContractTests } from "./service.ts";
+import { Service, type ContractTests, type ReloadTests } from "./service.ts";
 import { readTenants, type TenantEntry } from "./tenants-file.ts";
 import { Tally } from "./telemetry/tally.ts";
 import { areTracesAsked, openTraces, type Traces } from "./telemetry/traces.ts";
@@ -102,47 +102,11 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
   for (const warning of warnings) log.warn(warning);
   const tls = await readTls(config);
   const traces = await openTracesIfAsked(log);
-  const entries = await tenantEntries(config);
-  if (!entries.ok) throw new StartRefused(entries.problem, 2);
-  const sites = await sitesOf(config);
-  await requireFreePorts(config);
-  if (config.databaseUrl === undefined) await keptFirstKey(config.dataDir); // A damaged file refuses the start here.
-  const database = await openDatabase(config, log);
-  const rootPlace = placeOfRoot(config, database);
-  const tally = new Tally();
-  const refusedInputs = new RefusedInputs({
-    bytesMax: config.refusedInputMax,
-    bytesPerDay: config.refusedInputPerDay,
-  });
-  const telling = { log, watch: tally, budget: new Budget(), refusedInputs, sites };
-  const root = await openPlace(rootPlace, telling).catch(async (error: unknown) => {
-    await database?.close();
-    throw error instanceof NoLedger ? noKey : error;
-  });
-  const threads = sqliteThreads(tenantThreadsMax);
-  const tenantPlaces = (found: readonly TenantEntry[]): readonly Place[] =>
-    found.map((entry) => placeOfTenant(entry, config, { database, threads }));
-  const openMax = config.tenantsOpen ?? (database === undefined ? tenantsOpenMax : tenantsSharedOpenMax);
-  const tenants =
-    config.tenants === undefined
-      ? undefined
-      : new Tenants(tenantPlaces(entries.value), { ...telling, openMax, idleMs: tenantIdleMs });
-  const close = async (): Promise<void> => {
-    await tenants?.close();
-    await root.gate.anchors?.close();
-    await root.ledger.close();
-    await database?.close();
-  };
+  const opened = await openLedgers(config, log);
+  const { root, rootPlace, tenants, readPlaces, tally, database, close } = opened;
   try {
     const { keys, first } = await openKeys(config, root, tenants, log);
-    const tests =
-      config.reloadTests === undefined || lent.runTests === undefined
-        ? undefined
-        : { path: config.reloadTests, run: lent.runTests };
-    const readPlaces = async (): Promise<Result<readonly Place[], string>> => {
-      const read = await tenantEntries(config);
-      return read.ok ? good(tenantPlaces(read.value)) : read;
-    };
+    const tests = testsOfReload(config, lent);
     const rates = new Rates({
       fallback: (tenant) => (tenant === null ? undefined : tenants?.placeOf(tenant)?.rate) ?? config.rate,
     });
@@ -165,7 +129,7 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
       gate: root.gate,
       ledger: root.ledger,
       contracts: root.gate.standing.force.contracts,
-      tenants: entries.value.length,
+      tenants: opened.tenantsAtStart,
       made: first?.made,
       modeChange: modeChangeOf(begun, config),
       warnings: told.sentences,
@@ -188,6 +152,78 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
     await close();
     throw error;
   }
+}
+
+interface OpenLedgers extends OpenTenants {
+  readonly database: Database | undefined;
+  readonly root: Awaited<ReturnType<typeof openPlace>>;
+  readonly rootPlace: Place;
+  readonly tenantsAtStart: number;
+  readonly tally: Tally;
+  readonly close: () => Promise<void>;
+}
+
+/** Opens the root's ledger and those of tenants, once all that can be refused before is read. */
+async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
+  const entries = await tenantEntries(config);
+  if (!entries.ok) throw new StartRefused(entries.problem, 2);
+  const sites = await sitesOf(config);
+  await requireFreePorts(config);
+  if (config.databaseUrl === undefined) await keptFirstKey(config.dataDir); // A damaged file refuses the start here.
+  const database = await openDatabase(config, log);
+  const rootPlace = placeOfRoot(config, database);
+  const tally = new Tally();
+  const refusedInputs = new RefusedInputs({
+    bytesMax: config.refusedInputMax,
+    bytesPerDay: config.refusedInputPerDay,
+  });
+  const telling = { log, watch: tally, budget: new Budget(), refusedInputs, sites };
+  const root = await openPlace(rootPlace, telling).catch(async (error: unknown) => {
+    await database?.close();
+    throw error instanceof NoLedger ? noKey : error;
+  });
+  const opened = openTenants(config, database, entries.value, telling);
+  const close = async (): Promise<void> => {
+    await opened.tenants?.close();
+    await root.gate.anchors?.close();
+    await root.ledger.close();
+    await database?.close();
+  };
+  return { ...opened, database, root, rootPlace, tenantsAtStart: entries.value.length, tally, close };
+}
+
+interface OpenTenants {
+  /** Undefined where SVC_TENANTS is not set. */
+  readonly tenants: Tenants | undefined;
+  /** Reads the tenants' file again. */
+  readonly readPlaces: () => Promise<Result<readonly Place[], string>>;
+}
+
+function openTenants(
+  config: Config,
+  database: Database | undefined,
+  entries: readonly TenantEntry[],
+  telling: Telling,
+): OpenTenants {
+  const threads = sqliteThreads(tenantThreadsMax);
+  const places = (found: readonly TenantEntry[]): readonly Place[] =>
+    found.map((entry) => placeOfTenant(entry, config, { database, threads }));
+  const openMax = config.tenantsOpen ?? (database === undefined ? tenantsOpenMax : tenantsSharedOpenMax);
+  return {
+    tenants:
+      config.tenants === undefined
+        ? undefined
+        : new Tenants(places(entries), { ...telling, openMax, idleMs: tenantIdleMs }),
+    readPlaces: async () => {
+      const read = await tenantEntries(config);
+      return read.ok ? good(places(read.value)) : read;
+    },
+  };
+}
+
+/** The tests of contracts that a reload waits for; undefined where it waits for none. */
+function testsOfReload({ reloadTests }: Config, { runTests }: Lent): ReloadTests | undefined {
+  return reloadTests === undefined || runTests === undefined ? undefined : { path: reloadTests, run: runTests };
 }
 
 function modeChangeOf(begun: Reloaded | undefined, { modeSetting: setting }: Config): ModeChange | undefined {

@@ -13,6 +13,12 @@ import { noSuchTenant, type Tenants } from "./tenants.ts";
 /** Runs the tests of contracts before they are put in force; says what failed, or nothing. */
 export type ContractTests = (path: string) => Promise<string | undefined>;
 
+/** The tests that a reload runs first, and where they are. */
+export interface ReloadTests {
+  readonly path: string;
+  readonly run: ContractTests;
+}
+
 export interface ServiceOptions {
   readonly log: Logger;
   readonly keys: KeyRing;
@@ -23,7 +29,7 @@ export interface ServiceOptions {
   /** Reads the file of tenants again. */
   readonly readPlaces: () => Promise<Result<readonly Place[], string>>;
   /** Where tests lie that must pass before a reload takes effect, and what runs them. */
-  readonly tests: { readonly path: string; readonly run: ContractTests } | undefined;
+  readonly tests: ReloadTests | undefined;
   readonly tally: Tally;
   /** Undefined where no collector is named. */
   readonly traces: Traces | undefined;

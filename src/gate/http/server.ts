@@ -29,8 +29,36 @@ export interface HttpOptions {
  * It holds no state but connections.
  */
 export function makeServer({ service, basePath, connections, log, tls }: HttpOptions): FastifyInstance {
-  const { keys, tally, tenants } = service;
+  const { tally } = service;
   const refusalLog = new RefusalLog(log);
+  const server = Fastify(serverOptions({ service, log, tls }, refusalLog)) as unknown as FastifyInstance;
+  addKeyHooks(server, service, basePath, boundConnections(server.server, connections, log));
+  server.decorateRequest("known", undefined);
+  server.decorate("watch", tally);
+  server.decorate("refusalLog", refusalLog);
+  server.decorate(
+    "refusalValve",
+    new Valve({
+      perSecond: limits.refusalsPerSecond,
+      waitMs: limits.refusalWaitMs,
+      waitingMax: limits.refusalsWaitingMax,
+    }),
+  );
+  server.removeAllContentTypeParsers();
+  server.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+  server.setErrorHandler((error, request, reply) => refuseWith(reply, toRefusal(error, request)));
+  server.setNotFoundHandler((request, reply) => refuseWith(reply, notFound(request, basePath)));
+  addRoutes(server, service, basePath);
+  server.server.maxHeadersCount = 0; // their bytes are bounded; dropping the last of them in silence would hide one
+  noteAllOwed(server, service);
+  return server;
+}
+
+function serverOptions(
+  { service, log, tls }: Pick<HttpOptions, "log" | "service" | "tls">,
+  refusalLog: RefusalLog,
+): Parameters<typeof Fastify>[0] {
+  const { keys, tally } = service;
   const http = {
     maxHeaderSize: limits.headerBytesMax,
     headersTimeout: limits.bodyTimeoutMs,
@@ -38,7 +66,7 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
     connectionsCheckingInterval: 1000,
     requireHostHeader: false, // refused below, in the gate's words
   };
-  const server = Fastify({
+  return {
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: limits.bodyBytesMax,
@@ -54,7 +82,17 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
     clientErrorHandler: (error: Error, socket: BareSocket) =>
       refuseConnection(error, socket, { refusalLog, watch: tally }),
     ...(tls === undefined ? { http } : { https: { ...tls, ...http, handshakeTimeout: limits.bodyTimeoutMs } }),
-  } as Parameters<typeof Fastify>[0]) as unknown as FastifyInstance;
+  } as Parameters<typeof Fastify>[0];
+}
+
+/** The key is looked up before the body is read, and once more where it has changed by then. */
+function addKeyHooks(
+  server: FastifyInstance,
+  service: Service,
+  basePath: string,
+  keyless: ReturnType<typeof boundConnections>,
+): void {
+  const { keys } = service;
   server.addHook("onRequest", (request, reply, done) => {
     const key = keys.find(request.headers.authorization);
     const refusal =
@@ -81,21 +119,10 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
     noteKey(request, key);
     return done();
   });
-  server.decorateRequest("known", undefined);
-  server.decorate("watch", tally);
-  server.decorate("refusalLog", refusalLog);
-  server.decorate(
-    "refusalValve",
-    new Valve({
-      perSecond: limits.refusalsPerSecond,
-      waitMs: limits.refusalWaitMs,
-      waitingMax: limits.refusalsWaitingMax,
-    }),
-  );
-  server.removeAllContentTypeParsers();
-  server.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
-  server.setErrorHandler((error, request, reply) => refuseWith(reply, toRefusal(error, request)));
-  server.setNotFoundHandler((request, reply) => refuseWith(reply, notFound(request, basePath)));
+}
+
+function addRoutes(server: FastifyInstance, service: Service, basePath: string): void {
+  const { tenants } = service;
   for (const { method, path, scope, orScope, handle, ofRoot = false } of routes) {
     server.route({
       method,
@@ -124,8 +151,10 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
       },
     });
   }
-  const keyless = boundConnections(server.server, connections, log);
-  server.server.maxHeadersCount = 0; // their bytes are bounded; dropping the last of them in silence would hide one
+}
+
+/** Notes each request that is owed an answer, those too that never reach a route. */
+function noteAllOwed(server: FastifyInstance, { keys }: Service): void {
   server.server.prependListener("request", noteOwed);
   server.server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     noteOwed(request, response);
@@ -136,7 +165,6 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
     noteOwed(request, response);
     server.routing(request, response);
   });
-  return server;
 }
 
 const noKey = refuse(
