@@ -12,16 +12,9 @@ import { suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { disagreements, expectedCalls } from "../bench/peers/calls.ts";
 import { charts } from "../bench/peers/charts.ts";
-import {
-  answerLength,
-  placeholder,
-  quantile,
-  requestParts,
-  sessionName,
-  type Load,
-  type Order,
-} from "../bench/peers/load.ts";
+import { answerLength, placeholder, quantile, requestParts, type Load, type Order } from "../bench/peers/load.ts";
 import { pageWith, tables } from "../bench/peers/page.ts";
+import { sessionId } from "../bench/requests.ts";
 import { peers } from "../bench/peers/peers.ts";
 import { policyFiles, type Language } from "../bench/peers/policies.ts";
 import {
@@ -102,11 +95,11 @@ suite("what is said to a peer", () => {
 
   test("a request is joined with the name of a session, and its length is right", () => {
     const [parts] = requestParts(orderTo("http://127.0.0.1:80/check"));
-    const text = parts?.join(sessionName(7)) ?? "";
+    const text = parts?.join(sessionId(7)) ?? "";
     const [head = "", body = ""] = text.split("\r\n\r\n");
-    assert.equal(body, '{"session_id":"run-0000007"}');
+    assert.equal(body, `{"session_id":"${sessionId(7)}"}`);
     assert.match(head, new RegExp(`content-length: ${body.length}`));
-    assert.equal(sessionName(999_999).length, placeholder.length);
+    assert.equal(sessionId(999_999).length, placeholder.length);
   });
 
   test("an answer is whole when its last byte is there", () => {
@@ -128,7 +121,7 @@ suite("what is said to a peer", () => {
     const seen: string[] = [];
     const server = createServer((socket) => {
       socket.on("data", (chunk) => {
-        const session = /run-\d+/.exec(chunk.toString())?.[0] ?? "";
+        const session = /run-[0-9a-f]+/.exec(chunk.toString())?.[0] ?? "";
         seen.push(session);
         const body = session.endsWith("3") ? "BLOCK" : "ALLOW";
         socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
@@ -150,7 +143,7 @@ suite("what is said to a peer", () => {
     assert.match(load.failure ?? "", /BLOCK/);
     assert.deepEqual(
       seen.toSorted(),
-      Array.from({ length: 20 }, (_, at) => sessionName(at)),
+      Array.from({ length: 20 }, (_, at) => sessionId(at)).toSorted((one, other) => one.localeCompare(other)),
     );
   });
 });

@@ -1,4 +1,5 @@
 import { connect, type Socket } from "node:net";
+import { sessionId } from "../requests.ts";
 
 // The load, in a process of its own: so many connections, each with one call under way. Its order comes on standard input, its
 // figures go to standard output. Written on bare sockets because it shares two cores with what it measures, and because
@@ -31,13 +32,9 @@ export interface Load {
 }
 
 /** Takes the place of a session's name in the text of a body. */
-export const placeholder = "run-#######";
+export const placeholder = "run-########";
 
 const answersWithinMs = 30_000;
-
-export function sessionName(at: number): string {
-  return `run-${String(at).padStart(7, "0")}`;
-}
 
 /** One request, cut where the session's name goes, so that sending one is joining two texts. */
 export function requestParts({ url, headers, bodies }: Order): readonly (readonly [string, string])[] {
@@ -83,7 +80,7 @@ async function run(order: Order): Promise<Load> {
   const from = performance.now();
   const until = from + order.seconds * 1000;
   const session = (): string =>
-    sessionName(order.once ? next : order.sessions === 1 ? 0 : Math.floor(Math.random() * order.sessions));
+    sessionId(order.once ? next : order.sessions === 1 ? 0 : Math.floor(Math.random() * order.sessions));
   const more = (): boolean => (order.once ? next < order.sessions : performance.now() < until);
 
   const converse = (): Promise<void> =>

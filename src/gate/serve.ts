@@ -22,7 +22,7 @@ import { keptFirstKey, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } fr
 import { Budget } from "./line.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { makeOpsServer } from "./http/ops.ts";
-import { ledgerIdOf, openPlace, StartRefused, type OpenPlace, type Place, type Telling } from "./place.ts";
+import { ledgerIdOf, openPlace, StartRefused, type OpenedPlace, type OpenPlace, type Place, type Telling } from "./place.ts";
 import { Rates } from "./rate.ts";
 import { RefusedInputs } from "./refused-inputs.ts";
 import { Service, type ContractTests, type ReloadTests } from "./service.ts";
@@ -156,7 +156,7 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
 
 interface OpenLedgers extends OpenTenants {
   readonly database: Database | undefined;
-  readonly root: Awaited<ReturnType<typeof openPlace>>;
+  readonly root: OpenedPlace;
   readonly rootPlace: Place;
   readonly tenantsAtStart: number;
   readonly tally: Tally;
