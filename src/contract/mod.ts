@@ -21,7 +21,6 @@ export {
 } from "./compile.ts";
 export { type Caller, type KeyPart } from "./counter-keys.ts";
 export { windowStart, type Counter } from "./counters.ts";
-export { enteredKey, keyMembers } from "./entered-key.ts";
 export { consult, type Consultation, type Lookup, type Move, type Prepared } from "./consult.ts";
 export { count, decide, prepare, type Decision, type Observation } from "./decide.ts";
 export { recount } from "./recount.ts";

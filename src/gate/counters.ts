@@ -12,7 +12,7 @@ import {
   type Ledger,
   type Turn,
 } from "../ledger/mod.ts";
-import { isVerdict } from "../wire/mod.ts";
+import { isVerdict, visible } from "../wire/mod.ts";
 
 /** What is said of a counter that begins to be kept. */
 export interface Folded {
@@ -104,6 +104,17 @@ async function freshLoss(ledger: Ledger, turn: Turn): Promise<number> {
   return place !== -1 && onlyActsSince ? at : -1;
 }
 
+/** Sentences on counters that were reset since the last check: each counts from zero, so a limit is weaker. */
+export async function resetWarnings(ledger: Ledger): Promise<readonly string[]> {
+  const changes = await ledger.changes(0);
+  const later = changes.filter(({ seq }, place) => ledger.head.seq - seq === changes.length - 1 - place);
+  return later.flatMap(({ act, body, seq, by }) => {
+    const names = [...(resumeOf(act, body)?.reset.values() ?? [])].join(", ");
+    if (names === "") return [];
+    return [`row ${seq} (by ${visible(by)}) reset ${visible(names)}: calls before it do not count any more`];
+  });
+}
+
 /** A counter with the contract that says how calls move it. */
 export interface Owned {
   readonly counter: Counter;
@@ -145,7 +156,7 @@ async function catchUp(owned: Owned, ledger: Ledger, start: Progress, keep: Keep
 
 /**
  * What the counter would have counted of a recorded check; undefined where the receipt lacks what it needs, or says that
- * receipts before it are lost. Amounts that were entered for such are kept by the counters that were in force then.
+ * receipts before it are lost.
  */
 export function recountRow({ counter, force }: Owned, leaf: Leaf, evidence: string): ReturnType<typeof recount> {
   if (leaf.kind !== "check") return readResume(leaf, evidence)?.lost === undefined ? [] : undefined;

@@ -57,6 +57,8 @@ export interface StoredCounter {
   readonly through: number | null;
   /** Milliseconds: a window that reaches back to it lacks what it needs; -1 when nothing is lacking. */
   readonly unknownThrough: number;
+  /** Milliseconds: it counts nothing at or before it, because a person has reset it. A store never takes it back. */
+  readonly resetThrough?: number | undefined;
 }
 
 export interface RowQuery {
