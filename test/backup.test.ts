@@ -1,6 +1,6 @@
 /**
- * Goal: every way in which a ledger can be behind what was seen of it is told apart, a loss is recorded once, and what is
- * stated of lost amounts is read strictly. Method: the commands' functions on folders that gates in this process have
+ * Goal: every way in which a ledger can be behind what was seen of it is told apart, a loss is recorded once, and
+ * counters are reset by a row that every reader honours. Method: the commands' functions on folders that gates in this process have
  * written; what the gate then decides.
  */
 import assert from "node:assert/strict";
@@ -9,11 +9,12 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { backupCommand, type BackupOptions } from "../src/commands/backup.ts";
 import { restoreCommand } from "../src/commands/restore.ts";
-import { enteredCounters } from "../src/commands/entered.ts";
+import { replayAndFold } from "../src/commands/deep/deep.ts";
+import type { History } from "../src/commands/history.ts";
+import { holdAgainstItself } from "../src/commands/replay/replay.ts";
 import { resumeCommand, type ResumeOptions } from "../src/commands/resume.ts";
-import { compileContracts } from "../src/contract/mod.ts";
 import { inspectLedger, openLedger, readLedger } from "../src/ledger/mod.ts";
-import { ask, check, startGate, temporaryFolder, type Running } from "./e2e/gate.ts";
+import { ask, check, startGate, temporaryFolder, writeContracts, type Running } from "./e2e/gate.ts";
 import { append, contracts, engine, entry, makeSample, sampleRows } from "./ledger-fixture.ts";
 
 const wallet =
@@ -369,78 +370,141 @@ suite("tenants", () => {
   });
 });
 
-/** What is written, and what is said of it; undefined where it is entered. */
-const statements: readonly (readonly [written: string, says: RegExp | undefined])[] = [
-  ["purse.spent: [{ key: { platform.wallet: w }, amount: 0.5 }]", undefined],
-  ["purse.spent: []\npurse.all: [{ amount: 3 }]", undefined],
-  ["purse.calls: [{ key: { session: s, key: default }, amount: 2 }]", undefined],
-  ['{"purse.payees": [{"value": "x"}, {"value": 7}, {"value": "7"}]}', undefined],
+/** Names that cannot be reset with the loss, and what is said of them. */
+const wrongNames: readonly (readonly [reset: readonly string[], says: RegExp])[] = [
+  [["purse.spend"], /no counter in force in the last row is called purse\.spend; did you mean purse\.spent\?/],
+  [["spent"], /is called spent; /],
   [
-    "purse.spend: []",
-    /no counter in force in the last row is called `purse\.spend`[\s\S]*did you mean `purse\.spent`\?/,
+    ["purse.spent", "shop.orders"],
+    /is called shop\.orders; there are purse\.spent, purse\.calls, purse\.all, purse\.payees/,
   ],
-  ["[]", /the file is a map of names to values/],
-  ["{}", /the file names no counter/],
-  ["purse.spent: 5", /what was lost of `purse\.spent` is a list/],
-  ["purse.spent: [{ amount: 5 }]", /is kept apart by its key[\s\S]*key: \{ platform\.wallet: \.\.\. \}/],
-  ["purse.spent: [{ key: { wallet: w }, amount: 5 }]", /there is no `platform\.wallet` in it/],
-  ["purse.spent: [{ key: { platform.wallet: w }, amount: -5 }]", /`amount` is a number above 0/],
-  ["purse.spent: [{ key: { platform.wallet: w }, amount: 0 }]", /`amount` is a number above 0/],
-  ['purse.spent: [{ key: { platform.wallet: w }, amount: "5" }]', /`amount` is a number above 0/],
-  ["purse.all: [{ amount: 1.5 }]", /`amount` is a whole number above 0: `purse\.all` counts calls/],
-  ["purse.all: [{ amount: 1 }, { amount: 2 }]", /has this key twice: add them up/],
-  ["purse.all: [{ amount: 1, at: now }]", /an entry has no `at`/],
-  [
-    "purse.payees: [{ amount: 1 }]",
-    /an entry has no `amount`[\s\S]*there is no `value`|there is no `value`[\s\S]*has no `amount`/,
-  ],
-  ["purse.calls: [{ key: { session: s }, amount: 1 }]", /there is no `key` in it/],
-  ["purse.calls: [{ key: { session: 7, key: default }, amount: 1 }]", /`session` is a text/],
-  [`purse.spent: [{ key: { platform.wallet: ${"w".repeat(16_385)} }, amount: 1 }]`, /its key is over 16384 bytes/],
-  [
-    `purse.spent: [${Array.from({ length: 1001 }, (_, at) => `{ key: { platform.wallet: w${at} }, amount: 1 }`).join(", ")}]`,
-    /1001 amounts; one file enters at most 1000/,
-  ],
+  [[""], /there are purse\.spent/],
 ];
 
-test("what is stated of lost amounts is read strictly", () => {
-  const compiled = compileContracts([{ name: "purse.yaml", text: purse }]);
-  assert.ok(compiled.ok);
-  for (const [text, says] of statements) {
-    const read = (): unknown => enteredCounters({ name: "lost.yaml", text }, compiled.value);
-    if (says === undefined) assert.ok(read(), text);
-    else assert.throws(read, refusedWith(says), text);
+test("a name that is wrong resets nothing, and the loss is still to be recorded", async (t) => {
+  const site = siteOf(t);
+  await lose(site);
+  for (const [at, [reset, says]] of wrongNames.entries()) {
+    await assert.rejects(resume(site, { reset }, at === 0 ? site.backup : undefined), refusedWith(says));
+    const history = await readLedger(site.data);
+    await history.close();
+    assert.equal(history.rows, 2);
+  }
+  assert.match(
+    (await resume(site, { reset: ["purse.spent"] })).text,
+    /purse\.spent {2}counts from zero: calls before row 3/,
+  );
+});
+
+test("a counter that remembers forgets with its reset, and no other counter does", async (t) => {
+  const site = siteOf(t);
+  await lose(site);
+  await resume(site, { reset: ["purse.payees", "purse.spent", "purse.calls", "purse.all"] }, site.backup);
+  let gate = await serve(site);
+  assert.equal(await reasonOf(gate, payment("x")), 'Svc: "x" is new', "it was known before the loss");
+  assert.equal((await check(gate, payment("x"))).json.verdict, "ALLOW");
+  await gate.stop();
+  await calls(site, 8);
+  gate = await serve(site);
+  assert.equal(await reasonOf(gate), "Svc: 100 is spent", "2 of 10 before the loss do not count");
+  await gate.stop();
+});
+
+test("only a counter that a loss has made unknown can be reset", async (t) => {
+  const site = siteOf(t);
+  const reset = ["purse.spent"];
+  await calls(site, 2);
+  const later = { afterRestore: false, reset };
+  await assert.rejects(resume(site, later), refusedWith(/no row of the ledger records a loss/));
+  await backUp(site);
+  await calls(site, 2);
+  rmSync(site.data, { recursive: true });
+  await resume(site, { reset }, site.backup);
+  await assert.rejects(resume(site, later), refusedWith(/purse\.spent is known, or is not unknown because of a loss/));
+  assert.match(
+    (await resume(site, { ...later, reset: ["purse.all"] })).text,
+    /^row 4 resets counters:\n {2}purse\.all/,
+  );
+  assert.ok(!existsSync(`${site.data}.old`));
+});
+
+test("a second loss makes a counter that was reset unknown again, and a reset helps again", async (t) => {
+  const site = siteOf(t);
+  await lose(site);
+  await resume(site, { reset: ["purse.payees"] }, site.backup);
+  rmSync(site.backup, { recursive: true });
+  await backUp(site);
+  await calls(site, 2);
+  rmSync(site.data, { recursive: true });
+  await resume(site, {}, site.backup);
+  let gate = await serve(site);
+  assert.match(await reasonOf(gate), /is not known/);
+  await gate.stop();
+  const reset = ["purse.payees", "purse.spent", "purse.calls", "purse.all"];
+  await resume(site, { afterRestore: false, reset });
+  gate = await serve(site);
+  assert.equal(await reasonOf(gate), 'Svc: "x" is new');
+  await gate.stop();
+  assert.equal(await replayed(site), "4 0");
+});
+
+test("a contract that came into force in the last row of the backup is replayed with its reset", async (t) => {
+  for (const starts of ["", "counters: { purse: { spent: { starts: empty } } }\n"]) {
+    const site = siteOf(t);
+    await calls(site, 2);
+    const text = purse.replace("within: 24h", "within: 23h");
+    const mandate = `mandate: test\ncontracts: [contracts/purse.yaml]\n${starts}`;
+    let gate = await serve(site);
+    writeContracts(site.folder, { contracts: { "purse.yaml": text }, mandate });
+    const { key } = JSON.parse(readFileSync(join(site.data, "operator.json"), "utf8"));
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const post = { method: "POST", headers, body: "{}" };
+    assert.equal((await ask(gate, "/admin/reload", post)).json.changed, true);
+    await gate.stop();
+    await backUp(site);
+    gate = await serve(site, text, mandate);
+    await check(gate, payment());
+    await gate.stop();
+    rmSync(site.data, { recursive: true });
+    await resume(site, { reset: ["purse.payees", "purse.spent", "purse.calls", "purse.all"] }, site.backup);
+    gate = await serve(site, text, mandate);
+    assert.equal(await reasonOf(gate), 'Svc: "x" is new');
+    assert.equal(await reasonOf(gate, payment("x", 90)), 'Svc: allowed; no rule in contract "purse" applies');
+    assert.equal(await reasonOf(gate), "Svc: 100 is spent");
+    await gate.stop();
+    assert.equal(await replayed(site), "5 0", starts);
   }
 });
 
-test("a statement that is wrong enters nothing, and the loss is still to be recorded", async (t) => {
-  const site = siteOf(t);
-  await lose(site);
-  await assert.rejects(resume(site, { enter: join(site.folder, "none") }, site.backup), refusedWith(/cannot be read/));
-  assert.ok(!existsSync(site.data));
-  const file = join(site.folder, "lost.yaml");
-  writeFileSync(file, "purse.none: []");
-  await assert.rejects(
-    resume(site, { enter: file }, site.backup),
-    refusedWith(/purse\.none[\s\S]*run this again without/),
-  );
-  const history = await readLedger(site.data);
-  await history.close();
-  assert.equal(history.rows, 2);
-  writeFileSync(file, "purse.spent: []");
-  assert.match((await resume(site, { enter: file })).text, /purse\.spent {2}was entered, and is known/);
-});
+/** How many checks were decided again by `replay` and by `verify --deep`, and how many differ. */
+async function replayed({ data }: Site): Promise<string> {
+  const ledger = await readLedger(data);
+  try {
+    const { differs, notReplayable, replayed: count, counters } = await replayAndFold(ledger, () => undefined);
+    assert.deepEqual([notReplayable, counters.firstWrong], [0, undefined]);
+    let [agreed, disagreed] = [0, 0];
+    await holdAgainstItself(historyOf(ledger), {
+      passed: () => undefined,
+      skipped: (seq, why) => assert.fail(`row ${seq}: ${why}`),
+      agreed: () => void (agreed += 1),
+      differs: (_, { what, was, is }) => assert.fail(`${what}: ${was} ${is} ${(disagreed += 1)}`),
+    });
+    assert.equal(count, agreed);
+    return `${count} ${differs + disagreed}`;
+  } finally {
+    await ledger.close();
+  }
+}
 
-test("a remembered value that is entered is remembered, under its type", async (t) => {
-  const site = siteOf(t);
-  await lose(site);
-  const file = join(site.folder, "lost.yaml");
-  writeFileSync(file, 'purse.payees: [{ value: "7" }]\npurse.spent: []\npurse.calls: []\npurse.all: []\n');
-  await resume(site, { enter: file }, site.backup);
-  const gate = await serve(site);
-  assert.equal((await check(gate, payment("7"))).json.verdict, "ALLOW");
-  assert.equal(await reasonOf(gate, payment("8")), 'Svc: "8" is new');
-});
+function historyOf(ledger: Awaited<ReturnType<typeof readLedger>>): History {
+  return {
+    rows: ledger.rows,
+    scan: (from) => ledger.scan(from),
+    contractText: (digest) => ledger.contractText(digest),
+    keyDigest: (key) => ledger.keyDigest(key),
+    close: async () => undefined,
+  };
+}
 
 test("reasons and names that would not fit a line are refused", async (t) => {
   const site = siteOf(t);

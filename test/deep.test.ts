@@ -94,6 +94,7 @@ function sealCounter(database: DatabaseSync, id: number, folded: number): void {
     definition: "",
     through: null,
     unknownThrough: Number(unknownThrough),
+    resetThrough: -1,
     folded,
   };
   database.prepare("UPDATE counters SET folded = ?, seal = ? WHERE id = ?").run(folded, counterSeal(kept), id);

@@ -40,7 +40,7 @@ const tables: readonly Table[] = [
   {
     name: "counters",
     key: ["id"],
-    columns: ["id", "digest", "definition", "through", "unknown_through", "folded", "seal"],
+    columns: ["id", "digest", "definition", "through", "unknown_through", "reset_through", "folded", "seal"],
     rows: ({ id }, database) => {
       const first = firstMoved(database, Number(id));
       return first === undefined ? [...followers(database, { counter: id ?? 0, seq: 0 }), next] : [first];

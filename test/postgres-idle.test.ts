@@ -50,7 +50,6 @@ function idle(there: PostgresServer): void {
     const cwd = temporaryFolder(t);
     writeContracts(cwd, { contracts: { "desk.yaml": desk } });
     writeFileSync(join(cwd, "tenants.yaml"), "tenants:\n  acme: { mandate: contracts/desk.yaml, mode: enforce }\n");
-    writeFileSync(join(cwd, "lost.yaml"), "desk.visits: [{ amount: 2 }]\n");
     await there.run("DROP SCHEMA svc_gate CASCADE");
     const env = { SVC_DATABASE_URL: there.url(), SVC_API_KEY: key, SVC_TENANTS: "tenants.yaml" };
     const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd, env });
@@ -63,7 +62,7 @@ function idle(there: PostgresServer): void {
     assert.equal(await gate.exit, 0, gate.stderr());
     const before = await ledgers();
     assert.deepEqual(before, ["root", "tenant.acme"]);
-    for (const args of [erase, ["resume", "--after-restore", ...why], ["resume", "--enter", "lost.yaml", ...why]]) {
+    for (const args of [erase, ["resume", "--after-restore", ...why], ["resume", "--reset", "desk.visits", ...why]]) {
       const { code, stderr } = await run(...args, "--tenant", "typo");
       assert.equal(code, 2, args.join(" "));
       assert.equal(

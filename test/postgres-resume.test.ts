@@ -1,10 +1,9 @@
 /**
  * Goal: a database that was restored from a backup goes on as a folder does: no gate starts on it behind the pin, the loss is
- * a row, counters are unknown until what was lost is entered. Method: a database is copied as a backup would, its gate
+ * a row, counters are unknown until a person resets them, for every gate. Method: a database is copied as a backup would, its gate
  * answers more calls, and the copy is served in its place; on a server of the test's own.
  */
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
 import { check, finish, key, spawnGate, temporaryFolder, writeContracts, type Spawned } from "./e2e/gate.ts";
@@ -27,7 +26,7 @@ rules:
 `;
 
 function goingOn(there: PostgresServer): void {
-  test("behind the pin a restored database is refused, resumed with a row, and entered later", async (t: TestContext) => {
+  test("behind the pin a restored database is refused, resumed with a row, and its counters are reset later", async (t: TestContext) => {
     const cwd = temporaryFolder(t);
     writeContracts(cwd, { contracts: { "desk.yaml": contract } });
     const urlOf = (database: string): string => Object.assign(new URL(there.url()), { pathname: `/${database}` }).href;
@@ -63,15 +62,29 @@ function goingOn(there: PostgresServer): void {
     const resumed = await run("resume", "--after-restore", "--reason", "a failover lost them");
     assert.match(resumed.stdout, /^row 3 records that rows 3 to 4 are lost/, resumed.stderr);
     assert.match((await reasonsOf(restored, 1))[0] ?? "", /the counter desk\.visits is not known/);
-    writeFileSync(join(cwd, "lost.yaml"), "desk.visits: [{ amount: 2 }]\n");
-    const entered = await run("resume", "--enter", "lost.yaml", "--reason", "they were counted");
-    assert.match(entered.stdout, /^row 5 enters what was lost of desk\.visits: known again/, entered.stderr);
-    assert.match((await reasonsOf(restored, 1))[0] ?? "", /5 visits/);
+    const reset = (...names: readonly string[]): ReturnType<typeof run> =>
+      run("resume", "--reason", "nobody knows them", ...names.flatMap((name) => ["--reset", name]));
+    assert.match((await reset("desk.visit")).stderr, /called desk\.visit; did you mean desk\.visits\?/);
+    const first = await reset("desk.visits");
+    assert.match(first.stdout, /^row 5 resets counters:\n {2}desk\.visits {2}counts from zero/, first.stderr);
+    assert.match((await reset("desk.visits")).stderr, /desk\.visits is known/);
+    assert.match((await reasonsOf(restored, 1))[0] ?? "", /the counter desk\.ever is not known/);
+    // Another replica resets a counter beside this one, which follows the row.
+    const beside: Spawned = await spawnGate(t, [], { cwd, env: restored });
+    const visit = async (): Promise<string> =>
+      (await check(beside, { tool_name: "visit", tool_input: {}, session_id: "s" })).json.reason;
+    assert.match(await visit(), /the counter desk\.ever is not known/);
+    const second = await reset("desk.ever");
+    assert.match(second.stdout, /^row 8 resets counters:\n {2}desk\.ever/, second.stderr);
+    assert.match(await visit(), /^Svc: allowed/);
+    for (const reason of [/^Svc: allowed/, /^Svc: allowed/, /^Svc: 5 visits/]) assert.match(await visit(), reason);
+    beside.kill("SIGTERM");
+    assert.equal(await beside.exit, 0, beside.stderr());
     const deep = await run("verify", "--database", "--deep");
-    assert.match(deep.stdout, /^ok: 6 rows[^]* 4 checks decided again come to what their receipts say/, deep.stderr);
+    assert.match(deep.stdout, /^ok: 12 rows[^]* 9 checks decided again come to what their receipts say/, deep.stderr);
     const replayed = await run("replay", "--database", "--json");
     assert.deepEqual(JSON.parse(replayed.stdout).disagreements, 0, replayed.stdout);
     const again = await run("resume", "--after-restore", "--reason", "again");
-    assert.match(again.stderr, /nothing is lost: the head pin has seen row 6/);
+    assert.match(again.stderr, /nothing is lost: the head pin has seen row 12/);
   });
 }

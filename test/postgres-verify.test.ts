@@ -86,7 +86,7 @@ const tables: Readonly<Record<string, readonly string[]>> = {
   ledgers: ["log", "counter_secret", "seal", "seq", "leaf", "changed", "frontier", "checkpoint", "signer"],
   receipts: ["seq", "session", "tool", "verdict", "leaf", "evidence"],
   contracts: ["digest", "text"],
-  counters: ["id", "digest", "definition", "through", "unknown_through", "folded", "seal"],
+  counters: ["id", "digest", "definition", "through", "unknown_through", "reset_through", "folded", "seal"],
   effects: ["counter", "key", "at", "seq", "total", "folded"],
   nodes: ["level", "place", "hash"],
 };

@@ -23,6 +23,7 @@ const table = {
   "approved-uncounted": { severity: "warning", title: "A limit does not count the calls that a person approves." },
   "attempt-as-proof": { severity: "warning", title: "A refused attempt counts as proof that something was done." },
   contradiction: { severity: "warning", title: "Two rules with the same condition say different verdicts." },
+  "counts-for-ever": { severity: "note", title: "A counter without `within` is not known again after a data loss." },
   "dead-part": { severity: "warning", title: "A part of a condition changes nothing." },
   "domain-suffix": { severity: "warning", title: "The end of a host name is compared without a dot before it." },
   "escalate-under-block": { severity: "warning", title: "An ESCALATE is hidden under a wider BLOCK." },

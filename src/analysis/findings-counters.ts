@@ -11,7 +11,7 @@ export function findInCounters(subjects: readonly Subject[]): readonly Finding[]
   const findings: Finding[] = [];
   for (const counter of counters) {
     findings.push(...keyFindings(counter, counters), ...countingFindings(counter));
-    findings.push(...sessionFindings(counter));
+    findings.push(...sessionFindings(counter), ...lifetimeFindings(counter));
   }
   return findings;
 }
@@ -202,6 +202,20 @@ function sessionFindings({ name, document, parts, uses }: CounterInUse): readonl
       within: document.span,
       message: `\`${name}\` reads 0 for a call without a session, and \`${first.subject.tool}\` takes such calls: nothing limits them`,
       hint: "add `session.present` to `requires:`",
+    },
+  ];
+}
+
+/** After a data loss such a counter is unknown for ever. One that is kept per session ends with its session. */
+function lifetimeFindings({ name, document, parts, uses }: CounterInUse): readonly Finding[] {
+  const ends = document.within !== undefined || document.since !== undefined || parts.has("session");
+  if (ends || uses.length === 0) return [];
+  return [
+    {
+      code: "counts-for-ever",
+      span: document.span,
+      message: `\`${name}\` has no \`within\`, so after a restore with data loss every call that reads it is BLOCK until somebody resets it`,
+      hint: "add `within:`, such as `within: 30d`",
     },
   ];
 }

@@ -35,6 +35,11 @@ export class Book {
     }
   }
 
+  /** Lets go of all that a counter has counted: from now on it counts from zero. */
+  reset(identity: string): void {
+    for (const [id, { counter }] of this.#series) if (counter.identity === identity) this.#series.delete(id);
+  }
+
   /** How many events stand in memory. */
   get events(): number {
     return this.#kept;

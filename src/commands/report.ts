@@ -1,9 +1,10 @@
+import { wholeText } from "../ledger/entry.ts";
 import { isStricter, visible } from "../wire/mod.ts";
-import { openHistory, type Place } from "./history.ts";
+import { openHistory, type Place, type RecordedRow } from "./history.ts";
 import type { Outcome } from "./outcome.ts";
 import { showProgress } from "./progress.ts";
 import { columns, plural, sorted } from "./replay/print.ts";
-import { isChange, erasedPart, readRecorded, type Recorded } from "./replay/recorded.ts";
+import { isChange, erasedPart, readRecorded, resetIn, type Recorded } from "./replay/recorded.ts";
 import { otherGroups, type Share } from "./replay/tally.ts";
 import { readSpan, readWhole, rowsWithin, type SpanOptions } from "./span.ts";
 
@@ -17,6 +18,13 @@ export interface ReportOptions extends Omit<Place, "folder">, SpanOptions {
 interface Line extends Share {
   readonly cells: readonly string[];
   readonly examples: Example[];
+}
+
+/** A row that reset counters. */
+interface Reset {
+  readonly seq: number;
+  readonly counters: readonly string[];
+  readonly reason: string;
 }
 
 interface Example {
@@ -40,7 +48,7 @@ export async function reportCommand(folder: string, options: ReportOptions): Pro
         if (row.seq >= end) break walk;
         progress.at(row.seq);
         const recorded = isChange(row) ? "change" : readRecorded(row);
-        if (recorded === "change") summary.changes += 1;
+        if (recorded === "change") summary.addChange(row);
         else if (recorded === erasedPart) summary.erased += 1;
         else if (typeof recorded === "string") summary.unreadable += 1;
         else summary.add(recorded);
@@ -70,7 +78,9 @@ class Summary {
   erased = 0;
   /** Receipts that are not as a gate writes them. */
   unreadable = 0;
-  changes = 0;
+  #changes = 0;
+  /** Rows that reset counters: each has weakened a limit. */
+  readonly #resets: Reset[] = [];
 
   constructor(examplesMax: number) {
     this.#examplesMax = examplesMax;
@@ -95,6 +105,14 @@ class Summary {
       const effect = isStricter(seen.verdict, verdict) ? `${verdict} becomes ${seen.verdict}` : `${verdict} stays`;
       this.#count(this.#observing, [seen.rule, effect], recorded, () => seen.reason);
     }
+  }
+
+  addChange(row: RecordedRow): void {
+    this.#changes += 1;
+    const counters = [...resetIn(row).values()];
+    if (counters.length === 0) return;
+    const reason = String(JSON.parse(wholeText(row.evidence, "reason") ?? '""')).replace(/^Svc: /, "");
+    this.#resets.push({ seq: row.seq, counters, reason });
   }
 
   #count(
@@ -124,9 +142,13 @@ class Summary {
       ...(this.unreadable === 0
         ? []
         : [`${this.unreadable} more are not as a gate writes them, and are not counted; run \`svc-gate verify\``]),
-      ...(this.changes === 0
+      ...this.#resets.map(
+        ({ seq, counters, reason }) =>
+          `row ${seq} reset ${visible(counters.join(", "))}: calls before it do not count any more (${visible(reason)})`,
+      ),
+      ...(this.#changes === 0
         ? []
-        : [`${this.changes} more record a change, of keys or of what is in force, and decided nothing`]),
+        : [`${this.#changes} more record a change, of keys or of what is in force, and decided nothing`]),
       ...table("verdicts", ["verdict", "mode", "answered", "receipts"], this.#verdicts),
       ...table("refused or held, by rule", ["rule", "verdict", "receipts"], this.#rules),
       ...table("refused or held, by tool", ["tool", "verdict", "receipts"], this.#tools),
@@ -148,7 +170,8 @@ class Summary {
       softened: this.#letThrough + this.#sentToPerson,
       erased: this.erased,
       unreadable: this.unreadable,
-      changes: this.changes,
+      changes: this.#changes,
+      resets: this.#resets,
       verdicts: lines(this.#verdicts, "verdict", "mode", "answered"),
       by_rule: lines(this.#rules, "rule", "verdict"),
       by_tool: lines(this.#tools, "tool", "verdict"),

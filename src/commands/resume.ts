@@ -1,7 +1,6 @@
 import { userInfo } from "node:os";
-import { enterLost, resumeAfterRestore, type Resumed, type ResumedCounter } from "../gate/mod.ts";
+import { resetCounters, resumeAfterRestore, type Resumed, type ResumedCounter } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
-import { enteredCounters, readEntered } from "./entered.ts";
 import { ledgerPlace } from "./ledger-place.ts";
 import { othersOf } from "./others.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
@@ -10,7 +9,8 @@ import { placeAll, planAll, type RestoreOptions } from "./restore.ts";
 export interface ResumeOptions extends RestoreOptions {
   readonly afterRestore: boolean;
   readonly reason: string;
-  readonly enter?: string | undefined;
+  /** Counters that count from zero from the row on. */
+  readonly reset?: readonly string[] | undefined;
   readonly by?: string | undefined;
   /** `signing-key`: the one that signed heads is lost. */
   readonly accept?: string | undefined;
@@ -20,13 +20,12 @@ type Place = Parameters<typeof resumeAfterRestore>[0];
 
 /** `svc-gate resume`: the one way past a pin that has seen more than there is, as a row that says what is lost. */
 export async function resumeCommand(backup: string | undefined, options: ResumeOptions): Promise<Outcome> {
-  const { afterRestore, dataDir, enter, pin } = options;
+  const { afterRestore, dataDir, pin, reset = [] } = options;
   const tenant = options.tenant ?? null;
-  const source = enter === undefined ? undefined : await readEntered(enter);
   const resuming = {
     by: readName(options.by ?? userInfo().username),
     reason: readReason(options.reason),
-    enter: source && ((force: Parameters<typeof enteredCounters>[1]) => enteredCounters(source, force)),
+    reset,
   };
   const place: Place = {
     ...ledgerPlace(dataDir, tenant, pin),
@@ -34,9 +33,9 @@ export async function resumeCommand(backup: string | undefined, options: ResumeO
     askOthers: othersOf(tenant, options.seen ?? []),
   };
   if (afterRestore) return { exitCode: 0, text: await afterRestoring(place, resuming, backup, options) };
-  if (enter === undefined || backup !== undefined)
-    throw new BadInput("say --after-restore to go on past what was lost, or --enter FILE to state it later");
-  return { exitCode: 0, text: enteredText(await enterLost(place, resuming)) };
+  if (reset.length === 0 || backup !== undefined)
+    throw new BadInput("say --after-restore to go on past what was lost, or --reset CONTRACT.COUNTER after that");
+  return { exitCode: 0, text: resetText(await resetCounters(place, resuming)) };
 }
 
 async function afterRestoring(
@@ -72,25 +71,29 @@ function resumedText(resumed: Awaited<ReturnType<typeof resumeAfterRestore>>): s
   const [from, to] = lost;
   const rows = to === null ? `rows from ${from} on may be lost` : `rows ${from} to ${to} are lost`;
   const beside = parted === undefined ? "" : `, and row ${parted} is another one than was seen`;
-  const unknown = counters.filter(({ isEntered }) => !isEntered);
+  const unknown = counters.filter(({ isReset }) => !isReset);
   return [
     `row ${seq} records that ${rows}${beside}; the head pin is at it: start the gate`,
     `mode, keys and erasures are as they were before: the mode is ${mode}, and a key that was revoked since is good again`,
     ...(unknown.length === 0 ? [] : ["rules that read these counters block until:"]),
     ...unknown.map((counter) => `  ${counter.name}  ${untilText(counter, at)}`),
-    ...counters.filter(({ isEntered }) => isEntered).map(({ name }) => `  ${name}  was entered, and is known`),
+    ...counters.filter(({ isReset }) => isReset).map(({ name }) => resetLine(name, seq)),
   ].join("\n");
 }
 
-function untilText({ window }: ResumedCounter, at: number): string {
-  if (window.kind === "ever") return "what was lost of it is entered: it counts for ever";
+function untilText({ name, window }: ResumedCounter, at: number): string {
+  if (window.kind === "ever") return `it is reset: it has no window (svc-gate resume --reset ${name} --reason "...")`;
   if (window.kind === "rolling") return new Date(at + window.ms).toISOString();
   const { unit, timezone } = window.calendar;
   return `the next ${unit} (${timezone}) begins`;
 }
 
-function enteredText({ counters, seq }: Resumed): string {
-  return `row ${seq} enters what was lost of ${counters.map(({ name }) => name).join(", ")}: known again`;
+function resetText({ counters, seq }: Resumed): string {
+  return [`row ${seq} resets counters:`, ...counters.map(({ name }) => resetLine(name, seq))].join("\n");
+}
+
+function resetLine(name: string, seq: number): string {
+  return `  ${name}  counts from zero: calls before row ${seq} do not count any more`;
 }
 
 function readAccept(what: string | undefined): boolean {

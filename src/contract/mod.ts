@@ -22,7 +22,6 @@ export {
 export { type Caller } from "./counter-keys.ts";
 export { windowStart } from "./counters.ts";
 export type { Counter } from "./counter.ts";
-export { enteredKey, keyMembers } from "./entered-key.ts";
 export { consult, type Consultation, type Lookup, type Move, type Prepared } from "./consult.ts";
 export { count, decide, prepare } from "./decide.ts";
 export type { Decision, Observation } from "./decision.ts";

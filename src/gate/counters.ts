@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { recount, type ContractInForce, type Counter } from "../contract/mod.ts";
 import { readResume, resumeOf, type FoldedMove, type Ledger, type Turn } from "../ledger/mod.ts";
 import { parseLeaf, readCall, readCutInput, wholeText, type Leaf } from "../ledger/entry.ts";
-import { isVerdict } from "../wire/mod.ts";
+import { isVerdict, visible } from "../wire/mod.ts";
 
 /** What is said of a counter that begins to be kept. */
 export interface Folded {
@@ -94,6 +94,17 @@ async function freshLoss(ledger: Ledger, turn: Turn): Promise<number> {
   return place !== -1 && onlyActsSince ? at : -1;
 }
 
+/** Sentences on counters that were reset since the last check: each counts from zero, so a limit is weaker. */
+export async function resetWarnings(ledger: Ledger): Promise<readonly string[]> {
+  const changes = await ledger.changes(0);
+  const later = changes.filter(({ seq }, place) => ledger.head.seq - seq === changes.length - 1 - place);
+  return later.flatMap(({ act, body, seq, by }) => {
+    const names = [...(resumeOf(act, body)?.reset.values() ?? [])].join(", ");
+    if (names === "") return [];
+    return [`row ${seq} (by ${visible(by)}) reset ${visible(names)}: calls before it do not count any more`];
+  });
+}
+
 /** A counter with the contract that says how calls move it. */
 export interface Owned {
   readonly counter: Counter;
@@ -135,7 +146,7 @@ async function catchUp(owned: Owned, ledger: Ledger, start: Progress, keep: Keep
 
 /**
  * What the counter would have counted of a recorded check; undefined where the receipt lacks what it needs, or says that
- * receipts before it are lost. Amounts that were entered for such are kept by the counters that were in force then.
+ * receipts before it are lost.
  */
 export function recountRow({ counter, force }: Owned, leaf: Leaf, evidence: string): ReturnType<typeof recount> {
   if (leaf.kind !== "check") return readResume(leaf, evidence)?.lost === undefined ? [] : undefined;

@@ -35,6 +35,6 @@ export {
 export { type IdlePlace } from "./idle.ts";
 export { readOperatorFile } from "./operator-file.ts";
 export { ledgerIdOf, StartRefused } from "./place.ts";
-export { enterLost, resumeAfterRestore, type EnteredCounter, type Resumed, type ResumedCounter } from "./resume.ts";
+export { resetCounters, resumeAfterRestore, type Resumed, type ResumedCounter } from "./resume.ts";
 export { serve, type Serving } from "./serve.ts";
 export { version } from "./version.ts";

@@ -7,6 +7,7 @@ import { openLedger, type InForce, type Ledger, type LedgerOptions } from "../le
 import { bad, good, isWeaker, type Mode, type Result } from "../wire/mod.ts";
 import { Clock, systemTime } from "./clock.ts";
 import { keptContracts, loadContracts, noContracts, renderDiagnostics } from "./contracts.ts";
+import { resetWarnings } from "./counters.ts";
 import { Gate, reloadCommand, type Reloaded } from "./gate.ts";
 import type { Rate } from "./keys/record.ts";
 import type { Budget } from "./line.ts";
@@ -98,7 +99,8 @@ export async function openPlace(place: Place, telling: Telling, earlier?: InForc
   const { log } = telling;
   const read = earlier === undefined ? await readForce(place, log) : undefined;
   const ledger = await openLedger(place.ledger);
-  for (const warning of earlier === undefined ? ledger.warnings : []) log.warn({ tenant: place.tenant }, warning);
+  const warnings = earlier === undefined ? [...ledger.warnings, ...(await resetWarnings(ledger))] : [];
+  for (const warning of warnings) log.warn({ tenant: place.tenant }, warning);
   tellOfPin(ledger, { ...telling, tenant: place.tenant });
   const anchors = telling.sites && anchorsOf(place, ledger, { ...telling, sites: telling.sites });
   try {

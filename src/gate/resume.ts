@@ -1,24 +1,22 @@
 import { hash } from "node:crypto";
-import type { ContractInForce, Counter } from "../contract/mod.ts";
+import { windowStart, type ContractInForce, type Counter } from "../contract/mod.ts";
 import {
-  enterBody,
   LedgerRefused,
   openPastPin,
+  resetMoment,
+  resetThroughOf,
   resumeAct,
   resumeBody,
   resumeOf,
   type AskOthers,
-  type Change,
-  type CounterMove,
   type InForce,
   type Ledger,
   type PastPin,
   type Turn,
 } from "../ledger/mod.ts";
-import type { Canonical, Mode } from "../wire/mod.ts";
+import { nearest, visible, type Canonical, type Mode } from "../wire/mod.ts";
 import { Clock, systemTime } from "./clock.ts";
 import { keptContracts } from "./contracts.ts";
-import { countersOf } from "./counters.ts";
 import { openIdle, type IdlePlace } from "./idle.ts";
 import { lastInForce } from "./keys/idle.ts";
 import { signerAct } from "./signer-act.ts";
@@ -29,29 +27,20 @@ export interface ResumePlace extends IdlePlace {
   readonly askOthers: AskOthers;
 }
 
-/** All that was lost of one counter, as the operator states it. */
-export interface EnteredCounter {
-  readonly counter: Counter;
-  /** Keys as texts; amounts as decimals. One move for each key. */
-  readonly moves: readonly Pick<CounterMove, "amount" | "key">[];
-}
-
 /** Who goes on, and why. */
 export interface Resuming {
   readonly by: string;
   /** The operator's sentence. */
   readonly reason: string;
-  /**
-   * What was lost of some counters, once it is known what was in force in the last row. What it throws ends the command.
-   */
-  readonly enter: ((force: ContractInForce) => readonly EnteredCounter[]) | undefined;
+  /** Names of counters, `contract.counter`, that count from zero from the row on. */
+  readonly reset: readonly string[];
 }
 
-/** A counter that was in force in the last row, as the row that goes on leaves it. */
+/** A counter that was in force in the last row, as the row leaves it. */
 export interface ResumedCounter {
   readonly name: string;
   readonly window: Counter["window"];
-  readonly isEntered: boolean;
+  readonly isReset: boolean;
 }
 
 export interface Resumed {
@@ -73,7 +62,7 @@ export interface ResumedPast extends Resumed {
 
 /**
  * Goes on after a restore: one row records what is lost, every counter that was kept is unknown through its moment, but
- * for those whose lost amounts are entered, and the pin moves to it.
+ * for those that are reset, and the pin moves to it.
  *
  * @returns undefined where that row was written before, and only the pin had to be moved
  * @throws {LedgerRefused} where nothing is lost, the ledger is not whole, or a gate serves it
@@ -83,6 +72,8 @@ export async function resumeAfterRestore(place: ResumePlace, resuming: Resuming)
   const past = await openIdle(idle, (options) => openPastPin(options, askOthers));
   try {
     if (!past.recorded) return await goOn(past, resuming);
+    if (resuming.reset.length > 0)
+      throw new LedgerRefused("a row records this loss already: run this without --reset, then `resume --reset` alone");
     await past.putAside();
     past.settle();
     return undefined;
@@ -93,121 +84,107 @@ export async function resumeAfterRestore(place: ResumePlace, resuming: Resuming)
 
 async function goOn({ ledger, loss, putAside }: PastPin, resuming: Resuming): Promise<ResumedPast> {
   const before = await lastInForce(ledger);
-  const { live, force, given } = await prepare(ledger, before, resuming);
+  const { live, reset } = await prepare(ledger, before, resuming);
   await putAside();
-  const done = await act(
-    ledger,
-    { before, resuming },
-    async (turn, now) => {
-      const [entered, unknown] = [new Map<string, number>(), new Map<string, number>()];
-      for (const { definition, through, unknownThrough } of await ledger.counters()) {
-        const digest = digestOf(definition);
-        (given.has(digest) ? entered : unknown).set(digest, unknownThrough);
-        if (!given.has(digest))
-          await turn.keepCounter({ definition, through, unknownThrough: Math.max(unknownThrough, now) }, []);
-      }
-      return resumeBody(loss, { entered, unknown });
-    },
-    movesOf(given),
-  );
+  const done = await act(ledger, { before, resuming }, async (turn, now) => {
+    const unknown: string[] = [];
+    for (const { definition, through, unknownThrough } of await ledger.counters()) {
+      const digest = digestOf(definition);
+      if (reset.has(digest)) continue;
+      unknown.push(digest);
+      await turn.keepCounter({ definition, through, unknownThrough: Math.max(unknownThrough, now) }, []);
+    }
+    await resetAll(turn, reset, now);
+    return resumeBody(loss, { reset: namesOf(reset), unknown });
+  });
   const { lost, parted } = loss;
-  return { ...done, lost, parted, mode: before.mode, counters: named(force, live, given) };
+  return { ...done, lost, parted, mode: before.mode, counters: named(live, reset) };
 }
 
 /**
- * Enters what a restore lost, later: one row more, with which the counters that it names are known again.
+ * Resets counters that a loss made unknown: one row more, from which on they count from zero.
  *
- * @throws {LedgerRefused} where no row records a loss, or a counter is not unknown because of it
+ * @throws {LedgerRefused} where no row records a loss, or a counter is not unknown because of one
  */
-export async function enterLost(place: IdlePlace, resuming: Resuming): Promise<Resumed> {
+export async function resetCounters(place: IdlePlace, resuming: Resuming): Promise<Resumed> {
   const { ledger, close } = await openIdle(place);
   try {
-    return await enterInto(ledger, resuming);
+    return await resetIn(ledger, resuming);
   } finally {
     await close();
   }
 }
 
-async function enterInto(ledger: Ledger, resuming: Resuming): Promise<Resumed> {
-  const loss = (await ledger.changes(0)).findLast((change) => rowOf(change)?.lost !== undefined);
-  const lost = loss && rowOf(loss);
-  if (loss === undefined || lost === undefined)
-    throw new LedgerRefused("no row of the ledger records a loss, so there is nothing to enter amounts for");
+async function resetIn(ledger: Ledger, resuming: Resuming): Promise<Resumed> {
+  const changes = await ledger.changes(0);
+  const losses = new Set(changes.filter((change) => resumeOf(change.act, change.body)?.lost).map(({ at }) => at));
+  if (losses.size === 0)
+    throw new LedgerRefused("no row of the ledger records a loss, so every counter is known and none can be reset");
   const before = await lastInForce(ledger);
-  const { live, force, given } = await prepare(ledger, before, resuming);
-  const entered = new Map<string, number>();
-  const kept = new Map((await ledger.counters()).map((counter) => [digestOf(counter.definition), counter]));
-  for (const [digest, { counter }] of given) {
-    const through = lost.unknown.get(digest);
-    if (through === undefined || kept.get(digest)?.unknownThrough !== loss.at)
-      throw new LedgerRefused(
-        `the counter ${counter.name} is not unknown because of row ${loss.seq}, which records the loss: its amounts were ` +
-          "entered already, or it came into force later",
-      );
-    entered.set(digest, through);
-  }
-  const done = await act(
-    ledger,
-    { before, resuming },
-    async (turn) => {
-      for (const [digest, unknownThrough] of entered) {
-        const definition = kept.get(digest)?.definition ?? "";
-        await turn.keepCounter({ definition, through: null, unknownThrough }, []);
-      }
-      return enterBody([loss.seq, loss.at], entered);
-    },
-    movesOf(given),
-  );
-  return { ...done, counters: named(force, live, given).filter(({ isEntered }) => isEntered) };
+  const { reset } = await prepare(ledger, before, resuming);
+  const done = await act(ledger, { before, resuming }, async (turn, now) => {
+    for (const { definition, unknownThrough } of await ledger.counters()) {
+      const counter = reset.get(digestOf(definition));
+      if (counter === undefined) continue;
+      // A reset weakens a limit, so it is for nothing but what cannot be known.
+      if (!losses.has(unknownThrough) || windowStart(counter.window, now) >= unknownThrough)
+        throw new LedgerRefused(
+          `the counter ${counter.name} is known, or is not unknown because of a loss: nothing is reset`,
+        );
+    }
+    await resetAll(turn, reset, now);
+    return resumeBody(undefined, { reset: namesOf(reset), unknown: [] });
+  });
+  return { ...done, counters: named([...reset.values()], reset) };
 }
 
-function rowOf({ act: what, body }: Change): ReturnType<typeof resumeOf> {
-  return resumeOf(what, body);
+async function resetAll(turn: Turn, reset: Reset, now: number): Promise<void> {
+  for (const { identity: definition } of reset.values())
+    await turn.keepCounter({ definition, through: null, unknownThrough: -1, resetThrough: resetThroughOf(now) }, []);
 }
+
+/** What is reset, by the counter's digest. */
+type Reset = ReadonlyMap<string, Counter>;
 
 /** What the row before the act left. */
 interface Prepared {
-  readonly force: ContractInForce | undefined;
-  /** Digests of the counters that are kept up with every row. */
-  readonly live: ReadonlySet<string>;
-  /** What is entered, by the counter's digest. */
-  readonly given: ReadonlyMap<string, EnteredCounter>;
+  /** Counters in force that are kept up with every row. */
+  readonly live: readonly Counter[];
+  readonly reset: Reset;
 }
 
-async function prepare(ledger: Ledger, { contract }: InForce, { enter }: Resuming): Promise<Prepared> {
+async function prepare(ledger: Ledger, { contract }: InForce, { reset }: Resuming): Promise<Prepared> {
   const force = await keptContracts(ledger, contract);
-  const live = new Set(
-    (await ledger.counters()).filter(({ through }) => through === null).map(({ definition }) => digestOf(definition)),
+  const kept = new Set(
+    (await ledger.counters()).filter(({ through }) => through === null).map(({ definition }) => definition),
   );
-  if (enter === undefined) return { force, live, given: new Map() };
-  if (force === undefined)
+  const live = (force?.counters ?? []).filter(({ identity }) => kept.has(identity));
+  if (reset.length > 0 && force === undefined)
     throw new LedgerRefused(
-      `the contract sha256:${contract} of the last row does not compile under this version, so nothing can be entered`,
+      `the contract sha256:${contract} of the last row does not compile under this version, so nothing can be reset`,
     );
-  const given = new Map(enter(force).map((entered) => [digestOf(entered.counter.identity), entered]));
-  for (const [digest, { counter }] of given) {
-    if (!live.has(digest))
-      throw new LedgerRefused(
-        `the counter ${counter.name} is not kept in this ledger: another contract was put in force after its last row`,
-      );
-  }
-  return { force, live, given };
+  const found = reset.map((name) => live.find((counter) => counter.name === name) ?? refuse(name, live, force));
+  return { live, reset: new Map(found.map((counter) => [digestOf(counter.identity), counter])) };
 }
 
-function movesOf(given: Prepared["given"]): readonly CounterMove[] {
-  return [...given].flatMap(([counter, { moves }]) => moves.map((move) => ({ ...move, counter })));
+/** Says why a counter cannot be reset. */
+function refuse(name: string, live: readonly Counter[], force: ContractInForce | undefined): never {
+  if (force?.counters.some((counter) => counter.name === name) === true)
+    throw new LedgerRefused(
+      `the counter ${name} is not kept in this ledger: another contract was put in force after its last row`,
+    );
+  const names = live.map((counter) => counter.name);
+  const near = nearest(name, names);
+  const hint = near === undefined ? `there are ${names.join(", ") || "none"}` : `did you mean ${near}?`;
+  throw new LedgerRefused(`no counter in force in the last row is called ${visible(name)}; ${hint}`);
 }
 
-function named(
-  force: ContractInForce | undefined,
-  live: Prepared["live"],
-  given: Prepared["given"],
-): readonly ResumedCounter[] {
-  return (force === undefined ? [] : countersOf(force))
-    .filter(({ counter }) => live.has(digestOf(counter.identity)))
-    .map(({ counter: { identity, name, window } }): ResumedCounter => {
-      return { name, window, isEntered: given.has(digestOf(identity)) };
-    });
+function namesOf(reset: Reset): ReadonlyMap<string, string> {
+  return new Map([...reset].map(([digest, { name }]) => [digest, name]));
+}
+
+function named(counters: readonly Counter[], reset: Reset): readonly ResumedCounter[] {
+  return counters.map(({ identity, name, window }) => ({ name, window, isReset: reset.has(digestOf(identity)) }));
 }
 
 function digestOf(definition: string): string {
@@ -224,7 +201,6 @@ async function act(
   ledger: Ledger,
   { before, resuming: { by, reason } }: Acting,
   body: (turn: Turn, now: number) => Promise<Canonical>,
-  moves: readonly CounterMove[],
 ): Promise<Pick<Resumed, "at" | "seq">> {
   const turn = await ledger.begin();
   try {
@@ -233,12 +209,12 @@ async function act(
     const { contract, mode, engine: writer } = turn.inForce ?? before;
     if (isLater(writer)) throw new LedgerRefused(`a later gate (${writer}) wrote this ledger: use its version`);
     const { signerChange } = ledger;
-    const entry = { at: time.value, contract, mode: mode as Mode };
+    const at = resetMoment(time.value, turn.head.at);
+    const entry = { at, contract, mode: mode as Mode };
     if (signerChange !== undefined) turn.change({ ...entry, ...signerAct(signerChange, by) });
-    const stated = { by, act: resumeAct, body: await body(turn, time.value), reason: `Svc: ${by}: ${reason}` };
-    turn.change({ ...entry, ...stated }, moves);
+    turn.change({ ...entry, by, act: resumeAct, body: await body(turn, at), reason: `Svc: ${by}: ${reason}` });
     await turn.commit(undefined, signerChange?.to);
-    return { seq: turn.head.seq, at: time.value };
+    return { seq: turn.head.seq, at };
   } catch (error) {
     await turn.abort();
     throw error;

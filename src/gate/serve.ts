@@ -22,7 +22,15 @@ import { keptFirstKey, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } fr
 import { Budget } from "./line.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { makeOpsServer } from "./http/ops.ts";
-import { ledgerIdOf, openPlace, StartRefused, type OpenedPlace, type OpenPlace, type Place, type Telling } from "./place.ts";
+import {
+  ledgerIdOf,
+  openPlace,
+  StartRefused,
+  type OpenedPlace,
+  type OpenPlace,
+  type Place,
+  type Telling,
+} from "./place.ts";
 import { Rates } from "./rate.ts";
 import { RefusedInputs } from "./refused-inputs.ts";
 import { Service, type ContractTests, type ReloadTests } from "./service.ts";

@@ -25,7 +25,16 @@ export { sqliteThreads, type SqliteThreads } from "./stores/sqlite.ts";
 export { backUpLedger, hasLedger, type Backup } from "./backup.ts";
 export { placeRestoration, planRestore, type Restoration } from "./restore.ts";
 export { headOf, notesIn, partings, readCollected, type AskOthers, type SeenHead } from "./seen.ts";
-export { enterBody, openPastPin, readResume, resumeAct, resumeBody, resumeOf, type PastPin } from "./resume.ts";
+export {
+  openPastPin,
+  readResume,
+  resetMoment,
+  resetThroughOf,
+  resumeAct,
+  resumeBody,
+  resumeOf,
+  type PastPin,
+} from "./resume.ts";
 export { missingCheckpoint, otherSigningKey } from "./folder-check.ts";
 export { readPin, type PinReading } from "./pin.ts";
 export { firstSince, type ReceiptQuery } from "./query.ts";

@@ -9,7 +9,7 @@ import { readPin, type Pin } from "./pin.ts";
 import { partings, seenHeads, type AskOthers, type Parting } from "./seen.ts";
 import { LedgerRefused } from "./stores/store.ts";
 
-/** The act of a row that goes on after a restore, or that enters what was lost later. */
+/** The act of a row that goes on after a restore, or that resets counters later. */
 export const resumeAct = "resume";
 
 /** What was seen of a ledger, answered, and is not there any more. */
@@ -112,41 +112,34 @@ async function statedLosses(ledger: Ledger): Promise<ReadonlySet<string>> {
   return new Set(seen.map(idOf));
 }
 
-/** What a row says that goes on after a restore, or enters what was lost. */
+/** What a row says that goes on after a restore, or resets counters later. Counters stand under their digests. */
 export interface ResumeRow {
-  /** Undefined in a row that only enters what an earlier one lost. */
+  /** Undefined in a row that only resets counters. */
   readonly lost: readonly [from: number, to: number | null] | undefined;
-  /** The row that lost it, and its moment; undefined in that row itself. */
-  readonly resumed: readonly [seq: number, at: number] | undefined;
   readonly pin: Pick<Pin, "hash" | "seq"> | null;
   readonly checkpoints: readonly Seen[];
-  /** Counters whose lost amounts are this row's effects, all of them, each with the moment through which it stays unknown. */
-  readonly entered: ReadonlyMap<string, number>;
-  /** Counters that were kept and are not known through this row, each with the moment through which it was unknown before. */
-  readonly unknown: ReadonlyMap<string, number>;
+  /** Counters that count from zero from this row on, each with its name. */
+  readonly reset: ReadonlyMap<string, string>;
+  /** Counters that were kept and are not known through this row. */
+  readonly unknown: readonly string[];
 }
 
-/** The body of such a row. Counters stand under their digests. */
+/** The body of such a row; without a loss, of one that only resets counters. */
 export function resumeBody(
-  { checkpoints, lost, parted, pin }: Loss,
-  row: Pick<ResumeRow, "entered" | "unknown">,
+  loss: Loss | undefined,
+  { reset, unknown }: Pick<ResumeRow, "reset" | "unknown">,
 ): Canonical {
+  const names = { reset: [...reset] };
+  if (loss === undefined) return names;
+  const { checkpoints, lost, parted, pin } = loss;
   return {
     ...(checkpoints.length === 0 ? {} : { checkpoints: checkpoints.map((seen) => [...seen]) }),
-    entered: [...row.entered],
     lost: [...lost],
     ...(parted === undefined ? {} : { parted }),
     pin: pin === undefined ? null : { hash: pin.hash, seq: pin.seq },
-    unknown: [...row.unknown],
+    ...names,
+    unknown: [...unknown],
   };
-}
-
-/** The body of a row that enters later what an earlier one lost. */
-export function enterBody(
-  resumed: readonly [seq: number, at: number],
-  entered: ReadonlyMap<string, number>,
-): Canonical {
-  return { entered: [...entered], resumed: [...resumed] };
 }
 
 /** Reads such a row back, from stored evidence whose digest was checked; undefined for every other row. */
@@ -157,12 +150,23 @@ export function readResume({ act }: Leaf, evidence: string): ResumeRow | undefin
 /** The same from a person's act and its body. */
 export function resumeOf(act: string, body: string): ResumeRow | undefined {
   if (act !== resumeAct) return undefined;
-  const { checkpoints = [], entered = [], lost, pin = null, ...rest } = JSON.parse(body) as Partial<WrittenRow>;
-  const { resumed, unknown = [] } = rest;
-  return { checkpoints, lost, resumed, pin, entered: new Map(entered), unknown: new Map(unknown) };
+  const { checkpoints = [], lost, pin = null, reset = [], unknown = [] } = JSON.parse(body) as Partial<WrittenRow>;
+  return { checkpoints, lost, pin, reset: new Map(reset), unknown };
 }
 
-type WrittenRow = Pick<ResumeRow, "checkpoints" | "lost" | "pin" | "resumed"> & {
-  readonly entered: readonly (readonly [counter: string, through: number])[];
-  readonly unknown: readonly (readonly [counter: string, through: number])[];
-};
+/**
+ * Of a counter that is reset by a row at `at`: the last moment that counts no more. No row before the reset has the same
+ * moment, because `resetMoment` is later than each of them.
+ */
+export function resetThroughOf(at: number): number {
+  return at - 1;
+}
+
+/** The moment of a row that resets counters: at least `now`, and later than the last row. */
+export function resetMoment(now: number, last: number): number {
+  return Math.max(now, last + 1);
+}
+
+interface WrittenRow extends Omit<ResumeRow, "reset"> {
+  readonly reset: readonly (readonly [counter: string, name: string])[];
+}

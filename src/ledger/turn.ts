@@ -208,10 +208,9 @@ export class Turn {
     );
   }
 
-  /** Gives a person's act its row. Counters move with it only where it enters what was lost. */
-  change({ at, by, act, body, reason, contract, mode, erases }: ChangeEntry, moves: readonly CounterMove[] = []): void {
+  /** Gives a person's act its row. No counter moves with it. */
+  change({ at, by, act, body, reason, contract, mode, erases }: ChangeEntry): void {
     if (erases !== undefined) this.#erasures.push(erases);
-    const effects = moves.length === 0 ? noEffects : this.#effectsOf(moves, this.#head.seq + 1, at);
     this.#seal(
       {
         act,
@@ -225,7 +224,7 @@ export class Turn {
         tool: null,
         verdict: null,
       },
-      ["null", canonical(body), "null", JSON.stringify(reason), "{}", effectsText(effects)],
+      ["null", canonical(body), "null", JSON.stringify(reason), "{}", "[]"],
       changeColumns,
     );
   }

@@ -5,6 +5,7 @@
  * the pin must be noticed.
  */
 import assert from "node:assert/strict";
+import { hash as digestOf } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -165,7 +166,7 @@ test("drill: what was answered after the backup is lost, and said; sums are erro
 
   const said = await done(site, "resume", "--after-restore", backup, "--reason", "the disk died", "--by", "Ada");
   assert.match(said, new RegExp(`^row ${kept + 1} records that rows ${kept + 1} to ${last} are lost`));
-  assert.match(said, /purse\.spent {2}\d{4}-\d\d-\d\dT[\s\S]*purse\.looks {2}what was lost of it is entered/);
+  assert.match(said, /purse\.spent {2}\d{4}-\d\d-\d\dT[\s\S]*purse\.looks {2}it is reset/);
   assert.match(await done(site, "verify"), new RegExp(`${kept + 1} rows[\\s\\S]*anchored through row ${kept + 1} by`));
   await refused(site, /nothing is lost/, "resume", "--after-restore", "--reason", "again");
 
@@ -204,43 +205,88 @@ function resumeRow({ data }: Site, seq: number): { body: any; reason: string; by
   return { body: parts[1], reason: parts[3], by: leaf.key, effects: parts[5] };
 }
 
-test("drill: amounts that are entered count at once, those of other counters when they are entered later", async (t) => {
+test("drill: a lifetime counter is unknown for ever after a loss, until somebody resets it", async (t) => {
   const site = siteOf(t);
   const { backup, kept } = await lose(site);
-  const statement = join(site.folder, "lost.yaml");
-  writeFileSync(statement, "purse.spent:\n  - { key: { platform.wallet: w }, amount: 50.00 }\n");
-  const said = await done(site, "resume", "--after-restore", backup, "--reason", "r", "--enter", statement);
-  assert.match(said, /purse\.looks {2}what was lost[\s\S]*purse\.spent {2}was entered, and is known/);
-  const { effects } = resumeRow(site, kept + 1);
-  assert.deepEqual([effects.length, effects[0].amount], [1, "50"]);
-  assert.ok(!JSON.stringify(effects).includes('"w"'), "a key stands in plain text");
+  const why = ["--reason", "nobody can say what was lost", "--by", "Ada"];
+  const said = await done(site, "resume", "--after-restore", backup, ...why, "--reset", "purse.spent");
+  assert.match(said, /purse\.looks {2}it is reset: it has no window[\s\S]*purse\.spent {2}counts from zero/);
+  const { body, effects } = resumeRow(site, kept + 1);
+  assert.deepEqual(effects, []);
+  assert.deepEqual([body.reset.length, body.reset[0][1], body.unknown.length], [1, "purse.spent", 1]);
 
+  // 30 were spent before the backup and 50 after it: from the row on, neither counts.
   let gate = await serve(site);
-  assert.equal((await ask(gate, pay(21))).reason, "Svc: 80 is spent");
-  assert.equal((await ask(gate, pay(20))).verdict, "ALLOW");
+  assert.match(gate.stdout(), new RegExp(`warning {3}row ${kept + 1} \\(by Ada\\) reset purse\\.spent`));
+  assert.equal((await ask(gate, pay(99))).verdict, "ALLOW");
+  assert.equal((await ask(gate, pay(2))).reason, "Svc: 99 is spent");
   assert.match((await ask(gate, look)).reason, /purse\.looks is not known/);
   await stop(gate);
-  writeFileSync(statement, JSON.stringify({ "purse.looks": [{ key: { session: "s", key: "default" }, amount: 1 }] }));
-  assert.match(await done(site, "resume", "--enter", statement, "--reason", "counted"), /purse\.looks: known again/);
-  await refused(site, /is not unknown because of row/, "resume", "--enter", statement, "--reason", "twice");
+  await refused(site, /purse\.spent is known/, "resume", ...why, "--reset", "purse.looks", "--reset", "purse.spent");
+  await refused(site, /called purse\.look; did you mean purse\.looks\?/, "resume", ...why, "--reset", "purse.look");
+  const later = await done(site, "resume", ...why, "--reset", "purse.looks");
+  assert.match(later, new RegExp(`^row ${kept + 5} resets counters:\\n {2}purse\\.looks {2}counts from zero`));
+  await refused(site, /purse\.looks is known/, "resume", ...why, "--reset", "purse.looks");
   gate = await serve(site);
-  // One before the backup, one that is entered, and the one that was blocked meanwhile.
+  for (let call = 0; call < 3; call += 1) assert.equal((await ask(gate, look)).verdict, "ALLOW");
   assert.equal((await ask(gate, look)).reason, "Svc: 3 looks");
+  assert.equal((await ask(gate, pay(2))).reason, "Svc: 99 is spent", "what another row has reset goes on");
   await stop(gate);
 
   assert.match(await done(site, "verify"), /^ok: /);
   const again = JSON.parse(await done(site, "replay", "--json"));
   assert.deepEqual([again.disagreements, again.skipped], [0, []]);
   assert.match(await done(site, "verify", "--deep"), /^ok: .*/);
-  const database = new DatabaseSync(join(site.data, "ledger.db"));
-  database.exec(`UPDATE effects SET total = '31' WHERE seq = ${kept + 1}`);
-  database.close();
-  const { code, stderr } = await run(site, "verify");
-  assert.equal(code, 1);
-  assert.match(
-    stderr,
-    new RegExp(`BROKEN at row ${kept + 1} of .*: a counter does not stand where its receipts put it`),
+  const out = join(site.folder, "export");
+  await done(site, "export", out);
+  assert.match(await done(site, "verify", out, "--deep"), /^ok: /);
+  const report = JSON.parse(await done(site, "report", "--json"));
+  assert.deepEqual(
+    report.resets.map(({ seq, counters }: { seq: number; counters: readonly string[] }) => [seq, counters]),
+    [
+      [kept + 1, ["purse.spent"]],
+      [kept + 5, ["purse.looks"]],
+    ],
   );
+  assert.match(await done(site, "report"), /reset purse\.spent: calls before it do not count any more \(Ada: nobody/);
+  const explained = await done(site, "explain", "--receipt", String(kept + 9));
+  const receipts = [6, 7, 8].map((after) => `receipt ${kept + after} (1)`).join(", ");
+  assert.ok(explained.includes(` from ${receipts}\n`), explained);
+});
+
+/** What takes the reset out of each reader, and the command that must then differ. */
+const resetIgnored: readonly (readonly [file: string, from: string, to: string, command: readonly string[]])[] = [
+  ["src/commands/replay/standing.ts", "this.#book.reset(identity);", "", ["replay", "--json"]],
+  ["src/commands/deep/deep.ts", "acts.reset.get(counterOf(lookup)) ?? -1", "-1", ["verify", "--deep"]],
+];
+
+test("positive control: where the gate, replay or --deep ignores a reset, it is noticed", async (t) => {
+  const site = siteOf(t);
+  const { backup } = await lose(site);
+  const reset = ["--reset", "purse.spent", "--reset", "purse.looks"];
+  await done(site, "resume", "--after-restore", backup, "--reason", "r", ...reset);
+  let gate = await serve(site);
+  assert.equal((await ask(gate, pay(99))).verdict, "ALLOW");
+  await stop(gate);
+  for (const [file, from, to, command] of resetIgnored) {
+    assert.equal((await run(site, ...command)).code, 0, file);
+    const preload = [doctored(site, file, from, to)];
+    assert.equal((await finish(t, command, { env: site.env, preload })).code, 1, file);
+  }
+  const database = new DatabaseSync(join(site.data, "ledger.db"));
+  const counters = database.prepare("SELECT * FROM counters").all();
+  for (const { id, digest, through, unknown_through: unknownThrough, folded } of counters) {
+    const kept = [id, digest, through, unknownThrough, -1, folded];
+    const seal = digestOf("sha256", JSON.stringify(kept), "hex");
+    database.prepare("UPDATE counters SET reset_through = -1, seal = ? WHERE id = ?").run(seal, Number(id));
+  }
+  database.close();
+  const deep = await run(site, "verify", "--deep");
+  assert.match(deep.stderr, /the ledger resets the counter at another moment than its receipts say/);
+  gate = await serve(site);
+  assert.equal((await ask(gate, pay(1))).reason, "Svc: 129 is spent", "positive control: the gate reads the table");
+  await stop(gate);
+  assert.equal((await run(site, "replay", "--json")).code, 1);
 });
 
 test("a backup that has all that was seen is restored, and the next answer is the next row", async (t) => {

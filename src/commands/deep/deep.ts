@@ -1,5 +1,5 @@
 import type { ContractInForce, Lookup } from "../../contract/mod.ts";
-import { readResume, type EventPlace, type LedgerHistory } from "../../ledger/mod.ts";
+import { readResume, resetThroughOf, type EventPlace, type KeptCounter, type LedgerHistory } from "../../ledger/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import {
   askAgain,
@@ -42,8 +42,15 @@ export async function replayAndFold(ledger: LedgerHistory, passed: (seq: number)
 interface Pending {
   readonly recorded: Recorded;
   readonly asked: AskedAgain;
-  /** What acts before it have said of counters: milliseconds by digest, through which they were not known then. */
+  readonly acts: CounterActs;
+}
+
+/** What acts before a row have said of counters: milliseconds by the counter's digest. */
+interface CounterActs {
+  /** They were not known through it. */
   readonly lost: ReadonlyMap<string, number>;
+  /** They counted nothing at or before it. */
+  readonly reset: ReadonlyMap<string, number>;
 }
 
 /** What the counters stood at that rows ask for. */
@@ -53,8 +60,8 @@ class DeepReplay {
   readonly #ledger: LedgerHistory;
   readonly #contracts: Contracts;
   readonly #folds: Folds;
-  readonly #unknownThrough: ReadonlyMap<string, number>;
-  #lost: ReadonlyMap<string, number> = new Map();
+  readonly #kept: ReadonlyMap<string, KeptCounter>;
+  #acts: CounterActs = { lost: new Map(), reset: new Map() };
   #named: string | null = null;
   #force: ContractInForce | string = "no contract";
   #replayed = 0;
@@ -67,7 +74,7 @@ class DeepReplay {
     this.#ledger = ledger;
     this.#contracts = new Contracts(ledger);
     this.#folds = new Folds(ledger);
-    this.#unknownThrough = new Map(ledger.kept.map(({ digest, unknownThrough }) => [digest, unknownThrough]));
+    this.#kept = new Map(ledger.kept.map((counter) => [counter.digest, counter]));
   }
 
   async take(rows: readonly RecordedRow[]): Promise<void> {
@@ -94,7 +101,7 @@ class DeepReplay {
       firstNotReplayable: this.#firstNotReplayable,
       differs: this.#differs,
       firstDiffering: this.#firstDiffering,
-      counters: await this.#folds.end(last),
+      counters: await this.#folds.end(last, this.#acts.reset),
     };
   }
 
@@ -108,16 +115,21 @@ class DeepReplay {
     }
     const force = await this.#inForce(recorded);
     if (typeof force === "string") return force;
-    return withoutInput(force, recorded) ?? { recorded, asked: askAgain(force, recorded), lost: this.#lost };
+    return withoutInput(force, recorded) ?? { recorded, asked: askAgain(force, recorded), acts: this.#acts };
   }
 
-  /** A row that says what was lost leaves counters unknown; one that enters it makes them known again. */
+  /** A row that says what was lost leaves counters unknown. One that is reset is known, and counts from zero. */
   #act(row: RecordedRow): void {
     const leaf = readLeaf(row);
     const resumed = typeof leaf === "string" ? undefined : readResume(leaf, row.evidence);
     if (typeof leaf === "string" || resumed === undefined) return;
-    const unknown = [...resumed.unknown.keys()].map((digest) => [digest, leaf.at] as const);
-    this.#lost = new Map([...this.#lost, ...unknown, ...resumed.entered]);
+    const [lost, reset] = [new Map(this.#acts.lost), new Map(this.#acts.reset)];
+    for (const digest of resumed.unknown) lost.set(digest, leaf.at);
+    for (const digest of resumed.reset.keys()) {
+      lost.delete(digest);
+      reset.set(digest, resetThroughOf(leaf.at));
+    }
+    this.#acts = { lost, reset };
   }
 
   /** What the row was decided under; a clause that says why that cannot be had, where it cannot. */
@@ -135,7 +147,7 @@ class DeepReplay {
     this.#firstNotReplayable ??= { seq, why };
   }
 
-  #compare({ recorded, asked, lost }: Pending, values: Values): void {
+  #compare({ recorded, asked, acts: { lost } }: Pending, values: Values): void {
     const { seq, at, mode } = recorded.leaf;
     const differing = (unknown: (counter: string) => number): ReturnType<typeof difference> =>
       difference(
@@ -147,9 +159,12 @@ class DeepReplay {
         ),
         this.#ledger,
       );
-    const now = (counter: string): number => this.#unknownThrough.get(counter) ?? -1;
-    const then = (counter: string): number => Math.max(lost.get(counter) ?? -1, now(counter) < at ? now(counter) : -1);
+    const unknown = (counter: string): number => this.#kept.get(counter)?.unknownThrough ?? -1;
+    const then = (counter: string): number =>
+      Math.max(lost.get(counter) ?? -1, unknown(counter) < at ? unknown(counter) : -1);
     const found = differing(then);
+    // A reset has covered what was unknown before it, too.
+    const now = (counter: string): number => Math.max(unknown(counter), this.#kept.get(counter)?.resetThrough ?? -1);
     const isDoubtful = (lookup: Lookup): boolean =>
       now(counterOf(lookup)) >= at && lookup.after < now(counterOf(lookup));
     if (found === undefined) this.#replayed += 1;
@@ -166,17 +181,20 @@ class DeepReplay {
 
   /** What each lookup came to when its row was decided: the events before the row, without those before its window. */
   async #valuesOf(pending: readonly Pending[]): Promise<Values> {
-    const asked = pending.flatMap(({ recorded, asked: { lookups } }) =>
-      lookups.map((lookup) => ({ lookup, leaf: recorded.leaf })),
+    const asked = pending.flatMap(({ recorded, acts, asked: { lookups } }) =>
+      lookups.map((lookup) => {
+        const after = Math.max(lookup.after, acts.reset.get(counterOf(lookup)) ?? -1);
+        return { lookup, after, leaf: recorded.leaf };
+      }),
     );
     const values = new Map<Lookup, string | undefined>();
     for (let from = 0; from < asked.length; from += lookupsAtOnce) {
       const some = asked.slice(from, from + lookupsAtOnce);
-      const places = some.flatMap(({ lookup, leaf }): readonly EventPlace[] => {
+      const places = some.flatMap(({ lookup, after, leaf }): readonly EventPlace[] => {
         const counter = counterOf(lookup);
         const key = this.#ledger.keyDigest(lookup.key);
         const { at, seq } = leaf;
-        const start = Math.max(-1, Math.min(lookup.after, at));
+        const start = Math.max(-1, Math.min(after, at));
         return [
           { counter, key, at: start, seq: start < at ? Number.MAX_SAFE_INTEGER : seq },
           { counter, key, at, seq },

@@ -63,21 +63,34 @@ export class Folds {
     for (const fold of this.#folds.values()) fold.isSure = false;
   }
 
-  /** @param last the last row that was looked at */
-  async end(last: number): Promise<FoldsFound> {
+  /**
+   * @param last the last row that was looked at
+   * @param resets by the counter's digest: the moment through which rows have reset it
+   */
+  async end(last: number, resets: ReadonlyMap<string, number>): Promise<FoldsFound> {
     // One that has come back since is folded beyond the rows of its contract.
     for (const { owned, through } of this.#folds.values()) {
       const kept = this.#keptOf(owned);
       const upTo = kept?.through === null ? last : Math.min(last, kept?.through ?? 0);
       if (through !== undefined && upTo > through) await this.#fold(owned, upTo);
     }
-    const later = new Map((await this.#ledger.counters()).map((counter) => [counter.digest, counter.folded]));
+    const later = new Map((await this.#ledger.counters()).map((counter) => [counter.digest, counter]));
     let [events, unsure] = [0, 0];
     for (const [identity, { owned, found, isSure }] of this.#folds) {
       const kept = this.#keptOf(owned);
       events += found;
-      const isMoving = kept?.folded !== later.get(counterDigest(identity));
-      if (!isSure || isMoving) unsure += 1;
+      const digest = counterDigest(identity);
+      const now = later.get(digest);
+      const isMoving = kept?.folded !== now?.folded || kept?.resetThrough !== now?.resetThrough;
+      const resetThrough = resets.get(digest) ?? -1;
+      if (kept !== undefined && !isMoving && kept.resetThrough !== resetThrough)
+        this.#wrong(owned, {
+          seq: last,
+          problem: "the ledger resets the counter at another moment than its receipts say",
+          expected: String(resetThrough),
+          found: String(kept.resetThrough),
+        });
+      else if (!isSure || isMoving) unsure += 1;
       else if (kept?.folded !== found)
         this.#wrong(owned, {
           seq: last,
@@ -118,13 +131,15 @@ export class Folds {
   async #count(fold: Refolded, rows: Rows, mayLack: boolean): Promise<void> {
     const { owned } = fold;
     const counter = counterDigest(owned.counter.identity);
-    const unknownThrough = this.#keptOf(owned)?.unknownThrough ?? -1;
+    const { unknownThrough = -1, resetThrough = -1 } = this.#keptOf(owned) ?? {};
+    // The row that reset it may record a loss as well, and is one moment later.
+    const coveredThrough = Math.max(unknownThrough, resetThrough + 1);
     const events: (EventPlace & { readonly amount: string })[] = [];
     for (const row of rows) {
       const leaf = readLeaf(row);
       const moves = typeof leaf === "string" ? undefined : recountRow(owned, leaf, row.evidence);
       if (typeof leaf === "string" || moves === undefined) {
-        if (typeof leaf === "string" || leaf.at > unknownThrough) fold.isSure = false;
+        if (typeof leaf === "string" || leaf.at > coveredThrough) fold.isSure = false;
         continue;
       }
       const { at, seq } = leaf;
@@ -134,7 +149,7 @@ export class Folds {
     for (const [place, { at, seq, amount }] of events.entries()) {
       const found = between(totals[place * 2], totals[place * 2 + 1]);
       if (found !== undefined && between(amount, found) === "0") fold.found += 1;
-      else if (found !== "0" || !(mayLack || at <= unknownThrough))
+      else if (found !== "0" || !(mayLack || at <= coveredThrough))
         this.#wrong(owned, {
           seq,
           problem: "an event that was folded into a counter is not what its receipt makes",

@@ -2,7 +2,7 @@ import { readEffects, type Leaf } from "../../ledger/entry.ts";
 import type { History } from "../history.ts";
 import type { CounterSeen } from "../judge.ts";
 import { showProgress } from "../progress.ts";
-import { recordedAt } from "../replay/recorded.ts";
+import { isChange, recordedAt, resetIn } from "../replay/recorded.ts";
 import { counterDigest } from "../replay/standing.ts";
 
 /** What a counter stood at, and the receipts that made it so. */
@@ -29,8 +29,16 @@ export async function countersExplained(
   if (keyDigest === undefined) return counters.map((counter) => ({ ...counter, counted: undefined }));
   const tallies = counters.map((counter) => {
     const { lookup } = counter;
-    const of = lookup && `${counterDigest(lookup.counter.identity)} ${keyDigest(lookup.key)}`;
-    return { counter, of, after: lookup?.after ?? 0, receipts: 0, last: [] as { seq: number; amount: string }[] };
+    const digest = lookup === undefined ? "" : counterDigest(lookup.counter.identity);
+    const of = lookup && `${digest} ${keyDigest(lookup.key)}`;
+    return {
+      counter,
+      digest,
+      of,
+      after: lookup?.after ?? 0,
+      receipts: 0,
+      last: [] as { seq: number; amount: string }[],
+    };
   });
   if (tallies.every(({ of }) => of === undefined))
     return counters.map((counter) => ({ ...counter, counted: undefined }));
@@ -39,6 +47,10 @@ export async function countersExplained(
     for (const row of slice) {
       if (row.seq >= seq) break;
       progress.at(row.seq);
+      if (isChange(row)) {
+        const reset = resetIn(row);
+        for (const tally of tallies) if (reset.has(tally.digest)) Object.assign(tally, { receipts: 0, last: [] });
+      }
       const effects = readEffects(row.evidence) ?? [];
       if (effects.length === 0) continue;
       const at = recordedAt(row.leaf);

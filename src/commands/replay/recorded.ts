@@ -9,6 +9,7 @@ import {
   type CutInput,
   type Leaf,
 } from "../../ledger/entry.ts";
+import { readResume } from "../../ledger/mod.ts";
 import type { RecordedRow } from "../history.ts";
 
 /** A check, as its receipt tells of it. */
@@ -52,6 +53,12 @@ export function readLeaf({ seq, leaf: text, evidence }: RecordedRow): Leaf | str
 /** Does a row record a person's act (a key, a reload)? Then nothing was decided, and no counter moved. */
 export function isChange(row: RecordedRow): boolean {
   return row.leaf.startsWith('{"act":') && typeof readLeaf(row) !== "string";
+}
+
+/** The counters that a row resets, with their names, by digest. */
+export function resetIn(row: RecordedRow): ReadonlyMap<string, string> {
+  const leaf = readLeaf(row);
+  return (typeof leaf === "string" ? undefined : readResume(leaf, row.evidence))?.reset ?? new Map();
 }
 
 /** Was a part of the evidence erased? Its digest stands in its place. */

@@ -2,8 +2,7 @@ import { hash } from "node:crypto";
 import type { ContractInForce, Lookup, Move } from "../../contract/mod.ts";
 import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
 import { readResume } from "../../ledger/mod.ts";
-import { readEffects, type Leaf } from "../../ledger/entry.ts";
-import { addDecimals } from "../../wire/mod.ts";
+import type { Leaf } from "../../ledger/entry.ts";
 import { Book } from "../book.ts";
 import type { History } from "../history.ts";
 import { hasErasedPart, readLeaf, recordedAt } from "./recorded.ts";
@@ -26,8 +25,8 @@ export class Standing {
   readonly #book = new Book();
   readonly #kept = new Map<string, Kept>();
   readonly #history: History;
-  /** By counter and digest of the key: amounts that an operator entered for rows that are lost. */
-  readonly #entered = new Map<string, { readonly at: number; readonly amount: string }[]>();
+  /** By the counter's digest: the last row that reset it. Rows before it do not count. */
+  readonly #resets = new Map<string, Pick<Leaf, "at" | "seq">>();
   /** Milliseconds: the moment of a loss after which no check was answered yet; -1 where there is none. */
   #freshLoss = -1;
 
@@ -51,13 +50,21 @@ export class Standing {
       this.#kept.set(counter.identity, {
         through: undefined,
         unknownThrough:
-          this.#kept.get(counter.identity)?.unknownThrough ?? (counter.startsEmpty ? this.#freshLoss : -1),
+          this.#kept.get(counter.identity)?.unknownThrough ??
+          (counter.startsEmpty ? this.#lossOf(counter.identity) : -1),
         lackingThrough: this.#lacking(counter.identity),
       });
   }
 
   #next(identity: string): number {
-    return (this.#kept.get(identity)?.through ?? 0) + 1;
+    const reset = this.#resets.get(counterDigest(identity))?.seq ?? 0;
+    return Math.max(this.#kept.get(identity)?.through ?? 0, reset) + 1;
+  }
+
+  /** Of a counter that starts empty: the loss after which it may lack something, unless it was reset since. */
+  #lossOf(identity: string): number {
+    const reset = this.#resets.get(counterDigest(identity))?.at ?? -1;
+    return reset < this.#freshLoss ? this.#freshLoss : -1;
   }
 
   #lacking(identity: string): number {
@@ -76,7 +83,7 @@ export class Standing {
         const leaf = typeof read === "string" ? undefined : read;
         for (const owned of counters) {
           if (seq < this.#next(owned.counter.identity)) continue;
-          const moves = leaf === undefined ? undefined : recounted(owned, leaf, evidence);
+          const moves = leaf === undefined ? undefined : recountRow(owned, leaf, evidence);
           if (moves === undefined)
             this.#lacks(owned.counter.identity, leaf?.at ?? recordedAt(row.leaf), hasErasedPart(evidence));
           else for (const move of moves) this.#book.add(move, leaf?.at ?? 0);
@@ -109,36 +116,21 @@ export class Standing {
 
   value({ counter, key, after }: Lookup): string | undefined {
     const { unknownThrough = -1 } = this.#kept.get(counter.identity) ?? {};
-    return after < unknownThrough ? undefined : this.#withEntered({ counter, key, after });
+    return after < unknownThrough ? undefined : this.#book.value({ counter, key, after });
   }
 
-  #withEntered(lookup: Lookup): string {
-    const value = this.#book.value(lookup);
-    if (this.#entered.size === 0) return value;
-    const { counter, key, after } = lookup;
-    const found = this.#entered.get(`${counterDigest(counter.identity)} ${this.#history.keyDigest?.(key)}`) ?? [];
-    return found.reduce((sum, { at, amount }) => (at > after ? addDecimals(sum, amount) : sum), value);
-  }
-
-  /**
-   * Takes up a person's act. After one that says what is lost, counters are unknown, but for those whose lost amounts were
-   * entered; a later one enters them.
-   */
+  /** Takes up a person's act. After one that says what is lost, counters are unknown. One that is reset counts from zero. */
   act(leaf: Leaf, evidence: string): void {
     const row = readResume(leaf, evidence);
     if (row === undefined) return;
-    for (const [identity, kept] of this.#kept) {
-      const through = row.entered.get(counterDigest(identity));
-      if (through === undefined && row.lost !== undefined) kept.unknownThrough = Math.max(kept.unknownThrough, leaf.at);
-      if (through === undefined) continue;
-      if (kept.unknownThrough === row.resumed?.[1]) kept.unknownThrough = through;
-      // Keys stand under digests: without the ledger's secret none of them can be found.
-      if (this.#history.keyDigest === undefined) kept.lackingThrough = leaf.at;
-    }
     if (row.lost !== undefined) this.#freshLoss = leaf.at;
-    for (const { counter, key, amount } of readEffects(evidence) ?? []) {
-      const under = `${counter} ${key}`;
-      this.#entered.set(under, [...(this.#entered.get(under) ?? []), { at: leaf.at, amount }]);
+    for (const digest of row.reset.keys()) this.#resets.set(digest, leaf);
+    for (const [identity, kept] of this.#kept) {
+      if (row.reset.has(counterDigest(identity))) {
+        this.#book.reset(identity);
+        kept.unknownThrough = -1;
+        kept.lackingThrough = -1;
+      } else if (row.lost !== undefined) kept.unknownThrough = Math.max(kept.unknownThrough, leaf.at);
     }
   }
 
@@ -155,12 +147,6 @@ export class Standing {
   add(moves: readonly Move[], at: number): void {
     for (const move of moves) this.#book.add(move, at);
   }
-}
-
-/** What was entered of a counter for rows that are lost stands beside the book. */
-function recounted(owned: Owned, leaf: Leaf, evidence: string): ReturnType<typeof recountRow> {
-  const isEntered = readResume(leaf, evidence)?.entered.has(counterDigest(owned.counter.identity)) === true;
-  return isEntered ? [] : recountRow(owned, leaf, evidence);
 }
 
 /** The digest under which receipts name a counter. */

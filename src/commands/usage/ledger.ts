@@ -125,13 +125,18 @@ export function addLedgerCommands(program: Command): void {
       .option("--after-restore", "the ledger is behind or beside its head pin, and that is how it goes on", false)
       .requiredOption("--reason <text>", "why, for the row")
       .option("--by <name>", "who does it; by default this user")
-      .option("--enter <file>", "what was lost of counters: they are known again; later too, without --after-restore")
+      .option(
+        "--reset <counter>",
+        "CONTRACT.COUNTER counts from zero from this row on (repeatable); later too, without --after-restore",
+        many,
+        [],
+      )
       .option("--accept <what>", "signing-key: the key that signed heads is lost, and a new one is made")
       .option("--tenant <id>", "of a tenant, in place of the root"),
   )
     .addHelpText(
       "after",
-      "\nThe gate is stopped for it. Rules that read a counter block until its window has passed, or it is entered." +
+      "\nThe gate is stopped for it. Rules that read a counter block until its window has passed, or it is reset." +
         "\nExit code 0: done, start the gate. 2: refused, with why." +
         '\n\nExample:\n  svc-gate resume --after-restore /srv/backup/2026-11-21 --reason "disk lost, INC-204"',
     )

@@ -60,13 +60,14 @@ export function ledgerSeal(ledger: string, log: string, counterSecret: string): 
 export function readCounters(rows: readonly (readonly unknown[])[]): Counters {
   const counters = new Map<string, KeptCounter>();
   for (const columns of rows) {
-    const [id, digest, definition, through, unknownThrough, folded, seal] = columns;
+    const [id, digest, definition, through, unknownThrough, resetThrough, folded, seal] = columns;
     const counter = {
       id: Number(id),
       digest: String(digest),
       definition: String(definition),
       through: through === null ? null : Number(through),
       unknownThrough: Number(unknownThrough),
+      resetThrough: Number(resetThrough),
       folded: Number(folded),
     };
     if (seal !== counterSeal(counter) || hash("sha256", counter.definition, "hex") !== digest)

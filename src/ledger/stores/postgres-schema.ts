@@ -29,7 +29,8 @@ export const migrations: readonly Migration[] = [
       folded text, PRIMARY KEY (ledger, counter, key, at, seq))`,
     `CREATE TABLE svc_gate.counters (
       ledger text NOT NULL, digest text NOT NULL, id int NOT NULL, definition text NOT NULL, through bigint,
-      unknown_through bigint NOT NULL, folded bigint NOT NULL, seal text NOT NULL, PRIMARY KEY (ledger, digest), UNIQUE (ledger, id))`,
+      unknown_through bigint NOT NULL, reset_through bigint NOT NULL, folded bigint NOT NULL, seal text NOT NULL,
+      PRIMARY KEY (ledger, digest), UNIQUE (ledger, id))`,
     "CREATE TABLE svc_gate.contracts (ledger text NOT NULL, digest text NOT NULL, text text NOT NULL, PRIMARY KEY (ledger, digest))",
     "CREATE TABLE svc_gate.key_uses (ledger text NOT NULL, key_name text NOT NULL, at bigint NOT NULL, PRIMARY KEY (ledger, key_name))",
     `CREATE TABLE svc_gate.nodes (
@@ -62,7 +63,7 @@ function grants(role: string): readonly string[] {
     `GRANT UPDATE (evidence, session, tool) ON svc_gate.receipts TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer)
        ON svc_gate.ledgers TO ${role}`,
-    `GRANT SELECT, INSERT, UPDATE (through, unknown_through, folded, seal) ON svc_gate.counters TO ${role}`,
+    `GRANT SELECT, INSERT, UPDATE (through, unknown_through, reset_through, folded, seal) ON svc_gate.counters TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (at) ON svc_gate.key_uses TO ${role}`,
   ];
 }

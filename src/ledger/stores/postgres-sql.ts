@@ -68,11 +68,12 @@ export const statements = {
   countNodes: `SELECT level, count(*) AS count FROM svc_gate.nodes WHERE ledger = $1 GROUP BY level`,
   keepSigner: `UPDATE svc_gate.ledgers SET signer = $2 WHERE ledger = $1 AND signer IS NULL`,
   signer: `SELECT signer FROM svc_gate.ledgers WHERE ledger = $1`,
-  counters: `SELECT id, digest, definition, through, unknown_through, folded, seal FROM svc_gate.counters WHERE ledger = $1 ORDER BY id`,
-  keepCounter: `INSERT INTO svc_gate.counters (ledger, id, digest, definition, through, unknown_through, folded, seal)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+  counters: `SELECT id, digest, definition, through, unknown_through, reset_through, folded, seal
+    FROM svc_gate.counters WHERE ledger = $1 ORDER BY id`,
+  keepCounter: `INSERT INTO svc_gate.counters (ledger, id, digest, definition, through, unknown_through, reset_through, folded, seal)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
     ON CONFLICT (ledger, digest) DO UPDATE SET through = excluded.through, unknown_through = excluded.unknown_through,
-      folded = excluded.folded, seal = excluded.seal`,
+      reset_through = excluded.reset_through, folded = excluded.folded, seal = excluded.seal`,
   keepContract: `INSERT INTO svc_gate.contracts (ledger, digest, text) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
   contract: `SELECT text FROM svc_gate.contracts WHERE ledger = $1 AND digest = $2`,
   contracts: `SELECT digest, text FROM svc_gate.contracts WHERE ledger = $1 AND digest > $2 ORDER BY digest LIMIT 16`,

@@ -7,7 +7,7 @@ import { frontierOf, headRow, sameHead, type Counters, type HeadRow } from "./po
 import { beginOn, explained, Fault, rollBack, send, settleAll } from "./postgres-session.ts";
 import { ask, commit, insertions, rollback, withoutTimeout, type Asked, type Value } from "./postgres-sql.ts";
 import type { TreeNode } from "../tree/merkle.ts";
-import { counterSeal, foldSeal } from "./seals.ts";
+import { countedAfter, counterSeal, foldSeal } from "./seals.ts";
 import type { KeptCounter } from "./store.ts";
 import { NotKept } from "./store.ts";
 import { changeColumns } from "../row.ts";
@@ -58,16 +58,19 @@ export class PostgresTurn implements StoreTurn {
   }
 
   async values(lookups: readonly StoredLookup[]): Promise<readonly (string | undefined)[]> {
-    const known = lookups.filter((lookup) => this.#isKnown(lookup));
+    const counted = lookups.map((lookup) => this.#counted(lookup));
+    const known = counted.filter((lookup) => lookup !== undefined);
     if (known.length === 0) return lookups.map(() => undefined);
     const found = await this.#inTurn(() => this.#ask(known));
     const values = new Map(known.map((lookup, at) => [lookup, sumAfter(found[at] ?? [], lookup.after)]));
-    return lookups.map((lookup) => values.get(lookup));
+    return counted.map((lookup) => lookup && values.get(lookup));
   }
 
-  #isKnown({ counter, after }: StoredLookup): boolean {
-    const kept = this.#counters.get(counter);
-    return kept !== undefined && after >= kept.unknownThrough;
+  /** What the lookup counts; undefined where that is not known. */
+  #counted(lookup: StoredLookup): StoredLookup | undefined {
+    const kept = this.#counters.get(lookup.counter);
+    if (kept === undefined || lookup.after < kept.unknownThrough) return undefined;
+    return { ...lookup, after: countedAfter(lookup.after, kept) };
   }
 
   /** For each lookup the time and total of its latest event, and the total at its moment. */
@@ -96,7 +99,7 @@ export class PostgresTurn implements StoreTurn {
 
   /**
    * What a fold found at or before the row through which the counter is kept is there already, and not added again. Of one
-   * that is kept up with every row, what is known is as it is said: entered amounts make it known again.
+   * that is kept up with every row, what is known is as it is said: a reset makes it known again.
    */
   async keep(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void> {
     const { client, ledger } = this.#parts;
@@ -113,13 +116,14 @@ export class PostgresTurn implements StoreTurn {
       through:
         counter.through === null || known?.through == null ? counter.through : Math.max(known.through, counter.through),
       unknownThrough: isLive ? unknownThrough : Math.max(unknownThrough, known?.unknownThrough ?? -1),
+      resetThrough: Math.max(known?.resetThrough ?? -1, counter.resetThrough ?? -1),
       folded: (known?.folded ?? 0) + added.length,
     };
     this.#counters = new Map(this.#counters).set(digest, kept);
     this.#version = this.#parts.head.counters + 1;
-    const { through } = kept;
-    const columns = [ledger, id, digest, definition, through, kept.unknownThrough, kept.folded, counterSeal(kept)];
-    await send(client, ask("keepCounter", ...columns));
+    const { through, resetThrough } = kept;
+    const numbers = [through, kept.unknownThrough, resetThrough, kept.folded];
+    await send(client, ask("keepCounter", ledger, id, digest, definition, ...numbers, counterSeal(kept)));
     const events = await this.#events(added, true);
     await settleAll(insertions("effects", ledger, events).map((asked) => send(client, asked)));
   }

@@ -1,9 +1,15 @@
 import { hash } from "node:crypto";
 import type { KeptCounter } from "./store.ts";
 
+/** From when a lookup counts: a window that reaches back before a reset begins with it. */
+export function countedAfter(after: number, { resetThrough }: Pick<KeptCounter, "resetThrough">): number {
+  return Math.max(after, resetThrough);
+}
+
 /** Tells a counter's row that was changed apart from one that was written; its definition is under its digest. */
-export function counterSeal({ id, digest, through, unknownThrough, folded }: KeptCounter): string {
-  return hash("sha256", JSON.stringify([id, digest, through, unknownThrough, folded]), "hex");
+export function counterSeal(kept: KeptCounter): string {
+  const { id, digest, through, unknownThrough, resetThrough, folded } = kept;
+  return hash("sha256", JSON.stringify([id, digest, through, unknownThrough, resetThrough, folded]), "hex");
 }
 
 /** One event that a fold of older rows found, with the total of its key before it. */

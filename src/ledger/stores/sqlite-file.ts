@@ -23,7 +23,7 @@ CREATE INDEX receipts_refused ON receipts (verdict, seq) WHERE verdict <> 'ALLOW
 CREATE TABLE contracts (digest TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE counters (
   id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, definition TEXT NOT NULL, through INTEGER, unknown_through INTEGER NOT NULL,
-  folded INTEGER NOT NULL, seal TEXT NOT NULL
+  reset_through INTEGER NOT NULL, folded INTEGER NOT NULL, seal TEXT NOT NULL
 ) STRICT;
 CREATE TABLE effects (
   counter INTEGER NOT NULL, key BLOB NOT NULL, at INTEGER NOT NULL, seq INTEGER NOT NULL, total TEXT NOT NULL, folded TEXT,
@@ -234,6 +234,8 @@ function metaCheck(meta: Readonly<Record<string, string>>): string {
   return hash("sha256", JSON.stringify(meta), "hex");
 }
 
+const counterNumbers = ["id", "through", "unknown_through", "reset_through", "folded"];
+
 /**
  * The counters, and the first one whose row is not what was written, if any. Numbers are read as text, because a
  * changed one may be past what the driver reads.
@@ -243,7 +245,7 @@ export function readCounters(database: DatabaseSync): {
   readonly damaged: KeptCounter | undefined;
 } {
   const rows = database
-    .prepare(`SELECT ${["id", "through", "unknown_through", "folded"].map((name) => `cast(${name} AS TEXT) AS ${name}`).join(", ")},
+    .prepare(`SELECT ${counterNumbers.map((name) => `cast(${name} AS TEXT) AS ${name}`).join(", ")},
          digest, definition, seal FROM counters ORDER BY counters.id`)
     .all();
   let damaged: KeptCounter | undefined;
@@ -254,6 +256,7 @@ export function readCounters(database: DatabaseSync): {
       definition: String(row["definition"]),
       through: row["through"] === null ? null : Number(row["through"]),
       unknownThrough: Number(row["unknown_through"]),
+      resetThrough: Number(row["reset_through"]),
       folded: Number(row["folded"]),
     };
     const sound = row["seal"] === counterSeal(counter) && hash("sha256", counter.definition, "hex") === counter.digest;

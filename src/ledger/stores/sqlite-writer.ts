@@ -18,7 +18,7 @@ import {
   writeMeta,
   type Meta,
 } from "./sqlite-file.ts";
-import { counterSeal, foldSeal } from "./seals.ts";
+import { countedAfter, counterSeal, foldSeal } from "./seals.ts";
 import type { KeptCounter } from "./store.ts";
 import { LedgerRefused, NotKept } from "./store.ts";
 import { changeColumns } from "../row.ts";
@@ -112,9 +112,10 @@ class Writer {
   }
 
   values(lookups: readonly StoredLookup[]): readonly (string | undefined)[] {
-    return lookups.map(({ counter, key, after }) => {
+    return lookups.map(({ counter, key, after: asked }) => {
       const known = this.#counters.get(counter);
-      if (known === undefined || after < known.unknownThrough) return undefined;
+      if (known === undefined || asked < known.unknownThrough) return undefined;
+      const after = countedAfter(asked, known);
       const under = Buffer.from(key, "hex");
       const latest = this.#latest.get(known.id, under);
       const total = latest === undefined ? undefined : String(latest["total"]);
@@ -212,15 +213,26 @@ class Writer {
     this.#foldBack(logPagesMax);
   }
 
-  #keep({ digest, definition, through, unknownThrough }: StoredCounter, folded: readonly StoredEffect[]): void {
+  #keep(kept: StoredCounter, folded: readonly StoredEffect[]): void {
+    const { digest, definition, through, unknownThrough } = kept;
     const known = this.#counters.get(digest);
+    const resetThrough = Math.max(known?.resetThrough ?? -1, kept.resetThrough ?? -1);
     const id = known?.id ?? Math.max(0, ...[...this.#counters.values()].map((counter) => counter.id)) + 1;
-    const counter = { id, digest, definition, through, unknownThrough, folded: (known?.folded ?? 0) + folded.length };
+    const counter = {
+      id,
+      digest,
+      definition,
+      through,
+      unknownThrough,
+      resetThrough,
+      folded: (known?.folded ?? 0) + folded.length,
+    };
     this.#database
       .prepare(
-        "INSERT OR REPLACE INTO counters (id, digest, definition, through, unknown_through, folded, seal) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        `INSERT OR REPLACE INTO counters (id, digest, definition, through, unknown_through, reset_through, folded, seal)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
       )
-      .run(id, digest, definition, through, unknownThrough, counter.folded, counterSeal(counter));
+      .run(id, digest, definition, through, unknownThrough, resetThrough, counter.folded, counterSeal(counter));
     this.#counters = new Map(this.#counters).set(digest, counter);
     this.#asked.clear();
     for (const effect of folded) this.#addEffect(effect, true);

@@ -42,6 +42,8 @@ export interface StoredCounter {
   readonly through: number | null;
   /** Milliseconds: a window that reaches back to it lacks what it needs; -1 when nothing is lacking. */
   readonly unknownThrough: number;
+  /** Milliseconds: it counts nothing at or before it, because a person has reset it. A store never takes it back. */
+  readonly resetThrough?: number | undefined;
 }
 
 /** A counter as an engine keeps it. */
@@ -50,6 +52,8 @@ export interface KeptCounter extends StoredCounter {
   readonly id: number;
   /** How many events were found by folds of older rows. */
   readonly folded: number;
+  /** -1 if it was never reset. */
+  readonly resetThrough: number;
 }
 
 export interface RowQuery {
