@@ -5,7 +5,7 @@ import { openHistory, type Place, type RecordedRow } from "./history.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { showProgress } from "./progress.ts";
 import { columns, plural, sorted } from "./replay/print.ts";
-import { isChange, erasedPart, readRecorded, type Recorded } from "./replay/recorded.ts";
+import { erasedPart, otherKind, readRecorded, type Recorded } from "./replay/recorded.ts";
 import { otherGroups, type Share } from "./replay/tally.ts";
 
 export interface ReportOptions extends Omit<Place, "folder"> {
@@ -46,8 +46,9 @@ export async function reportCommand(folder: string, options: ReportOptions): Pro
       const within = slice.filter((row) => isWithin(row, since, until));
       for (const row of within) {
         progress.at(row.seq);
-        const recorded = isChange(row) ? "change" : readRecorded(row);
+        const recorded = otherKind(row) ?? readRecorded(row);
         if (recorded === "change") summary.changes += 1;
+        else if (recorded === "result") summary.results += 1;
         else if (recorded === erasedPart) summary.erased += 1;
         else if (typeof recorded === "string") summary.unreadable += 1;
         else summary.add(recorded);
@@ -104,6 +105,7 @@ class Summary {
   /** Receipts that are not as a gate writes them. */
   unreadable = 0;
   changes = 0;
+  results = 0;
 
   constructor(examplesMax: number) {
     this.#examplesMax = examplesMax;
@@ -171,6 +173,7 @@ class Summary {
       ...(this.changes === 0
         ? []
         : [`${this.changes} more record a change, of keys or of what is in force, and decided nothing`]),
+      ...(this.results === 0 ? [] : [`${this.results} more record what a tool gave, and decided nothing`]),
       ...table("verdicts", ["verdict", "mode", "answered", "receipts"], this.#verdicts),
       ...table("refused or held, by rule", ["rule", "verdict", "receipts"], this.#rules),
       ...table("refused or held, by tool", ["tool", "verdict", "receipts"], this.#tools),
@@ -197,6 +200,7 @@ class Summary {
       erased: this.erased,
       unreadable: this.unreadable,
       changes: this.changes,
+      results: this.results,
       verdicts: lines(this.#verdicts, "verdict", "mode", "answered"),
       by_rule: lines(this.#rules, "rule", "verdict"),
       by_tool: lines(this.#tools, "tool", "verdict"),

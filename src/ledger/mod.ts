@@ -41,7 +41,7 @@ export { backUpLedger, hasLedger, type Backup } from "./backup.ts";
 export { placeRestoration, planRestore, type Restoration } from "./restore.ts";
 export { headOf, partings, readCheckpoint, type AskOthers, type SeenHead } from "./seen.ts";
 export { enterBody, openPastPin, readResume, resumeAct, resumeBody, resumeOf, type PastPin } from "./resume.ts";
-export { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
+export { leafHash, leafKinds, parseLeaf, type Leaf, type LeafKind } from "./leaf.ts";
 export { missingCheckpoint, otherSigningKey } from "./folder-check.ts";
 export { readPin, type PinReading } from "./pin.ts";
 export { firstSince, type ReceiptQuery } from "./query.ts";

@@ -14,7 +14,7 @@ import {
 } from "./decide-again.ts";
 import {
   inputNotKept,
-  isChange,
+  otherKind,
   movedCounters,
   readLeaf,
   readRecorded,
@@ -123,7 +123,7 @@ async function* checksOf(history: History, telling: Telling, standing: Standing)
   for await (const slice of history.scan(1)) {
     for (const row of slice) {
       telling.passed(row.seq);
-      const recorded = isChange(row) ? undefined : readRecorded(row);
+      const recorded = otherKind(row) === undefined ? readRecorded(row) : undefined;
       const leaf = typeof recorded === "object" ? recorded.leaf : readLeaf(row);
       const read = typeof leaf === "string" ? undefined : leaf;
       if (recorded === undefined) {

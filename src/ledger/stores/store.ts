@@ -6,6 +6,9 @@ import type { TreeNode } from "../tree/merkle.ts";
 /** What the columns of a row that records a person's act hold: nothing that a check can have. */
 export const changeColumns = { tool: "", verdict: "CHANGE", session: null } as const;
 
+/** What the column `verdict` of a tool's result holds. Its other columns are those of its check. */
+export const resultVerdict = "RESULT";
+
 /** A row as an engine keeps it. The columns beside leaf and evidence are for look-up; verification compares them. */
 export interface StoredRow {
   readonly seq: number;
@@ -70,6 +73,8 @@ export interface RowQuery {
   readonly verdict?: string | undefined;
   /** Checks whose verdict is BLOCK or ESCALATE: they have an index. */
   readonly refused?: boolean | undefined;
+  /** Checks alone: no people's acts, and no results of tools. */
+  readonly checks?: boolean | undefined;
   /** Texts that the leaf must contain, all of them. */
   readonly leafHas?: readonly string[] | undefined;
 }
