@@ -123,6 +123,7 @@ async function layers(force: ContractInForce): Promise<string> {
     act: null,
     answered: "ALLOW",
     at: now,
+    check: null,
     contract: `sha256:${hash}`,
     engine,
     evidence: hash,

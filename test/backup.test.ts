@@ -261,7 +261,7 @@ suite("going on", () => {
     );
     assert.match((await resume(site, { accept: "signing-key" })).text, /^row 4 records that rows 3 to 4 are lost/);
     const gate = await serve(site);
-    const { receipts } = (await ask(gate, "/receipts?limit=2")).json;
+    const { receipts } = (await ask(gate, "/receipts?kind=all&limit=2")).json;
     assert.deepEqual(
       receipts.map(({ act }: { act: string }) => act),
       ["resume", "signer.replace"],

@@ -150,5 +150,17 @@ export async function fillSample(ledger: Ledger): Promise<void> {
 export function leafOf(seq: number, act: string | null): Leaf {
   const kind = act === null ? "check" : "change";
   const nothing = { answered: null, contract: null, key: null, mode: null, rule: null, tool: null, verdict: null };
-  return { ...nothing, act, at: seq, engine: "e", evidence: "", kind, log: "l", prev: zeroHash, seq, v: 1 };
+  return {
+    ...nothing,
+    act,
+    at: seq,
+    check: null,
+    engine: "e",
+    evidence: "",
+    kind,
+    log: "l",
+    prev: zeroHash,
+    seq,
+    v: 1,
+  };
 }

@@ -27,6 +27,7 @@ const checks: fc.Arbitrary<Leaf> = fc.record({
   act: fc.constant(null),
   answered: fc.constantFrom(...verdicts, null),
   at: fc.nat({ max: 999_999_999_999_999 }),
+  check: fc.constant(null),
   contract: fc.option(digest.map((hex) => `sha256:${hex}`)),
   engine: words,
   evidence: digest,
@@ -44,6 +45,9 @@ const checks: fc.Arbitrary<Leaf> = fc.record({
 const leaves = fc.oneof(
   checks,
   fc.tuple(checks, words).map(([leaf, act]): Leaf => ({ ...leaf, act, kind: "change" })),
+  fc
+    .tuple(checks, fc.nat({ max: 999_999_999_999_999 }))
+    .map(([leaf, check]): Leaf => ({ ...leaf, answered: null, check, kind: "result", rule: null, verdict: null })),
 );
 
 /** RFC 8785 once more, spelled out: members sorted, the short escapes, four digits for the rest below a space. */
@@ -73,14 +77,41 @@ suite("the leaf [receipt.fields]", () => {
     fc.assert(
       fc.property(leaves, (leaf) => {
         const written = leafText(leaf);
-        const { act, ...others } = leaf;
-        const members = act === null ? others : leaf;
+        const members = Object.fromEntries(
+          Object.entries(leaf).filter(([name, value]) => value !== null || (name !== "act" && name !== "check")),
+        );
         assert.equal(written, canonical(members as unknown as Canonical));
         assert.equal(written, naive(members));
         assert.deepEqual(parseLeaf(written), { ...leaf });
         assert.equal(leafHash(written), createHash("sha256").update(Buffer.of(0)).update(written).digest("hex"));
       }),
     );
+  });
+
+  test("the members of a leaf go with its kind", () => {
+    const check = leafText(sampleLeaf());
+    const change = leafText({ ...sampleLeaf(), act: "reload", kind: "change" });
+    const result = leafText({ ...sampleLeaf(), answered: null, check: 3, kind: "result", verdict: null });
+    for (const leaf of [check, change, result]) assert.notEqual(parseLeaf(leaf), undefined, leaf);
+    const wrong: readonly (readonly [leaf: string, from: string, to: string])[] = [
+      [check, '"at":5,', '"at":5,"check":3,'],
+      [check, '"kind":"check"', '"kind":"result"'],
+      [change, '"at":5,', '"at":5,"check":3,'],
+      [change, '"kind":"change"', '"kind":"result"'],
+      [result, "{", '{"act":"reload",'],
+      [result, '"kind":"result"', '"kind":"check"'],
+      [result, '"kind":"result"', '"kind":"change"'],
+      [result, '"check":3,', ""],
+      [result, '"check":3', '"check":03'],
+      [result, '"check":3', '"check":"3"'],
+      [result, '"answered":null', '"answered":"ALLOW"'],
+      [result, '"rule":null', '"rule":"a.b"'],
+      [result, '"verdict":null', '"verdict":"ALLOW"'],
+    ];
+    for (const [leaf, from, to] of wrong) {
+      assert.ok(leaf.includes(from), from);
+      assert.equal(parseLeaf(leaf.replace(from, to)), undefined, `${from} -> ${to}`);
+    }
   });
 
   test("text that is not exactly a leaf is none", () => {
@@ -140,6 +171,7 @@ function sampleLeaf(): Leaf {
     act: null,
     answered: "ALLOW",
     at: 5,
+    check: null,
     contract: null,
     engine: "e",
     evidence: zeroHash,

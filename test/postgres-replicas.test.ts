@@ -263,7 +263,7 @@ function replicas(there: PostgresServer): void {
       assert.equal((await act(other, "/admin/reload", { mode: "observe" })).status, 200);
       const observed = await check(one, spend("a"));
       assert.deepEqual([observed.json.verdict, observed.json.mode], ["ALLOW", "observe"]);
-      const { json: page } = await ask(one, "/receipts");
+      const { json: page } = await ask(one, "/receipts?kind=all");
       assert.deepEqual(
         page.receipts.map(({ act: name, verdict, mode }: Record<string, unknown>) => [name ?? verdict, mode]),
         [
@@ -312,7 +312,7 @@ function replicas(there: PostgresServer): void {
       const refused = await check(earlier, spend("a"));
       assert.deepEqual([refused.status, refused.json.code], [503, "superseded"]);
       assert.match(refused.json.detail, /svc-gate\/99\.0\.0/);
-      const { json: page } = await ask(earlier, "/receipts");
+      const { json: page } = await ask(earlier, "/receipts?kind=all");
       const engines = page.receipts.map(({ leaf }: { readonly leaf: string }) => JSON.parse(leaf).engine);
       assert.deepEqual(engines, ["svc-gate/99.0.0", "svc-gate/1.0.0", "svc-gate/1.0.0"]);
       assert.equal((await ask(later, "/ledger/verify")).json.ok, true);

@@ -108,7 +108,7 @@ suite("where receipts are read from makes no difference", () => {
     const next = join(folder, "contracts", "support-next.yaml");
     const [keyFile, pages, rules] = ["key", "pages.jsonl", "rules.txt"].map((name) => join(folder, name));
     writeFileSync(keyFile ?? "", `${key}\n`);
-    writeFileSync(pages ?? "", (await ask(gate, "/receipts?limit=1000")).text);
+    writeFileSync(pages ?? "", (await ask(gate, "/receipts?kind=all&limit=1000")).text);
     writeFileSync(rules ?? "", (await ask(gate, "/rules")).text);
     const places = [{}, { url: gate.address, keyFile }, { file: pages, rules: [rules ?? ""] }];
     const found = await Promise.all(
@@ -132,7 +132,7 @@ suite("where receipts are read from makes no difference", () => {
     await change(gate, "keys", { name: "ci" });
     await send(gate, traffic);
     await change(gate, "reload", { mode: "observe" });
-    const pages = (await ask(gate, "/receipts?limit=1000")).text;
+    const pages = (await ask(gate, "/receipts?kind=all&limit=1000")).text;
     const rules = join(folder, "rules.txt");
     writeFileSync(rules, (await ask(gate, "/rules")).text);
     const { text } = await replayCommand(data, plain);

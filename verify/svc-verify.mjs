@@ -75,18 +75,23 @@ const [number, hex, verdict] = ["(?:0|[1-9][0-9]{0,14})", "[0-9a-f]{64}", '(?:"A
 const string = String.raw`"[^"\\\x00-\x1f]*(?:\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f]))[^"\\\x00-\x1f]*)*"`;
 /** A leaf of version 1 in canonical JSON (RFC 8785), to the last character: members, order, one spelling of a value. */
 const layout = new RegExp(
-  `^\\{(?:"act":(${string}),)?"answered":${verdict},"at":(${number}),"contract":(${string}|null),"engine":${string},` +
-    `"evidence":"(${hex})","key":(?:${string}|null),"kind":"(check|change)","log":(${string}),` +
-    `"mode":(?:"observe"|"assist"|"enforce"|null),"prev":"(${hex})","rule":(?:${string}|null),` +
-    `"seq":(${number}),"tool":(?:${string}|null),"v":1,"verdict":${verdict}\\}$`,
+  `^\\{(?:"act":(${string}),)?"answered":(${verdict}),"at":(${number}),(?:"check":(${number}),)?"contract":(${string}|null),` +
+    `"engine":${string},"evidence":"(${hex})","key":(${string}|null),"kind":"(check|change|result)","log":(${string}),` +
+    `"mode":(?:"observe"|"assist"|"enforce"|null),"prev":"(${hex})","rule":(${string}|null),` +
+    `"seq":(${number}),"tool":(${string}|null),"v":1,"verdict":(${verdict})\\}$`,
 );
 /** The leaf of a row (spec/receipt.md), by its members as they are written. */
 function checkLeaf(bytes, row, origin) {
-  const [text, act, at, contract, evidence, kind, log, prev, seq] = layout.exec(textOf(bytes)) ?? [];
-  need(text && (act === undefined) === (kind === "check"), "leaf", row, "the leaf is not canonical JSON of version 1");
+  const [text, act, answered, at, check, contract, evidence, key, kind, log, prev, ...behind] =
+    layout.exec(textOf(bytes)) ?? [];
+  const [rule, seq, tool, reached] = behind;
+  const isKind = (act !== undefined) === (kind === "change") && (check !== undefined) === (kind === "result");
+  const isResult = kind === "result" && [answered, rule, reached].every((decided) => decided === "null");
+  const isLeaf = text && isKind && (kind !== "result" || isResult);
+  need(isLeaf, "leaf", row, "the leaf is not canonical JSON of version 1");
   need(Number(seq) === row, "seq", row, "the leaf is another row's");
   need(log === JSON.stringify(origin), "log", row, "the leaf is another log's");
-  return { text, act, at: Number(at), contract, evidence, kind, prev };
+  return { text, act, at: Number(at), caller: `${key}${tool}`, check, contract, evidence, kind, prev };
 }
 const texts = `\\[(?:${string}(?:,${string})*)?\\]`;
 const hint = new RegExp(`^\\{"format":"svc-gate-export/1","log":${string},"size":${number},"vkeys":${texts}\\}\\n$`);
@@ -128,13 +133,13 @@ function checkEvidence(line, leaf, row) {
   const digests = parts.map((part, place) => digestOf(part) + (place < six.length ? "" : `${names[place]}~`)).sort();
   need(sha256(digests.join("")) === leaf.evidence, "digest", row, "the evidence is not what the leaf commits to");
   const erased = names.filter((_, place) => isErased(parts[place]));
-  const isLawful = erased.every((name) => leaf.kind === "check" && name !== "effects");
+  const isLawful = erased.every((name) => leaf.kind !== "change" && name !== "effects");
   need(isLawful, "erasure", row, "a part is missing that is never erased");
   return erased;
 }
 const known = Object.create(null);
-/** Names with commas between them; the same names are the same text, so that it is in memory once. */
-const joined = (names) => (known[names.join()] ??= names.join());
+/** The same texts become one, so that each is in memory once. */
+const once = (text) => (known[text] ??= text);
 /** An act `erase` says in its part `input` which parts of which rows before it are gone: they are no longer missing. */
 function settle(missing, line, row) {
   try {
@@ -145,7 +150,7 @@ function settle(missing, line, row) {
     let before = 0;
     for (const [first, last, ...more] of rows) {
       need([first, last].every(Number.isSafeInteger) && before < first && first <= last && last < row && !more.length);
-      for (let at = first; at <= last; at += 1) missing[at] &&= joined(missing[at].split(",").filter(isLeft));
+      for (let at = first; at <= last; at += 1) missing[at] &&= once(missing[at].split(",").filter(isLeft).join());
       before = last;
     }
     need(before > 0 && names.length > 0 && ascend(names) && `${JSON.stringify({ parts: names, rows })}]` === text);
@@ -217,11 +222,15 @@ function verifyFolder(folder, keys, chainOnly, found) {
   const root = readCheckpoint(read(folder, "checkpoint", 2 ** 16, "checkpoint", 0), keys, found);
   const [tree, contracts] = [new Tree(folder, found.size), new Set()];
   const missing = [""]; // for each row the names of parts that are gone and that no later row has named yet
+  const callers = [""]; // for each row that is a check its key and tool, else an empty text
   let [prev, before] = ["0".repeat(64), 0];
   for (const { row, bytes, line } of rowsOf(folder, found.size, chainOnly)) {
     const leaf = checkLeaf(bytes, row, found.origin);
     need(leaf.prev === prev, "prev", row, "the leaf does not follow the row before");
     need(leaf.at >= before, "time", row, "the clock went back");
+    const holds = leaf.check === undefined || callers[leaf.check] === leaf.caller;
+    need(holds, "result", row, "the row that it names is not an earlier check with its key and its tool");
+    callers.push(leaf.kind === "check" ? once(leaf.caller) : "");
     [prev, before, found.rows] = [leafHash(leaf.text), leaf.at, row];
     tree.add(prev);
     if (chainOnly) continue;
@@ -233,7 +242,7 @@ function verifyFolder(folder, keys, chainOnly, found) {
       found.contracts = contracts.add(leaf.contract).size;
     }
     const erased = checkEvidence(line, leaf, row);
-    missing.push(joined(erased));
+    missing.push(once(erased.join()));
     found.erased_parts += erased.length;
     if (leaf.act === '"erase"') settle(missing, line, row);
   }

@@ -96,17 +96,20 @@ SHAPES = {"number": "(?:0|[1-9][0-9]{0,14})", "hash": "[0-9a-f]{64}", "verdict":
 SHAPES["text"] = r'"[^"\\\x00-\x1f]*(?:\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f]))[^"\\\x00-\x1f]*)*"'
 # A leaf of version 1 in canonical JSON (RFC 8785), to the last character: members, order, and one spelling of each value.
 LEAF = re.compile(
-    r'\{(?:"act":(?P<act>%(text)s),)?"answered":%(verdict)s,"at":(?P<at>%(number)s),"contract":(?P<contract>%(text)s|null),'
-    r'"engine":%(text)s,"evidence":"(?P<evidence>%(hash)s)","key":(?:%(text)s|null),"kind":"(?P<kind>check|change)",'
-    r'"log":(?P<log>%(text)s),"mode":(?:"observe"|"assist"|"enforce"|null),"prev":"(?P<prev>%(hash)s)","rule":(?:%(text)s|null),'
-    r'"seq":(?P<seq>%(number)s),"tool":(?:%(text)s|null),"v":1,"verdict":%(verdict)s\}' % SHAPES
+    r'\{(?:"act":(?P<act>%(text)s),)?"answered":(?P<answered>%(verdict)s),"at":(?P<at>%(number)s),(?:"check":(?P<check>%(number)s),)?'
+    r'"contract":(?P<contract>%(text)s|null),"engine":%(text)s,"evidence":"(?P<evidence>%(hash)s)","key":(?P<key>%(text)s|null),'
+    r'"kind":"(?P<kind>check|change|result)","log":(?P<log>%(text)s),"mode":(?:"observe"|"assist"|"enforce"|null),'
+    r'"prev":"(?P<prev>%(hash)s)","rule":(?P<rule>%(text)s|null),"seq":(?P<seq>%(number)s),"tool":(?P<tool>%(text)s|null),'
+    r'"v":1,"verdict":(?P<verdict>%(verdict)s)\}' % SHAPES
 )
 HINT = re.compile(r'\{"format":"svc-gate-export/1","log":%(text)s,"size":%(number)s,"vkeys":\[(?:%(text)s(?:,%(text)s)*)?\]\}\n' % SHAPES)
 def check_leaf(data, row, origin):
     """The leaf of a row, by its members."""
     leaf = LEAF.fullmatch(data.decode("utf-8", "replace"))
-    is_leaf = leaf and leaf[0].encode() == data and (leaf["act"] is None) == (leaf["kind"] == "check")
-    need(is_leaf, "leaf", row, "the leaf is not canonical JSON of version 1")
+    is_leaf = leaf and leaf[0].encode() == data and (leaf["act"] is not None) == (leaf["kind"] == "change")
+    is_leaf = is_leaf and (leaf["check"] is not None) == (leaf["kind"] == "result")
+    is_decided = is_leaf and {leaf["answered"], leaf["rule"], leaf["verdict"]} != {"null"}
+    need(is_leaf and not (leaf["kind"] == "result" and is_decided), "leaf", row, "the leaf is not canonical JSON of version 1")
     need(int(leaf["seq"]) == row, "seq", row, "the leaf is another row's")
     need(leaf["log"] == json.dumps(origin, ensure_ascii=False), "log", row, "the leaf is another log's")
     return leaf
@@ -140,7 +143,7 @@ def check_evidence(line, leaf, row):
     digests[6:] = [digest + name.encode() + b"~" for digest, name in zip(digests[6:], names[6:])]
     need(sha256(b"".join(sorted(digests))).hex() == leaf["evidence"], "digest", row, "the evidence is not what the leaf commits to")
     erased = [name for name, part in zip(names, parts) if part[:1] == b"!"]
-    need(not erased or leaf["kind"] == "check" and "effects" not in erased, "erasure", row, "a part is missing that is never erased")
+    need(not erased or leaf["kind"] != "change" and "effects" not in erased, "erasure", row, "a part is missing that is never erased")
     return sys.intern(" ".join(erased))
 
 def settle(missing, line, row):
@@ -213,10 +216,15 @@ def verify_folder(folder, keys, chain_only, found):
     root = read_checkpoint(read(folder, "checkpoint", 2**16, "checkpoint", 0), keys, found)
     tree, before, contracts = Tree(folder, found["size"]), 0, {"null"}
     missing = [""]  # for each row the names of parts that are gone and that no later row has named yet; each text is kept once
+    callers = [""]  # for each row that is a check its key and tool, else an empty text; each text is kept once
     for row, data, line in rows_of(folder, found["size"], chain_only):
         leaf = check_leaf(data, row, found["origin"])
         need(leaf["prev"] == tree.last.hex(), "prev", row, "the leaf does not follow the row before")
         need(int(leaf["at"]) >= before, "time", row, "the clock went back")
+        caller = sys.intern(leaf["key"] + leaf["tool"])
+        is_named = leaf["check"] is None or int(leaf["check"]) < row and callers[int(leaf["check"])] == caller
+        need(is_named, "result", row, "the row that it names is not an earlier check with its key and its tool")
+        callers.append(caller if leaf["kind"] == "check" else "")
         tree.add(data)
         before, found["rows"] = int(leaf["at"]), row
         if chain_only:

@@ -49,6 +49,8 @@ export interface ReceiptsQuery {
   readonly sessionId?: string | undefined;
   readonly toolName?: string | undefined;
   readonly verdict?: "ALLOW" | "BLOCK" | "ESCALATE" | undefined;
+  /** `check` is the gate's default. */
+  readonly kind?: "check" | "change" | "result" | "all" | undefined;
 }
 
 /** A route other than check gave no result. `code` and `detail` are the gate's own words, without the key. */

@@ -91,8 +91,8 @@ export class SvcGate {
     return textOf(await this.#result("/rules"));
   }
 
-  async receipts({ limit, before, sessionId, toolName, verdict } = {}) {
-    const asked = Object.entries({ limit, before, session_id: sessionId, tool_name: toolName, verdict });
+  async receipts({ limit, before, sessionId, toolName, verdict, kind } = {}) {
+    const asked = Object.entries({ limit, before, session_id: sessionId, tool_name: toolName, verdict, kind });
     const query = new URLSearchParams(asked.filter(([, value]) => value != null)).toString();
     return this.#object("/receipts" + (query && "?" + query));
   }

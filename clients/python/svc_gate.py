@@ -170,12 +170,14 @@ class SvcGate:
     def receipts(
         self, limit: Optional[int] = None, before: Optional[int] = None,
         session_id: Optional[str] = None, tool_name: Optional[str] = None, verdict: Optional[str] = None,
+        kind: Optional[str] = None,
     ) -> dict[str, Any]:
         """``{"receipts": [...], "next"}``, newest first: ``limit`` rows (the gate's default is 50) before row ``before``.
 
-        The other arguments keep only the rows that have them. Raises SvcGateError.
+        The other arguments keep only the rows that have them. ``kind`` is ``check`` (the gate's default), ``change``, ``result``
+        or ``all``. Raises SvcGateError.
         """
-        asked = dict(limit=limit, before=before, session_id=session_id, tool_name=tool_name, verdict=verdict)
+        asked = dict(limit=limit, before=before, session_id=session_id, tool_name=tool_name, verdict=verdict, kind=kind)
         given = {name: value for name, value in asked.items() if value is not None}
         return self._object("/receipts" + ("?" + urlencode(given) if given else ""))
 

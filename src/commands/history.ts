@@ -124,7 +124,7 @@ async function openGate(base: string, key: string): Promise<History> {
     }
   };
   const page = async (query: string): Promise<readonly RecordedRow[]> => {
-    const answer = await ask(`/receipts?${query}`);
+    const answer = await ask(`/receipts?kind=all&${query}`);
     if (!answer.ok) throw new BadInput(`${base} answered ${answer.status} to GET /receipts: ${await detailOf(answer)}`);
     return readReceipts(await answer.text(), `${base}/receipts`);
   };

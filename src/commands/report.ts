@@ -4,7 +4,7 @@ import { openHistory, type Place, type RecordedRow } from "./history.ts";
 import type { Outcome } from "./outcome.ts";
 import { showProgress } from "./progress.ts";
 import { columns, plural, sorted } from "./replay/print.ts";
-import { isChange, erasedPart, readRecorded, resetIn, type Recorded } from "./replay/recorded.ts";
+import { erasedPart, otherKind, readRecorded, resetIn, type Recorded } from "./replay/recorded.ts";
 import { otherGroups, type Share } from "./replay/tally.ts";
 import { readSpan, readWhole, rowsWithin, type SpanOptions } from "./span.ts";
 
@@ -47,8 +47,9 @@ export async function reportCommand(folder: string, options: ReportOptions): Pro
       for (const row of slice) {
         if (row.seq >= end) break walk;
         progress.at(row.seq);
-        const recorded = isChange(row) ? "change" : readRecorded(row);
+        const recorded = otherKind(row) ?? readRecorded(row);
         if (recorded === "change") summary.addChange(row);
+        else if (recorded === "result") summary.results += 1;
         else if (recorded === erasedPart) summary.erased += 1;
         else if (typeof recorded === "string") summary.unreadable += 1;
         else summary.add(recorded);
@@ -78,6 +79,7 @@ class Summary {
   erased = 0;
   /** Receipts that are not as a gate writes them. */
   unreadable = 0;
+  results = 0;
   #changes = 0;
   /** Rows that reset counters: each has weakened a limit. */
   readonly #resets: Reset[] = [];
@@ -149,6 +151,7 @@ class Summary {
       ...(this.#changes === 0
         ? []
         : [`${this.#changes} more record a change, of keys or of what is in force, and decided nothing`]),
+      ...(this.results === 0 ? [] : [`${this.results} more record what a tool gave, and decided nothing`]),
       ...table("verdicts", ["verdict", "mode", "answered", "receipts"], this.#verdicts),
       ...table("refused or held, by rule", ["rule", "verdict", "receipts"], this.#rules),
       ...table("refused or held, by tool", ["tool", "verdict", "receipts"], this.#tools),
@@ -172,6 +175,7 @@ class Summary {
       unreadable: this.unreadable,
       changes: this.#changes,
       resets: this.#resets,
+      results: this.results,
       verdicts: lines(this.#verdicts, "verdict", "mode", "answered"),
       by_rule: lines(this.#rules, "rule", "verdict"),
       by_tool: lines(this.#tools, "tool", "verdict"),

@@ -19,7 +19,7 @@ export {
 export { cutInputText, headBytesMax, readCutInput, type CutInput } from "./cut-input.ts";
 export { covers, evidenceDigest, missingParts, partText, presentParts, wholeText } from "./evidence.ts";
 export type { PartName } from "./disclosure.ts";
-export { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
+export { leafHash, leafKinds, parseLeaf, type Leaf, type LeafKind } from "./leaf.ts";
 export type { Durable, Receipt } from "./receipt.ts";
 export type { Broken, StoredRow } from "./row.ts";
 export { readCall, readEffects } from "./verifier.ts";

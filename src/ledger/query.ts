@@ -1,6 +1,6 @@
 import { leafTexts, parseLeaf, type LeafFilter } from "./leaf.ts";
 import { type LedgerStore, type RowQuery } from "./stores/store.ts";
-import { changeColumns } from "./row.ts";
+import { changeColumns, resultVerdict } from "./row.ts";
 
 /** A query for receipts. */
 export interface ReceiptQuery extends LeafFilter, Pick<RowQuery, "before" | "limit" | "session" | "tool" | "verdict"> {
@@ -12,12 +12,15 @@ export interface ReceiptQuery extends LeafFilter, Pick<RowQuery, "before" | "lim
 
 /** The same as a store takes it. */
 export async function rowQuery(store: LedgerStore, query: ReceiptQuery): Promise<RowQuery> {
-  const { since, until, act, answered, mode, key, before, ...rest } = query;
+  const { since, until, act, answered, kind, mode, key, before, ...rest } = query;
   // A mode only softens: the verdict of a call answered with BLOCK or ESCALATE is one of these too, and they have an index.
   const refused = answered !== undefined && answered !== "ALLOW" && rest.verdict === undefined;
-  // The same index has the rows of people's acts.
-  const verdict = rest.verdict ?? (act === undefined ? undefined : changeColumns.verdict);
-  const filtered = { ...rest, verdict, refused, leafHas: leafTexts({ act, answered, mode, key }) };
+  // The same index has the rows of people's acts, and of results.
+  const isChange = act !== undefined || kind === "change";
+  const indexed = isChange ? changeColumns.verdict : kind === "result" ? resultVerdict : undefined;
+  const checks = kind === "check";
+  const leafHas = leafTexts({ act, answered, kind: checks ? undefined : kind, mode, key });
+  const filtered = { ...rest, verdict: rest.verdict ?? indexed, refused, checks, leafHas };
   if (since === undefined && until === undefined) return { ...filtered, before };
   const last = await lastSeq(store);
   const leafAt = async (seq: number): Promise<string | undefined> => (await store.history.leaves(seq, 1))[0];

@@ -56,6 +56,12 @@ export function receiptJson(row: StoredRow): string {
           ["act", json(leaf.act)],
         ] as const)
       : []),
+    ...(leaf?.kind === "result"
+      ? ([
+          ["kind", '"result"'],
+          ["check", json(leaf.check)],
+        ] as const)
+      : []),
     ...(cut === undefined ? [] : ([["input_cut", JSON.stringify(cut)]] as const)),
     ...(erased.length === 0 ? [] : ([["erased", JSON.stringify(erased)]] as const)),
     ["leaf", JSON.stringify(row.leaf)],

@@ -1,6 +1,9 @@
 /** What the columns of a row that records a person's act hold: nothing that a check can have. */
 export const changeColumns = { tool: "", verdict: "CHANGE", session: null } as const;
 
+/** What the column `verdict` of a tool's result holds. Its other columns are those of its check. */
+export const resultVerdict = "RESULT";
+
 /** A row as an engine keeps it. The columns beside leaf and evidence are for look-up; verification compares them. */
 export interface StoredRow {
   readonly seq: number;

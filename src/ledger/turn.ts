@@ -10,7 +10,7 @@ import {
   type StoredLookup,
   type StoreTurn,
 } from "./stores/store.ts";
-import { changeColumns, type StoredRow } from "./row.ts";
+import { changeColumns, resultVerdict, type StoredRow } from "./row.ts";
 import type { Checkpoint } from "./tree/checkpoint.ts";
 import type { Frontier, TreeNode } from "./tree/merkle.ts";
 import { callText } from "./verifier.ts";
@@ -56,6 +56,17 @@ export interface ChangeEntry {
   readonly mode: Mode;
   /** What the row says was erased, of rows before it. */
   readonly erases?: Erasure | undefined;
+}
+
+/** What a tool gave for a check, as the calling code reports it. No gate takes such reports yet. */
+export interface ResultEntry extends Pick<
+  CheckEntry,
+  "at" | "contract" | "keyName" | "mode" | "routed" | "sessionId" | "toolName"
+> {
+  /** The row of its check, which has the same key, tool and session. */
+  readonly check: number;
+  /** Values of the result as plain texts: the row holds keyed digests of them, and no value. */
+  readonly values: readonly string[];
 }
 
 /** Events of a counter: `counter` is the digest of its definition, `key` the plain text of its key. */
@@ -187,6 +198,7 @@ export class Turn {
         act: null,
         answered: entry.answered,
         at: entry.at,
+        check: null,
         contract: `sha256:${entry.contract}`,
         key: entry.keyName,
         kind: "check",
@@ -216,6 +228,7 @@ export class Turn {
         act,
         answered: null,
         at,
+        check: null,
         contract: `sha256:${contract}`,
         key: by,
         kind: "change",
@@ -226,6 +239,36 @@ export class Turn {
       },
       ["null", canonical(body), "null", JSON.stringify(reason), "{}", "[]"],
       changeColumns,
+    );
+  }
+
+  /** Gives a tool's result its row. Counters do not move with it. */
+  result({ values, ...entry }: ResultEntry): void {
+    const { at, check, mode, toolName, sessionId } = entry;
+    const digests = values.map((value) => this.#context.digest(`${resultDomain}${value}`));
+    this.#seal(
+      {
+        act: null,
+        answered: null,
+        at,
+        check,
+        contract: `sha256:${entry.contract}`,
+        key: entry.keyName,
+        kind: "result",
+        mode,
+        rule: null,
+        tool: entry.routed ? toolName : null,
+        verdict: null,
+      },
+      [
+        callText(toolName, sessionId),
+        canonical({ digests: [...new Set(digests)].toSorted() }),
+        "null",
+        "null",
+        "{}",
+        "[]",
+      ],
+      { session: sessionId, tool: toolName, verdict: resultVerdict },
     );
   }
 
@@ -306,6 +349,9 @@ export class Turn {
     else moved.push({ at, sum: amount });
   }
 }
+
+/** Stands before a value, so that its digest is not that of a counter's key. */
+const resultDomain = "svc-gate/result/1\n";
 
 const noEffects: readonly StoredEffect[] = [];
 

@@ -2,7 +2,7 @@ import type { PartName } from "./disclosure.ts";
 import { erasedColumns, isErasable } from "./erasure.ts";
 import { evidenceDigest, isEmptyList, missingParts, partText } from "./evidence.ts";
 import { leafHash, parseLeaf, zeroHash, type Leaf } from "./leaf.ts";
-import { changeColumns, type Broken, type StoredRow } from "./row.ts";
+import { changeColumns, resultVerdict, type Broken, type StoredRow } from "./row.ts";
 
 /** What the row before leaves for the next one to be held against. */
 export interface Link {
@@ -68,13 +68,34 @@ export function verifyRow(row: StoredRow, before: Link, log: string): Verified |
   const kept = missing.find((part) => leaf.kind === "change" || !isErasable(part));
   if (kept !== undefined)
     return broken("a part of the evidence is missing that is never erased", "six parts", `no ${kept}`);
-  const verdict = leaf.kind === "check" ? leaf.verdict : changeColumns.verdict;
+  const verdict = verdictColumn(leaf);
   if (row.verdict !== verdict) return broken("the column `verdict` differs from the leaf", verdict, row.verdict);
   const isAct = leaf.kind === "change" && row.tool === changeColumns.tool && row.session === changeColumns.session;
   const columns = isAct ? "null" : callText(row.tool, row.session);
   const call = missing.includes("call") ? erasedCall : partText(row.evidence, "call");
   if (call !== columns) return broken("the columns `tool` and `session` differ from the evidence", call, columns);
   return { ...linked, missing };
+}
+
+function verdictColumn({ kind, verdict }: Leaf): string | null {
+  if (kind === "check") return verdict;
+  return kind === "change" ? changeColumns.verdict : resultVerdict;
+}
+
+/**
+ * Checks what a result says of its check: a row before it, of kind `check`, with the same key and the same tool.
+ *
+ * @param leafAt the text of an earlier row's leaf
+ * @returns what is broken; undefined if nothing is, or if the row is no result
+ */
+export function wrongCheck(leaf: Leaf, leafAt: (seq: number) => string | undefined): Broken | undefined {
+  const { check, key, seq, tool } = leaf;
+  if (check === null) return undefined;
+  const text = check < seq ? leafAt(check) : undefined;
+  const named = parseLeaf(text ?? "");
+  if (named?.kind === "check" && named.key === key && named.tool === tool) return undefined;
+  const problem = "the row that a result names is not an earlier check with its key and its tool";
+  return brokenAt(seq)(problem, `a check by ${key} of ${tool}`, text?.slice(0, 200) ?? `no row ${check} before it`);
 }
 
 function brokenAt(seq: number): (problem: string, expected: unknown, found: unknown) => Broken {

@@ -76,7 +76,7 @@ test("a key is made, used, rotated and revoked, each act is a row, and it holds 
   assert.ok(!listed.text.includes(hash("sha256", key, "hex")) && !listed.text.includes("svcg_"));
   assert.equal((await act(gate, admin, "/admin/keys/ci/revoke")).status, 200);
   assert.deepEqual([(await checkWith(gate, key)).status, (await checkWith(gate, rotated.json.key)).status], [401, 401]);
-  const { json: page } = await ask(gate, "/receipts");
+  const { json: page } = await ask(gate, "/receipts?kind=all");
   const rows = page.receipts.toReversed();
   assert.deepEqual(
     rows.map((row: Record<string, unknown>) => [row["seq"], row["act"] ?? "check", row["key"]]),
@@ -175,7 +175,7 @@ test("a tenant's administrators act on its keys alone, the root's on all; anothe
   assert.equal(more.status, 403);
   assert.equal((await act(gate, root, "/t/acme/admin/keys/ci/revoke")).status, 200);
   assert.deepEqual([(await at("acme", ci)).status, (await at("globex", globex)).status], [401, 200]);
-  const by = (await ask(gate, "/receipts")).json.receipts.map((row: { key: string }) => row.key);
+  const by = (await ask(gate, "/receipts?kind=all")).json.receipts.map((row: { key: string }) => row.key);
   assert.deepEqual(by, ["operator", "acme/ops", "operator", "operator"], "who did it, over all tenants");
 });
 
@@ -249,7 +249,7 @@ test("keys survive a restart and a kill, and change rows trouble neither replay 
   }
   const again = await startGate(t, { folder });
   assert.deepEqual([(await checkWith(again, key)).status, (await checkWith(again, gone)).status], [200, 401]);
-  const { json } = await ask(again, "/receipts?limit=5");
+  const { json } = await ask(again, "/receipts?kind=all&limit=5");
   assert.equal(json.receipts.filter((row: { kind?: string }) => row.kind === "change").length, 2);
   assert.equal((await ask(again, "/rules", bearer(firstKey))).status, 200);
 });

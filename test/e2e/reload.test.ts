@@ -71,7 +71,7 @@ suite("reload", () => {
     const answer = (await check(gate, open("s"))).json;
     assert.deepEqual([answer.verdict, answer.mode], ["ALLOW", "observe"]);
     assert.equal((await reload(gate)).json.changed, false);
-    const { json: page } = await ask(gate, "/receipts");
+    const { json: page } = await ask(gate, "/receipts?kind=all");
     assert.deepEqual(
       page.receipts.map(({ act, key: by, mode, verdict }: Record<string, unknown>) => [act ?? verdict, by, mode]),
       [
@@ -99,7 +99,7 @@ suite("reload", () => {
     assert.match(json.detail, /`PERHAPS` is not a verdict/);
     assert.match(json.detail, /--> contracts\/desk\.yaml:3:/);
     assert.equal((await check(gate, open("s"))).json.verdict, "ALLOW");
-    assert.equal((await ask(gate, "/receipts")).json.receipts.length, 1, "a refused change is no row");
+    assert.equal((await ask(gate, "/receipts?kind=all")).json.receipts.length, 1, "a refused change is no row");
     assert.equal((await reload(gate, { mode: "enforced" })).status, 400);
     assert.match((await reload(gate, { mod: "enforce" })).json.detail, /did you mean "mode"/);
   });
@@ -185,7 +185,7 @@ suite("reload", () => {
     }
     const rows: Record<string, string>[] = [];
     for (let next: number | null = null; ;) {
-      const { json } = await ask(gate, `/receipts?limit=1000${next === null ? "" : `&before=${next}`}`);
+      const { json } = await ask(gate, `/receipts?kind=all&limit=1000${next === null ? "" : `&before=${next}`}`);
       rows.push(...json.receipts);
       next = json.next;
       if (next === null) break;
@@ -237,7 +237,7 @@ suite("reload", () => {
     gate.kill("SIGHUP");
     await until('"put in force"');
     assert.equal((await check(gate, open("s"))).json.verdict, "BLOCK");
-    const { json } = await ask(gate, "/receipts");
+    const { json } = await ask(gate, "/receipts?kind=all");
     assert.deepEqual([json.receipts[1].act, json.receipts[1].key], ["reload", "SIGHUP"]);
   });
 });

@@ -60,7 +60,7 @@ test("evidence goes by its age at a start; a tenant's when it is opened", async 
   const gate = await startGate(t, { folder, contracts: { "desk.yaml": desk }, flags });
   assert.deepEqual(await untilCleared(root), [1, 2, 3]);
   assert.equal((await check(gate, { tool_name: "note.add", tool_input: {} })).json.verdict, "ALLOW");
-  const { json } = await ask(gate, "/receipts?limit=100");
+  const { json } = await ask(gate, "/receipts?kind=all&limit=100");
   const acts = json.receipts.filter(({ act }: { readonly act?: string }) => act === "erase");
   assert.deepEqual(
     acts.map(({ key, tool_input: input }: any) => [key, input.rows]),

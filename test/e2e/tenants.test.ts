@@ -119,7 +119,10 @@ suite("tenants", () => {
     assert.deepEqual([other.verdict, other.receipt.seq, other.mode], ["ALLOW", 1, "observe"]);
     assert.match(other.reason, /ESCALATE was recorded/);
     assert.match((await check(gate, open)).json.reason, /the door is shut/, "the root answers by its own contract");
-    const pages = [await askAt(gate, "acme", "/receipts", acme), await askAt(gate, "blue", "/receipts", blue)];
+    const pages = [
+      await askAt(gate, "acme", "/receipts?kind=all", acme),
+      await askAt(gate, "blue", "/receipts?kind=all", blue),
+    ];
     assert.deepEqual(
       pages.map(({ json }) => json.receipts.length),
       [4, 1],
@@ -299,7 +302,7 @@ suite("tenants", () => {
       const headers = { authorization: `Bearer ${bearer}`, "content-type": "application/json" };
       await ask(gate, "/t/acme/admin/reload", { method: "POST", headers, body: JSON.stringify({ mode }) });
     }
-    const { json } = await askAt(gate, "acme", "/receipts", theirs);
+    const { json } = await askAt(gate, "acme", "/receipts?kind=all", theirs);
     assert.deepEqual(
       json.receipts.map((row: { readonly key: string }) => row.key),
       ["agent", "acme/agent"],

@@ -5,6 +5,7 @@ import { folders } from "./folders.ts";
 import type { ExportCase } from "./ground.ts";
 import { leaves } from "./leaves.ts";
 import { memberCases } from "./members.ts";
+import { resultCases } from "./results.ts";
 
 export const exportCases: readonly ExportCase[] = [
   ...good,
@@ -13,4 +14,5 @@ export const exportCases: readonly ExportCase[] = [
   ...folders,
   ...evidenceCases,
   ...memberCases,
+  ...resultCases,
 ];

@@ -21,6 +21,8 @@ type PartName = (typeof partNames)[number];
 /** What makes a row: all of it has a default but what a case is about. */
 export interface RowPlan {
   readonly act?: string;
+  /** The row whose result this is. */
+  readonly check?: number;
   readonly contract?: string | null;
   /** JSON texts of the parts. */
   readonly values?: Partial<Record<PartName, string>>;
@@ -126,13 +128,17 @@ export function chain(log: string, plans: readonly RowPlan[]): readonly Exported
   return plans.map((plan, place) => {
     const row = place + 1;
     const isChange = plan.act !== undefined;
-    const values = { ...defaults, ...(isChange ? { call: "null", outcome: "{}" } : {}), ...plan.values };
+    const isResult = plan.check !== undefined;
+    const isCheck = !isChange && !isResult;
+    const given = isResult ? { input: '{"digests":[]}', reason: "null" } : { call: "null" };
+    const values = { ...defaults, ...(isCheck ? {} : { ...given, outcome: "{}" }), ...plan.values };
     const apart = Object.entries(plan.sensitive ?? {}).map(([name, value]) => disclosed(row, name, value));
     const six = partNames.map((name) => disclosed(row, name, withReferences(values[name], apart)));
     const parts = [...six, ...apart.toSorted((a, b) => (a.name < b.name ? -1 : 1))];
     const members: Record<string, unknown> = {
       ...(isChange ? { act: plan.act } : {}),
-      answered: isChange ? null : "ALLOW",
+      ...(isResult ? { check: plan.check } : {}),
+      answered: isCheck ? "ALLOW" : null,
       at: 1_790_000_000_000 + row,
       contract: plan.contract ?? null,
       engine: "svc-gate/1.0.0",
@@ -143,15 +149,15 @@ export function chain(log: string, plans: readonly RowPlan[]): readonly Exported
           .join(""),
       ).toString("hex"),
       key: "default",
-      kind: isChange ? "change" : "check",
+      kind: isResult ? "result" : isChange ? "change" : "check",
       log,
       mode: "enforce",
       prev,
-      rule: isChange ? null : "notes.$otherwise",
+      rule: isCheck ? "notes.$otherwise" : null,
       seq: row,
       tool: isChange ? null : "note.add",
       v: 1,
-      verdict: isChange ? null : "ALLOW",
+      verdict: isCheck ? "ALLOW" : null,
       ...plan.members,
     };
     const canonical = JSON.stringify(

@@ -131,6 +131,23 @@ export const memberPlans: readonly RowPlan[] = [
   { contract: second ?? null },
 ];
 
+const digests = (...values: readonly string[]): string =>
+  JSON.stringify({ digests: values.map((value) => sha256(value).toString("hex")).toSorted() });
+
+/** Results of tools: of several checks, two of one check, erased in part, and one of a tool that no contract routes. */
+export const resultPlans: readonly RowPlan[] = [
+  { contract: first ?? null },
+  { check: 1, contract: first ?? null, values: { input: digests("a", "b") } },
+  { contract: first ?? null, members: { key: "ci", tool: "mail.send" } },
+  { contract: first ?? null, members: { tool: null } },
+  { check: 3, contract: first ?? null, members: { key: "ci", tool: "mail.send" }, erased: ["input"] },
+  { check: 1, contract: second ?? null, members: { mode: "observe" } },
+  { check: 4, contract: second ?? null, members: { tool: null }, erased: ["call", "input"] },
+  erasing(["call", "input"], [[5, 7]]),
+  { contract: second ?? null, members: { key: null, tool: '目 "x"' } },
+  { check: 9, contract: second ?? null, members: { key: null, tool: '目 "x"' } },
+];
+
 const longPlans: readonly RowPlan[] = Array.from({ length: 300 }, () => ({ contract: first ?? null }));
 
 export const plan = (rows: readonly ExportedRow[], over: Partial<ExportPlan> = {}): ExportPlan => ({
@@ -146,6 +163,7 @@ export const longRows = chain(log, longPlans);
 export const memberRows = chain(log, memberPlans);
 export const memberFiles = exportFiles(plan(memberRows));
 export const cutFiles = exportFiles(plan(chain(log, cutPlans(first ?? ""))));
+export const resultFiles = exportFiles(plan(chain(log, resultPlans)));
 export const actFiles = exportFiles(plan(actRows));
 export const longFiles = exportFiles(plan(longRows, { contracts: [contracts[0]] }));
 
@@ -174,6 +192,7 @@ export const bases: ReadonlyMap<string, Files> = new Map([
   ["members", memberFiles],
   ["worked", workedFiles],
   ["cut", cutFiles],
+  ["results", resultFiles],
 ]);
 
 export const holds = (

@@ -9,7 +9,7 @@ import {
   type AskedAgain,
   type Difference,
 } from "../replay/decide-again.ts";
-import { inputNotKept, isChange, readLeaf, readRecorded, type Recorded } from "../replay/recorded.ts";
+import { inputNotKept, otherKind, readLeaf, readRecorded, type Recorded } from "../replay/recorded.ts";
 import { standsOnErased } from "../replay/replay.ts";
 import { counterDigest } from "../replay/standing.ts";
 import { Folds } from "./folds.ts";
@@ -80,7 +80,7 @@ class DeepReplay {
   async take(rows: readonly RecordedRow[]): Promise<void> {
     const pending: Pending[] = [];
     for (const row of rows) {
-      if (isChange(row)) {
+      if (otherKind(row) !== undefined) {
         this.#act(row);
         continue;
       }

@@ -7,7 +7,7 @@ import { isMode, modes, visible, type Mode } from "../../wire/mod.ts";
 import { contractOf, openHistory, rowOf, type History, type Place } from "../history.ts";
 import { judge, type Call } from "../judge.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
-import { inputNotKept, isChange, readRecorded, type Recorded } from "../replay/recorded.ts";
+import { inputNotKept, otherKind, readRecorded, type Recorded } from "../replay/recorded.ts";
 import { momentOf } from "../test/time.ts";
 import { Witness } from "../witness.ts";
 import { erasedText } from "./erased.ts";
@@ -68,6 +68,11 @@ async function readBody(file: string): Promise<string> {
   });
 }
 
+const notDecided = {
+  change: "keys, or what is in force, were changed",
+  result: "it records what a tool gave",
+} as const;
+
 async function explainReceipt(number: string, options: ExplainOptions): Promise<Explained | Broken> {
   if (!/^[1-9][0-9]{0,14}$/.test(number)) throw new BadInput(`--receipt takes a receipt's number, not "${number}"`);
   const history = await openHistory({ ...options, folder: options.dataDir });
@@ -77,7 +82,8 @@ async function explainReceipt(number: string, options: ExplainOptions): Promise<
       const place = options.url ?? options.dataDir;
       throw new BadInput(`there is no receipt ${number} in ${place}, which has ${history.rows ?? 0}`);
     }
-    if (isChange(row)) throw new BadInput(`receipt ${number} is no check: keys, or what is in force, were changed`);
+    const kind = otherKind(row);
+    if (kind !== undefined) throw new BadInput(`receipt ${number} is no check: ${notDecided[kind]}`);
     const recorded = readRecorded(row);
     if (typeof recorded === "string")
       throw new BadInput(`receipt ${number} cannot be explained: ${(await erasedText(row, history)) ?? recorded}`);

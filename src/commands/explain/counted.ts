@@ -2,7 +2,7 @@ import { readEffects, type Leaf } from "../../ledger/entry.ts";
 import type { History } from "../history.ts";
 import type { CounterSeen } from "../judge.ts";
 import { showProgress } from "../progress.ts";
-import { isChange, recordedAt, resetIn } from "../replay/recorded.ts";
+import { otherKind, recordedAt, resetIn } from "../replay/recorded.ts";
 import { counterDigest } from "../replay/standing.ts";
 
 /** What a counter stood at, and the receipts that made it so. */
@@ -47,7 +47,7 @@ export async function countersExplained(
     for (const row of slice) {
       if (row.seq >= seq) break;
       progress.at(row.seq);
-      if (isChange(row)) {
+      if (otherKind(row) === "change") {
         const reset = resetIn(row);
         for (const tally of tallies) if (reset.has(tally.digest)) Object.assign(tally, { receipts: 0, last: [] });
       }

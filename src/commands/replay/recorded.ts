@@ -8,6 +8,7 @@ import {
   wholeText,
   type CutInput,
   type Leaf,
+  type LeafKind,
 } from "../../ledger/entry.ts";
 import { readResume } from "../../ledger/mod.ts";
 import type { RecordedRow } from "../history.ts";
@@ -50,9 +51,11 @@ export function readLeaf({ seq, leaf: text, evidence }: RecordedRow): Leaf | str
   return evidenceDigest(evidence) === leaf.evidence ? leaf : "its evidence is not what its leaf commits to";
 }
 
-/** Does a row record a person's act (a key, a reload)? Then nothing was decided, and no counter moved. */
-export function isChange(row: RecordedRow): boolean {
-  return row.leaf.startsWith('{"act":') && typeof readLeaf(row) !== "string";
+/** The kind of a row that is no check: a person's act (a key, a reload), or a tool's result. Nothing was decided there. */
+export function otherKind(row: RecordedRow): Exclude<LeafKind, "check"> | undefined {
+  if (!/^\{"(?:act":|answered":null,)/.test(row.leaf)) return undefined;
+  const leaf = readLeaf(row);
+  return typeof leaf === "string" || leaf.kind === "check" ? undefined : leaf.kind;
 }
 
 /** The counters that a row resets, with their names, by digest. */

@@ -15,7 +15,7 @@ import {
 } from "./decide-again.ts";
 import {
   inputNotKept,
-  isChange,
+  otherKind,
   movedCounters,
   readLeaf,
   readRecorded,
@@ -183,7 +183,7 @@ async function* checksOf(
     for (const row of slice) {
       if (row.seq >= span.end) return;
       telling.passed(row.seq);
-      const recorded = isChange(row) ? undefined : readRecorded(row);
+      const recorded = otherKind(row) === undefined ? readRecorded(row) : undefined;
       const leaf = typeof recorded === "object" ? recorded.leaf : readLeaf(row);
       const read = typeof leaf === "string" ? undefined : leaf;
       if (recorded === undefined) {

@@ -306,9 +306,9 @@ async function* slicesOf({ candidates, asked, key }: Work, lacking: Lackings): A
   for await (const rows of candidates) {
     for (const { seq, leaf, evidence } of rows) {
       const { kind, key: by } = parseLeaf(leaf) ?? {};
-      if (kind !== "check") tally.acts += 1;
-      if (kind !== "check" || (key !== undefined && by !== key)) continue;
-      tally.add(seq, evidence);
+      if (kind === "change") tally.acts += 1;
+      if (kind === undefined || kind === "change" || (key !== undefined && by !== key)) continue;
+      tally.add(seq, evidence, kind === "check");
       if (!tally.isFull) continue;
       yield tally.slice();
       tally = new Tally(asked, lacking);
@@ -337,11 +337,12 @@ class Tally {
     return this.#seqs.length >= slice.rows || this.#characters >= slice.characters;
   }
 
-  add(seq: number, evidence: string): void {
+  /** @param isCheck a result has no members, so it lacks none */
+  add(seq: number, evidence: string, isCheck: boolean): void {
     this.#matched += 1;
     const present = presentParts(evidence);
     const met = this.#asked.filter((part) => present.some((name) => covers([part], name)));
-    if (met.length < this.#asked.length) this.#note(seq, missingParts(evidence), met);
+    if (isCheck && met.length < this.#asked.length) this.#note(seq, missingParts(evidence), met);
     if (met.length === 0) return;
     for (const part of met) this.#met.add(part);
     this.#present.push(present);

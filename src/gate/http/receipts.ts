@@ -1,5 +1,6 @@
 import { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";
+import { leafKinds, type LeafKind } from "../../ledger/entry.ts";
 import type { ReceiptQuery } from "../../ledger/mod.ts";
 import { bad, good, isMode, isVerdict, limits, refuse, utf8Bytes, type Result } from "../../wire/mod.ts";
 import { readMoment } from "../moment.ts";
@@ -19,6 +20,7 @@ const parameters: Readonly<Record<string, (value: string, name: string) => strin
   mode: (value) => (isMode(value) ? undefined : '"mode" must be observe, assist or enforce'),
   key: badName,
   act: badName,
+  kind: (value) => (value === "all" || isKind(value) ? undefined : `"kind" must be ${leafKinds.join(", ")} or all`),
   since: badMoment,
   until: badMoment,
 };
@@ -50,9 +52,20 @@ function readQuery(query: URLSearchParams): Result<ReceiptQuery, string> {
     mode: mode !== undefined && isMode(mode) ? mode : undefined,
     key: text("key"),
     act: text("act"),
+    kind: kindOf(text("kind"), text("act")),
     since,
     until,
   });
+}
+
+/** Checks alone, unless another kind is asked for. Whoever asks for an act asks for a change. */
+function kindOf(kind: string | undefined, act: string | undefined): LeafKind | undefined {
+  if (kind === undefined) return act === undefined ? "check" : undefined;
+  return isKind(kind) ? kind : undefined;
+}
+
+function isKind(value: string): value is LeafKind {
+  return leafKinds.some((kind) => kind === value);
 }
 
 /**

@@ -7,6 +7,7 @@ import { parseCheckpointText, type Checkpoint } from "../tree/checkpoint.ts";
 import { Frontier, hashAt, hashBytes, type TreeNode } from "../tree/merkle.ts";
 import { parseNote, verifyNote, type VerifierKey } from "../tree/note.ts";
 import { levelSize, tilePath, tilesOf, tileWidth, type Tile } from "../tree/tiles.ts";
+import { Checks } from "./checks.ts";
 import { checkpointName, contractPath, evidencePath, readBounded, sizesMax } from "./layout.ts";
 
 /** The codes of spec/export.md: what can be wrong with an export. */
@@ -22,6 +23,7 @@ export type ExportProblem =
   | "log"
   | "prev"
   | "time"
+  | "result"
   | "tile"
   | "contract"
   | "evidence"
@@ -89,6 +91,7 @@ class Walk {
   readonly #options: VerifyExportOptions;
   readonly #frontier = new Frontier();
   readonly #missing = new Missing();
+  readonly #checks = new Checks();
   readonly #contracts = new Set<string>();
   readonly #tiles = new Map<number, Buffer>();
   #checkpoint: Checkpoint | undefined;
@@ -208,6 +211,12 @@ class Walk {
     need(leaf.log === origin, "log", seq, "the leaf is another log's");
     need(leaf.prev === this.#prev, "prev", seq, "the leaf does not follow the row before");
     need(leaf.at >= this.#at, "time", seq, "the clock went back");
+    need(
+      this.#checks.pass(leaf),
+      "result",
+      seq,
+      "the row that it names is not an earlier check with its key and its tool",
+    );
     this.#at = leaf.at;
     this.#prev = leafHash(text);
     return leaf;
@@ -250,7 +259,7 @@ class Walk {
     need(isEvidence, "evidence", seq, "the evidence has not its parts, each in its place");
     need(digest === leaf.evidence, "digest", seq, "the evidence is not what the leaf commits to");
     const missing = missingParts(line);
-    const may = missing.length === 0 || (leaf.kind === "check" && missing.every(isErasable));
+    const may = missing.length === 0 || (leaf.kind !== "change" && missing.every(isErasable));
     need(may, "erasure", seq, "a part is missing that is never erased");
     const broken = this.#missing.pass(leaf, line, missing);
     need(broken === undefined, "erase-body", seq, "the row does not say properly what it erased");

@@ -4,6 +4,7 @@
  * VALUES; nothing is asked of a sequence, a notification or an advisory lock.
  */
 
+import { changeColumns, resultVerdict } from "../row.ts";
 import type { RowQuery } from "./store.ts";
 
 /** What a ledger's id may be: it is written into `SET LOCAL`, which takes no parameters. */
@@ -125,10 +126,10 @@ export const statements = {
   evidenceAt: `SELECT evidence FROM svc_gate.receipts WHERE ledger = $1 AND seq = $2`,
 } as const;
 
-export type Filters = Pick<RowQuery, "leafHas" | "refused" | "session" | "tool" | "verdict">;
+export type Filters = Pick<RowQuery, "checks" | "leafHas" | "refused" | "session" | "tool" | "verdict">;
 
 /** Newest first: rows below $2 and from $5 on, at most $3, of at most $4 characters; then one parameter for each filter. */
-export function readRows({ leafHas = [], refused = false, ...equal }: Filters): Asked {
+export function readRows({ leafHas = [], refused = false, checks = false, ...equal }: Filters): Asked {
   const { session, tool, verdict } = equal;
   const given = Object.entries({ session, tool, verdict }).filter(
     (entry): entry is [string, string] => entry[1] !== undefined,
@@ -139,6 +140,7 @@ export function readRows({ leafHas = [], refused = false, ...equal }: Filters): 
     ...given.map(([name], at) => ` AND ${name} = $${at + 6}`),
     ...leafHas.map((_, at) => ` AND strpos(leaf, $${at + 6 + given.length}) > 0`),
     refused ? " AND verdict IN ('BLOCK', 'ESCALATE')" : "",
+    checks ? ` AND verdict NOT IN ('${changeColumns.verdict}', '${resultVerdict}')` : "",
     isIndexed ? " AND verdict <> 'ALLOW'" : "",
   ].join("");
   const text = `SELECT seq, leaf, evidence, session, tool, verdict FROM (
@@ -147,7 +149,7 @@ export function readRows({ leafHas = [], refused = false, ...equal }: Filters): 
           SELECT seq, leaf, evidence, session, tool, verdict FROM svc_gate.receipts
           WHERE ledger = $1 AND seq < $2 AND seq >= $5${where} ORDER BY seq DESC LIMIT $3) slice) sized
     WHERE before < $4 ORDER BY seq DESC`;
-  const name = `read ${given.map(([filter]) => filter).join(" ")} ${leafHas.length} ${refused} ${isIndexed}`;
+  const name = `read ${given.map(([filter]) => filter).join(" ")} ${leafHas.length} ${refused} ${checks} ${isIndexed}`;
   return { statement: { name, text }, values: [...given.map(([, value]) => value), ...leafHas] };
 }
 

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { addDecimals } from "../../wire/mod.ts";
 import { Missing } from "../erasure.ts";
 import { leafHash, type Leaf } from "../leaf.ts";
-import { firstLink, linkOf, readEffects, verifyRow, type Link, type RecordedEffect } from "../verifier.ts";
+import { firstLink, linkOf, readEffects, verifyRow, wrongCheck, type Link, type RecordedEffect } from "../verifier.ts";
 import { blame, parted, tooShort } from "./anchors.ts";
 import type { TreeNode } from "../tree/merkle.ts";
 import { strayNodes, TreeWalk, wrongNode } from "../tree-walk.ts";
@@ -208,7 +208,13 @@ class Walker {
       if (next.leaf.kind === "change") this.#changed = seq;
       events.push(...(readEffects(row.evidence) ?? []).map((effect) => ({ ...effect, at, seq })));
     }
-    broken = first(await this.#contractsOf(leaves), await this.#eventsOf(events), await this.#nodesOf(nodes), broken);
+    broken = first(
+      await this.#checksOf(leaves),
+      await this.#contractsOf(leaves),
+      await this.#eventsOf(events),
+      await this.#nodesOf(nodes),
+      broken,
+    );
     const link = links.findLast(({ seq }) => broken === undefined || seq < broken.seq) ?? before;
     return { link, broken };
   }
@@ -220,6 +226,15 @@ class Walker {
       if (broken !== undefined) return broken;
     }
     return undefined;
+  }
+
+  /** The rows that results name as their checks. */
+  async #checksOf(leaves: readonly Leaf[]): Promise<Broken | undefined> {
+    const results = leaves.filter(({ check }) => check !== null);
+    if (results.length === 0) return undefined;
+    const found = await this.#read(...results.map(({ check }) => ask("leafAt", this.#ledger, check)));
+    const leafAt = (place: number): string | undefined => found[place]?.[0]?.[0] as string | undefined;
+    return first(...results.map((leaf, place) => wrongCheck(leaf, () => leafAt(place))));
   }
 
   async #contractsOf(leaves: readonly Leaf[]): Promise<Broken | undefined> {

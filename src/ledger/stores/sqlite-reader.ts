@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import { leafHash } from "../leaf.ts";
-import { firstLink, linkOf, verifyLink, type Link } from "../verifier.ts";
+import { firstLink, linkOf, verifyLink, wrongCheck, type Link } from "../verifier.ts";
 import { blame, parted, tooShort } from "./anchors.ts";
 import { serveOpened } from "./calls.ts";
 import type { KeptCounter } from "./store.ts";
@@ -10,7 +10,7 @@ import { structureProblem } from "./sqlite-structure.ts";
 import { NodeWalk, Walk } from "./sqlite-walk.ts";
 import { joinHashes, LedgerRefused } from "./store.ts";
 import type { Anchor, EventPlace, RowQuery, RowSlice, StoredHistory, Verification } from "./store.ts";
-import type { Broken, StoredRow } from "../row.ts";
+import { changeColumns, resultVerdict, type Broken, type StoredRow } from "../row.ts";
 
 /** Rows of one slice of a long read: a few milliseconds, so that the write-ahead log can be folded back in between. */
 const sliceRows = 512;
@@ -45,7 +45,7 @@ class Reader {
     this.#upwards.setReturnArrays(true);
   }
 
-  read({ before, from = 1, limit, leafHas = [], refused = false, ...equal }: RowQuery): RowSlice {
+  read({ before, from = 1, limit, leafHas = [], refused = false, checks = false, ...equal }: RowQuery): RowSlice {
     const { session, tool, verdict } = equal;
     const filters = Object.entries({ session, tool, verdict }).filter(([, value]) => value !== undefined);
     const parameters = [...filters.map(([, value]) => String(value)), ...leafHas];
@@ -57,6 +57,7 @@ class Reader {
       ...filters.map(([name]) => `${name} = ?`),
       ...leafHas.map(() => "instr(leaf, ?) > 0"),
       ...(refused ? ["verdict IN ('BLOCK', 'ESCALATE')"] : []),
+      ...(checks ? [`verdict NOT IN ('${changeColumns.verdict}', '${resultVerdict}')`] : []),
       ...(isIndexed ? ["verdict <> 'ALLOW'"] : []),
     ].join(" AND ");
     const statement = this.#database.prepare(
@@ -196,7 +197,13 @@ class Reader {
       ][];
       for (const [number, leaf] of slice) {
         const next = verifyLink({ seq: number, leaf }, link, log);
-        const broken = "problem" in next ? next : (parted(next.link, anchors) ?? tree.step(next.link) ?? tree.parted());
+        const broken =
+          "problem" in next
+            ? next
+            : (parted(next.link, anchors) ??
+              wrongCheck(next.leaf, (at) => this.leaves(at, 1)[0]) ??
+              tree.step(next.link) ??
+              tree.parted());
         if ("problem" in next || broken !== undefined) return { log, rows: this.#last(), head: link, broken };
         link = next.link;
       }

@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers/promises";
 import { addDecimals } from "../../wire/mod.ts";
 import { Missing } from "../erasure.ts";
 import type { Leaf } from "../leaf.ts";
-import { readEffects, verifyRow, type Link } from "../verifier.ts";
+import { readEffects, verifyRow, wrongCheck, type Link } from "../verifier.ts";
 import { foldSeal } from "./seals.ts";
 import type { KeptCounter } from "./store.ts";
 import { readCounters } from "./sqlite-file.ts";
@@ -73,6 +73,7 @@ export class Walk {
   readonly #tree: NodeWalk | undefined;
   readonly #previousTotal: StatementSync;
   readonly #total: StatementSync;
+  readonly #leaf: StatementSync;
   readonly #counters: readonly KeptCounter[];
   readonly #damaged: KeptCounter | undefined;
   readonly #ids: ReadonlyMap<string, number>;
@@ -99,6 +100,7 @@ export class Walk {
     this.#previousTotal = database.prepare(
       "SELECT total FROM effects WHERE counter = ? AND key = ? AND (at, seq) < (?, ?) ORDER BY at DESC, seq DESC LIMIT 1",
     );
+    this.#leaf = database.prepare("SELECT leaf FROM receipts WHERE seq = ?");
     this.#total = database.prepare(
       "SELECT total FROM effects WHERE counter = ? AND key = ? AND at = ? AND seq = ? AND folded IS NULL",
     );
@@ -108,7 +110,7 @@ export class Walk {
     const verified = verifyRow(row, before, this.#log);
     if ("problem" in verified) return verified;
     const { leaf, link, missing } = verified;
-    const broken = this.#missing.pass(leaf, row.evidence, missing);
+    const broken = wrongCheck(leaf, (seq) => this.#leafAt(seq)) ?? this.#missing.pass(leaf, row.evidence, missing);
     return broken ?? this.#contract(leaf) ?? this.#eventsOf(row, leaf) ?? this.#tree?.step(link) ?? link;
   }
 
@@ -120,6 +122,11 @@ export class Walk {
   /** The first row, of those walked, that lacks what none of them says was erased. */
   get lacking(): Broken | undefined {
     return this.#missing.first;
+  }
+
+  #leafAt(seq: number): string | undefined {
+    const leaf = this.#leaf.get(seq)?.["leaf"];
+    return leaf === undefined ? undefined : String(leaf);
   }
 
   #contract({ contract, seq }: Leaf): Broken | undefined {

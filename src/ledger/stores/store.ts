@@ -67,6 +67,8 @@ export interface RowQuery {
   readonly verdict?: string | undefined;
   /** Checks whose verdict is BLOCK or ESCALATE: they have an index. */
   readonly refused?: boolean | undefined;
+  /** Checks alone: no people's acts, and no results of tools. */
+  readonly checks?: boolean | undefined;
   /** Texts that the leaf must contain, all of them. */
   readonly leafHas?: readonly string[] | undefined;
 }
