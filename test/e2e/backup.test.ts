@@ -9,7 +9,18 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
-import { check, finish, key, spawnGate, temporaryFolder, writeContracts, type Spawned } from "./gate.ts";
+import type { Mutation } from "../mutation/mutate.ts";
+import { mutatedEnvironment, preload } from "../mutation/sources.ts";
+import {
+  check,
+  finish,
+  key,
+  spawnGate,
+  temporaryFolder,
+  writeContracts,
+  type ProcessOptions,
+  type Spawned,
+} from "./gate.ts";
 
 const contract = `contract: purse
 platform: { type: object, required: [wallet], properties: { wallet: { type: string } } }
@@ -345,29 +356,17 @@ test("a backup of which a byte was changed is refused", async (t) => {
   await done(site, "restore", backup);
 });
 
-/** A module that takes something out of the sources as they are loaded. */
-function doctored({ folder }: Site, file: string, from: string, to: string): string {
-  const module = join(folder, "doctored.mjs");
-  writeFileSync(
-    module,
-    `import { registerHooks } from "node:module";
-registerHooks({ load: (url, context, next) => {
-  const loaded = next(url, context);
-  if (!url.endsWith(${JSON.stringify(file)})) return loaded;
-  const source = String(loaded.source);
-  if (!source.includes(${JSON.stringify(from)})) throw new Error("there is nothing to take out");
-  return { ...loaded, source: source.replace(${JSON.stringify(from)}, ${JSON.stringify(to)}) };
-} });\n`,
-  );
-  return module;
+/** How a command is started with a defect in its sources. */
+function wrong({ env }: Site, mutation: Mutation): ProcessOptions {
+  return { env: { ...env, ...mutatedEnvironment([mutation]) }, preload: [preload] };
 }
 
 test("positive control: a restore that does not ask the pin forks the history, and the answers show it", async (t) => {
   const site = siteOf(t);
   const { backup, answers } = await lose(site);
   assert.deepEqual(forks(answers), []);
-  const blind = doctored(site, "src/ledger/seen.ts", 'return [{ seen: head, is: "beyond" }];', "return [];");
-  const restored = await finish(t, ["restore", backup], { env: site.env, preload: [blind] });
+  const blind: Mutation = { within: "partingOf", find: '[{ seen: head, is: "beyond" }]', put: "[]" };
+  const restored = await finish(t, ["restore", backup], wrong(site, blind));
   assert.equal(restored.code, 0, restored.stderr);
   const gate = await serve(site);
   const later = [];
@@ -380,9 +379,9 @@ test("positive control: a restore that does not ask the pin forks the history, a
 test("positive control: a loss that leaves counters known lets a budget be spent twice, and replay notices", async (t) => {
   const site = siteOf(t);
   const { backup } = await lose(site);
-  const forgetful = doctored(site, "src/gate/resume.ts", "Math.max(unknownThrough, now)", "unknownThrough");
+  const forgetful: Mutation = { within: "goOn", find: "Math.max(unknownThrough, now)", put: "unknownThrough" };
   const args = ["resume", "--after-restore", backup, "--reason", "r"];
-  const resumed = await finish(t, args, { env: site.env, preload: [forgetful] });
+  const resumed = await finish(t, args, wrong(site, forgetful));
   assert.equal(resumed.code, 0, resumed.stderr);
   const gate = await serve(site);
   assert.equal((await ask(gate, pay(70))).verdict, "ALLOW", "30 before the backup, 50 after it, and 70 now");
