@@ -26,6 +26,8 @@ import {
   vectorsText,
 } from "./exports/vectors.ts";
 import { bases } from "./exports/ground.ts";
+import { mutatedFile, sweptFile, type Mutation, type Sweep, type Swept } from "./mutation/mutate.ts";
+import { mutatedPython, sweptPython } from "./mutation/python.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "svc-gate-exports-"));
@@ -142,115 +144,149 @@ suite("verifiers of exports", () => {
   for (const name of absent) test(`${name} judges every vector as it must`, { skip: `${name} is not here` }, () => {});
 });
 
-/** A verifier with one thing taken out, in the source's own words. */
-interface Doctored {
-  readonly fault: string;
-  readonly text: string;
-}
+/** Where a check stands in a verifier; only its arguments are left of it. */
+const withoutCheck: Readonly<Record<Language, Sweep>> = {
+  python: { find: "need($$given)", put: "(lambda *given: None)($$given)" },
+  javascript: { find: "need($$given)", put: "((...given) => {})($$given)" },
+};
 
-/** Each `need(` of a verifier in turn does nothing. */
-function withoutOneCheck(language: Language, text: string): readonly Doctored[] {
-  const needless = language === "python" ? "\ndef needless(*given):\n    pass\n" : "\nfunction needless() {}\n";
-  // What is defined must be there before the last lines of a Python file run.
-  const place = language === "python" ? text.indexOf("\ndef sha256") : text.length;
-  return [...text.matchAll(/^.*(?<!def |function )\bneed\(.*$/gm)].map((found) => {
-    const at = found.index + found[0].indexOf("need(");
-    const changed = `${text.slice(0, at)}needless(${text.slice(at + 5)}`;
-    const [before, behind] = place < at ? [place, place] : [place + 4, place + 4];
-    return { fault: found[0].trim(), text: `${changed.slice(0, before)}${needless}${changed.slice(behind)}` };
-  });
-}
-
-/** What no `need(` says by itself. */
-const changes: Readonly<Record<Language, readonly (readonly [from: string, to: string])[]>> = {
+/** What no call of `need` says by itself. */
+const defects: Readonly<Record<Language, readonly (readonly Mutation[])[]>> = {
   python: [
-    ["data if spelled == text else None", "data"],
-    ["s >= ORDER", "False"],
-    ["if name == origin else []", "if True else []"],
-    ["text.encode() == data and text.endswith", "text.endswith"],
-    ["leaf and leaf[0].encode() == data and", "leaf and"],
-    [' and signatures.count("\\n") <= 64', ""],
-    ["KEY_NAME.fullmatch(words[1])", 'words[1] and "+" not in words[1]'],
-    ["names[6:] == sorted(set(names[6:]))", "True"],
-    ["sorted(set(names[6:]))", "sorted(names[6:])"],
-    [' + head + b"[A-Za-z0-9_-]*"', ' + head + b".*"'],
-    ['digest + name.encode() + b"~" for', "digest for"],
-    [' + b"~" for', " for"],
-    [' and "effects" not in erased', ""],
-    ['{name, name.split(".")[0]}.isdisjoint(names)', "name not in names"],
-    ['{name, name.split(".")[0]}.isdisjoint(names)', 'not f"{name}.".startswith(tuple(names))'],
-    [" and names and text ==", " and text =="],
-    [" if HINT.fullmatch(text) else []", ""],
-    ['(leaf["act"] is not None) == (leaf["kind"] == "change")', "True"],
-    ['(leaf["check"] is not None) == (leaf["kind"] == "result")', "True"],
-    ['leaf["kind"] == "result" and is_decided', "False"],
-    ['{leaf["answered"], leaf["rule"], leaf["verdict"]}', '{leaf["rule"], leaf["verdict"]}'],
-    ['{leaf["answered"], leaf["rule"], leaf["verdict"]}', '{leaf["answered"], leaf["verdict"]}'],
-    ['{leaf["answered"], leaf["rule"], leaf["verdict"]}', '{leaf["answered"], leaf["rule"]}'],
-    ['int(leaf["check"]) < row and ', 'int(leaf["check"]) <= row and '],
-    ['leaf["key"] + leaf["tool"]', 'leaf["key"]'],
-    ['leaf["key"] + leaf["tool"]', 'leaf["tool"]'],
-    ['caller if leaf["kind"] == "check" else ""', "caller"],
-    ['leaf["kind"] != "change" and', 'leaf["kind"] == "check" and'],
-    ['leaf["kind"] != "change" and', ""],
+    [{ within: "strict_base64", find: "spelled == text", put: "True" }],
+    [{ within: "is_signed", find: "s >= ORDER", put: "False" }],
+    [{ within: "read_checkpoint", find: "name == origin", put: "True" }],
+    [{ within: "read_checkpoint", find: "text.encode() == data", put: "True" }],
+    [{ within: "check_leaf", find: "leaf[0].encode() == data", put: "True" }],
+    [{ within: "read_checkpoint", find: 'signatures.count("\\n") <= 64', put: "True" }],
+    [
+      {
+        within: "read_checkpoint",
+        find: "KEY_NAME.fullmatch(words[1])",
+        put: 'words[1] and "+" not in words[1]',
+      },
+    ],
+    [{ within: "check_evidence", find: "names[6:] == sorted(set(names[6:]))", put: "True" }],
+    [{ within: "check_evidence", find: "sorted(set(names[6:]))", put: "sorted(names[6:])" }],
+    [{ within: "PLACES", text: "[A-Za-z0-9_-]*", put: ".*" }],
+    [{ within: "check_evidence", find: 'digest + name.encode() + b"~"', put: "digest" }],
+    [{ within: "check_evidence", find: 'digest + name.encode() + b"~"', put: "digest + name.encode()" }],
+    [{ within: "check_evidence", find: '"effects" not in erased', put: "True" }],
+    [{ within: "settle", find: '{name, name.split(".")[0]}.isdisjoint(names)', put: "name not in names" }],
+    [
+      {
+        within: "settle",
+        find: '{name, name.split(".")[0]}.isdisjoint(names)',
+        put: 'not f"{name}.".startswith(tuple(names))',
+      },
+    ],
+    [{ within: "settle", find: "before and names and $same", put: "before and $same" }],
+    [{ within: "hinted_keys", find: "HINT.fullmatch(text)", put: "True" }],
+    [{ within: "check_leaf", find: '(leaf["act"] is not None) == (leaf["kind"] == "change")', put: "True" }],
+    [{ within: "check_leaf", find: '(leaf["check"] is not None) == (leaf["kind"] == "result")', put: "True" }],
+    [{ within: "check_leaf", find: 'leaf["kind"] == "result" and is_decided', put: "False" }],
+    [
+      {
+        within: "check_leaf",
+        find: '{leaf["answered"], leaf["rule"], leaf["verdict"]}',
+        put: '{leaf["rule"], leaf["verdict"]}',
+      },
+    ],
+    [
+      {
+        within: "check_leaf",
+        find: '{leaf["answered"], leaf["rule"], leaf["verdict"]}',
+        put: '{leaf["answered"], leaf["verdict"]}',
+      },
+    ],
+    [
+      {
+        within: "check_leaf",
+        find: '{leaf["answered"], leaf["rule"], leaf["verdict"]}',
+        put: '{leaf["answered"], leaf["rule"]}',
+      },
+    ],
+    [{ within: "verify_folder", find: 'int(leaf["check"]) < row', put: 'int(leaf["check"]) <= row' }],
+    [{ within: "verify_folder", find: 'leaf["key"] + leaf["tool"]', put: 'leaf["key"]' }],
+    [{ within: "verify_folder", find: 'leaf["key"] + leaf["tool"]', put: 'leaf["tool"]' }],
+    [{ within: "verify_folder", find: 'caller if leaf["kind"] == "check" else ""', put: "caller" }],
+    [{ within: "check_evidence", find: 'leaf["kind"] != "change"', put: 'leaf["kind"] == "check"' }],
+    [{ within: "check_evidence", find: 'leaf["kind"] != "change"', put: "True" }],
   ],
   javascript: [
-    ["bytes.toString(form) === text", "true"],
-    ["name === origin ? found.signed_by : []", "found.signed_by"],
-    ['isUtf8(bytes) ? bytes.toString() : ""', "bytes.toString()"],
-    [" && lines.length <= 64", ""],
-    ["keyName.test(name) && blob.length > 4", '!name.includes("+") && blob.length > 4'],
-    ["areParts && areSalted", "areParts"],
-    ["areParts && areSalted", "areSalted"],
-    [" && ascend(names.slice(six.length))", ""],
-    ["${head}[\\\\w-]*", "${head}.*"],
-    ['(place < six.length ? "" : `${names[place]}~`)', '""'],
-    ["${names[place]}~", "${names[place]}"],
-    [' && name !== "effects"', ""],
-    [' && !names.includes(part.split(".")[0])', ""],
-    ['!names.includes(part) && !names.includes(part.split(".")[0])', "!names.some((name) => part.startsWith(name))"],
-    [" && names.length > 0 && ascend(names)", ""],
-    ["hint.test(text)", "text"],
-    ['(act !== undefined) === (kind === "change")', "true"],
-    ['(check !== undefined) === (kind === "result")', "true"],
-    ['(kind !== "result" || isResult)', "true"],
-    ["[answered, rule, reached]", "[rule, reached]"],
-    ["[answered, rule, reached]", "[answered, reached]"],
-    ["[answered, rule, reached]", "[answered, rule]"],
-    ["`${key}${tool}`", "key"],
-    ["`${key}${tool}`", "tool"],
-    ['leaf.kind === "check" ? once(leaf.caller) : ""', "once(leaf.caller)"],
-    ['leaf.kind !== "change" && name', 'leaf.kind === "check" && name'],
-    ['leaf.kind !== "change" && name', "name"],
+    [{ within: "strictBase64", find: "bytes.toString(form) === text", put: "true" }],
+    [{ within: "readCheckpoint", find: "name === origin", put: "true" }],
+    [{ within: "textOf", find: "isUtf8(bytes)", put: "true" }],
+    [{ within: "readCheckpoint", find: "lines.length <= 64", put: "true" }],
+    [{ within: "readCheckpoint", find: "keyName.test(name)", put: '!name.includes("+")' }],
+    [{ within: "checkEvidence", find: "areParts && areSalted", put: "areParts" }],
+    [{ within: "checkEvidence", find: "areParts && areSalted", put: "areSalted" }],
+    [{ within: "checkEvidence", find: "ascend(names.slice(six.length))", put: "true" }],
+    [{ within: "places", text: String.raw`[\\w-]*`, put: ".*" }],
+    [{ within: "checkEvidence", find: 'place < six.length ? "" : $name', put: '""' }],
+    [{ within: "checkEvidence", find: "`${names[place]}~`", put: "names[place]" }],
+    [{ within: "checkEvidence", find: 'name !== "effects"', put: "true" }],
+    [{ within: "settle", find: '!names.includes(part.split(".")[0])', put: "true" }],
+    [
+      {
+        within: "settle",
+        find: '!names.includes(part) && !names.includes(part.split(".")[0])',
+        put: "!names.some((name) => part.startsWith(name))",
+      },
+    ],
+    [
+      { within: "settle", find: "names.length > 0", put: "true" },
+      { within: "settle", find: "ascend(names)", put: "true" },
+    ],
+    [{ within: "hintedKeys", find: "hint.test(text)", put: "text" }],
+    [{ within: "checkLeaf", find: '(act !== undefined) === (kind === "change")', put: "true" }],
+    [{ within: "checkLeaf", find: '(check !== undefined) === (kind === "result")', put: "true" }],
+    [{ within: "checkLeaf", find: 'kind !== "result" || isResult', put: "true" }],
+    [{ within: "checkLeaf", find: "[answered, rule, reached]", put: "[rule, reached]" }],
+    [{ within: "checkLeaf", find: "[answered, rule, reached]", put: "[answered, reached]" }],
+    [{ within: "checkLeaf", find: "[answered, rule, reached]", put: "[answered, rule]" }],
+    [{ within: "checkLeaf", find: "`${key}${tool}`", put: "key" }],
+    [{ within: "checkLeaf", find: "`${key}${tool}`", put: "tool" }],
+    [{ within: "verifyFolder", find: 'leaf.kind === "check" ? once(leaf.caller) : ""', put: "once(leaf.caller)" }],
+    [{ within: "checkEvidence", find: 'leaf.kind !== "change"', put: 'leaf.kind === "check"' }],
+    [{ within: "checkEvidence", find: 'leaf.kind !== "change"', put: "true" }],
   ],
 };
 
+/** Verifiers from which one thing was taken out, each with what that was. */
+function wrongVerifiers(language: Language, program: string): readonly Swept[] {
+  const file = join(root, verifiers[language]);
+  const isPython = language === "python";
+  const sweep = withoutCheck[language];
+  return [
+    ...(isPython ? sweptPython(program, file, sweep) : sweptFile(file, sweep)),
+    ...defects[language].map((mutations) => ({
+      found: JSON.stringify(mutations),
+      text: isPython ? mutatedPython(program, file, mutations) : mutatedFile(file, mutations),
+    })),
+  ];
+}
+
 suite("positive control: a verifier from which one check was taken out is noticed", () => {
   for (const language of ["python", "javascript"] as const) {
-    const text = readFileSync(join(root, verifiers[language]), "utf8");
-    const doctored = [
-      ...withoutOneCheck(language, text),
-      ...changes[language].map(([from, to]) => {
-        assert.equal(text.split(from).length, 2, `${verifiers[language]} has not exactly one ${from}`);
-        return { fault: `${from} -> ${to}`, text: text.replace(from, () => to) };
-      }),
-    ];
     const program = programOf(language);
     test(
-      `${verifiers[language]}: ${doctored.length} checks`,
+      `${verifiers[language]}, every check of it`,
       { skip: program === undefined && "no interpreter is here" },
-      () => {
-        assert.ok(doctored.length >= 20, "the checks were not found");
-        const unnoticed = doctored.filter(({ fault, text: changed }, at) => {
+      (t) => {
+        const wrong = wrongVerifiers(language, program ?? "");
+        t.diagnostic(`${wrong.length} checks`);
+        assert.ok(wrong.length >= 20 + defects[language].length, "the checks were not found");
+        const unnoticed = wrong.filter(({ found, text }, at) => {
           const file = join(folder, language === "python" ? `doctored_${at}.py` : `doctored-${at}.mjs`);
-          writeFileSync(file, changed);
-          // The cases of the code that the line names are the likeliest to notice it, and few.
-          const isLikely = ({ expected }: Job): boolean => "code" in expected && fault.includes(`"${expected.code}"`);
+          writeFileSync(file, text);
+          // The cases of the code that the check names are the likeliest to notice it, and few.
+          const isLikely = ({ expected }: Job): boolean => "code" in expected && found.includes(`"${expected.code}"`);
           const isNoticed = (asked: readonly Job[]): boolean => misjudged(program ?? "", file, asked).length > 0;
           return !isNoticed(jobs.filter(isLikely)) && !isNoticed(jobs);
         });
         assert.deepEqual(
-          unnoticed.map(({ fault }) => fault),
+          unnoticed.map(({ found }) => found),
           [],
         );
       },

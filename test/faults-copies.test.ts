@@ -9,8 +9,9 @@ import { cpSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { Load } from "./faults/load.ts";
-import { examine, placeIn, type Change, type Place } from "./faults/place.ts";
+import { examine, placeIn, type Place } from "./faults/place.ts";
 import { temporaryFolder } from "./ledger-fixture.ts";
+import type { Mutation } from "./mutation/mutate.ts";
 import { runGate, startGate, type GateProcess } from "./gate-process.ts";
 
 interface Yard {
@@ -21,7 +22,7 @@ interface Yard {
   readonly settings: Place["settings"];
 }
 
-function yardIn(t: TestContext, changes: readonly Change[] = []): Yard {
+function yardIn(t: TestContext, changes: readonly Mutation[] = []): Yard {
   const folder = temporaryFolder(t);
   const { data, settings } = placeIn(folder, { changes });
   const pin = join(folder, "outside", "pin");
@@ -110,7 +111,11 @@ const cases: readonly Case[] = [
 ];
 
 /** What a start says after a change; `served` when it serves. */
-async function startAfter(t: TestContext, { change, pinned }: Case, changes: readonly Change[] = []): Promise<string> {
+async function startAfter(
+  t: TestContext,
+  { change, pinned }: Case,
+  changes: readonly Mutation[] = [],
+): Promise<string> {
   const yard = yardIn(t, changes);
   const { SVC_PIN: _, ...inside } = yard.settings;
   const settings = pinned === "inside" ? inside : yard.settings;
@@ -121,10 +126,10 @@ async function startAfter(t: TestContext, { change, pinned }: Case, changes: rea
   return ended === "served" ? "served" : `${ended.code}: ${ended.stderr}`;
 }
 
-const looksAtNothingSeen: readonly Change[] = [
-  String.raw`await requireSeen\(found, rowsSeen\)`,
-  String.raw`await requireSeen\(found, seen\)`,
-].map((from) => ({ file: "src/ledger/opening.ts", from, to: "undefined" }));
+const looksAtNothingSeen: readonly Mutation[] = [
+  { within: "admit", find: "await requireSeen(found, rowsSeen)", put: "undefined" },
+  { within: "admit", find: "await requireSeen(found, seen)", put: "undefined" },
+];
 
 suite("a copy is not the ledger [verify.walks-chain]", () => {
   for (const each of cases) {
@@ -178,10 +183,10 @@ async function race(
   };
 }
 
-const takesNoLock: Change = {
-  file: "src/ledger/stores/sqlite-file.ts",
-  from: "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;",
-  to: "SELECT 1;",
+const takesNoLock: Mutation = {
+  within: "takeOwnership",
+  text: "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;",
+  put: "SELECT 1;",
 };
 
 suite("a folder has one owner", () => {

@@ -9,10 +9,11 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { Load, type Refused } from "./faults/load.ts";
-import { examine, placeIn, type Change } from "./faults/place.ts";
+import { examine, placeIn } from "./faults/place.ts";
 import { smallDisk } from "./faults/small-disk.ts";
 import { temporaryFolder } from "./ledger-fixture.ts";
 import { runGate, startGate, type Ended, type Exit } from "./gate-process.ts";
+import type { Mutation } from "./mutation/mutate.ts";
 
 const clients = 4;
 const fillMebibytes = 4;
@@ -51,7 +52,7 @@ async function fill(filler: string): Promise<void> {
   }
 }
 
-async function filled(t: TestContext, disk: string, changes: readonly Change[] = []): Promise<Outcome> {
+async function filled(t: TestContext, disk: string, changes: readonly Mutation[] = []): Promise<Outcome> {
   const filler = join(disk, "filler");
   const place = placeIn(temporaryFolder(t), { data: join(disk, "data"), changes });
   const load = new Load();
@@ -109,11 +110,7 @@ function said(restart: Outcome["restart"]): string {
 test("positive control: a gate that does not look for room is noticed", async (t) => {
   const disk = smallDisk(t, 112);
   if (disk === undefined) return t.skip("this user may not mount a file system");
-  const blind: Change = {
-    file: "src/ledger/stores/sqlite-writer.ts",
-    from: String.raw`if \(bavail \* bsize >= reserveBytes\) return;`,
-    to: "return;",
-  };
+  const blind: Mutation = { within: "Writer.#requireRoom", find: "bavail * bsize >= reserveBytes", put: "true" };
   const { refusals, end, lost } = await filled(t, disk, [blind]);
   console.log(`  refusals: ${refusals.length}, its end: ${JSON.stringify(end)}, lost: ${lost}`);
   assert.equal(refusals.length, 0, "nothing was refused in time");

@@ -12,8 +12,8 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { Dice } from "./campaign/random.ts";
 import { faultsOf, inject, noStrace, survey, type CallPoint, type Fault, type Injected } from "./faults/injections.ts";
-import type { Change } from "./faults/place.ts";
 import { temporaryFolder } from "./ledger-fixture.ts";
+import type { Mutation } from "./mutation/mutate.ts";
 
 const asked = process.env["INJECTIONS"] ?? "10";
 const only = new RegExp(process.env["INJECTIONS_ONLY"] ?? "");
@@ -53,7 +53,7 @@ function chosen(points: readonly CallPoint[]): readonly Injection[] {
 async function injected(
   t: TestContext,
   injections: readonly Injection[],
-  changes: readonly Change[] = [],
+  changes: readonly Mutation[] = [],
 ): Promise<readonly Injected[]> {
   const folder = temporaryFolder(t);
   const outcomes: Injected[] = [];
@@ -102,28 +102,24 @@ test(
   },
 );
 
-const commitSwallowed: Change = {
-  file: "src/ledger/stores/sqlite-writer.ts",
-  from: String.raw`this\.#database\.exec\("COMMIT"\);`,
-  to: 'try { this.#database.exec("COMMIT"); } catch {}',
+const commitSwallowed: Mutation = {
+  within: "Writer.commit",
+  find: 'this.#database.exec("COMMIT");',
+  put: "try { $found } catch {}",
 };
-const pinSwallowed: Change = {
-  file: "src/ledger/pin.ts",
-  from: String.raw`if \(!passing\.has\(code\)\) this\.#fault = error;[\s\S]*?this\.#schedule\(\);`,
-  to: "void error;",
+const pinSwallowed: Mutation = {
+  within: "HeadPin.#write",
+  find: "if (!passing.has(code)) this.#fault = error; $wanted; $report; this.#schedule();",
+  put: "void error;",
 };
-const foldedBlindly: readonly Change[] = [
-  { file: "src/ledger/stores/sqlite-file.ts", from: "wal_autocheckpoint = 0", to: "wal_autocheckpoint = 12" },
-  {
-    file: "src/ledger/stores/sqlite-writer.ts",
-    from: String.raw`this\.#database\.exec\("PRAGMA wal_checkpoint\(PASSIVE\)"\)`,
-    to: "undefined",
-  },
+const foldedBlindly: readonly Mutation[] = [
+  { within: "openForWriting", text: "wal_autocheckpoint = 0", put: "wal_autocheckpoint = 12" },
+  { within: "Writer.#foldBack", find: 'this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)")', put: "undefined" },
 ];
 
 interface Control {
   readonly title: string;
-  readonly changes: readonly Change[];
+  readonly changes: readonly Mutation[];
   readonly point: Omit<CallPoint, "instance">;
   readonly fault: Fault;
   /** Which instance, as a share of those that a whole gate's life holds. */

@@ -5,21 +5,10 @@
  * same sweeps over a verifier with one check removed must miss some. TAMPER_BITS=all turns all eight bits of every byte.
  */
 import assert from "node:assert/strict";
-import {
-  closeSync,
-  cpSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, cpSync, openSync, readFileSync, renameSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { basename, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
-import { fileURLToPath, pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
 import { inspectLedger, LedgerRefused, openLedger, readPin } from "../src/ledger/mod.ts";
 import { leafHash } from "../src/ledger/entry.ts";
@@ -29,9 +18,9 @@ import type { Broken } from "../src/ledger/row.ts";
 import { Frontier } from "../src/ledger/tree/merkle.ts";
 import { append, contracts, engine, entry, makeSample, sampleRows, temporaryFolder } from "./ledger-fixture.ts";
 import { mapFile, type Region } from "./ledger-file-map.ts";
+import type { Mutation } from "./mutation/mutate.ts";
+import { mutatedEnvironment, preload } from "./mutation/sources.ts";
 import { bitsOf, byteChanges, cuts, rowChanges, type Change } from "./ledger-tamper-cases.ts";
-
-const root = fileURLToPath(new URL("..", import.meta.url));
 
 interface Walker {
   readonly walk: () => Promise<Verification>;
@@ -41,9 +30,10 @@ interface Walker {
 }
 
 /** The reading thread of `svc-gate verify`, asked again and again. */
-async function startWalker(folder: string, sources = root): Promise<Walker> {
-  const file = pathToFileURL(join(sources, "src", "ledger", "stores", "sqlite-reader.ts"));
-  const reader = new Caller(new Worker(file));
+async function startWalker(folder: string, defects: readonly Mutation[] = []): Promise<Walker> {
+  const env = { ...process.env, ...mutatedEnvironment(defects) };
+  const options = defects.length === 0 ? {} : { execArgv: [`--import=${preload}`], env };
+  const reader = new Caller(new Worker(new URL("../src/ledger/stores/sqlite-reader.ts", import.meta.url), options));
   await reader.call("open", 1, folder);
   const pin = await readPin(join(folder, "head.pin"));
   const anchors = pin === undefined ? [] : [{ seq: pin.seq, hash: pin.hash, by: "head pin" }];
@@ -75,8 +65,12 @@ interface Tally {
 }
 
 /** Applies each change, walks, takes the change back. What the file itself refuses (a key that is taken) is no case. */
-async function sweep(folder: string, changes: Iterable<Change>, sources?: string): Promise<ReadonlyMap<string, Tally>> {
-  const { walk, end } = await startWalker(folder, sources);
+async function sweep(
+  folder: string,
+  changes: Iterable<Change>,
+  defects?: readonly Mutation[],
+): Promise<ReadonlyMap<string, Tally>> {
+  const { walk, end } = await startWalker(folder, defects);
   try {
     return await sweepWith(walk, folder, changes);
   } finally {
@@ -195,8 +189,8 @@ suite("a changed ledger is reported at its row [verify.walks-chain, receipt.chai
     const evidence = (await collect(folder, byteChanges)).filter(
       ({ group }, place) => group === "receipts.evidence" && place % 8 === 0,
     );
-    const mutant = withoutCheck(temporaryFolder(t), "verifier.ts", /  if \(digest !== leaf\.evidence\)[^;]*;\n/);
-    const tally = (await sweep(folder, evidence, mutant)).get("receipts.evidence");
+    const unchecked: Mutation = { within: "verifyRow", find: "digest !== leaf.evidence", put: "false" };
+    const tally = (await sweep(folder, evidence, [unchecked])).get("receipts.evidence");
     // Salts, names and the parts that counters and columns are derived from are looked at besides; the rest is not.
     assert.ok(
       tally !== undefined && tally.missed.length > tally.changed / 4,
@@ -204,19 +198,6 @@ suite("a changed ledger is reported at its row [verify.walks-chain, receipt.chai
     );
   });
 });
-
-/** A copy of the sources in which one check is gone. */
-function withoutCheck(folder: string, file: string, check: RegExp): string {
-  for (const room of ["wire", "ledger"])
-    cpSync(join(root, "src", room), join(folder, "src", room), { recursive: true });
-  writeFileSync(join(folder, "package.json"), '{"type":"module"}');
-  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
-  const path = join(folder, "src", "ledger", file);
-  const text = readFileSync(path, "utf8");
-  assert.match(text, check);
-  writeFileSync(path, text.replace(check, ""));
-  return folder;
-}
 
 /** What a bit says that is found by nothing, and changes nothing of a receipt; undefined of every other. */
 function harmless({ part, tree, firstType }: Region, byte: number, bit: number): string | undefined {
@@ -247,12 +228,12 @@ const isWhole = process.env["TAMPER_BITS"] === "all";
 async function flipFile(
   folder: string,
   regions: readonly Region[],
-  sources?: string,
+  defects?: readonly Mutation[],
 ): Promise<ReadonlyMap<string, Flips>> {
   const path = join(folder, "ledger.db");
   const bytes = readFileSync(path);
   const file = openSync(path, "r+");
-  const { look, end } = await startWalker(folder, sources);
+  const { look, end } = await startWalker(folder, defects);
   const all = new Map<string, Flips>();
   for (const region of regions) {
     const { from, to, part, tree, row } = region;
@@ -329,15 +310,9 @@ suite("the file, bit by bit [verify.walks-chain]", () => {
     const regions = mapFile(path, readFileSync(path)).filter(
       ({ tree, part }) => tree === "receipts_by_tool" && part === "cell",
     );
-    const mutant = withoutCheck(
-      temporaryFolder(t),
-      "stores/sqlite-structure.ts",
-      / \?\? \(found === "ok" \? undefined : found\)/,
-    );
-    const { turned, missed } = (await flipFile(folder, regions, mutant)).get("receipts_by_tool: cell") ?? {
-      turned: 0,
-      missed: [],
-    };
+    const unchecked: Mutation = { within: "structureProblem", find: 'found === "ok"', put: "true" };
+    const flips = await flipFile(folder, regions, [unchecked]);
+    const { turned, missed } = flips.get("receipts_by_tool: cell") ?? { turned: 0, missed: [] };
     assert.ok(missed.length > turned / 2, `${missed.length} of ${turned} missed`);
   });
 });

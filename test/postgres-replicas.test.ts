@@ -14,7 +14,7 @@ import { openLedger, readPin, type Ledger } from "../src/ledger/mod.ts";
 import { leafHash } from "../src/ledger/entry.ts";
 import { Frontier } from "../src/ledger/tree/merkle.ts";
 import { migratePostgres, openPostgres } from "../src/ledger/stores/postgres.ts";
-import type { Bug } from "./campaign/bugs.ts";
+import { planted, type Bug } from "./campaign/bugs.ts";
 import { Load } from "./campaign/clients.ts";
 import { contractOf } from "./campaign/contract.ts";
 import { Dice } from "./campaign/random.ts";
@@ -31,6 +31,7 @@ import {
   type Spawned,
 } from "./e2e/gate.ts";
 import { append, engine, entry } from "./ledger-fixture.ts";
+import { mutatedEnvironment, preload as mutationPreload } from "./mutation/sources.ts";
 import { startPostgres, type PostgresServer } from "./postgres-server.ts";
 
 const seed = Number(process.env["REPLICAS_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
@@ -79,7 +80,7 @@ interface Start extends Wrong {
 function settingsOf({ folder, url }: Place, name: string, start: Start = {}): ProcessOptions {
   const { clockMs = 0, version, bug, tenants } = start;
   return {
-    preload: [preload],
+    preload: [preload, mutationPreload],
     env: {
       SVC_API_KEY: key,
       SVC_MODE: "enforce",
@@ -90,8 +91,10 @@ function settingsOf({ folder, url }: Place, name: string, start: Start = {}): Pr
       SVC_SIGNING_KEY: join(folder, "signing.key"),
       ...(tenants === undefined ? {} : { SVC_TENANTS: tenants }),
       CAMPAIGN_CLOCK: JSON.stringify([clockMs]),
-      ...(version === undefined ? {} : { CAMPAIGN_VERSION: version }),
-      ...(bug === undefined ? {} : { CAMPAIGN_BUG: bug }),
+      ...mutatedEnvironment([
+        ...(version === undefined ? [] : [{ within: "version", value: JSON.stringify(version) }]),
+        ...(bug === undefined ? [] : planted[bug]),
+      ]),
     },
   };
 }

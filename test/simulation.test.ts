@@ -79,7 +79,7 @@ const historiesMax = 400;
 await suite("positive control: the simulation notices that", async () => {
   for (const [index, control] of controls.entries()) {
     test(control.name, async (t) => {
-      const sources = await loadSources(`wrong-${index}`, control.edits);
+      const sources = await loadSources(`wrong-${index}`, control.mutations);
       t.diagnostic(await notice(sources, control));
     });
   }

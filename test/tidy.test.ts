@@ -64,6 +64,17 @@ const lineRules: readonly LineRule[] = [
     pattern:
       /\b(?:registry\.npmjs\.org|registry\.yarnpkg\.com|pypi\.org|files\.pythonhosted\.org|proxy\.golang\.org|crates\.io)\b/,
   },
+  {
+    fault: "a hook on the loading of sources: a defect is planted by test/mutation, or the file is named in this rule",
+    in: /^(?:test|bench|tools|clients)\/(?!(?:.*\/)?(?:mutation\/preload|simulation\/sources|(?:observe|traces)\.test)\.ts$)/,
+    pattern: /\bregisterHooks\b/,
+  },
+  {
+    fault: "an edit of a source by its text: a defect is planted by test/mutation",
+    in: /^(?:test|bench|tools|clients)\//,
+    pattern:
+      /\bfile: ["'`](?:[\w-]+\/)*src\/[^"'`]*\.ts["'`]|\breadFileSync\([^;]*\.(?:ts|mjs|py)["'`][^;]*\)\.replace(?:All)?\(/,
+  },
   { fault: "a path of one machine", in: any, pattern: /(?<![\w.~-])\/(?:work\/|tmp\/bash|root\/)/ },
 ];
 
@@ -358,6 +369,13 @@ const doctoredLines: readonly { readonly path: string; readonly line: string; re
   { path: "a.ts", line: "cd /tmp/bash_jobs.0", reported: true },
   { path: "a.sh", line: "cd /root/a", reported: true },
   { path: "a.ts", line: 'join(temporary, "tree/root/a", "/workspace/a")', reported: false },
+  { path: "test/a.test.ts", line: "registerHooks({ load });", reported: true },
+  { path: "test/e2e/own-sources.ts", line: "registerHooks({ load });", reported: true },
+  { path: "test/mutation/preload.ts", line: "registerHooks({ load });", reported: false },
+  { path: "test/a.ts", line: '{ file: "src/ledger/pin.ts", from: "1000", to: "0" },', reported: true },
+  { path: "test/a.ts", line: '{ file: "packages/a/src/ledger/pin.ts", from: /1000/ },', reported: true },
+  { path: "bench/a.ts", line: 'readFileSync(join(root, "verify/a.mjs"), "utf8").replace("need(", "")', reported: true },
+  { path: "test/a.ts", line: 'readFileSync("c.yaml", "utf8").replace("usd", "eur")', reported: false },
 ];
 
 suite("tidy", () => {

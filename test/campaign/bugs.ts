@@ -1,49 +1,37 @@
-interface Replacement {
-  readonly file: string;
-  readonly from: string | RegExp;
-  readonly to: string;
-}
+import type { Mutation } from "../mutation/mutate.ts";
 
 /** Mistakes that a gate on a database can make. Each is seen by the reckoning of a campaign, or the reckoning is wrong. */
 export const planted = {
   /** The answer leaves while the COMMIT is under way. */
   "answers-before-commit": [
     {
-      file: "src/ledger/stores/postgres-turn.ts",
-      from: "await this.#end(written, next);",
-      to: "this.#end(written, next).catch(() => undefined);",
+      within: "PostgresTurn.commit",
+      find: "await this.#end(written, next);",
+      put: "this.#end(written, next).catch(() => undefined);",
     },
   ],
   /** A COMMIT whose answer was lost is taken for one that failed, and its calls are decided and written once more. */
   "writes-again": [
+    { within: "PostgresTurn.#end.isKept", value: "false" },
+    { within: "Sequencer.#decideNext", first: "let again;" },
     {
-      file: "src/ledger/stores/postgres-turn.ts",
-      from: /const isKept = [^;]+;/,
-      to: "const isKept = false;",
-    },
-    {
-      file: "src/gate/sequencer.ts",
-      from: "return this.#decideAll(turn, at, batch.calls, asked);",
-      to: `again = (next, later) => this.#decideAll(next, later, batch.calls, asked);
+      within: "Sequencer.#decideNext",
+      find: "return this.#decideAll(turn, at, $$calls);",
+      put: `again = (next, later) => this.#decideAll(next, later, $$calls);
       return again(turn, at);`,
     },
     {
-      file: "src/gate/sequencer.ts",
-      from: /const taken: [^;]+;/,
-      to: "$& let again;",
-    },
-    {
-      file: "src/gate/sequencer.ts",
-      from: "this.#line.settled(batch);",
-      to: "$& if (!done.ok && again !== undefined && (await this.#inTurn(again)).ok) return;",
+      within: "Sequencer.#decideNext",
+      find: "this.#line.settled(batch);",
+      put: "$found if (!done.ok && again !== undefined && (await this.#inTurn(again)).ok) return;",
     },
   ],
   /** A gate goes by what it has read of a counter once, and not by what others did to it since. */
   "remembers-counters": [
     {
-      file: "src/ledger/stores/postgres-turn.ts",
-      from: "return lookups.map((lookup) => values.get(lookup));",
-      to: `const remembered = (globalThis.remembered ??= new Map());
+      within: "PostgresTurn.values",
+      find: "return lookups.map((lookup) => values.get(lookup));",
+      put: `const remembered = (globalThis.remembered ??= new Map());
     return lookups.map((lookup) => {
       const id = lookup.counter + lookup.key;
       if (!remembered.has(id)) remembered.set(id, values.get(lookup));
@@ -53,20 +41,10 @@ export const planted = {
   ],
   /** A gate takes the time from its own machine. */
   "goes-by-its-own-clock": [
-    {
-      file: "src/gate/sequencer.ts",
-      from: "clock.read(turn.head.at, turn.sharedTime)",
-      to: "clock.read(turn.head.at)",
-    },
+    { within: "Sequencer.#inTurn", find: "clock.read($head, turn.sharedTime)", put: "clock.read($head)" },
   ],
   /** A COMMIT whose answer was lost is taken for one that was done. */
-  "believes-in-the-best": [
-    {
-      file: "src/ledger/stores/postgres-turn.ts",
-      from: /const isKept = [^;]+;/,
-      to: "const isKept = outcome.failed === undefined;",
-    },
-  ],
-} as const satisfies Readonly<Record<string, readonly Replacement[]>>;
+  "believes-in-the-best": [{ within: "PostgresTurn.#end.isKept", value: "outcome.failed === undefined" }],
+} as const satisfies Readonly<Record<string, readonly Mutation[]>>;
 
 export type Bug = keyof typeof planted;

@@ -6,7 +6,8 @@ import { setTimeout as wait } from "node:timers/promises";
 import { bounds } from "../../src/ledger/stores/postgres-session.ts";
 import { apiKey } from "../gate-process.ts";
 import { freePort } from "../postgres-server.ts";
-import type { Bug } from "./bugs.ts";
+import { mutatedEnvironment } from "../mutation/sources.ts";
+import { planted, type Bug } from "./bugs.ts";
 import { Load } from "./clients.ts";
 import { Cluster } from "./cluster.ts";
 import { contractOf, editions } from "./contract.ts";
@@ -157,7 +158,7 @@ async function startReplica(
     ...(at % 2 === 0 ? {} : { SVC_PIN: join(own, "pin") }),
     CAMPAIGN_CLOCK: JSON.stringify(clock),
     ...(options.bounds === "whole" ? {} : { CAMPAIGN_BOUNDS: JSON.stringify(short) }),
-    ...(options.bug === undefined ? {} : { CAMPAIGN_BUG: options.bug }),
+    ...mutatedEnvironment(options.bug === undefined ? [] : planted[options.bug]),
   };
   return { replica: new Replica({ name: `replica ${at}`, port: await freePort(), settings }), line };
 }

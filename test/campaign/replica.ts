@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { root, spawnGate } from "../gate-process.ts";
+import { preload as mutationPreload } from "../mutation/sources.ts";
 
 export interface ReplicaOptions {
   readonly name: string;
@@ -42,7 +43,11 @@ export class Replica {
   async #run(): Promise<void> {
     while (!this.#isStopped) {
       const { name, port, settings } = this.#options;
-      const environment = { SVC_PORT: String(port), NODE_OPTIONS: `--import=${preload}`, ...settings };
+      const environment = {
+        SVC_PORT: String(port),
+        NODE_OPTIONS: `--import=${preload} --import=${mutationPreload}`,
+        ...settings,
+      };
       const gate = spawnGate(["serve"], {
         settings: { NODE_COMPILE_CACHE: join(root, "node_modules", ".cache", "compiled"), ...environment },
       });

@@ -10,7 +10,18 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
-import { check, finish, key, spawnGate, temporaryFolder, writeContracts, type Spawned } from "./gate.ts";
+import type { Mutation } from "../mutation/mutate.ts";
+import { mutatedEnvironment, preload } from "../mutation/sources.ts";
+import {
+  check,
+  finish,
+  key,
+  spawnGate,
+  temporaryFolder,
+  writeContracts,
+  type ProcessOptions,
+  type Spawned,
+} from "./gate.ts";
 
 const contract = `contract: purse
 platform: { type: object, required: [wallet], properties: { wallet: { type: string } } }
@@ -255,9 +266,9 @@ test("drill: a lifetime counter is unknown for ever after a loss, until somebody
 });
 
 /** What takes the reset out of each reader, and the command that must then differ. */
-const resetIgnored: readonly (readonly [file: string, from: string, to: string, command: readonly string[]])[] = [
-  ["src/commands/replay/standing.ts", "this.#book.reset(identity);", "", ["replay", "--json"]],
-  ["src/commands/deep/deep.ts", "acts.reset.get(counterOf(lookup)) ?? -1", "-1", ["verify", "--deep"]],
+const resetIgnored: readonly (readonly [mutation: Mutation, command: readonly string[]])[] = [
+  [{ within: "Standing.act", find: "this.#book.reset(identity);", put: ";" }, ["replay", "--json"]],
+  [{ within: "DeepReplay.#valuesOf", find: "acts.reset.get($counter) ?? -1", put: "-1" }, ["verify", "--deep"]],
 ];
 
 test("positive control: where the gate, replay or --deep ignores a reset, it is noticed", async (t) => {
@@ -268,10 +279,9 @@ test("positive control: where the gate, replay or --deep ignores a reset, it is 
   let gate = await serve(site);
   assert.equal((await ask(gate, pay(99))).verdict, "ALLOW");
   await stop(gate);
-  for (const [file, from, to, command] of resetIgnored) {
-    assert.equal((await run(site, ...command)).code, 0, file);
-    const preload = [doctored(site, file, from, to)];
-    assert.equal((await finish(t, command, { env: site.env, preload })).code, 1, file);
+  for (const [mutation, command] of resetIgnored) {
+    assert.equal((await run(site, ...command)).code, 0, mutation.within);
+    assert.equal((await finish(t, command, wrong(site, mutation))).code, 1, mutation.within);
   }
   const database = new DatabaseSync(join(site.data, "ledger.db"));
   const counters = database.prepare("SELECT * FROM counters").all();
@@ -391,29 +401,17 @@ test("a backup of which a byte was changed is refused", async (t) => {
   await done(site, "restore", backup);
 });
 
-/** A module that takes something out of the sources as they are loaded. */
-function doctored({ folder }: Site, file: string, from: string, to: string): string {
-  const module = join(folder, "doctored.mjs");
-  writeFileSync(
-    module,
-    `import { registerHooks } from "node:module";
-registerHooks({ load: (url, context, next) => {
-  const loaded = next(url, context);
-  if (!url.endsWith(${JSON.stringify(file)})) return loaded;
-  const source = String(loaded.source);
-  if (!source.includes(${JSON.stringify(from)})) throw new Error("there is nothing to take out");
-  return { ...loaded, source: source.replace(${JSON.stringify(from)}, ${JSON.stringify(to)}) };
-} });\n`,
-  );
-  return module;
+/** How a command is started with a defect in its sources. */
+function wrong({ env }: Site, mutation: Mutation): ProcessOptions {
+  return { env: { ...env, ...mutatedEnvironment([mutation]) }, preload: [preload] };
 }
 
 test("positive control: a restore that does not ask the pin forks the history, and the answers show it", async (t) => {
   const site = siteOf(t);
   const { backup, answers } = await lose(site);
   assert.deepEqual(forks(answers), []);
-  const blind = doctored(site, "src/ledger/seen.ts", 'return [{ seen: head, is: "beyond" }];', "return [];");
-  const restored = await finish(t, ["restore", backup], { env: site.env, preload: [blind] });
+  const blind: Mutation = { within: "partingOf", find: '[{ seen: head, is: "beyond" }]', put: "[]" };
+  const restored = await finish(t, ["restore", backup], wrong(site, blind));
   assert.equal(restored.code, 0, restored.stderr);
   const gate = await serve(site);
   const later = [];
@@ -426,9 +424,9 @@ test("positive control: a restore that does not ask the pin forks the history, a
 test("positive control: a loss that leaves counters known lets a budget be spent twice, and replay notices", async (t) => {
   const site = siteOf(t);
   const { backup } = await lose(site);
-  const forgetful = doctored(site, "src/gate/resume.ts", "Math.max(unknownThrough, now)", "unknownThrough");
+  const forgetful: Mutation = { within: "goOn", find: "Math.max(unknownThrough, now)", put: "unknownThrough" };
   const args = ["resume", "--after-restore", backup, "--reason", "r"];
-  const resumed = await finish(t, args, { env: site.env, preload: [forgetful] });
+  const resumed = await finish(t, args, wrong(site, forgetful));
   assert.equal(resumed.code, 0, resumed.stderr);
   const gate = await serve(site);
   assert.equal((await ask(gate, pay(70))).verdict, "ALLOW", "30 before the backup, 50 after it, and 70 now");

@@ -15,7 +15,6 @@ import {
   finish,
   key,
   requestText,
-  root,
   spawnGate,
   temporaryFolder,
   writeContracts,
@@ -30,8 +29,8 @@ const call = '{"tool_name":"note.add","tool_input":{}}';
  */
 async function gateWith(t: TestContext, text: string, first = ""): Promise<Spawned & { readonly folder: string }> {
   const folder = temporaryFolder(t);
-  const ledger = pathToFileURL(join(root, "src", "ledger", "mod.ts")).href;
-  const sequencer = pathToFileURL(join(root, "src", "gate", "sequencer.ts")).href;
+  const ledger = new URL("../../src/ledger/mod.ts", import.meta.url).href;
+  const sequencer = new URL("../../src/gate/sequencer.ts", import.meta.url).href;
   const module = join(folder, "preload.mjs");
   writeFileSync(
     module,

@@ -3,8 +3,9 @@ import { readFileSync, realpathSync } from "node:fs";
 import { basename, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { startGate, type Exit, type GateProcess } from "../gate-process.ts";
+import type { Mutation } from "../mutation/mutate.ts";
 import { Load } from "./load.ts";
-import { examine, placeIn, type Change, type Place } from "./place.ts";
+import { examine, placeIn, type Place } from "./place.ts";
 
 /**
  * Faults at the border of process and kernel: strace makes one system call of the running gate fail, or kills the gate
@@ -55,9 +56,9 @@ export function noStrace(): string | undefined {
 }
 
 /** A log that is folded back every few rows and a pin that follows at once: a short life holds every write there is. */
-const hurried: readonly Change[] = [
-  { file: "src/ledger/stores/sqlite-file.ts", from: "logPagesMax = [0-9]+", to: "logPagesMax = 12" },
-  { file: "src/ledger/pin.ts", from: "trailMs = [0-9]+", to: "trailMs = 100" },
+const hurried: readonly Mutation[] = [
+  { within: "logPagesMax", value: "12" },
+  { within: "trailMs", value: "100" },
 ];
 
 /**
@@ -143,7 +144,7 @@ function fileOf(text: string, data: string): string | undefined {
   return found === null ? undefined : (found[1] ?? ".");
 }
 
-function tracingIn(folder: string, changes: readonly Change[]): Tracing {
+function tracingIn(folder: string, changes: readonly Mutation[]): Tracing {
   return { place: placeIn(folder, { changes: [...hurried, ...changes] }), trace: join(folder, "trace") };
 }
 
@@ -157,7 +158,7 @@ export async function inject(
   folder: string,
   point: CallPoint,
   fault: Fault,
-  changes: readonly Change[] = [],
+  changes: readonly Mutation[] = [],
 ): Promise<Injected> {
   const { call, file, instance } = point;
   const tracing = tracingIn(folder, changes);

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { apiKey, root, startGate, type GateProcess } from "../gate-process.ts";
+import type { Mutation } from "../mutation/mutate.ts";
+import { mutatedEnvironment, preload } from "../mutation/sources.ts";
 import { contract, type Answered, type Load } from "./load.ts";
 import { Reckoning } from "./reckoning.ts";
 
@@ -12,23 +13,13 @@ export interface Place {
   readonly settings: Readonly<Record<string, string>>;
 }
 
-/** Another wording of one of the gate's sources: the first match of a regular expression, and what stands for it. */
-export interface Change {
-  /** Such as `src/ledger/pin.ts`. */
-  readonly file: string;
-  readonly from: string;
-  readonly to: string;
-}
-
-const preload = pathToFileURL(join(import.meta.dirname, "gate-preload.ts")).href;
-
 /**
  * @param folder gets the contract; the data folder is in it unless it is named
  * @param changes a gate that is broken on purpose
  */
 export function placeIn(
   folder: string,
-  { data = join(folder, "data"), changes = [] as readonly Change[] } = {},
+  { data = join(folder, "data"), changes = [] as readonly Mutation[] } = {},
 ): Place {
   const mandate = join(folder, "load.yaml");
   mkdirSync(folder, { recursive: true });
@@ -38,22 +29,22 @@ export function placeIn(
     SVC_DATA_DIR: data,
     SVC_MANDATE: mandate,
     NODE_COMPILE_CACHE: join(root, "node_modules", ".cache", "compiled"),
-    ...(changes.length === 0 ? {} : { NODE_OPTIONS: `--import=${preload}`, FAULTS_CHANGES: JSON.stringify(changes) }),
+    ...(changes.length === 0 ? {} : { NODE_OPTIONS: `--import=${preload}`, ...mutatedEnvironment(changes) }),
   };
   return { data, settings };
 }
 
 /** A gate that answers before it commits: what every campaign must notice. */
-export const answersEarly: Change = {
-  file: "src/ledger/stores/sqlite.ts",
-  from: String.raw`await (this\.#writer\.call\("commit",[^;]*\));`,
-  to: "setTimeout(() => void $1, 30);",
+export const answersEarly: Mutation = {
+  within: "SqliteStore.#commit",
+  find: 'await this.#writer.call("commit", $$batch);',
+  put: 'setTimeout(() => void this.#writer.call("commit", $$batch), 30);',
 };
 
 /** A store that asks for no flush at all. */
-export const flushesNever: readonly Change[] = [
-  { file: "src/ledger/stores/sqlite-file.ts", from: "PRAGMA synchronous = FULL;", to: "PRAGMA synchronous = OFF;" },
-  { file: "src/ledger/stores/sqlite-file.ts", from: `"wal 2"`, to: `"wal 0"` },
+export const flushesNever: readonly Mutation[] = [
+  { within: "openForWriting", text: "synchronous = FULL", put: "synchronous = OFF" },
+  { within: "openForWriting", find: '"wal 2"', put: '"wal 0"' },
 ];
 
 /** What became of the answers that clients got before a fault. */

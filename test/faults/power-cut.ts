@@ -18,8 +18,9 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Dice } from "../campaign/random.ts";
 import { startGate } from "../gate-process.ts";
+import type { Mutation } from "../mutation/mutate.ts";
 import { Load, type Answered } from "./load.ts";
-import { examine, placeIn, type Change } from "./place.ts";
+import { examine, placeIn } from "./place.ts";
 
 /**
  * Power cuts. A gate's data folder is on a file system on a loop device on a disk of ours (disk.ts), which logs what the
@@ -40,7 +41,7 @@ export interface PowerCutOptions {
   /** Such as `barrier=0`. */
   readonly mountOptions?: string;
   /** A gate that is broken on purpose. */
-  readonly changes?: readonly Change[];
+  readonly changes?: readonly Mutation[];
   readonly dice: Dice;
   /** How many, each at a moment of its own. */
   readonly cuts: number;

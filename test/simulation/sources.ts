@@ -1,17 +1,12 @@
 import { registerHooks } from "node:module";
 import { basename } from "node:path";
+import type { Mutation } from "../mutation/mutate.ts";
+import { mutatedSources } from "../mutation/sources.ts";
 
 /**
  * The gate's own sources, loaded over a simulated machine: nothing of them is changed, only what they import of the platform
  * is another. A copy can be made wrong on purpose, to see whether the simulation notices.
  */
-
-/** A text that is replaced in one file of a copy. */
-export interface Edit {
-  readonly file: string;
-  readonly from: string;
-  readonly to: string;
-}
 
 /** What stands in for the platform: for all of the sources, or for the ledger alone. */
 const replaced: Readonly<Record<string, string>> = {
@@ -26,14 +21,14 @@ const replacedInLedger: Readonly<Record<string, string>> = {
 };
 
 /** What is made smaller, so that small histories meet it often. */
-const smaller: readonly Edit[] = [
-  { file: "ledger/stores/sqlite-file.ts", from: "logPagesMax = 2000", to: "logPagesMax = 12" },
-];
+const smaller: readonly Mutation[] = [{ within: "logPagesMax", value: "12" }];
 
 const root = new URL("../../src/", import.meta.url).href;
 const here = import.meta.url;
-const edits = new Map<string, readonly Edit[]>();
-const applied = new Set<Edit>();
+/** For each copy the sources that are other in it, by their URLs. */
+const others = new Map<string, ReadonlyMap<string, string>>();
+/** Those of them that were loaded, with the copy's name. */
+const loadedOthers = new Set<string>();
 
 registerHooks({
   resolve(specifier, context, next) {
@@ -51,16 +46,11 @@ registerHooks({
   },
   load(url, context, next) {
     const loaded = next(url, context);
-    const copy = new URL(url).searchParams.get("copy");
-    const wanted = edits.get(copy ?? "")?.filter(({ file }) => url.startsWith(`${root}${file}?`)) ?? [];
-    if (wanted.length === 0) return loaded;
-    let source = Buffer.from(loaded.source as Uint8Array).toString();
-    for (const edit of wanted) {
-      if (!source.includes(edit.from))
-        throw new Error(`${edit.file} has no longer what is to be made wrong: ${edit.from}`);
-      source = source.replace(edit.from, () => edit.to);
-      applied.add(edit);
-    }
+    const copy = new URL(url).searchParams.get("copy") ?? "";
+    const [file = ""] = url.split("?");
+    const source = others.get(copy)?.get(file);
+    if (source === undefined) return loaded;
+    loadedOthers.add(`${copy} ${file}`);
     return { ...loaded, source };
   },
 });
@@ -75,10 +65,10 @@ export type Sources = Pick<Gates, "openGate"> &
   Pick<Ledgers, "openLedger"> &
   Pick<Trees, "makeSigningKey" | "readSigningKeys" | "Signer" | "writeSigningKeys">;
 
-/** A copy of the sources, with mistakes in it where there are edits. */
-export async function loadSources(copy: string, wrong: readonly Edit[] = []): Promise<Sources> {
-  const all = [...smaller, ...wrong];
-  edits.set(copy, all);
+/** A copy of the sources, with defects in it where there are mutations. */
+export async function loadSources(copy: string, wrong: readonly Mutation[] = []): Promise<Sources> {
+  const mutated = mutatedSources([...smaller, ...wrong]);
+  others.set(copy, mutated);
   const load = <Module>(file: string, thread = ""): Promise<Module> =>
     import(`${root}${file}?copy=${copy}${thread}`) as Promise<Module>;
   for (const file of ["ledger/stores/sqlite-writer.ts", "ledger/stores/sqlite-reader.ts"])
@@ -87,7 +77,7 @@ export async function loadSources(copy: string, wrong: readonly Edit[] = []): Pr
   const { Clock } = await load<Clocks>("gate/clock.ts");
   const { openLedger } = await load<Ledgers>("ledger/mod.ts");
   const trees = await load<Trees>("ledger/tree/mod.ts");
-  const idle = all.filter((edit) => !applied.has(edit));
-  if (idle.length > 0) throw new Error(`nobody loaded ${idle.map(({ file }) => file).join(", ")}`);
+  const idle = [...mutated.keys()].filter((file) => !loadedOthers.has(`${copy} ${file}`));
+  if (idle.length > 0) throw new Error(`nobody loaded ${idle.join(", ")}`);
   return { ...trees, openLedger, openGate, Clock };
 }

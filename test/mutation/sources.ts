@@ -1,0 +1,61 @@
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, sep } from "node:path";
+import { pathToFileURL } from "node:url";
+import { faultOf, hasName, mutatedText, type Mutation } from "./mutate.ts";
+
+/** The module that a gate loads first, so that it loads wrong sources. */
+export const preload: string = pathToFileURL(join(import.meta.dirname, "preload.ts")).href;
+
+/** Texts by their files. */
+type Sources = ReadonlyMap<string, string>;
+
+let known: Sources | undefined;
+
+/** Every TypeScript source of the service and its tools, wherever it lies in the repository. */
+function allSources(): Sources {
+  if (known !== undefined) return known;
+  let root = import.meta.dirname;
+  while (!existsSync(join(root, "package-lock.json"))) root = dirname(root);
+  const files = ["src", "*/src", "packages/*/src"].flatMap((folder) => globSync(`${folder}/**/*.ts`, { cwd: root }));
+  known = new Map(files.map((file) => [join(root, file), readFileSync(join(root, file), "utf8")]));
+  return known;
+}
+
+/** The one source in which a mutation finds its place, by the name of the function and not by the file's. */
+function sourceOf(mutation: Mutation, sources: Sources): string {
+  const { within, module } = mutation;
+  const [last = within] = within.split(".").slice(-1);
+  const isNamed = (file: string): boolean => module === undefined || file.endsWith(`${sep}${join(module)}.ts`);
+  const found = [...sources].filter(([file, text]) => isNamed(file) && text.includes(last) && hasName(text, within));
+  const [source] = found;
+  if (source !== undefined && found.length === 1) return source[0];
+  const files = found.map(([file]) => file).join(", ");
+  throw faultOf(mutation, found.length === 0 ? `no module has ${within}` : `several modules have ${within}: ${files}`);
+}
+
+/** The sources that are wrong with the mutations in them, by the URLs from which they are loaded. */
+export function mutatedSources(mutations: readonly Mutation[], sources: Sources = allSources()): Sources {
+  const byFile = Map.groupBy(mutations, (mutation) => sourceOf(mutation, sources));
+  return new Map(
+    [...byFile].map(([file, own]) => [pathToFileURL(file).href, mutatedText(sources.get(file) ?? "", own)]),
+  );
+}
+
+let folder: string | undefined;
+const written = new Map<string, string>();
+
+/** Variables for a gate that loads `preload`: with them it loads its sources with the mutations in them. */
+export function mutatedEnvironment(mutations: readonly Mutation[]): Readonly<Record<string, string>> {
+  if (mutations.length === 0) return {};
+  if (folder === undefined) {
+    const made = mkdtempSync(join(tmpdir(), "svc-gate-mutated-"));
+    process.once("exit", () => rmSync(made, { recursive: true, force: true }));
+    folder = made;
+  }
+  const name = JSON.stringify(mutations);
+  const file = written.get(name) ?? join(folder, `${written.size}.json`);
+  if (!written.has(name)) writeFileSync(file, JSON.stringify([...mutatedSources(mutations)]));
+  written.set(name, file);
+  return { MUTATED_SOURCES: file };
+}
