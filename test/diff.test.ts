@@ -314,7 +314,7 @@ suite("a condition and another", () => {
   });
 
   test("without a solver: the same words are equivalent, calls are found, nothing else is known", async () => {
-    const without = { solver: undefined, timeMs: 120_000 };
+    const without = { solver: undefined, timeMs: 120_000, guesses: 1_000 };
     const answer = async (other: string): Promise<string | undefined> =>
       (await compareContracts(await load(base), await load(other), without))[0]?.answer;
     assert.equal(await answer(renamed), "equivalent");

@@ -9,6 +9,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -92,12 +93,29 @@ export async function startPostgres(
     rmSync(home, { recursive: true, force: true });
     return `npm has no PostgreSQL that runs here (${process.platform} ${process.arch})`;
   }
-  const password = installation?.passwords[superuser] ?? randomBytes(12).toString("hex");
   const folder = join(home, "data");
+  const password = installation?.passwords[superuser] ?? copyTemplate(folder, binaries, owner) ?? newPassword();
+  if (!existsSync(folder)) initialize(folder, { binaries, owner, password });
+  keepPasswords(home, installation?.passwords ?? {}, owner);
+  const server = new Server({ home, folder, binaries, owner, password, settings }, await freePort());
+  t.after(() => server.end());
+  await server.start();
+  return server;
+}
+
+function newPassword(): string {
+  return randomBytes(12).toString("hex");
+}
+
+/** Makes the data of a new server. */
+function initialize(
+  folder: string,
+  { binaries, owner, password }: Pick<Place, "binaries" | "owner" | "password">,
+): void {
+  const home = dirname(folder);
   const secret = join(home, "password");
   writeFileSync(secret, password);
   own(secret, owner);
-  keepPasswords(home, installation?.passwords ?? {}, owner);
   const made = spawnSync(
     join(binaries, "initdb"),
     [
@@ -116,10 +134,36 @@ export async function startPostgres(
     { ...owner, encoding: "utf8", cwd: home, env: { ...process.env, LC_ALL: "C" } },
   );
   if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}${made.stdout}`);
-  const server = new Server({ home, folder, binaries, owner, password, settings }, await freePort());
-  t.after(() => server.end());
-  await server.start();
-  return server;
+}
+
+/**
+ * Copies the data of a new server, because `initdb` takes a second. The first test of a run makes them in the folder that
+ * tools/test.ts names, and all tests of the run have its password.
+ *
+ * @returns the superuser's password, or undefined where each test makes its own data
+ */
+function copyTemplate(folder: string, binaries: string, owner: Owner): string | undefined {
+  const shared = process.env["TEST_POSTGRES_TEMPLATE"];
+  if (shared === undefined || process.env["POSTGRES_BIN"] !== undefined || process.platform === "win32")
+    return undefined;
+  const template = join(shared, "server");
+  if (!existsSync(template)) makeTemplate(template, binaries, owner);
+  const copied = spawnSync("cp", ["-a", join(template, "data"), folder], { encoding: "utf8" });
+  if (copied.status !== 0) throw new Error(`the data of the server cannot be copied: ${copied.stderr}`);
+  return readFileSync(join(template, "password"), "utf8");
+}
+
+/** Several tests may make it at the same time: the first that is done gives it its name. */
+function makeTemplate(template: string, binaries: string, owner: Owner): void {
+  const draft = mkdtempSync(`${template}-`);
+  own(draft, owner);
+  initialize(join(draft, "data"), { binaries, owner, password: newPassword() });
+  try {
+    renameSync(draft, template);
+  } catch (error) {
+    if (!existsSync(template)) throw error;
+    rmSync(draft, { recursive: true });
+  }
 }
 
 /** Where the server finds them when it connects to another: in the file that libpq looks for in its home. */
