@@ -1,105 +1,28 @@
 /**
- * Goal: every way in which a ledger can be behind what was seen of it is told apart, a loss is recorded once, and
- * counters are reset by a row that every reader honours. Method: the commands' functions on folders that gates in this process have
- * written; what the gate then decides.
+ * Goal: every way in which a ledger can be behind what was seen of it is told apart, and a loss is recorded once. Method: the
+ * commands' functions on folders that gates in this process have written; what the gate then decides.
  */
 import assert from "node:assert/strict";
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { suite, test, type TestContext } from "node:test";
-import { backupCommand, type BackupOptions } from "../src/commands/backup.ts";
+import { suite, test } from "node:test";
 import { restoreCommand } from "../src/commands/restore.ts";
-import { replayAndFold } from "../src/commands/deep/deep.ts";
-import type { History } from "../src/commands/history.ts";
-import { holdAgainstItself } from "../src/commands/replay/replay.ts";
-import { resumeCommand, type ResumeOptions } from "../src/commands/resume.ts";
-import { inspectLedger, openLedger, readLedger } from "../src/ledger/mod.ts";
-import { ask, check, startGate, temporaryFolder, writeContracts, type Running } from "./e2e/gate.ts";
+import { inspectLedger, openLedger } from "../src/ledger/mod.ts";
+import { ask, check } from "./e2e/gate.ts";
+import {
+  backUp,
+  calls,
+  lose,
+  payment,
+  purse,
+  reasonOf,
+  refusedWith,
+  resume,
+  serve,
+  siteOf,
+  type Site,
+} from "./backup-kit.ts";
 import { append, contracts, engine, entry, makeSample, sampleRows } from "./ledger-fixture.ts";
-
-const wallet =
-  "{ type: object, required: [wallet], properties: { wallet: { type: string }, level: { type: number } } }";
-const purse = `contract: purse
-platform: ${wallet}
-tools:
-  pay:
-    input:
-      type: object
-      additionalProperties: false
-      required: [amount, to]
-      properties: { amount: { type: number, minimum: 0 }, to: { type: string } }
-    requires: [{ when: platform.present, reason: no wallet }]
-    otherwise: ALLOW
-counters:
-  spent: { of: [pay], per: platform.wallet, sum: input.amount, within: 24h }
-  calls: { of: [pay], per: [session, key], within: day, timezone: UTC }
-  all: { of: [pay], per: gate, within: 1h }
-  payees: { of: [pay], per: gate, remembers: input.to }
-rules:
-  - { rule: budget, on: [pay], when: counters.spent >= 100, verdict: BLOCK, reason: "{counters.spent} is spent" }
-  - { rule: often, on: [pay], when: counters.calls > 90 || counters.all > 90, verdict: BLOCK, reason: "often" }
-  - { rule: stranger, on: [pay], when: "!(input.to in counters.payees)", verdict: ESCALATE, reason: "{input.to} is new" }
-`;
-
-const payment = (to = "x", amount = 10): object => ({
-  tool_name: "pay",
-  tool_input: { amount, to },
-  session_id: "s",
-  platform_state: { wallet: "w" },
-});
-
-/** A gate that has answered some calls and stopped, with its pin on another disk. */
-interface Site {
-  readonly t: TestContext;
-  readonly folder: string;
-  readonly data: string;
-  readonly pin: string;
-  readonly backup: string;
-}
-
-function siteOf(t: TestContext): Site {
-  const folder = temporaryFolder(t);
-  mkdirSync(join(folder, "other"));
-  const pin = join(folder, "other", "head.pin");
-  return { t, folder, data: join(folder, "data"), pin, backup: join(folder, "backup") };
-}
-
-function serve({ t, folder, pin }: Site, text = purse, mandate?: string): Promise<Running> {
-  const files = { contracts: { "purse.yaml": text }, ...(mandate === undefined ? {} : { mandate }) };
-  return startGate(t, { folder, ...files, flags: { pin } });
-}
-
-async function calls(site: Site, count: number): Promise<void> {
-  const gate = await serve(site);
-  for (let call = 0; call < count; call += 1) assert.equal((await check(gate, payment())).status, 200);
-  await gate.stop();
-}
-
-function backUp({ data, backup }: Site, over: Partial<BackupOptions> = {}): ReturnType<typeof backupCommand> {
-  return backupCommand(backup, { dataDir: data, withSigningKey: true, json: false, ...over });
-}
-
-function resume(site: Site, over: Partial<ResumeOptions> = {}, from?: string): ReturnType<typeof resumeCommand> {
-  const { data, pin } = site;
-  return resumeCommand(from, { dataDir: data, pin, afterRestore: true, reason: "r", by: "Ada", ...over });
-}
-
-/** Two answered calls, a backup, two more, and the data folder is moved away. */
-async function lose(site: Site): Promise<void> {
-  await calls(site, 2);
-  await backUp(site);
-  await calls(site, 2);
-  renameSync(site.data, join(site.folder, "old"));
-}
-
-async function reasonOf(gate: Running, body = payment()): Promise<string> {
-  return (await check(gate, body)).json.reason;
-}
-
-const refusedWith =
-  (pattern: RegExp) =>
-  (error: unknown): boolean =>
-    error instanceof Error && pattern.test(error.message);
 
 suite("what was seen of a ledger", () => {
   for (const name of ["checkpoint", "checkpoint.cosigned", "checkpoint.seen"])
@@ -369,142 +292,6 @@ suite("tenants", () => {
     await assert.rejects(resume(site, {}, site.backup), refusedWith(/nothing is lost: .* use `svc-gate restore/));
   });
 });
-
-/** Names that cannot be reset with the loss, and what is said of them. */
-const wrongNames: readonly (readonly [reset: readonly string[], says: RegExp])[] = [
-  [["purse.spend"], /no counter in force in the last row is called purse\.spend; did you mean purse\.spent\?/],
-  [["spent"], /is called spent; /],
-  [
-    ["purse.spent", "shop.orders"],
-    /is called shop\.orders; there are purse\.spent, purse\.calls, purse\.all, purse\.payees/,
-  ],
-  [[""], /there are purse\.spent/],
-];
-
-test("a name that is wrong resets nothing, and the loss is still to be recorded", async (t) => {
-  const site = siteOf(t);
-  await lose(site);
-  for (const [at, [reset, says]] of wrongNames.entries()) {
-    await assert.rejects(resume(site, { reset }, at === 0 ? site.backup : undefined), refusedWith(says));
-    const history = await readLedger(site.data);
-    await history.close();
-    assert.equal(history.rows, 2);
-  }
-  assert.match(
-    (await resume(site, { reset: ["purse.spent"] })).text,
-    /purse\.spent {2}counts from zero: calls before row 3/,
-  );
-});
-
-test("a counter that remembers forgets with its reset, and no other counter does", async (t) => {
-  const site = siteOf(t);
-  await lose(site);
-  await resume(site, { reset: ["purse.payees", "purse.spent", "purse.calls", "purse.all"] }, site.backup);
-  let gate = await serve(site);
-  assert.equal(await reasonOf(gate, payment("x")), 'Svc: "x" is new', "it was known before the loss");
-  assert.equal((await check(gate, payment("x"))).json.verdict, "ALLOW");
-  await gate.stop();
-  await calls(site, 8);
-  gate = await serve(site);
-  assert.equal(await reasonOf(gate), "Svc: 100 is spent", "2 of 10 before the loss do not count");
-  await gate.stop();
-});
-
-test("only a counter that a loss has made unknown can be reset", async (t) => {
-  const site = siteOf(t);
-  const reset = ["purse.spent"];
-  await calls(site, 2);
-  const later = { afterRestore: false, reset };
-  await assert.rejects(resume(site, later), refusedWith(/no row of the ledger records a loss/));
-  await backUp(site);
-  await calls(site, 2);
-  rmSync(site.data, { recursive: true });
-  await resume(site, { reset }, site.backup);
-  await assert.rejects(resume(site, later), refusedWith(/purse\.spent is known, or is not unknown because of a loss/));
-  assert.match(
-    (await resume(site, { ...later, reset: ["purse.all"] })).text,
-    /^row 4 resets counters:\n {2}purse\.all/,
-  );
-  assert.ok(!existsSync(`${site.data}.old`));
-});
-
-test("a second loss makes a counter that was reset unknown again, and a reset helps again", async (t) => {
-  const site = siteOf(t);
-  await lose(site);
-  await resume(site, { reset: ["purse.payees"] }, site.backup);
-  rmSync(site.backup, { recursive: true });
-  await backUp(site);
-  await calls(site, 2);
-  rmSync(site.data, { recursive: true });
-  await resume(site, {}, site.backup);
-  let gate = await serve(site);
-  assert.match(await reasonOf(gate), /is not known/);
-  await gate.stop();
-  const reset = ["purse.payees", "purse.spent", "purse.calls", "purse.all"];
-  await resume(site, { afterRestore: false, reset });
-  gate = await serve(site);
-  assert.equal(await reasonOf(gate), 'Svc: "x" is new');
-  await gate.stop();
-  assert.equal(await replayed(site), "4 0");
-});
-
-test("a contract that came into force in the last row of the backup is replayed with its reset", async (t) => {
-  for (const starts of ["", "counters: { purse: { spent: { starts: empty } } }\n"]) {
-    const site = siteOf(t);
-    await calls(site, 2);
-    const text = purse.replace("within: 24h", "within: 23h");
-    const mandate = `mandate: test\ncontracts: [contracts/purse.yaml]\n${starts}`;
-    let gate = await serve(site);
-    writeContracts(site.folder, { contracts: { "purse.yaml": text }, mandate });
-    const { key } = JSON.parse(readFileSync(join(site.data, "operator.json"), "utf8"));
-    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-    const post = { method: "POST", headers, body: "{}" };
-    assert.equal((await ask(gate, "/admin/reload", post)).json.changed, true);
-    await gate.stop();
-    await backUp(site);
-    gate = await serve(site, text, mandate);
-    await check(gate, payment());
-    await gate.stop();
-    rmSync(site.data, { recursive: true });
-    await resume(site, { reset: ["purse.payees", "purse.spent", "purse.calls", "purse.all"] }, site.backup);
-    gate = await serve(site, text, mandate);
-    assert.equal(await reasonOf(gate), 'Svc: "x" is new');
-    assert.equal(await reasonOf(gate, payment("x", 90)), 'Svc: allowed; no rule in contract "purse" applies');
-    assert.equal(await reasonOf(gate), "Svc: 100 is spent");
-    await gate.stop();
-    assert.equal(await replayed(site), "5 0", starts);
-  }
-});
-
-/** How many checks were decided again by `replay` and by `verify --deep`, and how many differ. */
-async function replayed({ data }: Site): Promise<string> {
-  const ledger = await readLedger(data);
-  try {
-    const { differs, notReplayable, replayed: count, counters } = await replayAndFold(ledger, () => undefined);
-    assert.deepEqual([notReplayable, counters.firstWrong], [0, undefined]);
-    let [agreed, disagreed] = [0, 0];
-    await holdAgainstItself(historyOf(ledger), {
-      passed: () => undefined,
-      skipped: (seq, why) => assert.fail(`row ${seq}: ${why}`),
-      agreed: () => void (agreed += 1),
-      differs: (_, { what, was, is }) => assert.fail(`${what}: ${was} ${is} ${(disagreed += 1)}`),
-    });
-    assert.equal(count, agreed);
-    return `${count} ${differs + disagreed}`;
-  } finally {
-    await ledger.close();
-  }
-}
-
-function historyOf(ledger: Awaited<ReturnType<typeof readLedger>>): History {
-  return {
-    rows: ledger.rows,
-    scan: (from) => ledger.scan(from),
-    contractText: (digest) => ledger.contractText(digest),
-    keyDigest: (key) => ledger.keyDigest(key),
-    close: async () => undefined,
-  };
-}
 
 test("reasons and names that would not fit a line are refused", async (t) => {
   const site = siteOf(t);

@@ -214,7 +214,7 @@ function lifetimeFindings({ name, document, parts, uses }: CounterInUse): readon
     {
       code: "counts-for-ever",
       span: document.span,
-      message: `\`${name}\` has no \`within\`, so after a restore with data loss every call that reads it is BLOCK until somebody resets it`,
+      message: `\`${name}\` has no \`within\`, so after a data loss each call that reads it is BLOCK until somebody resets it`,
       hint: "add `within:`, such as `within: 30d`",
     },
   ];
