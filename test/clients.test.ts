@@ -19,22 +19,26 @@ import { node, parse, walk } from "./mutation/tree.ts";
 const { found, absent } = runtimes();
 const python = found.findLast(({ name }) => name.startsWith("python"))?.command[0];
 
-suite("the table of cases [client.same-behaviour, client.names, version.node-18]", { concurrency: 3 }, () => {
-  for (const { name, command } of found) {
-    test(`holds under ${name}`, async () => {
-      const runs = await runCases(command);
-      const failed = runs.filter(({ problems }) => problems.length > 0);
-      assert.deepEqual(
-        failed.map(({ id, problems }) => `${id}: ${problems.join("; ")}`),
-        [],
-      );
-      assert.equal(runs.length, cases().length + 1);
-    });
-  }
-  for (const name of absent) {
-    test(`holds under ${name}`, { skip: `${name} is not installed here` }, () => {});
-  }
-});
+suite(
+  "the table of cases",
+  { tags: ["client.same-behaviour", "client.names", "version.node-18"], concurrency: 3 },
+  () => {
+    for (const { name, command } of found) {
+      test(`holds under ${name}`, async () => {
+        const runs = await runCases(command);
+        const failed = runs.filter(({ problems }) => problems.length > 0);
+        assert.deepEqual(
+          failed.map(({ id, problems }) => `${id}: ${problems.join("; ")}`),
+          [],
+        );
+        assert.equal(runs.length, cases().length + 1);
+      });
+    }
+    for (const name of absent) {
+      test(`holds under ${name}`, { skip: `${name} is not installed here` }, () => {});
+    }
+  },
+);
 
 suite("the table of cases notices a client that", { concurrency: 3 }, () => {
   for (const mutant of mutants) {
@@ -79,17 +83,21 @@ test("the table is sound: ids are unique, kinds exist, every kind and every requ
   );
 });
 
-test("untold, a client waits 10 seconds and tries again once [limit.client-timeout, limit.client-retries]", (t) => {
-  const declared = "const { apiKey, sessionId, timeoutMs = 10_000, retries = 1, failOpen = false } = options;";
-  const places = sweptFile(fileOf("../clients/javascript/svc-gate.mjs"), { find: declared, put: "" });
-  assert.equal(places.length, 1, declared);
-  if (python === undefined) return t.skip("no Python is installed here");
-  const script = "import inspect, svc_gate; print(inspect.signature(svc_gate.SvcGate))";
-  const { stdout } = spawnSync(python, ["-c", script], { cwd: fileOf("../clients/python"), encoding: "utf8" });
-  assert.match(stdout, /timeout: 'float' = 10\.0, retries: 'int' = 1, fail_open: 'bool' = False/);
-});
+test(
+  "untold, a client waits 10 seconds and tries again once",
+  { tags: ["limit.client-timeout", "limit.client-retries"] },
+  (t) => {
+    const declared = "const { apiKey, sessionId, timeoutMs = 10_000, retries = 1, failOpen = false } = options;";
+    const places = sweptFile(fileOf("../clients/javascript/svc-gate.mjs"), { find: declared, put: "" });
+    assert.equal(places.length, 1, declared);
+    if (python === undefined) return t.skip("no Python is installed here");
+    const script = "import inspect, svc_gate; print(inspect.signature(svc_gate.SvcGate))";
+    const { stdout } = spawnSync(python, ["-c", script], { cwd: fileOf("../clients/python"), encoding: "utf8" });
+    assert.match(stdout, /timeout: 'float' = 10\.0, retries: 'int' = 1, fail_open: 'bool' = False/);
+  },
+);
 
-test("each client is one file without dependencies [client.one-file]", () => {
+test("each client is one file without dependencies", { tags: ["client.one-file"] }, () => {
   const javascript = parse(readFileSync(fileOf("../clients/javascript/svc-gate.mjs"), "utf8"), "js");
   const imported: unknown[] = [];
   walk(javascript, ({ source }) => source && imported.push(node(source)?.["value"]));
@@ -106,7 +114,7 @@ test("each client is one file without dependencies [client.one-file]", () => {
   assert.equal(stdout.trim(), "[]");
 });
 
-test("[attack 14] printing, copying or pickling the Python client does not show its key", (t) => {
+test("printing, copying or pickling the Python client does not show its key", { tags: ["attack-14"] }, (t) => {
   if (python === undefined) return t.skip("no Python is installed here");
   const script = [
     "import copy, pickle, pprint, svc_gate",
@@ -125,18 +133,22 @@ test("[attack 14] printing, copying or pickling the Python client does not show 
   assert.equal(shown.match(/a SvcGate cannot be copied or pickled: it holds the API key/g)?.length, 3);
 });
 
-test("the JavaScript client's types fit, it shows no key, and a method taken from it still works [auth.key-is-boundary]", async () => {
-  const gate = new SvcGate("http://127.0.0.1:4", { apiKey: "k-3c0ffee", retries: 0 });
-  const { check } = gate;
-  const verdict: Verdict = await check("shell.run", { command: "ls" });
-  assert.equal(verdict.allowed, false);
-  assert.throws(() => Object.assign(verdict, { allowed: true }), TypeError);
-  await assert.rejects(gate.rules(), SvcGateError);
-  const { inspect } = await import("node:util");
-  assert.doesNotMatch(inspect(gate, { showHidden: true, depth: 5 }) + JSON.stringify(gate), /c0ffee/);
-  // @ts-expect-error -- an option of the Python client's name
-  assert.throws(() => new SvcGate("http://127.0.0.1:4", { api_key: "k" }), /unknown option "api_key"/);
-});
+test(
+  "the JavaScript client's types fit, it shows no key, and a method taken from it still works",
+  { tags: ["auth.key-is-boundary"] },
+  async () => {
+    const gate = new SvcGate("http://127.0.0.1:4", { apiKey: "k-3c0ffee", retries: 0 });
+    const { check } = gate;
+    const verdict: Verdict = await check("shell.run", { command: "ls" });
+    assert.equal(verdict.allowed, false);
+    assert.throws(() => Object.assign(verdict, { allowed: true }), TypeError);
+    await assert.rejects(gate.rules(), SvcGateError);
+    const { inspect } = await import("node:util");
+    assert.doesNotMatch(inspect(gate, { showHidden: true, depth: 5 }) + JSON.stringify(gate), /c0ffee/);
+    // @ts-expect-error -- an option of the Python client's name
+    assert.throws(() => new SvcGate("http://127.0.0.1:4", { api_key: "k" }), /unknown option "api_key"/);
+  },
+);
 
 function fileOf(path: string): string {
   return fileURLToPath(new URL(path, import.meta.url));

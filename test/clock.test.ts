@@ -108,60 +108,64 @@ suite("the clock", () => {
   });
 });
 
-test("a jump of the clock turns checks into 503 and back, and nothing of it is recorded [receipt.one-row]", async (t) => {
-  const time = new SetTime();
-  const ledger = await openLedger({ folder: temporaryFolder(t), engine });
-  const compiled = compileContracts([]);
-  assert.ok(compiled.ok);
-  const force = compiled.value;
-  const opened = await openGate({
-    force,
-    ledger,
-    clock: new Clock(time),
-    mode: "enforce",
-    onDefect: () => undefined,
-  });
-  assert.ok(opened.ok);
-  const { gate } = opened.value;
-  const firstKey = hash("sha256", apiKey, "hex");
-  const keys = await KeyRing.open({ gate, ledger, firstKey, isTenant: () => false });
-  const log = pino({ level: "silent" });
-  const place = { tenant: null, mandate: undefined, mode: undefined, acceptClock: false, acceptChange: false };
-  const service = new Service({
-    log,
-    keys,
-    root: { gate, ledger },
-    rootPlace: { ...place, ledger: { folder: "", engine } },
-    tenants: undefined,
-    readPlaces: async () => good([]),
-    tests: undefined,
-    tally: new Tally(),
-    traces: undefined,
-    rates: new Rates({ fallback: () => undefined }),
-  });
-  const server = makeServer({ service, basePath: "", connections: 10, log, tls: undefined });
-  const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
-  const check = async (): Promise<string> => {
-    const { statusCode, body } = await server.inject({
-      method: "POST",
-      url: "/check",
-      headers,
-      payload: '{"tool_name":"a","tool_input":{}}',
+test(
+  "a jump of the clock turns checks into 503 and back, and nothing of it is recorded",
+  { tags: ["receipt.one-row"] },
+  async (t) => {
+    const time = new SetTime();
+    const ledger = await openLedger({ folder: temporaryFolder(t), engine });
+    const compiled = compileContracts([]);
+    assert.ok(compiled.ok);
+    const force = compiled.value;
+    const opened = await openGate({
+      force,
+      ledger,
+      clock: new Clock(time),
+      mode: "enforce",
+      onDefect: () => undefined,
     });
-    return `${statusCode} ${String(JSON.parse(body).code ?? JSON.parse(body).verdict)}`;
-  };
-  const healthy = async (): Promise<number> => (await server.inject({ method: "GET", url: "/health" })).statusCode;
+    assert.ok(opened.ok);
+    const { gate } = opened.value;
+    const firstKey = hash("sha256", apiKey, "hex");
+    const keys = await KeyRing.open({ gate, ledger, firstKey, isTenant: () => false });
+    const log = pino({ level: "silent" });
+    const place = { tenant: null, mandate: undefined, mode: undefined, acceptClock: false, acceptChange: false };
+    const service = new Service({
+      log,
+      keys,
+      root: { gate, ledger },
+      rootPlace: { ...place, ledger: { folder: "", engine } },
+      tenants: undefined,
+      readPlaces: async () => good([]),
+      tests: undefined,
+      tally: new Tally(),
+      traces: undefined,
+      rates: new Rates({ fallback: () => undefined }),
+    });
+    const server = makeServer({ service, basePath: "", connections: 10, log, tls: undefined });
+    const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
+    const check = async (): Promise<string> => {
+      const { statusCode, body } = await server.inject({
+        method: "POST",
+        url: "/check",
+        headers,
+        payload: '{"tool_name":"a","tool_input":{}}',
+      });
+      return `${statusCode} ${String(JSON.parse(body).code ?? JSON.parse(body).verdict)}`;
+    };
+    const healthy = async (): Promise<number> => (await server.inject({ method: "GET", url: "/health" })).statusCode;
 
-  assert.deepEqual([await check(), await healthy()], ["200 BLOCK", 200]);
-  time.wallMs += 3_600_000;
-  assert.deepEqual([await check(), await healthy()], ["503 clock-unreliable", 503]);
-  time.wallMs -= 7_200_000;
-  assert.deepEqual([await check(), await healthy()], ["503 clock-unreliable", 503]);
-  time.wallMs += 3_600_000;
-  time.pass(20);
-  assert.deepEqual([await check(), await healthy()], ["200 BLOCK", 200]);
-  const { rows, broken } = await ledger.verify();
-  assert.deepEqual({ rows, broken }, { rows: 2, broken: undefined });
-  await server.close();
-  await ledger.close();
-});
+    assert.deepEqual([await check(), await healthy()], ["200 BLOCK", 200]);
+    time.wallMs += 3_600_000;
+    assert.deepEqual([await check(), await healthy()], ["503 clock-unreliable", 503]);
+    time.wallMs -= 7_200_000;
+    assert.deepEqual([await check(), await healthy()], ["503 clock-unreliable", 503]);
+    time.wallMs += 3_600_000;
+    time.pass(20);
+    assert.deepEqual([await check(), await healthy()], ["200 BLOCK", 200]);
+    const { rows, broken } = await ledger.verify();
+    assert.deepEqual({ rows, broken }, { rows: 2, broken: undefined });
+    await server.close();
+    await ledger.close();
+  },
+);

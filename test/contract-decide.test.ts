@@ -32,7 +32,7 @@ const [allow, escalate, block] = [
 ];
 const never = rule("never", "false", "BLOCK");
 
-suite("strictest wins, and order chooses only the reason [verdict.values, verdict.meanings]", () => {
+suite("strictest wins, and order chooses only the reason", { tags: ["verdict.values", "verdict.meanings"] }, () => {
   const cases: readonly (readonly [rules: string, otherwise: string, outcome: string])[] = [
     [rules(), "ALLOW", "ALLOW c.$otherwise"],
     [rules(never), "ESCALATE", "ESCALATE c.$otherwise"],
@@ -74,32 +74,40 @@ suite("strictest wins, and order chooses only the reason [verdict.values, verdic
     ]);
   });
 
-  test("another contract, another verdict for the same call [verdict.contract-sets-conditions, payments.replaceable]", () => {
-    const found = verdicts.map((otherwise) => judge(compile(contractText({ otherwise }))).verdict);
-    assert.deepEqual(found, [...verdicts]);
-  });
+  test(
+    "another contract, another verdict for the same call",
+    { tags: ["verdict.contract-sets-conditions", "payments.replaceable"] },
+    () => {
+      const found = verdicts.map((otherwise) => judge(compile(contractText({ otherwise }))).verdict);
+      assert.deepEqual(found, [...verdicts]);
+    },
+  );
 });
 
-test("an unrouted tool is BLOCK and named [check.unrouted-tool, service.silence-refuses, error.gate-blocks]", () => {
-  const force = compile(contractText().replace("  t:\n", "  payment.send:\n"));
-  const named: readonly (readonly [tool: string, reason: string])[] = [
-    ["shell", 'unknown tool "shell": no contract routes it'],
-    ["Payment.Send", 'unknown tool "Payment.Send": no contract routes it; it resembles "payment.send"'],
-    ["payment.send ", 'unknown tool "payment.send ": no contract routes it; it resembles "payment.send"'],
-    ["payment.send\u200b", 'unknown tool "payment.send\\u200b": no contract routes it; it resembles "payment.send"'],
-    ["pаyment.send", 'unknown tool "p\\u0430yment.send": no contract routes it; it resembles "payment.send"'],
-    ["\u202edne.tnemyap", 'unknown tool "\\u202edne.tnemyap": no contract routes it'],
-    ["x\ny", 'unknown tool "x\\u000ay": no contract routes it'],
-    ["__proto__", 'unknown tool "__proto__": no contract routes it'],
-    ["constructor", 'unknown tool "constructor": no contract routes it'],
-    ["x".repeat(256), `unknown tool "${"x".repeat(64)}…": no contract routes it`],
-  ];
-  for (const [tool, reason] of named) {
-    const decision = judge(force, { tool });
-    assert.deepEqual([decision.verdict, decision.rule, decision.final], ["BLOCK", "$route", true], tool);
-    assert.equal(decision.reason, `Svc: ${reason}`);
-  }
-});
+test(
+  "an unrouted tool is BLOCK and named",
+  { tags: ["check.unrouted-tool", "service.silence-refuses", "error.gate-blocks"] },
+  () => {
+    const force = compile(contractText().replace("  t:\n", "  payment.send:\n"));
+    const named: readonly (readonly [tool: string, reason: string])[] = [
+      ["shell", 'unknown tool "shell": no contract routes it'],
+      ["Payment.Send", 'unknown tool "Payment.Send": no contract routes it; it resembles "payment.send"'],
+      ["payment.send ", 'unknown tool "payment.send ": no contract routes it; it resembles "payment.send"'],
+      ["payment.send\u200b", 'unknown tool "payment.send\\u200b": no contract routes it; it resembles "payment.send"'],
+      ["pаyment.send", 'unknown tool "p\\u0430yment.send": no contract routes it; it resembles "payment.send"'],
+      ["\u202edne.tnemyap", 'unknown tool "\\u202edne.tnemyap": no contract routes it'],
+      ["x\ny", 'unknown tool "x\\u000ay": no contract routes it'],
+      ["__proto__", 'unknown tool "__proto__": no contract routes it'],
+      ["constructor", 'unknown tool "constructor": no contract routes it'],
+      ["x".repeat(256), `unknown tool "${"x".repeat(64)}…": no contract routes it`],
+    ];
+    for (const [tool, reason] of named) {
+      const decision = judge(force, { tool });
+      assert.deepEqual([decision.verdict, decision.rule, decision.final], ["BLOCK", "$route", true], tool);
+      assert.equal(decision.reason, `Svc: ${reason}`);
+    }
+  },
+);
 
 suite("what is checked when", () => {
   const requires = `[
@@ -119,7 +127,7 @@ suite("what is checked when", () => {
     [{ platform: { ...priced, price: 5 }, session }, "ALLOW c.$otherwise", 'allowed; no rule in contract "c" applies'],
   ];
 
-  test("route, presence, schemas, requirements, rules [platform.present-false]", () => {
+  test("route, presence, schemas, requirements, rules", { tags: ["platform.present-false"] }, () => {
     for (const [call, expected, reason] of order) {
       assert.equal(outcome(text, call), expected);
       assert.ok(judge(compile(text), call).reason.startsWith(`Svc: ${reason}`), reason);
@@ -131,17 +139,23 @@ suite("what is checked when", () => {
     assert.equal(outcome([contractText(), other], { input: {} }), "BLOCK d.$requires.1 final");
   });
 
-  test("without a snapshot `platform.present` is false, and the contract says what follows [platform.present-false]", () => {
-    const lenient = contractText({ rules: rules(rule("r", "!platform.present || platform.spent > 100", "ESCALATE")) });
-    assert.equal(outcome(lenient), "ESCALATE c.r");
-    assert.equal(outcome(lenient, { platform: snapshot }), "ALLOW c.$otherwise");
-    assert.equal(
-      outcome(contractText({ rules: rules(rule("r", "session.present", "ESCALATE")) })),
-      "ALLOW c.$otherwise",
-    );
-  });
+  test(
+    "without a snapshot `platform.present` is false, and the contract says what follows",
+    { tags: ["platform.present-false"] },
+    () => {
+      const lenient = contractText({
+        rules: rules(rule("r", "!platform.present || platform.spent > 100", "ESCALATE")),
+      });
+      assert.equal(outcome(lenient), "ESCALATE c.r");
+      assert.equal(outcome(lenient, { platform: snapshot }), "ALLOW c.$otherwise");
+      assert.equal(
+        outcome(contractText({ rules: rules(rule("r", "session.present", "ESCALATE")) })),
+        "ALLOW c.$otherwise",
+      );
+    },
+  );
 
-  test("each fact of a snapshot can be compared with [platform.facts-comparable]", () => {
+  test("each fact of a snapshot can be compared with", { tags: ["platform.facts-comparable"] }, () => {
     const platform =
       "{ type: object, additionalProperties: false, required: [a, b, c, d, e], properties: { a: { type: " +
       "number }, b: { type: string }, c: { type: boolean }, d: { type: array, items: { type: string } " +
@@ -155,7 +169,7 @@ suite("what is checked when", () => {
     );
   });
 
-  test("the content of a snapshot is taken as it is [platform.not-verified]", () => {
+  test("the content of a snapshot is taken as it is", { tags: ["platform.not-verified"] }, () => {
     const facts = contractText({
       requires: "platform.present",
       rules: rules(rule("r", "platform.spent > 10", "BLOCK")),
@@ -222,26 +236,30 @@ suite("an error is a BLOCK that names the rule and the fact, never skipped", () 
   });
 });
 
-test("a reason shows values as they were sent, quoted, escaped and cut [verdict.reason, service.one-question]", () => {
-  const shown: readonly (readonly [reason: string, input: unknown, shown: string])[] = [
-    ["{input.n} of {limits.most}", '{"n": 1.50, "s": ""}', "1.50 of 10"],
-    ["{input.n}", '{"n": 1e2, "s": ""}', "1e2"],
-    ["{input.n * 2}", '{"n": 0.1, "s": ""}', "0.2"],
-    ["{input.n / 3}", '{"n": 1, "s": ""}', "1/3"],
-    ["{{{input.s}}}", { n: 1, s: "x" }, '{"x"}'],
-    ["{input.s}", { n: 1, s: 'a"b\\c\n\u202e\u0000' }, '"a\\"b\\\\c\\u000a\\u202e\\u0000"'],
-    ["{input.s}", { n: 1, s: "y".repeat(65) }, `"${"y".repeat(64)}…"`],
-    ["{input.?t}", { n: 1, s: "" }, "nothing"],
-    ["{input.?t.orValue('none')}", { n: 1, s: "" }, '"none"'],
-    ["{limits.names} {tool} {platform.present}", { n: 1, s: "" }, '["alice", "bob"] "t" false'],
-    ["{'{' + input.s + '}'} {{}}", { n: 1, s: "x" }, '"{x}" {}'],
-    ["{duration('90s')} {input.s == 'x' ? 'yes' : 'no'}", { n: 1, s: "x" }, '90s "yes"'],
-  ];
-  for (const [reason, input, expected] of shown) {
-    const decision = judge(compile(contractText({ rules: rules(rule("r", "true", "ESCALATE", reason)) })), { input });
-    assert.equal(decision.reason, `Svc: ${expected}`);
-  }
-});
+test(
+  "a reason shows values as they were sent, quoted, escaped and cut",
+  { tags: ["verdict.reason", "service.one-question"] },
+  () => {
+    const shown: readonly (readonly [reason: string, input: unknown, shown: string])[] = [
+      ["{input.n} of {limits.most}", '{"n": 1.50, "s": ""}', "1.50 of 10"],
+      ["{input.n}", '{"n": 1e2, "s": ""}', "1e2"],
+      ["{input.n * 2}", '{"n": 0.1, "s": ""}', "0.2"],
+      ["{input.n / 3}", '{"n": 1, "s": ""}', "1/3"],
+      ["{{{input.s}}}", { n: 1, s: "x" }, '{"x"}'],
+      ["{input.s}", { n: 1, s: 'a"b\\c\n\u202e\u0000' }, '"a\\"b\\\\c\\u000a\\u202e\\u0000"'],
+      ["{input.s}", { n: 1, s: "y".repeat(65) }, `"${"y".repeat(64)}…"`],
+      ["{input.?t}", { n: 1, s: "" }, "nothing"],
+      ["{input.?t.orValue('none')}", { n: 1, s: "" }, '"none"'],
+      ["{limits.names} {tool} {platform.present}", { n: 1, s: "" }, '["alice", "bob"] "t" false'],
+      ["{'{' + input.s + '}'} {{}}", { n: 1, s: "x" }, '"{x}" {}'],
+      ["{duration('90s')} {input.s == 'x' ? 'yes' : 'no'}", { n: 1, s: "x" }, '90s "yes"'],
+    ];
+    for (const [reason, input, expected] of shown) {
+      const decision = judge(compile(contractText({ rules: rules(rule("r", "true", "ESCALATE", reason)) })), { input });
+      assert.equal(decision.reason, `Svc: ${expected}`);
+    }
+  },
+);
 
 suite("of every contract and call", () => {
   const verdict = fc.constantFrom(...verdicts);
@@ -318,19 +336,23 @@ suite("of every contract and call", () => {
     );
   });
 
-  test("a verdict is one of three, a reason one sentence; twice compiled, twice the same [verdict.values, verdict.reason]", () => {
-    fc.assert(
-      fc.property(parts, call, (from, sent) => {
-        const first = decide([text(from, "c")], sent);
-        assert.ok(isVerdict(first.verdict) && /^Svc: \S[^\n]*$/.test(first.reason));
-        assert.deepEqual(decide([text(from, "c")], sent), first);
-        assert.equal(first.defect, undefined);
-        const strictest = first.errors.length > 0 ? "BLOCK" : first.verdict;
-        assert.equal(first.verdict, strictest);
-      }),
-      { numRuns: 400 },
-    );
-  });
+  test(
+    "a verdict is one of three, a reason one sentence; twice compiled, twice the same",
+    { tags: ["verdict.values", "verdict.reason"] },
+    () => {
+      fc.assert(
+        fc.property(parts, call, (from, sent) => {
+          const first = decide([text(from, "c")], sent);
+          assert.ok(isVerdict(first.verdict) && /^Svc: \S[^\n]*$/.test(first.reason));
+          assert.deepEqual(decide([text(from, "c")], sent), first);
+          assert.equal(first.defect, undefined);
+          const strictest = first.errors.length > 0 ? "BLOCK" : first.verdict;
+          assert.equal(first.verdict, strictest);
+        }),
+        { numRuns: 400 },
+      );
+    },
+  );
 
   test("positive control: `isStricter` is the order of the verdicts", () => {
     const order = verdicts.map((a) => verdicts.map((b) => isStricter(a, b)));

@@ -53,7 +53,7 @@ function render(): string {
   return [...parts, `# a mandate\n\n${unread.problem.map(renderDiagnostic).join("\n\n")}\n`].join("\n");
 }
 
-test("diagnostics read as the golden texts do [contract.compiled]", () => {
+test("diagnostics read as the golden texts do", { tags: ["contract.compiled"] }, () => {
   const rendered = render();
   if (process.env["UPDATE_GOLDEN"] === "1") writeFileSync(golden, rendered);
   assert.equal(rendered, readFileSync(golden, "utf8"));

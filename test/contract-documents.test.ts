@@ -50,7 +50,7 @@ const yaml: readonly (readonly [text: string, ...problems: readonly string[]])[]
   ],
 ];
 
-suite("YAML is reduced to JSON's model [contract.language]", () => {
+suite("YAML is reduced to JSON's model", { tags: ["contract.language"] }, () => {
   test("what it has beyond that does not compile", () => {
     for (const [text, ...expected] of yaml) {
       const found = problems(text);
@@ -293,7 +293,7 @@ suite("a mandate", () => {
     return compiled.ok ? [] : compiled.problem.map(({ code, message }) => `${code}: ${message}`);
   };
 
-  test("sets limits within what the contract allows [limit.payments-in-contract]", () => {
+  test("sets limits within what the contract allows", { tags: ["limit.payments-in-contract"] }, () => {
     for (const [text, ...expected] of settings)
       assert.deepEqual(load(`mandate: m\ncontracts: [c.yaml]\nlimits: { c: ${text} }`), expected, text);
   });
@@ -311,7 +311,7 @@ suite("a mandate", () => {
     );
   });
 
-  test("names the contracts in force, and what they may route [contract.mandate-loads]", () => {
+  test("names the contracts in force, and what they may route", { tags: ["contract.mandate-loads"] }, () => {
     assert.deepEqual(load("mandate: m\ncontracts: [c.yaml, d.yaml]"), []);
     assert.deepEqual(load("mandate: m\ncontracts: []"), []);
     assert.deepEqual(load("mandate: m\n"), ["missing: a mandate names its contracts, under `contracts:`"]);
@@ -329,13 +329,13 @@ suite("a mandate", () => {
       assert.deepEqual(entry(tools), ["not-allowed: the mandate does not let `c` route `t`"], tools);
   });
 
-  test("without contracts every tool is unknown [service.silence-refuses]", () => {
+  test("without contracts every tool is unknown", { tags: ["service.silence-refuses"] }, () => {
     const compiled = mandate("mandate: m\ncontracts: []\n", {});
     assert.ok(compiled.ok);
     assert.equal(judge(compiled.value).reason, 'Svc: unknown tool "t": no contract routes it');
   });
 
-  test("problems of all files come at once, in the order of the files [contract.compiled]", () => {
+  test("problems of all files come at once, in the order of the files", { tags: ["contract.compiled"] }, () => {
     const compiled = mandate("mandate: m\ncontracts: [a.yaml, gone.yaml, b.yaml]\nlimit: {}\n", {
       "a.yaml": "contract: a\ntools: {}\nrools: []\n",
       "b.yaml": "contract: b\n",

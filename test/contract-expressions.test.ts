@@ -102,7 +102,7 @@ const values: readonly (readonly [text: string, value: string])[] = [
   ["duration('10')", 'literal: "10" is not a duration such as "10m" or "1h30m"'],
 ];
 
-suite("what expressions come to [contract.language]", () => {
+suite("what expressions come to", { tags: ["contract.language"] }, () => {
   test("values and errors, one line each", () => {
     for (const [text, expected] of values) assert.equal(value(text), expected, text);
   });
@@ -132,7 +132,7 @@ suite("what expressions come to [contract.language]", () => {
   });
 });
 
-test("every example of every function comes to what it says [contract.language]", async () => {
+test("every example of every function comes to what it says", { tags: ["contract.language"] }, async () => {
   await Promise.all(functions.map(async ({ load }) => load?.()));
   for (const { name, examples } of functions) {
     assert.ok(examples.length > 0, `${name} has no example`);

@@ -35,7 +35,7 @@ const calls: readonly Call[] = [
   { tool: "mail.send", input: { to: ["a"], subject: "s", reply_to: null } },
 ];
 
-suite("no text and no call is too much [contract.compiled]", () => {
+suite("no text and no call is too much", { tags: ["contract.compiled"] }, () => {
   test("contracts with random edits", () => {
     const edit = fc.record({ at: fc.nat(10_000), remove: fc.nat(12), insert: pieces });
     let compiledCount = 0;

@@ -211,7 +211,7 @@ const keywords: readonly (readonly [
   ],
 ];
 
-suite("each keyword takes what is inside and names what is outside [contract.language]", () => {
+suite("each keyword takes what is inside and names what is outside", { tags: ["contract.language"] }, () => {
   for (const [schema, inside, outside] of keywords) {
     test(schema, () => {
       assert.deepEqual(problems(withSchema(schema)), []);
@@ -304,7 +304,7 @@ const refused: readonly (readonly [schema: string, ...problems: readonly string[
   ],
 ];
 
-suite("what is not in the subset does not compile [contract.language]", () => {
+suite("what is not in the subset does not compile", { tags: ["contract.language"] }, () => {
   test("one line each", () => {
     for (const [schema, ...expected] of refused) assert.deepEqual(problems(withSchema(schema)), expected, schema);
   });
@@ -349,10 +349,14 @@ suite("what is not in the subset does not compile [contract.language]", () => {
   });
 });
 
-test("a snapshot is judged by its schema as well, and may hold more than is declared [platform.declared-facts]", () => {
-  const force = compile(contractText({ requires: "platform.present" }));
-  const reason = (platform: unknown): string => judge(force, { platform }).reason;
-  assert.equal(reason({ wallet: "w", spent: 1, more: {} }), taken);
-  assert.equal(reason({ wallet: "w" }), "Svc: platform.spent is missing");
-  assert.equal(reason({ wallet: "w", spent: "1" }), 'Svc: platform.spent must be a number, not "1"');
-});
+test(
+  "a snapshot is judged by its schema as well, and may hold more than is declared",
+  { tags: ["platform.declared-facts"] },
+  () => {
+    const force = compile(contractText({ requires: "platform.present" }));
+    const reason = (platform: unknown): string => judge(force, { platform }).reason;
+    assert.equal(reason({ wallet: "w", spent: 1, more: {} }), taken);
+    assert.equal(reason({ wallet: "w" }), "Svc: platform.spent is missing");
+    assert.equal(reason({ wallet: "w", spent: "1" }), 'Svc: platform.spent must be a number, not "1"');
+  },
+);

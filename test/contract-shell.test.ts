@@ -39,14 +39,14 @@ function seen(of: Json): Json {
   };
 }
 
-test("before its parser is brought in, a call is an error [contract.language]", () => {
+test("before its parser is brought in, a call is an error", { tags: ["contract.language"] }, () => {
   assert.equal(read("ls"), "the shell parser is not loaded");
 });
 
 suite("shell", () => {
   before(async () => shell.load?.());
 
-  test(`the corpus: ${rows.length} texts [contract.language]`, () => {
+  test(`the corpus: ${rows.length} texts`, { tags: ["contract.language"] }, () => {
     assert.ok(rows.length >= 80);
     for (const { text, expected, why } of rows) {
       const found = read(text);

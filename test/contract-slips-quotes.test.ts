@@ -37,7 +37,7 @@ const values: readonly (readonly [key: "when" | "reason", written: string, fixed
   ["reason", `'it's {input.n}'`, `'it''s {input.n}'`, "it's 6"],
 ];
 
-suite("[first-use 7] quotes inside the author's own quotes", () => {
+suite("quotes inside the author's own quotes", { tags: ["first-use-7"] }, () => {
   for (const make of [inLines, inBraces])
     for (const [key, written, fixed, says] of values)
       test(`the help of ${key}: ${written} means what was meant, ${make === inLines ? "in lines" : "in braces"}`, () => {
@@ -68,7 +68,7 @@ suite("[first-use 7] quotes inside the author's own quotes", () => {
   });
 });
 
-suite("[first-use 7] a reason that YAML cuts at ` #`", () => {
+suite("a reason that YAML cuts at ` #`", { tags: ["first-use-7"] }, () => {
   const reasons = [
     ["the order #{input.n} is paid", "the order #6 is paid"],
     ["room # {input.n} is taken", "room # 6 is taken"],
@@ -90,7 +90,7 @@ suite("[first-use 7] a reason that YAML cuts at ` #`", () => {
   });
 });
 
-suite("[first-use 7] hints for what other languages have", () => {
+suite("hints for what other languages have", { tags: ["first-use-7"] }, () => {
   const hints: readonly (readonly [when: string, hint: RegExp])[] = [
     ["hour(now) > 18", /`hour\(now, "Europe\/Berlin"\)`/],
     ["now.getHours() > 18", /`hour\(now, "Europe\/Berlin"\)`/],

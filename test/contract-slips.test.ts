@@ -73,7 +73,7 @@ const conditions: readonly (readonly [
   ["[input.n].exists(x, x > 8)", readAs("[", "a list"), readAs("[", "a list"), "000010"],
 ];
 
-suite("[first-use 7] a condition without the quotes that it needs", () => {
+suite("a condition without the quotes that it needs", { tags: ["first-use-7"] }, () => {
   for (const [what, make, at] of [
     ["in lines", inLines, 1],
     ["in braces", inBraces, 2],
@@ -186,7 +186,7 @@ function helped(text: string, written: string, hint: string | undefined): string
   return text.replace(written, () => fix);
 }
 
-suite("[first-use 7] a reason without the quotes that it needs", () => {
+suite("a reason without the quotes that it needs", { tags: ["first-use-7"] }, () => {
   const reasons: readonly (readonly [reason: string, lines: string | undefined, braces: string, says: string])[] = [
     ["too much: {input.n}", aKey, aKey, "too much: 6"],
     ["{input.n} USD", readAs("{", "a map"), readAs("{", "a map"), "6 USD"],
@@ -230,7 +230,7 @@ function twice(message: string): readonly [string, string] {
   return [message, message];
 }
 
-suite("[first-use 7] colons and tabs", () => {
+suite("colons and tabs", { tags: ["first-use-7"] }, () => {
   test("a key without a space after its colon, in lines and in braces", () => {
     for (const [make, at] of [
       [inLines, "19:5"],
@@ -382,7 +382,7 @@ const operators: readonly (readonly [
   ],
 ];
 
-suite("[first-use 7] operators and functions of other languages", () => {
+suite("operators and functions of other languages", { tags: ["first-use-7"] }, () => {
   for (const [when, at, message, help, fix, means] of operators) {
     test(when, () => {
       const found = diagnostics(conditionText(when));
@@ -413,7 +413,7 @@ suite("[first-use 7] operators and functions of other languages", () => {
   });
 });
 
-suite("[attack 12.i 1] a file that is made to be slow to read", () => {
+suite("a file that is made to be slow to read", { tags: ["attack-12.i-1"] }, () => {
   const size = 200_000;
   const msOf = (work: () => unknown): number => {
     const from = performance.now();

@@ -31,14 +31,14 @@ function seen(of: Json): Json {
   return { ...of, statements: statements.map(({ kind }) => kind), limited: statements.map(({ limited }) => limited) };
 }
 
-test("before its parser is brought in, a call is an error [contract.language]", () => {
+test("before its parser is brought in, a call is an error", { tags: ["contract.language"] }, () => {
   assert.equal(read("select 1"), "the SQL parser is not loaded");
 });
 
 suite("sql", () => {
   before(async () => sql?.load?.());
 
-  test(`the corpus: ${rows.length} texts [contract.language]`, () => {
+  test(`the corpus: ${rows.length} texts`, { tags: ["contract.language"] }, () => {
     assert.ok(rows.length >= 50);
     for (const { text, expected, why } of rows) {
       const found = read(text);

@@ -147,12 +147,12 @@ const bad: readonly (readonly [condition: string, problem: string])[] = [
   ["false < true", "type: a boolean and a boolean have no order"],
 ];
 
-suite("the checker [contract.language]", () => {
+suite("the checker", { tags: ["contract.language"] }, () => {
   test("what is proven present and of its type compiles", () => {
     for (const condition of good) assert.deepEqual(problems(conditionText(condition)), [], condition);
   });
 
-  test("what is not does not, each with one problem [platform.declared-facts]", () => {
+  test("what is not does not, each with one problem", { tags: ["platform.declared-facts"] }, () => {
     for (const [condition, problem] of bad) assert.deepEqual(problems(conditionText(condition)), [problem], condition);
   });
 
@@ -288,7 +288,7 @@ test("a misspelt name is corrected in the hint", () => {
   );
 });
 
-test("an input cannot become or shadow a fact [platform.from-platform-only]", () => {
+test("an input cannot become or shadow a fact", { tags: ["platform.from-platform-only"] }, () => {
   const input = `{ type: object, additionalProperties: true, properties: { platform: { type: object, additionalProperties: true } } }`;
   const rules = `[{ rule: r, on: t, when: "platform.spent > 10", verdict: BLOCK, reason: "{platform.spent} is spent" }]`;
   const force = compile(contractText({ input, rules, requires: "platform.present" }));

@@ -271,7 +271,7 @@ function stepsOn(machine: Machine): Steps {
 
 const noShell = process.platform === "win32" ? "its commands are for a POSIX shell" : false;
 
-suite("docs/deploy.md, typed into a shell [first-use 9]", () => {
+suite("docs/deploy.md, typed into a shell", { tags: ["first-use-9"] }, () => {
   test("each command has its step and runs, one after another", { skip: noShell }, async (t) => {
     const machine = await newMachine(t);
     const steps = stepsOn(machine);

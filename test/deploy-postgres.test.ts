@@ -168,7 +168,7 @@ async function end(gate: Spawned): Promise<void> {
 const there = await startPostgres({ after });
 
 if (typeof there === "string") test("compose.yaml on PostgreSQL", { skip: there }, () => undefined);
-else suite("compose.yaml on PostgreSQL [first-use 3]", () => cases(there));
+else suite("compose.yaml on PostgreSQL", { tags: ["first-use-3"] }, () => cases(there));
 
 function cases(server: PostgresServer): void {
   test("it comes up as its header says, and again on the same volumes, with the key and the mode kept", async (t) => {

@@ -48,23 +48,27 @@ function softModes(text: string): readonly string[] {
   return text.match(/^.*\bSVC_MODE\b.*\b(?:observe|assist)\b.*$/gm) ?? [];
 }
 
-test("nothing that is shipped sets a mode, so a restart does not undo `reload --mode enforce` [first-use 4]", () => {
-  const files = globSync("{Dockerfile,compose.yaml,package.json,bin/*,deploy/**/*.*,ops/**/*.*}", { cwd: root });
-  assert.ok(files.length >= 15, files.join(" "));
-  for (const file of files) assert.deepEqual(softModes(read(file)), [], file);
-  const { mode, settings: more } = parse(readFileSync(join(chart, "values.yaml"), "utf8"));
-  assert.deepEqual([mode, more], ["", {}], "the chart's SVC_MODE comes from these");
-  for (const { environment } of Object.values<ComposeService>(parse(read("compose.yaml")).services))
-    assert.equal(environment?.["SVC_MODE"] ?? null, null, "only what the user sets is passed on");
-  const wrong = [
-    "ENV NODE_ENV=production SVC_MODE=observe",
-    "      SVC_MODE: ${SVC_MODE:-observe}",
-    '            - { name: SVC_MODE, value: "assist" }',
-    "Environment=SVC_MODE=observe",
-  ];
-  assert.deepEqual(softModes(wrong.join("\n")), wrong, "positive control");
-  assert.deepEqual(softModes("SVC_MODE=enforce\nSVC_MODE: # a new gate observes"), []);
-});
+test(
+  "nothing that is shipped sets a mode, so a restart does not undo `reload --mode enforce`",
+  { tags: ["first-use-4"] },
+  () => {
+    const files = globSync("{Dockerfile,compose.yaml,package.json,bin/*,deploy/**/*.*,ops/**/*.*}", { cwd: root });
+    assert.ok(files.length >= 15, files.join(" "));
+    for (const file of files) assert.deepEqual(softModes(read(file)), [], file);
+    const { mode, settings: more } = parse(readFileSync(join(chart, "values.yaml"), "utf8"));
+    assert.deepEqual([mode, more], ["", {}], "the chart's SVC_MODE comes from these");
+    for (const { environment } of Object.values<ComposeService>(parse(read("compose.yaml")).services))
+      assert.equal(environment?.["SVC_MODE"] ?? null, null, "only what the user sets is passed on");
+    const wrong = [
+      "ENV NODE_ENV=production SVC_MODE=observe",
+      "      SVC_MODE: ${SVC_MODE:-observe}",
+      '            - { name: SVC_MODE, value: "assist" }',
+      "Environment=SVC_MODE=observe",
+    ];
+    assert.deepEqual(softModes(wrong.join("\n")), wrong, "positive control");
+    assert.deepEqual(softModes("SVC_MODE=enforce\nSVC_MODE: # a new gate observes"), []);
+  },
+);
 
 interface Compose {
   readonly services: Readonly<Record<string, ComposeService>>;

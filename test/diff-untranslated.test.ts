@@ -62,7 +62,7 @@ async function load(text: string): Promise<ContractInForce> {
   return force.value;
 }
 
-suite("[first-use 6] functions that the solver cannot model", () => {
+suite("functions that the solver cannot model", { tags: ["first-use-6"] }, () => {
   const opened = openSolver();
   after(async () => (await opened)?.close());
   const compared = async (

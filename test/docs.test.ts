@@ -113,20 +113,24 @@ suite("README.md", () => {
     );
   });
 
-  test("[first-use 15] the lines of both languages stop where there is no gate, and give the model nothing", async (t) => {
-    const gate = await startGate(t, payments);
-    await gate.stop();
-    const file = join(temporaryFolder(t), "lines.mjs");
-    writeFileSync(file, javascriptProgram(gate.address, inputs.ran));
-    const env = { PATH: process.env["PATH"] ?? "", PYTHONPATH: join(root, "clients", "python") };
-    const programs: (readonly [string, readonly string[]])[] = [[process.execPath, [file]]];
-    if (python !== undefined) programs.push([python, ["-B", "-c", pythonProgram(gate.address, inputs.ran)]]);
-    for (const [program, args] of programs) {
-      const ended = spawnSync(program, args, { env, encoding: "utf8" });
-      assert.deepEqual([ended.status, ended.stdout], [1, ""], ended.stderr);
-      assert.match(ended.stderr, /Svc: the gate at http:\/\/127\.0\.0\.1:\d+ could not be reached/);
-    }
-  });
+  test(
+    "the lines of both languages stop where there is no gate, and give the model nothing",
+    { tags: ["first-use-15"] },
+    async (t) => {
+      const gate = await startGate(t, payments);
+      await gate.stop();
+      const file = join(temporaryFolder(t), "lines.mjs");
+      writeFileSync(file, javascriptProgram(gate.address, inputs.ran));
+      const env = { PATH: process.env["PATH"] ?? "", PYTHONPATH: join(root, "clients", "python") };
+      const programs: (readonly [string, readonly string[]])[] = [[process.execPath, [file]]];
+      if (python !== undefined) programs.push([python, ["-B", "-c", pythonProgram(gate.address, inputs.ran)]]);
+      for (const [program, args] of programs) {
+        const ended = spawnSync(program, args, { env, encoding: "utf8" });
+        assert.deepEqual([ended.status, ended.stdout], [1, ""], ended.stderr);
+        assert.match(ended.stderr, /Svc: the gate at http:\/\/127\.0\.0\.1:\d+ could not be reached/);
+      }
+    },
+  );
 
   test("the lines for JavaScript run, park and refuse", async (t) => {
     const gate = await startGate(t, payments);
@@ -148,7 +152,7 @@ suite("README.md", () => {
     assert.ok(readFileSync(page, "utf8").includes(table), table);
   });
 
-  test("[first-use 17] it goes to enforcing as docs/rollout.md does, by reload", () => {
+  test("it goes to enforcing as docs/rollout.md does, by reload", { tags: ["first-use-17"] }, () => {
     const walk = /^## From observing to enforcing\n([\s\S]*?)\n## /m.exec(readme)?.[1] ?? "";
     const rollout = read("docs/rollout.md");
     for (const mode of ["assist", "enforce"])
@@ -159,7 +163,7 @@ suite("README.md", () => {
   test("it is short", () => assert.ok(readme.split("\n").length <= 250));
 });
 
-test("[first-use 17] docs/README.md leads to every page of docs", () => {
+test("docs/README.md leads to every page of docs", { tags: ["first-use-17"] }, () => {
   const index = read("docs/README.md");
   const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md") && name !== "README.md");
   assert.deepEqual(

@@ -44,29 +44,33 @@ test("as an npm script it reads the paths where they are typed, not where the pa
 });
 
 // Node's report names the version of glibc; on musl it has none. The seam is that report.
-test("the set-up refuses a Linux without glibc before it installs anything, and says why [first-use 23]", (t) => {
-  if (process.platform !== "linux") return t.skip("only Linux has more than one C library");
-  const folder = mkdtempSync(join(tmpdir(), "svc-gate-entry-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
-  mkdirSync(join(folder, "tools"));
-  cpSync(path("tools/setup.mjs"), join(folder, "tools", "setup.mjs"));
-  writeFileSync(join(folder, "package.json"), '{ "name": "empty", "version": "1.0.0" }');
-  const lock = {
-    name: "empty",
-    version: "1.0.0",
-    lockfileVersion: 3,
-    packages: { "": { name: "empty", version: "1.0.0" } },
-  };
-  writeFileSync(join(folder, "package-lock.json"), JSON.stringify(lock));
-  const setUp = (...words: readonly string[]): { readonly status: number | null; readonly stderr: string } =>
-    spawnSync(process.execPath, [...words, join(folder, "tools", "setup.mjs")], { encoding: "utf8" });
-  const musl = "data:text/javascript,process.report.getReport = () => ({ header: {} });";
-  const refused = setUp("--import", musl);
-  assert.equal(refused.status, 1);
-  assert.match(refused.stderr, /has no glibc \(Alpine has musl\).*: use the container image/);
-  assert.deepEqual(readdirSync(folder).toSorted(), ["package-lock.json", "package.json", "tools"]);
-  assert.doesNotMatch(refused.stderr, /installing what/);
-  const done = setUp();
-  assert.match(done.stderr, /installing what/, "positive control: with glibc it begins");
-  return undefined;
-});
+test(
+  "the set-up refuses a Linux without glibc before it installs anything, and says why",
+  { tags: ["first-use-23"] },
+  (t) => {
+    if (process.platform !== "linux") return t.skip("only Linux has more than one C library");
+    const folder = mkdtempSync(join(tmpdir(), "svc-gate-entry-"));
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    mkdirSync(join(folder, "tools"));
+    cpSync(path("tools/setup.mjs"), join(folder, "tools", "setup.mjs"));
+    writeFileSync(join(folder, "package.json"), '{ "name": "empty", "version": "1.0.0" }');
+    const lock = {
+      name: "empty",
+      version: "1.0.0",
+      lockfileVersion: 3,
+      packages: { "": { name: "empty", version: "1.0.0" } },
+    };
+    writeFileSync(join(folder, "package-lock.json"), JSON.stringify(lock));
+    const setUp = (...words: readonly string[]): { readonly status: number | null; readonly stderr: string } =>
+      spawnSync(process.execPath, [...words, join(folder, "tools", "setup.mjs")], { encoding: "utf8" });
+    const musl = "data:text/javascript,process.report.getReport = () => ({ header: {} });";
+    const refused = setUp("--import", musl);
+    assert.equal(refused.status, 1);
+    assert.match(refused.stderr, /has no glibc \(Alpine has musl\).*: use the container image/);
+    assert.deepEqual(readdirSync(folder).toSorted(), ["package-lock.json", "package.json", "tools"]);
+    assert.doesNotMatch(refused.stderr, /installing what/);
+    const done = setUp();
+    assert.match(done.stderr, /installing what/, "positive control: with glibc it begins");
+    return undefined;
+  },
+);

@@ -55,70 +55,77 @@ suite("erasure by value", () => {
     ["a folder", inFolder],
     ["PostgreSQL", inDatabase],
   ] as const) {
-    test(`[first-use 13] in ${name} that no gate serves: a preview changes nothing, --yes erases`, async (t) => {
-      if (name === "PostgreSQL" && typeof server === "string") return t.skip(server);
-      const { env, open } = await place(t);
-      const ledger = await open();
-      await fill(ledger);
-      await ledger.close();
-      const cwd = temporaryFolder(t);
-      const run = (...args: readonly string[]): ReturnType<typeof finish> =>
-        finish(t, ["erase", ...args], { cwd, env });
-      const head = async (): Promise<unknown> => {
-        const now = await open();
-        const { head: last, verify } = { head: { ...now.head }, verify: await now.verify() };
-        await now.close();
-        return [last, verify.rows, verify.broken];
-      };
-      const before = await head();
-      const where = ["--where", "input.customer.email=anna@example.com"] as const;
-      const shown = await run(...where);
-      assert.deepEqual([shown.code, shown.stderr], [0, ""]);
-      assert.match(
-        shown.stdout,
-        /^would erase 8 parts of 2 receipts \(1 4\): input of 2, outcome of 2, platform of 2, reason of 2\n {2}nothing was erased: /,
-      );
-      assert.deepEqual(await head(), before, "nothing has changed");
-      const both = await run(...where, "--where", "platform.user.id=1", "--json");
-      assert.deepEqual(JSON.parse(both.stdout).preview.rows, [[4, 4]], "all of them must match");
-      assert.deepEqual(JSON.parse((await run("--where", "input.amount=10", "--json")).stdout).preview.rows, [
-        [1, 3],
-        [6, 6],
-      ]);
-      const bare = await run(...where, "--yes");
-      assert.deepEqual(
-        [bare.code, bare.stderr],
-        [2, "svc-gate: say why with --reason, which stays in the ledger forever\n"],
-      );
-      assert.deepEqual(await head(), before, "nothing has changed");
-      const erased = await run(...where, "--yes", ...why);
-      assert.match(
-        erased.stdout,
-        /^erased 8 parts of 2 receipts; row 7 says so\n/,
-        `positive control: ${erased.stderr}`,
-      );
-      assert.notDeepEqual(await head(), before, "positive control: a change is seen");
-      for (const args of [where, [...where, "--yes", ...why]]) {
-        const again = await run(...args);
-        assert.equal(again.code, 1);
+    test(
+      `in ${name} that no gate serves: a preview changes nothing, --yes erases`,
+      { tags: ["first-use-13"] },
+      async (t) => {
+        if (name === "PostgreSQL" && typeof server === "string") return t.skip(server);
+        const { env, open } = await place(t);
+        const ledger = await open();
+        await fill(ledger);
+        await ledger.close();
+        const cwd = temporaryFolder(t);
+        const run = (...args: readonly string[]): ReturnType<typeof finish> =>
+          finish(t, ["erase", ...args], { cwd, env });
+        const head = async (): Promise<unknown> => {
+          const now = await open();
+          const { head: last, verify } = { head: { ...now.head }, verify: await now.verify() };
+          await now.close();
+          return [last, verify.rows, verify.broken];
+        };
+        const before = await head();
+        const where = ["--where", "input.customer.email=anna@example.com"] as const;
+        const shown = await run(...where);
+        assert.deepEqual([shown.code, shown.stderr], [0, ""]);
         assert.match(
-          again.stderr,
-          /^nothing was erased: no receipt has input\.customer\.email=anna@example\.com\n {2}members/,
+          shown.stdout,
+          /^would erase 8 parts of 2 receipts \(1 4\): input of 2, outcome of 2, platform of 2, reason of 2\n {2}nothing was erased: /,
         );
-      }
-      const rest = await open();
-      const receipts = (await Array.fromAsync(rest.receipts({ before: 100, limit: 100 }))).flat();
-      await rest.close();
-      const left = receipts
-        .map(({ json }) => JSON.parse(json))
-        .filter(({ tool_input: input, act }) => input !== null && !act);
-      assert.deepEqual(left.map(({ seq }) => seq), [6, 5, 3, 2]); // prettier-ignore
-    });
+        assert.deepEqual(await head(), before, "nothing has changed");
+        const both = await run(...where, "--where", "platform.user.id=1", "--json");
+        assert.deepEqual(JSON.parse(both.stdout).preview.rows, [[4, 4]], "all of them must match");
+        assert.deepEqual(JSON.parse((await run("--where", "input.amount=10", "--json")).stdout).preview.rows, [
+          [1, 3],
+          [6, 6],
+        ]);
+        const bare = await run(...where, "--yes");
+        assert.deepEqual(
+          [bare.code, bare.stderr],
+          [2, "svc-gate: say why with --reason, which stays in the ledger forever\n"],
+        );
+        assert.deepEqual(await head(), before, "nothing has changed");
+        const erased = await run(...where, "--yes", ...why);
+        assert.match(
+          erased.stdout,
+          /^erased 8 parts of 2 receipts; row 7 says so\n/,
+          `positive control: ${erased.stderr}`,
+        );
+        assert.notDeepEqual(await head(), before, "positive control: a change is seen");
+        for (const args of [where, [...where, "--yes", ...why]]) {
+          const again = await run(...args);
+          assert.equal(again.code, 1);
+          assert.match(
+            again.stderr,
+            /^nothing was erased: no receipt has input\.customer\.email=anna@example\.com\n {2}members/,
+          );
+        }
+        const rest = await open();
+        const receipts = (await Array.fromAsync(rest.receipts({ before: 100, limit: 100 }))).flat();
+        await rest.close();
+        const left = receipts
+          .map(({ json }) => JSON.parse(json))
+          .filter(({ tool_input: input, act }) => input !== null && !act);
+        assert.deepEqual(left.map(({ seq }) => seq), [6, 5, 3, 2]); // prettier-ignore
+      },
+    );
   }
 
-  test("[first-use 13] at a gate that serves: a preview changes nothing, --yes erases a sensitive member", async (t) => {
-    const cwd = temporaryFolder(t);
-    const contract = `contract: desk
+  test(
+    "at a gate that serves: a preview changes nothing, --yes erases a sensitive member",
+    { tags: ["first-use-13"] },
+    async (t) => {
+      const cwd = temporaryFolder(t);
+      const contract = `contract: desk
 sensitive: [input.customer.email]
 tools:
   order:
@@ -128,37 +135,39 @@ tools:
       properties: { customer: { type: object, additionalProperties: true, properties: { email: { type: string } } } }
     otherwise: ALLOW
 `;
-    writeContracts(cwd, { contracts: { "desk.yaml": contract } });
-    const env = { SVC_DATA_DIR: join(cwd, "data"), SVC_LOG: "silent", SVC_API_KEY: key, SVC_MODE: "enforce" };
-    const gate = await spawnGate(t, [], { cwd, env });
-    for (const email of ["anna@example.com", "ben@example.com", "anna@example.com"])
-      await check(gate, { tool_name: "order", tool_input: { customer: { email } } });
-    const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, ["erase", ...args], { cwd, env });
-    const where = ["--where", "input.customer.email=anna@example.com", "--part", "input.customer.email"] as const;
-    const shown = await run(...where);
-    assert.match(
-      shown.stdout,
-      /^would erase 6 parts of 2 receipts \(1 3\): input\.customer\.email of 2, outcome of 2, reason of 2\n/,
-      shown.stderr,
-    );
-    assert.equal((await ask(gate, "/receipts/1")).json.tool_input.customer.email, "anna@example.com");
-    assert.equal((await ask(gate, "/receipts?kind=all&limit=1")).json.receipts[0].seq, 3, "no row was added");
-    const erased = await run(...where, "--yes", ...why);
-    assert.equal(erased.stdout, "erased 6 parts of 2 receipts; row 4 says so\n", erased.stderr);
-    const emails = [];
-    for (const seq of [1, 2, 3]) emails.push((await ask(gate, `/receipts/${seq}`)).json.tool_input.customer.email);
-    assert.deepEqual(emails.map((email) => email === "ben@example.com"), [false, true, false]); // prettier-ignore
-    const again = await run(...where);
-    assert.deepEqual([again.code, again.stderr.includes("could not be searched")], [1, false]);
-    const long = { customer: { email: "anna@example.com" }, note: "x".repeat(20_000) };
-    await check(gate, { tool_name: "unknown", tool_input: long });
-    assert.match(
-      (await run(...where)).stderr,
-      /\n {2}1 receipt could not be searched, because the input was not kept whole/,
-    );
-    gate.kill("SIGTERM");
-    assert.equal(await gate.exit, 0, gate.stderr());
-  });
+      writeContracts(cwd, { contracts: { "desk.yaml": contract } });
+      const env = { SVC_DATA_DIR: join(cwd, "data"), SVC_LOG: "silent", SVC_API_KEY: key, SVC_MODE: "enforce" };
+      const gate = await spawnGate(t, [], { cwd, env });
+      for (const email of ["anna@example.com", "ben@example.com", "anna@example.com"])
+        await check(gate, { tool_name: "order", tool_input: { customer: { email } } });
+      const run = (...args: readonly string[]): ReturnType<typeof finish> =>
+        finish(t, ["erase", ...args], { cwd, env });
+      const where = ["--where", "input.customer.email=anna@example.com", "--part", "input.customer.email"] as const;
+      const shown = await run(...where);
+      assert.match(
+        shown.stdout,
+        /^would erase 6 parts of 2 receipts \(1 3\): input\.customer\.email of 2, outcome of 2, reason of 2\n/,
+        shown.stderr,
+      );
+      assert.equal((await ask(gate, "/receipts/1")).json.tool_input.customer.email, "anna@example.com");
+      assert.equal((await ask(gate, "/receipts?kind=all&limit=1")).json.receipts[0].seq, 3, "no row was added");
+      const erased = await run(...where, "--yes", ...why);
+      assert.equal(erased.stdout, "erased 6 parts of 2 receipts; row 4 says so\n", erased.stderr);
+      const emails = [];
+      for (const seq of [1, 2, 3]) emails.push((await ask(gate, `/receipts/${seq}`)).json.tool_input.customer.email);
+      assert.deepEqual(emails.map((email) => email === "ben@example.com"), [false, true, false]); // prettier-ignore
+      const again = await run(...where);
+      assert.deepEqual([again.code, again.stderr.includes("could not be searched")], [1, false]);
+      const long = { customer: { email: "anna@example.com" }, note: "x".repeat(20_000) };
+      await check(gate, { tool_name: "unknown", tool_input: long });
+      assert.match(
+        (await run(...where)).stderr,
+        /\n {2}1 receipt could not be searched, because the input was not kept whole/,
+      );
+      gate.kill("SIGTERM");
+      assert.equal(await gate.exit, 0, gate.stderr());
+    },
+  );
 
   const refused: readonly (readonly [args: readonly string[], sentence: RegExp])[] = [
     [
@@ -174,7 +183,7 @@ tools:
     [["7"], /say what to erase with --part, .*, and why with --reason/],
     [["7", "--part", "input"], /say why with --reason/],
   ];
-  test("[first-use 13] a wrong value is an error that says what to write", async (t) => {
+  test("a wrong value is an error that says what to write", { tags: ["first-use-13"] }, async (t) => {
     const { env, open } = await inFolder(t);
     await (await open()).close();
     for (const [args, sentence] of refused) {

@@ -53,15 +53,19 @@ async function gateThatGoes(t: TestContext, checks: number): Promise<string> {
 suite("the example loops", () => {
   for (const { file, command, missing } of loops) {
     for (const mode of ["observe", "enforce"]) {
-      test(`${file} against a gate in ${mode} mode [client.caller-logic, service.call-site]`, async (t) => {
-        if (command === undefined) return t.skip(missing);
-        const gate = await startGate(t, { contracts, flags: { mode } });
-        const printed = await run(command, file, [gate.address], { SVC_API_KEY: key });
-        const shown = printed.replaceAll(/(?<=^ {2}receipt \d+, )[0-9a-f]{12}$/gm, "HASH");
-        const golden = join(root, "test", "golden", `agent-loop.${mode}.golden`);
-        if (process.env["UPDATE_GOLDEN"] === "1") writeFileSync(golden, shown);
-        assert.equal(shown, readFileSync(golden, "utf8"));
-      });
+      test(
+        `${file} against a gate in ${mode} mode`,
+        { tags: ["client.caller-logic", "service.call-site"] },
+        async (t) => {
+          if (command === undefined) return t.skip(missing);
+          const gate = await startGate(t, { contracts, flags: { mode } });
+          const printed = await run(command, file, [gate.address], { SVC_API_KEY: key });
+          const shown = printed.replaceAll(/(?<=^ {2}receipt \d+, )[0-9a-f]{12}$/gm, "HASH");
+          const golden = join(root, "test", "golden", `agent-loop.${mode}.golden`);
+          if (process.env["UPDATE_GOLDEN"] === "1") writeFileSync(golden, shown);
+          assert.equal(shown, readFileSync(golden, "utf8"));
+        },
+      );
     }
 
     test(`${file} reads the first key from the data folder`, async (t) => {
@@ -72,49 +76,57 @@ suite("the example loops", () => {
       assert.match(await run(command, file, [gate.address], { SVC_DATA_DIR: folder }), /^mode: enforce\n/);
     });
 
-    test(`${file} says what to do about a missing or a wrong key, and asks for no tool [first-use 11]`, async (t) => {
-      if (command === undefined) return t.skip(missing);
-      const gate = await startGate(t, { contracts });
-      const folder = temporaryFolder(t);
-      const failing = { SVC_DATA_DIR: folder };
-      const fails = (env: object, says: RegExp): Promise<void> =>
-        assert.rejects(run(command, file, [gate.address], env), (error: { readonly stderr: string }) => {
-          assert.match(error.stderr, says);
-          assert.match(error.stderr, /If the gate was started with SVC_API_KEY, set the same value here/);
-          assert.doesNotMatch(error.stderr, /Is a gate running/);
-          return true;
-        });
-      await fails(failing, /There is no API key: SVC_API_KEY is not set, and .*first-key does not exist/);
-      writeFileSync(join(folder, "first-key"), "of-an-earlier-gate\n");
-      await fails(failing, /401/);
-      await fails({ ...failing, SVC_API_KEY: "wrong" }, /401/);
-      assert.equal(gate.ledger.head.seq, 0);
-      await run(command, file, [gate.address], { ...failing, SVC_API_KEY: key });
-      assert.ok(gate.ledger.head.seq > 0, "positive control");
-    });
+    test(
+      `${file} says what to do about a missing or a wrong key, and asks for no tool`,
+      { tags: ["first-use-11"] },
+      async (t) => {
+        if (command === undefined) return t.skip(missing);
+        const gate = await startGate(t, { contracts });
+        const folder = temporaryFolder(t);
+        const failing = { SVC_DATA_DIR: folder };
+        const fails = (env: object, says: RegExp): Promise<void> =>
+          assert.rejects(run(command, file, [gate.address], env), (error: { readonly stderr: string }) => {
+            assert.match(error.stderr, says);
+            assert.match(error.stderr, /If the gate was started with SVC_API_KEY, set the same value here/);
+            assert.doesNotMatch(error.stderr, /Is a gate running/);
+            return true;
+          });
+        await fails(failing, /There is no API key: SVC_API_KEY is not set, and .*first-key does not exist/);
+        writeFileSync(join(folder, "first-key"), "of-an-earlier-gate\n");
+        await fails(failing, /401/);
+        await fails({ ...failing, SVC_API_KEY: "wrong" }, /401/);
+        assert.equal(gate.ledger.head.seq, 0);
+        await run(command, file, [gate.address], { ...failing, SVC_API_KEY: key });
+        assert.ok(gate.ledger.head.seq > 0, "positive control");
+      },
+    );
 
-    test(`[first-use 15] ${file} stops when the gate gives no verdict, and the model reads nothing of it`, async (t) => {
-      if (command === undefined) return t.skip(missing);
-      for (const checks of [0, 1]) {
-        const address = await gateThatGoes(t, checks);
-        const failed: Failed = await run(command, file, [address], { SVC_API_KEY: key }).then(
-          (printed) => assert.fail(printed),
-          (error: unknown) => error as Failed,
-        );
-        assert.equal(Number(failed.code), 1);
-        assert.match(
-          failed.stderr,
-          /^the run was stopped, because the gate gave no verdict\. For operations: Svc: the connec/,
-        );
-        const toModel = failed.stdout.split(/\r?\n/).filter((line) => line.startsWith("  to the model: "));
-        assert.equal(toModel.length, checks, failed.stdout);
-        assert.ok(
-          toModel.every((line) => line.includes("paid 10 USD")),
-          "positive control: a verdict goes on",
-        );
-        assert.doesNotMatch(failed.stdout, /127\.0\.0\.1|the gate at|could not|connection/);
-      }
-    });
+    test(
+      `${file} stops when the gate gives no verdict, and the model reads nothing of it`,
+      { tags: ["first-use-15"] },
+      async (t) => {
+        if (command === undefined) return t.skip(missing);
+        for (const checks of [0, 1]) {
+          const address = await gateThatGoes(t, checks);
+          const failed: Failed = await run(command, file, [address], { SVC_API_KEY: key }).then(
+            (printed) => assert.fail(printed),
+            (error: unknown) => error as Failed,
+          );
+          assert.equal(Number(failed.code), 1);
+          assert.match(
+            failed.stderr,
+            /^the run was stopped, because the gate gave no verdict\. For operations: Svc: the connec/,
+          );
+          const toModel = failed.stdout.split(/\r?\n/).filter((line) => line.startsWith("  to the model: "));
+          assert.equal(toModel.length, checks, failed.stdout);
+          assert.ok(
+            toModel.every((line) => line.includes("paid 10 USD")),
+            "positive control: a verdict goes on",
+          );
+          assert.doesNotMatch(failed.stdout, /127\.0\.0\.1|the gate at|could not|connection/);
+        }
+      },
+    );
 
     test(`${file} says what to do when no gate is there`, async (t) => {
       if (command === undefined) return t.skip(missing);

@@ -95,22 +95,26 @@ suite("a call from a file", () => {
   for (const [name, change, more] of variants)
     test(name, async (t) => assertGolden(name, await explainText(t, { ...call, ...change }, more)));
 
-  test("[first-use 24] `explain -` reads the call from standard input, and prints the same as for a file", (t) => {
-    const { file, options } = files(t, call);
-    const program = join(root, "src", "commands", "main.ts");
-    const args = ["--contract", options.contract, "--now", "2026-01-15T12:00:00Z"];
-    const ran = (name: string, input: string): readonly [number | null, string] => {
-      const { status, stdout } = spawnSync(process.execPath, [program, "explain", name, ...args], {
-        input,
-        encoding: "utf8",
-      });
-      return [status, stdout];
-    };
-    const fromFile = ran(file, "");
-    assert.match(fromFile[1], /ESCALATE|BLOCK|ALLOW/);
-    assert.deepEqual(ran("-", readFileSync(file, "utf8")), fromFile);
-    assert.notEqual(ran("-", "")[0], 0, "positive control: without a call there is nothing to explain");
-  });
+  test(
+    "`explain -` reads the call from standard input, and prints the same as for a file",
+    { tags: ["first-use-24"] },
+    (t) => {
+      const { file, options } = files(t, call);
+      const program = join(root, "src", "commands", "main.ts");
+      const args = ["--contract", options.contract, "--now", "2026-01-15T12:00:00Z"];
+      const ran = (name: string, input: string): readonly [number | null, string] => {
+        const { status, stdout } = spawnSync(process.execPath, [program, "explain", name, ...args], {
+          input,
+          encoding: "utf8",
+        });
+        return [status, stdout];
+      };
+      const fromFile = ran(file, "");
+      assert.match(fromFile[1], /ESCALATE|BLOCK|ALLOW/);
+      assert.deepEqual(ran("-", readFileSync(file, "utf8")), fromFile);
+      assert.notEqual(ran("-", "")[0], 0, "positive control: without a call there is nothing to explain");
+    },
+  );
 
   test("[issue 12] the error of an absolute path in a mandate shows the relative path", async (t) => {
     const { file, options } = files(t, call);

@@ -131,7 +131,7 @@ const looksAtNothingSeen: readonly Mutation[] = [
   { within: "admit", find: "await requireSeen(found, seen)", put: "undefined" },
 ];
 
-suite("a copy is not the ledger [verify.walks-chain]", () => {
+suite("a copy is not the ledger", { tags: ["verify.walks-chain"] }, () => {
   for (const each of cases) {
     test(each.title, async (t) => assert.match(await startAfter(t, each), each.said));
   }

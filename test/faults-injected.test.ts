@@ -81,8 +81,8 @@ function countOf(outcomes: readonly Injected[]): string {
 }
 
 test(
-  `no failing call of the write path loses an answered check (${asked} injections) [service.every-check-receipt]`,
-  { skip },
+  `no failing call of the write path loses an answered check (${asked} injections)`,
+  { tags: ["service.every-check-receipt"], skip },
   async (t) => {
     const points = await surveyed();
     const outcomes = await injected(t, chosen(points));

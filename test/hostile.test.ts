@@ -353,25 +353,31 @@ function residentMib(pid: number): number | undefined {
   return kib === undefined ? undefined : Math.round(Number(kib) / 1024);
 }
 
-test(`[platform.from-platform-only, platform.not-verified] ${runs} hostile requests: no 5xx, no ALLOW that an \
-independent reading does not give`, async (t) => {
-  t.diagnostic(`HOSTILE_SEED=${seed}`);
-  const folder = temporaryFolder(t);
-  writeContracts(folder, { contracts: { "purse.yaml": contract } });
-  const gate = await spawnGate(t, ["--mode", "enforce", "--log", "silent"], { cwd: folder, env: { SVC_API_KEY: key } });
-  const memory: string[] = [];
-  const tally = await attack(gate, seed, runs, (done) => memory.push(`${done}: ${residentMib(gate.pid) ?? "?"}`));
-  memory.push(`${runs}: ${residentMib(gate.pid) ?? "?"}`);
-  t.diagnostic(`resident MiB after requests: ${memory.join(", ")}`);
-  t.diagnostic(`${tally.allowed} ALLOW; statuses ${JSON.stringify(Object.fromEntries(tally.statuses))}`);
-  assert.deepEqual(tally.faults.slice(0, 5), [], `${tally.faults.length} faults`);
-  assert.ok(tally.allowed > runs / 50, "hardly anything was allowed: the generator no longer finds the good path");
-  const health = await ask(gate, "/health");
-  assert.equal(health.status, 200);
-  const walk = (await ask(gate, "/ledger/verify")).json;
-  assert.deepEqual([walk.ok, walk.rows], [true, tally.statuses.get(200)]);
-  assert.ok(existsSync(join(folder, "data", "ledger.db")));
-});
+test(
+  `${runs} hostile requests: no 5xx, no ALLOW that an independent reading does not give`,
+  { tags: ["platform.from-platform-only", "platform.not-verified"] },
+  async (t) => {
+    t.diagnostic(`HOSTILE_SEED=${seed}`);
+    const folder = temporaryFolder(t);
+    writeContracts(folder, { contracts: { "purse.yaml": contract } });
+    const gate = await spawnGate(t, ["--mode", "enforce", "--log", "silent"], {
+      cwd: folder,
+      env: { SVC_API_KEY: key },
+    });
+    const memory: string[] = [];
+    const tally = await attack(gate, seed, runs, (done) => memory.push(`${done}: ${residentMib(gate.pid) ?? "?"}`));
+    memory.push(`${runs}: ${residentMib(gate.pid) ?? "?"}`);
+    t.diagnostic(`resident MiB after requests: ${memory.join(", ")}`);
+    t.diagnostic(`${tally.allowed} ALLOW; statuses ${JSON.stringify(Object.fromEntries(tally.statuses))}`);
+    assert.deepEqual(tally.faults.slice(0, 5), [], `${tally.faults.length} faults`);
+    assert.ok(tally.allowed > runs / 50, "hardly anything was allowed: the generator no longer finds the good path");
+    const health = await ask(gate, "/health");
+    assert.equal(health.status, 200);
+    const walk = (await ask(gate, "/ledger/verify")).json;
+    assert.deepEqual([walk.ok, walk.rows], [true, tally.statuses.get(200)]);
+    assert.ok(existsSync(join(folder, "data", "ledger.db")));
+  },
+);
 
 test("positive control: a contract that allows everything is caught", async (t) => {
   const folder = temporaryFolder(t);

@@ -72,7 +72,7 @@ function naive(value: unknown): string {
   return `{${members.map(([name, member]) => `${naive(name)}:${naive(member)}`).join(",")}}`;
 }
 
-suite("the leaf [receipt.fields]", () => {
+suite("the leaf", { tags: ["receipt.fields"] }, () => {
   test("it is RFC 8785 of its members, whatever they hold", () => {
     fc.assert(
       fc.property(leaves, (leaf) => {
@@ -188,7 +188,7 @@ function sampleLeaf(): Leaf {
   };
 }
 
-suite("the evidence [receipt.fields]", () => {
+suite("the evidence", { tags: ["receipt.fields"] }, () => {
   test("a disclosure's digest is RFC 9901's: its own examples (sections 4.2.3 and 4.2.4, and the appendix)", () => {
     const examples = [
       ["WyI2cU1RdlJMNWhhaiIsICJmYW1pbHlfbmFtZSIsICJNw7ZiaXVzIl0", "uutlBuYeMDyjLLTpf6Jxi7yNkEF35jdyWMn9U7b_RYY"],
@@ -352,7 +352,16 @@ interface Given extends Readonly<
 }
 
 suite(
-  "ten worked rows [receipt.fields, receipt.chain-hashes, receipt.holds-snapshot, platform.recorded, receipt.reached-verdict]",
+  "ten worked rows",
+  {
+    tags: [
+      "receipt.fields",
+      "receipt.chain-hashes",
+      "receipt.holds-snapshot",
+      "platform.recorded",
+      "receipt.reached-verdict",
+    ],
+  },
   () => {
     const worked = JSON.parse(readFileSync(vectorFile, "utf8")) as Worked;
 

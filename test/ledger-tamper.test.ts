@@ -152,7 +152,7 @@ async function collect(
   }
 }
 
-suite("a changed ledger is reported at its row [verify.walks-chain, receipt.chain-hashes]", () => {
+suite("a changed ledger is reported at its row", { tags: ["verify.walks-chain", "receipt.chain-hashes"] }, () => {
   test("each byte of each column of each table", async (t) => {
     const folder = temporaryFolder(t);
     await makeSample(folder);
@@ -266,7 +266,7 @@ async function flipFile(
   return all;
 }
 
-suite("the file, bit by bit [verify.walks-chain]", () => {
+suite("the file, bit by bit", { tags: ["verify.walks-chain"] }, () => {
   test("each is found, at its row where it has one, or says nothing of any receipt", async (t) => {
     const folder = temporaryFolder(t);
     await makeSample(folder);
@@ -358,7 +358,7 @@ async function sentence(act: () => Promise<string | undefined>): Promise<string 
   }
 }
 
-suite("the file as a whole [verify.walks-chain]", () => {
+suite("the file as a whole", { tags: ["verify.walks-chain"] }, () => {
   test("bits of the pin", async (t) => {
     const folder = temporaryFolder(t);
     await makeSample(folder);

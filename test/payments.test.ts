@@ -48,16 +48,24 @@ function assertDecision(decision: Decision, verdict: string, rule: string, reaso
 }
 
 suite("the worked example of specification 4.6", () => {
-  test("10 USD to a registered payee, offer still valid: ALLOW [payments.registered-payee, payments.inputs]", () => {
-    assertDecision(pay({}, {}), "ALLOW", "payments.$otherwise", /registered, and 10 USD is within/, "row 1");
-  });
+  test(
+    "10 USD to a registered payee, offer still valid: ALLOW",
+    { tags: ["payments.registered-payee", "payments.inputs"] },
+    () => {
+      assertDecision(pay({}, {}), "ALLOW", "payments.$otherwise", /registered, and 10 USD is within/, "row 1");
+    },
+  );
 
-  test("10 USD to an address one character off: BLOCK [payments.unregistered-payee, platform.approved-payees]", () => {
-    const decision = pay({ payee_address: `"${payee.slice(0, -1)}8"` }, {});
-    assertDecision(decision, "BLOCK", "payments.payee-registered", /not registered for this merchant/, "row 2");
-  });
+  test(
+    "10 USD to an address one character off: BLOCK",
+    { tags: ["payments.unregistered-payee", "platform.approved-payees"] },
+    () => {
+      const decision = pay({ payee_address: `"${payee.slice(0, -1)}8"` }, {});
+      assertDecision(decision, "BLOCK", "payments.payee-registered", /not registered for this merchant/, "row 2");
+    },
+  );
 
-  test("20 USD for what cost 10: ESCALATE [payments.price-variance, platform.historical-price]", () => {
+  test("20 USD for what cost 10: ESCALATE", { tags: ["payments.price-variance", "platform.historical-price"] }, () => {
     const decision = pay({ amount: "20" }, {});
     assertDecision(
       decision,
@@ -68,29 +76,38 @@ suite("the worked example of specification 4.6", () => {
     );
   });
 
-  test("20 USD on top of 190 of 200: BLOCK [payments.monthly-budget, platform.monthly-spend]", () => {
+  test("20 USD on top of 190 of 200: BLOCK", { tags: ["payments.monthly-budget", "platform.monthly-spend"] }, () => {
     const decision = pay({ amount: "20" }, { monthly_spend_usd: "190", historical_price_usd: "20" });
     assertDecision(decision, "BLOCK", "payments.within-monthly-budget", /past its budget of 200 USD/, "row 4");
   });
 
-  test("an expired offer: BLOCK [payments.expired-offer, verdict.stale-not-resumed, platform.now-epoch]", () => {
-    const decision = pay({ offer_expires_epoch: `${now - 1}` }, {});
-    assertDecision(
-      decision,
-      "BLOCK",
-      "payments.offer-still-valid",
-      /approval cannot resume a stale signature/,
-      "row 5",
-    );
-    assert.equal(decision.final, true);
-  });
+  test(
+    "an expired offer: BLOCK",
+    { tags: ["payments.expired-offer", "verdict.stale-not-resumed", "platform.now-epoch"] },
+    () => {
+      const decision = pay({ offer_expires_epoch: `${now - 1}` }, {});
+      assertDecision(
+        decision,
+        "BLOCK",
+        "payments.offer-still-valid",
+        /approval cannot resume a stale signature/,
+        "row 5",
+      );
+      assert.equal(decision.final, true);
+    },
+  );
 
-  test("no snapshot: BLOCK [payments.no-snapshot, check.payment-without-snapshot, platform.present-false]", () => {
-    const reason = /platform did not supply ledger state, so spend, entitlements and payee registry cannot be checked/;
-    assertDecision(pay({}, null), "BLOCK", "payments.$requires.1", reason, "row 6");
-    // Whatever else is wrong with the call: what is missing is named first, and reads nothing that is not there.
-    assertDecision(pay({ amount: "absent" }, null), "BLOCK", "payments.$requires.1", reason, "row 6, no amount");
-  });
+  test(
+    "no snapshot: BLOCK",
+    { tags: ["payments.no-snapshot", "check.payment-without-snapshot", "platform.present-false"] },
+    () => {
+      const reason =
+        /platform did not supply ledger state, so spend, entitlements and payee registry cannot be checked/;
+      assertDecision(pay({}, null), "BLOCK", "payments.$requires.1", reason, "row 6");
+      // Whatever else is wrong with the call: what is missing is named first, and reads nothing that is not there.
+      assertDecision(pay({ amount: "absent" }, null), "BLOCK", "payments.$requires.1", reason, "row 6, no amount");
+    },
+  );
 });
 
 const boundaries: readonly (readonly [
@@ -167,41 +184,57 @@ const boundaries: readonly (readonly [
   ["a fact more than declared", {}, { wallet: '"w"' }, "ALLOW", "$otherwise"],
 ];
 
-test("the boundaries of every rule [platform.entitlements, payments.inputs, payments.settings]", () => {
-  for (const [what, input, platform, verdict, rule] of boundaries)
-    assertDecision(pay(input, platform), verdict, `payments.${rule}`, /^Svc: /, what);
-});
+test(
+  "the boundaries of every rule",
+  { tags: ["platform.entitlements", "payments.inputs", "payments.settings"] },
+  () => {
+    for (const [what, input, platform, verdict, rule] of boundaries)
+      assertDecision(pay(input, platform), verdict, `payments.${rule}`, /^Svc: /, what);
+  },
+);
 
-test("BLOCK beats ESCALATE: an expired offer at an odd price to a stranger [verdict.values, verdict.meanings]", () => {
-  const decision = pay({ amount: "45", offer_expires_epoch: "1", payee_address: '"x"' }, { entitlements: '["r"]' });
-  assertDecision(decision, "BLOCK", "payments.offer-still-valid", /expired/, "all at once");
-  const rules = ["offer-still-valid", "payee-registered", "price-variance", "not-already-entitled"];
-  assert.deepEqual(
-    decision.fired,
-    rules.map((rule) => `payments.${rule}`),
-  );
-});
+test(
+  "BLOCK beats ESCALATE: an expired offer at an odd price to a stranger",
+  { tags: ["verdict.values", "verdict.meanings"] },
+  () => {
+    const decision = pay({ amount: "45", offer_expires_epoch: "1", payee_address: '"x"' }, { entitlements: '["r"]' });
+    assertDecision(decision, "BLOCK", "payments.offer-still-valid", /expired/, "all at once");
+    const rules = ["offer-still-valid", "payee-registered", "price-variance", "not-already-entitled"];
+    assert.deepEqual(
+      decision.fired,
+      rules.map((rule) => `payments.${rule}`),
+    );
+  },
+);
 
-test("the limits stand in the contract, and a mandate sets them [limit.payments-in-contract, payments.replaceable]", () => {
-  const settings = "limits:\n  payments: { per_payment_usd: 5, monthly_budget_usd: 1000 }\n";
-  const compiled = mandate(`mandate: m\ncontracts: [p.yaml]\n${settings}`, { "p.yaml": contract });
-  assert.ok(compiled.ok);
-  const call = {
-    tool: "payment.send",
-    input: { amount: 10, currency: "USD", payee_address: "x", offer_expires_epoch: now },
-    platform: { monthly_spend_usd: 900, approved_payees: ["x"], now_epoch: now, historical_price_usd: 10 },
-  };
-  assert.equal(judge(compiled.value, call).rule, "payments.within-payment-limit");
-  assert.equal(judge(force, call).rule, "payments.within-monthly-budget");
-});
+test(
+  "the limits stand in the contract, and a mandate sets them",
+  { tags: ["limit.payments-in-contract", "payments.replaceable"] },
+  () => {
+    const settings = "limits:\n  payments: { per_payment_usd: 5, monthly_budget_usd: 1000 }\n";
+    const compiled = mandate(`mandate: m\ncontracts: [p.yaml]\n${settings}`, { "p.yaml": contract });
+    assert.ok(compiled.ok);
+    const call = {
+      tool: "payment.send",
+      input: { amount: 10, currency: "USD", payee_address: "x", offer_expires_epoch: now },
+      platform: { monthly_spend_usd: 900, approved_payees: ["x"], now_epoch: now, historical_price_usd: 10 },
+    };
+    assert.equal(judge(compiled.value, call).rule, "payments.within-payment-limit");
+    assert.equal(judge(force, call).rule, "payments.within-monthly-budget");
+  },
+);
 
-test("the settings of the example are 50, 200 and 1.25 [payments.settings]", () => {
+test("the settings of the example are 50, 200 and 1.25", { tags: ["payments.settings"] }, () => {
   for (const line of ["per_payment_usd: 50", "monthly_budget_usd: 200", "price_variance: 1.25"])
     assert.ok(contract.includes(`  ${line}\n`), line);
 });
 
-test("the text in force is the mandate's and the contract's, byte for byte [contract.verbatim, contract.mandate-loads]", () => {
-  const text = readFileSync(new URL("mandate.yaml", root), "utf8");
-  assert.equal(force.text, `--- # mandate.yaml\n${text}--- # contracts/payments.yaml\n${contract}`);
-  assert.deepEqual(force.contracts, ["payments"]);
-});
+test(
+  "the text in force is the mandate's and the contract's, byte for byte",
+  { tags: ["contract.verbatim", "contract.mandate-loads"] },
+  () => {
+    const text = readFileSync(new URL("mandate.yaml", root), "utf8");
+    assert.equal(force.text, `--- # mandate.yaml\n${text}--- # contracts/payments.yaml\n${contract}`);
+    assert.deepEqual(force.contracts, ["payments"]);
+  },
+);

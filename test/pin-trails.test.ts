@@ -80,33 +80,41 @@ async function trails(
   assert.deepEqual([(await later(t, gate)).status, (await later(t, gate)).lag], [200, "0"]);
 }
 
-suite("[attack 10] a head pin that cannot be written", () => {
-  test("[attack 10] a pin whose folder is gone makes the gate unready, and follows when the folder is there again", async (t) => {
-    const folder = join(temporaryFolder(t), "pins");
-    const stop = (): void => {
-      rmSync(folder, { recursive: true });
-      writeFileSync(folder, "");
-    };
-    const why = /^the head pin cannot be written \(\w+\): rows after row 1 could be removed unnoticed$/;
-    await trails(t, { pin: join(folder, "head.pin"), stop, clear: () => rmSync(folder), why });
-  });
+suite("a head pin that cannot be written", { tags: ["attack-10"] }, () => {
+  test(
+    "a pin whose folder is gone makes the gate unready, and follows when the folder is there again",
+    { tags: ["attack-10"] },
+    async (t) => {
+      const folder = join(temporaryFolder(t), "pins");
+      const stop = (): void => {
+        rmSync(folder, { recursive: true });
+        writeFileSync(folder, "");
+      };
+      const why = /^the head pin cannot be written \(\w+\): rows after row 1 could be removed unnoticed$/;
+      await trails(t, { pin: join(folder, "head.pin"), stop, clear: () => rmSync(folder), why });
+    },
+  );
 
-  test("[attack 10] a pin on a full volume makes the gate unready, and follows when there is room", async (t) => {
-    const disk = smallDisk(t, 1);
-    if (disk === undefined) return t.skip("this user may not mount a file system");
-    const filler = join(disk, "filler");
-    const stop = (): void => {
-      const handle = openSync(filler, "w");
-      assert.throws(() => {
-        for (;;) writeSync(handle, Buffer.alloc(4096));
-      }, /ENOSPC/);
-      closeSync(handle);
-    };
-    const why = /^the head pin cannot be written \(ENOSPC\): rows after row 1 could be removed unnoticed$/;
-    return trails(t, { pin: join(disk, "head.pin"), stop, clear: () => rmSync(filler), why });
-  });
+  test(
+    "a pin on a full volume makes the gate unready, and follows when there is room",
+    { tags: ["attack-10"] },
+    async (t) => {
+      const disk = smallDisk(t, 1);
+      if (disk === undefined) return t.skip("this user may not mount a file system");
+      const filler = join(disk, "filler");
+      const stop = (): void => {
+        const handle = openSync(filler, "w");
+        assert.throws(() => {
+          for (;;) writeSync(handle, Buffer.alloc(4096));
+        }, /ENOSPC/);
+        closeSync(handle);
+      };
+      const why = /^the head pin cannot be written \(ENOSPC\): rows after row 1 could be removed unnoticed$/;
+      return trails(t, { pin: join(disk, "head.pin"), stop, clear: () => rmSync(filler), why });
+    },
+  );
 
-  test("[attack 10] the log has one line when it begins and one when it ends", async (t) => {
+  test("the log has one line when it begins and one when it ends", { tags: ["attack-10"] }, async (t) => {
     const folder = temporaryFolder(t);
     const pins = join(folder, "pins");
     const settings = { SVC_API_KEY: key, SVC_DATA_DIR: join(folder, "data"), SVC_PIN: join(pins, "head.pin") };
@@ -135,30 +143,38 @@ suite("[attack 10] a head pin that cannot be written", () => {
     assert.equal(lines()[1]?.msg, "the head pin is written again, and holds row 2");
   });
 
-  test("[attack 10] a gate that stops while its pin cannot be written says so and does not exit with 0", async (t) => {
-    const folder = temporaryFolder(t);
-    const pins = join(folder, "pins");
-    const settings = { SVC_API_KEY: key, SVC_DATA_DIR: join(folder, "data"), SVC_PIN: join(pins, "head.pin") };
-    const gate = await spawnGate(t, [], { cwd: folder, env: settings });
-    rmSync(pins, { recursive: true });
-    writeFileSync(pins, "");
-    await check(gate, call);
-    gate.kill("SIGTERM");
-    assert.equal(await gate.exit, 1);
-    assert.match(
-      gate.stderr(),
-      /svc-gate: the head pin .+ cannot be written \(\w+\), so it is not at the ledger's last row: nothing/,
-    );
-  });
+  test(
+    "a gate that stops while its pin cannot be written says so and does not exit with 0",
+    { tags: ["attack-10"] },
+    async (t) => {
+      const folder = temporaryFolder(t);
+      const pins = join(folder, "pins");
+      const settings = { SVC_API_KEY: key, SVC_DATA_DIR: join(folder, "data"), SVC_PIN: join(pins, "head.pin") };
+      const gate = await spawnGate(t, [], { cwd: folder, env: settings });
+      rmSync(pins, { recursive: true });
+      writeFileSync(pins, "");
+      await check(gate, call);
+      gate.kill("SIGTERM");
+      assert.equal(await gate.exit, 1);
+      assert.match(
+        gate.stderr(),
+        /svc-gate: the head pin .+ cannot be written \(\w+\), so it is not at the ledger's last row: nothing/,
+      );
+    },
+  );
 
-  test("[attack 10] positive control: a pin that follows leaves the gate ready at the same moment", async (t) => {
-    const gate = await pinnedGate(t, join(temporaryFolder(t), "pins", "head.pin"));
-    await check(gate, call);
-    await until(() => gate.ledger.pin?.behindMs === 0);
-    assert.deepEqual(await later(t, gate), { status: 200, because: undefined, lag: "0", failures: 0 });
-  });
+  test(
+    "positive control: a pin that follows leaves the gate ready at the same moment",
+    { tags: ["attack-10"] },
+    async (t) => {
+      const gate = await pinnedGate(t, join(temporaryFolder(t), "pins", "head.pin"));
+      await check(gate, call);
+      await until(() => gate.ledger.pin?.behindMs === 0);
+      assert.deepEqual(await later(t, gate), { status: 200, because: undefined, lag: "0", failures: 0 });
+    },
+  );
 
-  test("[attack 10] a pin whose disk does not answer is behind too", () => {
+  test("a pin whose disk does not answer is behind too", { tags: ["attack-10"] }, () => {
     const behind = { seq: 7, behindMs: pinBehindMaxMs + 1, failure: undefined };
     assert.equal(
       pinTrails(behind),

@@ -24,7 +24,7 @@ function written(t: TestContext, files: Readonly<Record<string, string>>): strin
   return folder;
 }
 
-suite("[first-use 22] the sum of a replay", () => {
+suite("the sum of a replay", { tags: ["first-use-22"] }, () => {
   const sumLine = (...changes: readonly Change[]): string => {
     const tally = new Tally({ field: ["input", "eur"], examples: 0 });
     tally.decided = 10;
@@ -66,35 +66,44 @@ suite("[first-use 22] the sum of a replay", () => {
   });
 });
 
-test("[first-use 19] a requirement of one tool is shown with that tool, and a requirement of all tools is not", async (t) => {
-  const tool = (name: string): string => `  ${name}:
+test(
+  "a requirement of one tool is shown with that tool, and a requirement of all tools is not",
+  { tags: ["first-use-19"] },
+  async (t) => {
+    const tool = (name: string): string => `  ${name}:
     input: { type: object, additionalProperties: false, required: [sum], properties: { sum: { type: number } } }
     requires: [{ when: input.sum > 0, reason: too little }]
     otherwise: ALLOW
 `;
-  const folder = written(t, {
-    "c.yaml": `contract: c\nrequires: [session.present]\ntools:\n${tool("one")}${tool("two")}`,
-    "c.test.yaml": "contract: c.yaml\nsession: s\ncases: [{ case: a, tool: one, input: { sum: 1 }, expect: ALLOW }]\n",
-  });
-  const options = { coverage: true, json: false, min: undefined, junit: undefined, filter: undefined, watch: false };
-  const { text } = await testCommand([folder], options);
-  assert.match(text, /coverage of/, text);
-  const names = [...text.matchAll(/^ +(c\.\$requires\.\S+(?: \(\S+\))?) /gm)].map(([, name]) => name);
-  assert.deepEqual(names, ["c.$requires.1", "c.$requires.2 (one)", "c.$requires.2 (two)"]);
-  assert.match(text, /never true nor false: the condition of c\.\$requires\.2 \(two\)\n/);
-});
+    const folder = written(t, {
+      "c.yaml": `contract: c\nrequires: [session.present]\ntools:\n${tool("one")}${tool("two")}`,
+      "c.test.yaml":
+        "contract: c.yaml\nsession: s\ncases: [{ case: a, tool: one, input: { sum: 1 }, expect: ALLOW }]\n",
+    });
+    const options = { coverage: true, json: false, min: undefined, junit: undefined, filter: undefined, watch: false };
+    const { text } = await testCommand([folder], options);
+    assert.match(text, /coverage of/, text);
+    const names = [...text.matchAll(/^ +(c\.\$requires\.\S+(?: \(\S+\))?) /gm)].map(([, name]) => name);
+    assert.deepEqual(names, ["c.$requires.1", "c.$requires.2 (one)", "c.$requires.2 (two)"]);
+    assert.match(text, /never true nor false: the condition of c\.\$requires\.2 \(two\)\n/);
+  },
+);
 
-test("[first-use 18] the reason of an ALLOW says that no rule of the contract applies", () => {
+test("the reason of an ALLOW says that no rule of the contract applies", { tags: ["first-use-18"] }, () => {
   const force = compile(contractText());
   assert.equal(judge(force, { platform: snapshot }).reason, 'Svc: allowed; no rule in contract "c" applies');
 });
 
-test("[first-use 24] `check` ends with the number of errors, because it puts nothing in force", async (t) => {
-  const folder = written(t, { "c.yaml": contractText().replace("otherwise: ALLOW", "otherwise: ALOW") });
-  const { exitCode, text } = await checkCommand(join(folder, "c.yaml"), { json: false });
-  assert.equal(exitCode, 2);
-  assert.match(text, /\n\n1 error$/);
-});
+test(
+  "`check` ends with the number of errors, because it puts nothing in force",
+  { tags: ["first-use-24"] },
+  async (t) => {
+    const folder = written(t, { "c.yaml": contractText().replace("otherwise: ALLOW", "otherwise: ALOW") });
+    const { exitCode, text } = await checkCommand(join(folder, "c.yaml"), { json: false });
+    assert.equal(exitCode, 2);
+    assert.match(text, /\n\n1 error$/);
+  },
+);
 
 test("[first-use, sentence 16] `analyze` names what the agent chooses in a counter's key", () => {
   const force = compile(
@@ -107,7 +116,7 @@ test("[first-use, sentence 16] `analyze` names what the agent chooses in a count
   assert.equal(found?.message, "the agent chooses `input.s`, so it can reset `trip_spend` by sending another value");
 });
 
-test("[first-use 24] `explain` shows a moment with its date", () => {
+test("`explain` shows a moment with its date", { tags: ["first-use-24"] }, () => {
   const text = conditionText("now > timestamp(0)");
   const [rule] = compile(text).tools.get("t")?.routes[0]?.rules ?? [];
   assert.ok(rule?.when.op === "binary");

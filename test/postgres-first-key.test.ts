@@ -14,7 +14,7 @@ import { startPostgres, type PostgresServer } from "./postgres-server.ts";
 const server = await startPostgres({ after });
 
 if (typeof server === "string") test("PostgreSQL: the first key", { skip: server }, () => undefined);
-else suite("svc-gate migrate --first-key [first-use 3]", () => cases(server));
+else suite("svc-gate migrate --first-key", { tags: ["first-use-3"] }, () => cases(server));
 
 interface Place {
   readonly folder: string;

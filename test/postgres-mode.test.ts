@@ -66,7 +66,7 @@ async function changesOf(gate: Spawned): Promise<readonly unknown[]> {
 
 function modes(there: PostgresServer): void {
   suite("PostgreSQL: the mode at a start", () => {
-    test("[first-use 2] a stricter mode takes effect for all, with a row", async (t) => {
+    test("a stricter mode takes effect for all, with a row", { tags: ["first-use-2"] }, async (t) => {
       const at = await place(t, there, "stricter");
       const one = await start(t, at);
       assert.equal(await modeOf(one), "observe");
@@ -78,88 +78,104 @@ function modes(there: PostgresServer): void {
       assert.equal(await modeOf(third), "enforce", "a plain start keeps the mode");
     });
 
-    test("[first-use 2] a weaker mode is refused, and both ways to weaken it on purpose work", async (t) => {
-      const at = await place(t, there, "weaker");
-      const one = await start(t, at, { SVC_MODE: "enforce" });
-      for (const accept of ["", "change"]) {
-        const failed = await refused(t, at, { SVC_MODE: "observe", SVC_ACCEPT: accept });
-        assert.equal(failed.code, 1);
-        assert.match(failed.stderr, /SVC_MODE says observe, but the gates on this ledger are in mode enforce/);
-        assert.match(failed.stderr, /`svc-gate reload --mode observe`.*--accept weaker-mode/);
-      }
-      assert.deepEqual([await modeOf(one), await changesOf(one)], ["enforce", []]);
-      const accepted = await start(t, at, { SVC_MODE: "assist", SVC_ACCEPT: "weaker-mode" });
-      assert.match(accepted.stdout(), /changed from enforce to assist, as SVC_MODE says/);
-      assert.equal(await modeOf(one), "assist");
-      const reloaded = await finish(t, ["reload", "--mode", "observe"], { cwd: at.folder, env: at.settings });
-      assert.equal(reloaded.code, 0, reloaded.stderr);
-      assert.equal(await modeOf(one), "observe");
-      assert.equal((await changesOf(one)).length, 2);
-    });
+    test(
+      "a weaker mode is refused, and both ways to weaken it on purpose work",
+      { tags: ["first-use-2"] },
+      async (t) => {
+        const at = await place(t, there, "weaker");
+        const one = await start(t, at, { SVC_MODE: "enforce" });
+        for (const accept of ["", "change"]) {
+          const failed = await refused(t, at, { SVC_MODE: "observe", SVC_ACCEPT: accept });
+          assert.equal(failed.code, 1);
+          assert.match(failed.stderr, /SVC_MODE says observe, but the gates on this ledger are in mode enforce/);
+          assert.match(failed.stderr, /`svc-gate reload --mode observe`.*--accept weaker-mode/);
+        }
+        assert.deepEqual([await modeOf(one), await changesOf(one)], ["enforce", []]);
+        const accepted = await start(t, at, { SVC_MODE: "assist", SVC_ACCEPT: "weaker-mode" });
+        assert.match(accepted.stdout(), /changed from enforce to assist, as SVC_MODE says/);
+        assert.equal(await modeOf(one), "assist");
+        const reloaded = await finish(t, ["reload", "--mode", "observe"], { cwd: at.folder, env: at.settings });
+        assert.equal(reloaded.code, 0, reloaded.stderr);
+        assert.equal(await modeOf(one), "observe");
+        assert.equal((await changesOf(one)).length, 2);
+      },
+    );
 
-    test("[first-use 2, 16] a start that is refused for its mode does not record its rotated signing key", async (t) => {
-      const at = await place(t, there, "rotated");
-      const one = await start(t, at, { SVC_MODE: "enforce" });
-      const own = join(at.folder, "own.key");
-      cpSync(join(at.folder, "data", "signing.key"), own);
-      const rotated = await finish(t, ["keygen", "--rotate", "--signing-key", own], { cwd: at.folder });
-      assert.equal(rotated.code, 0, rotated.stderr);
-      const other = {
-        ...at,
-        settings: { ...at.settings, SVC_DATA_DIR: join(at.folder, "other"), SVC_SIGNING_KEY: own },
-      };
-      const failed = await refused(t, other, { SVC_MODE: "observe" });
-      assert.match(failed.stderr, /SVC_MODE says observe, but the gates on this ledger are in mode enforce/);
-      assert.equal(await modeOf(one), "enforce", "a row of the other key would have stopped this gate");
-      await start(t, other, { SVC_MODE: "observe", SVC_ACCEPT: "weaker-mode" });
-      await assert.rejects(modeOf(one), "positive control: a start that serves records its key");
-    });
-
-    test("[first-use 2] of two gates that begin a ledger at once, the second keeps the contract of the first", async (t) => {
-      for (const acceptChange of [false, true]) {
-        const { folder, settings } = await place(t, there, `at_once_${String(acceptChange)}`);
-        const database = await openPostgres({
-          url: settings.SVC_DATABASE_URL ?? "",
-          connectionsMax: 4,
-          mayMigrate: true,
-        });
-        const shared = { database, ledger: "root" };
-        const gateOf = async (contract: string, options: Partial<GateOptions>): Promise<[Gate, Ledger]> => {
-          const file = join(folder, `${contract}.yaml`);
-          writeFileSync(file, desk.replace("contract: desk", `contract: ${contract}`));
-          const loaded = await loadContracts(file, file);
-          assert.ok(loaded.ok);
-          const ledger = await openLedger({ folder, shared, engine });
-          const clock = new Clock(systemTime);
-          const parts = { force: loaded.value, ledger, clock, mode: "observe", onDefect: () => undefined } as const;
-          return [new Gate({ ...parts, ...options }), ledger];
+    test(
+      "a start that is refused for its mode does not record its rotated signing key",
+      { tags: ["first-use-2", "first-use-16"] },
+      async (t) => {
+        const at = await place(t, there, "rotated");
+        const one = await start(t, at, { SVC_MODE: "enforce" });
+        const own = join(at.folder, "own.key");
+        cpSync(join(at.folder, "data", "signing.key"), own);
+        const rotated = await finish(t, ["keygen", "--rotate", "--signing-key", own], { cwd: at.folder });
+        assert.equal(rotated.code, 0, rotated.stderr);
+        const other = {
+          ...at,
+          settings: { ...at.settings, SVC_DATA_DIR: join(at.folder, "other"), SVC_SIGNING_KEY: own },
         };
-        const [first] = await gateOf("first", {});
-        const [second, ledger] = await gateOf("second", { mode: "enforce", acceptChange });
-        const keepContract = ledger.keepContract.bind(ledger);
-        t.mock.method(ledger, "keepContract", async (text: string) => {
-          assert.ok((await first.begin()).ok); // The second has seen a ledger that nobody has served.
-          return keepContract(text);
-        });
-        assert.ok((await second.begin()).ok);
-        assert.equal(second.standing.mode, "enforce");
-        const ofWhom = acceptChange ? "second" : "first";
-        assert.deepEqual(second.standing.force.contracts, [ofWhom], "positive control: --accept change replaces it");
-        await database.close();
-      }
-    });
+        const failed = await refused(t, other, { SVC_MODE: "observe" });
+        assert.match(failed.stderr, /SVC_MODE says observe, but the gates on this ledger are in mode enforce/);
+        assert.equal(await modeOf(one), "enforce", "a row of the other key would have stopped this gate");
+        await start(t, other, { SVC_MODE: "observe", SVC_ACCEPT: "weaker-mode" });
+        await assert.rejects(modeOf(one), "positive control: a start that serves records its key");
+      },
+    );
 
-    test("[first-use 2, 16] a start without a key leaves no ledger, no mode and no signing key", async (t) => {
-      const at = await place(t, there, "keyless");
-      const { SVC_API_KEY: _none, ...settings } = at.settings;
-      const failed = await refused(t, { ...at, settings }, { SVC_MODE: "observe" });
-      assert.equal(failed.code, 1);
-      assert.match(failed.stderr, /there is no API key, so nobody could call the gate.*svc-gate migrate --first-key/);
-      assert.equal(existsSync(join(at.folder, "data", "signing.key")), false);
-      const gate = await start(t, at, { SVC_MODE: "enforce" });
-      assert.deepEqual([await modeOf(gate), await changesOf(gate)], ["enforce", []]);
-      assert.ok(existsSync(join(at.folder, "data", "signing.key")), "positive control: a start that serves makes it");
-    });
+    test(
+      "of two gates that begin a ledger at once, the second keeps the contract of the first",
+      { tags: ["first-use-2"] },
+      async (t) => {
+        for (const acceptChange of [false, true]) {
+          const { folder, settings } = await place(t, there, `at_once_${String(acceptChange)}`);
+          const database = await openPostgres({
+            url: settings.SVC_DATABASE_URL ?? "",
+            connectionsMax: 4,
+            mayMigrate: true,
+          });
+          const shared = { database, ledger: "root" };
+          const gateOf = async (contract: string, options: Partial<GateOptions>): Promise<[Gate, Ledger]> => {
+            const file = join(folder, `${contract}.yaml`);
+            writeFileSync(file, desk.replace("contract: desk", `contract: ${contract}`));
+            const loaded = await loadContracts(file, file);
+            assert.ok(loaded.ok);
+            const ledger = await openLedger({ folder, shared, engine });
+            const clock = new Clock(systemTime);
+            const parts = { force: loaded.value, ledger, clock, mode: "observe", onDefect: () => undefined } as const;
+            return [new Gate({ ...parts, ...options }), ledger];
+          };
+          const [first] = await gateOf("first", {});
+          const [second, ledger] = await gateOf("second", { mode: "enforce", acceptChange });
+          const keepContract = ledger.keepContract.bind(ledger);
+          t.mock.method(ledger, "keepContract", async (text: string) => {
+            assert.ok((await first.begin()).ok); // The second has seen a ledger that nobody has served.
+            return keepContract(text);
+          });
+          assert.ok((await second.begin()).ok);
+          assert.equal(second.standing.mode, "enforce");
+          const ofWhom = acceptChange ? "second" : "first";
+          assert.deepEqual(second.standing.force.contracts, [ofWhom], "positive control: --accept change replaces it");
+          await database.close();
+        }
+      },
+    );
+
+    test(
+      "a start without a key leaves no ledger, no mode and no signing key",
+      { tags: ["first-use-2", "first-use-16"] },
+      async (t) => {
+        const at = await place(t, there, "keyless");
+        const { SVC_API_KEY: _none, ...settings } = at.settings;
+        const failed = await refused(t, { ...at, settings }, { SVC_MODE: "observe" });
+        assert.equal(failed.code, 1);
+        assert.match(failed.stderr, /there is no API key, so nobody could call the gate.*svc-gate migrate --first-key/);
+        assert.equal(existsSync(join(at.folder, "data", "signing.key")), false);
+        const gate = await start(t, at, { SVC_MODE: "enforce" });
+        assert.deepEqual([await modeOf(gate), await changesOf(gate)], ["enforce", []]);
+        assert.ok(existsSync(join(at.folder, "data", "signing.key")), "positive control: a start that serves makes it");
+      },
+    );
 
     test("a start whose keys are all revoked says how to make another", async (t) => {
       const at = await place(t, there, "revoked");

@@ -162,7 +162,7 @@ function verifying(there: PostgresServer, database: Database): void {
   const walk = (ledger: string): Promise<Verification> =>
     verifyPostgres((...asked) => readOne(pool, ledger, ...asked), { ledger, from: 1, anchors: [] });
 
-  suite("PostgreSQL: verify [verify.walks-chain]", () => {
+  suite("PostgreSQL: verify", { tags: ["verify.walks-chain"] }, () => {
     test("the tail is walked to the end that it had, however fast others add to it", async () => {
       const { ledger, store } = await sample(database, "growing");
       const more = entry({ at: ledger.head.at });

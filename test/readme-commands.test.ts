@@ -98,7 +98,7 @@ function newClone(t: TestContext): string {
   return folder;
 }
 
-suite("README.md, typed into a shell [first-use 11, first-use 23]", () => {
+suite("README.md, typed into a shell", { tags: ["first-use-11", "first-use-23"] }, () => {
   test("a step knows each command", () => {
     assert.deepEqual(strangers(page, steps), []);
     const doctored = page.replace("npm test    #", "npm testing #");

@@ -90,7 +90,7 @@ function fits(row: Shown, { before, session, verdict, answered, mode, key, since
 }
 
 function onEngine(name: string, open: (folder: string) => Promise<Ledger>): void {
-  test(`[first-use 12] ${name}: filters and pages give the same rows as a plain list`, async (t) => {
+  test(`${name}: filters and pages give the same rows as a plain list`, { tags: ["first-use-12"] }, async (t) => {
     const ledger = await open(temporaryFolder(t));
     t.after(() => ledger.close());
     await fill(ledger);
@@ -122,7 +122,7 @@ suite("filters of receipts", () => {
     });
   }
 
-  test("[first-use 12] to find a moment among a million rows, about twenty rows are read", async () => {
+  test("to find a moment among a million rows, about twenty rows are read", { tags: ["first-use-12"] }, async () => {
     let reads = 0;
     const leafAt = async (seq: number): Promise<string> => {
       reads += 1;
@@ -138,21 +138,25 @@ suite("filters of receipts", () => {
     assert.equal(await firstSince(leafAt, 0, 5), 1);
   });
 
-  test("[first-use 12] the text that a filter looks for is in no other leaf, whatever the name of a key is", async (t) => {
-    const ledger = await openLedger({ folder: temporaryFolder(t), engine });
-    t.after(() => ledger.close());
-    await ledger.keepContract(contracts[0]);
-    await append(ledger, [[entry({ keyName: odd, mode: "enforce" }), []]]);
-    const newest = { before: 2, limit: 1 };
-    assert.deepEqual(await shown(ledger, { ...newest, mode: "observe" }), []);
-    const naive = odd.slice(odd.indexOf('"mode"'), odd.indexOf('"\u00e4'));
-    assert.ok(leafTexts({ mode: "observe" })[0]?.startsWith(naive), "positive control: unescaped it would be found");
-    assert.equal((await shown(ledger, { ...newest, mode: "enforce", key: odd })).length, 1);
-  });
+  test(
+    "the text that a filter looks for is in no other leaf, whatever the name of a key is",
+    { tags: ["first-use-12"] },
+    async (t) => {
+      const ledger = await openLedger({ folder: temporaryFolder(t), engine });
+      t.after(() => ledger.close());
+      await ledger.keepContract(contracts[0]);
+      await append(ledger, [[entry({ keyName: odd, mode: "enforce" }), []]]);
+      const newest = { before: 2, limit: 1 };
+      assert.deepEqual(await shown(ledger, { ...newest, mode: "observe" }), []);
+      const naive = odd.slice(odd.indexOf('"mode"'), odd.indexOf('"\u00e4'));
+      assert.ok(leafTexts({ mode: "observe" })[0]?.startsWith(naive), "positive control: unescaped it would be found");
+      assert.equal((await shown(ledger, { ...newest, mode: "enforce", key: odd })).length, 1);
+    },
+  );
 });
 
 suite("GET /receipts", () => {
-  test("[first-use 12] `answered=ESCALATE` lists everything that assist mode parks", async (t) => {
+  test("`answered=ESCALATE` lists everything that assist mode parks", { tags: ["first-use-12"] }, async (t) => {
     const gate = await startGate(t, { flags: { mode: "assist" } });
     for (const tool of ["door.open", "note.add", "mail.send", "safe.open", "door.open"])
       await check(gate, { tool_name: tool, tool_input: {} });
@@ -190,7 +194,7 @@ suite("GET /receipts", () => {
     ["tool=note.add", /^unknown parameter "tool"; parameters are limit, before, session_id, tool_name, /],
     ["since=1&since=2", /^the parameter "since" stands twice$/],
   ];
-  test("[first-use 12] a wrong value is an error that says what to write", async (t) => {
+  test("a wrong value is an error that says what to write", { tags: ["first-use-12"] }, async (t) => {
     const gate = await startGate(t);
     for (const [query, sentence] of refused) {
       const { status, json } = await ask(gate, `/receipts?${query}`);
@@ -201,35 +205,39 @@ suite("GET /receipts", () => {
 });
 
 suite("svc-gate report", () => {
-  test("[first-use 24] --since and --until limit the report to a period, from a folder and from a gate", async (t) => {
-    const folder = temporaryFolder(t);
-    const data = join(folder, "data");
-    const ledger = await openLedger({ folder: data, engine });
-    await fill(ledger);
-    await ledger.close();
-    const gate = await startGate(t, { folder, flags: { mode: "assist" } }); // The mode of the last row.
-    const now = await check(gate, { tool_name: "note.add", tool_input: {} });
-    assert.equal(now.json.receipt.seq, rows + 1);
-    const keyFile = join(folder, "key");
-    writeFileSync(keyFile, apiKey);
-    const options = { from: "1", examples: "0", json: true };
-    for (const place of [{}, { url: gate.address, keyFile }]) {
-      const report = async (times: object): Promise<{ receipts: number; from: number; to: number }> =>
-        JSON.parse((await reportCommand(data, { ...options, ...place, ...times })).text);
-      const since = new Date(at0 + 5 * minute).toISOString();
-      const until = new Date(at0 + 7 * minute).toISOString();
-      const within = await report({ since, until });
-      assert.deepEqual([within.receipts, within.from, within.to], [6, at0 + 5 * minute, at0 + 6 * minute]);
-      assert.equal((await report({ until })).receipts, 21);
-      assert.equal((await report({ since })).receipts, rows + 1 - 15);
-      assert.equal((await report({ since: "1h" })).receipts, 1, "the last hour has only the call of this test");
-      assert.equal((await report({})).receipts, rows + 1, "positive control");
-    }
-    await assert.rejects(reportCommand(data, { ...options, since: "lately" }), {
-      message:
-        "--since takes a time ago such as 24h or 7d, a day such as 2026-01-31, or a moment such as 2026-01-31T12:00:00Z, not lately",
-    });
-    const turned = { ...options, since: "1h", until: "2h" };
-    await assert.rejects(reportCommand(data, turned), { message: "--since must not be after --until" });
-  });
+  test(
+    "--since and --until limit the report to a period, from a folder and from a gate",
+    { tags: ["first-use-24"] },
+    async (t) => {
+      const folder = temporaryFolder(t);
+      const data = join(folder, "data");
+      const ledger = await openLedger({ folder: data, engine });
+      await fill(ledger);
+      await ledger.close();
+      const gate = await startGate(t, { folder, flags: { mode: "assist" } }); // The mode of the last row.
+      const now = await check(gate, { tool_name: "note.add", tool_input: {} });
+      assert.equal(now.json.receipt.seq, rows + 1);
+      const keyFile = join(folder, "key");
+      writeFileSync(keyFile, apiKey);
+      const options = { from: "1", examples: "0", json: true };
+      for (const place of [{}, { url: gate.address, keyFile }]) {
+        const report = async (times: object): Promise<{ receipts: number; from: number; to: number }> =>
+          JSON.parse((await reportCommand(data, { ...options, ...place, ...times })).text);
+        const since = new Date(at0 + 5 * minute).toISOString();
+        const until = new Date(at0 + 7 * minute).toISOString();
+        const within = await report({ since, until });
+        assert.deepEqual([within.receipts, within.from, within.to], [6, at0 + 5 * minute, at0 + 6 * minute]);
+        assert.equal((await report({ until })).receipts, 21);
+        assert.equal((await report({ since })).receipts, rows + 1 - 15);
+        assert.equal((await report({ since: "1h" })).receipts, 1, "the last hour has only the call of this test");
+        assert.equal((await report({})).receipts, rows + 1, "positive control");
+      }
+      await assert.rejects(reportCommand(data, { ...options, since: "lately" }), {
+        message:
+          "--since takes a time ago such as 24h or 7d, a day such as 2026-01-31, or a moment such as 2026-01-31T12:00:00Z, not lately",
+      });
+      const turned = { ...options, since: "1h", until: "2h" };
+      await assert.rejects(reportCommand(data, turned), { message: "--since must not be after --until" });
+    },
+  );
 });

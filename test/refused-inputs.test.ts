@@ -42,7 +42,7 @@ function isWhole(inputs: RefusedInputs, asked: Asked): boolean {
   return keptBy(inputs, asked).inputText === inputOf(asked.bytes);
 }
 
-suite("[attack 12] inputs of refused calls that are kept whole", () => {
+suite("inputs of refused calls that are kept whole", { tags: ["attack-12"] }, () => {
   test("an input at the limit is kept whole, and an input of one byte more is not", () => {
     const inputs = new RefusedInputs();
     assert.ok(isWhole(inputs, { bytes: 16_384 }));
@@ -143,15 +143,19 @@ async function growth(t: TestContext, flags: Readonly<Record<string, string>>): 
   return filesOf(data) - before;
 }
 
-test("[attack 12] 120 calls of an unknown tool with 256 KiB of input leave less than 1 MiB", async (t) => {
+test("120 calls of an unknown tool with 256 KiB of input leave less than 1 MiB", { tags: ["attack-12"] }, async (t) => {
   const bytes = await growth(t, {});
   assert.ok(bytes < 1_048_576, `${bytes} bytes`);
 });
 
-test("[attack 12] positive control: with limits that are never reached, they leave over 40 MiB", async (t) => {
-  const bytes = await growth(t, { "refused-input-max": "1 GiB", "refused-input-per-day": "1 GiB" });
-  assert.ok(bytes > 40 * 1_048_576, `${bytes} bytes`);
-});
+test(
+  "positive control: with limits that are never reached, they leave over 40 MiB",
+  { tags: ["attack-12"] },
+  async (t) => {
+    const bytes = await growth(t, { "refused-input-max": "1 GiB", "refused-input-per-day": "1 GiB" });
+    assert.ok(bytes > 40 * 1_048_576, `${bytes} bytes`);
+  },
+);
 
 /** A gate with nine receipts: 2, 3, 4, 6 and 9 have an input that was not kept whole. */
 async function refusing(t: TestContext, contract = tools): Promise<Running> {
@@ -203,7 +207,7 @@ const isCut = ({ input_cut }: Shown): boolean => input_cut !== undefined;
 const none = { json: true, examples: "0" } as const;
 const explaining = { ...none, contract: "", key: "default", mode: "enforce" } as const;
 
-suite("[attack 12] readers of receipts whose input was not kept whole", () => {
+suite("readers of receipts whose input was not kept whole", { tags: ["attack-12"] }, () => {
   test("GET /receipts shows the marker beside a null, and an input that looks like a marker as it was sent", async (t) => {
     const gate = await refusing(t);
     const receipts = await shown(gate);

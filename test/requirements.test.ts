@@ -1,7 +1,7 @@
 /**
  * Goal: every rule of the specification has an id, every id is cited by a test, and no test cites an id that is not.
  * Method: the ids are compared with the specification's own text (where it lies beside the repository) and with the
- * `[id]` in test titles and the `cites` arrays of the vectors. Beside each check, a doctored list that it reports.
+ * tags of tests and the `cites` arrays of the vectors. Beside each check, a doctored list that it reports.
  */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -76,14 +76,13 @@ function malformed({ requirements }: Requirements): string[] {
   return faults;
 }
 
-/** Ids in the titles of tests that run: a `test.skip` or `test.todo` cites nothing. */
-function citedInTitles(text: string): string[] {
-  const titles = text.matchAll(/\b(?:test|it|describe|suite)\(\s*(?:"((?:[^"\\\n]|\\.)*)"|'([^'\n]*)'|`([^`]*)`)/g);
-  return [...titles].flatMap(([, double, single, template]) => {
-    const title = double ?? single ?? template ?? "";
-    const brackets = [...title.matchAll(/\[([a-z][a-z0-9-]*\.[a-z0-9.-]+(?:, [a-z][a-z0-9.-]+)*)\]/g)];
-    return brackets.flatMap(([, ids = ""]) => ids.split(", "));
-  });
+/** Ids in the tags of tests that run: a `test.skip` or `test.todo` cites nothing. A title may stand before them. */
+function citedInTags(text: string): string[] {
+  const title = /(?:"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`|[\w.]+)/.source;
+  const options = new RegExp(String.raw`\b(?:test|it|describe|suite)\(\s*${title},\s*\{\s*tags: \[([^\]]*)\]`, "g");
+  return [...text.matchAll(options)].flatMap(([, tags = ""]) =>
+    [...tags.matchAll(/"([a-z]+\.[a-z0-9.-]+)"/g)].map(([, id = ""]) => id),
+  );
 }
 
 /** Ids in `cites` arrays, at any depth of a file of vectors. */
@@ -97,7 +96,7 @@ function citedInVectors(value: unknown): string[] {
 function citations(files: readonly SourceText[]): Map<string, string> {
   const cited = new Map<string, string>();
   for (const { path, text } of files) {
-    const ids = path.endsWith(".json") ? citedInVectors(JSON.parse(text)) : citedInTitles(text);
+    const ids = path.endsWith(".json") ? citedInVectors(JSON.parse(text)) : citedInTags(text);
     for (const id of ids) cited.set(id, path);
   }
   return cited;
@@ -112,7 +111,7 @@ function unknownCitations({ requirements }: Requirements, cited: ReadonlyMap<str
   return [...cited].filter(([id]) => !known.has(id)).map(([id, path]) => `${path} cites ${id}`);
 }
 
-/** This file is left out: its doctored titles would cite. */
+/** This file is left out: its doctored tags would cite. */
 function testsAndVectors(): SourceText[] {
   const paths = ["test", "spec/vectors"].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map(
@@ -141,7 +140,7 @@ test("ids are unique, well formed and say something", () => {
   assert.deepEqual(malformed(list), []);
 });
 
-test("every id is cited by a test title or a vector", () => {
+test("every id is cited by a tag of a test or by a vector", () => {
   const missing = uncited(list, citations(testsAndVectors()));
   assert.deepEqual(missing, [], `${missing.length} of ${list.requirements.length} ids are cited by no test`);
 });
@@ -217,16 +216,16 @@ test("positive control: an id that stands twice, is misspelt or has an unknown p
 
 test("positive control: an id that lost its citation, and a citation without an id, are reported", () => {
   const notRun = ["skip", "todo"][0];
-  const titles = `
-    test("[service.opening] opens", () => {});
-    await t.test(
-      '[service.one, service.two] counts', () => {});
-    describe(\`[check.colour] [check.made-up] sees\`, () => {});
-    test.${notRun}("[check.route] is not run", () => {});
-    const prose = "[check.rule] is no title";`;
+  const text = `
+    test("opens", { tags: ["service.opening"] }, () => {});
+    it(
+      "counts", { tags: ["service.one", "attack-7", "service.two"] }, () => {});
+    describe(\`sees \${what}\`, { tags: ["check.colour", "check.made-up"] }, () => {});
+    test.${notRun}("is not run", { tags: ["check.route"] }, () => {});
+    const prose = 'tags: ["check.rule"]';`;
   const vectors = JSON.stringify({ cases: [{ cites: ["check.rule"], input: {} }] });
   const cited = citations([
-    { path: "test/doctored.test.ts", text: titles },
+    { path: "test/doctored.test.ts", text },
     { path: "spec/vectors/doctored.json", text: vectors },
   ]);
   assert.deepEqual(uncited(doctoredList, cited), ["check.route"]);

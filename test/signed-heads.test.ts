@@ -58,37 +58,41 @@ async function opened(
 }
 
 suite("signed heads of a gate", () => {
-  test("every answer is under one, and its row is proven by tiles alone [receipt.chain-hashes]", async (t) => {
-    const gate = await startGate(t);
-    assert.equal((await headOf(t, gate)).size, 0);
-    const receipts = [];
-    for (let at = 0; at < 260; at += 20)
-      receipts.push(...(await Promise.all(Array.from({ length: 20 }, () => check(gate)))));
-    const { size, root } = await headOf(t, gate);
-    assert.equal(size, receipts.length);
-    const read = readerOfTiles(size, (tile) => bytesOf(gate, tilePath(tile)));
-    for (const { seq, hash: of } of receipts) {
-      const leaf = Buffer.from(of, "hex");
-      assert.ok(isIncluded({ index: seq - 1, size, leaf, root, proof: await inclusionProof(read, seq - 1, size) }));
-    }
-    const bundle = parseBundle(await bytesOf(gate, "tile/entries/000"));
-    const hashes = bundle?.map((leaf) => leafHash(String(leaf)));
-    assert.deepEqual(
-      hashes,
-      receipts
-        .toSorted((a, b) => a.seq - b.seq)
-        .slice(0, 256)
-        .map(({ hash: of }) => of),
-    );
-    const before = { size, root };
-    await check(gate);
-    const later = await headOf(t, gate);
-    const tiles = readerOfTiles(later.size, (tile) => bytesOf(gate, tilePath(tile)));
-    const proof = await consistencyProof(tiles, before.size, later.size);
-    const grown = { from: before.size, fromRoot: before.root, size: later.size, root: later.root, proof };
-    assert.ok(isConsistent(grown));
-    assert.ok(!isConsistent({ ...grown, fromRoot: Buffer.alloc(32) }), "positive control: another history is none");
-  });
+  test(
+    "every answer is under one, and its row is proven by tiles alone",
+    { tags: ["receipt.chain-hashes"] },
+    async (t) => {
+      const gate = await startGate(t);
+      assert.equal((await headOf(t, gate)).size, 0);
+      const receipts = [];
+      for (let at = 0; at < 260; at += 20)
+        receipts.push(...(await Promise.all(Array.from({ length: 20 }, () => check(gate)))));
+      const { size, root } = await headOf(t, gate);
+      assert.equal(size, receipts.length);
+      const read = readerOfTiles(size, (tile) => bytesOf(gate, tilePath(tile)));
+      for (const { seq, hash: of } of receipts) {
+        const leaf = Buffer.from(of, "hex");
+        assert.ok(isIncluded({ index: seq - 1, size, leaf, root, proof: await inclusionProof(read, seq - 1, size) }));
+      }
+      const bundle = parseBundle(await bytesOf(gate, "tile/entries/000"));
+      const hashes = bundle?.map((leaf) => leafHash(String(leaf)));
+      assert.deepEqual(
+        hashes,
+        receipts
+          .toSorted((a, b) => a.seq - b.seq)
+          .slice(0, 256)
+          .map(({ hash: of }) => of),
+      );
+      const before = { size, root };
+      await check(gate);
+      const later = await headOf(t, gate);
+      const tiles = readerOfTiles(later.size, (tile) => bytesOf(gate, tilePath(tile)));
+      const proof = await consistencyProof(tiles, before.size, later.size);
+      const grown = { from: before.size, fromRoot: before.root, size: later.size, root: later.root, proof };
+      assert.ok(isConsistent(grown));
+      assert.ok(!isConsistent({ ...grown, fromRoot: Buffer.alloc(32) }), "positive control: another history is none");
+    },
+  );
 
   test("answers nothing that no signed head has", async (t) => {
     const gate = await startGate(t);
@@ -176,7 +180,7 @@ async function used(t: TestContext): Promise<string> {
 }
 
 suite("the key that signs", () => {
-  test("[first-use 16] is not left behind where another gate began the ledger with its own", async (t) => {
+  test("is not left behind where another gate began the ledger with its own", { tags: ["first-use-16"] }, async (t) => {
     const opening = async (file: string, isFirst: boolean): Promise<unknown> => {
       const keepSigner = (own: string): Promise<string> => Promise.resolve(isFirst ? own : "theirs");
       const store = { opened: { log: "example/ledger", signer: undefined }, keepSigner } as unknown as LedgerStore;
@@ -275,31 +279,35 @@ suite("the key that signs", () => {
   });
 });
 
-test("a file and its pin that were both put back are told by the head that was signed [verify.walks-chain]", async (t) => {
-  const folder = await used(t);
-  const data = join(folder, "data");
-  const kept = ["ledger.db", "head.pin"];
-  for (const name of kept) copyFileSync(join(data, name), join(folder, name));
-  const gate = await startGate(t, { folder });
-  for (let at = 0; at < 3; at += 1) await check(gate);
-  await gate.stop();
-  for (const name of kept) copyFileSync(join(folder, name), join(data, name));
-  const says =
-    /the ledger ends at row 1, and its checkpoint has seen row 4: rows are missing from its end; .* resume --after/;
-  await assert.rejects(startGate(t, { folder }), says);
-  assert.match(readFileSync(join(data, "checkpoint"), "utf8"), /\n4\n/, "what tells is kept");
-  renameSync(join(data, "checkpoint"), join(folder, "checkpoint"));
-  const again = await startGate(t, { folder });
-  assert.equal((await headOf(t, again)).size, 1, "positive control: nothing else in the folder tells");
-  for (let at = 0; at < 3; at += 1) await check(again);
-  await again.stop();
-  copyFileSync(join(folder, "checkpoint"), join(data, "checkpoint"));
-  const other = /the tree over the first 4 rows is not the one that its checkpoint has seen/;
-  await assert.rejects(startGate(t, { folder }), other, "as many rows, and another history");
-  const walked = await finish(t, ["verify", data]);
-  assert.equal(walked.code, 1);
-  assert.match(
-    walked.stderr,
-    /^BROKEN at row 4 of 4: the root of the tree is not the one that the checkpoint has seen/,
-  );
-});
+test(
+  "a file and its pin that were both put back are told by the head that was signed",
+  { tags: ["verify.walks-chain"] },
+  async (t) => {
+    const folder = await used(t);
+    const data = join(folder, "data");
+    const kept = ["ledger.db", "head.pin"];
+    for (const name of kept) copyFileSync(join(data, name), join(folder, name));
+    const gate = await startGate(t, { folder });
+    for (let at = 0; at < 3; at += 1) await check(gate);
+    await gate.stop();
+    for (const name of kept) copyFileSync(join(folder, name), join(data, name));
+    const says =
+      /the ledger ends at row 1, and its checkpoint has seen row 4: rows are missing from its end; .* resume --after/;
+    await assert.rejects(startGate(t, { folder }), says);
+    assert.match(readFileSync(join(data, "checkpoint"), "utf8"), /\n4\n/, "what tells is kept");
+    renameSync(join(data, "checkpoint"), join(folder, "checkpoint"));
+    const again = await startGate(t, { folder });
+    assert.equal((await headOf(t, again)).size, 1, "positive control: nothing else in the folder tells");
+    for (let at = 0; at < 3; at += 1) await check(again);
+    await again.stop();
+    copyFileSync(join(folder, "checkpoint"), join(data, "checkpoint"));
+    const other = /the tree over the first 4 rows is not the one that its checkpoint has seen/;
+    await assert.rejects(startGate(t, { folder }), other, "as many rows, and another history");
+    const walked = await finish(t, ["verify", data]);
+    assert.equal(walked.code, 1);
+    assert.match(
+      walked.stderr,
+      /^BROKEN at row 4 of 4: the root of the tree is not the one that the checkpoint has seen/,
+    );
+  },
+);

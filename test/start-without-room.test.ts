@@ -8,21 +8,25 @@ import { test } from "node:test";
 import { smallDisk } from "./faults/small-disk.ts";
 import { runGate } from "./gate-process.ts";
 
-test("[attack 14] the error of a start in a folder with under 64 MiB free names the folder and the space, and no database", async (t) => {
-  const disk = smallDisk(t, 32);
-  if (disk === undefined) return t.skip("this user may not mount a file system");
-  const data = join(disk, "data");
-  const ended = await runGate(["serve"], { settings: { SVC_DATA_DIR: data } });
-  assert.ok(ended !== "served");
-  assert.equal(ended.code, 1);
-  assert.equal(
-    ended.stderr,
-    `svc-gate: the ledgers cannot be opened: under 64 MiB are free in ${data}; the gate needs that much free space there ` +
-      "before each batch: free some, or set SVC_DATA_DIR to a folder on another disk\n",
-  );
-});
+test(
+  "the error of a start in a folder with under 64 MiB free names the folder and the space, and no database",
+  { tags: ["attack-14"] },
+  async (t) => {
+    const disk = smallDisk(t, 32);
+    if (disk === undefined) return t.skip("this user may not mount a file system");
+    const data = join(disk, "data");
+    const ended = await runGate(["serve"], { settings: { SVC_DATA_DIR: data } });
+    assert.ok(ended !== "served");
+    assert.equal(ended.code, 1);
+    assert.equal(
+      ended.stderr,
+      `svc-gate: the ledgers cannot be opened: under 64 MiB are free in ${data}; the gate needs that much free space there ` +
+        "before each batch: free some, or set SVC_DATA_DIR to a folder on another disk\n",
+    );
+  },
+);
 
-test("[attack 14] positive control: the same start on a larger disk serves", async (t) => {
+test("positive control: the same start on a larger disk serves", { tags: ["attack-14"] }, async (t) => {
   const disk = smallDisk(t, 96);
   if (disk === undefined) return t.skip("this user may not mount a file system");
   assert.equal(await runGate(["serve"], { settings: { SVC_DATA_DIR: join(disk, "data") } }), "served");

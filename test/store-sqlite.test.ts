@@ -28,7 +28,7 @@ storeSuite("SQLite", {
   intruded: /somebody else has written/,
 });
 
-suite("SQLite: its files [verify.walks-chain]", () => {
+suite("SQLite: its files", { tags: ["verify.walks-chain"] }, () => {
   test("a write-ahead log that was cut anywhere leaves whole batches, a chain that verifies, and counters that fit", async (t) => {
     const folder = temporaryFolder(t);
     const ledger = await openLedger({ folder, engine, pinFile: join(temporaryFolder(t), "pin") });

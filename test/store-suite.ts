@@ -83,7 +83,7 @@ export function storeSuite(name: string, engine: Engine): void {
     return store;
   };
 
-  suite(`${name}: order and reopening [receipts.limit]`, () => {
+  suite(`${name}: order and reopening`, { tags: ["receipts.limit"] }, () => {
     test("rows come back as they went in, oldest first and newest first, before and after a restart", async (t) => {
       const place = temporaryFolder(t);
       const rows = Array.from({ length: 1300 }, (_, at) =>

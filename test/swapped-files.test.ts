@@ -62,8 +62,8 @@ function swapKey({ data }: Site): void {
   writeFileSync(file, readFileSync(file, "utf8").replace(/[0-9a-f]{64}/, digest));
 }
 
-suite("[attack 14] a file of the data folder that was swapped", { concurrency: 2 }, () => {
-  test("[attack 14] positive control: nothing is said of a folder that nobody has touched", async (t) => {
+suite("a file of the data folder that was swapped", { tags: ["attack-14"], concurrency: 2 }, () => {
+  test("positive control: nothing is said of a folder that nobody has touched", { tags: ["attack-14"] }, async (t) => {
     const site = await served(t);
     const { code, stdout } = await verify(t, site);
     assert.equal(code, 0);
@@ -75,41 +75,52 @@ suite("[attack 14] a file of the data folder that was swapped", { concurrency: 2
     assert.doesNotMatch(banner, /another one than at the last start|is not there/);
   });
 
-  test("[attack 14] a changed keys.json fails verify, and a start records it as a row and warns", async (t) => {
-    const site = await served(t);
-    swapKey(site);
-    const found = await verify(t, site);
-    assert.equal(found.code, 1);
-    assert.match(
-      found.stderr,
-      /^CHANGED beside the ledger: 1 rows[^]*\n {2}changed {2}.+keys\.json holds another key `default`/,
-    );
-    assert.equal(JSON.parse((await verify(t, site, "--json")).stdout).ok, false);
-    const { banner, answers } = await live(t, site.cwd, [site.key, other]);
-    assert.match(
-      banner,
-      /warning +the key `default` is another one than at the last start \(from keys\.json\); row 2 records it/,
-    );
-    assert.deepEqual(answers, [401, 200]);
-    assert.equal((await verify(t, site)).code, 0, "a row says so now");
-    const rows = (await finish(t, ["export", "-", "--format", "jsonl", "--data-dir", site.data], { cwd: site.cwd }))
-      .stdout;
-    assert.match(rows, /"act": ?"first-key\.change"/);
-    assert.ok(!rows.includes(hash("sha256", other, "hex")), "the row holds no digest that a guess can be held against");
-    assert.doesNotMatch((await live(t, site.cwd, [])).banner, /another one than/, "it is said once");
-  });
+  test(
+    "a changed keys.json fails verify, and a start records it as a row and warns",
+    { tags: ["attack-14"] },
+    async (t) => {
+      const site = await served(t);
+      swapKey(site);
+      const found = await verify(t, site);
+      assert.equal(found.code, 1);
+      assert.match(
+        found.stderr,
+        /^CHANGED beside the ledger: 1 rows[^]*\n {2}changed {2}.+keys\.json holds another key `default`/,
+      );
+      assert.equal(JSON.parse((await verify(t, site, "--json")).stdout).ok, false);
+      const { banner, answers } = await live(t, site.cwd, [site.key, other]);
+      assert.match(
+        banner,
+        /warning +the key `default` is another one than at the last start \(from keys\.json\); row 2 records it/,
+      );
+      assert.deepEqual(answers, [401, 200]);
+      assert.equal((await verify(t, site)).code, 0, "a row says so now");
+      const rows = (await finish(t, ["export", "-", "--format", "jsonl", "--data-dir", site.data], { cwd: site.cwd }))
+        .stdout;
+      assert.match(rows, /"act": ?"first-key\.change"/);
+      assert.ok(
+        !rows.includes(hash("sha256", other, "hex")),
+        "the row holds no digest that a guess can be held against",
+      );
+      assert.doesNotMatch((await live(t, site.cwd, [])).banner, /another one than/, "it is said once");
+    },
+  );
 
-  test("[attack 14] a keys.json that was removed fails verify, and the key made in its place is a row", async (t) => {
-    const site = await served(t);
-    rmSync(join(site.data, "keys.json"));
-    assert.match((await verify(t, site)).stderr, /keys\.json is gone, so the next start makes another key `default`/);
-    assert.match(
-      (await live(t, site.cwd, [])).banner,
-      /is another one than at the last start \(from keys\.json\); row 2 records it/,
-    );
-  });
+  test(
+    "a keys.json that was removed fails verify, and the key made in its place is a row",
+    { tags: ["attack-14"] },
+    async (t) => {
+      const site = await served(t);
+      rmSync(join(site.data, "keys.json"));
+      assert.match((await verify(t, site)).stderr, /keys\.json is gone, so the next start makes another key `default`/);
+      assert.match(
+        (await live(t, site.cwd, [])).banner,
+        /is another one than at the last start \(from keys\.json\); row 2 records it/,
+      );
+    },
+  );
 
-  test("[attack 14] an operator's other SVC_API_KEY is a row, the same one is not", async (t) => {
+  test("an operator's other SVC_API_KEY is a row, the same one is not", { tags: ["attack-14"] }, async (t) => {
     const site = await served(t);
     const before = await live(t, site.cwd, [], { SVC_API_KEY: site.key });
     assert.doesNotMatch(before.banner, /another one than/, "the same key, named elsewhere");
@@ -121,17 +132,21 @@ suite("[attack 14] a file of the data folder that was swapped", { concurrency: 2
     assert.equal((await verify(t, site)).code, 0, "keys.json does not count while SVC_API_KEY is set");
   });
 
-  test("[attack 14] a checkpoint that was removed is a warning of verify and of the next start", async (t) => {
-    const site = await served(t);
-    rmSync(join(site.data, "checkpoint"));
-    const { code, stdout } = await verify(t, site);
-    assert.equal(code, 0, "a restored backup has none either");
-    assert.match(stdout, /\n {2}warning {2}the signed checkpoint .+checkpoint is not there/);
-    assert.match((await live(t, site.cwd, [])).banner, /warning +the signed checkpoint .+ is not there/);
-    assert.doesNotMatch((await verify(t, site)).stdout, /warning/, "the gate has written it again");
-  });
+  test(
+    "a checkpoint that was removed is a warning of verify and of the next start",
+    { tags: ["attack-14"] },
+    async (t) => {
+      const site = await served(t);
+      rmSync(join(site.data, "checkpoint"));
+      const { code, stdout } = await verify(t, site);
+      assert.equal(code, 0, "a restored backup has none either");
+      assert.match(stdout, /\n {2}warning {2}the signed checkpoint .+checkpoint is not there/);
+      assert.match((await live(t, site.cwd, [])).banner, /warning +the signed checkpoint .+ is not there/);
+      assert.doesNotMatch((await verify(t, site)).stdout, /warning/, "the gate has written it again");
+    },
+  );
 
-  test("[attack 14] a swapped signing.key fails verify, as it stops a start", async (t) => {
+  test("a swapped signing.key fails verify, as it stops a start", { tags: ["attack-14"] }, async (t) => {
     const site = await served(t);
     await writeSigningKeys(join(site.data, "signing.key"), { current: makeSigningKey(), before: undefined });
     rmSync(join(site.data, "checkpoint"));

@@ -91,9 +91,13 @@ const refused: readonly (readonly [text: string, fault: string])[] = [
 ];
 
 suite("the strict reader", () => {
-  test("refuses what two readers could take differently, with line and column [service.json-bodies]", () => {
-    for (const [text, expected] of refused) assert.equal(fault(text), expected, JSON.stringify(text));
-  });
+  test(
+    "refuses what two readers could take differently, with line and column",
+    { tags: ["service.json-bodies"] },
+    () => {
+      for (const [text, expected] of refused) assert.equal(fault(text), expected, JSON.stringify(text));
+    },
+  );
 
   test("a prefix of a good text is never read", () => {
     const text = '{"a": [1, -2.5e+3, "x\\u00e9\\n", {"b": null, "c": [true, false]}], "d": {}}';
@@ -224,21 +228,29 @@ suite("a check request", () => {
     ['{"tool_name":"a","tool_name":"b"}', 'line 1, column 18: the member "tool_name" stands twice'],
   ];
 
-  test("is refused in words that say what and where [check.tool-name, check.tool-input, check.snapshot-member]", () => {
-    for (const [body, problem] of requests) {
-      const read = parseCheckRequest(body);
-      assert.equal(read.ok ? "read" : read.problem.detail, problem, body);
-      if (!read.ok) assert.equal(refusals[read.problem.code].status, 400);
-    }
-  });
+  test(
+    "is refused in words that say what and where",
+    { tags: ["check.tool-name", "check.tool-input", "check.snapshot-member"] },
+    () => {
+      for (const [body, problem] of requests) {
+        const read = parseCheckRequest(body);
+        assert.equal(read.ok ? "read" : read.problem.detail, problem, body);
+        if (!read.ok) assert.equal(refusals[read.problem.code].status, 400);
+      }
+    },
+  );
 
-  test("keeps what was sent; no session and no snapshot are null [check.session-id, check.snapshot-optional]", () => {
-    const read = parseCheckRequest('{"tool_name":"a b","tool_input":{ "x": 1.0 },"platform_state":null}');
-    assert.ok(read.ok);
-    const { toolName, sessionId, platformState, inputText, platformText } = read.value;
-    assert.deepEqual([toolName, sessionId, platformState, platformText], ["a b", null, null, null]);
-    assert.equal(inputText, '{"x":1.0}');
-  });
+  test(
+    "keeps what was sent; no session and no snapshot are null",
+    { tags: ["check.session-id", "check.snapshot-optional"] },
+    () => {
+      const read = parseCheckRequest('{"tool_name":"a b","tool_input":{ "x": 1.0 },"platform_state":null}');
+      assert.ok(read.ok);
+      const { toolName, sessionId, platformState, inputText, platformText } = read.value;
+      assert.deepEqual([toolName, sessionId, platformState, platformText], ["a b", null, null, null]);
+      assert.equal(inputText, '{"x":1.0}');
+    },
+  );
 
   test("names are counted in bytes, at 256 and one past it", () => {
     const body = (name: string): string => JSON.stringify({ tool_name: name, tool_input: {}, session_id: name });

@@ -174,14 +174,18 @@ test("check --json of a valid mandate lists tools and counters; a file that cann
   }
 });
 
-test("[contract.compiled] a contract that does not compile stops the start, with every error", async (t) => {
-  const folder = temporaryFolder(t);
-  writeContracts(folder, { contracts: { "desk.yaml": broken } });
-  const { code, stdout, stderr } = await finish(t, ["serve", "--port", "0"], { cwd: folder });
-  assert.deepEqual([code, stdout], [2, ""]);
-  assert.match(stderr, /visit[\s\S]*visitors[\s\S]*[0-9]+ errors\b/);
-  assert.ok(!existsSync(join(folder, "data")), "a ledger was begun");
-});
+test(
+  "a contract that does not compile stops the start, with every error",
+  { tags: ["contract.compiled"] },
+  async (t) => {
+    const folder = temporaryFolder(t);
+    writeContracts(folder, { contracts: { "desk.yaml": broken } });
+    const { code, stdout, stderr } = await finish(t, ["serve", "--port", "0"], { cwd: folder });
+    assert.deepEqual([code, stdout], [2, ""]);
+    assert.match(stderr, /visit[\s\S]*visitors[\s\S]*[0-9]+ errors\b/);
+    assert.ok(!existsSync(join(folder, "data")), "a ledger was begun");
+  },
+);
 
 test("serve says where it listens, in which mode, under which contract, and on which ledger", async (t) => {
   const folder = temporaryFolder(t);

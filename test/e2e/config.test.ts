@@ -133,26 +133,30 @@ test("every setting is read from its variable, from its flag, and the flag wins"
   }
 });
 
-test("[mode.other-value-refused, mode.new-gate-observes] a bad value is an error that names its variable, and all come at once", () => {
-  for (const [variable, { bad }] of Object.entries(cases)) {
-    for (const value of bad) {
-      const configured = readConfig({ [variable]: value }, {});
-      assert.ok(!configured.ok, `${variable}=${value} was taken`);
-      assert.equal(configured.problem.length, 1);
-      assert.match(configured.problem[0] ?? "", new RegExp(variable));
+test(
+  "a bad value is an error that names its variable, and all come at once",
+  { tags: ["mode.other-value-refused", "mode.new-gate-observes"] },
+  () => {
+    for (const [variable, { bad }] of Object.entries(cases)) {
+      for (const value of bad) {
+        const configured = readConfig({ [variable]: value }, {});
+        assert.ok(!configured.ok, `${variable}=${value} was taken`);
+        assert.equal(configured.problem.length, 1);
+        assert.match(configured.problem[0] ?? "", new RegExp(variable));
+      }
     }
-  }
-  const all = readConfig(
-    { SVC_MODE: "enforced", SVC_PORT: "x", SVC_LOG: "x", SVC_API_KEY: "", SVC_TLS_KEY: "k", SVC_BASE_PATH: "x" },
-    {},
-  );
-  assert.ok(!all.ok);
-  assert.equal(all.problem.length, 6);
-  assert.match(
-    all.problem[0] ?? "",
-    /SVC_MODE is "enforced"; it must be observe, assist, enforce \(did you mean enforce\?\)/,
-  );
-});
+    const all = readConfig(
+      { SVC_MODE: "enforced", SVC_PORT: "x", SVC_LOG: "x", SVC_API_KEY: "", SVC_TLS_KEY: "k", SVC_BASE_PATH: "x" },
+      {},
+    );
+    assert.ok(!all.ok);
+    assert.equal(all.problem.length, 6);
+    assert.match(
+      all.problem[0] ?? "",
+      /SVC_MODE is "enforced"; it must be observe, assist, enforce \(did you mean enforce\?\)/,
+    );
+  },
+);
 
 const warned: readonly (readonly [Record<string, string>, RegExp])[] = [
   [{ SVC_MODES: "enforce" }, /SVC_MODES is set, and no setting is called so \(did you mean SVC_MODE\?\)/],
@@ -184,15 +188,19 @@ test("what can be served and looks wrong is warned about", () => {
   }
 });
 
-test("[service.names, mode.switched-by-environment] a process takes its variables, and warns on its log", async (t) => {
-  const folder = temporaryFolder(t);
-  writeContracts(folder, { contracts: { "desk.yaml": desk } });
-  const gate = await spawnGate(t, [], { cwd: folder, env: { SVC_MODE: "enforce", SVC_API_KEY: key, SVC_MODD: "x" } });
-  assert.deepEqual((await ask(gate, "/health")).json, { status: "ok", mode: "enforce" });
-  assert.match(gate.stderr(), /"level":40.*SVC_MODD is set, and no setting is called so \(did you mean SVC_MODE\?\)/);
-  assert.ok(existsSync(join(folder, "data", "ledger.db")));
-  assert.equal(statSync(join(folder, "data")).mode & 0o777, 0o700);
-});
+test(
+  "a process takes its variables, and warns on its log",
+  { tags: ["service.names", "mode.switched-by-environment"] },
+  async (t) => {
+    const folder = temporaryFolder(t);
+    writeContracts(folder, { contracts: { "desk.yaml": desk } });
+    const gate = await spawnGate(t, [], { cwd: folder, env: { SVC_MODE: "enforce", SVC_API_KEY: key, SVC_MODD: "x" } });
+    assert.deepEqual((await ask(gate, "/health")).json, { status: "ok", mode: "enforce" });
+    assert.match(gate.stderr(), /"level":40.*SVC_MODD is set, and no setting is called so \(did you mean SVC_MODE\?\)/);
+    assert.ok(existsSync(join(folder, "data", "ledger.db")));
+    assert.equal(statSync(join(folder, "data")).mode & 0o777, 0o700);
+  },
+);
 
 test("the key is in no log, no answer and no file, at the most talkative level", async (t) => {
   const folder = temporaryFolder(t);
@@ -224,77 +232,90 @@ test("the key is in no log, no answer and no file, at the most talkative level",
   }
 });
 
-test("[auth.first-key] without a key one is made, once: shown in a file for its owner, kept as a digest", async (t) => {
-  const folder = temporaryFolder(t);
-  writeContracts(folder, { contracts: { "desk.yaml": desk } });
-  const first = await spawnGate(t, [], { cwd: folder });
-  const file = join(folder, "data", "first-key");
-  assert.equal(statSync(file).mode & 0o777, 0o600);
-  const made = readFileSync(file, "utf8").trim();
-  assert.match(made, /^svcg_[A-Za-z0-9]{49}$/);
-  assert.match(first.stdout(), /key +made, in .*first-key/);
-  assert.ok(!`${first.stdout()}${first.stderr()}`.includes(made), "the key is shown though stdout is no terminal");
-  const kept = join(folder, "data", "keys.json");
-  assert.equal(statSync(kept).mode & 0o777, 0o600);
-  const text = readFileSync(kept, "utf8");
-  assert.ok(!text.includes(made));
-  const authorization = `Bearer ${made}`;
-  assert.equal((await ask(first, "/rules", { headers: { authorization } })).status, 200);
-  assert.equal(
-    (await ask(first, "/rules", { headers: { authorization: `Bearer ${JSON.parse(text).keys[0].digest}` } })).status,
-    401,
-  );
-  first.kill("SIGTERM");
-  await first.exit;
-  rmSync(file);
-  const second = await spawnGate(t, [], { cwd: folder });
-  assert.ok(!existsSync(file), "a second key was made");
-  assert.equal((await ask(second, "/rules", { headers: { authorization } })).status, 200);
-  second.kill("SIGTERM");
-  await second.exit;
-  writeFileSync(kept, "{}");
-  const damaged = await finish(t, ["serve", "--port", "0"], { cwd: folder });
-  assert.equal(damaged.code, 1);
-  assert.match(damaged.stderr, /^svc-gate: the file of keys .* is damaged: .*\n$/m);
-});
+test(
+  "without a key one is made, once: shown in a file for its owner, kept as a digest",
+  { tags: ["auth.first-key"] },
+  async (t) => {
+    const folder = temporaryFolder(t);
+    writeContracts(folder, { contracts: { "desk.yaml": desk } });
+    const first = await spawnGate(t, [], { cwd: folder });
+    const file = join(folder, "data", "first-key");
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+    const made = readFileSync(file, "utf8").trim();
+    assert.match(made, /^svcg_[A-Za-z0-9]{49}$/);
+    assert.match(first.stdout(), /key +made, in .*first-key/);
+    assert.ok(!`${first.stdout()}${first.stderr()}`.includes(made), "the key is shown though stdout is no terminal");
+    const kept = join(folder, "data", "keys.json");
+    assert.equal(statSync(kept).mode & 0o777, 0o600);
+    const text = readFileSync(kept, "utf8");
+    assert.ok(!text.includes(made));
+    const authorization = `Bearer ${made}`;
+    assert.equal((await ask(first, "/rules", { headers: { authorization } })).status, 200);
+    assert.equal(
+      (await ask(first, "/rules", { headers: { authorization: `Bearer ${JSON.parse(text).keys[0].digest}` } })).status,
+      401,
+    );
+    first.kill("SIGTERM");
+    await first.exit;
+    rmSync(file);
+    const second = await spawnGate(t, [], { cwd: folder });
+    assert.ok(!existsSync(file), "a second key was made");
+    assert.equal((await ask(second, "/rules", { headers: { authorization } })).status, 200);
+    second.kill("SIGTERM");
+    await second.exit;
+    writeFileSync(kept, "{}");
+    const damaged = await finish(t, ["serve", "--port", "0"], { cwd: folder });
+    assert.equal(damaged.code, 1);
+    assert.match(damaged.stderr, /^svc-gate: the file of keys .* is damaged: .*\n$/m);
+  },
+);
 
-test("a new first key that a row has replaced is not shown as a key that works [first-use 11]", async (t) => {
-  const folder = temporaryFolder(t);
-  writeContracts(folder, { contracts: { "desk.yaml": desk } });
-  const first = await spawnGate(t, [], { cwd: folder });
-  const revoked = await finish(t, ["keys", "revoke", "default", "--data-dir", join(folder, "data")], { cwd: folder });
-  assert.equal(revoked.code, 0, revoked.stderr);
-  first.kill("SIGTERM");
-  await first.exit;
-  for (const name of ["keys.json", "first-key"]) rmSync(join(folder, "data", name));
-  const second = await spawnGate(t, [], { cwd: folder });
-  assert.doesNotMatch(second.stdout(), /key +made/);
-  assert.match(
-    second.stdout(),
-    /the new key in .*first-key is refused with 401: make a key with `svc-gate keys create/,
-  );
-});
+test(
+  "a new first key that a row has replaced is not shown as a key that works",
+  { tags: ["first-use-11"] },
+  async (t) => {
+    const folder = temporaryFolder(t);
+    writeContracts(folder, { contracts: { "desk.yaml": desk } });
+    const first = await spawnGate(t, [], { cwd: folder });
+    const revoked = await finish(t, ["keys", "revoke", "default", "--data-dir", join(folder, "data")], { cwd: folder });
+    assert.equal(revoked.code, 0, revoked.stderr);
+    first.kill("SIGTERM");
+    await first.exit;
+    for (const name of ["keys.json", "first-key"]) rmSync(join(folder, "data", name));
+    const second = await spawnGate(t, [], { cwd: folder });
+    assert.doesNotMatch(second.stdout(), /key +made/);
+    assert.match(
+      second.stdout(),
+      /the new key in .*first-key is refused with 401: make a key with `svc-gate keys create/,
+    );
+  },
+);
 
-test("a start with another SVC_API_KEY says that the made key is refused, and what to do [first-use 11]", async (t) => {
-  const folder = temporaryFolder(t);
-  const start = async (env: Record<string, string>): Promise<{ readonly stderr: string; readonly made: number }> => {
-    const gate = await spawnGate(t, [], { cwd: folder, env });
-    const authorization = `Bearer ${readFileSync(join(folder, "data", "first-key"), "utf8").trim()}`;
-    const { status } = await ask(gate, "/rules", { headers: { authorization } });
-    gate.kill("SIGTERM");
-    await gate.exit;
-    return { stderr: gate.stderr(), made: status };
-  };
-  const told = /SVC_API_KEY is the first key, so the key in .*first-key is refused with 401: send SVC_API_KEY's value/;
-  const first = await start({});
-  assert.equal(first.made, 200);
-  const other = await start({ SVC_API_KEY: key });
-  assert.equal(other.made, 401);
-  assert.match(other.stderr, told);
-  const same = await start({ SVC_API_KEY: readFileSync(join(folder, "data", "first-key"), "utf8").trim() });
-  assert.equal(same.made, 200);
-  for (const { stderr } of [first, same]) assert.doesNotMatch(stderr, told, "positive control");
-});
+test(
+  "a start with another SVC_API_KEY says that the made key is refused, and what to do",
+  { tags: ["first-use-11"] },
+  async (t) => {
+    const folder = temporaryFolder(t);
+    const start = async (env: Record<string, string>): Promise<{ readonly stderr: string; readonly made: number }> => {
+      const gate = await spawnGate(t, [], { cwd: folder, env });
+      const authorization = `Bearer ${readFileSync(join(folder, "data", "first-key"), "utf8").trim()}`;
+      const { status } = await ask(gate, "/rules", { headers: { authorization } });
+      gate.kill("SIGTERM");
+      await gate.exit;
+      return { stderr: gate.stderr(), made: status };
+    };
+    const told =
+      /SVC_API_KEY is the first key, so the key in .*first-key is refused with 401: send SVC_API_KEY's value/;
+    const first = await start({});
+    assert.equal(first.made, 200);
+    const other = await start({ SVC_API_KEY: key });
+    assert.equal(other.made, 401);
+    assert.match(other.stderr, told);
+    const same = await start({ SVC_API_KEY: readFileSync(join(folder, "data", "first-key"), "utf8").trim() });
+    assert.equal(same.made, 200);
+    for (const { stderr } of [first, same]) assert.doesNotMatch(stderr, told, "positive control");
+  },
+);
 
 test("a start warns if keys.json and first-key are of different keys", async (t) => {
   const folder = temporaryFolder(t);

@@ -68,24 +68,28 @@ async function until(lines: readonly Line[], open: number): Promise<void> {
   while (lines.filter(isOpen).length !== open) await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
-test("[attack 13] half heads that fill all connections are closed for new ones, the oldest first, and in time", async (t) => {
-  const gate = await startGate(t, { flags: { connections: "16" } });
-  const from = performance.now();
-  const flood = await fill(t, { port: gate.port, count: 40 });
-  await until(flood, 16);
-  assert.deepEqual(flood.map(isOpen), [...Array(24).fill(false), ...Array(16).fill(true)]);
-  const asked = performance.now();
-  assert.match(await exchange(gate.port, requestText("GET /rules HTTP/1.1")), /^HTTP\/1\.1 200 /);
-  assert.match(await exchange(gate.port, requestText("GET /health HTTP/1.1")), /^HTTP\/1\.1 200 /);
-  const waited = performance.now() - asked;
-  assert.ok(waited < limits.bodyTimeoutMs / 2, `answered after ${waited} ms, so not because a head timed out`);
-  await until(flood, 0);
-  const took = performance.now() - from;
-  assert.ok(took < limits.bodyTimeoutMs + 5000, `the last half head was open for ${took} ms`);
-  assert.match(flood.at(-1)?.text ?? "", /^HTTP\/1\.1 408 /);
-});
+test(
+  "half heads that fill all connections are closed for new ones, the oldest first, and in time",
+  { tags: ["attack-13"] },
+  async (t) => {
+    const gate = await startGate(t, { flags: { connections: "16" } });
+    const from = performance.now();
+    const flood = await fill(t, { port: gate.port, count: 40 });
+    await until(flood, 16);
+    assert.deepEqual(flood.map(isOpen), [...Array(24).fill(false), ...Array(16).fill(true)]);
+    const asked = performance.now();
+    assert.match(await exchange(gate.port, requestText("GET /rules HTTP/1.1")), /^HTTP\/1\.1 200 /);
+    assert.match(await exchange(gate.port, requestText("GET /health HTTP/1.1")), /^HTTP\/1\.1 200 /);
+    const waited = performance.now() - asked;
+    assert.ok(waited < limits.bodyTimeoutMs / 2, `answered after ${waited} ms, so not because a head timed out`);
+    await until(flood, 0);
+    const took = performance.now() - from;
+    assert.ok(took < limits.bodyTimeoutMs + 5000, `the last half head was open for ${took} ms`);
+    assert.match(flood.at(-1)?.text ?? "", /^HTTP\/1\.1 408 /);
+  },
+);
 
-test("[attack 13] connections that have shown a good key stay open while others are closed", async (t) => {
+test("connections that have shown a good key stay open while others are closed", { tags: ["attack-13"] }, async (t) => {
   const gate = await startGate(t, { flags: { connections: "16" } });
   const ours = await fill(t, { port: gate.port, count: 10, bytes: "" });
   for (const line of ours) assert.equal(await line.ask(), 200);
@@ -97,87 +101,111 @@ test("[attack 13] connections that have shown a good key stay open while others 
   for (const line of ours) assert.equal(await line.ask(), 200);
 });
 
-test("[attack 13] positive control: a gate that forgets who showed a key closes their connections", async (t) => {
-  const gate = await startGate(t, { flags: { connections: "16" } });
-  const forget: (this: Keyless, socket: Socket) => void = Reflect.get(Keyless.prototype, "delete");
-  t.mock.method(Keyless.prototype, "delete", function closedOnly(this: Keyless, socket: Socket) {
-    if (socket.destroyed) forget.call(this, socket);
-  });
-  const ours = await fill(t, { port: gate.port, count: 10, bytes: "" });
-  for (const line of ours) assert.equal(await line.ask(), 200);
-  await fill(t, { port: gate.port, count: 40 });
-  await until(ours, 0);
-  assert.equal(await ours[0]?.ask(), undefined);
-});
-
-test("[attack 13] if all connections have shown a good key, a new one is closed, and taken when one has ended", async (t) => {
-  const gate = await startGate(t, { flags: { connections: "3" } });
-  const ours = await fill(t, { port: gate.port, count: 3, bytes: "" });
-  for (const line of ours) assert.equal(await line.ask(), 200);
-  assert.equal(await exchange(gate.port, requestText("GET /health HTTP/1.1")), "", "no answer, and no wait");
-  for (const line of ours) assert.equal(await line.ask(), 200);
-  ours[0]?.socket.destroy();
-  for (;;) {
-    const text = await exchange(gate.port, requestText("GET /health HTTP/1.1"));
-    if (text === "") continue;
-    assert.match(text, /^HTTP\/1\.1 200 /);
-    break;
-  }
-});
-
-test("[attack 12.i 2] a connection whose key is good no more is closed like one that never showed any", async (t) => {
-  const gate = await startGate(t, { flags: { connections: "3" } });
-  const ours = await fill(t, { port: gate.port, count: 3, bytes: "" });
-  for (const line of ours) assert.equal(await line.ask(), 200);
-  assert.equal(await exchange(gate.port, requestText("GET /health HTTP/1.1")), "", "positive control: all are good");
-  assert.equal(await ours[1]?.ask(keyed.replace(key, "revoked")), 401);
-  assert.equal(await ours[2]?.ask("GET /health HTTP/1.1\r\nHost: gate\r\n\r\n"), 200);
-  assert.equal(await ours[2]?.ask(), 200, "it has shown a good key again");
-  assert.match(await exchange(gate.port, requestText("GET /health HTTP/1.1")), /^HTTP\/1\.1 200 /);
-  assert.deepEqual(ours.map(isOpen), [true, false, true]);
-});
-
-test("[attack 13] an address with more than its share loses its own connections, and others keep older ones", async (t) => {
-  const gate = await startGate(t, { flags: { connections: "64" } });
-  const patient = await fill(t, { port: gate.port, count: 5, bytes: half, from: "127.0.0.2" });
-  const flood = await fill(t, { port: gate.port, count: 150, from: "127.0.0.3" });
-  await until(flood, 59);
-  assert.ok(patient.every(isOpen), "they are the oldest of all");
-  const body = '{"tool_name":"note.add","tool_input":{}}';
-  const headers = [`Authorization: Bearer ${key}`, "Content-Type: application/json", `Content-Length: ${body.length}`];
-  for (const line of patient) assert.equal(await line.ask(`b\r\n${headers.join("\r\n")}\r\n\r\n${body}`), 200);
-});
-
-test("[attack 13] over TLS too: bare connections and half heads are closed, and those with a key stay", async (t) => {
-  const pair = selfSigned(temporaryFolder(t));
-  if (pair === undefined) return t.skip("there is no openssl here to make a certificate with");
-  const gate = await startGate(t, { flags: { connections: "16", "tls-cert": pair.cert, "tls-key": pair.key } });
-  const secure = async (bytes: string): Promise<Line> => {
-    const socket = connectTls({
-      port: gate.port,
-      host: "127.0.0.1",
-      ca: readFileSync(pair.cert),
-      servername: "localhost",
+test(
+  "positive control: a gate that forgets who showed a key closes their connections",
+  { tags: ["attack-13"] },
+  async (t) => {
+    const gate = await startGate(t, { flags: { connections: "16" } });
+    const forget: (this: Keyless, socket: Socket) => void = Reflect.get(Keyless.prototype, "delete");
+    t.mock.method(Keyless.prototype, "delete", function closedOnly(this: Keyless, socket: Socket) {
+      if (socket.destroyed) forget.call(this, socket);
     });
-    t.after(() => socket.destroy());
-    const line = new Line(socket);
-    await Promise.race([once(socket, "secureConnect"), once(socket, "close")]);
-    if (bytes !== "") socket.write(bytes);
-    return line;
-  };
-  const ours = [await secure(""), await secure("")];
-  for (const line of ours) assert.equal(await line.ask(), 200);
-  const bare = await fill(t, { port: gate.port, count: 40, bytes: "" });
-  await until(bare, 14);
-  for (const line of ours) assert.equal(await line.ask(), 200);
-  const slow: Line[] = [];
-  for (let n = 0; n < 20; n += 1) slow.push(await secure(half));
-  await until(bare, 0);
-  await until(slow, 14);
-  assert.equal(await (await secure("")).ask(), 200);
-  for (const line of ours) assert.equal(await line.ask(), 200);
-  return undefined;
-});
+    const ours = await fill(t, { port: gate.port, count: 10, bytes: "" });
+    for (const line of ours) assert.equal(await line.ask(), 200);
+    await fill(t, { port: gate.port, count: 40 });
+    await until(ours, 0);
+    assert.equal(await ours[0]?.ask(), undefined);
+  },
+);
+
+test(
+  "if all connections have shown a good key, a new one is closed, and taken when one has ended",
+  { tags: ["attack-13"] },
+  async (t) => {
+    const gate = await startGate(t, { flags: { connections: "3" } });
+    const ours = await fill(t, { port: gate.port, count: 3, bytes: "" });
+    for (const line of ours) assert.equal(await line.ask(), 200);
+    assert.equal(await exchange(gate.port, requestText("GET /health HTTP/1.1")), "", "no answer, and no wait");
+    for (const line of ours) assert.equal(await line.ask(), 200);
+    ours[0]?.socket.destroy();
+    for (;;) {
+      const text = await exchange(gate.port, requestText("GET /health HTTP/1.1"));
+      if (text === "") continue;
+      assert.match(text, /^HTTP\/1\.1 200 /);
+      break;
+    }
+  },
+);
+
+test(
+  "a connection whose key is good no more is closed like one that never showed any",
+  { tags: ["attack-12.i-2"] },
+  async (t) => {
+    const gate = await startGate(t, { flags: { connections: "3" } });
+    const ours = await fill(t, { port: gate.port, count: 3, bytes: "" });
+    for (const line of ours) assert.equal(await line.ask(), 200);
+    assert.equal(await exchange(gate.port, requestText("GET /health HTTP/1.1")), "", "positive control: all are good");
+    assert.equal(await ours[1]?.ask(keyed.replace(key, "revoked")), 401);
+    assert.equal(await ours[2]?.ask("GET /health HTTP/1.1\r\nHost: gate\r\n\r\n"), 200);
+    assert.equal(await ours[2]?.ask(), 200, "it has shown a good key again");
+    assert.match(await exchange(gate.port, requestText("GET /health HTTP/1.1")), /^HTTP\/1\.1 200 /);
+    assert.deepEqual(ours.map(isOpen), [true, false, true]);
+  },
+);
+
+test(
+  "an address with more than its share loses its own connections, and others keep older ones",
+  { tags: ["attack-13"] },
+  async (t) => {
+    const gate = await startGate(t, { flags: { connections: "64" } });
+    const patient = await fill(t, { port: gate.port, count: 5, bytes: half, from: "127.0.0.2" });
+    const flood = await fill(t, { port: gate.port, count: 150, from: "127.0.0.3" });
+    await until(flood, 59);
+    assert.ok(patient.every(isOpen), "they are the oldest of all");
+    const body = '{"tool_name":"note.add","tool_input":{}}';
+    const headers = [
+      `Authorization: Bearer ${key}`,
+      "Content-Type: application/json",
+      `Content-Length: ${body.length}`,
+    ];
+    for (const line of patient) assert.equal(await line.ask(`b\r\n${headers.join("\r\n")}\r\n\r\n${body}`), 200);
+  },
+);
+
+test(
+  "over TLS too: bare connections and half heads are closed, and those with a key stay",
+  { tags: ["attack-13"] },
+  async (t) => {
+    const pair = selfSigned(temporaryFolder(t));
+    if (pair === undefined) return t.skip("there is no openssl here to make a certificate with");
+    const gate = await startGate(t, { flags: { connections: "16", "tls-cert": pair.cert, "tls-key": pair.key } });
+    const secure = async (bytes: string): Promise<Line> => {
+      const socket = connectTls({
+        port: gate.port,
+        host: "127.0.0.1",
+        ca: readFileSync(pair.cert),
+        servername: "localhost",
+      });
+      t.after(() => socket.destroy());
+      const line = new Line(socket);
+      await Promise.race([once(socket, "secureConnect"), once(socket, "close")]);
+      if (bytes !== "") socket.write(bytes);
+      return line;
+    };
+    const ours = [await secure(""), await secure("")];
+    for (const line of ours) assert.equal(await line.ask(), 200);
+    const bare = await fill(t, { port: gate.port, count: 40, bytes: "" });
+    await until(bare, 14);
+    for (const line of ours) assert.equal(await line.ask(), 200);
+    const slow: Line[] = [];
+    for (let n = 0; n < 20; n += 1) slow.push(await secure(half));
+    await until(bare, 0);
+    await until(slow, 14);
+    assert.equal(await (await secure("")).ask(), 200);
+    for (const line of ours) assert.equal(await line.ask(), 200);
+    return undefined;
+  },
+);
 
 function selfSigned(folder: string): { readonly cert: string; readonly key: string } | undefined {
   const pair = { cert: join(folder, "gate.pem"), key: join(folder, "gate.key") };
@@ -228,20 +256,24 @@ function wrongChoices(share: number, supposed: number): number {
   return wrong;
 }
 
-test("[attack 13] the oldest of an address past its share is closed, else the oldest of all", () => {
+test("the oldest of an address past its share is closed, else the oldest of all", { tags: ["attack-13"] }, () => {
   assert.equal(wrongChoices(16, 16), 0);
   assert.ok(wrongChoices(Number.POSITIVE_INFINITY, 16) > 100, "positive control: nobody has a share");
 });
 
-test("[attack 13] connections that closed by themselves are skipped, and nothing is closed if no other is left", () => {
-  const keyless = new Keyless(2);
-  const sockets = ["a", "a", "b"].map(counted);
-  for (const socket of sockets) keyless.add(socket as unknown as Socket);
-  sockets[0]?.destroy();
-  sockets[1]?.destroy();
-  assert.equal(keyless.closeOldest(), "b");
-  assert.equal(keyless.closeOldest(), undefined);
-});
+test(
+  "connections that closed by themselves are skipped, and nothing is closed if no other is left",
+  { tags: ["attack-13"] },
+  () => {
+    const keyless = new Keyless(2);
+    const sockets = ["a", "a", "b"].map(counted);
+    for (const socket of sockets) keyless.add(socket as unknown as Socket);
+    sockets[0]?.destroy();
+    sockets[1]?.destroy();
+    assert.equal(keyless.closeOldest(), "b");
+    assert.equal(keyless.closeOldest(), undefined);
+  },
+);
 
 test("localhost is bound as one address: a second listener would have none of these limits", async (t) => {
   const lookup = t.mock.method(dns, "lookup", (host: string, options: object, done: (...found: unknown[]) => void) => {
@@ -257,7 +289,7 @@ test("localhost is bound as one address: a second listener would have none of th
   await assert.rejects(once(other, "connect"), /ECONNREFUSED/);
 });
 
-test("[attack 13] the addresses of one IPv6 network share one share", () => {
+test("the addresses of one IPv6 network share one share", { tags: ["attack-13"] }, () => {
   const cases = [
     ["127.0.0.1", "127.0.0.1"],
     ["::ffff:10.0.0.7", "10.0.0.7"],

@@ -65,16 +65,20 @@ test("fifty calls of one session in parallel, with a limit of ten: exactly ten, 
   }
 });
 
-test("[receipt.retry-second-row, error.retry-counts-again] a call that is sent again is another row, and counts again", async (t) => {
-  const gate = await startGate(t, { contracts: { "purse.yaml": both } });
-  for (let n = 0; n < 5; n += 1) {
-    await check(gate, look("retry"));
-    await check(gate, look("retry"));
-  }
-  const eleventh = (await check(gate, look("retry"))).json;
-  assert.deepEqual([eleventh.verdict, eleventh.reason], ["BLOCK", "Svc: 10 looks"]);
-  assert.equal(eleventh.receipt.seq, 11);
-});
+test(
+  "a call that is sent again is another row, and counts again",
+  { tags: ["receipt.retry-second-row", "error.retry-counts-again"] },
+  async (t) => {
+    const gate = await startGate(t, { contracts: { "purse.yaml": both } });
+    for (let n = 0; n < 5; n += 1) {
+      await check(gate, look("retry"));
+      await check(gate, look("retry"));
+    }
+    const eleventh = (await check(gate, look("retry"))).json;
+    assert.deepEqual([eleventh.verdict, eleventh.reason], ["BLOCK", "Svc: 10 looks"]);
+    assert.equal(eleventh.receipt.seq, 11);
+  },
+);
 
 test("another key's session of the same id is another session", () => {
   const compiled = compileContracts([{ name: "purse.yaml", text: both }]);

@@ -341,20 +341,24 @@ const types: readonly (readonly [string, number])[] = [
   ["", 415],
 ];
 
-test("[check.media-type-and-key, service.json-bodies] a check is application/json in UTF-8, and nothing else", async (t) => {
-  const gate = await startGate(t);
-  let rows = 0;
-  for (const [type, status] of types) {
-    const bytes = post(type === "" ? [length] : [`Content-Type: ${type}`, length]);
-    const text = await exchange(gate.port, bytes);
-    assert.match(text, new RegExp(`^HTTP/1\\.1 ${status} `), type);
-    rows += status === 200 ? 1 : 0;
-  }
-  for (const encoding of ["gzip", "identity", "br", "deflate, gzip"]) {
-    assert.equal((await check(gate, call, { "content-encoding": encoding })).status, 415, encoding);
-  }
-  assert.equal(gate.ledger.head.seq, rows);
-});
+test(
+  "a check is application/json in UTF-8, and nothing else",
+  { tags: ["check.media-type-and-key", "service.json-bodies"] },
+  async (t) => {
+    const gate = await startGate(t);
+    let rows = 0;
+    for (const [type, status] of types) {
+      const bytes = post(type === "" ? [length] : [`Content-Type: ${type}`, length]);
+      const text = await exchange(gate.port, bytes);
+      assert.match(text, new RegExp(`^HTTP/1\\.1 ${status} `), type);
+      rows += status === 200 ? 1 : 0;
+    }
+    for (const encoding of ["gzip", "identity", "br", "deflate, gzip"]) {
+      assert.equal((await check(gate, call, { "content-encoding": encoding })).status, 415, encoding);
+    }
+    assert.equal(gate.ledger.head.seq, rows);
+  },
+);
 
 test("a header is read however many stand before it", async (t) => {
   const gate = await startGate(t);
@@ -385,15 +389,19 @@ function padded(bytes: number, query: string, fill: (room: number) => string): s
   return head.replace(/^(X-Long|Host):/gm, "$1:  \t ");
 }
 
-test("[attack 14] a head of headerBytesMax bytes is read, and one byte more is 431, wherever the bytes are", async (t) => {
-  const gate = await startGate(t);
-  for (const [title, headOf] of heads) {
-    const at = await exchange(gate.port, headOf(limits.headerBytesMax));
-    assert.match(at, /^HTTP\/1\.1 200 /, `${title}, at the limit`);
-    const past = await exchange(gate.port, headOf(limits.headerBytesMax + 1));
-    assert.match(past, /^HTTP\/1\.1 431 [^]*"code":"headers-too-large"/, `${title}, one past it`);
-  }
-});
+test(
+  "a head of headerBytesMax bytes is read, and one byte more is 431, wherever the bytes are",
+  { tags: ["attack-14"] },
+  async (t) => {
+    const gate = await startGate(t);
+    for (const [title, headOf] of heads) {
+      const at = await exchange(gate.port, headOf(limits.headerBytesMax));
+      assert.match(at, /^HTTP\/1\.1 200 /, `${title}, at the limit`);
+      const past = await exchange(gate.port, headOf(limits.headerBytesMax + 1));
+      assert.match(past, /^HTTP\/1\.1 431 [^]*"code":"headers-too-large"/, `${title}, one past it`);
+    }
+  },
+);
 
 const bodies: readonly (readonly [string, RegExp])[] = [
   [
@@ -440,27 +448,31 @@ const bodies: readonly (readonly [string, RegExp])[] = [
   ['{"tool_name":"note.add","tool_input":{},}', /expected a member name/],
 ];
 
-test("[check.tool-name, check.tool-input] a body that is not a check is refused with its place, and nothing is repaired", async (t) => {
-  const gate = await startGate(t);
-  for (const [body, detail] of bodies) {
-    const { status, json: problem } = await check(gate, body);
-    assert.equal(status, 400, body);
-    assert.match(problem.detail, detail);
-  }
-  const bytes = new Uint8Array([
-    ...Buffer.from('{"tool_name":"note.add","tool_input":{"a":"'),
-    0xc3,
-    0x28,
-    ...Buffer.from('"}}'),
-  ]);
-  const broken = await ask(gate, "/check", {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: bytes,
-  });
-  assert.match(broken.json.detail, /line 1, column 44: invalid UTF-8/);
-  assert.equal(gate.ledger.head.seq, 0);
-});
+test(
+  "a body that is not a check is refused with its place, and nothing is repaired",
+  { tags: ["check.tool-name", "check.tool-input"] },
+  async (t) => {
+    const gate = await startGate(t);
+    for (const [body, detail] of bodies) {
+      const { status, json: problem } = await check(gate, body);
+      assert.equal(status, 400, body);
+      assert.match(problem.detail, detail);
+    }
+    const bytes = new Uint8Array([
+      ...Buffer.from('{"tool_name":"note.add","tool_input":{"a":"'),
+      0xc3,
+      0x28,
+      ...Buffer.from('"}}'),
+    ]);
+    const broken = await ask(gate, "/check", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: bytes,
+    });
+    assert.match(broken.json.detail, /line 1, column 44: invalid UTF-8/);
+    assert.equal(gate.ledger.head.seq, 0);
+  },
+);
 
 const queries: readonly (readonly [string, RegExp])[] = [
   ["limit=0", /"limit" must be a whole number from 1 to 1000/],

@@ -287,7 +287,7 @@ async function checkAround(gate: Running, key: string, meanwhile: () => Promise<
   return Number(answer.toString("latin1").split(" ")[1]);
 }
 
-test("[attack 14] a key that is revoked while the body of a check is arriving is refused", async (t) => {
+test("a key that is revoked while the body of a check is arriving is refused", { tags: ["attack-14"] }, async (t) => {
   const gate = await startGate(t);
   const admin = operatorKey(gate.folder);
   const key = await make(gate, admin, { name: "slow", scopes: ["check"] });

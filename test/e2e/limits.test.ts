@@ -132,8 +132,8 @@ async function queued(
 }
 
 test(
-  "[limit.receipts-max, limit.request-size] every limit of the wire is served at the limit and refused one past it",
-  { concurrency: 2 },
+  "every limit of the wire is served at the limit and refused one past it",
+  { tags: ["limit.receipts-max", "limit.request-size"], concurrency: 2 },
   async (t) => {
     assert.deepEqual(Object.keys(atLimit).toSorted(), Object.keys(limits).toSorted(), "a limit without a case");
     const shared = await startGate(t);

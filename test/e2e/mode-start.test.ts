@@ -46,26 +46,30 @@ async function serveOnce(
 }
 
 suite("the mode at a start", () => {
-  test("[first-use 5, mode.default-observe] a plain start keeps the mode, and a new ledger observes without a row", async (t) => {
-    const place = newPlace(t);
-    const first = await serveOnce(t, place);
-    assert.deepEqual([first.mode, first.changes], ["observe", []]);
-    const enforced = await serveOnce(t, place, { SVC_MODE: "enforce" });
-    assert.equal(enforced.mode, "enforce");
-    assert.match(enforced.banner, /changed from observe to enforce, as SVC_MODE says; row 1 records it/);
-    const later = await serveOnce(t, place);
-    assert.equal(later.mode, "enforce");
-    assert.doesNotMatch(later.banner, /changed/);
-  });
+  test(
+    "a plain start keeps the mode, and a new ledger observes without a row",
+    { tags: ["first-use-5", "mode.default-observe"] },
+    async (t) => {
+      const place = newPlace(t);
+      const first = await serveOnce(t, place);
+      assert.deepEqual([first.mode, first.changes], ["observe", []]);
+      const enforced = await serveOnce(t, place, { SVC_MODE: "enforce" });
+      assert.equal(enforced.mode, "enforce");
+      assert.match(enforced.banner, /changed from observe to enforce, as SVC_MODE says; row 1 records it/);
+      const later = await serveOnce(t, place);
+      assert.equal(later.mode, "enforce");
+      assert.doesNotMatch(later.banner, /changed/);
+    },
+  );
 
-  test("[first-use 5] the mode of a first start is kept though no row was written", async (t) => {
+  test("the mode of a first start is kept though no row was written", { tags: ["first-use-5"] }, async (t) => {
     const place = newPlace(t);
     const first = await serveOnce(t, place, { SVC_MODE: "enforce" });
     assert.deepEqual([first.mode, first.changes], ["enforce", []]);
     assert.equal((await serveOnce(t, place)).mode, "enforce");
   });
 
-  test("[first-use 5] the mode lies beside the rows only until there is one", async (t) => {
+  test("the mode lies beside the rows only until there is one", { tags: ["first-use-5"] }, async (t) => {
     const place = newPlace(t);
     const described = (): readonly unknown[] => {
       const file = new DatabaseSync(join(place.folder, "data", "ledger.db"), { readOnly: true });
@@ -82,19 +86,23 @@ suite("the mode at a start", () => {
     assert.deepEqual(described(), before, "nor does a plain start bring it back");
   });
 
-  test("[first-use 4] a start that softens the mode does so with a row, and the banner names the setting", async (t) => {
-    const place = newPlace(t);
-    await serveOnce(t, place, { SVC_MODE: "enforce" });
-    const softened = await serveOnce(t, place, {}, ["--mode", "observe"]);
-    assert.equal(softened.mode, "observe");
-    assert.match(softened.banner, /changed from enforce to observe, as --mode says; row 1 records it/);
-    assert.match(softened.banner, /warning {3}the mode changed from enforce to observe, as --mode says/);
-    assert.deepEqual(softened.changes, ["Svc: mode enforce to observe, put in force by start, as --mode says"]);
-    const again = await serveOnce(t, place, { SVC_MODE: "observe" });
-    assert.equal(again.changes.length, 1, "the same mode again is no change");
-  });
+  test(
+    "a start that softens the mode does so with a row, and the banner names the setting",
+    { tags: ["first-use-4"] },
+    async (t) => {
+      const place = newPlace(t);
+      await serveOnce(t, place, { SVC_MODE: "enforce" });
+      const softened = await serveOnce(t, place, {}, ["--mode", "observe"]);
+      assert.equal(softened.mode, "observe");
+      assert.match(softened.banner, /changed from enforce to observe, as --mode says; row 1 records it/);
+      assert.match(softened.banner, /warning {3}the mode changed from enforce to observe, as --mode says/);
+      assert.deepEqual(softened.changes, ["Svc: mode enforce to observe, put in force by start, as --mode says"]);
+      const again = await serveOnce(t, place, { SVC_MODE: "observe" });
+      assert.equal(again.changes.length, 1, "the same mode again is no change");
+    },
+  );
 
-  test("[first-use 25] the banner repeats every warning of the start", async (t) => {
+  test("the banner repeats every warning of the start", { tags: ["first-use-25"] }, async (t) => {
     const place = newPlace(t);
     const { banner } = await serveOnce(t, place, { SVC_API_KEY: "short", SVC_LOG: "silent", SVC_PROT: "1" });
     assert.match(banner, /^ {2}warning {3}SVC_API_KEY is under 16 characters/m);
@@ -103,7 +111,7 @@ suite("the mode at a start", () => {
   });
 });
 
-suite("[first-use 16] a start that fails", () => {
+suite("a start that fails", { tags: ["first-use-16"] }, () => {
   test("leaves no data folder if its port is in use", async (t) => {
     const place = newPlace(t);
     const other = createServer().listen(0, "127.0.0.1");

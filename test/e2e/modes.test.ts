@@ -32,21 +32,33 @@ const modes: readonly (readonly [string, (each: Case) => string])[] = [
 ];
 
 for (const [mode, answered] of modes) {
-  test(`[mode.observe, mode.assist, mode.enforce, verdict.meanings, receipt.reached-verdict] \
-[check.observe-allows] in ${mode} mode`, async (t) => {
-    const gate = await startGate(t, { flags: { mode } });
-    const reasons = (await reachedReasons(t)) as readonly string[];
-    for (const [at, each] of cases.entries()) {
-      const { status, json } = await check(gate, each.call);
-      const about = `${JSON.stringify(each.call)} in ${mode} mode`;
-      assert.deepEqual([status, json.verdict, json.mode], [200, answered(each), mode], about);
-      const row = (await ask(gate, `/receipts/${json.receipt.seq}`)).json;
-      assert.deepEqual([row.verdict, row.answered, row.mode], [each.reached, answered(each), mode], about);
-      assert.equal(row.reason, reasons[at], "the receipt has the contract's own reason");
-      assert.equal(json.reason, answeredReason(mode, each, row.reason), about);
-    }
-    assert.equal((await ask(gate, "/health")).json.mode, mode);
-  });
+  test(
+    `in ${mode} mode`,
+    {
+      tags: [
+        "check.observe-allows",
+        "mode.observe",
+        "mode.assist",
+        "mode.enforce",
+        "verdict.meanings",
+        "receipt.reached-verdict",
+      ],
+    },
+    async (t) => {
+      const gate = await startGate(t, { flags: { mode } });
+      const reasons = (await reachedReasons(t)) as readonly string[];
+      for (const [at, each] of cases.entries()) {
+        const { status, json } = await check(gate, each.call);
+        const about = `${JSON.stringify(each.call)} in ${mode} mode`;
+        assert.deepEqual([status, json.verdict, json.mode], [200, answered(each), mode], about);
+        const row = (await ask(gate, `/receipts/${json.receipt.seq}`)).json;
+        assert.deepEqual([row.verdict, row.answered, row.mode], [each.reached, answered(each), mode], about);
+        assert.equal(row.reason, reasons[at], "the receipt has the contract's own reason");
+        assert.equal(json.reason, answeredReason(mode, each, row.reason), about);
+      }
+      assert.equal((await ask(gate, "/health")).json.mode, mode);
+    },
+  );
 }
 
 /** What the contract says of each call, from a gate that adds nothing to it. */
@@ -64,19 +76,22 @@ function answeredReason(mode: string, { reached, assisted }: Case, reason: strin
   return mode === "assist" && assisted === "ESCALATE" ? `${reason}; in assist mode a person decides` : reason;
 }
 
-test(`[service.contract-decides, verdict.contract-sets-conditions, service.separate-decider] another contract gives \
-other verdicts for the same call`, async (t) => {
-  const input = "{ type: object, additionalProperties: true }";
-  const strict = desk.replace(
-    `note.add: { input: ${input}, otherwise: ALLOW }`,
-    `note.add: { input: ${input}, otherwise: BLOCK }`,
-  );
-  assert.notEqual(strict, desk);
-  for (const [text, verdict] of [
-    [desk, "ALLOW"],
-    [strict, "BLOCK"],
-  ] as const) {
-    const gate = await startGate(t, { contracts: { "desk.yaml": text } });
-    assert.equal((await check(gate, { tool_name: "note.add", tool_input: {} })).json.verdict, verdict);
-  }
-});
+test(
+  `another contract gives other verdicts for the same call`,
+  { tags: ["service.contract-decides", "verdict.contract-sets-conditions", "service.separate-decider"] },
+  async (t) => {
+    const input = "{ type: object, additionalProperties: true }";
+    const strict = desk.replace(
+      `note.add: { input: ${input}, otherwise: ALLOW }`,
+      `note.add: { input: ${input}, otherwise: BLOCK }`,
+    );
+    assert.notEqual(strict, desk);
+    for (const [text, verdict] of [
+      [desk, "ALLOW"],
+      [strict, "BLOCK"],
+    ] as const) {
+      const gate = await startGate(t, { contracts: { "desk.yaml": text } });
+      assert.equal((await check(gate, { tool_name: "note.add", tool_input: {} })).json.verdict, verdict);
+    }
+  },
+);

@@ -118,11 +118,15 @@ const kept: ReadonlyMap<string, number> = new Map([
   ["wrong-tool", 1],
 ]);
 
-test("[error.refusals] every refusal is raised, with its status and problem details, and writes no receipt", async (t) => {
-  const codes = Object.keys(refusals) as RefusalCode[];
-  assert.deepEqual(Object.keys(raise).toSorted(), codes.toSorted(), "a refusal without a case");
-  await Promise.all(codes.map((code) => t.test(code, (inner) => raised(code, inner))));
-});
+test(
+  "every refusal is raised, with its status and problem details, and writes no receipt",
+  { tags: ["error.refusals"] },
+  async (t) => {
+    const codes = Object.keys(refusals) as RefusalCode[];
+    assert.deepEqual(Object.keys(raise).toSorted(), codes.toSorted(), "a refusal without a case");
+    await Promise.all(codes.map((code) => t.test(code, (inner) => raised(code, inner))));
+  },
+);
 
 async function raised(code: RefusalCode, t: TestContext): Promise<void> {
   const folder = temporaryFolder(t);
@@ -161,45 +165,48 @@ const wrongKeys: readonly (readonly [string, string | undefined])[] = [
   ["the digest of the key", `Bearer ${createHash("sha256").update(key).digest("hex")}`],
 ];
 
-test(`[auth.bearer, auth.required-routes, health.only-open-route, auth.key-is-boundary] without the key every path \
-but /health is a 401, and always the same`, async (t) => {
-  const gate = await startGate(t);
-  const known = ["/check", "/rules", "/receipts", "/receipts/1", "/ledger/verify"];
-  const paths = [
-    ...known,
-    "/check",
-    "/rules",
-    "/receipts",
-    "/receipts/1",
-    "/ledger/verify",
-    "/",
-    "/unknown",
-    "/health/",
-    "/healthz",
-    "/%zz",
-    "//health",
-    "/HEALTH",
-  ];
-  const texts = new Set<string>();
-  for (const [, authorization = ""] of wrongKeys) {
-    for (const path of paths) {
-      for (const method of ["GET", "POST", "DELETE"]) {
-        const answer = await ask(gate, path, { method, headers: { authorization } });
-        assert.equal(answer.status, 401, `${method} ${path} with ${authorization}`);
-        assert.equal(answer.headers.get("www-authenticate"), "Bearer");
-        texts.add(answer.text);
+test(
+  `without the key every path but /health is a 401, and always the same`,
+  { tags: ["auth.bearer", "auth.required-routes", "health.only-open-route", "auth.key-is-boundary"] },
+  async (t) => {
+    const gate = await startGate(t);
+    const known = ["/check", "/rules", "/receipts", "/receipts/1", "/ledger/verify"];
+    const paths = [
+      ...known,
+      "/check",
+      "/rules",
+      "/receipts",
+      "/receipts/1",
+      "/ledger/verify",
+      "/",
+      "/unknown",
+      "/health/",
+      "/healthz",
+      "/%zz",
+      "//health",
+      "/HEALTH",
+    ];
+    const texts = new Set<string>();
+    for (const [, authorization = ""] of wrongKeys) {
+      for (const path of paths) {
+        for (const method of ["GET", "POST", "DELETE"]) {
+          const answer = await ask(gate, path, { method, headers: { authorization } });
+          assert.equal(answer.status, 401, `${method} ${path} with ${authorization}`);
+          assert.equal(answer.headers.get("www-authenticate"), "Bearer");
+          texts.add(answer.text);
+        }
       }
+      assert.equal((await ask(gate, "/health", { headers: { authorization } })).status, 200);
+      assert.equal((await ask(gate, "/health?x=1", { headers: { authorization } })).status, 200);
+      assert.equal((await ask(gate, "/health", { method: "POST", headers: { authorization } })).status, 401);
     }
-    assert.equal((await ask(gate, "/health", { headers: { authorization } })).status, 200);
-    assert.equal((await ask(gate, "/health?x=1", { headers: { authorization } })).status, 200);
-    assert.equal((await ask(gate, "/health", { method: "POST", headers: { authorization } })).status, 401);
-  }
-  assert.equal(texts.size, 1);
-  for (const authorization of [`bearer ${key}`, `BEARER  ${key}`]) {
-    assert.equal((await ask(gate, "/rules", { headers: { authorization } })).status, 200, authorization);
-  }
-  assert.equal(gate.ledger.head.seq, 0);
-});
+    assert.equal(texts.size, 1);
+    for (const authorization of [`bearer ${key}`, `BEARER  ${key}`]) {
+      assert.equal((await ask(gate, "/rules", { headers: { authorization } })).status, 200, authorization);
+    }
+    assert.equal(gate.ledger.head.seq, 0);
+  },
+);
 
 test("a wrong key is refused before the body is read: a huge one, one that never ends, one that waits to be asked for", async (t) => {
   const gate = await startGate(t);

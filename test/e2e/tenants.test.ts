@@ -182,30 +182,38 @@ suite("tenants", () => {
     assert.deepEqual((await askAt(gate, "acme", "/health", acme)).json, { status: "ok", mode: "observe" });
   });
 
-  test("[attack 14] /health is open with any Authorization, and a key of another tenant learns no more than no key", async (t) => {
-    const gate = await startTenants(t, { acme: { mode: "observe" }, blue: {} });
-    const acme = await keyOf(gate, "acme");
-    for (const bearer of ["wrong", key, acme]) {
-      for (const tenant of ["blue", "none"]) {
-        const { status, json } = await askAt(gate, tenant, "/health", bearer);
-        assert.deepEqual([status, json], [200, { status: "ok", mode: "enforce" }], `${tenant} with ${bearer}`);
+  test(
+    "/health is open with any Authorization, and a key of another tenant learns no more than no key",
+    { tags: ["attack-14"] },
+    async (t) => {
+      const gate = await startTenants(t, { acme: { mode: "observe" }, blue: {} });
+      const acme = await keyOf(gate, "acme");
+      for (const bearer of ["wrong", key, acme]) {
+        for (const tenant of ["blue", "none"]) {
+          const { status, json } = await askAt(gate, tenant, "/health", bearer);
+          assert.deepEqual([status, json], [200, { status: "ok", mode: "enforce" }], `${tenant} with ${bearer}`);
+        }
       }
-    }
-    const root = await ask(gate, "/health", { headers: { authorization: `Bearer ${acme}` } });
-    assert.deepEqual([root.status, root.json.mode], [200, "enforce"]);
-  });
+      const root = await ask(gate, "/health", { headers: { authorization: `Bearer ${acme}` } });
+      assert.deepEqual([root.status, root.json.mode], [200, "enforce"]);
+    },
+  );
 
-  test("[attack 14] below another tenant, a tenant's key gets 401 on a route, and 404 or 405 on other paths", async (t) => {
-    const gate = await startTenants(t, { acme: {}, blue: {} });
-    const acme = await keyOf(gate, "acme");
-    for (const tenant of ["blue", "none"]) {
-      assert.equal((await askAt(gate, tenant, "/rules", acme)).status, 401);
-      assert.equal((await askAt(gate, tenant, "/nothing", acme)).status, 404);
-      assert.equal((await askAt(gate, tenant, "/check", acme)).status, 405);
-    }
-    assert.equal((await askAt(gate, "%61cme", "/rules", acme)).status, 404, "an escape in the tenant's id");
-    assert.equal((await askAt(gate, "acme", "/rules", acme)).status, 200, "positive control");
-  });
+  test(
+    "below another tenant, a tenant's key gets 401 on a route, and 404 or 405 on other paths",
+    { tags: ["attack-14"] },
+    async (t) => {
+      const gate = await startTenants(t, { acme: {}, blue: {} });
+      const acme = await keyOf(gate, "acme");
+      for (const tenant of ["blue", "none"]) {
+        assert.equal((await askAt(gate, tenant, "/rules", acme)).status, 401);
+        assert.equal((await askAt(gate, tenant, "/nothing", acme)).status, 404);
+        assert.equal((await askAt(gate, tenant, "/check", acme)).status, 405);
+      }
+      assert.equal((await askAt(gate, "%61cme", "/rules", acme)).status, 404, "an escape in the tenant's id");
+      assert.equal((await askAt(gate, "acme", "/rules", acme)).status, 200, "positive control");
+    },
+  );
 
   test("a bad contract or a damaged ledger is one tenant's matter", async (t) => {
     const gate = await startTenants(t, { acme: {}, bad: { text: "contract: [" }, torn: {} });
