@@ -48,7 +48,7 @@ async function serveOnce(
 suite("the mode at a start", () => {
   test(
     "a plain start keeps the mode, and a new ledger observes without a row",
-    { tags: ["first-use-5", "mode.default-observe"] },
+    { tags: ["first-use-5", "mode.new-gate-observes"] },
     async (t) => {
       const place = newPlace(t);
       const first = await serveOnce(t, place);
