@@ -201,7 +201,8 @@ function onEngine(name: string, engineOf: Engine): void {
         await fill(ledger);
         await addResult(ledger, checkOf, over);
         const { broken } = await ledger.verify();
-        assert.deepEqual([broken?.seq, broken?.problem], [7, "the row that a result names is not an earlier check with its key and its tool"]); // prettier-ignore
+        const problem = "the row that a result names is not an earlier check with its key and its tool";
+        assert.deepEqual([broken?.seq, broken?.problem], [7, problem]);
         assert.deepEqual(await judged(ledger, engineOf, join(temporaryFolder(t), "export")), all("result 7"));
       });
 
