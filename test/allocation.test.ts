@@ -171,8 +171,8 @@ async function assertUnder(bytes: number, bar: number, force: ContractInForce): 
   );
 }
 
-suite("bytes that are allocated", () => {
-  test("for a check in a batch of 64, and for the verification of its row", async (t) => {
+suite("limits of allocated bytes", () => {
+  test("a check in a batch of 64 and the verification of its row stay under their limits", async (t) => {
     const force = contracts();
     const { gate, folder } = await startGate(t, force);
     const bytes = await bytesEach(14, requests.length, () => checkAll(gate, requests, 64));
@@ -190,7 +190,7 @@ suite("bytes that are allocated", () => {
     await assertUnder(verified, bars.verification, force);
   });
 
-  test("for a check alone", async (t) => {
+  test("a check alone stays under its limit", async (t) => {
     const force = contracts();
     const { gate } = await startGate(t, force);
     const some = requests.slice(0, 200);
@@ -200,14 +200,14 @@ suite("bytes that are allocated", () => {
     await assertUnder(bytes, bars.alone, force);
   });
 
-  test("for a decision", async (t) => {
+  test("a decision stays under its limit", async (t) => {
     const force = contracts();
     const bytes = await bytesEach(14, requests.length, () => decideAll(force, requests));
     t.diagnostic(`${bytes} bytes for a decision`);
     await assertUnder(bytes, bars.decision, force);
   });
 
-  test("positive control: one careless copy of a leaf is seen, and the layers are named", async () => {
+  test("positive control: a copy for each decision is noticed, and the failure lists each layer", async () => {
     const force = contracts();
     const copies: string[] = [];
     const copied = await bytesEach(8, requests.length, () => {

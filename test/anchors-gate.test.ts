@@ -35,8 +35,8 @@ async function verified(gate: Running): Promise<Shown> {
   return (await ask(gate, "/ledger/verify")).json as Shown;
 }
 
-suite("a gate that is anchored", () => {
-  test("says through which row and by whom, and shows what a quorum has cosigned", async (t) => {
+suite("a gate with anchors", () => {
+  test("the gate shows which anchors have seen which row, and the checkpoint that a quorum cosigned", async (t) => {
     const folder = temporaryFolder(t);
     const witnesses = await witnessesIn(t, folder);
     const heads = join(folder, "heads");
@@ -74,7 +74,7 @@ suite("a gate that is anchored", () => {
     );
   });
 
-  test("does not start behind what a witness, or a sink, has seen; one that asks nobody would", async (t) => {
+  test("the gate does not start if a witness or sink has seen more rows than the ledger", async (t) => {
     const folder = temporaryFolder(t);
     const witnesses = await witnessesIn(t, folder, 1);
     const flags = { "anchor-every": "1", "ledger-name": "example.org/anchored" };
@@ -107,7 +107,7 @@ suite("a gate that is anchored", () => {
     });
   });
 
-  test("goes on behind a witness once its operator has stated the loss", async (t) => {
+  test("the gate starts with fewer rows than a witness after its operator records the loss", async (t) => {
     const folder = temporaryFolder(t);
     const witnesses = await witnessesIn(t, folder, 1);
     const flags = { "anchor-every": "1", "witness-policy": join(folder, "policy") };
@@ -142,7 +142,7 @@ suite("a gate that is anchored", () => {
     await resumed.stop();
   });
 
-  test("waits for no witness: checks are answered and it stops while one is held up", async (t) => {
+  test("the gate answers checks and stops without waiting for a slow witness", async (t) => {
     const folder = temporaryFolder(t);
     const witnesses = await witnessesIn(t, folder, 1);
     const flags = { "witness-policy": join(folder, "policy"), "anchor-every": "1" };
@@ -170,7 +170,7 @@ suite("a gate that is anchored", () => {
     );
   });
 
-  test("anchors each tenant's ledger by itself", async (t) => {
+  test("the gate anchors each tenant's ledger separately", async (t) => {
     const folder = temporaryFolder(t);
     const heads = join(folder, "heads");
     writeFileSync(join(folder, "tenants.yaml"), "tenants:\n  acme: { mandate: mandate.yaml, mode: enforce }\n");
@@ -205,7 +205,7 @@ const wrong: readonly (readonly [readonly string[], RegExp])[] = [
   ],
 ];
 
-test("a setting of anchors that is wrong is one sentence at the start", async (t) => {
+test("a wrong setting of anchors stops the start with one sentence", async (t) => {
   const folder = temporaryFolder(t);
   writeFileSync(join(folder, "policy"), "hello\n");
   for (const [args, says] of wrong) {

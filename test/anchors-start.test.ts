@@ -67,7 +67,7 @@ const knowers: readonly Knower[] = [
     isProven: true,
   },
   {
-    title: "a witness that only says a size",
+    title: "a witness that states only a size",
     know: async (t, log) => {
       const witness = await witnessThatKnows(t, log);
       witness.isOpen = false;
@@ -104,26 +104,26 @@ const knowers: readonly Knower[] = [
     isProven: false,
   },
   {
-    title: "a file of collected checkpoints, the oldest first",
+    title: "a file of checkpoints from oldest to newest",
     know: (_t, log) => Promise.resolve({ collected: { file: "seen", notes: notesOf(log, [20, 40, 45]) } }),
     by: "file seen",
     isProven: true,
   },
   {
-    title: "a file of collected checkpoints, the newest first",
+    title: "a file of checkpoints from newest to oldest",
     know: (_t, log) => Promise.resolve({ collected: { file: "seen", notes: notesOf(log, [20, 40, 45]).toReversed() } }),
     by: "file seen",
     isProven: true,
   },
   {
-    title: "a file of collected checkpoints under another key",
+    title: "a file of checkpoints under another key",
     know: (_t, log) =>
       Promise.resolve({ collected: { file: "seen", notes: [new FakeLog(origin).grow(log.size).head()] } }),
     by: "file seen",
     isProven: false,
   },
   {
-    title: "the gate's own file of the cosigned checkpoint",
+    title: "the gate's file checkpoint.cosigned",
     know: async (t, log, folder) => {
       const witness = await witnessOf(t, "a", log);
       const { anchors } = anchorsOf(t, { log, witnesses: [witness], folder });
@@ -152,9 +152,9 @@ async function start(t: TestContext, given: Given): Promise<string | undefined> 
   }
 }
 
-suite("at a start, one who knows more than the ledger makes it refused", () => {
+suite("a start with a ledger that lacks rows", () => {
   for (const { title, know, by, isProven } of knowers) {
-    test(title, async (t) => {
+    test(`a start is refused if ${title} knows more rows`, async (t) => {
       const folder = temporaryFolder(t);
       const known = await know(t, whole(), folder);
       const saysMissing = isProven
@@ -179,7 +179,7 @@ suite("at a start, one who knows more than the ledger makes it refused", () => {
     });
   }
 
-  test("a loss that was stated is passed, and what was seen after that is not", async (t) => {
+  test("a start accepts a recorded loss of rows, but not a checkpoint seen after the record", async (t) => {
     const folder = temporaryFolder(t);
     const file = join(folder, "gate");
     const witness = await witnessThatKnows(t, whole());
@@ -214,7 +214,7 @@ suite("at a start, one who knows more than the ledger makes it refused", () => {
     );
   });
 
-  test("one who cannot be asked is warned about, and the ledger is served", async (t) => {
+  test("if a witness or sink cannot be reached, the gate logs a warning and starts", async (t) => {
     const log = whole();
     const witness = await witnessOf(t, "a", log);
     witness.url = "http://127.0.0.1:1";
@@ -226,7 +226,7 @@ suite("at a start, one who knows more than the ledger makes it refused", () => {
     for (const line of lines) assert.match(line, /^40: the .* does not take checkpoints: /);
   });
 
-  test("a witness that was not asked at the start is an alarm when it is: the gate goes on", async (t) => {
+  test("the gate goes on and logs an alarm if a witness reports another history after the start", async (t) => {
     const witness = await witnessThatKnows(t, whole());
     const log = new FakeLog(origin, key).grow(50);
     const opened = anchorsOf(t, { log, witnesses: [witness], folder: temporaryFolder(t) });
@@ -243,7 +243,7 @@ suite("at a start, one who knows more than the ledger makes it refused", () => {
 suite("a file of collected checkpoints", () => {
   const cut = (): FakeLog => new FakeLog(origin, key).grow(50);
 
-  test("is held against the ledger whole: an older fork is found though the newest checkpoint is there", async (t) => {
+  test("the gate finds an older fork in the file even if the newest checkpoint matches", async (t) => {
     const fork = new FakeLog(origin, key).grow(9).grow(20, "fork");
     const folder = temporaryFolder(t);
     const asked = (notes: readonly string[]): Given => ({ folder, log: whole(), collected: { file: "seen", notes } });
@@ -258,7 +258,7 @@ suite("a file of collected checkpoints", () => {
       );
   });
 
-  test("names the furthest checkpoint, and one under the ledger's key before one that is not", async (t) => {
+  test("the refusal names the furthest checkpoint under the ledger's key before those of other keys", async (t) => {
     const folder = temporaryFolder(t);
     const stranger = new FakeLog(origin).grow(90).head();
     const notes = [...notesOf(whole(), [55, 51]), stranger];
@@ -269,7 +269,7 @@ suite("a file of collected checkpoints", () => {
     );
   });
 
-  test("passes a loss only if a row names the checkpoint: its numbers may be lost twice", async (t) => {
+  test("the gate accepts a loss only if a row names the checkpoint", async (t) => {
     const folder = temporaryFolder(t);
     const log = cut();
     const root = (size: number): string => new FakeLog(origin, key).grow(size).head().split("\n")[2] ?? "";
@@ -287,7 +287,7 @@ suite("a file of collected checkpoints", () => {
     assert.match((await start(t, second)) ?? "served", /through row 58/, "the same numbers, lost a second time");
   });
 
-  test("without a checkpoint of the root's ledger is refused, and a tenant may be absent from it", async (t) => {
+  test("a file without a checkpoint of the root's ledger is refused, but a tenant may be absent", async (t) => {
     const folder = temporaryFolder(t);
     const given: Given = {
       folder,
@@ -300,7 +300,7 @@ suite("a file of collected checkpoints", () => {
     assert.equal(await start(t, { ...given, tenant: "acme" }), undefined);
   });
 
-  test("is read whole: torn and other text is skipped, and no checkpoint at all is an error", async (t) => {
+  test("the reader skips other text in the file, and a file without a checkpoint is an error", async (t) => {
     const file = join(temporaryFolder(t), "seen");
     const [one = "", two = ""] = notesOf(whole(), [20]);
     writeFileSync(file, `${one}${two}\nerror 503\n${origin}\n61\nAAAA\n${one}`);
@@ -319,7 +319,7 @@ suite("a file of collected checkpoints", () => {
 });
 
 suite("sinks", () => {
-  test("a file has every head, each whole, and a tenant's is beside it", async (t) => {
+  test("a file sink gets every head, and a tenant's heads go to a file beside it", async (t) => {
     const folder = temporaryFolder(t);
     const file = join(folder, "anchors", "gate");
     const log = new FakeLog(origin, key);
@@ -343,7 +343,7 @@ suite("sinks", () => {
     assert.ok(readFileSync(`${file}.acme`, "utf8").startsWith(`${origin}\n6\n`));
   });
 
-  test("one that fails gets the newest when it is back, and the log says once that it was away", async (t) => {
+  test("a sink that failed gets the newest head when it recovers, and the log says so once", async (t) => {
     const folder = temporaryFolder(t);
     const place = join(folder, "anchors");
     writeFileSync(place, "a file where the sink wants a folder");
@@ -370,7 +370,7 @@ const badSinks: readonly (readonly [string, RegExp])[] = [
   [Array.from({ length: 17 }, (_, at) => `file:/${at}`).join(","), /over 16 sinks/],
 ];
 
-test("a setting of sinks that is wrong says what", () => {
+test("the error for a wrong setting of sinks says what is wrong", () => {
   for (const [text, says] of badSinks) {
     const parsed = parseSinks(text);
     assert.ok(!parsed.ok, text);
@@ -384,13 +384,13 @@ test("a setting of sinks that is wrong says what", () => {
   );
 });
 
-suite("a policy", () => {
+suite("a witness policy", () => {
   const [a, b, c] = ["a", "b", "c"].map((name) => new TestWitness(name).key.text) as [string, string, string];
   const log = new FakeLog(origin, key).verifiers[0]?.text ?? "";
   const at = "http://127.0.0.1:1";
   const two = `witness A ${a} ${at}\nwitness B ${b} ${at}/b/\n`;
 
-  test("is met by those that it says", () => {
+  test("a policy is met only by the groups of witnesses that it names", () => {
     const text = `log ${log} https://log.example/\n# people\n${two}\twitness C ${c}\n\ngroup X 2 A B\ngroup all any X C \nquorum all\n`;
     const parsed = parsePolicy(text);
     assert.ok(parsed.ok, parsed.ok ? "" : parsed.problem);
@@ -438,14 +438,14 @@ suite("a policy", () => {
     ["\n".repeat(1001), /over 1000 lines/],
   ];
   for (const [text, says] of wrong) {
-    test(`that is wrong says where: ${says.source}`, () => {
+    test(`the error for a wrong policy says where: ${says.source}`, () => {
       const parsed = parsePolicy(text);
       assert.ok(!parsed.ok, text);
       assert.match(parsed.problem, says);
     });
   }
 
-  test("that the guide shows is one", () => {
+  test("the policy that docs/anchors.md shows is valid", () => {
     const shown =
       /```text\n(witness [\s\S]*?)```/.exec(
         readFileSync(join(import.meta.dirname, "..", "docs", "anchors.md"), "utf8"),
@@ -456,7 +456,7 @@ suite("a policy", () => {
     assert.deepEqual([parsed.value.isMet(new Set([org])), parsed.value.isMet(new Set([net, org]))], [false, true]);
   });
 
-  test("as the other tests write it is one", () => {
+  test("the policy that the other tests write is valid", () => {
     const witness = Object.assign(new TestWitness("a"), { url: at });
     assert.ok(parsePolicy(policyText([witness], 1)).ok);
   });

@@ -21,7 +21,7 @@ async function wholeFile(file: string, beginning: string): Promise<string> {
 }
 
 suite("witnesses", () => {
-  test("cosign head after head, and two of three are enough", async (t) => {
+  test("witnesses cosign each new head, and two of three are enough for a quorum of two", async (t) => {
     const log = new FakeLog(origin).grow(3);
     const witnesses = [await witnessOf(t, "a", log), await witnessOf(t, "b", log), await witnessOf(t, "c", log)];
     const [a, , c] = witnesses as [TestWitness, TestWitness, TestWitness];
@@ -53,7 +53,7 @@ suite("witnesses", () => {
     assert.equal(await opened.anchors.parted(), undefined);
   });
 
-  test("what they have cosigned is held against the tree", async (t) => {
+  test("the gate compares the head that witnesses cosigned with its tree", async (t) => {
     const key = makeSigningKey();
     const [log, other] = [new FakeLog(origin, key).grow(9), new FakeLog(origin, key).grow(2).grow(9, "other")];
     const witness = await witnessOf(t, "a", log);
@@ -66,7 +66,7 @@ suite("witnesses", () => {
     assert.equal(problem, "the tree through this row is not the one that the quorum of witnesses has seen");
   });
 
-  test("one of three is not enough: nothing is kept as cosigned", async (t) => {
+  test("one witness of three does not make a quorum of two, and no head counts as cosigned", async (t) => {
     const log = new FakeLog(origin).grow(3);
     const witnesses = [await witnessOf(t, "a", log), await witnessOf(t, "b", log), await witnessOf(t, "c", log)];
     for (const witness of witnesses.slice(1)) witness.instead = () => ({ status: 503 });
@@ -76,7 +76,7 @@ suite("witnesses", () => {
     assert.equal(opened.anchors.cosigned, undefined);
   });
 
-  test("a restart goes on where the witness is, which says so", async (t) => {
+  test("after a restart the gate continues from the size that the witness reports", async (t) => {
     const log = new FakeLog(origin).grow(300);
     const witness = await witnessOf(t, "a", log);
     const folder = temporaryFolder(t);
@@ -90,7 +90,7 @@ suite("witnesses", () => {
     assert.deepEqual(witness.requests.slice(1), ["/add-checkpoint old 0 -> 409", "/add-checkpoint old 300 -> 200"]);
   });
 
-  test("one that is told nothing of the log, or has another key of it, is told the key in the log", async (t) => {
+  test("if a witness lacks the log's key or has another one, the gate logs the right key", async (t) => {
     const log = new FakeLog(origin).grow(3);
     const [stranger, mistaken] = [await witnessOf(t, "a", log), await witnessOf(t, "b", new FakeLog(origin))];
     stranger.trusted.clear();
@@ -103,7 +103,7 @@ suite("witnesses", () => {
     ]);
   });
 
-  test("another gate on the same ledger may have brought it further meanwhile", async (t) => {
+  test("the gate catches up if another gate has already sent a larger head to the witness", async (t) => {
     const log = new FakeLog(origin).grow(3);
     const witness = await witnessOf(t, "a", log);
     const other = anchorsOf(t, { log, witnesses: [witness], folder: temporaryFolder(t) });
@@ -127,8 +127,8 @@ suite("witnesses", () => {
 const hostile: readonly (readonly [string, (witness: TestWitness) => (path: string, body: string) => Said, RegExp])[] =
   [
     ["garbage", () => () => ({ status: 200, body: "hello\u0000\n" }), /its answer is no lines of signatures/],
-    ["nothing", () => () => ({ status: 200 }), /no lines of signatures|without a cosignature/],
-    ["a huge answer", () => () => ({ status: 200, body: "— a AAAAAAAA\n".repeat(100_000) }), /more than 128 KiB/],
+    ["an empty body", () => () => ({ status: 200 }), /no lines of signatures|without a cosignature/],
+    ["over 128 KiB", () => () => ({ status: 200, body: "— a AAAAAAAA\n".repeat(100_000) }), /more than 128 KiB/],
     ["a redirect", () => () => ({ status: 307, headers: { location: "/elsewhere" } }), /leads elsewhere/],
     ["an error", () => () => ({ status: 500, body: "\u001b[31mred" }), /it answers 500: \[31mred$/],
     [
@@ -153,17 +153,17 @@ const hostile: readonly (readonly [string, (witness: TestWitness) => (path: stri
       /no lines of signatures/,
     ],
     [
-      "a cosignature of somebody else",
+      "a cosignature of another key",
       () => (_path, body) => ({
         status: 200,
         body: new TestWitness("a").cosign(`${body.slice(body.indexOf("\n\n") + 2).split("\n\n")[0]}\n`),
       }),
       /without a cosignature of its key/,
     ],
-    ["a size that is no number", () => () => ({ status: 409, type: "text/x.tlog.size", body: "-1\n" }), /no size/],
+    ["a size that is not a number", () => () => ({ status: 409, type: "text/x.tlog.size", body: "-1\n" }), /no size/],
     ["a size without its type", () => () => ({ status: 409, body: "2\n" }), /no size/],
     [
-      "the size that it was asked from",
+      "the size that the gate sent",
       () => (_path, body) => ({ status: 409, type: "text/x.tlog.size", body: `${body.slice(4).split("\n")[0]}\n` }),
       /no size/,
     ],
@@ -178,9 +178,9 @@ const hostile: readonly (readonly [string, (witness: TestWitness) => (path: stri
     ],
   ];
 
-suite("a witness that is broken or hostile costs one line in the log and nothing else", () => {
+suite("a broken or hostile witness costs one line in the log and nothing else", () => {
   for (const [title, instead, says] of hostile) {
-    test(title, async (t) => {
+    test(`the gate logs one line about a witness that answers with ${title}`, async (t) => {
       const log = new FakeLog(origin).grow(3);
       const [good, bad] = [await witnessOf(t, "good", log), await witnessOf(t, "a", log)];
       bad.instead = instead(bad);
@@ -193,7 +193,7 @@ suite("a witness that is broken or hostile costs one line in the log and nothing
     });
   }
 
-  test("one that fails is left alone for a while, whatever the others do", async (t) => {
+  test("the gate leaves a failed witness alone for a while, whatever other witnesses do", async (t) => {
     const log = new FakeLog(origin).grow(1);
     const [good, bad] = [await witnessOf(t, "good", log), await witnessOf(t, "a", log)];
     bad.instead = () => ({ status: 500 });
@@ -207,7 +207,7 @@ suite("a witness that is broken or hostile costs one line in the log and nothing
     assert.equal(bad.requests.length, 1);
   });
 
-  test("one that never answers does not hold up the others, nor the end", async (t) => {
+  test("a witness that never answers delays neither other witnesses nor the end of the gate", async (t) => {
     const log = new FakeLog(origin).grow(3);
     const [good, silent] = [await witnessOf(t, "good", log), await witnessOf(t, "a", log)];
     const opened = anchorsOf(t, { log, witnesses: [silent, good], quorum: 1, folder: temporaryFolder(t), endMs: 100 });

@@ -32,13 +32,13 @@ function rule(when: string): string {
 
 const object = "type: object, additionalProperties: false";
 
-suite("compiling is bounded", () => {
-  test("names that double at each step", () => {
+suite("limits of the compiler", () => {
+  test("the compiler refuses names that double at each step", () => {
     const lets = `{ a0: input.n, ${repeat(40, (at) => `a${at + 1}: a${at} + a${at}`)} }`;
     assert.deepEqual(codes(contractText({ let: lets, rules: rule("a40 > 1") })), ["too-large"]);
   });
 
-  test("names that go deeper at each step", () => {
+  test("the compiler refuses names that nest too deeply", () => {
     const chain = (at: number): string => `a${at + 1}: "a${at}${" + 1".repeat(300)}"`;
     assert.deepEqual(codes(contractText({ let: `{ a0: input.n, ${repeat(20, chain)} }`, rules: rule("a20 > 1") })), [
       "too-large",
@@ -48,7 +48,7 @@ suite("compiling is bounded", () => {
     assert.deepEqual(codes(contractText({ let: deep, counters })), ["too-large"]);
   });
 
-  test("expressions that are deep, long, or both", () => {
+  test("the compiler refuses expressions that are too deep or too long", () => {
     const deep: readonly string[] = [
       `${"(".repeat(5000)}true${")".repeat(5000)}`,
       `${"!".repeat(5000)}true`,
@@ -72,7 +72,7 @@ suite("compiling is bounded", () => {
     assert.deepEqual(codes(conditionText(`input.s in [${repeat(2000, (at) => `'${at}'`)}]`)), []);
   });
 
-  test("what is too large is said once", () => {
+  test("the compiler reports each rule that is too large once", () => {
     const found = codes(
       contractText({
         rules: `[${repeat(3, (at) => `{ rule: r${at}, on: t, when: "${"1 + ".repeat(1000)}1 > 0", verdict: BLOCK, reason: x }`)}]`,
@@ -81,7 +81,7 @@ suite("compiling is bounded", () => {
     assert.deepEqual(found, ["too-large", "too-large", "too-large"]);
   });
 
-  test("references that double at each step", () => {
+  test("the compiler refuses references that double at each step", () => {
     const defs = repeat(
       30,
       (at) =>
@@ -91,7 +91,7 @@ suite("compiling is bounded", () => {
     assert.deepEqual(codes(contractText({ input }), 120_000), ["too-large"]);
   });
 
-  test("references that double in every tool share one budget", () => {
+  test("all tools of a contract share one budget for references, and the compiler reports it once", () => {
     const defs = repeat(
       13,
       (at) =>
@@ -104,7 +104,7 @@ suite("compiling is bounded", () => {
     assert.deepEqual(found, ["too-large"]);
   });
 
-  test("anyOf within anyOf", () => {
+  test("the compiler accepts 14 levels of nested anyOf and refuses 25", () => {
     const nested = (levels: number): string => {
       let schema = "{ type: number }";
       for (let level = 0; level < levels; level += 1)
@@ -117,7 +117,7 @@ suite("compiling is bounded", () => {
     assert.deepEqual(new Set(codes(nested(25))), new Set(["yaml"]));
   });
 
-  test("patterns whose repetitions multiply", () => {
+  test("the compiler refuses patterns that are too long or repeat too often", () => {
     const pattern = (text: string): string[] =>
       codes(
         contractText({ input: `{ ${object}, properties: { v: { type: string, pattern: ${JSON.stringify(text)} } } }` }),
@@ -137,7 +137,7 @@ suite("compiling is bounded", () => {
     assert.deepEqual(codes(conditionText(`input.s.matches('^(?:${"a{1000}".repeat(20)})$')`)), ["pattern"]);
   });
 
-  test("an enum of 20,000 values compiles, and is looked up", () => {
+  test("an enum of 20,000 values compiles, and lookups in it are fast", () => {
     const force = compile(
       contractText({
         input: `{ ${object}, required: [v], properties: { v: { type: array, items: { enum: [${repeat(20_000, (at) => `v${at}`)}] } } } }`,
@@ -150,7 +150,7 @@ suite("compiling is bounded", () => {
     assert.ok(cpuMs() - start < 60_000);
   });
 
-  test("YAML that nests, or is large", () => {
+  test("the compiler refuses YAML that is nested too deeply or too large", () => {
     assert.deepEqual(codes(`contract: c\nlimits: ${"[".repeat(50_000)}`), ["yaml"]);
     assert.deepEqual(codes(`contract: c\nlimits: ${"{ a: ".repeat(20_000)}`), ["yaml"]);
     assert.deepEqual(codes(`contract: c\nlimits:\n${"- ".repeat(20_000)}x`), ["yaml"]);
@@ -163,7 +163,7 @@ suite("compiling is bounded", () => {
     assert.deepEqual(codes(`contract: c\nsummary: >\n${"  word\n\n".repeat(50_000)}tools: {}\n`), []);
   });
 
-  test("5,000 rules compile, and a call is decided by the one that it meets", () => {
+  test("a contract with 5,000 rules compiles, and the rule that applies decides the call", () => {
     const rules = repeat(
       5000,
       (at) =>
@@ -180,7 +180,7 @@ suite("compiling is bounded", () => {
     assert.ok(cpuMs() - compiled < 10_000);
   });
 
-  test("many rules on many tools end in one error, not in all memory", () => {
+  test("the compiler reports one error for too many rules on too many tools", () => {
     const tools = repeat(
       300,
       (at) => `t${at}: { input: { ${object}, required: [a], properties: { a: { type: number } } }, otherwise: ALLOW }`,
@@ -193,7 +193,7 @@ suite("compiling is bounded", () => {
   });
 });
 
-suite("evaluating is bounded", () => {
+suite("limits of the evaluation", () => {
   const many = Array.from({ length: 20_000 }, (_, at) => `s${at}`);
 
   /** The reason for a call, found within the time. */
@@ -207,7 +207,7 @@ suite("evaluating is bounded", () => {
     return `${decision.verdict} ${decision.reason}`;
   }
 
-  test("a pass within a pass runs out of steps, and that is a BLOCK", () => {
+  test("nested loops over long lists exceed the step limit and block", () => {
     const out = /^BLOCK Svc: the rule c\.r cannot be evaluated: it takes over 2000000 steps$/;
     const input = { n: 1, s: "x", list: many };
     assert.match(reason("has(input.list) && input.list.exists(x, input.list.exists(y, x == y + 'z'))", input), out);
@@ -218,7 +218,7 @@ suite("evaluating is bounded", () => {
     assert.match(reason("has(input.list) && input.list.exists(x, x == 'no')", input), /^ALLOW/);
   });
 
-  test("long texts cost their length", () => {
+  test("operations on texts cost steps in proportion to the length of the text", () => {
     const input = { n: 1, s: "y".repeat(100_000), list: many };
     const out = /it takes over 2000000 steps$/;
     assert.match(reason("has(input.list) && input.list.exists(x, input.s.contains(x))", input), out);
@@ -232,7 +232,7 @@ suite("evaluating is bounded", () => {
     assert.match(reason("input.s.matches('^(?:[a-z]+)$')", input), /^BLOCK Svc: fired$/);
   });
 
-  test("exact arithmetic costs what it takes, and so do the items of lists", () => {
+  test("exact arithmetic costs more steps for longer numbers, and list comparisons cost steps per item", () => {
     const exact = Array.from({ length: 100 }, (_, at) => `${"9".repeat(37)}${at + 100}e-${300 + at}`);
     const plain = Array.from({ length: 100 }, (_, at) => String(at));
     const pairs = (condition: string, numbers: readonly string[]): string => {
@@ -256,7 +256,7 @@ suite("evaluating is bounded", () => {
       assert.match(pairs(condition, plain), out, condition);
   });
 
-  test("a pattern and a text that are too large together are refused", () => {
+  test("the engine blocks a text that is too long for its pattern", () => {
     const random = Array.from({ length: 200_000 }, (_, at) =>
       (Math.imul(at, 2_654_435_761) >>> 7) % 3 === 0 ? "b" : "a",
     );
@@ -278,7 +278,7 @@ suite("evaluating is bounded", () => {
     assert.match(judge(compile(contractText({ input })), { input: { v: "bbbb" } }).reason, /at most 3 characters/);
   });
 
-  test("the deepest input and the largest numbers", () => {
+  test("the engine compares the deepest input and refuses a list with too many numbers", () => {
     const input = `{ ${object}, required: [v], properties: { v: {} } }`;
     const force = compile(
       contractText({ input, rules: rule("input.v == input.v && input.v in [input.v] && !(input.v in [[]])") }),

@@ -32,60 +32,64 @@ const [allow, escalate, block] = [
 ];
 const never = rule("never", "false", "BLOCK");
 
-suite("strictest wins, and order chooses only the reason", { tags: ["verdict.values", "verdict.meanings"] }, () => {
-  const cases: readonly (readonly [rules: string, otherwise: string, outcome: string])[] = [
-    [rules(), "ALLOW", "ALLOW c.$otherwise"],
-    [rules(never), "ESCALATE", "ESCALATE c.$otherwise"],
-    [rules(never), "BLOCK", "BLOCK c.$otherwise final"],
-    [rules(allow), "BLOCK", "ALLOW c.a"],
-    [rules(escalate), "ALLOW", "ESCALATE c.e"],
-    [rules(allow, escalate, block), "ALLOW", "BLOCK c.b"],
-    [rules(block, escalate, allow), "ALLOW", "BLOCK c.b"],
-    [rules(allow, block, rule("b2", "true", "BLOCK")), "ALLOW", "BLOCK c.b"],
-    [rules(rule("b2", "true", "BLOCK"), block), "ALLOW", "BLOCK c.b2"],
-    [rules(block, rule("f", "true", "BLOCK", "f", true)), "ALLOW", "BLOCK c.b final"],
-    [rules(escalate, rule("x", "1 / (input.n - 1) > 0", "ALLOW")), "ALLOW", "BLOCK c.x final"],
-  ];
+suite(
+  "the strictest verdict wins, and the order of rules chooses only the reason",
+  { tags: ["verdict.values", "verdict.meanings"] },
+  () => {
+    const cases: readonly (readonly [rules: string, otherwise: string, outcome: string])[] = [
+      [rules(), "ALLOW", "ALLOW c.$otherwise"],
+      [rules(never), "ESCALATE", "ESCALATE c.$otherwise"],
+      [rules(never), "BLOCK", "BLOCK c.$otherwise final"],
+      [rules(allow), "BLOCK", "ALLOW c.a"],
+      [rules(escalate), "ALLOW", "ESCALATE c.e"],
+      [rules(allow, escalate, block), "ALLOW", "BLOCK c.b"],
+      [rules(block, escalate, allow), "ALLOW", "BLOCK c.b"],
+      [rules(allow, block, rule("b2", "true", "BLOCK")), "ALLOW", "BLOCK c.b"],
+      [rules(rule("b2", "true", "BLOCK"), block), "ALLOW", "BLOCK c.b2"],
+      [rules(block, rule("f", "true", "BLOCK", "f", true)), "ALLOW", "BLOCK c.b final"],
+      [rules(escalate, rule("x", "1 / (input.n - 1) > 0", "ALLOW")), "ALLOW", "BLOCK c.x final"],
+    ];
 
-  test("within one contract", () => {
-    for (const [list, otherwise, expected] of cases)
-      assert.equal(outcome(contractText({ rules: list, otherwise })), expected, `${list} ${otherwise}`);
-  });
+    test("the strictest verdict within one contract wins", () => {
+      for (const [list, otherwise, expected] of cases)
+        assert.equal(outcome(contractText({ rules: list, otherwise })), expected, `${list} ${otherwise}`);
+    });
 
-  test("over all contracts that route the tool: each has its own verdict", () => {
-    const text = (name: string, list: string, otherwise: string): string =>
-      contractText({ rules: list, otherwise }, name);
-    const both = (a: string, b: string): string[] => [outcome([a, b]), outcome([b, a])];
-    assert.deepEqual(both(text("c", rules(), "ALLOW"), text("d", rules(), "ALLOW")), [
-      "ALLOW c.$otherwise",
-      "ALLOW d.$otherwise",
-    ]);
-    assert.deepEqual(both(text("c", rules(), "ALLOW"), text("d", rules(escalate), "BLOCK")), [
-      "ESCALATE d.e",
-      "ESCALATE d.e",
-    ]);
-    assert.deepEqual(both(text("c", rules(allow), "ALLOW"), text("d", rules(), "BLOCK")), [
-      "BLOCK d.$otherwise final",
-      "BLOCK d.$otherwise final",
-    ]);
-    assert.deepEqual(both(text("c", rules(block), "ALLOW"), text("d", rules(escalate), "ALLOW")), [
-      "BLOCK c.b",
-      "BLOCK c.b",
-    ]);
-  });
+    test("the strictest verdict of all contracts that route the tool wins", () => {
+      const text = (name: string, list: string, otherwise: string): string =>
+        contractText({ rules: list, otherwise }, name);
+      const both = (a: string, b: string): string[] => [outcome([a, b]), outcome([b, a])];
+      assert.deepEqual(both(text("c", rules(), "ALLOW"), text("d", rules(), "ALLOW")), [
+        "ALLOW c.$otherwise",
+        "ALLOW d.$otherwise",
+      ]);
+      assert.deepEqual(both(text("c", rules(), "ALLOW"), text("d", rules(escalate), "BLOCK")), [
+        "ESCALATE d.e",
+        "ESCALATE d.e",
+      ]);
+      assert.deepEqual(both(text("c", rules(allow), "ALLOW"), text("d", rules(), "BLOCK")), [
+        "BLOCK d.$otherwise final",
+        "BLOCK d.$otherwise final",
+      ]);
+      assert.deepEqual(both(text("c", rules(block), "ALLOW"), text("d", rules(escalate), "ALLOW")), [
+        "BLOCK c.b",
+        "BLOCK c.b",
+      ]);
+    });
 
-  test(
-    "another contract, another verdict for the same call",
-    { tags: ["verdict.contract-sets-conditions", "payments.replaceable"] },
-    () => {
-      const found = verdicts.map((otherwise) => judge(compile(contractText({ otherwise }))).verdict);
-      assert.deepEqual(found, [...verdicts]);
-    },
-  );
-});
+    test(
+      "another contract can give another verdict for the same call",
+      { tags: ["verdict.contract-sets-conditions", "payments.replaceable"] },
+      () => {
+        const found = verdicts.map((otherwise) => judge(compile(contractText({ otherwise }))).verdict);
+        assert.deepEqual(found, [...verdicts]);
+      },
+    );
+  },
+);
 
 test(
-  "an unrouted tool is BLOCK and named",
+  "the engine blocks a tool that no contract routes, and the reason names the tool",
   { tags: ["check.unrouted-tool", "service.silence-refuses", "error.gate-blocks"] },
   () => {
     const force = compile(contractText().replace("  t:\n", "  payment.send:\n"));
@@ -109,7 +113,7 @@ test(
   },
 );
 
-suite("what is checked when", () => {
+suite("the order of the checks", () => {
   const requires = `[
       { when: platform.present, reason: no facts }, { when: "session.present && tool == 't'", reason: no session },
       { when: "input.n > 0", reason: "n is {input.n}" }, has(platform.price)]`;
@@ -127,12 +131,16 @@ suite("what is checked when", () => {
     [{ platform: { ...priced, price: 5 }, session }, "ALLOW c.$otherwise", 'allowed; no rule in contract "c" applies'],
   ];
 
-  test("route, presence, schemas, requirements, rules", { tags: ["platform.present-false"] }, () => {
-    for (const [call, expected, reason] of order) {
-      assert.equal(outcome(text, call), expected);
-      assert.ok(judge(compile(text), call).reason.startsWith(`Svc: ${reason}`), reason);
-    }
-  });
+  test(
+    "the engine checks route, presence, schemas, requirements and rules, in this order",
+    { tags: ["platform.present-false"] },
+    () => {
+      for (const [call, expected, reason] of order) {
+        assert.equal(outcome(text, call), expected);
+        assert.ok(judge(compile(text), call).reason.startsWith(`Svc: ${reason}`), reason);
+      }
+    },
+  );
 
   test("the presence requirements of all contracts come before the schemas of any", () => {
     const other = contractText({ requires: "session.present" }, "d");
@@ -155,7 +163,7 @@ suite("what is checked when", () => {
     },
   );
 
-  test("each fact of a snapshot can be compared with", { tags: ["platform.facts-comparable"] }, () => {
+  test("a condition can compare every type of fact in a snapshot", { tags: ["platform.facts-comparable"] }, () => {
     const platform =
       "{ type: object, additionalProperties: false, required: [a, b, c, d, e], properties: { a: { type: " +
       "number }, b: { type: string }, c: { type: boolean }, d: { type: array, items: { type: string } " +
@@ -169,7 +177,7 @@ suite("what is checked when", () => {
     );
   });
 
-  test("the content of a snapshot is taken as it is", { tags: ["platform.not-verified"] }, () => {
+  test("the engine does not verify the content of a snapshot", { tags: ["platform.not-verified"] }, () => {
     const facts = contractText({
       requires: "platform.present",
       rules: rules(rule("r", "platform.spent > 10", "BLOCK")),
@@ -178,7 +186,7 @@ suite("what is checked when", () => {
       assert.equal(outcome(facts, { platform: { wallet, spent: 10 } }), "ALLOW c.$otherwise");
   });
 
-  test("`now` is the moment of the check, in seconds", () => {
+  test("`now` is the moment of the check, to the millisecond", () => {
     const moments = contractText({ rules: rules(rule("r", "now >= timestamp('2026-01-01T00:00:00.250Z')", "BLOCK")) });
     const at = Temporal.Instant.from("2026-01-01T00:00:00.250Z").epochMilliseconds;
     assert.equal(outcome(moments, { now: at }), "BLOCK c.r");
@@ -186,7 +194,7 @@ suite("what is checked when", () => {
   });
 });
 
-suite("an error is a BLOCK that names the rule and the fact, never skipped", () => {
+suite("an error of evaluation is a BLOCK that names the rule and the cause", () => {
   const erring = "1 / (input.n - 1) > 0";
   const cases: readonly (readonly [when: string, what: string])[] = [
     [erring, "division by zero"],
@@ -202,7 +210,7 @@ suite("an error is a BLOCK that names the rule and the fact, never skipped", () 
     ],
   ];
 
-  test("whatever the verdict of the rule would have been", () => {
+  test("a rule that cannot be evaluated blocks, whatever its verdict", () => {
     for (const verdict of verdicts) {
       for (const [when, what] of cases) {
         const decision = judge(compile(contractText({ rules: rules(rule("r", when, verdict)), otherwise: "ALLOW" })), {
@@ -219,7 +227,7 @@ suite("an error is a BLOCK that names the rule and the fact, never skipped", () 
     }
   });
 
-  test("in a reason, in a requirement, in `otherwise`", () => {
+  test("an error in a reason, in a requirement or in `otherwise` blocks", () => {
     const inReason = contractText({ rules: rules(rule("r", "true", "ALLOW", "{1 / (input.n - 1)}")) });
     assert.equal(outcome(inReason), "BLOCK c.r final");
     assert.equal(outcome(contractText({ requires: `["${erring}"]` })), "BLOCK c.$requires.1 final");
@@ -229,7 +237,7 @@ suite("an error is a BLOCK that names the rule and the fact, never skipped", () 
     );
   });
 
-  test("an earlier BLOCK keeps its reason, and the errors are kept beside it", () => {
+  test("an earlier BLOCK keeps its reason, and the decision lists later errors too", () => {
     const decision = judge(compile(contractText({ rules: rules(block, rule("x", erring, "ALLOW")) })));
     assert.deepEqual([decision.rule, decision.final, decision.errors.map(([name]) => name)], ["c.b", true, ["c.x"]]);
     assert.deepEqual(decision.fired, ["c.b"]);
@@ -237,7 +245,7 @@ suite("an error is a BLOCK that names the rule and the fact, never skipped", () 
 });
 
 test(
-  "a reason shows values as they were sent, quoted, escaped and cut",
+  "a reason shows numbers as they were sent, and quotes, escapes and cuts texts",
   { tags: ["verdict.reason", "service.one-question"] },
   () => {
     const shown: readonly (readonly [reason: string, input: unknown, shown: string])[] = [
@@ -261,7 +269,7 @@ test(
   },
 );
 
-suite("of every contract and call", () => {
+suite("properties of random contracts and calls", () => {
   const verdict = fc.constantFrom(...verdicts);
   const condition = fc.constantFrom(
     "true",
@@ -337,7 +345,7 @@ suite("of every contract and call", () => {
   });
 
   test(
-    "a verdict is one of three, a reason one sentence; twice compiled, twice the same",
+    "a decision has one of three verdicts and a one-line reason, and a second compilation repeats it",
     { tags: ["verdict.values", "verdict.reason"] },
     () => {
       fc.assert(
@@ -354,7 +362,7 @@ suite("of every contract and call", () => {
     },
   );
 
-  test("positive control: `isStricter` is the order of the verdicts", () => {
+  test("positive control: `isStricter` orders ALLOW, ESCALATE and BLOCK", () => {
     const order = verdicts.map((a) => verdicts.map((b) => isStricter(a, b)));
     assert.deepEqual(order, [
       [false, false, false],

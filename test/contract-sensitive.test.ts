@@ -27,7 +27,7 @@ function listing(list: string, name = "c"): string {
 
 const membersOf = (force: ContractInForce, tool = "t"): readonly string[] => force.sensitive.ofTool.get(tool) ?? [];
 
-suite("what is listed", () => {
+suite("names under `sensitive:`", () => {
   const good: readonly (readonly [list: string, members: readonly string[]])[] = [
     ["[]", []],
     ["[input.order]", ["input.order"]],
@@ -38,7 +38,7 @@ suite("what is listed", () => {
     ["[input.map, platform.account]", ["input.map", "platform.account"]],
   ];
   for (const [list, members] of good)
-    test(`${list} is taken`, () => {
+    test(`the compiler accepts ${list}`, () => {
       const force = compile(listing(list));
       assert.deepEqual(membersOf(force), members);
       assert.deepEqual(membersOf(force, "other"), []);
@@ -79,7 +79,7 @@ suite("what is listed", () => {
     ["[input.lines.note]", "sensitive: `input.lines` is a list, and nothing inside a list is a part by itself", "note"],
   ];
   for (const [list, problem, mark] of wrong)
-    test(`${list} is not`, () => {
+    test(`the compiler refuses ${list}`, () => {
       const found = diagnostics(listing(list));
       assert.deepEqual(
         found.map(({ code, message }) => `${code}: ${message}`),
@@ -88,7 +88,7 @@ suite("what is listed", () => {
       assert.equal(found.map(marked).join(), mark);
     });
 
-  test("hints say what to write", () => {
+  test("the hint of an error says what to write", () => {
     const hint = (list: string): string | undefined => diagnostics(listing(list))[0]?.hint;
     assert.equal(hint("[input.customer.emial]"), "did you mean `email`?");
     assert.equal(hint("[platform.custmer_name]"), "did you mean `customer_name`?");
@@ -97,12 +97,12 @@ suite("what is listed", () => {
     assert.equal(hint("[platform.zzz]"), "declare `zzz` under the `properties` of its schema");
   });
 
-  test("without a schema of the snapshot no fact is declared", () => {
+  test("a contract without a schema of the snapshot cannot list a fact", () => {
     const text = `contract: c\ntools: { t: { input: { ${object} }, otherwise: ALLOW } }\nsensitive: [platform.a]\n`;
     assert.deepEqual(problems(text), ["unknown-member: `platform` has no member `a`"]);
   });
 
-  test("a schema that refers to itself, and branches that double, are followed to an end", () => {
+  test("the compiler ends its search in a schema that refers to itself or whose branches double", () => {
     const twice = (at: number): string =>
       `d${at}: { anyOf: [{ $ref: "#/$defs/d${at + 1}" }, { $ref: "#/$defs/d${at + 1}" }] }`;
     const defs = [...Array(40).keys()].map(twice).join(", ");
@@ -112,7 +112,7 @@ suite("what is listed", () => {
   });
 });
 
-suite("limits", () => {
+suite("limits of `sensitive:`", () => {
   /** A tool whose input has so many members, and a list of some of them. */
   const many = (from: number, to: number, name = "c"): string => {
     const members = Array.from({ length: to - from }, (_, at) => `m${from + at}`);
@@ -121,19 +121,19 @@ suite("limits", () => {
     return `${contractText({ input: `{ ${object}, properties: { ${properties} } }` }, name)}sensitive: [${list}]\n`;
   };
 
-  test("as many members as fit, and one more", () => {
+  test("a contract can list 16 members and no more", () => {
     assert.equal(membersOf(compile(many(0, sensitiveMax))).length, sensitiveMax);
     assert.deepEqual(problems(many(0, sensitiveMax + 1)), ["too-large: over 16 members under `sensitive:`"]);
   });
 
-  test("as many of all contracts of a tool, and one more", () => {
+  test("the contracts of one tool together can list 16 members and no more", () => {
     assert.equal(membersOf(compile(many(0, 8, "a"), many(8, 16, "b"))).length, sensitiveMax);
     const over = "too-large: contracts together list over 16 sensitive members of `t`";
     assert.deepEqual(problems(many(0, 8, "a"), many(8, 17, "b")), [over]);
     assert.deepEqual(problems(many(0, 8, "a"), many(8, 17, "b"), many(17, 20, "d")), [over]);
   });
 
-  test("a name of 128 characters, and one more", () => {
+  test("a name can have 128 characters and no more", () => {
     const long = (length: number): string => {
       const name = "n".repeat(length - "input.".length);
       return `${contractText({ input: `{ ${object}, properties: { ${name}: {} } }` })}sensitive: [input.${name}]\n`;
@@ -143,8 +143,8 @@ suite("limits", () => {
   });
 });
 
-suite("which calls they are for", () => {
-  test("all tools of the contract, whatever each declares", () => {
+suite("sensitive members of calls", () => {
+  test("a list applies to all tools of the contract, whatever each tool declares", () => {
     const tool = (input: string): string => `{ input: ${input}, otherwise: ALLOW }`;
     const text = `contract: c\ntools: { t: ${tool(customer)}, u: ${tool(`{ ${object} }`)} }\nsensitive: [input.order]\n`;
     assert.deepEqual(
@@ -156,7 +156,7 @@ suite("which calls they are for", () => {
     );
   });
 
-  test("contracts that route one tool list together, the outer name before the inner", () => {
+  test("the lists of all contracts of a tool are joined, and an outer name replaces inner names", () => {
     const force = compile(listing("[input.customer.email, input.order]", "a"), listing("[input.customer]", "b"));
     assert.deepEqual(membersOf(force), ["input.customer", "input.order"]);
     const turned = compile(listing("[input.customer]", "b"), listing("[input.customer.email, input.order]", "a"));
@@ -166,13 +166,13 @@ suite("which calls they are for", () => {
     ]);
   });
 
-  test("a name that begins like another is not inside it", () => {
+  test("a name that begins like another name is not inside it", () => {
     const input = `{ ${object}, properties: { a: {}, ab: {}, "a_": {} } }`;
     const force = compile(`${contractText({ input })}sensitive: [input.ab, input.a, input.a_]\n`);
     assert.deepEqual(membersOf(force), ["input.a", "input.a_", "input.ab"]);
   });
 
-  test("they are in the text of GET /rules, and read again from it", () => {
+  test("sensitive members are in the text of GET /rules and can be compiled again from it", () => {
     const { text, sensitive } = compile(listing("[input.customer.email]"));
     assert.match(text, /sensitive: \[input\.customer\.email\]/);
     const again = recompile(text);
@@ -181,7 +181,7 @@ suite("which calls they are for", () => {
     assert.deepEqual([...sensitive.ofTool.values()], [["input.customer.email"]]);
   });
 
-  test("verdicts are as they were", () => {
+  test("a list of sensitive members does not change verdicts", () => {
     for (const input of [{ order: "x" }, { order: 5 }, { customer: { email: "a@b" } }, {}]) {
       const [listed, bare] = ["[input.order, input.customer.email]", "[]"].map((list) =>
         judge(compile(listing(list)), { input }),
@@ -190,7 +190,7 @@ suite("which calls they are for", () => {
     }
   });
 
-  test("a change of them is a note of the comparison, and no change of verdicts", async () => {
+  test("the comparison of contracts notes a changed list and still answers equivalent", async () => {
     const bare = contractText({ input: customer, platform: facts });
     const notes = async (before: string, after: string): Promise<readonly string[]> => {
       const options = { solver: undefined, timeMs: 120_000 };
@@ -208,7 +208,7 @@ suite("which calls they are for", () => {
     assert.deepEqual(await notes(listing("[input.order]"), bare), ["receipts alone: `sensitive` without input.order"]);
   });
 
-  test("their names lead through a text as they do through the schema", () => {
+  test("the names find the same members in a text as in the schema", () => {
     const names = membersOf(compile(listing("[input.customer.email, input.box.deep.x]")));
     const text = '{"box":{"deep":{"x":[1]}},"customer":{"email":"a@b"}}';
     const spans = findMembers(

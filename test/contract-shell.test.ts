@@ -39,14 +39,14 @@ function seen(of: Json): Json {
   };
 }
 
-test("before its parser is brought in, a call is an error", { tags: ["contract.language"] }, () => {
+test("a call of shell is an error until its parser is loaded", { tags: ["contract.language"] }, () => {
   assert.equal(read("ls"), "the shell parser is not loaded");
 });
 
 suite("shell", () => {
   before(async () => shell.load?.());
 
-  test(`the corpus: ${rows.length} texts`, { tags: ["contract.language"] }, () => {
+  test(`shell reads the ${rows.length} texts of the corpus correctly`, { tags: ["contract.language"] }, () => {
     assert.ok(rows.length >= 80);
     for (const { text, expected, why } of rows) {
       const found = read(text);
@@ -60,7 +60,7 @@ suite("shell", () => {
     }
   });
 
-  test("positive control: a reader of the first word alone fails on the corpus", () => {
+  test("positive control: a reader that takes only the first word is noticed", () => {
     const missed = rows.filter(({ text, expected }) => {
       if (expected === "error") return false;
       return JSON.stringify(expected["commands"]) !== JSON.stringify(text.trim().split(/\s+/).slice(0, 1));
@@ -68,7 +68,7 @@ suite("shell", () => {
     assert.ok(missed.length > 80, `${missed.length} of ${rows.length}`);
   });
 
-  test("every text comes to a value or to an EvaluationError", () => {
+  test("every text gives a value or an EvaluationError", () => {
     const piece = fc.oneof(
       fc.constantFrom(...rows.map(({ text }) => text.slice(0, 200))),
       fc.constantFrom(
@@ -93,7 +93,7 @@ suite("shell", () => {
     );
   });
 
-  test("what hangs on length is bounded", () => {
+  test("shell refuses texts that repeat a construct too often or exceed 32,768 characters", () => {
     for (const unit of [
       "$(",
       "`",
@@ -113,7 +113,7 @@ suite("shell", () => {
     assert.equal(typeof read("x".repeat(32_768)), "object");
   });
 
-  test("a contract with it decides, and blocks on doubt", async () => {
+  test("a contract that uses shell blocks a text that shell cannot read with certainty", async () => {
     const condition = "!shell(input.s).commands.all(c, c.name in limits.names)";
     const force = compile(conditionText(condition, { limits: "{ names: [ls, head], most: 1 }" }));
     const text = (s: string): string => judge(force, { platform: snapshot, input: { n: 1, s } }).verdict;
@@ -128,7 +128,7 @@ suite("shell", () => {
     assert.match(silent.reason, /known only when it runs/);
   });
 
-  test("fields that it has not do not compile", () => {
+  test("a contract that names an unknown field of shell does not compile", () => {
     const text = conditionText("shell(input.s).commands.exists(c, c.nmae == 'rm')");
     assert.ok(!compileContracts([{ name: "c.yaml", text }]).ok);
   });

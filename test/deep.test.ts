@@ -147,8 +147,8 @@ function retotal(
 
 const pristine = await written({ after });
 
-suite("a ledger is decided and counted again", () => {
-  test("untouched: each check agrees, each folded event is found, beside a gate that is serving too", async (t) => {
+suite("`verify --deep` on a ledger", () => {
+  test("each check and each folded event of an untouched ledger agrees, also while a gate serves it", async (t) => {
     const found = await deep(pristine);
     assert.deepEqual([found.rows, found.replayed, found.notReplayable, found.differs], [rows, rows, 0, 0]);
     // Of the first four rows, and of the four without counters, one visit and two payments each.
@@ -164,7 +164,7 @@ suite("a ledger is decided and counted again", () => {
     assert.equal(json.detail, 'unknown parameter "deep"; this path takes none');
   });
 
-  test("beside a gate that goes on answering: the rows that there were agree", async (t) => {
+  test("the rows of a ledger agree while a gate adds more rows", async (t) => {
     const data = copied(t);
     const gate = await startGate(t, { folder: join(data, ".."), contracts: { "desk.yaml": counting } });
     const over = new AbortController();
@@ -190,7 +190,7 @@ suite("a ledger is decided and counted again", () => {
         assert.deepEqual([differs, firstDiffering?.seq, firstDiffering?.what], [1, rows + 1, "verdict"]),
     ],
     [
-      "an event of an older receipt that was made smaller",
+      "a reduced event of an older receipt",
       (folder) => alter(folder, (database) => retotal(database, 2, (seq, amount) => (seq === 2 ? 1 : amount))),
       ({ counters }) =>
         assert.deepEqual(
@@ -204,7 +204,7 @@ suite("a ledger is decided and counted again", () => {
         ),
     ],
     [
-      "an event of an older receipt that was left out",
+      "a missing event of an older receipt",
       (folder) => alter(folder, (database) => retotal(database, 1, (seq, amount) => (seq === 1 ? undefined : amount))),
       ({ counters }) =>
         assert.deepEqual(
@@ -236,7 +236,7 @@ suite("a ledger is decided and counted again", () => {
     ],
   ];
   for (const [title, forge, found] of forgeries) {
-    test(`${title}: the chain holds, and it is named`, async (t) => {
+    test(`verify --deep names ${title}, though the chain is valid`, async (t) => {
       const folder = copied(t);
       await forge(folder);
       assert.equal((await inspectLedger({ folder })).broken, undefined, "the walk over the chain calls it whole");
@@ -247,7 +247,7 @@ suite("a ledger is decided and counted again", () => {
     });
   }
 
-  test("a chain that is broken is not replayed", async (t) => {
+  test("`verify --deep` does not replay a broken chain", async (t) => {
     const folder = copied(t);
     alter(folder, (database) => database.exec("UPDATE receipts SET tool = 'x' WHERE seq = 2"));
     const printed = JSON.parse((await verifyCommand(folder, verifyOptions)).text);
@@ -286,8 +286,8 @@ function erase(folder: string, seq: number, ...parts: readonly PartName[]): void
   });
 }
 
-suite("what was erased is not replayable, and not wrong", () => {
-  test("one row: those after it, whose counters it moved, are decided again all the same", async (t) => {
+suite("`verify --deep` on a ledger with erased rows", () => {
+  test("an erased row is not replayable, and later rows that its counters affect still agree", async (t) => {
     const folder = copied(t);
     erase(folder, 6, "input", "reason", "outcome");
     const { replayed, notReplayable, firstNotReplayable, differs, counters } = await deep(folder);
@@ -300,7 +300,7 @@ suite("what was erased is not replayable, and not wrong", () => {
     assert.equal(printed.skipped[0].first, 6);
   });
 
-  test("a row that a counter was folded from: the counter is unsure, and what read it agrees", async (t) => {
+  test("a counter that was folded from an erased row is unsure, and checks that read it agree", async (t) => {
     const folder = copied(t);
     erase(folder, 2, "input", "reason", "outcome");
     const { replayed, notReplayable, differs, counters } = await deep(folder);
@@ -310,7 +310,7 @@ suite("what was erased is not replayable, and not wrong", () => {
     assert.deepEqual([exitCode, JSON.parse(text).disagreements], [0, 0], text);
   });
 
-  test("positive control: with another outcome in its place it differs", async (t) => {
+  test("positive control: a row with another outcome is noticed", async (t) => {
     const folder = copied(t);
     const ledger = await openLedger({ folder, engine });
     const turn = await ledger.begin();
@@ -333,8 +333,8 @@ async function exported(t: TestContext, dataDir: string): Promise<string> {
 
 const exportOptions = { ...verifyOptions, key: [], witness: [] };
 
-suite("an export is decided again as its ledger is", () => {
-  test("untouched: each check agrees", async (t) => {
+suite("`verify --deep` on an export", () => {
+  test("each check of an untouched export agrees, as in its ledger", async (t) => {
     const folder = await exported(t, pristine);
     const { exitCode, text } = await verifyPathCommand(folder, "", exportOptions);
     const { ok, rows: found, deep: again } = JSON.parse(text);
@@ -349,7 +349,7 @@ suite("an export is decided again as its ledger is", () => {
     assert.equal("deep" in JSON.parse(walked.text), false);
   });
 
-  test("a receipt of a verdict that no contract reached: the tree holds, and it is named", async (t) => {
+  test("`verify --deep` names a receipt of a verdict that no contract reached, though the tree is valid", async (t) => {
     const data = copied(t);
     await forgeVerdict(data);
     const folder = await exported(t, data);
@@ -363,7 +363,7 @@ suite("an export is decided again as its ledger is", () => {
     assert.match(plain.text, /^DIFFERS: 1 of 17 checks come to something else, the first is row 17: another verdict\n/);
   });
 
-  test("a row that was erased is not replayable, nor are those that differ because they read what it counted", async (t) => {
+  test("an erased row and the rows that read its counters are not replayable", async (t) => {
     const data = copied(t);
     const ledger = await openLedger({ folder: data, engine });
     await ledger.keepContract(contracts[0]);
@@ -374,7 +374,7 @@ suite("an export is decided again as its ledger is", () => {
     assert.deepEqual([ok, again.not_replayable, again.first_not_replayable.seq, again.differs], [true, 4, 6, 0]);
   });
 
-  test("one that is broken is not decided again; --chain has nothing to decide", async (t) => {
+  test("a broken export is not replayed, and `--deep` cannot be used with `--chain`", async (t) => {
     const folder = await exported(t, pristine);
     const file = join(folder, "evidence", "000.p", String(rows));
     writeFileSync(

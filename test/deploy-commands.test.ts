@@ -206,7 +206,7 @@ function stepsOn(machine: Machine): Steps {
       await startUnit(machine);
       assert.equal((await healthOf(machine)).mode, "enforce", "a restart keeps it");
     },
-    [`docker build -t svc-gate:${version} .`]: runBy("test/dockerfile.test.ts", "what it installs is enough"),
+    [`docker build -t svc-gate:${version} .`]: runBy("test/dockerfile.test.ts", "the installed modules are enough"),
     [commandsOf(page).find((command) => command.startsWith("docker run ")) ?? ""]: async (_, command) => {
       const options = ["--read-only", "--cap-drop ALL", "--security-opt no-new-privileges", "--name gate"];
       for (const each of options) assert.ok(command.includes(` ${each} `), each);
@@ -271,8 +271,8 @@ function stepsOn(machine: Machine): Steps {
 
 const noShell = process.platform === "win32" ? "its commands are for a POSIX shell" : false;
 
-suite("docs/deploy.md, typed into a shell", { tags: ["first-use-9"] }, () => {
-  test("each command has its step and runs, one after another", { skip: noShell }, async (t) => {
+suite("the commands of docs/deploy.md", { tags: ["first-use-9"] }, () => {
+  test("every command of docs/deploy.md works, one after another", { skip: noShell }, async (t) => {
     const machine = await newMachine(t);
     const steps = stepsOn(machine);
     assert.deepEqual(strangers(page, steps), []);

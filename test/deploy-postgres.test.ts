@@ -171,7 +171,7 @@ if (typeof there === "string") test("compose.yaml on PostgreSQL", { skip: there 
 else suite("compose.yaml on PostgreSQL", { tags: ["first-use-3"] }, () => cases(there));
 
 function cases(server: PostgresServer): void {
-  test("it comes up as its header says, and again on the same volumes, with the key and the mode kept", async (t) => {
+  test("compose.yaml starts as its header says, and a restart keeps the key and the mode", async (t) => {
     assert.deepEqual(inOrder(), ["postgres", "migrate", "gate"]);
     assert.match(header[1] ?? "", /^docker compose up -d --build --wait$/);
     const project = await newProject(t, server);
@@ -203,7 +203,7 @@ function cases(server: PostgresServer): void {
       await assert.rejects(project.query(serving, change), /permission denied/);
   });
 
-  test("with SVC_API_KEY no key is made, and that one opens the gate", async (t) => {
+  test("if SVC_API_KEY is set, it opens the gate and no other key is made", async (t) => {
     const project = await newProject(t, server, { SVC_API_KEY: "chosen-by-the-operator" });
     const gate = await up(t, project);
     assert.equal(await statusWith(gate, "chosen-by-the-operator"), 200);
@@ -211,7 +211,7 @@ function cases(server: PostgresServer): void {
     await end(gate);
   });
 
-  test("positive control: a gate before the migration, or without a first key, is refused", async (t) => {
+  test("positive control: a gate without the migration or without a first key does not start", async (t) => {
     const project = await newProject(t, server);
     const [gate, migrate] = [serviceOf("gate"), serviceOf("migrate")];
     const refusal = async (): Promise<string> => {

@@ -79,25 +79,29 @@ suite("random pairs of contracts", () => {
   const opened = openSolver();
   after(async () => (await opened)?.close());
 
-  test(`${pairs} pairs, from seed ${seed}: no wrong answer, at most 5 % unknown`, { timeout: 3_600_000 }, async (t) => {
-    const solver = await opened;
-    assert.ok(solver, "z3-solver is not installed");
-    const counts = new Map<string, number>();
-    let unknown = 0;
-    for (const pair of pairsFrom(seed, pairs)) {
-      const differences = await compareContracts(pair.before, pair.after, { solver, timeMs });
-      const shown = seen(pair);
-      for (const found of differences) {
-        const problem = wrong(pair, found, shown);
-        assert.equal(problem, undefined, tell(pair, found));
-        const key = `${pair.mutation.kind} ${found.answer}`;
-        counts.set(key, (counts.get(key) ?? 0) + 1);
-        if (found.answer === "unknown" && process.env["DIFF_TELL"] !== undefined) t.diagnostic(tell(pair, found));
+  test(
+    `diff gives no wrong answer on ${pairs} pairs from seed ${seed}, and at most 5 % unknown`,
+    { timeout: 3_600_000 },
+    async (t) => {
+      const solver = await opened;
+      assert.ok(solver, "z3-solver is not installed");
+      const counts = new Map<string, number>();
+      let unknown = 0;
+      for (const pair of pairsFrom(seed, pairs)) {
+        const differences = await compareContracts(pair.before, pair.after, { solver, timeMs });
+        const shown = seen(pair);
+        for (const found of differences) {
+          const problem = wrong(pair, found, shown);
+          assert.equal(problem, undefined, tell(pair, found));
+          const key = `${pair.mutation.kind} ${found.answer}`;
+          counts.set(key, (counts.get(key) ?? 0) + 1);
+          if (found.answer === "unknown" && process.env["DIFF_TELL"] !== undefined) t.diagnostic(tell(pair, found));
+        }
+        if (differences.some(({ answer }) => answer === "unknown")) unknown += 1;
       }
-      if (differences.some(({ answer }) => answer === "unknown")) unknown += 1;
-    }
-    t.diagnostic(JSON.stringify(Object.fromEntries([...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)))));
-    t.diagnostic(`${unknown} of ${pairs} pairs have a tool that is unknown`);
-    assert.ok(unknown <= pairs * 0.05, `${unknown} of ${pairs} are unknown`);
-  });
+      t.diagnostic(JSON.stringify(Object.fromEntries([...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)))));
+      t.diagnostic(`${unknown} of ${pairs} pairs have a tool that is unknown`);
+      assert.ok(unknown <= pairs * 0.05, `${unknown} of ${pairs} are unknown`);
+    },
+  );
 });

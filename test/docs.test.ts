@@ -71,7 +71,7 @@ async function assertOutcomes(
 }
 
 suite("README.md", () => {
-  test("the refusal that it shows is the one that the gate gives", async (t) => {
+  test("the gate gives the refusal that README.md shows", async (t) => {
     const gate = await startGate(t, payments);
     const { status, text } = await check(gate, request);
     assert.equal(status, 200);
@@ -80,7 +80,7 @@ suite("README.md", () => {
     assert.equal(JSON.parse(text).receipt.request, shown.receipt.request, "the digest of the request shown");
   });
 
-  test("the filter of what would have been refused finds it, and `verify` says what is shown", async (t) => {
+  test("the filter in README.md finds a call that would be refused, and `verify` prints the text shown", async (t) => {
     const gate = await startGate(t, { ...payments, flags: { mode: "observe" } });
     await check(gate, request);
     const path = /127\.0\.0\.1:8787(\/receipts\?\S+?)'/.exec(readme)?.[1] ?? "";
@@ -93,14 +93,14 @@ suite("README.md", () => {
     assert.equal(withoutHashes(stdout), withoutHashes(block("verified")));
   });
 
-  test("the contract compiles, and one more rule gives the errors that are shown", () => {
+  test("the contract in README.md compiles, and one more rule gives the errors that are shown", () => {
     const contract = block("contract mail.yaml");
     assert.ok(compileContracts([{ name: "mail.yaml", text: contract }]).ok);
     const wrong = compileContracts([{ name: "mail.yaml", text: contract + block("rule with errors") }]);
     assert.equal(wrong.ok ? "" : `${renderDiagnostics(wrong.problem)}\n`, block("errors"));
   });
 
-  test("the lines for Python run, park and refuse", async (t) => {
+  test("the Python code in README.md runs, parks and refuses calls", async (t) => {
     if (python === undefined) return t.skip("there is no Python on this machine");
     const gate = await startGate(t, payments);
     const env = {
@@ -114,7 +114,7 @@ suite("README.md", () => {
   });
 
   test(
-    "the lines of both languages stop where there is no gate, and give the model nothing",
+    "the code in both languages stops if the gate cannot be reached, and gives the model nothing",
     { tags: ["first-use-15"] },
     async (t) => {
       const gate = await startGate(t, payments);
@@ -132,7 +132,7 @@ suite("README.md", () => {
     },
   );
 
-  test("the lines for JavaScript run, park and refuse", async (t) => {
+  test("the JavaScript code in README.md runs, parks and refuses calls", async (t) => {
     const gate = await startGate(t, payments);
     const file = join(temporaryFolder(t), "lines.mjs");
     await assertOutcomes(gate, (input) => {
@@ -141,7 +141,7 @@ suite("README.md", () => {
     });
   });
 
-  test("the table of settings is the gate's", () => {
+  test("docs/settings.md lists the gate's settings", () => {
     const rows = settings.map(
       ({ variable, fallback, doc }) => `| ${variable} | ${fallback}${fallback && " "}| ${doc} |`,
     );
@@ -152,7 +152,7 @@ suite("README.md", () => {
     assert.ok(readFileSync(page, "utf8").includes(table), table);
   });
 
-  test("it goes to enforcing as docs/rollout.md does, by reload", { tags: ["first-use-17"] }, () => {
+  test("README.md changes to enforcing by reload, as docs/rollout.md does", { tags: ["first-use-17"] }, () => {
     const walk = /^## From observing to enforcing\n([\s\S]*?)\n## /m.exec(readme)?.[1] ?? "";
     const rollout = read("docs/rollout.md");
     for (const mode of ["assist", "enforce"])
@@ -160,10 +160,10 @@ suite("README.md", () => {
     for (const text of [walk, rollout]) assert.doesNotMatch(text, /SVC_MODE/);
   });
 
-  test("it is short", () => assert.ok(readme.split("\n").length <= 250));
+  test("README.md has at most 250 lines", () => assert.ok(readme.split("\n").length <= 250));
 });
 
-test("docs/README.md leads to every page of docs", { tags: ["first-use-17"] }, () => {
+test("docs/README.md links to every page in docs", { tags: ["first-use-17"] }, () => {
   const index = read("docs/README.md");
   const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md") && name !== "README.md");
   assert.deepEqual(
@@ -174,7 +174,7 @@ test("docs/README.md leads to every page of docs", { tags: ["first-use-17"] }, (
 
 suite("docs/decisions", () => {
   const names = readdirSync(join(root, "docs", "decisions"));
-  test("they are numbered without a gap, at most 60 lines, each with its three parts", () => {
+  test("decisions are numbered without a gap and have three parts in at most 60 lines", () => {
     assert.deepEqual(
       names.map((name) => Number(/^(\d{4})-[a-z0-9-]+\.md$/.exec(name)?.[1])),
       names.map((_, at) => at + 1),
@@ -186,7 +186,7 @@ suite("docs/decisions", () => {
     }
   });
 
-  test("0001 and 0020 give each dependency of package.json its line of reason, and no other", () => {
+  test("decisions 0001 and 0020 give a reason for each dependency in package.json and for no other", () => {
     const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read("package.json"));
     const wanted = [dependencies, optionalDependencies, devDependencies].flatMap((each) => Object.keys(each));
     const listed = ["0001-dependencies", "0020-development-dependencies"].flatMap((name) =>
@@ -196,7 +196,7 @@ suite("docs/decisions", () => {
   });
 });
 
-test("the head that docs/proofs.md shows opens under the key that it shows, which docs/export.md shows too", () => {
+test("the key in docs/proofs.md and docs/export.md verifies the signed head in docs/proofs.md", () => {
   const page = read("docs/proofs.md");
   const note = /^example\.org\/payments\n[0-9]+\n\S+\n\n(?:— .+\n)+/m.exec(page)?.[0] ?? "";
   const shown = /--key (example\.org\/payments\+\S+)/.exec(page)?.[1] ?? "";

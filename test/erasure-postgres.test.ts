@@ -54,8 +54,8 @@ function erasureOn(there: PostgresServer): void {
     },
   });
 
-  suite("PostgreSQL: who may erase, and where it goes", () => {
-    test("the role of a gate writes no leaf again, and without the right to erase it is told what to do", async (t) => {
+  suite("PostgreSQL: the right to erase and the bytes that remain", () => {
+    test("the gate's role cannot change leaves, and an erasure without the right to erase is refused", async (t) => {
       const ledger = await open(t, served);
       await fill(ledger, 1, 4);
       const client = there.url({ user: "gate", password: "gate" });
@@ -80,7 +80,7 @@ function erasureOn(there: PostgresServer): void {
       assert.equal((await ledger.verify()).broken, undefined);
     });
 
-    test("a walk over the end takes up the row of an erasure that comes while it goes", async (t) => {
+    test("verification accepts an erasure that a row records during the run, and finds any other", async (t) => {
       const pool = makePool(clientConfig(there.url(), bounds), 1);
       t.after(() => pool.end());
       const found: (number | undefined)[] = [];
@@ -105,7 +105,7 @@ function erasureOn(there: PostgresServer): void {
       assert.deepEqual(found, [undefined, 290], "and what no row records is found all the same");
     });
 
-    test("the bytes are in its tables until VACUUM FULL, in its log until that is removed, and nowhere after", async (t) => {
+    test("erased bytes stay in tables until VACUUM FULL and in the write-ahead log until it is removed", async (t) => {
       const ledger = await open(t, served);
       const texts = {
         at: at0 + 200 * hourMs,

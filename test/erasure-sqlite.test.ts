@@ -87,15 +87,15 @@ async function rowsOf(ledger: Ledger, who: string): Promise<readonly (readonly [
 
 const everything = ["call", "input", "outcome", "platform", "reason"] as const;
 
-suite("SQLite: the bytes of what was erased", () => {
-  test("encodings are found where they are", () => {
+suite("SQLite: the bytes of erased parts", () => {
+  test("the search finds every encoding of a text", () => {
     for (const before of ["", "a", "ab", "abc", '["salt","input",']) {
       const stored = Buffer.from(`${before}${secret}, and more`).toString("base64url");
       assert.ok(encodings(secret).some((needle) => stored.includes(needle)), before); // prettier-ignore
     }
   });
 
-  test("are nowhere in the folder, neither in pages nor in the log, and what was not erased is there", async (t) => {
+  test("erased bytes are nowhere in the folder, and all other bytes are still there", async (t) => {
     const folder = temporaryFolder(t);
     const ledger = await openIn(t, folder);
     await fillAtRandom(ledger, 3000);
@@ -117,7 +117,7 @@ suite("SQLite: the bytes of what was erased", () => {
     assert.notDeepEqual(placesOf(folder, [other]), {});
   });
 
-  test("of one row among many, with its large texts", async (t) => {
+  test("the bytes of one erased row with large texts are gone from the folder", async (t) => {
     const folder = temporaryFolder(t);
     const ledger = await openIn(t, folder);
     await fillAtRandom(ledger, 300);
@@ -128,7 +128,7 @@ suite("SQLite: the bytes of what was erased", () => {
     assert.deepEqual(placesOf(folder, ["ALBATROSS", "zzzzzzzzz"]), {});
   });
 
-  test("stay in the log while another program reads the file, which is said; then they go", async (t) => {
+  test("erased bytes stay in the write-ahead log while another program reads, and the erasure says so", async (t) => {
     const folder = temporaryFolder(t);
     const ledger = await openIn(t, folder);
     await fillAtRandom(ledger, 200);
@@ -143,7 +143,7 @@ suite("SQLite: the bytes of what was erased", () => {
     assert.deepEqual(placesOf(folder, [secret]), {});
   });
 
-  test("that an owner had no time to clear go at the next start", async (t) => {
+  test("the next start clears erased bytes that an earlier process left", async (t) => {
     const folder = temporaryFolder(t);
     const ledger = await openIn(t, folder);
     await fillAtRandom(ledger, 3000);
@@ -157,7 +157,7 @@ suite("SQLite: the bytes of what was erased", () => {
     assert.equal(await next.scrub(true), "clean");
   });
 
-  test("of a file that was begun before deleting cleared anything go with a whole new file", async (t) => {
+  test("an erasure also removes bytes that were deleted before secure deletion was on", async (t) => {
     const folder = temporaryFolder(t);
     await (await openIn(t, folder)).close();
     const database = new DatabaseSync(join(folder, "ledger.db"));

@@ -63,9 +63,9 @@ function rowOf(path: string, at: number): number {
   return 1 + lengths.findIndex((length) => at < (end += length));
 }
 
-suite("one bit of each byte of an export flipped", () => {
+suite("exports with one flipped bit", () => {
   for (const [name, judge] of Object.entries(judges)) {
-    test(`${name} finds each, at its row`, async (t) => {
+    test(`${name} finds a flipped bit in each byte, at its row`, async (t) => {
       const folder = temporaryFolder(t);
       place(folder);
       assert.equal((await judge(folder)).ok, true, "positive control: it holds as it is");
@@ -87,19 +87,23 @@ suite("one bit of each byte of an export flipped", () => {
   }
 
   const python = [13, 12, 11, 10, 9].map(pythonOf).find((program) => program !== undefined);
-  test("svc_verify.py finds a sample, at its row", { skip: python === undefined && "there is no Python" }, (t) => {
-    const jobs = [...files].flatMap(([path, bytes]) =>
-      Array.from({ length: Math.min(12, bytes.length) }, (_, of) => {
-        const at = Math.floor((of * bytes.length) / 12);
-        const target = temporaryFolder(t);
-        place(target);
-        writeFileSync(join(target, path), flipped(bytes, at, (at + 3) % 8));
-        return { target, keys: [key.vkey], witnesses: [], row: rowOf(path, at) };
-      }),
-    );
-    const given = [join(root, "test/exports/judge.py"), join(root, "verify/svc_verify.py")];
-    const { stdout, stderr } = spawnSync(python ?? "", given, { input: JSON.stringify(jobs), encoding: "utf8" });
-    const found = (JSON.parse(stdout) as readonly Judged[]).map(({ problem }) => problem?.row);
-    assert.deepEqual(found, jobs.map(({ row }) => row), stderr); // prettier-ignore
-  });
+  test(
+    "svc_verify.py finds each flipped bit of a sample, at its row",
+    { skip: python === undefined && "there is no Python" },
+    (t) => {
+      const jobs = [...files].flatMap(([path, bytes]) =>
+        Array.from({ length: Math.min(12, bytes.length) }, (_, of) => {
+          const at = Math.floor((of * bytes.length) / 12);
+          const target = temporaryFolder(t);
+          place(target);
+          writeFileSync(join(target, path), flipped(bytes, at, (at + 3) % 8));
+          return { target, keys: [key.vkey], witnesses: [], row: rowOf(path, at) };
+        }),
+      );
+      const given = [join(root, "test/exports/judge.py"), join(root, "verify/svc_verify.py")];
+      const { stdout, stderr } = spawnSync(python ?? "", given, { input: JSON.stringify(jobs), encoding: "utf8" });
+      const found = (JSON.parse(stdout) as readonly Judged[]).map(({ problem }) => problem?.row);
+      assert.deepEqual(found, jobs.map(({ row }) => row), stderr); // prettier-ignore
+    },
+  );
 });

@@ -117,12 +117,12 @@ suite("verifiers of exports", () => {
     for (const [base, files] of bases) assert.deepEqual(filesOf(join(vectorFolder, base)), new Map(files));
   });
 
-  test("a vector, put together, is the case that it was made from", () => {
+  test("the files of a vector are those of the case that it was made from", () => {
     for (const [at, { name, files }] of exportCases.entries())
       assert.deepEqual(filesOf(join(folder, `case-${at}`)), new Map(files), name);
   });
 
-  test("spec/receipt.md shows the first row of members as it is", () => {
+  test("spec/receipt.md shows the first row with sensitive members as it is in the vector", () => {
     const shown = readFileSync(join(root, "spec/receipt.md"), "utf8").replaceAll(/\n +/g, "");
     const [line = ""] = readFileSync(join(vectorFolder, "members/evidence/000.p/12"), "latin1").split("\n");
     const decoded = line.split("~").map((part) => Buffer.from(part, "base64url").toString());
@@ -136,12 +136,12 @@ suite("verifiers of exports", () => {
   });
 
   for (const { name, command } of interpreters) {
-    test(`${name} judges every vector as it must`, () => {
+    test(`${name} judges every vector correctly`, () => {
       const verifier = join(root, verifiers[languageOf(name)]);
       assert.deepEqual(misjudged(command[0] ?? "", verifier, jobs), []);
     });
   }
-  for (const name of absent) test(`${name} judges every vector as it must`, { skip: `${name} is not here` }, () => {});
+  for (const name of absent) test(`${name} judges every vector correctly`, { skip: `${name} is not here` }, () => {});
 });
 
 /** Where a check stands in a verifier; only its arguments are left of it. */
@@ -267,11 +267,11 @@ function wrongVerifiers(language: Language, program: string): readonly Swept[] {
   ];
 }
 
-suite("positive control: a verifier from which one check was taken out is noticed", () => {
+suite("positive control: a verifier without one of its checks is noticed", () => {
   for (const language of ["python", "javascript"] as const) {
     const program = programOf(language);
     test(
-      `${verifiers[language]}, every check of it`,
+      `the vectors notice each check that is missing from ${verifiers[language]}`,
       { skip: program === undefined && "no interpreter is here" },
       (t) => {
         const wrong = wrongVerifiers(language, program ?? "");

@@ -67,10 +67,11 @@ function kindOf(path: string, text: string): Kind {
 
 const files = ["mandate.yaml", ...globSync(["contracts/**/*.yaml", "examples/**/*.yaml"], { cwd: root })];
 
-suite("what is right is valid", () => {
-  for (const path of files) test(path, () => assert.deepEqual(problems(kindOf(path, read(path)), read(path)), []));
+suite("files that the gate accepts", () => {
+  for (const path of files)
+    test(`${path} is valid`, () => assert.deepEqual(problems(kindOf(path, read(path)), read(path)), []));
 
-  test("the blocks of spec/contract.md, and what init writes", () => {
+  test("the blocks of spec/contract.md and the files that init writes are valid", () => {
     const blocks = Array.from(
       read("spec/contract.md").matchAll(/^```yaml\n([\s\S]*?)^```$/gm),
       ([, text = ""]) => text,
@@ -81,7 +82,7 @@ suite("what is right is valid", () => {
   });
 });
 
-suite("what is wrong is not", () => {
+suite("files with mistakes", () => {
   const tool = "t: { input: { type: object, additionalProperties: false }, otherwise: ALLOW }";
   const base = `contract: c\ntools: { ${tool} }\n`;
   const rule = (more: string): string =>
@@ -122,17 +123,17 @@ suite("what is wrong is not", () => {
     ["test", "cases: [{ case: a, calls: [{ tool: t, calls: [] }] }]", /\/cases\/0\/calls\/0 must NOT/],
     ["test", "cases: [{ case: a, tool: t, after: soon, expect: ALLOW }]", /\/cases\/0\/after/],
   ];
-  test("the texts that the cases begin with are right", () => {
+  test("the texts that the cases change are valid", () => {
     for (const text of [base, rule(""), rule("mode: observe"), `${base}sensitive: [input.a]`])
       assert.deepEqual(problems("contract", text), []);
   });
   for (const [kind, text, problem] of cases) {
-    test(`${kind}: ${text.replace(base, "").replaceAll("\n", "; ")}`, () =>
+    test(`the ${kind} schema refuses ${text.replace(base, "").replaceAll("\n", "; ")}`, () =>
       assert.match(problems(kind, text).join("\n"), problem));
   }
 });
 
-suite("the keys are the reader's own", () => {
+suite("the keys in the schemas", () => {
   const keys = (node: Node | undefined): readonly string[] => {
     assert.equal(node?.additionalProperties, false, "it takes keys that it does not name");
     return Object.keys(node.properties ?? {}).toSorted();
@@ -161,9 +162,10 @@ suite("the keys are the reader's own", () => {
     ["a call", testDefs["call"], callKeys],
     ["an expectation", map(testDefs["expect"]), expectKeys],
   ];
-  for (const [what, node, wanted] of table) test(what, () => assert.deepEqual(keys(node), wanted.toSorted()));
+  for (const [what, node, wanted] of table)
+    test(`the schema has the reader's keys for ${what}`, () => assert.deepEqual(keys(node), wanted.toSorted()));
 
-  test("so are the words", () => {
+  test("each enum of a schema has the reader's words", () => {
     const words = (node: Node | undefined): readonly string[] => (node?.enum ?? []).map(String).toSorted();
     const counter = defs["counter"]?.properties ?? {};
     assert.deepEqual(words(defs["verdict"]), verdicts.toSorted());
@@ -180,14 +182,14 @@ suite("the keys are the reader's own", () => {
     );
   });
 
-  test("and each has its line", () => {
+  test("each key of a schema has a description", () => {
     for (const [what, node] of table)
       for (const [name, { description }] of Object.entries(node?.properties ?? {}))
         assert.ok(description !== undefined || name in defs || name in testDefs, `${name} of ${what}`);
   });
 });
 
-suite("editors find it", () => {
+suite("references to a schema", () => {
   const pointed = (text: string): string => /^# yaml-language-server: \$schema=(\S+)\n/.exec(text)?.[1] ?? "";
 
   for (const path of files) {
@@ -197,7 +199,7 @@ suite("editors find it", () => {
     });
   }
 
-  test("what init writes names a schema that it writes too; `schema` prints it", (t) => {
+  test("the files that init writes name a schema that init writes too and `schema` prints", (t) => {
     const folder = mkdtempSync(join(tmpdir(), "svc-gate-schema-"));
     t.after(() => rmSync(folder, { recursive: true }));
     const program = join(root, "src", "commands", "main.ts");

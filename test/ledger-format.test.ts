@@ -72,8 +72,8 @@ function naive(value: unknown): string {
   return `{${members.map(([name, member]) => `${naive(name)}:${naive(member)}`).join(",")}}`;
 }
 
-suite("the leaf", { tags: ["receipt.fields"] }, () => {
-  test("it is RFC 8785 of its members, whatever they hold", () => {
+suite("the leaf of a row", { tags: ["receipt.fields"] }, () => {
+  test("a leaf is the RFC 8785 text of its members, whatever they contain", () => {
     fc.assert(
       fc.property(leaves, (leaf) => {
         const written = leafText(leaf);
@@ -88,7 +88,7 @@ suite("the leaf", { tags: ["receipt.fields"] }, () => {
     );
   });
 
-  test("the members of a leaf go with its kind", () => {
+  test("each kind of leaf has its own members, and the parser refuses any others", () => {
     const check = leafText(sampleLeaf());
     const change = leafText({ ...sampleLeaf(), act: "reload", kind: "change" });
     const result = leafText({ ...sampleLeaf(), answered: null, check: 3, kind: "result", verdict: null });
@@ -114,7 +114,7 @@ suite("the leaf", { tags: ["receipt.fields"] }, () => {
     }
   });
 
-  test("text that is not exactly a leaf is none", () => {
+  test("the parser refuses a text that is not exactly a leaf", () => {
     const leaf = leafText(sampleLeaf());
     const changes: readonly ((text: string) => string)[] = [
       (text) => ` ${text}`,
@@ -141,7 +141,7 @@ suite("the leaf", { tags: ["receipt.fields"] }, () => {
     }
   });
 
-  test("it is under 1 KiB with the longest names that are written as they are", () => {
+  test("a leaf with the longest unescaped names is under 1 KiB", () => {
     const plain = {
       engine: "svc-gate/10.10.10",
       key: "k".repeat(64),
@@ -188,8 +188,8 @@ function sampleLeaf(): Leaf {
   };
 }
 
-suite("the evidence", { tags: ["receipt.fields"] }, () => {
-  test("a disclosure's digest is RFC 9901's: its own examples (sections 4.2.3 and 4.2.4, and the appendix)", () => {
+suite("the evidence of a row", { tags: ["receipt.fields"] }, () => {
+  test("the digest of a disclosure matches the examples of RFC 9901, sections 4.2.3, 4.2.4 and appendix", () => {
     const examples = [
       ["WyI2cU1RdlJMNWhhaiIsICJmYW1pbHlfbmFtZSIsICJNw7ZiaXVzIl0", "uutlBuYeMDyjLLTpf6Jxi7yNkEF35jdyWMn9U7b_RYY"],
       ["WyJsa2x4RjVqTVlsR1RQVW92TU5JdkNBIiwgIkZSIl0", "w0I8EKcdCtUPkGCNUrfwVp2xEgNjtoIDlOxc9-PlOhs"],
@@ -201,7 +201,7 @@ suite("the evidence", { tags: ["receipt.fields"] }, () => {
     for (const [disclosure, expected] of examples) assert.equal(partDigest(disclosure), expected);
   });
 
-  test("six disclosures of salt, name and value, and a digest over all of them", () => {
+  test("the evidence is six disclosures of salt, name and value, with a digest over all of them", () => {
     fc.assert(
       fc.property(fc.array(fc.json(), { minLength: 6, maxLength: 6 }), (values) => {
         const { stored, digest: committed } = makeEvidence(values);
@@ -220,7 +220,7 @@ suite("the evidence", { tags: ["receipt.fields"] }, () => {
     );
   });
 
-  test("a part begins with 22 characters of salt and its whole name, and ends as a list", () => {
+  test("the reader refuses a part without 22 characters of salt, its whole name and the closing bracket", () => {
     const { stored } = makeEvidence(['"a"', "{}", "null", '"b"', "5", "[]"]);
     const parts = stored.split("~");
     const bytes = Buffer.from('\0!",-.09:AZ[]^_`az{\x7f\x80\xff', "latin1");
@@ -246,7 +246,7 @@ suite("the evidence", { tags: ["receipt.fields"] }, () => {
     }
   });
 
-  test("input and snapshot are the received text without the white space outside strings", () => {
+  test("the evidence keeps input and snapshot as received, without the white space outside strings", () => {
     const input = '{ "a" : [ 1.50 , -0, 1E+2 ] ,\n\t"b c" : "\\u00e4 \\/  x" , "d":{ } }';
     const parsed = parseCheckRequest(
       `{ "tool_input": ${input}, "platform_state" :{"e" :\r\n12345678901234567890.10 }, "tool_name":"t"}`,
@@ -273,7 +273,7 @@ suite("the evidence", { tags: ["receipt.fields"] }, () => {
     assert.ok(Math.abs(bits / (salts.length * 128) - 0.5) < 0.01, "half of the bits are set");
   });
 
-  test("an erased part keeps every proof, and without a row that records its erasure it is broken", async (t) => {
+  test("proofs stay valid after an erasure, and an erasure that no row records is an error", async (t) => {
     const [row, log] = await oneRow(temporaryFolder(t));
     const parts = row.evidence.split("~");
     const erased = {
@@ -292,7 +292,7 @@ suite("the evidence", { tags: ["receipt.fields"] }, () => {
     assert.match(missing.first?.problem ?? "", /no row records its erasure/);
   });
 
-  test("moves are recorded under keyed digests, one per counter and key, in order", async (t) => {
+  test("the evidence records each counter's amount under a keyed digest, in the order of the counters", async (t) => {
     const [row] = await oneRow(temporaryFolder(t));
     const effects = readEffects(row.evidence) ?? [];
     assert.deepEqual(effects.map(({ amount }) => amount).toSorted(), ["0.10", "2"]);
@@ -365,7 +365,7 @@ suite(
   () => {
     const worked = JSON.parse(readFileSync(vectorFile, "utf8")) as Worked;
 
-    test("they are what the ledger writes today", () => {
+    test("the worked rows are what the ledger writes today", () => {
       const made = spawnSync(process.execPath, [join(import.meta.dirname, "ledger-vectors.ts"), "--print"], {
         encoding: "utf8",
       });
@@ -373,7 +373,7 @@ suite(
       assert.ok(isSame, `${made.stderr}after a change that is meant: node test/ledger-vectors.ts --write`);
     });
 
-    test("they follow from what was given, by code that shares nothing with the ledger", () => {
+    test("independent code computes the worked rows from their inputs", () => {
       assert.equal(worked.rows.length, 10);
       let prev = "0".repeat(64);
       for (const [place, { title, given, leaf, hash, evidence }] of worked.rows.entries()) {
@@ -408,7 +408,7 @@ suite(
       }
     });
 
-    test("they verify", () => {
+    test("the worked rows verify", () => {
       let link = firstLink;
       for (const { given, leaf, evidence, title } of worked.rows) {
         const row = {
@@ -425,7 +425,7 @@ suite(
       }
     });
 
-    test("Python recomputes them too", (t) => {
+    test("Python recomputes the worked rows", (t) => {
       const run = spawnSync("python3", [join(import.meta.dirname, "recompute_chain.py"), vectorFile], {
         encoding: "utf8",
       });
@@ -433,7 +433,7 @@ suite(
       assert.equal(run.stdout, "all rows recomputed\n", run.stderr);
     });
 
-    test("positive control: Python sees a row that was changed", (t) => {
+    test("positive control: Python notices a changed row", (t) => {
       const changed = { ...worked, log: "example.org/another" };
       const run = spawnSync("python3", [join(import.meta.dirname, "recompute_chain.py"), "-"], {
         encoding: "utf8",

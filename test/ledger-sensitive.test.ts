@@ -53,8 +53,8 @@ function evidenceWith(
 
 const sample = (): ReturnType<typeof makeEvidence> => evidenceWith(membersIn({ input, platform }, names));
 
-suite("a sensitive member", () => {
-  test("is a disclosure behind the six, and a reference stands in its place", () => {
+suite("sensitive members in the evidence", () => {
+  test("a sensitive member is a disclosure after the first six, and a reference replaces it", () => {
     const { stored, digest } = sample();
     const parts = stored.split("~");
     const texts = parts.map((part) => Buffer.from(part, "base64url").toString("utf8"));
@@ -73,7 +73,7 @@ suite("a sensitive member", () => {
     assert.deepEqual([evidenceDigest(stored), areSalted(stored)], [digest, true]);
   });
 
-  test("is read back as it came, and erased by itself", () => {
+  test("a sensitive member is read back as it was sent and can be erased alone", () => {
     const { stored, digest } = sample();
     assert.deepEqual([partText(stored, "input"), partText(stored, "platform")], [input, platform]);
     const erased = withoutParts(stored, withWhatQuotes(["input.customer.email"]));
@@ -89,21 +89,21 @@ suite("a sensitive member", () => {
     assert.equal(withoutParts(erased, ["input.customer.email"]), erased);
   });
 
-  test("goes with the input that it is of, and with no other", () => {
+  test("an erasure of the input also erases its sensitive members and no others", () => {
     const erased = withoutParts(sample().stored, ["input"]);
     assert.deepEqual(missingParts(erased), ["input", "input.customer.email", "input.customer.name"]);
     assert.deepEqual(presentParts(erased), ["call", "platform", "reason", "outcome", "effects", "platform.owner"]);
     assert.equal(partText(erased, "platform"), platform);
   });
 
-  test("what looks like a reference and is none stays as it was sent", () => {
+  test("a value that only looks like a reference stays as it was sent", () => {
     const text = `{"a":{"...":"${"A".repeat(43)}"},"customer":{"email":{"...":"x"}}}`;
     const texts = { input: text, platform };
     const { stored } = evidenceWith(membersIn(texts, names), texts);
     assert.equal(partText(stored, "input"), text);
   });
 
-  test("whatever is sent is read back, and what is left of it holds", () => {
+  test("random inputs are read back as they were sent, and their digest stays valid after an erasure", () => {
     const key = fc.constantFrom("a", "b", "c", "d\\", 'e"', "ä");
     const { value } = fc.letrec<{ value: unknown }>((tie) => ({
       value: fc.oneof({ depthSize: "small" }, fc.jsonValue(), fc.dictionary(key, tie("value"), { maxKeys: 4 })),
@@ -137,41 +137,49 @@ suite("a sensitive member", () => {
   });
 });
 
-suite("evidence with members that was changed", () => {
+suite("changed evidence with sensitive members", () => {
   const { stored, digest } = sample();
   const parts = stored.split("~");
   const email = parts[6] ?? "";
   const gone = `!${partDigest(email)}`;
   const cases: readonly (readonly [title: string, changed: readonly string[], isForm: boolean])[] = [
-    ["two in the other order", [...parts.slice(0, 6), parts[7] ?? "", email, parts[8] ?? ""], false],
-    ["one twice", [...parts.slice(0, 7), ...parts.slice(6)], false],
-    ["one dropped", parts.toSpliced(6, 1), true],
-    ["one more", [...parts, disclose("platform.zip", "1")], true],
-    ["another value under its name", parts.with(6, disclose("input.customer.email", '"s@example.org"')), true],
-    ["another name over its value", parts.with(6, disclose("input.customer.fax", '"k@example.org"')), true],
+    ["two members in the wrong order", [...parts.slice(0, 6), parts[7] ?? "", email, parts[8] ?? ""], false],
+    ["one member twice", [...parts.slice(0, 7), ...parts.slice(6)], false],
+    ["one member missing", parts.toSpliced(6, 1), true],
+    ["an additional member", [...parts, disclose("platform.zip", "1")], true],
+    ["another value under a member's name", parts.with(6, disclose("input.customer.email", '"s@example.org"')), true],
+    ["another name for a member's value", parts.with(6, disclose("input.customer.fax", '"k@example.org"')), true],
     [
-      "a name that is none",
+      "a member with an invalid name",
       parts.with(6, Buffer.from('["AAAAAAAAAAAAAAAAAAAAAA","input.a b",1]').toString("base64url")),
       false,
     ],
-    ["one of the six", parts.with(6, parts[4] ?? ""), false],
-    ["erased, without its name", parts.with(6, gone), false],
-    ["erased, under another name", parts.with(6, `${gone}input.customer.fax`), true],
-    ["erased, under the other parent's", [...parts.slice(0, 6), ...parts.slice(7), `${gone}platform.zip`], true],
-    ["erased, under a name that is none", parts.with(6, `${gone}inputs.email`), false],
-    ["its base64url in another spelling", parts.with(6, `${email}=`), false],
-    ["one of the six erased with a name", parts.with(3, `!${partDigest(parts[3] ?? "")}input.a`), false],
-    ["only the six, and a separator", [...parts.slice(0, 6), ""], false],
+    ["one of the six parts in a member's place", parts.with(6, parts[4] ?? ""), false],
+    ["an erased member without its name", parts.with(6, gone), false],
+    ["an erased member under another name", parts.with(6, `${gone}input.customer.fax`), true],
+    [
+      "an erased member under a name of the other parent",
+      [...parts.slice(0, 6), ...parts.slice(7), `${gone}platform.zip`],
+      true,
+    ],
+    ["an erased member under an invalid name", parts.with(6, `${gone}inputs.email`), false],
+    ["another spelling of a member's base64url", parts.with(6, `${email}=`), false],
+    [
+      "one of the six parts erased under a member's name",
+      parts.with(3, `!${partDigest(parts[3] ?? "")}input.a`),
+      false,
+    ],
+    ["only the six parts and a separator", [...parts.slice(0, 6), ""], false],
   ];
   for (const [title, changed, isForm] of cases) {
-    test(`${title} is not what the leaf commits to`, () => {
+    test(`the leaf does not commit to evidence with ${title}`, () => {
       const found = evidenceDigest(changed.join("~"));
       assert.notEqual(found, digest);
       assert.equal(found !== undefined, isForm);
     });
   }
 
-  test("a name that goes on as a digest would is not read as both", () => {
+  test("a name that continues like a digest has only one reading", () => {
     const [a, b, c, d, ...rest] = Array.from("ABCDEFGHI", (letter) => letter.repeat(43));
     const left = (fixed: string | undefined, behind: readonly string[]): string =>
       [fixed, ...rest, ...behind].map((part) => `!${part}`).join("~");
@@ -182,7 +190,7 @@ suite("evidence with members that was changed", () => {
     assert.notEqual(evidenceDigest(one), evidenceDigest(other));
   });
 
-  test("positive control: as it is, and with one erased under its name, it is", () => {
+  test("positive control: the leaf commits to the evidence as stored and after a correct erasure", () => {
     assert.equal(evidenceDigest(stored), digest);
     const erased = parts.with(6, `${gone}input.customer.email`).join("~");
     assert.equal(evidenceDigest(erased), digest);
@@ -190,7 +198,7 @@ suite("evidence with members that was changed", () => {
   });
 });
 
-suite("a walk over rows that lack members", () => {
+suite("verification of rows that lack members", () => {
   const rowOf = (body: string): string => makeEvidence(["null", body, "null", '"why"', "{}", "[]"]).stored;
   const afterErasure = (parts: string): Missing => {
     const missing = new Missing();
@@ -211,12 +219,12 @@ suite("a walk over rows that lack members", () => {
     ['"platform","reason"', 1],
   ];
   for (const [parts, first] of cases) {
-    test(`the row names ${parts}: ${first === undefined ? "all of it is lawful" : `row ${first} lacks more`}`, () => {
+    test(`an erasure of ${parts} ${first === undefined ? "explains all" : `does not explain row ${first}`}`, () => {
       assert.equal(afterErasure(parts).first?.seq, first);
     });
   }
 
-  test("a row's body names members in the order of all names, each once, and nothing that is none", () => {
+  test("an erasure must name valid members, each once and in order", () => {
     const read = (parts: string): unknown => readErasure(rowOf(`{"parts":[${parts}],"rows":[[1,1]]}`), 9)?.parts;
     assert.deepEqual(read('"input","input.a","outcome"'), ["input", "input.a", "outcome"]);
     for (const wrong of [

@@ -53,14 +53,14 @@ const look = (t: TestContext): Promise<ReadonlyMap<string, Family>> => (looked ?
 suite("ops/", () => {
   const panels = dashboard.panels.filter(({ type }) => type !== "row");
   for (const { title, targets = [] } of panels) {
-    test(`the panel "${title}" shows what a gate has`, async (t) => {
+    test(`the panel "${title}" queries only metrics that a gate has`, async (t) => {
       const shown = await look(t);
       assert.ok(targets.length > 0);
       for (const { expr } of targets) assert.deepEqual(queryFaults(filledIn(expr), shown), []);
     });
   }
 
-  test("the panels have their own place and number", () => {
+  test("each panel has its own place and number", () => {
     const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) =>
       Array.from({ length: w * h }, (_, cell) => `${x + (cell % w)} ${y + Math.floor(cell / w)}`),
     );
@@ -70,7 +70,7 @@ suite("ops/", () => {
   });
 
   for (const { alert, expr, labels, annotations } of alerts) {
-    test(`${alert} watches what a gate has, says what is the matter, and is on the page`, async (t) => {
+    test(`the alert ${alert} queries existing metrics, has a description and is in docs/observe.md`, async (t) => {
       const shown = await look(t);
       assert.deepEqual(queryFaults(expr, shown), []);
       assert.match(labels.severity, /^(?:page|ticket)$/);
@@ -80,23 +80,19 @@ suite("ops/", () => {
   }
 
   for (const [what, query, fault] of [
-    [
-      "a metric that is not there",
-      "sum(rate(svc_gate_chekcs_total[5m]))",
-      /no gate shows the metric svc_gate_chekcs_total/,
-    ],
-    ["a selected label that it does not have", 'svc_gate_checks_total{verdcit="ALLOW"}', /no label verdcit/],
+    ["an unknown metric", "sum(rate(svc_gate_chekcs_total[5m]))", /no gate shows the metric svc_gate_chekcs_total/],
+    ["an unknown label", 'svc_gate_checks_total{verdcit="ALLOW"}', /no label verdcit/],
     ["a label of another metric", 'svc_gate_ready{code="x"} + svc_gate_refusals_total', /no label code/],
-    ["a refusal that there is not", 'svc_gate_refusals_total{code=~"queue-full|busy"}', /no refusal has the code busy/],
-    ["a group by what is not there", "sum by (tenant) (svc_gate_checks_total)", /no metric has the label tenant/],
-    ["what is not PromQL", "sum(rate(svc_gate_checks_total[5m])", /not PromQL/],
-    ["a counter as a histogram", "svc_gate_checks_total_bucket", /no gate shows/],
+    ["an unknown refusal code", 'svc_gate_refusals_total{code=~"queue-full|busy"}', /no refusal has the code busy/],
+    ["a group by an unknown label", "sum by (tenant) (svc_gate_checks_total)", /no metric has the label tenant/],
+    ["a syntax error", "sum(rate(svc_gate_checks_total[5m])", /not PromQL/],
+    ["a counter used as a histogram", "svc_gate_checks_total_bucket", /no gate shows/],
   ] as const) {
-    test(`a planted fault is noticed: ${what}`, async (t) =>
+    test(`positive control: a query with ${what} is noticed`, async (t) =>
       assert.match(queryFaults(query, await look(t)).join("\n"), fault));
   }
 
-  test("the page lists every metric of the gate, as the gate describes it", async (t) => {
+  test("docs/observe.md lists every metric of the gate with the gate's description", async (t) => {
     const shown = await look(t);
     const rows = [...shown.values()]
       .filter(({ name }) => name.startsWith("svc_gate_"))

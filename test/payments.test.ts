@@ -49,7 +49,7 @@ function assertDecision(decision: Decision, verdict: string, rule: string, reaso
 
 suite("the worked example of specification 4.6", () => {
   test(
-    "10 USD to a registered payee, offer still valid: ALLOW",
+    "the contract allows 10 USD to a registered payee while the offer is valid",
     { tags: ["payments.registered-payee", "payments.inputs"] },
     () => {
       assertDecision(pay({}, {}), "ALLOW", "payments.$otherwise", /registered, and 10 USD is within/, "row 1");
@@ -57,7 +57,7 @@ suite("the worked example of specification 4.6", () => {
   );
 
   test(
-    "10 USD to an address one character off: BLOCK",
+    "the contract blocks 10 USD to an address that differs by one character",
     { tags: ["payments.unregistered-payee", "platform.approved-payees"] },
     () => {
       const decision = pay({ payee_address: `"${payee.slice(0, -1)}8"` }, {});
@@ -65,24 +65,32 @@ suite("the worked example of specification 4.6", () => {
     },
   );
 
-  test("20 USD for what cost 10: ESCALATE", { tags: ["payments.price-variance", "platform.historical-price"] }, () => {
-    const decision = pay({ amount: "20" }, {});
-    assertDecision(
-      decision,
-      "ESCALATE",
-      "payments.price-variance",
-      /20 USD is over the allowed variance.* 10 USD/,
-      "row 3",
-    );
-  });
-
-  test("20 USD on top of 190 of 200: BLOCK", { tags: ["payments.monthly-budget", "platform.monthly-spend"] }, () => {
-    const decision = pay({ amount: "20" }, { monthly_spend_usd: "190", historical_price_usd: "20" });
-    assertDecision(decision, "BLOCK", "payments.within-monthly-budget", /past its budget of 200 USD/, "row 4");
-  });
+  test(
+    "the contract escalates 20 USD for what usually costs 10 USD",
+    { tags: ["payments.price-variance", "platform.historical-price"] },
+    () => {
+      const decision = pay({ amount: "20" }, {});
+      assertDecision(
+        decision,
+        "ESCALATE",
+        "payments.price-variance",
+        /20 USD is over the allowed variance.* 10 USD/,
+        "row 3",
+      );
+    },
+  );
 
   test(
-    "an expired offer: BLOCK",
+    "the contract blocks 20 USD if 190 of 200 USD are spent",
+    { tags: ["payments.monthly-budget", "platform.monthly-spend"] },
+    () => {
+      const decision = pay({ amount: "20" }, { monthly_spend_usd: "190", historical_price_usd: "20" });
+      assertDecision(decision, "BLOCK", "payments.within-monthly-budget", /past its budget of 200 USD/, "row 4");
+    },
+  );
+
+  test(
+    "the contract blocks an expired offer",
     { tags: ["payments.expired-offer", "verdict.stale-not-resumed", "platform.now-epoch"] },
     () => {
       const decision = pay({ offer_expires_epoch: `${now - 1}` }, {});
@@ -98,7 +106,7 @@ suite("the worked example of specification 4.6", () => {
   );
 
   test(
-    "no snapshot: BLOCK",
+    "the contract blocks a payment without a snapshot",
     { tags: ["payments.no-snapshot", "check.payment-without-snapshot", "platform.present-false"] },
     () => {
       const reason =
@@ -185,7 +193,7 @@ const boundaries: readonly (readonly [
 ];
 
 test(
-  "the boundaries of every rule",
+  "every rule decides correctly at its boundaries",
   { tags: ["platform.entitlements", "payments.inputs", "payments.settings"] },
   () => {
     for (const [what, input, platform, verdict, rule] of boundaries)
@@ -194,7 +202,7 @@ test(
 );
 
 test(
-  "BLOCK beats ESCALATE: an expired offer at an odd price to a stranger",
+  "BLOCK beats ESCALATE for an expired offer at an unusual price to an unregistered payee",
   { tags: ["verdict.values", "verdict.meanings"] },
   () => {
     const decision = pay({ amount: "45", offer_expires_epoch: "1", payee_address: '"x"' }, { entitlements: '["r"]' });
@@ -208,7 +216,7 @@ test(
 );
 
 test(
-  "the limits stand in the contract, and a mandate sets them",
+  "the contract has the limits, and a mandate can override them",
   { tags: ["limit.payments-in-contract", "payments.replaceable"] },
   () => {
     const settings = "limits:\n  payments: { per_payment_usd: 5, monthly_budget_usd: 1000 }\n";
@@ -230,7 +238,7 @@ test("the settings of the example are 50, 200 and 1.25", { tags: ["payments.sett
 });
 
 test(
-  "the text in force is the mandate's and the contract's, byte for byte",
+  "the text in force is the mandate and the contract, byte for byte",
   { tags: ["contract.verbatim", "contract.mandate-loads"] },
   () => {
     const text = readFileSync(new URL("mandate.yaml", root), "utf8");

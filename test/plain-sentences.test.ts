@@ -51,7 +51,7 @@ suite("the sum of a replay", { tags: ["first-use-22"] }, () => {
     );
   });
 
-  test("every change is in one of the three sums, added exactly", () => {
+  test("each change is added exactly to one of the three sums", () => {
     assert.equal(
       sumLine(
         change("BLOCK", "ALLOW", "0.1"),

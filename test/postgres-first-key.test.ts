@@ -72,7 +72,7 @@ async function statusesOf(t: TestContext, { folder, env }: Place, ...keys: reado
 const textIn = (file: string): string => readFileSync(file, "utf8").trim();
 
 function cases(there: PostgresServer): void {
-  test("the key is in a file of mode 0600, works on /check, and is neither printed nor in the ledger", async (t) => {
+  test("the key is in a file of mode 0600, opens /check, and is never printed or recorded", async (t) => {
     const place = await newPlace(t, there);
     const { code, said } = await migrate(t, place);
     assert.equal(code, 0, said);
@@ -89,7 +89,7 @@ function cases(there: PostgresServer): void {
     assert.deepEqual(keysIn(exported.stdout), []);
   });
 
-  test("the row does not decide which contract and mode the first gate puts in force", async (t) => {
+  test("the row of the first key does not decide the contract and mode in force", async (t) => {
     const place = await newPlace(t, there);
     await migrate(t, place);
     writeFileSync(
@@ -105,7 +105,7 @@ function cases(there: PostgresServer): void {
     await gate.exit;
   });
 
-  test("a second run changes nothing and says so, with the file and without it", async (t) => {
+  test("a second run changes nothing, for the same file and for another one", async (t) => {
     const place = await newPlace(t, there);
     await migrate(t, place);
     const before = textIn(place.file);
@@ -131,7 +131,7 @@ function cases(there: PostgresServer): void {
     ["one file", ["first-key", "first-key", "first-key"]],
     ["files of their own", ["one", "two", "three"]],
   ] as const)
-    test(`runs that start together make one key: with ${title}`, async (t) => {
+    test(`runs that start together with ${title} make one key`, async (t) => {
       const place = await newPlace(t, there);
       const places = names.map((name) => ({ ...place, file: join(place.folder, name) }));
       const runs = await Promise.all(places.map((each) => migrate(t, each)));
@@ -142,7 +142,7 @@ function cases(there: PostgresServer): void {
       assert.deepEqual(await statusesOf(t, place, textIn(files[0] ?? "")), [200]);
     });
 
-  test("a run that was interrupted between file and row is finished by the next one", async (t) => {
+  test("the next run finishes a run that was interrupted between the file and the row", async (t) => {
     const place = await newPlace(t, there);
     const left = makeKey();
     writeFileSync(place.file, `${left}\n`, { mode: 0o600 });
@@ -152,7 +152,7 @@ function cases(there: PostgresServer): void {
     assert.deepEqual(await statusesOf(t, place, left), [200]);
   });
 
-  test("a file that holds something else, or that others can read, is refused and left alone", async (t) => {
+  test("a file with other content, or that others can read, is refused and not changed", async (t) => {
     const place = await newPlace(t, there);
     for (const [text, mode, says] of [
       ["", 0o600, /exists and has no API key: remove it, or name another/],

@@ -84,7 +84,7 @@ function idle(there: PostgresServer): void {
     assert.deepEqual(await ledgers(), begun, "positive control: without `mustExist` the ledger would have been begun");
   });
 
-  test("[issue 12, item 5] in a folder the error lists the tenants that have a ledger", async (t) => {
+  test("[issue 12, item 5] the error for a mistyped tenant in a folder lists the tenants with a ledger", async (t) => {
     const cwd = temporaryFolder(t);
     const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd });
     const none = await run(...erase, "--tenant", "typo");

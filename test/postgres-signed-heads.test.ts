@@ -184,7 +184,7 @@ const notCommitted = (error: unknown): boolean => error instanceof NotKept && er
 
 function signedHeads(there: PostgresServer): void {
   suite("PostgreSQL: heads of two replicas under load", () => {
-    test("each that was ever served is of the history that the last one has, and each answer is under one", async (t) => {
+    test("all heads that replicas serve under load are of one history and cover the answered rows", async (t) => {
       const at = await place(t, there);
       const keys = await keysOf(at.keyFile);
       const gates = await Promise.all(["one", "other"].map((name) => spawnGate(t, [], settingsOf(at, name))));
@@ -235,7 +235,7 @@ function signedHeads(there: PostgresServer): void {
   });
 
   suite("PostgreSQL: a tree that ends before the last row", () => {
-    test("is noticed by the next gate that would go on with it, and nothing is signed", async (t) => {
+    test("the next gate notices that the stored tree lacks rows, and signs nothing", async (t) => {
       const at = await place(t, there);
       const database = await open(t, { url: at.url });
       const [one, other] = [await ledgerOn(at, database), await ledgerOn(at, database)];
@@ -253,8 +253,8 @@ function signedHeads(there: PostgresServer): void {
     });
   });
 
-  suite("PostgreSQL: the key that replicas share", () => {
-    test("one with another key, or with none, is refused at its start", async (t) => {
+  suite("PostgreSQL: the signing key that replicas share", () => {
+    test("a replica with another key or without a key does not start", async (t) => {
       const at = await place(t, there);
       const gate = await spawnGate(t, [], settingsOf(at, "one"));
       const before = await keptHead(at);
@@ -278,7 +278,7 @@ function signedHeads(there: PostgresServer): void {
       assert.equal((await check(same, note)).status, 200, "positive control: the same key, as a variable");
     });
 
-    test("is rotated by one, recorded once, and taken up by the other from the file; without it that one stops", async (t) => {
+    test("replicas take a rotated key from their common file, and a replica without that file stops", async (t) => {
       const at = await place(t, there);
       const [before] = await keysOf(at.keyFile);
       assert.ok(before);
@@ -323,7 +323,7 @@ function signedHeads(there: PostgresServer): void {
       assert.equal((await ask(later, "/ledger/verify")).json.ok, true);
     });
 
-    test("that is lost is replaced by the operator's word, once, and who still has the old one stops", async (t) => {
+    test("the operator can replace a lost key once, and a replica with the old key stops", async (t) => {
       const at = await place(t, there);
       const gate = await spawnGate(t, [], settingsOf(at, "one"));
       assert.equal((await check(gate, note)).status, 200);
@@ -342,7 +342,7 @@ function signedHeads(there: PostgresServer): void {
       assert.equal((await ask(again, "/ledger/verify")).json.ok, true);
     });
 
-    test("as a variable is rotated in two steps, and no replica stops on the way", async (t) => {
+    test("a key in a variable is rotated in two steps, and no replica stops", async (t) => {
       const at = await place(t, there);
       const old = readFileSync(at.keyFile, "utf8");
       const next = join(at.folder, "next.key");
@@ -368,8 +368,8 @@ function signedHeads(there: PostgresServer): void {
     });
   });
 
-  suite("PostgreSQL: what was not kept is not signed for anybody", () => {
-    test("a gate that a later one has taken over from signs nothing more", async (t) => {
+  suite("PostgreSQL: heads of rows that were not committed", () => {
+    test("a gate signs nothing more after a gate of a later version has taken over", async (t) => {
       const at = await place(t, there);
       const keys = await keysOf(at.keyFile);
       const gate = await spawnGate(t, [], settingsOf(at, "one"));
@@ -390,7 +390,7 @@ function signedHeads(there: PostgresServer): void {
       assert.equal((await headAt(gate, keys)).size, 1);
     });
 
-    test("one that hung with the head in its hands, and lost it, has signed nothing that anybody sees", async (t) => {
+    test("a gate that hangs until its transaction is lost publishes no signed head", async (t) => {
       const at = await place(t, there);
       const keys = await keysOf(at.keyFile);
       const database = await open(t, { url: at.url, within: { lock: 500, idleInTransaction: 5000 } });
@@ -419,7 +419,7 @@ function signedHeads(there: PostgresServer): void {
       assert.equal((await hung.verify()).broken, undefined);
     });
 
-    test("a line that is cut between signing and COMMIT takes the head with the rows; one cut after it keeps both", async (t) => {
+    test("a connection cut before COMMIT loses the head and the rows; one cut after it keeps both", async (t) => {
       const at = await place(t, there);
       const keys = await keysOf(at.keyFile);
       const proxy = await startProxy(t, there.port);

@@ -21,10 +21,10 @@ function problems(text: string, files: Readonly<Record<string, string>>): readon
   return compiled.ok ? [] : compiled.problem.map(({ code, message }) => `${code}: ${message}`);
 }
 
-suite("a mandate has no candidate", () => {
+suite("mandates with the removed key `candidate`", () => {
   const files = { "c.yaml": contract, "next.yaml": contract };
 
-  test("a mandate that names one is refused, and the hint names the command that answers the question", () => {
+  test("a mandate with a candidate is refused, and the hint names the command to use instead", () => {
     for (const candidate of ["next.yaml", "[next.yaml]", "{ file: next.yaml, tools: [t] }", "[]", "null"]) {
       const compiled = mandate(`${plainMandate}candidate: ${candidate}\n`, files);
       assert.ok(!compiled.ok);
@@ -36,7 +36,7 @@ suite("a mandate has no candidate", () => {
     }
   });
 
-  test("positive control: the same mandate without it compiles, and another unknown part keeps its own hint", () => {
+  test("positive control: the mandate compiles without a candidate, and another unknown key has its own error", () => {
     assert.deepEqual(problems(plainMandate, files), []);
     assert.deepEqual(problems(`${plainMandate}candidates: next.yaml\n`, files), [
       "unknown-key: a mandate has no `candidates`",
@@ -44,13 +44,13 @@ suite("a mandate has no candidate", () => {
   });
 });
 
-suite("what is compiled again is what was in force", () => {
+suite("the text of GET /rules, compiled again", () => {
   const block = (name: string): string => `  - { rule: ${name}, on: t, when: "true", verdict: BLOCK, reason: never }\n`;
   const head = `${contract}rules:\n${block("one")}`;
   const other =
     "  contract: d\n  tools: { t: { input: { type: object, additionalProperties: false }, otherwise: BLOCK } }\n";
 
-  test("whatever a text takes for the end of a line", () => {
+  test("the text compiles to the same contract whatever line ends it contains", () => {
     for (const end of ["\u2028", "\u2029", "\r"]) {
       for (const [text, file] of [
         [plainMandate, `${head}# a remark${end}--- # d.yaml\n${block("two")}`],
@@ -63,12 +63,12 @@ suite("what is compiled again is what was in force", () => {
     }
   });
 
-  test("and a contract that is called like the mandate's file", () => {
+  test("the text compiles to the same contract if the contract's file is called mandate.yaml", () => {
     const force = mandate("mandate: m\ncontracts: [mandate.yaml]\n", { "mandate.yaml": head });
     assertAgain(force.ok ? force.value : assert.fail("it does not compile"));
   });
 
-  test("a line that would be taken for the beginning of a file is refused, and a name that would break one", () => {
+  test("the compiler refuses a line that looks like a file separator, and a line break in a name", () => {
     const line = "yaml: a line that begins like this stands between the files in the text of GET /rules";
     assert.deepEqual(problems(plainMandate, { "c.yaml": `--- # d.yaml\n${head}` }), [line]);
     assert.deepEqual(problems(`# m\n--- #\n${plainMandate}`, { "c.yaml": head }), [line]);

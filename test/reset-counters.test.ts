@@ -37,7 +37,7 @@ const wrongNames: readonly (readonly [reset: readonly string[], says: RegExp])[]
   [[""], /there are purse\.spent/],
 ];
 
-test("a name that is wrong resets nothing, and the loss is still to be recorded", async (t) => {
+test("a wrong name resets nothing and does not record the loss", async (t) => {
   const site = siteOf(t);
   await lose(site);
   for (const [at, [reset, says]] of wrongNames.entries()) {
@@ -52,7 +52,7 @@ test("a name that is wrong resets nothing, and the loss is still to be recorded"
   );
 });
 
-test("a counter that remembers forgets with its reset, and no other counter does", async (t) => {
+test("after a reset a counter forgets its remembered values and sums from zero", async (t) => {
   const site = siteOf(t);
   await lose(site);
   await resume(site, { reset: ["purse.payees", "purse.spent", "purse.calls", "purse.all"] }, site.backup);
@@ -83,7 +83,7 @@ test("only a counter that a loss has made unknown can be reset", async (t) => {
   );
 });
 
-test("a second loss makes a counter that was reset unknown again, and a reset helps again", async (t) => {
+test("a second loss makes a reset counter unknown again, and a second reset makes it known", async (t) => {
   const site = siteOf(t);
   await lose(site);
   await resume(site, { reset: ["purse.payees"] }, site.backup);
@@ -103,7 +103,7 @@ test("a second loss makes a counter that was reset unknown again, and a reset he
   assert.equal(await replayed(site), "4 0");
 });
 
-test("a contract that came into force in the last row of the backup is replayed with its reset", async (t) => {
+test("replay applies the reset of a contract that the backup's last row put in force", async (t) => {
   for (const starts of ["", "counters: { purse: { spent: { starts: empty } } }\n"]) {
     const site = siteOf(t);
     await calls(site, 2);

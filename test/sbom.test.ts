@@ -43,7 +43,7 @@ const missing = ({ components }: Bom): readonly string[] => {
   return wanted.filter((each) => !found.has(each));
 };
 
-test("the bill of materials has each package of the lock file that is not of development alone", () => {
+test("the bill of materials lists each package of the lock file except development packages", () => {
   const { scripts, name } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   assert.equal(scripts.sbom, "node tools/sbom.ts");
   const bom = run(process.execPath, "tools/sbom.ts");
@@ -59,7 +59,7 @@ test("the bill of materials has each package of the lock file that is not of dev
   for (const { dependsOn } of bom.dependencies) for (const each of dependsOn) assert.ok(refs.has(each), each);
 });
 
-test("positive control: a bill that leaves something out is noticed", () => {
+test("positive control: a bill of materials without one package is noticed", () => {
   const bom = run(process.execPath, "tools/sbom.ts");
   const [first, ...others] = bom.components;
   assert.deepEqual(missing({ ...bom, components: others }), [`${first?.name}@${first?.version}`]);

@@ -62,18 +62,22 @@ function swapKey({ data }: Site): void {
   writeFileSync(file, readFileSync(file, "utf8").replace(/[0-9a-f]{64}/, digest));
 }
 
-suite("a file of the data folder that was swapped", { tags: ["attack-14"], concurrency: 2 }, () => {
-  test("positive control: nothing is said of a folder that nobody has touched", { tags: ["attack-14"] }, async (t) => {
-    const site = await served(t);
-    const { code, stdout } = await verify(t, site);
-    assert.equal(code, 0);
-    assert.match(stdout, /^ok: 1 rows, chain and evidence verified\n/);
-    assert.doesNotMatch(stdout, /changed|warning/);
-    const json = JSON.parse((await verify(t, site, "--json")).stdout);
-    assert.deepEqual([json.ok, json.changed, json.warnings], [true, undefined, undefined]);
-    const { banner } = await live(t, site.cwd, [site.key]);
-    assert.doesNotMatch(banner, /another one than at the last start|is not there/);
-  });
+suite("swapped files in the data folder", { tags: ["attack-14"], concurrency: 2 }, () => {
+  test(
+    "positive control: verify and a start report nothing about an untouched folder",
+    { tags: ["attack-14"] },
+    async (t) => {
+      const site = await served(t);
+      const { code, stdout } = await verify(t, site);
+      assert.equal(code, 0);
+      assert.match(stdout, /^ok: 1 rows, chain and evidence verified\n/);
+      assert.doesNotMatch(stdout, /changed|warning/);
+      const json = JSON.parse((await verify(t, site, "--json")).stdout);
+      assert.deepEqual([json.ok, json.changed, json.warnings], [true, undefined, undefined]);
+      const { banner } = await live(t, site.cwd, [site.key]);
+      assert.doesNotMatch(banner, /another one than at the last start|is not there/);
+    },
+  );
 
   test(
     "a changed keys.json fails verify, and a start records it as a row and warns",
@@ -107,7 +111,7 @@ suite("a file of the data folder that was swapped", { tags: ["attack-14"], concu
   );
 
   test(
-    "a keys.json that was removed fails verify, and the key made in its place is a row",
+    "verify reports a removed keys.json, and the next start records the new key as a row",
     { tags: ["attack-14"] },
     async (t) => {
       const site = await served(t);
@@ -120,33 +124,33 @@ suite("a file of the data folder that was swapped", { tags: ["attack-14"], concu
     },
   );
 
-  test("an operator's other SVC_API_KEY is a row, the same one is not", { tags: ["attack-14"] }, async (t) => {
-    const site = await served(t);
-    const before = await live(t, site.cwd, [], { SVC_API_KEY: site.key });
-    assert.doesNotMatch(before.banner, /another one than/, "the same key, named elsewhere");
-    assert.equal((await verify(t, site)).code, 0);
-    const { banner } = await live(t, site.cwd, [other], { SVC_API_KEY: other });
-    assert.match(banner, /is another one than at the last start \(from SVC_API_KEY\); row 2 records it/);
-    const again = await live(t, site.cwd, [], { SVC_API_KEY: other });
-    assert.doesNotMatch(again.banner, /another one than/);
-    assert.equal((await verify(t, site)).code, 0, "keys.json does not count while SVC_API_KEY is set");
-  });
-
   test(
-    "a checkpoint that was removed is a warning of verify and of the next start",
+    "a start with another SVC_API_KEY is a row, and a start with the same key is not",
     { tags: ["attack-14"] },
     async (t) => {
       const site = await served(t);
-      rmSync(join(site.data, "checkpoint"));
-      const { code, stdout } = await verify(t, site);
-      assert.equal(code, 0, "a restored backup has none either");
-      assert.match(stdout, /\n {2}warning {2}the signed checkpoint .+checkpoint is not there/);
-      assert.match((await live(t, site.cwd, [])).banner, /warning +the signed checkpoint .+ is not there/);
-      assert.doesNotMatch((await verify(t, site)).stdout, /warning/, "the gate has written it again");
+      const before = await live(t, site.cwd, [], { SVC_API_KEY: site.key });
+      assert.doesNotMatch(before.banner, /another one than/, "the same key, named elsewhere");
+      assert.equal((await verify(t, site)).code, 0);
+      const { banner } = await live(t, site.cwd, [other], { SVC_API_KEY: other });
+      assert.match(banner, /is another one than at the last start \(from SVC_API_KEY\); row 2 records it/);
+      const again = await live(t, site.cwd, [], { SVC_API_KEY: other });
+      assert.doesNotMatch(again.banner, /another one than/);
+      assert.equal((await verify(t, site)).code, 0, "keys.json does not count while SVC_API_KEY is set");
     },
   );
 
-  test("a swapped signing.key fails verify, as it stops a start", { tags: ["attack-14"] }, async (t) => {
+  test("verify and the next start warn about a removed checkpoint", { tags: ["attack-14"] }, async (t) => {
+    const site = await served(t);
+    rmSync(join(site.data, "checkpoint"));
+    const { code, stdout } = await verify(t, site);
+    assert.equal(code, 0, "a restored backup has none either");
+    assert.match(stdout, /\n {2}warning {2}the signed checkpoint .+checkpoint is not there/);
+    assert.match((await live(t, site.cwd, [])).banner, /warning +the signed checkpoint .+ is not there/);
+    assert.doesNotMatch((await verify(t, site)).stdout, /warning/, "the gate has written it again");
+  });
+
+  test("a swapped signing.key fails verify and stops the next start", { tags: ["attack-14"] }, async (t) => {
     const site = await served(t);
     await writeSigningKeys(join(site.data, "signing.key"), { current: makeSigningKey(), before: undefined });
     rmSync(join(site.data, "checkpoint"));

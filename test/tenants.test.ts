@@ -44,7 +44,7 @@ function reply(destroyed: boolean): FastifyReply {
   return { raw: Object.assign(new EventEmitter(), { destroyed }) } as unknown as FastifyReply;
 }
 
-test("who waits keeps a tenant open, and who has gone while it was opened does not", async (t) => {
+test("a waiting client keeps a tenant open, and a client that disconnected does not", async (t) => {
   const { tenants } = start(t, ["acme", "blue", "cyan"]);
   assert.ok((await tenants.gateFor("acme", reply(true))).ok);
   const waits = reply(false);
@@ -67,7 +67,7 @@ test("a tenant stays open while an operator works on it", async (t) => {
   assert.ok((await tenants.gateFor("blue", reply(true))).ok, "positive control: the work is done");
 });
 
-test("one that is taken out of the file while it is opened is not served", async (t) => {
+test("a tenant that is removed from the file while it opens is not served", async (t) => {
   const { tenants, places } = start(t, ["acme"]);
   const asked = tenants.gateFor("acme", reply(false));
   await tenants.redefine([]);

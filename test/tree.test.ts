@@ -74,8 +74,8 @@ function grown(size: number): { readonly frontier: Frontier; readonly read: Hash
 
 const sizes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 31, 64, 100, 255, 256, 257, 300, 511, 512, 513, sizeMax];
 
-suite("the tree", () => {
-  test("grows to the root that the RFC defines, and begins again from what it wrote", async () => {
+suite("the tree over the rows", () => {
+  test("the tree grows to the root that RFC 6962 defines, and resumes from its stored frontier", async () => {
     for (const size of sizes) {
       const { frontier, read } = grown(size);
       const root = naiveRoot(leaves.slice(0, size));
@@ -90,7 +90,7 @@ suite("the tree", () => {
     }
   });
 
-  test("proves that a leaf is in it, and nothing else", async () => {
+  test("an inclusion proof is valid only for its own leaf, index and root", async () => {
     for (const size of sizes) {
       const { frontier, read } = grown(size);
       const root = frontier.root();
@@ -112,7 +112,7 @@ suite("the tree", () => {
     }
   });
 
-  test("proves that it has only grown, and nothing else", async () => {
+  test("a consistency proof is valid only for its own two trees", async () => {
     for (const size of sizes) {
       const { frontier, read } = grown(size);
       const root = frontier.root();
@@ -133,7 +133,7 @@ suite("the tree", () => {
     }
   });
 
-  test("is read from tiles as from its leaves", async () => {
+  test("the tree read from tiles equals the tree read from leaves", async () => {
     const { frontier, read } = grown(sizeMax);
     const tiles = readerOfTiles(sizeMax, ({ level, place, width }) => read(level, place * 256, width));
     assert.deepEqual(await rootAt(tiles, sizeMax), frontier.root());
@@ -156,7 +156,7 @@ function bitsOf(size: number): number {
   return size.toString(2).replaceAll("0", "").length;
 }
 
-test("tiles are numbered as C2SP numbers them", () => {
+test("tiles have the paths that C2SP defines, and other paths are refused", () => {
   const cases: readonly (readonly [string, number | "entries", number, number])[] = [
     ["tile/0/000", 0, 0, 256],
     ["tile/0/x001/x234/067", 0, 1_234_067, 256],
@@ -188,7 +188,7 @@ suite("signed heads", () => {
   const keys = { current: makeSigningKey(), before: makeSigningKey() };
   const root = naiveRoot(leaves);
 
-  test("are signed by the current key and the one before, and by nobody else", () => {
+  test("the current key and the previous key sign a head, and no other key verifies it", () => {
     const signer = new Signer(origin, keys);
     const [current, before] = signer.verifiers;
     assert.ok(current && before);
@@ -211,7 +211,7 @@ suite("signed heads", () => {
     }
   });
 
-  test("keys are told by their text", () => {
+  test("the parser reads a verifier key from its text and refuses a changed one", () => {
     const [key] = new Signer(origin, keys).verifiers;
     assert.ok(key);
     assert.deepEqual(parseVerifierKey(key.text), { ok: true, value: key });
@@ -221,7 +221,7 @@ suite("signed heads", () => {
     assert.equal(parsed.ok && parsed.value.id, "c74f20a3");
   });
 
-  test("a proof's file holds by itself, and no other byte in it does", async () => {
+  test("a proof file can be verified offline, and a change of any bit is noticed", async () => {
     const signer = new Signer(origin, keys);
     const { read } = grown(sizeMax);
     const text = proofText({
@@ -242,7 +242,7 @@ suite("signed heads", () => {
     }
   });
 
-  test("a key's file is its owner's alone, and whole", async (t) => {
+  test("only its owner can read a key file, and a damaged key file is refused", async (t) => {
     const folder = await mkdtemp(join(tmpdir(), "svc-gate-tree-"));
     t.after(() => rm(folder, { recursive: true }));
     const file = join(folder, "signing.key");

@@ -69,7 +69,7 @@ async function until(lines: readonly Line[], open: number): Promise<void> {
 }
 
 test(
-  "half heads that fill all connections are closed for new ones, the oldest first, and in time",
+  "incomplete requests that fill all connections are closed for new ones, oldest first, and time out",
   { tags: ["attack-13"] },
   async (t) => {
     const gate = await startGate(t, { flags: { connections: "16" } });
@@ -102,7 +102,7 @@ test("connections that have shown a good key stay open while others are closed",
 });
 
 test(
-  "positive control: a gate that forgets who showed a key closes their connections",
+  "positive control: a gate that forgets which connections showed a key is noticed",
   { tags: ["attack-13"] },
   async (t) => {
     const gate = await startGate(t, { flags: { connections: "16" } });
@@ -119,7 +119,7 @@ test(
 );
 
 test(
-  "if all connections have shown a good key, a new one is closed, and taken when one has ended",
+  "if all connections have shown a good key, a new connection is refused until one ends",
   { tags: ["attack-13"] },
   async (t) => {
     const gate = await startGate(t, { flags: { connections: "3" } });
@@ -138,7 +138,7 @@ test(
 );
 
 test(
-  "a connection whose key is good no more is closed like one that never showed any",
+  "a connection whose key is no longer good is closed like a connection without a key",
   { tags: ["attack-12.i-2"] },
   async (t) => {
     const gate = await startGate(t, { flags: { connections: "3" } });
@@ -154,7 +154,7 @@ test(
 );
 
 test(
-  "an address with more than its share loses its own connections, and others keep older ones",
+  "an address above its share loses its own connections, and other addresses keep older ones",
   { tags: ["attack-13"] },
   async (t) => {
     const gate = await startGate(t, { flags: { connections: "64" } });
@@ -173,7 +173,7 @@ test(
 );
 
 test(
-  "over TLS too: bare connections and half heads are closed, and those with a key stay",
+  "over TLS, connections without a key are closed for new ones, and those with a key stay",
   { tags: ["attack-13"] },
   async (t) => {
     const pair = selfSigned(temporaryFolder(t));
@@ -256,10 +256,14 @@ function wrongChoices(share: number, supposed: number): number {
   return wrong;
 }
 
-test("the oldest of an address past its share is closed, else the oldest of all", { tags: ["attack-13"] }, () => {
-  assert.equal(wrongChoices(16, 16), 0);
-  assert.ok(wrongChoices(Number.POSITIVE_INFINITY, 16) > 100, "positive control: nobody has a share");
-});
+test(
+  "the oldest connection of an address above its share is closed, otherwise the oldest of all",
+  { tags: ["attack-13"] },
+  () => {
+    assert.equal(wrongChoices(16, 16), 0);
+    assert.ok(wrongChoices(Number.POSITIVE_INFINITY, 16) > 100, "positive control: nobody has a share");
+  },
+);
 
 test(
   "connections that closed by themselves are skipped, and nothing is closed if no other is left",
@@ -275,7 +279,7 @@ test(
   },
 );
 
-test("localhost is bound as one address: a second listener would have none of these limits", async (t) => {
+test("the gate binds localhost to one address only", async (t) => {
   const lookup = t.mock.method(dns, "lookup", (host: string, options: object, done: (...found: unknown[]) => void) => {
     const names = host === "localhost" ? ["127.0.0.1", "127.0.0.2"] : [host];
     const found = names.map((address) => ({ address, family: 4 }));
@@ -289,7 +293,7 @@ test("localhost is bound as one address: a second listener would have none of th
   await assert.rejects(once(other, "connect"), /ECONNREFUSED/);
 });
 
-test("the addresses of one IPv6 network share one share", { tags: ["attack-13"] }, () => {
+test("all addresses of one IPv6 /64 network have one share together", { tags: ["attack-13"] }, () => {
   const cases = [
     ["127.0.0.1", "127.0.0.1"],
     ["::ffff:10.0.0.7", "10.0.0.7"],

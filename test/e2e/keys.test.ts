@@ -48,7 +48,7 @@ function checkWith(gate: Gate, key: string, tool = "note.add"): Promise<Answer> 
   return check(gate, { tool_name: tool, tool_input: {} }, { authorization: `Bearer ${key}` });
 }
 
-test("a key is made, used, rotated and revoked, each act is a row, and it holds for the very next request", async (t) => {
+test("each creation, rotation or revocation of a key is a row and holds for the next request", async (t) => {
   const gate = await startGate(t);
   const admin = operatorKey(gate.folder);
   const made = await act(gate, admin, "/admin/keys", {
@@ -96,7 +96,7 @@ test("a key is made, used, rotated and revoked, each act is a row, and it holds 
   assert.deepEqual([walk.ok, walk.rows], [true, 6]);
 });
 
-test("a good key without the scope of a route is a 403 that names it, with the scope it is not", async (t) => {
+test("a good key without the scope of a route gets a 403 that names the scope", async (t) => {
   const gate = await startGate(t);
   const admin = operatorKey(gate.folder);
   const names = ["check", "rules", "receipts", "outcome", "approve", "admin", "metrics"];
@@ -121,7 +121,7 @@ test("a good key without the scope of a route is a 403 that names it, with the s
   assert.equal(gate.ledger.head.seq, rows, "nothing was recorded");
 });
 
-test("a key for some tools is refused for others by name, before anything is decided", async (t) => {
+test("a key for some tools is refused for other tools before the gate decides anything", async (t) => {
   const gate = await startGate(t);
   const key = await make(gate, operatorKey(gate.folder), { name: "mailer", tools: ["mail.*", "note.add"] });
   assert.deepEqual([(await checkWith(gate, key)).status, (await checkWith(gate, key, "mail.send")).status], [200, 200]);
@@ -134,7 +134,7 @@ test("a key for some tools is refused for others by name, before anything is dec
   assert.equal(gate.ledger.head.seq, rows);
 });
 
-test("a tenant's administrators act on its keys alone, the root's on all; another's tenant is like none", async (t) => {
+test("a tenant's administrators manage only its keys, and another tenant looks like an unknown one", async (t) => {
   const folder = temporaryFolder(t);
   const tenants = join(folder, "tenants.yaml");
   writeFileSync(tenants, "tenants:\n  acme: { mandate: mandate.yaml }\n  globex: { mandate: mandate.yaml }\n");
@@ -185,7 +185,7 @@ function spellings(text: string): readonly string[] {
   return [text, ...encoded.map((each, before) => each.slice(Math.ceil((before * 4) / 3), -2))];
 }
 
-test("no key stands in a file of the gate or in its log, but the first one in its own file", async (t) => {
+test("no key appears in the gate's files or log, except the first key in its own file", async (t) => {
   const folder = temporaryFolder(t);
   const data = join(folder, "data");
   const gate = await spawnGate(t, [], {
@@ -233,7 +233,7 @@ test("no key stands in a file of the gate or in its log, but the first one in it
   );
 });
 
-test("keys survive a restart and a kill, and change rows trouble neither replay nor report nor verify", async (t) => {
+test("keys survive a restart, and verify, replay and report accept the rows of key changes", async (t) => {
   const folder = temporaryFolder(t);
   const gate = await startGate(t, { folder });
   const key = await make(gate, operatorKey(folder), { name: "ci", scopes: ["check", "rules"] });
@@ -254,7 +254,7 @@ test("keys survive a restart and a kill, and change rows trouble neither replay 
   assert.equal((await ask(again, "/rules", bearer(firstKey))).status, 200);
 });
 
-test("a first key that was revoked stays so, whatever the configuration says, and the start says that", async (t) => {
+test("a revoked first key stays revoked although SVC_API_KEY names it, and the start says so", async (t) => {
   const folder = temporaryFolder(t);
   const env = { SVC_DATA_DIR: join(folder, "data"), SVC_API_KEY: firstKey };
   const gate = await spawnGate(t, [], { cwd: folder, env });

@@ -56,7 +56,7 @@ function start(t: TestContext, text: string, flags: Readonly<Record<string, stri
 }
 
 suite("reload", () => {
-  test("a new contract and a new mode take effect at once, as a row, and what is there already is no change", async (t) => {
+  test("a reload puts a new contract or mode in force at once, and a row records it", async (t) => {
     const gate = await start(t, contract("ALLOW"));
     assert.equal((await check(gate, open("s"))).json.verdict, "ALLOW");
     const before = (await ask(gate, "/rules")).headers.get("etag");
@@ -91,7 +91,7 @@ suite("reload", () => {
     assert.deepEqual((await ask(gate, "/ledger/verify")).json.ok, true);
   });
 
-  test("a contract that does not compile is refused with every error, and the old one stays", async (t) => {
+  test("a contract that does not compile is refused with every error, and the old one stays in force", async (t) => {
     const gate = await start(t, contract("ALLOW"));
     write(gate, contract("PERHAPS", "rules:\n  - { rule: r, on: [door.close], when: x, verdict: BLOCK, reason: r }\n"));
     const { status, json } = await reload(gate);
@@ -104,7 +104,7 @@ suite("reload", () => {
     assert.match((await reload(gate, { mod: "enforce" })).json.detail, /did you mean "mode"/);
   });
 
-  test("tests that are asked for must pass first", async (t) => {
+  test("a reload puts a contract in force only if its configured tests pass", async (t) => {
     const gate = await startWithTests(t);
     write(gate, contract("BLOCK"));
     const refused = await reload(gate);
@@ -121,7 +121,7 @@ suite("reload", () => {
     assert.match(unchecked.json.detail, /desk\.test\.yaml.*nothing was put in force/s);
   });
 
-  test("a new counter counts what happened before it, and one that was there goes on", async (t) => {
+  test("a new counter counts earlier calls, and a counter that was in force before goes on", async (t) => {
     const gate = await start(t, contract("ALLOW"));
     for (let n = 0; n < 2; n += 1) await check(gate, open("s"));
     write(gate, limited);
@@ -164,7 +164,7 @@ suite("reload", () => {
     assert.match((await check(gate, open("s"))).json.reason, /3 times is enough/);
   });
 
-  test("under load each answer is decided wholly by one contract, and counters lose nothing", async (t) => {
+  test("under load one contract decides each answer, and counters lose nothing", async (t) => {
     const gate = await start(t, limited.replace(">= 3", ">= 40"));
     const texts = [limited.replace(">= 3", ">= 40"), `# again\n${limited.replace(">= 3", ">= 40")}`];
     const reloading = new AbortController();
@@ -199,7 +199,7 @@ suite("reload", () => {
     assert.equal((await ask(gate, "/ledger/verify")).json.ok, true);
   });
 
-  test("only a key of scope admin may, and a mode that was put in force stays over a restart", async (t) => {
+  test("only a key with scope admin can reload, and the new mode survives a restart", async (t) => {
     const gate = await start(t, contract("BLOCK"), { mode: "observe" });
     const mine = await ask(gate, "/admin/reload", { method: "POST", headers: { "content-type": "application/json" } });
     assert.deepEqual([mine.status, mine.json.code], [403, "forbidden"]);
@@ -219,7 +219,7 @@ suite("reload", () => {
     assert.match(said.stdout(), /changed from enforce to observe, as --mode says; row 3 records it/);
   });
 
-  test("SIGHUP reads the files again", { skip: process.platform === "win32" }, async (t) => {
+  test("the gate reads its files again on SIGHUP", { skip: process.platform === "win32" }, async (t) => {
     const folder = temporaryFolder(t);
     const mandate = writeContracts(folder, { contracts: { "desk.yaml": contract("ALLOW") } });
     const gate = await spawnGate(t, ["--mandate", mandate, "--data-dir", join(folder, "data"), "--mode", "enforce"], {

@@ -49,7 +49,7 @@ async function keyOf(gate: Running, tenant: string): Promise<string> {
   return (await ask(gate, `/t/${tenant}/admin/keys`, { method: "POST", headers, body })).json.key;
 }
 
-test("evidence goes by its age at a start; a tenant's when it is opened", async (t) => {
+test("the gate erases old evidence at its start, and a tenant's when the tenant is opened", async (t) => {
   const folder = temporaryFolder(t);
   const [root, acme] = [join(folder, "data"), join(folder, "data", "tenants", "acme")];
   await writeLedger(root);
@@ -73,7 +73,7 @@ test("evidence goes by its age at a start; a tenant's when it is opened", async 
   assert.deepEqual(await untilCleared(acme), [1, 2, 3]);
 });
 
-test("positive control: without the setting nothing goes", async (t) => {
+test("positive control: a gate without the setting erases nothing", async (t) => {
   const folder = temporaryFolder(t);
   await writeLedger(join(folder, "data"));
   const gate = await startGate(t, { folder });

@@ -68,7 +68,7 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 for (const signal of ["SIGTERM", "SIGINT"] as const) {
-  test(`${signal}: what waits is answered and recorded, what comes later is refused, exit code 0`, async (t) => {
+  test(`after ${signal} the gate answers and records waiting checks, refuses others and exits with 0`, async (t) => {
     const gate = await gateWith(t, ...held(signal));
     const head = ["Content-Type: application/json", `Content-Length: ${call.length}`];
     const neverWhole = exchange(gate.port, requestText("POST /check HTTP/1.1", head, call.slice(0, 9)));
@@ -93,7 +93,7 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
   });
 }
 
-test("a reader who does not read does not keep the gate from stopping", async (t) => {
+test("a client that does not read its answer does not keep the gate from stopping", async (t) => {
   const gate = await gateWith(t, "");
   const big = JSON.stringify({ tool_name: "note.add", tool_input: { a: "x".repeat(200_000) } });
   for (let n = 0; n < 60; n += 1) await check(gate, big);
@@ -110,7 +110,7 @@ const faults: readonly (readonly [string, string])[] = [
   ["the ledger's thread ends", "if (n === 2) for (const worker of workers) await worker.terminate();"],
   ["the disk fails", 'if (n === 2) throw Object.assign(new Error("EIO: i/o error, fsync"), { code: "EIO" });'],
   [
-    "a row does not fit",
+    "a row violates a constraint",
     `if (n === 2) {
   const batch = await begin.call(this, lookups);
   batch.commit = () => Promise.reject(new Error("UNIQUE constraint failed"));
@@ -120,7 +120,7 @@ const faults: readonly (readonly [string, string])[] = [
 ];
 
 for (const [title, text] of faults) {
-  test(`a fault (${title}): nothing more is answered, and the exit code is not 0`, async (t) => {
+  test(`if ${title}, the gate answers nothing more and exits with code 1`, async (t) => {
     const gate = await gateWith(t, text);
     assert.equal((await check(gate, call)).json.receipt.seq, 1);
     const unanswered = await Promise.allSettled(Array.from({ length: 5 }, () => check(gate, call)));
@@ -136,7 +136,7 @@ for (const [title, text] of faults) {
   });
 }
 
-test("after a kill the next start goes on at once, with every answered check", async (t) => {
+test("after a kill the next start has every answered check and continues at once", async (t) => {
   const gate = await gateWith(t, "");
   const answers = await Promise.all(Array.from({ length: 30 }, () => check(gate, call)));
   const seqs = answers.map(({ json }) => json.receipt.seq as number);

@@ -68,7 +68,7 @@ function namesOfDifferences<Case extends { readonly name: string; readonly valid
 suite("proofs of RFC 6962 and RFC 9162", () => {
   const { leaves, roots, inclusion, consistency } = JSON.parse(readVector("merkle/proofs.json")) as Proofs;
 
-  test("the roots of the first eight trees", () => {
+  test("the first eight trees have the expected roots", () => {
     const frontier = new Frontier();
     const grown = leaves.map((leaf) => {
       frontier.append(hash("sha256", Buffer.concat([Buffer.of(0), bytes(leaf)]), "hex"));
@@ -78,12 +78,12 @@ suite("proofs of RFC 6962 and RFC 9162", () => {
     assert.equal(emptyRoot.toString("hex"), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   });
 
-  test("inclusion: each proof is judged as transparency-dev/merkle judges it", () => {
+  test("inclusion proofs are judged as transparency-dev/merkle judges them", () => {
     assert.equal(inclusion.length, 98);
     assert.deepEqual(namesOfDifferences(inclusion, judgeInclusion), []);
   });
 
-  test("consistency: the same, but that we take no root for one that is not 32 bytes", () => {
+  test("consistency proofs are judged as transparency-dev/merkle judges them, but roots must be 32 bytes", () => {
     assert.equal(consistency.length, 97);
     assert.deepEqual(namesOfDifferences(consistency, judgeConsistency), [
       "edge 2: 0 to 0",
@@ -94,7 +94,7 @@ suite("proofs of RFC 6962 and RFC 9162", () => {
     assert.ok(stricter.every(({ valid, fromRoot }) => valid && fromRoot.length !== 64));
   });
 
-  test("positive control: one who says yes to all, or no, or looks at the root alone, is noticed", () => {
+  test("positive control: a verifier that accepts all, refuses all or checks only the root is noticed", () => {
     const liars = [() => true, () => false, ({ root }: { readonly root: string }) => roots.includes(root)];
     for (const liar of liars) {
       assert.ok(namesOfDifferences(inclusion, liar).length >= 5);
@@ -102,7 +102,7 @@ suite("proofs of RFC 6962 and RFC 9162", () => {
     }
   });
 
-  test("a real log's answers: a leaf of 961,984,013, and that 3,654,490 of them are its beginning", () => {
+  test("the inclusion and consistency proofs of a real log with 961,984,013 leaves are valid", () => {
     const { entries } = JSON.parse(readVector("merkle/argon2020/entries.json"));
     const { tree_size: size, sha256_root_hash: signed } = JSON.parse(readVector("merkle/argon2020/sth.json"));
     const { leaf_index: index, audit_path: path } = JSON.parse(readVector("merkle/argon2020/proof.json"));
@@ -135,10 +135,10 @@ interface Notes {
   readonly notes: readonly NoteCase[];
 }
 
-suite("signed notes, as golang.org/x/mod has them", () => {
+suite("signed notes of golang.org/x/mod", () => {
   const { verifierKeys, signerKey, text, signed, notes } = JSON.parse(readVector("note/notes.json")) as Notes;
 
-  test("verifier keys: the good ones are read, the bad ones, every piece and every changed character of one are not", () => {
+  test("the parser reads good verifier keys and refuses bad, shortened and changed ones", () => {
     for (const key of verifierKeys.good) {
       const read = parseVerifierKey(key);
       assert.ok(read.ok && read.value.text === key, key);
@@ -157,7 +157,7 @@ suite("signed notes, as golang.org/x/mod has them", () => {
     );
   });
 
-  test("the same key signs the same line", () => {
+  test("the same key makes the same signature line as in Go", () => {
     const [, name = "", id, material = ""] = /^PRIVATE\+KEY\+([^+]+)\+([0-9a-f]{8})\+(.*)$/.exec(signerKey) ?? [];
     const seed = Buffer.from(material, "base64").subarray(1);
     const pkcs8 = Buffer.concat([bytes("302e020100300506032b657004220420"), seed]);
@@ -169,10 +169,10 @@ suite("signed notes, as golang.org/x/mod has them", () => {
   });
 
   for (const { name, note, keys, signedBy } of notes)
-    test(`${name}: ${signedBy === null ? "refused" : `signed by ${signedBy.join(" and ")}`}`, () =>
+    test(`the note "${name}" is ${signedBy === null ? "refused" : `signed by ${signedBy.join(" and ")}`}`, () =>
       assert.deepEqual(signers(note, keys), signedBy));
 
-  test("positive control: any character changed in a note that holds is noticed, and both outcomes are among the cases", () => {
+  test("positive control: a note with one changed character is noticed", () => {
     const kept = Array.from(signed, (character, at) => {
       const other = String.fromCodePoint((character.codePointAt(0) ?? 0) ^ 1);
       return signers(signed.slice(0, at) + other + signed.slice(at + 1), verifierKeys.good);
@@ -206,7 +206,7 @@ interface SignatureGroup {
   readonly tests: readonly SignatureCase[];
 }
 
-suite("Wycheproof's Ed25519", () => {
+suite("Ed25519 cases of Wycheproof", () => {
   const { testGroups } = JSON.parse(readVector("wycheproof/ed25519_test.json")) as {
     readonly testGroups: readonly SignatureGroup[];
   };
@@ -229,7 +229,7 @@ suite("Wycheproof's Ed25519", () => {
     return verify(null, message, createPublicKey({ key, format: "der", type: "spki" }), bytes(sig));
   }
 
-  test("151 signatures by 78 keys: the runtime's verification, with keys made of their 32 bytes as ours are", () => {
+  test("Node judges 151 signatures by 78 keys as Wycheproof does", () => {
     assert.deepEqual([cases.length, testGroups.length], [151, 78]);
     const wrong = cases.filter((each) => judgeBytes(each) !== (each.result === "valid"));
     assert.deepEqual(
@@ -240,7 +240,7 @@ suite("Wycheproof's Ed25519", () => {
       assert.equal(`302a300506032b6570032100${publicKey.toString("hex")}`, publicKeyDer);
   });
 
-  test("the 84 whose message is a text, as signatures of notes", () => {
+  test("the 84 cases whose message is a text are judged correctly as signatures of notes", () => {
     const judged = cases.map((each) => ({ ...each, judged: judgeNote(each) }));
     const texts = judged.filter((each) => each.judged !== undefined);
     assert.equal(texts.length, 84);
@@ -251,7 +251,7 @@ suite("Wycheproof's Ed25519", () => {
     assert.ok(texts.filter(({ result }) => result === "invalid").length > 30);
   });
 
-  test("positive control: a bit of each good signature changed, and none holds", () => {
+  test("positive control: a changed bit in any good signature is noticed", () => {
     const good = cases.filter(({ result }) => result === "valid");
     for (const each of good) {
       const changed = bytes(each.sig);
