@@ -26,9 +26,9 @@ async function codes(text: string): Promise<string[]> {
   return (await findings(text)).map(({ code }) => code);
 }
 
-suite("each finding has a page, and its examples are true", () => {
+suite("the pages of docs/findings", () => {
   for (const { code, severity, title } of findingKinds) {
-    test(code, async () => {
+    test(`the page of ${code} shows a contract with the finding and a contract without findings`, async () => {
       const page = readFileSync(new URL(`${code}.md`, folder), "utf8");
       assert.equal(page.startsWith(`# ${code}\n\n${title} A ${severity}.\n\n## Why it matters\n`), true);
       const examples = [...page.matchAll(/```yaml\n(.*?)```/gs)].map((match) => match[1] ?? "");
@@ -39,12 +39,12 @@ suite("each finding has a page, and its examples are true", () => {
     });
   }
 
-  test("and there is no other page", () => {
+  test("docs/findings has a page for each finding and no others", () => {
     const pages = readdirSync(folder).filter((name) => name !== "README.md");
     assert.deepEqual(pages.toSorted(), findingKinds.map(({ code }) => `${code}.md`).toSorted());
   });
 
-  test("the index lists them", () => {
+  test("the index in docs/findings lists every finding", () => {
     const rows = findingKinds.map(({ code, severity, title }) => `| [${code}](${code}.md) | ${severity} | ${title} |`);
     const index = new URL("README.md", folder);
     const [head = "", foot = ""] = readFileSync(index, "utf8").split(/(?<=\| --- \| --- \| --- \|\n)[^]*?(?=\n\n)/);
@@ -57,7 +57,7 @@ suite("each finding has a page, and its examples are true", () => {
 const withRule = (before: string, after = ""): string =>
   conditionText("input.n > 5 && input.n < 3").replace("rules: [", `rules:\n${before}  [`) + after;
 
-suite("a comment allows a finding", () => {
+suite("comments that allow a finding", () => {
   const cases: readonly (readonly [comment: string, expected: readonly string[]])[] = [
     ["", ["never-fires"]],
     ["  # svc-gate: allow never-fires because it is an example\n", []],
@@ -69,7 +69,7 @@ suite("a comment allows a finding", () => {
     ["  # svc-gate: never-fires because it is an example\n", ["never-fires"]],
   ];
   for (const [comment, expected] of cases) {
-    test(comment.trim() === "" ? "none" : comment.trim(), async () => {
+    test(`analyze reports ${expected.join(" and ") || "nothing"} with the comment "${comment.trim()}"`, async () => {
       const found = await codes(withRule(comment));
       assert.deepEqual(
         found.filter((code) => !ignored.has(code)),
@@ -78,7 +78,7 @@ suite("a comment allows a finding", () => {
     });
   }
 
-  test("on the line itself", async () => {
+  test("a comment on the rule's own line allows the finding", async () => {
     const text = `${withRule("").trimEnd()} # svc-gate: allow never-fires because it is an example\n`;
     assert.deepEqual(
       (await codes(text)).filter((code) => !ignored.has(code)),
@@ -86,7 +86,7 @@ suite("a comment allows a finding", () => {
     );
   });
 
-  test("and not two lines above", async () => {
+  test("a comment at the top of the contract does not allow a rule's finding", async () => {
     const text = `# svc-gate: allow never-fires because it is an example\n${withRule("")}`;
     assert.deepEqual(
       (await codes(text)).filter((code) => !ignored.has(code)),
@@ -98,7 +98,7 @@ suite("a comment allows a finding", () => {
 /** What the kit's contract has on purpose. */
 const ignored: ReadonlySet<string> = new Set(["unused-limit", "unused-fact", "no-rule"]);
 
-suite("names that can be taken for one another", () => {
+suite("names that look alike", () => {
   const alike = [
     ["mail.send", "mail.Send"],
     ["mail_send", "mail-send"],
@@ -116,15 +116,15 @@ suite("names that can be taken for one another", () => {
     ["db.read", "db.write"],
     ["\u043f\u043b\u0430\u0442\u0451\u0436", "\u0441\u0447\u0451\u0442"],
   ] as const;
-  for (const [a, b] of alike) test(`${a} and ${b}`, () => assert.equal(looksLike(a, b), true));
-  for (const [a, b] of apart) test(`not ${a} and ${b}`, () => assert.equal(looksLike(a, b), false));
-  test("a name in letters of two scripts looks like another", () =>
+  for (const [a, b] of alike) test(`${a} looks like ${b}`, () => assert.equal(looksLike(a, b), true));
+  for (const [a, b] of apart) test(`${a} does not look like ${b}`, () => assert.equal(looksLike(a, b), false));
+  test("a name that mixes two scripts looks like another name", () =>
     assert.equal(looksLike("p\u0430y", "p\u0430y"), true));
-  test("a name in one script does not", () =>
+  test("a name in a single script does not look like another name", () =>
     assert.equal(looksLike("\u0441\u0447\u0451\u0442", "\u0441\u0447\u0451\u0442"), false));
 });
 
-suite("the command", () => {
+suite("svc-gate analyze", () => {
   const bad = withRule("");
   const file = (t: TestContext, text: string): string => {
     const name = join(mkdtempSync(join(tmpdir(), "svc-gate-analyze-")), "c.yaml");
@@ -134,7 +134,7 @@ suite("the command", () => {
   };
   const options = { json: false, deny: false };
 
-  test("prints place, help and page, and ends with 1", async (t) => {
+  test("the command prints place, excerpt and page of a finding, and exits with 1", async (t) => {
     const { exitCode, text } = await analyzeCommand(file(t, bad), options);
     assert.equal(exitCode, 1);
     assert.match(text, /^warning\[never-fires\]: `r` never fires/m);
@@ -143,7 +143,7 @@ suite("the command", () => {
     assert.match(text, /= page: docs\/findings\/never-fires\.md/);
   });
 
-  test("without findings it ends with 0, with notes only when they are denied", async (t) => {
+  test("the command exits with 0 for no findings or notes, unless notes are denied", async (t) => {
     const clean =
       "contract: c\ntools:\n  t: { input: { type: object, additionalProperties: false }, otherwise: ESCALATE }\n";
     assert.equal((await analyzeCommand(file(t, clean), options)).exitCode, 0);
@@ -152,7 +152,7 @@ suite("the command", () => {
     assert.equal((await analyzeCommand(noted, { ...options, deny: true })).exitCode, 1);
   });
 
-  test("says the same to programs", async (t) => {
+  test("the command reports the same finding as JSON", async (t) => {
     const { exitCode, text } = await analyzeCommand(file(t, bad), { ...options, json: true });
     const { ok, findings: found } = JSON.parse(text) as { ok: boolean; findings: { code: string; line: number }[] };
     assert.deepEqual([exitCode, ok], [1, false]);
@@ -162,7 +162,7 @@ suite("the command", () => {
     );
   });
 
-  test("names the rules that let calls through", async (t) => {
+  test("the command names the rules that are less strict than `otherwise`", async (t) => {
     const rule = (verdict: string): string =>
       conditionText("input.n > 5", { otherwise: "ESCALATE" }).replace("verdict: BLOCK", `verdict: ${verdict}`);
     const { text } = await analyzeCommand(file(t, rule("ALLOW")), { ...options, json: true });
@@ -175,15 +175,15 @@ suite("the command", () => {
     assert.doesNotMatch((await analyzeCommand(file(t, rule("BLOCK")), options)).text, /lets calls through/);
   });
 
-  test("ends with 2 where nothing compiles", async (t) => {
+  test("the command exits with 2 if the contract does not compile", async (t) => {
     const { exitCode, text } = await analyzeCommand(file(t, "contract: c\n"), options);
     assert.equal(exitCode, 2);
     assert.match(text, /error\[missing\]/);
   });
 });
 
-suite("an observed rule decides nothing", () => {
-  test("and is not looked at", async () => {
+suite("rules in observe mode", () => {
+  test("analyze ignores a rule in observe mode", async () => {
     const text = conditionText("input.n > 5 && input.n < 3").replace("verdict: BLOCK", "mode: observe, verdict: BLOCK");
     assert.equal((await codes(text)).includes("never-fires"), false);
   });

@@ -46,8 +46,8 @@ const step = fc.record({
   pause: fc.constantFrom(0, 1, 1000, 30_000, 59_999, 60_000, 3_600_000),
 });
 
-suite("a book of counters", () => {
-  test("says what a sum over all events says", () => {
+suite("counters in memory", () => {
+  test("a counter in memory equals the sum over all events of its key and window", () => {
     const began = Date.UTC(2026, 0, 15, 12);
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), fc.nat(200_000), (steps, back) => {
@@ -70,13 +70,13 @@ suite("a book of counters", () => {
     );
   });
 
-  test("a definition under another name is the same counter", () => {
+  test("counters with the same definition share one value under different names", () => {
     const book = new Book();
     book.add({ counter: named("rolling"), key: "k", amount: "2" }, 10);
     assert.equal(book.value({ counter: named("twin"), key: "k", after: -1 }), "2");
   });
 
-  test("an event at the very moment a lookup asks after is not counted, one later it is", () => {
+  test("a lookup counts events after its moment, but not at it", () => {
     const book = new Book();
     book.add({ counter: named("rolling"), key: "k", amount: "2" }, 10);
     book.add({ counter: named("rolling"), key: "k", amount: "3" }, 11);
@@ -84,7 +84,7 @@ suite("a book of counters", () => {
     assert.equal(book.value({ counter: named("rolling"), key: "k", after: 9 }), "5");
   });
 
-  test("memory holds the window, not the history, and is exact after every sweep", () => {
+  test("memory keeps only the events of the window, and sums stay exact", () => {
     const book = new Book();
     const counter = named("rolling");
     for (let at = 0; at < 200_000; at += 1) {
@@ -98,7 +98,7 @@ suite("a book of counters", () => {
     assert.equal(book.value({ counter: named("ever"), key: "k0", after: -1 }), "14286");
   });
 
-  test("positive control: events that a `since` may yet ask for are kept", () => {
+  test("positive control: memory keeps the events that a later `since` can ask for", () => {
     const book = new Book();
     for (let at = 0; at < 5000; at += 1) book.add({ counter: named("settling"), key: "k", amount: "1" }, at);
     assert.equal(book.events, 5000);

@@ -71,7 +71,7 @@ function rollBack(folder: string): void {
 }
 
 test(
-  "the cron job of docs/anchors.md has a start and verify refuse a ledger that was rolled back",
+  "with the cron job of docs/anchors.md, a start and verify refuse a rolled-back ledger",
   {
     skip: hasCurl ? false : "curl is not installed",
   },
@@ -98,7 +98,7 @@ test(
 );
 
 test(
-  "a row of svc-gate resume that has read the collected checkpoints lets the gate start again",
+  "the gate starts again after svc-gate resume has read the collected checkpoints",
   {
     skip: hasCurl ? false : "curl is not installed",
   },
@@ -151,7 +151,7 @@ test("a start, verify and restore refuse a file without a checkpoint of the ledg
   assert.match(exported.stderr, /--seen belongs to a data folder or a ledger in SVC_DATABASE_URL/);
 });
 
-test("a tenant's ledger that was rolled back is refused, and the root is served", async (t) => {
+test("the gate refuses a tenant's rolled-back ledger and still serves the root", async (t) => {
   const folder = temporaryFolder(t);
   writeFileSync(join(folder, "tenants.yaml"), "tenants:\n  acme: { mandate: mandate.yaml, mode: enforce }\n");
   const flags = { tenants: join(folder, "tenants.yaml") };

@@ -51,7 +51,7 @@ const yaml: readonly (readonly [text: string, ...problems: readonly string[]])[]
 ];
 
 suite("YAML is reduced to JSON's model", { tags: ["contract.language"] }, () => {
-  test("what it has beyond that does not compile", () => {
+  test("the compiler refuses YAML features beyond JSON's model", () => {
     for (const [text, ...expected] of yaml) {
       const found = problems(text);
       if (expected[0]?.startsWith("yaml: ") && /flow map|expected/.test(expected[0]))
@@ -61,7 +61,7 @@ suite("YAML is reduced to JSON's model", { tags: ["contract.language"] }, () => 
     }
   });
 
-  test("scalars that YAML readers take differently must be quoted", () => {
+  test("the compiler refuses unquoted scalars that YAML readers interpret differently", () => {
     const limit = (value: string): string[] =>
       problems(contractText({ limits: `{ most: 1, names: [x], v: ${value} }` }));
     const ambiguous =
@@ -89,13 +89,13 @@ suite("YAML is reduced to JSON's model", { tags: ["contract.language"] }, () => 
     assert.match(limit("1e401")[0] ?? "", /^yaml: an exponent beyond 400/);
   });
 
-  test("numbers are exact, from the text", () => {
+  test("the compiler reads numbers exactly from the text", () => {
     const parts = { limits: "{ most: 0.1, names: [x], big: 9007199254740993, spelt: 1.50e1 }" };
     for (const condition of ["limits.most + 0.2 == 0.3", "limits.big == 9007199254740992 + 1", "limits.spelt == 15"])
       assert.equal(holds(condition, {}, parts), true, condition);
   });
 
-  test("line ends, comments and indentation change nothing but the text", () => {
+  test("line ends, comments and indentation do not change decisions", () => {
     const text = contractText({
       rules:
         "\n  - rule: r\n    on: t\n    when: >-\n      input.n > 1\n      && input.s == 'x'\n    verdict: BLOCK\n    reason: x\n",
@@ -225,11 +225,11 @@ const shapes: readonly (readonly [text: string, ...problems: readonly string[]])
   ],
 ];
 
-test("a contract has its parts, and no others", () => {
+test("the compiler refuses a contract with missing, unknown or malformed parts", () => {
   for (const [text, ...expected] of shapes) assert.deepEqual(problems(text), expected, text);
 });
 
-test("names that objects inherit elsewhere are names like others", () => {
+test("a contract can use __proto__ and constructor as ordinary names", () => {
   const text = `contract: c
 limits: { __proto__: 5, constructor: 6, toString: 7 }
 let: { hasOwnProperty: limits.__proto__ + limits.constructor + limits.toString, valueOf: hasOwnProperty > 17 }
@@ -293,12 +293,12 @@ suite("a mandate", () => {
     return compiled.ok ? [] : compiled.problem.map(({ code, message }) => `${code}: ${message}`);
   };
 
-  test("sets limits within what the contract allows", { tags: ["limit.payments-in-contract"] }, () => {
+  test("a mandate sets limits only within the contract's bounds", { tags: ["limit.payments-in-contract"] }, () => {
     for (const [text, ...expected] of settings)
       assert.deepEqual(load(`mandate: m\ncontracts: [c.yaml]\nlimits: { c: ${text} }`), expected, text);
   });
 
-  test("the limits that it sets are the ones that rules read, and the text says so", () => {
+  test("rules read the limits that a mandate sets, and the text in force contains the mandate", () => {
     const text = "mandate: m\ncontracts: [c.yaml]\nlimits: { c: { most: 20, names: [bob] } }\n";
     const compiled = mandate(text, { "c.yaml": limited });
     assert.ok(compiled.ok);
@@ -311,7 +311,7 @@ suite("a mandate", () => {
     );
   });
 
-  test("names the contracts in force, and what they may route", { tags: ["contract.mandate-loads"] }, () => {
+  test("a mandate names the contracts in force and their permitted tools", { tags: ["contract.mandate-loads"] }, () => {
     assert.deepEqual(load("mandate: m\ncontracts: [c.yaml, d.yaml]"), []);
     assert.deepEqual(load("mandate: m\ncontracts: []"), []);
     assert.deepEqual(load("mandate: m\n"), ["missing: a mandate names its contracts, under `contracts:`"]);
@@ -329,13 +329,13 @@ suite("a mandate", () => {
       assert.deepEqual(entry(tools), ["not-allowed: the mandate does not let `c` route `t`"], tools);
   });
 
-  test("without contracts every tool is unknown", { tags: ["service.silence-refuses"] }, () => {
+  test("a mandate without contracts makes every tool unknown", { tags: ["service.silence-refuses"] }, () => {
     const compiled = mandate("mandate: m\ncontracts: []\n", {});
     assert.ok(compiled.ok);
     assert.equal(judge(compiled.value).reason, 'Svc: unknown tool "t": no contract routes it');
   });
 
-  test("problems of all files come at once, in the order of the files", { tags: ["contract.compiled"] }, () => {
+  test("the compiler reports the problems of all files at once, in file order", { tags: ["contract.compiled"] }, () => {
     const compiled = mandate("mandate: m\ncontracts: [a.yaml, gone.yaml, b.yaml]\nlimit: {}\n", {
       "a.yaml": "contract: a\ntools: {}\nrools: []\n",
       "b.yaml": "contract: b\n",
@@ -348,7 +348,7 @@ suite("a mandate", () => {
   });
 });
 
-test("a problem has its place, whatever the line ends and characters before it", () => {
+test("a problem has the right position after any line ends and non-ASCII characters", () => {
   const places = (text: string): string[] =>
     diagnostics(text).map(({ span }) => `${span.from}:${span.file.text.slice(span.from, span.to)}`);
   const text = `${small}summary: "é😀"\nrools: 1\n`;

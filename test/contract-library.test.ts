@@ -51,17 +51,17 @@ for (const name of names) {
   suite(`contracts/${name}.yaml`, () => {
     const file = join(contracts, `${name}.yaml`);
 
-    test("its tests pass and see every outcome", async () => {
+    test("the contract's tests pass and cover every outcome", async () => {
       const outcome = await testCommand([join(contracts, `${name}.test.yaml`)], { ...options, min: "100" });
       assert.equal(outcome.exitCode, 0, outcome.text);
     });
 
-    test("`analyze` has nothing to say of it", async () => {
+    test("`analyze` reports no finding in the contract", async () => {
       const outcome = await analyzeCommand(file, { json: false, deny: true });
       assert.equal(outcome.exitCode, 0, outcome.text);
     });
 
-    test("its tests notice each rule that is switched off, no longer final, or bounded otherwise", async () => {
+    test("the contract's tests notice each rule that is disabled, not final or bounded differently", async () => {
       cpSync(join(contracts, `${name}.test.yaml`), join(folder, `${name}.test.yaml`));
       const missed: string[] = [];
       const mutants = mutantsOf(readFileSync(file, "utf8"));
@@ -142,16 +142,16 @@ async function allowedOf(name: string, corpus: string, callOf: (text: string) =>
   return texts.filter((text) => judge(compiled.value, { tool, input: callOf(text) }).verdict === "ALLOW");
 }
 
-suite("of the hostile texts, only what is harmless is let through", () => {
-  test("shell", async () => {
+suite("hostile texts under the contracts shell, sql and http", () => {
+  test("the contract shell allows only the harmless texts", async () => {
     const allowed = await allowedOf("shell", "shell", (command) => ({ command, cwd: "/srv" }));
     assert.deepEqual(allowed, harmless["shell"]);
   });
-  test("sql", async () => {
+  test("the contract sql allows only the harmless texts", async () => {
     const allowed = await allowedOf("sql", "sql", (sql) => ({ sql, database: "app" }));
     assert.deepEqual(allowed, harmless["sql"]);
   });
-  test("http", async () => {
+  test("the contract http allows only the harmless texts", async () => {
     const allowed = await allowedOf("http", "url", (url) => ({ url }));
     assert.deepEqual(allowed, harmless["http"]);
   });

@@ -211,9 +211,9 @@ const keywords: readonly (readonly [
   ],
 ];
 
-suite("each keyword takes what is inside and names what is outside", { tags: ["contract.language"] }, () => {
+suite("the keywords of the schema language", { tags: ["contract.language"] }, () => {
   for (const [schema, inside, outside] of keywords) {
-    test(schema, () => {
+    test(`the compiled schema accepts and refuses the right values: ${schema}`, () => {
       assert.deepEqual(problems(withSchema(schema)), []);
       for (const json of inside) assert.equal(verdict(schema, json), "taken", json);
       for (const [json, message] of outside) assert.equal(verdict(schema, json), message, json);
@@ -221,7 +221,7 @@ suite("each keyword takes what is inside and names what is outside", { tags: ["c
   }
 });
 
-test("`$ref` stands for a definition, wherever it stands", () => {
+test("a contract can use `$ref` in every place that takes a schema", () => {
   const input = `{ type: object, additionalProperties: false, required: [to], $defs: {
       money: { type: object, additionalProperties: false, required: [amount], properties: { amount: { type: number, minimum: 0 } } },
       address: { type: string, minLength: 2 }, alias: { $ref: "#/$defs/address" } },
@@ -304,26 +304,26 @@ const refused: readonly (readonly [schema: string, ...problems: readonly string[
   ],
 ];
 
-suite("what is not in the subset does not compile", { tags: ["contract.language"] }, () => {
-  test("one line each", () => {
+suite("schemas outside the published subset", { tags: ["contract.language"] }, () => {
+  test("the compiler refuses each schema outside the subset and says why in one line", () => {
     for (const [schema, ...expected] of refused) assert.deepEqual(problems(withSchema(schema)), expected, schema);
   });
 
-  test("a keyword beside `$ref` would be ignored, so it is an error", () => {
+  test("the compiler refuses a keyword beside `$ref`", () => {
     const input =
       "{ type: object, additionalProperties: false, $defs: { a: { type: number } }, properties: { v: { " +
       `$ref: "#/$defs/a", maximum: 5 } } }`;
     assert.deepEqual(problems(contractText({ input })), ["schema: `maximum` cannot stand beside `$ref`"]);
   });
 
-  test("every keyword that is left out says what to write instead", () => {
+  test("the hint for each unsupported keyword says what to write instead", () => {
     for (const keyword of ["allOf", "oneOf", "not", "if", "patternProperties", "prefixItems", "nullable", "contains"]) {
       const hint = diagnostics(withSchema(`{ ${keyword}: true }`))[0]?.hint ?? "";
       assert.match(hint, /^(?:write|say|use) /, keyword);
     }
   });
 
-  test("schemas are finite", () => {
+  test("the compiler refuses a schema that contains itself", () => {
     const input = (defs: string): string =>
       `{ type: object, additionalProperties: false, $defs: ${defs}, properties: { v: { $ref: "#/$defs/a" } } }`;
     const cycles = [
@@ -336,7 +336,7 @@ suite("what is not in the subset does not compile", { tags: ["contract.language"
       assert.deepEqual(problems(contractText({ input: input(defs) })), ["schema: `a` contains itself"], defs);
   });
 
-  test("an input and a snapshot are objects, and `present` is reserved", () => {
+  test("the schemas of input and platform must be objects, and `present` is reserved", () => {
     assert.deepEqual(problems(contractText({ input: "{ type: string }" })), ["schema: `input` is always an object"]);
     assert.deepEqual(problems(contractText({ input: "{}" })), ["schema: `input` is always an object"]);
     assert.deepEqual(problems(contractText({ platform: "{ type: array }" })), [
@@ -350,7 +350,7 @@ suite("what is not in the subset does not compile", { tags: ["contract.language"
 });
 
 test(
-  "a snapshot is judged by its schema as well, and may hold more than is declared",
+  "the gate judges a snapshot by its schema and accepts other members",
   { tags: ["platform.declared-facts"] },
   () => {
     const force = compile(contractText({ requires: "platform.present" }));

@@ -79,7 +79,7 @@ suite("places for secrets", () => {
 
   for (const [name, tool, inputFor, verdict] of ways) {
     const place = JSON.stringify(inputFor("PATH"));
-    test(`${tool} of a secret is BLOCK, final: ${place}`, () => {
+    test(`a final rule blocks ${tool} on every secret: ${place}`, () => {
       const open = secrets.filter((path) => {
         const { verdict: came, final, fired } = decide(name, tool, inputFor(path));
         return came !== "BLOCK" || !final || !fired.some((rule) => rules.has(rule));
@@ -87,7 +87,7 @@ suite("places for secrets", () => {
       assert.deepEqual(open, []);
     });
 
-    test(`${tool} of an ordinary file is ${verdict}: ${place}`, () => {
+    test(`the verdict for ${tool} on an ordinary file is ${verdict}: ${place}`, () => {
       const odd = ordinary.filter((path) => decide(name, tool, inputFor(path)).verdict !== verdict);
       assert.deepEqual(odd, []);
     });

@@ -13,10 +13,10 @@ const shell = functions.find(({ name }) => name === "shell");
 assert.ok(shell?.load !== undefined);
 const rows = readRows("shell");
 
-suite("shell beside another parser", () => {
+suite("the function shell compared with another parser", () => {
   before(async () => shell.load?.());
 
-  test("a second parser finds a command where shell does, and nowhere else", async () => {
+  test("shell finds exactly the commands that a second parser finds", async () => {
     let compared = 0;
     const differences: string[] = [];
     for (const { text, expected } of rows) {
@@ -31,7 +31,7 @@ suite("shell beside another parser", () => {
     assert.ok(compared >= 80, `${compared}`);
   });
 
-  test("positive control: the second parser sees a command that shell were to miss", async () => {
+  test("positive control: a command that shell misses is noticed by the second parser", async () => {
     assert.deepEqual(await commandsByOther("echo \"$(rm x)\" 'ls' # id"), ["echo", "rm"]);
   });
 });

@@ -147,16 +147,16 @@ const bad: readonly (readonly [condition: string, problem: string])[] = [
   ["false < true", "type: a boolean and a boolean have no order"],
 ];
 
-suite("the checker", { tags: ["contract.language"] }, () => {
-  test("what is proven present and of its type compiles", () => {
+suite("the type checker", { tags: ["contract.language"] }, () => {
+  test("a condition compiles if its members are proven present and its types fit", () => {
     for (const condition of good) assert.deepEqual(problems(conditionText(condition)), [], condition);
   });
 
-  test("what is not does not, each with one problem", { tags: ["platform.declared-facts"] }, () => {
+  test("the checker refuses each wrong condition with one problem", { tags: ["platform.declared-facts"] }, () => {
     for (const [condition, problem] of bad) assert.deepEqual(problems(conditionText(condition)), [problem], condition);
   });
 
-  test("what compiles evaluates, whatever optional members a call has", () => {
+  test("a condition that compiles evaluates whichever optional members a call has", () => {
     const inputs = [
       { n: 2, s: "x" },
       { n: 2, s: "z", t: "x", m: 2, list: ["x"], numbers: [1], maybe: null, any: 1, box: { x: 2 }, open: {} },
@@ -171,7 +171,7 @@ suite("the checker", { tags: ["contract.language"] }, () => {
     }
   });
 
-  test("without `requires: platform.present` a fact needs its own test", () => {
+  test("without `requires: platform.present` a condition must test for the snapshot before it reads a fact", () => {
     const rules = (condition: string): string =>
       contractText({ rules: `[{ rule: r, on: t, when: "${condition}", verdict: BLOCK, reason: x }]` });
     const problem = "unproven-platform: a check may come without a snapshot, so `platform` may be absent here";
@@ -182,7 +182,7 @@ suite("the checker", { tags: ["contract.language"] }, () => {
     assert.deepEqual(problems(rules("!platform.present || platform.spent > 1")), []);
   });
 
-  test("requirements prove what comes after them, in order", () => {
+  test("a requirement proves members present for the rules and requirements after it", () => {
     const rules =
       "[{ rule: r, on: t, when: \"input.t == 'x' && platform.price > 1\", verdict: BLOCK, reason: '{input.t}' }]";
     const all = "[platform.present, has(input.t), has(platform.price)]";
@@ -192,7 +192,7 @@ suite("the checker", { tags: ["contract.language"] }, () => {
     assert.equal(problems(contractText({ requires: "[\"input.t == 'x'\", has(input.t)]" })).length, 1);
   });
 
-  test("what is evaluated before the schemas reads no members, nor counters, nor the moment", () => {
+  test("a requirement's reason cannot read input, platform or now before the schemas are checked", () => {
     const early = (reason: string): string[] =>
       problems(contractText({ requires: `[{ when: platform.present, reason: "${reason}" }]` }));
     assert.deepEqual(early("no snapshot for {tool}, at most {limits.most}"), []);
@@ -201,7 +201,7 @@ suite("the checker", { tags: ["contract.language"] }, () => {
     assert.match(early("{input.n * 2}")[0] ?? "", /^not-here: `input` has not met its schema yet/);
   });
 
-  test("a let is checked where it is read, and written out there", () => {
+  test("the checker checks a let at each place that reads it, and refuses cycles", () => {
     const rule = (when: string): string => `[{ rule: r, on: t, when: "${when}", verdict: BLOCK, reason: x }]`;
     const texts = (let_: string, when: string): string[] => problems(contractText({ let: let_, rules: rule(when) }));
     assert.deepEqual(texts("{ isX: \"input.t == 'x'\" }", "has(input.t) && isX"), []);
@@ -222,7 +222,7 @@ suite("the checker", { tags: ["contract.language"] }, () => {
     for (const name of ["in", "true"]) assert.match(texts(`{ ${name}: input.n }`, "input.n > 1")[0] ?? "", /^name/);
   });
 
-  test("every problem of a contract comes at once, in the order of the text, without cascades", () => {
+  test("the compiler reports every problem of a contract once, in the order of the text", () => {
     const rules = `
   - { rule: a, on: t, when: input.x > 1, verdict: BLOCK, reason: "{input.y}" }
   - { rule: a, on: u, when: "input.n >", verdict: DENY, reason: "" }
@@ -246,7 +246,7 @@ suite("the checker", { tags: ["contract.language"] }, () => {
     );
   });
 
-  test("the facts of a record reached through null and lists stay with their value", () => {
+  test("a presence test of one list item proves nothing about another item", () => {
     const input = `{ type: object, additionalProperties: false, properties: {
       lines: { type: array, items: { type: object, additionalProperties: false, properties: { a: { type: number } } } } } }`;
     const rules = (when: string): string[] =>
@@ -258,7 +258,7 @@ suite("the checker", { tags: ["contract.language"] }, () => {
   });
 });
 
-test("what one of two shapes leaves open has no type in both", () => {
+test("a member has no type if one branch of anyOf allows other types for it", () => {
   const either = (first: string): string[] => {
     const shape = (k: string, more: string): string =>
       `{ type: object, required: [k], properties: { k: { const: ${k} } }, ${more} }`;
@@ -275,7 +275,7 @@ test("what one of two shapes leaves open has no type in both", () => {
   assert.deepEqual(either("additionalProperties: { type: string }"), [untyped]);
 });
 
-test("a misspelt name is corrected in the hint", () => {
+test("the hint corrects a misspelt name", () => {
   const hint = (condition: string): string | undefined => diagnostics(conditionText(condition))[0]?.hint;
   assert.equal(hint("input.kidn == 'a'"), "did you mean `kind`?");
   assert.equal(hint("platform.walet == 'a'"), "did you mean `wallet`?");

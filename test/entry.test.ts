@@ -11,7 +11,7 @@ const { version } = JSON.parse(readFileSync(path("package.json"), "utf8")) as { 
 
 // The goal: whoever has an older Node still gets the gate. The method: the entry itself, under each runtime there is.
 for (const major of [20, 22, 24]) {
-  test(`the entry runs under Node ${major}, on the runtime that the package brings`, (t) => {
+  test(`svc-gate runs under Node ${major}, on the runtime that the package brings`, (t) => {
     const runtime = path(`clients/conformance/nodes/node_modules/node${major}/bin/node`);
     if (!existsSync(runtime)) return t.skip(`there is no Node ${major} for this platform`);
     const { stdout, stderr, status } = spawnSync(runtime, [path("bin/svc-gate.mjs"), "version"], { encoding: "utf8" });
@@ -19,7 +19,7 @@ for (const major of [20, 22, 24]) {
   });
 }
 
-test("as an npm script it reads the paths where they are typed, not where the package lies", () => {
+test("npm run svc-gate resolves paths in the user's folder, not in the package's folder", () => {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-entry-"));
   try {
     const tools = "tools: { own.tool: { input: { type: object, additionalProperties: false }, otherwise: ALLOW } }";
@@ -44,33 +44,29 @@ test("as an npm script it reads the paths where they are typed, not where the pa
 });
 
 // Node's report names the version of glibc; on musl it has none. The seam is that report.
-test(
-  "the set-up refuses a Linux without glibc before it installs anything, and says why",
-  { tags: ["first-use-23"] },
-  (t) => {
-    if (process.platform !== "linux") return t.skip("only Linux has more than one C library");
-    const folder = mkdtempSync(join(tmpdir(), "svc-gate-entry-"));
-    t.after(() => rmSync(folder, { recursive: true, force: true }));
-    mkdirSync(join(folder, "tools"));
-    cpSync(path("tools/setup.mjs"), join(folder, "tools", "setup.mjs"));
-    writeFileSync(join(folder, "package.json"), '{ "name": "empty", "version": "1.0.0" }');
-    const lock = {
-      name: "empty",
-      version: "1.0.0",
-      lockfileVersion: 3,
-      packages: { "": { name: "empty", version: "1.0.0" } },
-    };
-    writeFileSync(join(folder, "package-lock.json"), JSON.stringify(lock));
-    const setUp = (...words: readonly string[]): { readonly status: number | null; readonly stderr: string } =>
-      spawnSync(process.execPath, [...words, join(folder, "tools", "setup.mjs")], { encoding: "utf8" });
-    const musl = "data:text/javascript,process.report.getReport = () => ({ header: {} });";
-    const refused = setUp("--import", musl);
-    assert.equal(refused.status, 1);
-    assert.match(refused.stderr, /has no glibc \(Alpine has musl\).*: use the container image/);
-    assert.deepEqual(readdirSync(folder).toSorted(), ["package-lock.json", "package.json", "tools"]);
-    assert.doesNotMatch(refused.stderr, /installing what/);
-    const done = setUp();
-    assert.match(done.stderr, /installing what/, "positive control: with glibc it begins");
-    return undefined;
-  },
-);
+test("setup refuses a Linux without glibc before it installs anything", { tags: ["first-use-23"] }, (t) => {
+  if (process.platform !== "linux") return t.skip("only Linux has more than one C library");
+  const folder = mkdtempSync(join(tmpdir(), "svc-gate-entry-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  mkdirSync(join(folder, "tools"));
+  cpSync(path("tools/setup.mjs"), join(folder, "tools", "setup.mjs"));
+  writeFileSync(join(folder, "package.json"), '{ "name": "empty", "version": "1.0.0" }');
+  const lock = {
+    name: "empty",
+    version: "1.0.0",
+    lockfileVersion: 3,
+    packages: { "": { name: "empty", version: "1.0.0" } },
+  };
+  writeFileSync(join(folder, "package-lock.json"), JSON.stringify(lock));
+  const setUp = (...words: readonly string[]): { readonly status: number | null; readonly stderr: string } =>
+    spawnSync(process.execPath, [...words, join(folder, "tools", "setup.mjs")], { encoding: "utf8" });
+  const musl = "data:text/javascript,process.report.getReport = () => ({ header: {} });";
+  const refused = setUp("--import", musl);
+  assert.equal(refused.status, 1);
+  assert.match(refused.stderr, /has no glibc \(Alpine has musl\).*: use the container image/);
+  assert.deepEqual(readdirSync(folder).toSorted(), ["package-lock.json", "package.json", "tools"]);
+  assert.doesNotMatch(refused.stderr, /installing what/);
+  const done = setUp();
+  assert.match(done.stderr, /installing what/, "positive control: with glibc it begins");
+  return undefined;
+});

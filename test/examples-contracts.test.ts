@@ -94,15 +94,15 @@ const times = (many: number, step: Step): readonly Step[] => Array.from({ length
 
 suite("every example compiles by itself", () => {
   const names = globSync("contracts/*.yaml", { cwd: root }).filter((name) => !name.endsWith(".test.yaml"));
-  for (const name of names) test(name, () => assert.equal(compiled(name).contracts.length, 1));
-  test("examples/mandate.all.yaml puts all of them in force", () => {
+  for (const name of names) test(`${name} compiles by itself`, () => assert.equal(compiled(name).contracts.length, 1));
+  test("examples/mandate.all.yaml puts all example contracts in force", () => {
     const inForce = everything.contracts.map((name) => `contracts/${name}.yaml`);
     assert.deepEqual(inForce.toSorted(), names.map((name) => name.replaceAll("\\", "/")).toSorted());
   });
 });
 
-suite("shell", () => {
-  test("reading programs run, within the working folder", () => {
+suite("sessions under the contract shell", () => {
+  test("programs that only read may run within the working folder", () => {
     assertSession([
       run("ls -la src", "ALLOW reads"),
       run("cat a.ts | grep -n x", "ALLOW reads"),
@@ -111,7 +111,7 @@ suite("shell", () => {
     ]);
   });
 
-  test("what is not listed waits for a person, destruction and what is not understood is refused", () => {
+  test("an unlisted program is escalated; a destructive or unclear command is blocked", () => {
     assertSession([
       run("git push", "ESCALATE $otherwise"),
       run("./ls", "ESCALATE $otherwise"),
@@ -121,7 +121,7 @@ suite("shell", () => {
     ]);
   });
 
-  test("the mandate's 10 commands a minute: the 11th is refused in any session, a minute later it runs", () => {
+  test("the 11th command of a key within a minute is blocked in every session", () => {
     assertSession([
       ...times(10, run("ls", "ALLOW reads")),
       run("ls", "BLOCK too-fast"),
@@ -132,7 +132,7 @@ suite("shell", () => {
     ]);
   });
 
-  test("after five refusals within the hour a person looks first, in every session of the key", () => {
+  test("after five blocked commands in an hour, every session of the key is escalated", () => {
     assertSession([
       ...times(5, run("sudo x", "BLOCK never")),
       run("ls", "ESCALATE keeps-being-refused"),
@@ -166,8 +166,8 @@ const refund = (amount: number, expected: string, circumstances: Circumstances =
   return ["refund.create", { customer_id: "c1", amount, currency: "USD" }, expected, { platform, ...circumstances }];
 };
 
-suite("session-flow", () => {
-  test("a customer is verified before a change: the same customer, in the same session", () => {
+suite("sessions under the contract session-flow", () => {
+  test("a change needs a verification of the same customer in the same session", () => {
     assertSession([
       change("c1", "BLOCK verify-first"),
       verify("c1"),
@@ -178,7 +178,7 @@ suite("session-flow", () => {
     ]);
   });
 
-  test("a fact decides before the counter does", () => {
+  test("a fact from the platform takes precedence over the counter", () => {
     assertSession([
       verify("c1"),
       change("c1", "BLOCK verify-first-by-fact", { platform: { verified_customers: [] } }),
@@ -187,7 +187,7 @@ suite("session-flow", () => {
     ]);
   });
 
-  test("after a secret was read nothing leaves, but to one's own hosts", () => {
+  test("after a session reads a secret, it may post only to the company's own hosts", () => {
     assertSession([
       post("elsewhere.example", "ALLOW $otherwise"),
       ["secret.read", { name: "db" }, "ALLOW $otherwise"],
@@ -199,7 +199,7 @@ suite("session-flow", () => {
     ]);
   });
 
-  test("20 requests a minute and key", () => {
+  test("a key may send at most 20 requests a minute", () => {
     assertSession([
       ...times(20, post("api.example.com", "ALLOW $otherwise")),
       post("api.example.com", "BLOCK not-too-often", { session: "another" }),
@@ -208,7 +208,7 @@ suite("session-flow", () => {
     ]);
   });
 
-  test("refunds: 250 USD a day and key; those that wait for a person count, refused ones do not", () => {
+  test("a key may refund 250 USD a day; escalated refunds count, blocked refunds do not", () => {
     assertSession([
       refund(100, "ALLOW $otherwise"),
       refund(101, "ESCALATE large-refund"),

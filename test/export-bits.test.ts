@@ -127,7 +127,7 @@ suite("an export, bit by bit", () => {
     ["long", (name, byte) => name.startsWith("tile/1/") || (name.startsWith("tile/0/") && byte % 97 === 0)],
   ];
   for (const [base, isLooked] of looked) {
-    test(`${base}: each is found at its row; the hint in log.json says nothing where a key is given`, async (t) => {
+    test(`the verifier finds each flipped bit of ${base} at its row, except in log.json`, async (t) => {
       const found = turn(copyOf(t, base), base, await load(verifier), isLooked);
       const { turned: hints = 0, missed: ignored = [] } = found.get("log.json") ?? {};
       assert.equal(ignored.length, hints);
@@ -146,13 +146,13 @@ suite("an export, bit by bit", () => {
       "tile",
     ],
     [
-      "holds no evidence against its leaf",
+      "compares no evidence with its leaf",
       { within: "checkEvidence", find: "need(sha256($digests) === leaf.evidence, $$said);", put: "" },
       "evidence",
     ],
   ];
   for (const [title, mutation, group] of removed) {
-    test(`positive control: one that ${title} misses bits`, async (t) => {
+    test(`positive control: a verifier that ${title} is noticed`, async (t) => {
       const mutant = join(temporaryFolder(t), "svc-verify.mjs");
       writeFileSync(mutant, mutatedFile(verifier, [mutation]));
       const found = turn(
@@ -168,7 +168,7 @@ suite("an export, bit by bit", () => {
   }
 });
 
-test("a row's proof, bit by bit: neither verifier takes another", async (t) => {
+test("neither verifier accepts a row's proof with a flipped bit", async (t) => {
   const folder = copyOf(t, "long");
   const keys = keysOf("long");
   const read = (path: string): Buffer => readFileSync(join(folder, path));

@@ -98,8 +98,8 @@ const spoilings: Readonly<Record<string, (file: string) => void>> = {
   "a link to itself": (file) => symlinkSync(file, file),
 };
 
-suite("a folder made to choke on", { skip: process.platform === "win32" && "it has no pipes in folders" }, () => {
-  test("positive control: the folder as it was holds, also behind a link", async () => {
+suite("exports made to break verifiers", { skip: process.platform === "win32" && "it has no pipes in folders" }, () => {
+  test("positive control: all verifiers accept the unchanged folder, also through a link", async () => {
     const target = copyOf("acts");
     await assertJudged(target, "it holds");
     symlinkSync(target, `${target}-linked`);
@@ -109,7 +109,7 @@ suite("a folder made to choke on", { skip: process.platform === "win32" && "it h
 
   for (const [path, most, expected] of kinds) {
     for (const [title, spoil] of Object.entries(spoilings)) {
-      test(`${path} is ${title}`, async () => {
+      test(`all verifiers refuse an export if ${path} is ${title}`, async () => {
         const target = copyOf("acts");
         rmSync(join(target, path));
         spoil(join(target, path));
@@ -117,7 +117,7 @@ suite("a folder made to choke on", { skip: process.platform === "win32" && "it h
       });
     }
 
-    test(`${path} is longer than it may be`, async () => {
+    test(`all verifiers refuse an export if ${path} exceeds its maximum size`, async () => {
       for (const size of [most + 1, 3 * 2 ** 30]) {
         const target = copyOf("acts");
         truncateSync(join(target, path), size);
@@ -125,7 +125,7 @@ suite("a folder made to choke on", { skip: process.platform === "win32" && "it h
       }
     });
 
-    test(`${path} is a link: within the folder it is followed, out of it never`, async () => {
+    test(`all verifiers follow a link at ${path} only within the folder`, async () => {
       const target = copyOf("acts");
       renameSync(join(target, path), join(target, "elsewhere"));
       symlinkSync(join(target, "elsewhere"), join(target, path));
@@ -140,7 +140,7 @@ suite("a folder made to choke on", { skip: process.platform === "win32" && "it h
     });
   }
 
-  test("log.json is none of a file's kind, or too long: it names no key", async () => {
+  test("all verifiers ignore a log.json that is too long or not a file", async () => {
     const spoiled = [...Object.values(spoilings), (file: string) => writeFileSync(file, " ".repeat(2 ** 16 + 1))];
     for (const spoil of spoiled) {
       const target = copyOf("acts");
@@ -151,7 +151,7 @@ suite("a folder made to choke on", { skip: process.platform === "win32" && "it h
     }
   });
 
-  test("a line of evidence is longer than it may be, though it is what the leaf commits to", async () => {
+  test("all verifiers refuse an oversized line of evidence even if its leaf commits to it", async () => {
     for (const [bytes, expected] of [
       [2 ** 21, "it holds"],
       [3 * 2 ** 20 + 2 ** 18, "evidence at row 2"],
@@ -161,7 +161,7 @@ suite("a folder made to choke on", { skip: process.platform === "win32" && "it h
     }
   });
 
-  test("a line of evidence has more parts than a gate writes, or none but their separators", async () => {
+  test("all verifiers accept a line of evidence with 3000 parts and refuse one full of separators", async () => {
     const many = Array.from({ length: 3000 }, (_, at): readonly [string, string] => [`input.a${at}`, "1"]);
     const row: RowPlan = { sensitive: Object.fromEntries(many) };
     await assertJudged(madeOf([row]), "it holds");
@@ -173,12 +173,12 @@ suite("a folder made to choke on", { skip: process.platform === "win32" && "it h
     await assertJudged(madeOf([{ line: (line) => `${line}${"~".repeat(2 ** 18)}` }]), "evidence at row 1");
   });
 
-  test("a byte that is no ASCII far behind in a long line", async () => {
+  test("all verifiers refuse a non-ASCII byte late in a long line of evidence", async () => {
     const line = (written: string): string => written.replace(/$/, `${"A".repeat(2 ** 17)}\u00e9`);
     await assertJudged(madeOf([{}, { line }]), "evidence at row 2");
   });
 
-  test("what cannot be verified at all is a sentence and exit code 2", () => {
+  test("the verifier programs exit with 2 and no stack trace if they cannot verify the target", () => {
     const file = join(folder, `${sha256("nothing").toString("hex")}.tlog-proof`);
     for (const {
       name,

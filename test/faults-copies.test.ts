@@ -78,7 +78,7 @@ const cases: readonly Case[] = [
     said: /row 8 of the ledger is not the one that its head pin has seen/,
   },
   {
-    title: "the file alone, in a new folder",
+    title: "a ledger file without its pin, checkpoint and key",
     change: ({ data }) => {
       for (const name of ["head.pin", "checkpoint", "signing.key"]) rmSync(join(data, name), { force: true });
     },
@@ -131,16 +131,16 @@ const looksAtNothingSeen: readonly Mutation[] = [
   { within: "admit", find: "await requireSeen(found, seen)", put: "undefined" },
 ];
 
-suite("a copy is not the ledger", { tags: ["verify.walks-chain"] }, () => {
+suite("starts on copies of a ledger", { tags: ["verify.walks-chain"] }, () => {
   for (const each of cases) {
-    test(each.title, async (t) => assert.match(await startAfter(t, each), each.said));
+    test(`a start refuses ${each.title}`, async (t) => assert.match(await startAfter(t, each), each.said));
   }
 
-  test("positive control: a gate that looks at no pin serves yesterday's folder", async (t) => {
+  test("positive control: a gate that ignores its pin is noticed: it serves yesterday's folder", async (t) => {
     assert.equal(await startAfter(t, cases[0] as Case, looksAtNothingSeen), "served");
   });
 
-  test("a folder put back with all that is in it is told by whoever holds an answer", async (t) => {
+  test("only the answers that clients hold reveal a folder put back with its pin", async (t) => {
     const yard = yardIn(t);
     const { SVC_PIN: _, ...settings } = yard.settings;
     const load = new Load();
@@ -151,7 +151,7 @@ suite("a copy is not the ledger", { tags: ["verify.walks-chain"] }, () => {
     assert.deepEqual([rows, lost.map(({ seq }) => seq)], [5, [6, 7, 8]], "nothing in the folder remembers them");
   });
 
-  test("two copies that go on part at the first row that is not shared", async (t) => {
+  test("two copies that both go on fork at the first new row", async (t) => {
     const yard = yardIn(t);
     const { SVC_PIN: _, ...settings } = yard.settings;
     const [one, other] = [new Load(), new Load()];
@@ -190,7 +190,7 @@ const takesNoLock: Mutation = {
 };
 
 suite("a folder has one owner", () => {
-  test("of four gates that start at once, by two names of the folder, one serves; after a kill the next does", async (t) => {
+  test("one of four gates that start at once on a folder serves it, even through a link", async (t) => {
     const { data, settings } = placeIn(temporaryFolder(t));
     mkdirSync(data);
     symlinkSync(data, `${data}-too`);
@@ -208,7 +208,7 @@ suite("a folder has one owner", () => {
     assert.deepEqual([lost, rows], [[], 60]);
   });
 
-  test("positive control: gates that take no lock serve together; then each commit still looks whose row is last", async (t) => {
+  test("positive control: gates without the lock are noticed, and they still answer no row twice", async (t) => {
     const { data, settings } = placeIn(temporaryFolder(t), { changes: [takesNoLock] });
     await goOn(settings, new Load(), 1);
     // Without a lock they also write the same small files at once, and at times one of them ends of that at its start.

@@ -28,11 +28,11 @@ interface Vectors {
   readonly not_keys: readonly { text: string; has_form: boolean }[];
 }
 
-suite("how a key looks", () => {
+suite("the format of a key", () => {
   const vectors: Vectors = JSON.parse(readFileSync(join(root, "spec", "vectors", "keys.json"), "utf8"));
   const pattern = new RegExp(`^${vectors.pattern}$`);
 
-  test("as in spec/vectors/keys.json", () => {
+  test("the key check agrees with spec/vectors/keys.json", () => {
     for (const { key, checksum, sha256 } of vectors.keys) {
       assert.ok(looksLikeKey(key) && pattern.test(key) && key.endsWith(checksum), key);
       assert.equal(hash("sha256", key, "hex"), sha256);
@@ -42,7 +42,7 @@ suite("how a key looks", () => {
     }
   });
 
-  test("the Python of docs/keys.md agrees", (t) => {
+  test("the Python code in docs/keys.md accepts the same keys as the gate", (t) => {
     const code = /```python\n([^]*?)```/.exec(readFileSync(join(root, "docs", "keys.md"), "utf8"))?.[1] ?? "";
     const asked = [...vectors.keys.map(({ key }) => key), ...vectors.not_keys.map(({ text }) => text)];
     const script = `${code}\nimport json, sys\nprint(json.dumps([is_key(text) for text in json.load(sys.stdin)]))`;
@@ -51,7 +51,7 @@ suite("how a key looks", () => {
     return assert.deepEqual(JSON.parse(stdout), asked.map(looksLikeKey));
   });
 
-  test("a made key has it, each is another, and a mistyped character is noticed", () => {
+  test("generated keys are unique and valid, and a mistyped character makes a key invalid", () => {
     const made = Array.from({ length: 200 }, makeKey);
     assert.equal(new Set(made).size, made.length);
     const used = new Set(made.flatMap((key) => Array.from(key.slice(5, 48))));
@@ -66,7 +66,7 @@ suite("how a key looks", () => {
   });
 });
 
-test("a pattern of tools fits as its regular expression does, and is never slow", () => {
+test("a tool pattern matches the same names as its regular expression, without slow backtracking", () => {
   const text = fc.string({ unit: fc.constantFrom("a", "b", "."), maxLength: 8 });
   const written = fc.string({ unit: fc.constantFrom("a", "b", ".", "*"), maxLength: 6 });
   fc.assert(
@@ -153,7 +153,7 @@ async function shown(ring: KeyRing, name: string): Promise<ShownKey> {
   return found;
 }
 
-test("a key is good for what it was made for, and a wrong one for nothing", async (t) => {
+test("the ring finds a new key with its scopes, tools and rate, and no wrong key", async (t) => {
   const { ring, ledger } = await open(t);
   const made = await make(ring, {
     name: "ci",
@@ -200,7 +200,7 @@ test("a key is good for what it was made for, and a wrong one for nothing", asyn
   assert.equal(find(ring, first)?.name, "default");
 });
 
-test("an expired key is good for nothing from that very millisecond", async (t) => {
+test("the gate refuses a key from the millisecond at which it expires", async (t) => {
   const { ring, time } = await open(t);
   const { key, expires } = await make(ring, { name: "short", expires: "30d" });
   assert.equal(expires, "2026-03-31T00:00:00.000Z");
@@ -221,7 +221,7 @@ test("an expired key is good for nothing from that very millisecond", async (t) 
   );
 });
 
-test("after a rotation both are good until the overlap ends; another rotation ends it", async (t) => {
+test("after a rotation the old key works until the overlap ends or another rotation follows", async (t) => {
   const { ring, time } = await open(t);
   const { key: one } = await make(ring, { name: "ci" });
   const { key: two, previous_until, state } = await rotate(ring, "ci", { overlap: "2h" });
@@ -239,7 +239,7 @@ test("after a rotation both are good until the overlap ends; another rotation en
   assert.deepEqual(good(one, two, three, four, five), [false, false, false, false, true]);
 });
 
-test("the first key can be rotated and revoked, and its digest, which could be guessed, is in no row", async (t) => {
+test("an operator can rotate and revoke the first key, and no row holds its guessable digest", async (t) => {
   const { ring, ledger, gate, time } = await open(t);
   const { key } = await rotate(ring, "default", { overlap: "1h" });
   assert.deepEqual([find(ring, first)?.name, find(ring, key)?.name], ["default", "default"]);
@@ -255,7 +255,7 @@ test("the first key can be rotated and revoked, and its digest, which could be g
   assert.equal(ledger.head.seq, 2);
 });
 
-test("a revoked key is good for nothing at once, and its name is never another's", async (t) => {
+test("a revoked key stops working immediately, and nobody can reuse its name", async (t) => {
   const { ring } = await open(t);
   const { key } = await make(ring, { name: "ci" });
   const { key: next } = await rotate(ring, "ci");
@@ -275,7 +275,7 @@ test("a revoked key is good for nothing at once, and its name is never another's
   );
 });
 
-test("what another gate did to keys holds here: at the next refresh, and at once for what is decided", async (t) => {
+test("a gate adopts another gate's changes to keys at a refresh and before each change of its own", async (t) => {
   const { ring, other, ledger } = await open(t);
   const elsewhere = await other();
   const { key } = await make(ring, { name: "ci" });
@@ -290,7 +290,7 @@ test("what another gate did to keys holds here: at the next refresh, and at once
   assert.equal(find(elsewhere, key), undefined);
 });
 
-test("what only a lost server had of keys is forgotten, and what took its place holds", async (t) => {
+test("a gate forgets key changes that were lost with a server and follows the rows that replaced them", async (t) => {
   const { ring, ledger } = await open(t);
   const [ci, ops] = [await make(ring, { name: "ci" }), await make(ring, { name: "ops" })];
   assert.ok((await revokeKey(ring, atRoot, "ci", bytes({}))).ok);
@@ -317,7 +317,7 @@ test("what only a lost server had of keys is forgotten, and what took its place 
   assert.deepEqual([find(elsewhere, ci.key), find(elsewhere, ops.key)], [undefined, undefined], "it stands before it");
 });
 
-test("a restart finds the keys as they were, and the chain holds", async (t) => {
+test("keys survive a restart unchanged, and the ledger's chain is intact", async (t) => {
   const folder = temporaryFolder(t);
   const before = await open(t, folder);
   const { key } = await make(before.ring, {
@@ -338,7 +338,7 @@ test("a restart finds the keys as they were, and the chain holds", async (t) => 
   assert.deepEqual([rows, broken], [3, undefined]);
 });
 
-test("a thousand uses are one write, and none where nothing was used", async (t) => {
+test("the ring stores a thousand uses of a key in one write, and writes nothing without uses", async (t) => {
   const { ring, ledger, time } = await open(t);
   const { key } = await make(ring, { name: "ci" });
   const written = t.mock.method(ledger, "keepUses");
@@ -367,7 +367,7 @@ test("a thousand uses are one write, and none where nothing was used", async (t)
   );
 });
 
-test("while it serves, uses are written once a minute at most", async (t) => {
+test("a serving gate writes the uses of keys at most once a minute", async (t) => {
   t.mock.timers.enable({ apis: ["setInterval"] });
   const { ring, ledger } = await open(t);
   const written = t.mock.method(ledger, "keepUses");
@@ -411,7 +411,7 @@ const badBodies: readonly (readonly [object | string, RegExp])[] = [
   [{ name: "a", rate: { per_minute: 5 } }, /"rate" has no member "per_minute"/],
 ];
 
-test("what is wrong with a request is said, and nothing is recorded", async (t) => {
+test("the gate explains each bad request about keys and records nothing", async (t) => {
   const { ring, ledger } = await open(t);
   for (const [body, sentence] of badBodies) {
     const refused = await createKey(ring, atRoot, bytes(body));
@@ -435,7 +435,7 @@ test("what is wrong with a request is said, and nothing is recorded", async (t) 
   assert.equal(ledger.head.seq, 1);
 });
 
-test("nobody hands out more than their own key may do, but the root's administrators", async (t) => {
+test("only root administrators can hand out more rights than their own key has", async (t) => {
   const { ring } = await open(t);
   const admin = async (name: string, body: object): Promise<Parameters<typeof createKey>[1]> => {
     const { key } = await make(ring, { name, tenant: "acme", ...body });
@@ -468,7 +468,7 @@ test("nobody hands out more than their own key may do, but the root's administra
   assert.ok((await revokeKey(ring, plain, "reader", bytes({}))).ok, "taking away is no handing out");
 });
 
-test("each tenant has names of its own, and sees its own keys alone", async (t) => {
+test("tenants can use the same key names, and each tenant sees only its own keys", async (t) => {
   const { ring } = await open(t);
   const keys = await Promise.all([null, "acme", "globex"].map((tenant) => make(ring, { name: "ci", tenant })));
   assert.deepEqual(

@@ -107,7 +107,7 @@ test(
   },
 );
 
-test("positive control: a gate that answers before it commits is caught", async (t) => {
+test("positive control: a gate that answers before it commits is noticed", async (t) => {
   const place = placeIn(temporaryFolder(t), { changes: [answersEarly] });
   const caught = await killLoop(place, 5, new Dice(seed)).then(
     ({ lost }) => lost.length > 0,

@@ -153,7 +153,7 @@ async function collect(
 }
 
 suite("a changed ledger is reported at its row", { tags: ["verify.walks-chain", "receipt.chain-hashes"] }, () => {
-  test("each byte of each column of each table", async (t) => {
+  test("verify finds a change of any byte in any column of any table", async (t) => {
     const folder = temporaryFolder(t);
     await makeSample(folder);
     const tallies = await sweep(folder, await collect(folder, byteChanges));
@@ -161,7 +161,7 @@ suite("a changed ledger is reported at its row", { tags: ["verify.walks-chain", 
     assert.equal(tallies.size, 24, "every column of every table was changed");
   });
 
-  test("each byte of an inner hash of the tree, and of where it stands", async (t) => {
+  test("verify finds a change of any byte of an inner tree hash or its position", async (t) => {
     const folder = temporaryFolder(t);
     const ledger = await openLedger({ folder, engine });
     await ledger.keepContract(contracts[0]);
@@ -177,13 +177,13 @@ suite("a changed ledger is reported at its row", { tags: ["verify.walks-chain", 
     assert.equal(tallies.size, 3);
   });
 
-  test("each row dropped, doubled, swapped; the end cut", async (t) => {
+  test("verify finds dropped, doubled and swapped rows and a truncated end", async (t) => {
     const folder = temporaryFolder(t);
     await makeSample(folder);
     report(await sweep(folder, [...(await collect(folder, rowChanges)), ...cuts()]));
   });
 
-  test("positive control: a verifier without one of its checks misses changes", async (t) => {
+  test("positive control: a verifier without the check of evidence digests is noticed", async (t) => {
     const folder = temporaryFolder(t);
     await makeSample(folder);
     const evidence = (await collect(folder, byteChanges)).filter(
@@ -266,8 +266,8 @@ async function flipFile(
   return all;
 }
 
-suite("the file, bit by bit", { tags: ["verify.walks-chain"] }, () => {
-  test("each is found, at its row where it has one, or says nothing of any receipt", async (t) => {
+suite("the ledger's file, bit by bit", { tags: ["verify.walks-chain"] }, () => {
+  test("verify finds each flipped bit at its row, except bits that affect no receipt", async (t) => {
     const folder = temporaryFolder(t);
     await makeSample(folder);
     const path = join(folder, "ledger.db");
@@ -290,7 +290,7 @@ suite("the file, bit by bit", { tags: ["verify.walks-chain"] }, () => {
     );
   });
 
-  test("what the file format leaves unused is read by nobody: all of it turned at once", async (t) => {
+  test("verify and a start ignore changes in bytes that the file format leaves unused", async (t) => {
     const folder = temporaryFolder(t);
     await makeSample(folder);
     const path = join(folder, "ledger.db");
@@ -303,7 +303,7 @@ suite("the file, bit by bit", { tags: ["verify.walks-chain"] }, () => {
     console.log(`  ${unused.reduce((sum, { from, to }) => sum + to - from, 0)} of ${bytes.length} bytes`);
   });
 
-  test("positive control: without a look at the file's structure, bits of its indexes are missed", async (t) => {
+  test("positive control: a verifier without the check of the file's structure is noticed", async (t) => {
     const folder = temporaryFolder(t);
     await makeSample(folder);
     const path = join(folder, "ledger.db");
@@ -358,52 +358,72 @@ async function sentence(act: () => Promise<string | undefined>): Promise<string 
   }
 }
 
-suite("the file as a whole", { tags: ["verify.walks-chain"] }, () => {
-  test("bits of the pin", async (t) => {
+suite("the ledger's files as a whole", { tags: ["verify.walks-chain"] }, () => {
+  test("verify finds flipped bits of the head pin", async (t) => {
     const folder = temporaryFolder(t);
     await makeSample(folder);
     const file = join(folder, "head.pin");
     assert.deepEqual(await flipSmall(file, folder), []);
   });
 
-  test("bits of the checkpoint that lies beside the ledger", async (t) => {
+  test("verify finds flipped bits of the checkpoint beside the ledger", async (t) => {
     const folder = temporaryFolder(t);
     await makeSample(folder);
     assert.deepEqual(await flipSmall(join(folder, "checkpoint"), folder), []);
   });
 
   const cases: readonly (readonly [title: string, change: (folder: string, other: string) => void, said: RegExp])[] = [
-    ["nothing is changed", () => undefined, /^undefined$/],
-    ["the pin is removed", (folder) => rmSync(join(folder, "head.pin")), /its head pin .* is not there/],
+    ["verify and a start accept an unchanged ledger", () => undefined, /^undefined$/],
     [
-      "the pin is another ledger's",
+      "verify or a start refuses a ledger without its head pin",
+      (folder) => rmSync(join(folder, "head.pin")),
+      /its head pin .* is not there/,
+    ],
+    [
+      "verify or a start refuses the head pin of another ledger",
       (folder, other) => cpSync(join(other, "head.pin"), join(folder, "head.pin")),
       /the head pin is of the ledger "other"/,
     ],
-    ["the file is gone", (folder) => rmSync(join(folder, "ledger.db")), /gone/],
-    ["the file is empty", (folder) => writeFileSync(join(folder, "ledger.db"), ""), /empty/],
-    ["the file is no database", (folder) => writeFileSync(join(folder, "ledger.db"), "x".repeat(8192)), /damaged/],
     [
-      "the file is cut in the middle",
+      "verify or a start refuses a folder whose ledger file is gone",
+      (folder) => rmSync(join(folder, "ledger.db")),
+      /gone/,
+    ],
+    [
+      "verify or a start refuses an empty ledger file",
+      (folder) => writeFileSync(join(folder, "ledger.db"), ""),
+      /empty/,
+    ],
+    [
+      "verify or a start refuses a ledger file that is not a database",
+      (folder) => writeFileSync(join(folder, "ledger.db"), "x".repeat(8192)),
+      /damaged/,
+    ],
+    [
+      "verify or a start refuses a truncated ledger file",
       (folder) => writeFileSync(join(folder, "ledger.db"), readFileSync(join(folder, "ledger.db")).subarray(0, 12_288)),
       /damaged|cannot be read/,
     ],
     [
-      "the file is another ledger's",
+      "verify or a start refuses the file of another ledger",
       (folder, other) => cpSync(join(other, "ledger.db"), join(folder, "ledger.db")),
       /the head pin is of the ledger/,
     ],
     [
-      "the file is an older copy",
+      "verify or a start refuses an older copy of the ledger file",
       (folder) => renameSync(join(folder, "older.db"), join(folder, "ledger.db")),
       /row 13: rows are missing from the end/,
     ],
     [
-      "a table has a trigger",
+      "verify or a start refuses a ledger with a trigger on a table",
       (folder) => alter(folder, "CREATE TRIGGER t AFTER INSERT ON receipts BEGIN DELETE FROM effects; END"),
       /the tables/,
     ],
-    ["an index is dropped", (folder) => alter(folder, "DROP INDEX receipts_by_tool"), /the tables/],
+    [
+      "verify or a start refuses a ledger without one of its indexes",
+      (folder) => alter(folder, "DROP INDEX receipts_by_tool"),
+      /the tables/,
+    ],
   ];
   for (const [title, change, said] of cases) {
     test(title, async (t) => {
@@ -420,7 +440,7 @@ suite("the file as a whole", { tags: ["verify.walks-chain"] }, () => {
     });
   }
 
-  test("an end cut with all its events and the pin moved back is seen only from outside the folder", async (t) => {
+  test("only an outside pin reveals a truncation with a forged pin and a removed checkpoint", async (t) => {
     const [folder, outside] = [temporaryFolder(t), temporaryFolder(t)];
     const pinFile = join(outside, "pin");
     await makeSample(folder, pinFile);

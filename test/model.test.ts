@@ -68,12 +68,12 @@ function codeOf({ engine }: Disagreement): string | undefined {
 
 suite("the engine and the model", () => {
   for (const { name, scenario } of kept) {
-    test(`judge ${name} alike`, () => assert.equal(problemOf(scenario), undefined));
+    test(`the engine and the model judge ${name} alike`, () => assert.equal(problemOf(scenario), undefined));
   }
 
   const coverage = new Coverage();
 
-  test(`judge ${runs} random scenarios alike, from seed ${seed} (set MODEL_SEED to repeat)`, (t) => {
+  test(`the engine and the model judge ${runs} random scenarios alike (MODEL_SEED=${seed})`, (t) => {
     for (let each = seed; each < seed + runs; each += 1) {
       const scenario = generateWhole(each, 1 + (each % callsMax));
       coverage.scenario(scenario);
@@ -84,13 +84,13 @@ suite("the engine and the model", () => {
   });
 
   const skip = runs < 300 && "too few scenarios to come everywhere";
-  test("the scenarios came to every verdict, by every way, and to every error", { skip }, () => {
+  test("the random scenarios reach every verdict, every deciding step and every error", { skip }, () => {
     const missing = [...wanted, ...(runs < 2000 ? [] : rare)].filter((name) => coverage.of(name) === 0);
     assert.deepEqual(missing, []);
     assert.ok(coverage.of("counter read, more") > coverage.of("counter read, 0") / 10, coverage.toString());
   });
 
-  test("a contract with one fault is refused, with the code of that fault", () => {
+  test("the compiler refuses a contract with one fault and reports the code of that fault", () => {
     for (let each = seed; each < seed + Math.ceil(runs / 10); each += 1) {
       const { fault, code, scenario } = spoil(generate(each, 1), each);
       const force = compile(scenario);
@@ -127,9 +127,9 @@ const rare = [
   "error: a value of over 4,096 bits",
 ];
 
-suite("positive control: the comparison notices", () => {
+suite("positive controls of the comparison", () => {
   for (const [fault, defectOf] of defects) {
-    test(fault, () => {
+    test(`positive control: an engine with this defect is noticed: ${fault}`, () => {
       if (kept.some(({ scenario }) => isNoticed(scenario, defectOf(scenario)))) return;
       for (let each = 1; each <= 1000; each += 1) {
         const scenario = generateWhole(each, 1 + (each % callsMax));
@@ -139,11 +139,11 @@ suite("positive control: the comparison notices", () => {
     });
   }
 
-  test("nothing where there is no defect", () => {
+  test("the comparison reports nothing if the engine has no defect", () => {
     for (let each = 1; each <= 100; each += 1) assert.equal(problemOf(generateWhole(each, 20)), undefined);
   });
 
-  test("a disagreement is made as small as it goes", () => {
+  test("the comparison reduces a disagreement to its smallest scenario", () => {
     const defect = { isWithin: () => false };
     const isOne = (scenario: Scenario): boolean => problemOf(scenario, defect)?.about === "read";
     let from = 1;

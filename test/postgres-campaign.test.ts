@@ -63,7 +63,7 @@ const controls: Readonly<Partial<Record<Bug, FailureName>>> = {
 };
 
 for (const [bug, failure] of Object.entries(controls)) {
-  test(`positive control: a gate that ${bug.replaceAll("-", " ")} is found out`, async (t) => {
+  test(`positive control: a gate that ${bug.replaceAll("-", " ")} is noticed`, async (t) => {
     const failures = [failure, failure, failure];
     const report = await runCampaign({ ...ordinary, failures, replicas: 2, bug: bug as Bug });
     if (typeof report === "string") return t.skip(report);

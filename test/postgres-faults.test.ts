@@ -44,8 +44,8 @@ const isFault = (error: unknown): boolean => error instanceof Error && !(error i
 function faultsOf(there: PostgresServer): void {
   const through = (proxy: Proxy): string => there.url({ port: proxy.port });
 
-  suite("PostgreSQL: the line is cut around a COMMIT", () => {
-    test("before the server has it: nothing is kept, and the next batch takes the row", async (t) => {
+  suite("PostgreSQL: the connection is cut around a COMMIT", () => {
+    test("a COMMIT that never reaches the server stores nothing, and the next batch takes its row", async (t) => {
       const proxy = await startProxy(t, there.port);
       const { store } = await open(t, { url: through(proxy) });
       await commit(store, [storedRow(1)]);
@@ -57,7 +57,7 @@ function faultsOf(there: PostgresServer): void {
     });
 
     for (const cut of ["after", "silent"] as const) {
-      test(`${cut}: what the server has done is kept, once`, async (t) => {
+      test(`the store keeps a committed batch exactly once if the connection is cut (${cut})`, async (t) => {
         const proxy = await startProxy(t, there.port);
         const { store } = await open(t, { url: through(proxy), within: { answer: 5000 } });
         const counter = { digest: sha256("c"), definition: "c", through: null, unknownThrough: -1 };
@@ -73,7 +73,7 @@ function faultsOf(there: PostgresServer): void {
       });
     }
 
-    test("and no server to ask afterwards: neither is said, it is a fault within the bound", async (t) => {
+    test("the store reports a fault in time if it cannot ask whether a COMMIT succeeded", async (t) => {
       const proxy = await startProxy(t, there.port);
       const { store } = await open(t, { url: through(proxy), within: { settle: 300 } });
       for (const cut of ["before", "after"] as const) {
@@ -84,7 +84,7 @@ function faultsOf(there: PostgresServer): void {
       }
     });
 
-    test("what a trigger only says is no doubt about the COMMIT", async (t) => {
+    test("the store ignores a trigger's NOTICE and knows that the COMMIT succeeded", async (t) => {
       const proxy = await startProxy(t, there.port);
       const { store } = await open(t, { url: through(proxy), within: { settle: 300 } });
       await there.run(`CREATE FUNCTION says() RETURNS trigger LANGUAGE plpgsql AS
@@ -96,7 +96,7 @@ function faultsOf(there: PostgresServer): void {
       await there.run("DROP TRIGGER says ON svc_gate.receipts; DROP FUNCTION says()");
     });
 
-    test("of a turn that has no rows: a counter, and what decides, are kept or not as the server has them", async (t) => {
+    test("a turn without rows keeps its configuration only if the server has the COMMIT", async (t) => {
       const proxy = await startProxy(t, there.port);
       const { store } = await open(t, { url: through(proxy) });
       const inForce = { contract: "c", mode: "enforce", engine: "e" };
@@ -112,7 +112,7 @@ function faultsOf(there: PostgresServer): void {
   });
 
   suite("PostgreSQL: the server goes away", () => {
-    test("between turns, and in the midst of one, nothing is kept and the next one finds it again", async (t) => {
+    test("the store keeps nothing while the server is unreachable, and reconnects at the next turn", async (t) => {
       const proxy = await startProxy(t, there.port);
       const { database, store } = await open(t, { url: through(proxy), within: { lock: 30_000 } });
       proxy.admits = false;
@@ -130,7 +130,7 @@ function faultsOf(there: PostgresServer): void {
       assert.equal(await database.isReachable(), true);
     });
 
-    test("a gate that holds the head too long loses it, and another that waits too long is told so", async (t) => {
+    test("a gate loses the head if it holds it too long, and a waiting gate gets an error", async (t) => {
       // The other one connects and waits in vain within the time that the first one may hold it.
       const within = { lock: 500, idleInTransaction: 6000 };
       const database = await openPostgres({ url: there.url(), within });
@@ -152,7 +152,7 @@ function faultsOf(there: PostgresServer): void {
       assert.deepEqual(await rowsOf(store), []);
     });
 
-    test("kill -9 under load, again and again: kept is kept, not kept is not, and the chain has no hole", async (t) => {
+    test("kill -9 of the server loses no committed row, keeps no uncommitted row and leaves no gap", async (t) => {
       const { store } = await open(t, { url: there.url(), within: { connect: 2000 } });
       const kept = new Set<string>();
       const stop = new AbortController();
@@ -191,7 +191,7 @@ function faultsOf(there: PostgresServer): void {
   });
 
   suite("PostgreSQL: a synchronous standby", () => {
-    test("is waited for, whoever cancels the wait, and however long a statement may take", async (t) => {
+    test("a commit waits for the synchronous standby, even if its wait is cancelled or long", async (t) => {
       const { primary, standby } = await startPair(t);
       const { store } = await open(t, { url: primary.url(), mayMigrate: true, within: { statement: 2000 } });
       await commit(store, [storedRow(1)]);
@@ -209,7 +209,7 @@ function faultsOf(there: PostgresServer): void {
       assert.deepEqual(await standbyLeaves(standby), ["leaf 1", "leaf 2", "leaf 3", "leaf 4"]);
     });
 
-    test("positive control: to a client that does not look, a cancelled wait is a commit that the standby lacks", async (t) => {
+    test("positive control: a client without the check takes a cancelled wait for a commit", async (t) => {
       const primary = await startPostgres(t, { synchronous_standby_names: "nobody" });
       assert.ok(typeof primary !== "string");
       await primary.run("SET synchronous_commit = local; CREATE TABLE kept (n int)");
@@ -222,7 +222,7 @@ function faultsOf(there: PostgresServer): void {
       await client.end();
     });
 
-    test("that is promoted has every batch that was said to be kept", async (t) => {
+    test("a promoted standby has every batch that the store reported as kept", async (t) => {
       const { primary, standby } = await startPair(t);
       const proxy = await startProxy(t, primary.port);
       const { store } = await open(t, { url: primary.url({ port: proxy.port }), mayMigrate: true });

@@ -78,7 +78,7 @@ async function checksDuring(gate: Spawned, work: () => Promise<unknown>): Promis
 
 function migrating(there: PostgresServer): void {
   suite("PostgreSQL: a second migration", () => {
-    test("runs beside a gate that serves, and every check is answered", async (t) => {
+    test("a migration runs beside a serving gate, and the gate answers every check", async (t) => {
       const { url, gate: options } = await place(t, there);
       const later = { url, migrations: adding };
       const gate = await spawnGate(t, [], options);
@@ -96,7 +96,7 @@ function migrating(there: PostgresServer): void {
       assert.match(stderr, /at version 2, and this gate knows version 1: run a newer gate/);
     });
 
-    test("that takes away a column that the gate needs makes its checks fail: the positive control", async (t) => {
+    test("positive control: a migration that removes a column that the gate needs is noticed", async (t) => {
       const { url, gate: options } = await place(t, there);
       const gate = await spawnGate(t, [], options);
       const statuses = await checksDuring(gate, () => migratePostgres({ url, migrations: breaking }));
@@ -104,7 +104,7 @@ function migrating(there: PostgresServer): void {
       assert.notEqual(statuses.at(-1), 200);
     });
 
-    test("that fails leaves nothing of its step, and runs whole the next time", async (t) => {
+    test("a failed migration leaves nothing behind and runs completely the next time", async (t) => {
       const { url, gate: options } = await place(t, there);
       const gate = await spawnGate(t, [], options);
       const statuses = await checksDuring(gate, () =>
@@ -116,13 +116,13 @@ function migrating(there: PostgresServer): void {
       assert.equal(await statusOf(gate), 200);
     });
 
-    test("is run once by three migrators at the same time", async (t) => {
+    test("three concurrent migrators run a migration once", async (t) => {
       const { url } = await place(t, there);
       const done = await Promise.all([1, 2, 3].map(() => migratePostgres({ url, migrations: adding })));
       assert.deepEqual(done.flat(), [2]);
     });
 
-    test("is run by a start that may migrate", async (t) => {
+    test("a start with permission to migrate runs the migration", async (t) => {
       const { url } = await place(t, there);
       await (await openPostgres({ url, migrations: adding, mayMigrate: true })).close();
       assert.deepEqual(await migratePostgres({ url, migrations: adding }), []);

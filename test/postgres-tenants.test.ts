@@ -12,7 +12,7 @@ import { startPostgres, type PostgresServer } from "./postgres-server.ts";
 const server = await startPostgres({ after });
 
 if (typeof server === "string") test("PostgreSQL: tenants", { skip: server }, () => undefined);
-else test("a tenant that comes back takes nothing back", (t) => comesBack(t, server));
+else test("a reopened tenant keeps the contract that another gate put in force meanwhile", (t) => comesBack(t, server));
 
 const ids = ["acme", "blue"];
 

@@ -122,7 +122,7 @@ suite("filters of receipts", () => {
     });
   }
 
-  test("to find a moment among a million rows, about twenty rows are read", { tags: ["first-use-12"] }, async () => {
+  test("the search for a moment among a million rows reads about twenty rows", { tags: ["first-use-12"] }, async () => {
     let reads = 0;
     const leafAt = async (seq: number): Promise<string> => {
       reads += 1;
@@ -138,25 +138,21 @@ suite("filters of receipts", () => {
     assert.equal(await firstSince(leafAt, 0, 5), 1);
   });
 
-  test(
-    "the text that a filter looks for is in no other leaf, whatever the name of a key is",
-    { tags: ["first-use-12"] },
-    async (t) => {
-      const ledger = await openLedger({ folder: temporaryFolder(t), engine });
-      t.after(() => ledger.close());
-      await ledger.keepContract(contracts[0]);
-      await append(ledger, [[entry({ keyName: odd, mode: "enforce" }), []]]);
-      const newest = { before: 2, limit: 1 };
-      assert.deepEqual(await shown(ledger, { ...newest, mode: "observe" }), []);
-      const naive = odd.slice(odd.indexOf('"mode"'), odd.indexOf('"\u00e4'));
-      assert.ok(leafTexts({ mode: "observe" })[0]?.startsWith(naive), "positive control: unescaped it would be found");
-      assert.equal((await shown(ledger, { ...newest, mode: "enforce", key: odd })).length, 1);
-    },
-  );
+  test("a key's name cannot make its leaf match a filter for another member", { tags: ["first-use-12"] }, async (t) => {
+    const ledger = await openLedger({ folder: temporaryFolder(t), engine });
+    t.after(() => ledger.close());
+    await ledger.keepContract(contracts[0]);
+    await append(ledger, [[entry({ keyName: odd, mode: "enforce" }), []]]);
+    const newest = { before: 2, limit: 1 };
+    assert.deepEqual(await shown(ledger, { ...newest, mode: "observe" }), []);
+    const naive = odd.slice(odd.indexOf('"mode"'), odd.indexOf('"\u00e4'));
+    assert.ok(leafTexts({ mode: "observe" })[0]?.startsWith(naive), "positive control: unescaped it would be found");
+    assert.equal((await shown(ledger, { ...newest, mode: "enforce", key: odd })).length, 1);
+  });
 });
 
 suite("GET /receipts", () => {
-  test("`answered=ESCALATE` lists everything that assist mode parks", { tags: ["first-use-12"] }, async (t) => {
+  test("`answered=ESCALATE` lists every call that assist mode escalates", { tags: ["first-use-12"] }, async (t) => {
     const gate = await startGate(t, { flags: { mode: "assist" } });
     for (const tool of ["door.open", "note.add", "mail.send", "safe.open", "door.open"])
       await check(gate, { tool_name: tool, tool_input: {} });
@@ -194,7 +190,7 @@ suite("GET /receipts", () => {
     ["tool=note.add", /^unknown parameter "tool"; parameters are limit, before, session_id, tool_name, /],
     ["since=1&since=2", /^the parameter "since" stands twice$/],
   ];
-  test("a wrong value is an error that says what to write", { tags: ["first-use-12"] }, async (t) => {
+  test("GET /receipts refuses a wrong value and says what to write", { tags: ["first-use-12"] }, async (t) => {
     const gate = await startGate(t);
     for (const [query, sentence] of refused) {
       const { status, json } = await ask(gate, `/receipts?${query}`);
@@ -206,7 +202,7 @@ suite("GET /receipts", () => {
 
 suite("svc-gate report", () => {
   test(
-    "--since and --until limit the report to a period, from a folder and from a gate",
+    "--since and --until limit the report of a folder or gate to a period",
     { tags: ["first-use-24"] },
     async (t) => {
       const folder = temporaryFolder(t);

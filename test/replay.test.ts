@@ -112,7 +112,7 @@ const plain: ReplayOptions = { examples: "3", json: true };
 suite(`${runs} random checks, seed ${seed}`, async () => {
   await fill(data);
 
-  test("each is decided again as it was: verdict, rule, reason, trace, counters", async () => {
+  test("replay decides each check again with the same verdict, rule, reason, trace and counters", async () => {
     const { exitCode, text } = await replayCommand(data, plain);
     const found = JSON.parse(text);
     assert.deepEqual([exitCode, found.disagreements, found.shown, found.skipped], [0, 0, [], []], text.slice(0, 2000));
@@ -120,7 +120,7 @@ suite(`${runs} random checks, seed ${seed}`, async () => {
     console.log(`# ${found.agreed} receipts agree`);
   });
 
-  test("positive control: a changed reason, an effect less, a contract less are named with their rows", async () => {
+  test("positive control: a changed verdict, a missing receipt and a missing contract are noticed", async () => {
     const doctored: readonly (readonly [change: string, expected: RegExp])[] = [
       ["DELETE FROM contracts WHERE digest = (SELECT min(digest) FROM contracts)", /"why":"the text of its contract/],
       [
@@ -144,7 +144,7 @@ suite(`${runs} random checks, seed ${seed}`, async () => {
     }
   });
 
-  test("another contract: what changes, by rule, tool and session, with sums and examples", async () => {
+  test("replay with another contract reports changed verdicts by rule, tool and session, with examples", async () => {
     const other = join(folder, "mandate.yaml");
     cpSync(join(root, "contracts"), join(folder, "contracts"), { recursive: true });
     writeFileSync(

@@ -113,7 +113,7 @@ async function shown(
 const wrong: Readonly<Record<string, readonly [check: number, over: Partial<ResultEntry>]>> = {
   "row 0": [0, {}],
   "its own row": [7, {}],
-  "a row that there is not": [8, {}],
+  "a missing row": [8, {}],
   "an act": [3, {}],
   "another result": [4, {}],
   "a check of another tool": [1, { toolName: "mail.send" }],
@@ -123,7 +123,7 @@ const wrong: Readonly<Record<string, readonly [check: number, over: Partial<Resu
 
 function onEngine(name: string, engineOf: Engine): void {
   suite(`${name}: results of tools`, () => {
-    test("they hold, show their check, and hold no value", async (t) => {
+    test("a result verifies, names its check and contains digests instead of values", async (t) => {
       const ledger = await engineOf.open(t);
       await fill(ledger);
       const { broken, rows } = await ledger.verify();
@@ -151,7 +151,7 @@ function onEngine(name: string, engineOf: Engine): void {
       assert.notEqual(digests[0], ledger.keyDigest("0xabc"), "a counter's key of that text has another digest");
     });
 
-    test("a kind finds its rows alone", async (t) => {
+    test("a query by kind finds only rows of that kind", async (t) => {
       const ledger = await engineOf.open(t);
       await fill(ledger);
       const seqs = async (...[kind]: Parameters<typeof shown> extends [Ledger, ...infer Rest] ? Rest : never) =>
@@ -162,7 +162,7 @@ function onEngine(name: string, engineOf: Engine): void {
       assert.deepEqual(await seqs(), [6, 5, 4, 3, 2, 1]);
     });
 
-    test("exports of them hold before all verifiers; what is erased is gone, and all holds again", async (t) => {
+    test("all verifiers accept exports with results, before and after an erasure", async (t) => {
       const ledger = await engineOf.open(t);
       await fill(ledger);
       const to = join(temporaryFolder(t), "export");
@@ -186,7 +186,7 @@ function onEngine(name: string, engineOf: Engine): void {
       assert.notEqual(other?.["tool_input"], null, "positive control: the result of the other session is there");
     });
 
-    test("one key's erasure takes results of its own calls, and no others", async (t) => {
+    test("an erasure by key erases results of that key's calls only", async (t) => {
       const ledger = await engineOf.open(t);
       await fill(ledger);
       const none = await eraseOn(ledger, { target: { session: "run-1", key: "ci" }, parts: ["input"] });
@@ -196,7 +196,7 @@ function onEngine(name: string, engineOf: Engine): void {
     });
 
     for (const [what, [checkOf, over]] of Object.entries(wrong))
-      test(`a result whose check is ${what} is found by all verifiers`, async (t) => {
+      test(`all verifiers find a result that names ${what} as its check`, async (t) => {
         const ledger = await engineOf.open(t);
         await fill(ledger);
         await addResult(ledger, checkOf, over);
@@ -206,7 +206,7 @@ function onEngine(name: string, engineOf: Engine): void {
         assert.deepEqual(await judged(ledger, engineOf, join(temporaryFolder(t), "export")), all("result 7"));
       });
 
-    test("positive control: a result in the same place with the right check holds", async (t) => {
+    test("positive control: all verifiers accept a result in the same place with the right check", async (t) => {
       const ledger = await engineOf.open(t);
       await fill(ledger);
       await addResult(ledger, 1);
@@ -249,11 +249,11 @@ else {
   });
 }
 
-suite("one member of a result changed in the file", () => {
+suite("a changed result in the ledger's file", () => {
   const members: readonly (readonly [member: string, change: (leaf: string) => string])[] = [
     ["kind", (leaf) => leaf.replace('"kind":"result"', '"kind":"check"')],
     ["check", (leaf) => leaf.replace('"check":1', '"check":2')],
-    ["no check", (leaf) => leaf.replace('"check":1,', "")],
+    ["check, removed", (leaf) => leaf.replace('"check":1,', "")],
     ["answered", (leaf) => leaf.replace('"answered":null', '"answered":"ALLOW"')],
     ["at", (leaf) => leaf.replace(/"at":(\d+)\d/, '"at":$19')],
     ["contract", (leaf) => leaf.replace(/"contract":"[^"]+"/, '"contract":null')],
@@ -290,7 +290,7 @@ suite("one member of a result changed in the file", () => {
   }
 
   for (const [member, change] of members)
-    test(`${member} is found`, async (t) => {
+    test(`verify finds a result with a changed member: ${member}`, async (t) => {
       const [whole, chain] = await broken(t, (database) => {
         const leaf = String(database.prepare("SELECT leaf FROM receipts WHERE seq = 4").get()?.["leaf"]);
         assert.notEqual(change(leaf), leaf);
@@ -304,12 +304,12 @@ suite("one member of a result changed in the file", () => {
     });
 
   for (const column of columns)
-    test(`column ${column} is found`, async (t) => {
+    test(`verify finds a result with a changed column: ${column}`, async (t) => {
       const [whole] = await broken(t, (database) => database.exec(`UPDATE receipts SET ${column} WHERE seq = 4`));
       assert.equal(whole, 4);
     });
 
-  test("the chain alone finds a wrong check too", async (t) => {
+  test("verify with the chain alone finds a result that names a wrong check", async (t) => {
     const ledger = await openSqlite(t);
     await fill(ledger);
     await addResult(ledger, 3);
@@ -317,12 +317,12 @@ suite("one member of a result changed in the file", () => {
     assert.equal((await inspectLedger({ folder: folders.get(ledger) ?? "", chainAlone: true })).broken?.seq, 7);
   });
 
-  test("positive control: unchanged, it holds", async (t) => {
+  test("positive control: verify accepts the unchanged ledger", async (t) => {
     assert.deepEqual(await broken(t, () => undefined), [undefined, undefined]);
   });
 });
 
-test("a gate serves a ledger with results: it lists checks unless asked otherwise, and results decide nothing", async (t) => {
+test("replay and report count results apart from checks, and explain refuses a result", async (t) => {
   const folder = temporaryFolder(t);
   const first = await startGate(t, { folder });
   for (const n of [1, 2]) await check(first, { tool_name: "note.add", tool_input: { n }, session_id: "run-1" });
@@ -350,7 +350,7 @@ test("a gate serves a ledger with results: it lists checks unless asked otherwis
   });
 });
 
-test("GET /receipts lists checks; kind= and act= list others; /ledger/verify counts all rows", async (t) => {
+test("GET /receipts lists checks unless kind= or act= ask for others; /ledger/verify counts all rows", async (t) => {
   const folder = temporaryFolder(t);
   const first = await startGate(t, { folder });
   await check(first, { tool_name: "note.add", tool_input: {}, session_id: "run-1" });

@@ -103,7 +103,7 @@ const made: readonly (readonly [suite: string, request: string | undefined, step
   ["shell", undefined, [["shell", { command: `echo ${"x".repeat(8000)}` }, "ALLOW"]]],
 ];
 
-test("made-up sessions through a running gate: named, known, once; and what is none of these is stopped", async (t) => {
+test("the benchmark's contracts give each made-up call its expected verdict in a running gate", async (t) => {
   const facts = new Map([
     ["banking", bank],
     ["workspace", desk],
@@ -129,7 +129,7 @@ function madeSession([suite, prompt, steps]: (typeof made)[number], at: number):
   return { session_id: String(at), suite, user_task: at, calls, ...(prompt === undefined ? {} : { prompt }) };
 }
 
-test("every contract of the judgement compiles by itself", () => {
+test("every contract of the session benchmark compiles by itself", () => {
   const names = readdirSync(contracts).filter((name) => name.endsWith(".yaml"));
   assert.ok(names.length >= 6);
   for (const name of names) {
@@ -138,7 +138,7 @@ test("every contract of the judgement compiles by itself", () => {
   }
 });
 
-test("a call leaves with its tool, its input, a session and facts; no label, no effect, no request on track A", () => {
+test("a request to the gate contains no label and no effect, and no prompt on track A", () => {
   const call: RecordedCall = {
     tool_name: "t",
     tool_input: { a: 1 },
@@ -162,7 +162,7 @@ test("a call leaves with its tool, its input, a session and facts; no label, no 
   assert.deepEqual(sent("B"), { ...body, platform_state: { ...bank, request: "do" } });
 });
 
-test("no contract holds a text that only attackers' calls hold", { skip: withoutRecorded }, () => {
+test("no contract contains a text that occurs only in attackers' calls", { skip: withoutRecorded }, () => {
   const texts = readdirSync(contracts).map((name) => readFileSync(join(contracts, name), "utf8").toLowerCase());
   const held = (values: ReadonlySet<string>): string[] =>
     [...values].filter((value) => texts.some((text) => text.includes(value)));
@@ -195,7 +195,7 @@ function spread(sessions: readonly Session[]): readonly Judged[] {
 
 const scorePySkip = withoutRecorded || (python ? false : "no python3");
 
-test("the own scorer counts as score.py does, and a doctored count is seen", { skip: scorePySkip }, (t) => {
+test("the benchmark's scorer agrees with score.py, and a wrong count is noticed", { skip: scorePySkip }, (t) => {
   const folder = temporaryFolder(t);
   for (const file of ["groundtruth_benign", "compliant_attack", "groundtruth_injection"]) {
     const judged = spread(readSessions(recorded ?? "", file));
@@ -215,7 +215,7 @@ test("the own scorer counts as score.py does, and a doctored count is seen", { s
   }
 });
 
-test("writes at a desk and commands are counted by what was expected of them", () => {
+test("the scorer counts desk writes and commands by their expected outcome", () => {
   const call = (label: RecordedCall["label"], write: boolean, effect: string): RecordedCall => ({
     tool_name: "t",
     tool_input: {},

@@ -79,23 +79,23 @@ interface Case {
 
 const cases: readonly Case[] = [
   {
-    title: "a file lies where the folder should be",
+    title: "a file is in the place of the data folder",
     make: ({ data }) => writeFileSync(data, "x"),
     says: /the data folder .* cannot be made \(EEXIST\): make it, or name another with SVC_DATA_DIR/,
   },
   {
-    title: "the folder's parent is a file",
+    title: "the parent of the data folder is a file",
     make: ({ folder }) => writeFileSync(join(folder, "f"), "x"),
     settings: ({ folder }) => ({ SVC_DATA_DIR: join(folder, "f", "data") }),
     says: /cannot be made \(ENOTDIR\)/,
   },
   {
-    title: "a folder lies where the file should be",
+    title: "a folder is in the place of the ledger's file",
     make: ({ data }) => void mkdirSync(join(data, "ledger.db"), { recursive: true }),
     says: /the ledger in .* cannot be written/,
   },
   {
-    title: "a folder lies where the write-ahead log should be",
+    title: "a folder is in the place of the write-ahead log",
     make: async ({ data }) => {
       await fill(data);
       mkdirSync(join(data, "ledger.db-wal"));
@@ -111,7 +111,7 @@ const cases: readonly Case[] = [
     says: /the ledger is damaged at row 3: the column `verdict` differs from the leaf; run `svc-gate verify`/,
   },
   {
-    title: "the file is no database",
+    title: "the ledger's file is not a database",
     make: async ({ data }) => {
       await fill(data);
       writeFileSync(join(data, "ledger.db"), "no database".repeat(1000));
@@ -119,7 +119,7 @@ const cases: readonly Case[] = [
     says: /the ledger's file in .* is damaged .*: restore it from a backup/,
   },
   {
-    title: "the file is gone",
+    title: "the ledger's file is gone",
     make: async ({ data }) => {
       await fill(data);
       rmSync(join(data, "ledger.db"));
@@ -127,7 +127,7 @@ const cases: readonly Case[] = [
     says: /a ledger was here \(its head is pinned\), and its file in .* is gone or empty/,
   },
   {
-    title: "the file is empty",
+    title: "the ledger's file is empty",
     make: async ({ data }) => {
       await fill(data);
       writeFileSync(join(data, "ledger.db"), "");
@@ -135,7 +135,7 @@ const cases: readonly Case[] = [
     says: /gone or empty/,
   },
   {
-    title: "the file is shorter than its pin",
+    title: "rows are missing from the end of the ledger",
     make: async ({ data }) => {
       await fill(data);
       alter(data, "DELETE FROM receipts WHERE seq > 1");
@@ -143,7 +143,7 @@ const cases: readonly Case[] = [
     says: /the ledger ends at row 1, and its head pin has seen row 3: rows are missing from its end/,
   },
   {
-    title: "the pinned row is another",
+    title: "the pinned row has another hash",
     make: async ({ data }) => {
       await fill(data);
       const pin = readFileSync(join(data, "head.pin"), "utf8");
@@ -152,7 +152,7 @@ const cases: readonly Case[] = [
     says: /row 3 of the ledger is not the one that its head pin has seen/,
   },
   {
-    title: "the file is another ledger's",
+    title: "the file belongs to another ledger",
     make: async ({ folder, data }) => {
       await fill(data);
       await fill(join(folder, "other"), { name: "example.org/other" });
@@ -249,9 +249,9 @@ const cases: readonly Case[] = [
   { title: "nothing is wrong", make: ({ data }) => fill(data), says: undefined },
 ];
 
-suite("a start that cannot be is refused in one sentence", () => {
+suite("starts that the gate refuses", () => {
   for (const { title, make, settings, flags, says } of cases) {
-    test(title, async (t) => {
+    test(`the gate ${says === undefined ? "serves" : "refuses to start"} if ${title}`, async (t) => {
       const place = placeIn(temporaryFolder(t));
       await make(place);
       const before = contentOf(place.data);
@@ -263,15 +263,15 @@ suite("a start that cannot be is refused in one sentence", () => {
     });
   }
 
-  test("the process says it, and ends with a code that is not zero", async (t) => {
+  test("the process prints one line and exits with 1 if it cannot start", async (t) => {
     const place = placeIn(temporaryFolder(t));
     writeFileSync(place.data, "x");
     refused(await runGate(["serve"], { settings: place.settings }), /the data folder .* cannot be made/);
   });
 
   for (const [title, make] of [
-    ["a folder that cannot be written", ({ data }: Place) => mkdirSync(data)],
-    ["a ledger that cannot be written, beside an empty write-ahead log", fillWithEmptyLog],
+    ["the gate refuses to start in a folder that it cannot write", ({ data }: Place) => mkdirSync(data)],
+    ["the gate refuses to start on a read-only ledger beside an empty write-ahead log", fillWithEmptyLog],
   ] as const)
     test(title, async (t) => {
       const place = placeIn(temporaryFolder(t));
@@ -288,7 +288,7 @@ suite("a start that cannot be is refused in one sentence", () => {
       }
     });
 
-  test("a second gate on the same ledger, until the first has gone", async (t) => {
+  test("a second gate refuses to start on the same ledger until the first gate has ended", async (t) => {
     const place = placeIn(temporaryFolder(t));
     const first = await startGate({ settings: place.settings });
     try {
@@ -302,7 +302,7 @@ suite("a start that cannot be is refused in one sentence", () => {
     assert.equal(await runGate(["serve"], { settings: place.settings }), "served", "at once after a kill -9");
   });
 
-  test("checks wait while the clock is behind, once that was accepted", async (t) => {
+  test("the gate refuses checks with 503 while an accepted clock is behind the ledger", async (t) => {
     const place = placeIn(temporaryFolder(t));
     await fill(place.data, { at: Date.now() + 3_600_000 });
     const gate = await startGate({ settings: { ...place.settings, SVC_ACCEPT: "clock" } });

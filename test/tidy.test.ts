@@ -244,7 +244,7 @@ const checks: readonly {
   readonly reported: number;
 }[] = [
   {
-    title: `no file is longer than ${linesMax} lines`,
+    title: `no file is longer than ${linesMax} lines, no client than ${clientLinesMax}`,
     check: longFiles,
     files: byHand,
     doctored: [
@@ -266,14 +266,14 @@ const checks: readonly {
     reported: 1,
   },
   {
-    title: "a text ends in one line break",
+    title: "every text file ends in one line break",
     check: textEnds,
     files: byHand,
     doctored: ["a", "a\n\n", "a\n", ""].map((text) => ({ path: "a.ts", text })),
     reported: 2,
   },
   {
-    title: "a room's door says what it promises and what it does not",
+    title: "every mod.ts says what its room promises and does not do",
     check: doors,
     files: tracked,
     doctored: [
@@ -284,7 +284,7 @@ const checks: readonly {
     reported: 3,
   },
   {
-    title: "nothing in src/ lies in a drawer",
+    title: "no path in src/ has a vague name such as utils",
     check: drawers,
     files: tracked,
     doctored: ["src/utils/a.ts", "src/gate/helpers/a.ts", "src/wire/types.ts", "src/wire/typename.ts"].map((path) => ({
@@ -294,7 +294,7 @@ const checks: readonly {
     reported: 3,
   },
   {
-    title: "rooms import only what they may, by its doors",
+    title: "each room imports only permitted rooms, and only through mod.ts",
     check: arrows,
     files: tracked,
     doctored: [
@@ -318,7 +318,7 @@ const checks: readonly {
     reported: 5,
   },
   {
-    title: "a pure room declares nothing into being",
+    title: "wire and contract declare no ambient names",
     check: ambient,
     files: tracked,
     doctored: [
@@ -331,7 +331,7 @@ const checks: readonly {
     reported: 2,
   },
   {
-    title: "every relative link in a Markdown file leads to a tracked file",
+    title: "every relative Markdown link leads to a tracked file",
     check: deadLinks,
     files: tracked,
     doctored: [
@@ -385,29 +385,29 @@ const doctoredLines: readonly { readonly path: string; readonly line: string; re
   { path: "test/a.ts", line: 'readFileSync("c.yaml", "utf8").replace("usd", "eur")', reported: false },
 ];
 
-suite("tidy", () => {
-  test("the tracked files were found", () => {
+suite("the habits of the repository", () => {
+  test("the list of tracked files includes the package files and this test", () => {
     const paths = new Set(tracked.map(({ path }) => path));
     for (const path of ["package.json", "package-lock.json", "test/tidy.test.ts"]) assert.ok(paths.has(path), path);
   });
 
-  test("no line holds what a line may not hold", () => {
+  test("no line breaks a rule about lines", () => {
     assert.deepEqual(brokenLines(byHand), []);
   });
 
-  test("the lock file names no registry's host", () => {
+  test("no lock file, vector or generated file names the host of a package registry", () => {
     const hosts = lineRules.filter(({ fault }) => fault.includes("registry"));
     const machineFiles = tracked.filter(({ path }) => notByHand.test(path));
     assert.deepEqual(brokenLines(machineFiles, hosts), []);
   });
 
-  test("positive control: a doctored line is reported, its honest neighbour is not", () => {
+  test("positive control: a line that breaks a rule is noticed, and a correct line passes", () => {
     for (const { path, line, reported } of doctoredLines) {
       assert.equal(brokenLines([{ path, text: line }]).length, reported ? 1 : 0, `${path}: ${line}`);
     }
   });
 
-  test("positive control: every rule about lines reports one of the doctored lines", () => {
+  test("positive control: each rule about lines notices at least one bad line", () => {
     const faults = doctoredLines.flatMap(({ path, line }) => brokenLines([{ path, text: line }]));
     const silent = lineRules.filter(({ fault }) => !faults.some((each) => each.endsWith(fault)));
     assert.deepEqual(silent, []);
@@ -415,7 +415,7 @@ suite("tidy", () => {
 
   for (const { title, check, files, doctored, reported } of checks) {
     test(title, () => assert.deepEqual(check(files), []));
-    test(`positive control: ${title}`, () =>
+    test(`positive control: a breach of "${title}" is noticed`, () =>
       assert.equal(check(doctored).length, reported, check(doctored).join("\n")));
   }
 });

@@ -65,28 +65,24 @@ async function rolledBack(t: TestContext): Promise<{ site: Place; older: Place; 
   return { site, older, sink: `file:${file}` };
 }
 
-test(
-  "a folder that was rolled back with its pin is broken if a sink has seen more",
-  { tags: ["first-use-24"] },
-  async (t) => {
-    const { site, older, sink } = await rolledBack(t);
-    const alone = await verify(older, "");
-    assert.deepEqual([alone.exitCode, alone.text.split("\n").at(-1)], [0, "  anchored through row 2 by the head pin"]);
-    assert.deepEqual(await verify(older, sink), {
-      exitCode: 1,
-      text:
-        "BROKEN: row 3 should exist but does not; the last row is 2: rows are missing from the end: the file sink has seen row 4\n" +
-        "  expected  row 4\n  found     row 2",
-    });
-    assert.match((await verify(site, sink)).text, /^ok: 4 rows/, "positive control");
-    const unpinned = await withSinks(sink, () =>
-      verifyCommand(site.data, { pin: undefined, json: true, chain: true, deep: false, database: undefined }),
-    );
-    assert.deepEqual(JSON.parse(unpinned.text).anchored, { seq: 4, by: "file sink" });
-  },
-);
+test("verify reports a folder rolled back with its pin if a sink saw more", { tags: ["first-use-24"] }, async (t) => {
+  const { site, older, sink } = await rolledBack(t);
+  const alone = await verify(older, "");
+  assert.deepEqual([alone.exitCode, alone.text.split("\n").at(-1)], [0, "  anchored through row 2 by the head pin"]);
+  assert.deepEqual(await verify(older, sink), {
+    exitCode: 1,
+    text:
+      "BROKEN: row 3 should exist but does not; the last row is 2: rows are missing from the end: the file sink has seen row 4\n" +
+      "  expected  row 4\n  found     row 2",
+  });
+  assert.match((await verify(site, sink)).text, /^ok: 4 rows/, "positive control");
+  const unpinned = await withSinks(sink, () =>
+    verifyCommand(site.data, { pin: undefined, json: true, chain: true, deep: false, database: undefined }),
+  );
+  assert.deepEqual(JSON.parse(unpinned.text).anchored, { seq: 4, by: "file sink" });
+});
 
-test("a loss that a row states is none", async (t) => {
+test("verify accepts a loss that a row of the ledger records", async (t) => {
   const { older, sink } = await rolledBack(t);
   const { data: dataDir, pin } = older;
   const stated = { dataDir, pin, afterRestore: true, reason: "disk lost", by: "Ada" };
@@ -96,7 +92,7 @@ test("a loss that a row states is none", async (t) => {
   assert.match((await verify(older, sink)).text, /^ok: 6 rows/);
 });
 
-test("a copy that went on by itself is not the ledger that a sink has seen", async (t) => {
+test("verify reports a copy that went on separately from the ledger that a sink has seen", async (t) => {
   const { older, sink } = await rolledBack(t);
   await calls(t, older, 3);
   assert.match((await verify(older, "")).text, /^ok: 5 rows/, "it holds together");
@@ -105,7 +101,7 @@ test("a copy that went on by itself is not the ledger that a sink has seen", asy
   assert.match(text, /^BROKEN at row 4 of 5: the root of the tree is not the one that the file sink has seen\n/);
 });
 
-test("sinks that know nothing are told of, and one that cannot be asked is no answer", async (t) => {
+test("verify mentions sinks without a checkpoint and fails if it cannot read a sink", async (t) => {
   const site = placeOf(t);
   await calls(t, site, 2);
   for (const sinks of [`file:${join(site.folder, "none")}`])

@@ -90,23 +90,19 @@ const refused: readonly (readonly [text: string, fault: string])[] = [
   ['\n\r\n  {"a": ?}', '3:9 expected a value, found "?"'],
 ];
 
-suite("the strict reader", () => {
-  test(
-    "refuses what two readers could take differently, with line and column",
-    { tags: ["service.json-bodies"] },
-    () => {
-      for (const [text, expected] of refused) assert.equal(fault(text), expected, JSON.stringify(text));
-    },
-  );
+suite("the strict JSON reader", () => {
+  test("the reader refuses ambiguous or bad JSON, with line and column", { tags: ["service.json-bodies"] }, () => {
+    for (const [text, expected] of refused) assert.equal(fault(text), expected, JSON.stringify(text));
+  });
 
-  test("a prefix of a good text is never read", () => {
+  test("the reader refuses every prefix of a valid text", () => {
     const text = '{"a": [1, -2.5e+3, "x\\u00e9\\n", {"b": null, "c": [true, false]}], "d": {}}';
     for (let end = 0; end < text.length; end += 1)
       assert.notEqual(fault(text.slice(0, end)), "read", text.slice(0, end));
     assert.equal(fault(text), "read");
   });
 
-  test("names that objects inherit elsewhere are ordinary names", () => {
+  test("the reader treats names such as __proto__ as ordinary names", () => {
     const read = readJson(
       '{"__proto__": {"admin": true}, "constructor": 1, "toString": 2, "hasOwnProperty": 3, "": 4}',
     );
@@ -117,7 +113,7 @@ suite("the strict reader", () => {
     assert.equal(Object.hasOwn({}, "admin"), false);
   });
 
-  test("a member's text is what was sent, without the white space outside strings", () => {
+  test("a member's text is the sent text without white space outside strings", () => {
     const text = '{ "a" : { "x y" : [ 1.50 , "\\u0041 \\" \\\\" , -0 ] } ,\n"b":\t[1,2] , "c" : "  " , "d": 1e2\r\n}';
     const read = readJson(text);
     assert.ok(read.ok);
@@ -164,7 +160,7 @@ const atLimits: readonly (readonly [what: string, text: string, fault: string])[
   ["exponent with zeros", '{"a":1e0000000000000000000400}', "read"],
 ];
 
-test("every limit of the reader holds at it and not one past it", () => {
+test("the reader accepts a text at each limit and refuses a text beyond it", () => {
   for (const [what, text, expected] of atLimits) assert.equal(fault(text), expected, `${what}: ${text.slice(0, 60)}`);
 });
 
@@ -185,7 +181,7 @@ const utf8: readonly (readonly [what: string, bytes: Uint8Array, place: string])
   ["Latin-1", bytes(0x63, 0x61, 0x66, 0xe9), "1:4"],
 ];
 
-test("invalid UTF-8 is found at its place, as the platform's decoder finds it", () => {
+test("the gate finds the place of invalid UTF-8 in every text that TextDecoder refuses", () => {
   for (const [what, input, expected] of utf8) {
     const found = findUtf8Fault(input);
     assert.equal(found === undefined ? "good" : `${found.line}:${found.column}`, expected, what);
@@ -229,7 +225,7 @@ suite("a check request", () => {
   ];
 
   test(
-    "is refused in words that say what and where",
+    "the parser refuses a bad request with a sentence that names the member",
     { tags: ["check.tool-name", "check.tool-input", "check.snapshot-member"] },
     () => {
       for (const [body, problem] of requests) {
@@ -241,7 +237,7 @@ suite("a check request", () => {
   );
 
   test(
-    "keeps what was sent; no session and no snapshot are null",
+    "the parser keeps the sent texts; a missing session or snapshot is null",
     { tags: ["check.session-id", "check.snapshot-optional"] },
     () => {
       const read = parseCheckRequest('{"tool_name":"a b","tool_input":{ "x": 1.0 },"platform_state":null}');
@@ -252,7 +248,7 @@ suite("a check request", () => {
     },
   );
 
-  test("names are counted in bytes, at 256 and one past it", () => {
+  test("the parser counts names in bytes and accepts at most 256", () => {
     const body = (name: string): string => JSON.stringify({ tool_name: name, tool_input: {}, session_id: name });
     for (const name of ["a".repeat(256), "é".repeat(128), "😀".repeat(64)]) assert.ok(parseCheckRequest(body(name)).ok);
     for (const name of ["a".repeat(257), `${"é".repeat(128)}a`, "😀".repeat(65), "€".repeat(86)]) {
@@ -263,7 +259,7 @@ suite("a check request", () => {
 });
 
 suite("numbers", () => {
-  test("keep their exact value, and their text", () => {
+  test("a parsed number keeps its exact value", () => {
     const exact = (text: string): string => {
       const number = parseNumber(text);
       if (typeof number === "number") return String(number);
@@ -299,7 +295,7 @@ suite("numbers", () => {
   });
 });
 
-suite("what a reviewer sees", () => {
+suite("texts for reviewers", () => {
   test("a quoted text shows hidden characters escaped and is cut at 64 characters", () => {
     const table: readonly (readonly [string, string])[] = [
       ["plain", '"plain"'],
@@ -319,7 +315,7 @@ suite("what a reviewer sees", () => {
     assert.equal(quoteAscii("pаy"), '"p\\u0430y"');
   });
 
-  test("a mistyped name finds the one that it resembles, another finds none", () => {
+  test("a mistyped name finds the known name that it resembles; other names find none", () => {
     const known = ["payment.send", "payment.refund", "fs.read"];
     const table: readonly (readonly [string, string | undefined])[] = [
       ["payment.sned", "payment.send"],

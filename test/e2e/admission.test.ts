@@ -33,7 +33,7 @@ function standingClock(t: TestContext): { readonly pass: (ms: number) => void } 
   return { pass: (ms) => void (at += ms) };
 }
 
-test("a key with a rate hears of it on every answer, and past it is told when to ask again", async (t) => {
+test("answers to a key with a rate show the rate, and 429 says when to retry", async (t) => {
   const gate = await startGate(t, { flags: { rate: "1/s burst 3" } });
   const clock = standingClock(t);
   const first = await check(gate, call);
@@ -55,12 +55,12 @@ test("a key with a rate hears of it on every answer, and past it is told when to
   assert.equal((await ask(gate, "/rules", { headers: { authorization: "Bearer wrong" } })).status, 401);
 });
 
-test("a gate without rates says nothing of them", async (t) => {
+test("a gate without rates sends no rate limit headers", async (t) => {
   const { headers } = await check(await startGate(t), call);
   assert.deepEqual([headers.get("ratelimit"), headers.get("ratelimit-policy")], [null, null]);
 });
 
-test("a rate is charged before the body is read", async (t) => {
+test("the gate applies the rate limit before it reads the body", async (t) => {
   const gate = await startGate(t, { flags: { rate: "1/s" } });
   standingClock(t);
   await check(gate, call);
@@ -68,7 +68,7 @@ test("a rate is charged before the body is read", async (t) => {
   assert.equal((await send(gate, never)).status, 429);
 });
 
-test("tenants have rates of their own", async (t) => {
+test("a tenant can have its own rate limit", async (t) => {
   const folder = temporaryFolder(t);
   writeContracts(folder, {});
   writeFileSync(
@@ -93,7 +93,7 @@ function refusedByHeaders(gate: Running): Promise<{ readonly status: number }> {
   return send(gate, requestText("POST /check HTTP/1.1", ["Content-Type: application/json", "Content-Length: 99"]));
 }
 
-test("a full line refuses by headers alone, and keeps room for another key", async (t) => {
+test("a full queue refuses requests by their headers and keeps room for another key", async (t) => {
   const gate = await startGate(t);
   const release = hold(gate, t);
   const waiting = [submit(gate, 0)];
@@ -110,7 +110,7 @@ test("a full line refuses by headers alone, and keeps room for another key", asy
   );
 });
 
-test("refusals of a flood are all sent, at their pace, and logged by their number", async (t) => {
+test("the gate answers every refused request of a flood and logs most of them as a count", async (t) => {
   const folder = temporaryFolder(t);
   writeContracts(folder, {});
   const gate = await spawnGate(t, [
@@ -146,14 +146,14 @@ test("refusals of a flood are all sent, at their pace, and logged by their numbe
   assert.ok(more.length > 0 && one <= 10 * (seconds + 1), `${one} lines in ${seconds} s`);
 });
 
-test("headers that never end are cut off in time, while others are served", async (t) => {
+test("the gate times out headers that never end and serves other requests meanwhile", async (t) => {
   const gate = await startGate(t);
   const slow = exchange(gate.port, `POST /check HTTP/1.1\r\nHost: gate\r\nX-A: `);
   assert.equal((await send(gate, post(JSON.stringify(call)))).status, 200);
   assert.match(await slow, /^HTTP\/1\.1 408 /);
 });
 
-test("settings that are no rate and no number are refused at the start", async (t) => {
+test("a start refuses a malformed rate and a limit of zero connections", async (t) => {
   await assert.rejects(startGate(t, { flags: { rate: "fast" } }), /SVC_RATE: "fast" is no rate; write it as 200\/s/);
   await assert.rejects(startGate(t, { flags: { connections: "0" } }), /SVC_CONNECTIONS is "0"/);
 });

@@ -161,7 +161,7 @@ function forks(answers: readonly Answer[]): readonly number[] {
   });
 }
 
-test("drill: what was answered after the backup is lost, and said; sums are errors until their window has passed", async (t) => {
+test("resume records the rows lost since the backup, and sums stay unknown until their window passes", async (t) => {
   const site = siteOf(t);
   const { backup, kept, last } = await lose(site);
   const started = await run(site, "serve", "--port", "0");
@@ -216,7 +216,7 @@ function resumeRow({ data }: Site, seq: number): { body: any; reason: string; by
   return { body: parts[1], reason: parts[3], by: leaf.key, effects: parts[5] };
 }
 
-test("drill: a lifetime counter is unknown for ever after a loss, until somebody resets it", async (t) => {
+test("a lifetime counter stays unknown after a loss until an operator resets it", async (t) => {
   const site = siteOf(t);
   const { backup, kept } = await lose(site);
   const why = ["--reason", "nobody can say what was lost", "--by", "Ada"];
@@ -271,7 +271,7 @@ const resetIgnored: readonly (readonly [mutation: Mutation, command: readonly st
   [{ within: "DeepReplay.#valuesOf", find: "acts.reset.get($counter) ?? -1", put: "-1" }, ["verify", "--deep"]],
 ];
 
-test("positive control: where the gate, replay or --deep ignores a reset, it is noticed", async (t) => {
+test("positive control: a gate, replay or deep verification that ignores a reset is noticed", async (t) => {
   const site = siteOf(t);
   const { backup } = await lose(site);
   const reset = ["--reset", "purse.spent", "--reset", "purse.looks"];
@@ -299,7 +299,7 @@ test("positive control: where the gate, replay or --deep ignores a reset, it is 
   assert.equal((await run(site, "replay", "--json")).code, 1);
 });
 
-test("a backup that has all that was seen is restored, and the next answer is the next row", async (t) => {
+test("restore accepts a complete backup, and the gate continues at the next row", async (t) => {
   const site = siteOf(t);
   let gate = await serve(site);
   const answers = [await ask(gate, pay(30)), await ask(gate, pay(1))];
@@ -328,7 +328,7 @@ test("a backup that has all that was seen is restored, and the next answer is th
   await stop(gate);
 });
 
-test("where nothing says how far the ledger went, no gate starts until somebody does", async (t) => {
+test("after data and pin are lost, no gate starts until an operator runs resume", async (t) => {
   const site = siteOf(t);
   const gate = await serve(site);
   await ask(gate, pay(30));
@@ -347,7 +347,7 @@ test("where nothing says how far the ledger went, no gate starts until somebody 
   await stop(again);
 });
 
-test("a key that comes as a variable is in no backup, in no sentence and at no path", async (t) => {
+test("a signing key from a variable appears in no message and in no restored file", async (t) => {
   const site = siteOf(t);
   await done(site, "keygen", "--data-dir", site.data);
   const text = readFileSync(join(site.data, "signing.key"), "utf8");
@@ -369,7 +369,7 @@ test("a key that comes as a variable is in no backup, in no sentence and at no p
   assert.ok(!made.includes(join("data", "signing.key")) && !made.some((path) => path.includes("BEGIN")), made.join());
 });
 
-test("a backup of which a byte was changed is refused", async (t) => {
+test("restore refuses a backup in which a byte was changed", async (t) => {
   const site = siteOf(t);
   const gate = await serve(site);
   await ask(gate, pay(30));
@@ -406,7 +406,7 @@ function wrong({ env }: Site, mutation: Mutation): ProcessOptions {
   return { env: { ...env, ...mutatedEnvironment([mutation]) }, preload: [preload] };
 }
 
-test("positive control: a restore that does not ask the pin forks the history, and the answers show it", async (t) => {
+test("positive control: a restore that ignores the head pin is noticed by forked answers", async (t) => {
   const site = siteOf(t);
   const { backup, answers } = await lose(site);
   assert.deepEqual(forks(answers), []);
@@ -421,7 +421,7 @@ test("positive control: a restore that does not ask the pin forks the history, a
   await stop(gate);
 });
 
-test("positive control: a loss that leaves counters known lets a budget be spent twice, and replay notices", async (t) => {
+test("positive control: a resume that leaves counters known is noticed by replay and deep verification", async (t) => {
   const site = siteOf(t);
   const { backup } = await lose(site);
   const forgetful: Mutation = { within: "goOn", find: "Math.max(unknownThrough, now)", put: "unknownThrough" };

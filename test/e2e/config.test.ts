@@ -112,7 +112,7 @@ const pair: Readonly<Record<string, Record<string, string>>> = {
   SVC_TLS_KEY: { SVC_TLS_CERT: "c.pem" },
 };
 
-test("every setting is read from its variable, from its flag, and the flag wins", () => {
+test("every setting comes from its variable or its flag, and the flag wins", () => {
   assert.deepEqual(
     settings.map(({ variable }) => variable).toSorted(),
     Object.keys(cases).toSorted(),
@@ -134,7 +134,7 @@ test("every setting is read from its variable, from its flag, and the flag wins"
 });
 
 test(
-  "a bad value is an error that names its variable, and all come at once",
+  "a bad value is an error that names its variable, and the gate reports all at once",
   { tags: ["mode.other-value-refused", "mode.new-gate-observes"] },
   () => {
     for (const [variable, { bad }] of Object.entries(cases)) {
@@ -168,7 +168,7 @@ const warned: readonly (readonly [Record<string, string>, RegExp])[] = [
   [{ SVC_HOST: "10.0.0.1" }, /without TLS/],
 ];
 
-test("what can be served and looks wrong is warned about", () => {
+test("the gate warns about settings that work but look wrong", () => {
   for (const [environment, warning] of warned) {
     const configured = readConfig(environment, {});
     assert.ok(configured.ok);
@@ -189,7 +189,7 @@ test("what can be served and looks wrong is warned about", () => {
 });
 
 test(
-  "a process takes its variables, and warns on its log",
+  "the process reads its environment variables and logs a warning about an unknown one",
   { tags: ["service.names", "mode.switched-by-environment"] },
   async (t) => {
     const folder = temporaryFolder(t);
@@ -202,7 +202,7 @@ test(
   },
 );
 
-test("the key is in no log, no answer and no file, at the most talkative level", async (t) => {
+test("the API key appears in no log, answer or file, even at log level trace", async (t) => {
   const folder = temporaryFolder(t);
   writeContracts(folder, { contracts: { "desk.yaml": desk } });
   const gate = await spawnGate(t, ["--log", "trace"], { cwd: folder, env: { SVC_API_KEY: key } });
@@ -233,7 +233,7 @@ test("the key is in no log, no answer and no file, at the most talkative level",
 });
 
 test(
-  "without a key one is made, once: shown in a file for its owner, kept as a digest",
+  "without a key the gate makes one in a private file and keeps its digest",
   { tags: ["auth.first-key"] },
   async (t) => {
     const folder = temporaryFolder(t);
@@ -270,54 +270,45 @@ test(
   },
 );
 
-test(
-  "a new first key that a row has replaced is not shown as a key that works",
-  { tags: ["first-use-11"] },
-  async (t) => {
-    const folder = temporaryFolder(t);
-    writeContracts(folder, { contracts: { "desk.yaml": desk } });
-    const first = await spawnGate(t, [], { cwd: folder });
-    const revoked = await finish(t, ["keys", "revoke", "default", "--data-dir", join(folder, "data")], { cwd: folder });
-    assert.equal(revoked.code, 0, revoked.stderr);
-    first.kill("SIGTERM");
-    await first.exit;
-    for (const name of ["keys.json", "first-key"]) rmSync(join(folder, "data", name));
-    const second = await spawnGate(t, [], { cwd: folder });
-    assert.doesNotMatch(second.stdout(), /key +made/);
-    assert.match(
-      second.stdout(),
-      /the new key in .*first-key is refused with 401: make a key with `svc-gate keys create/,
-    );
-  },
-);
+test("a start does not show a new first key as valid if a row replaced it", { tags: ["first-use-11"] }, async (t) => {
+  const folder = temporaryFolder(t);
+  writeContracts(folder, { contracts: { "desk.yaml": desk } });
+  const first = await spawnGate(t, [], { cwd: folder });
+  const revoked = await finish(t, ["keys", "revoke", "default", "--data-dir", join(folder, "data")], { cwd: folder });
+  assert.equal(revoked.code, 0, revoked.stderr);
+  first.kill("SIGTERM");
+  await first.exit;
+  for (const name of ["keys.json", "first-key"]) rmSync(join(folder, "data", name));
+  const second = await spawnGate(t, [], { cwd: folder });
+  assert.doesNotMatch(second.stdout(), /key +made/);
+  assert.match(
+    second.stdout(),
+    /the new key in .*first-key is refused with 401: make a key with `svc-gate keys create/,
+  );
+});
 
-test(
-  "a start with another SVC_API_KEY says that the made key is refused, and what to do",
-  { tags: ["first-use-11"] },
-  async (t) => {
-    const folder = temporaryFolder(t);
-    const start = async (env: Record<string, string>): Promise<{ readonly stderr: string; readonly made: number }> => {
-      const gate = await spawnGate(t, [], { cwd: folder, env });
-      const authorization = `Bearer ${readFileSync(join(folder, "data", "first-key"), "utf8").trim()}`;
-      const { status } = await ask(gate, "/rules", { headers: { authorization } });
-      gate.kill("SIGTERM");
-      await gate.exit;
-      return { stderr: gate.stderr(), made: status };
-    };
-    const told =
-      /SVC_API_KEY is the first key, so the key in .*first-key is refused with 401: send SVC_API_KEY's value/;
-    const first = await start({});
-    assert.equal(first.made, 200);
-    const other = await start({ SVC_API_KEY: key });
-    assert.equal(other.made, 401);
-    assert.match(other.stderr, told);
-    const same = await start({ SVC_API_KEY: readFileSync(join(folder, "data", "first-key"), "utf8").trim() });
-    assert.equal(same.made, 200);
-    for (const { stderr } of [first, same]) assert.doesNotMatch(stderr, told, "positive control");
-  },
-);
+test("a start with another SVC_API_KEY says that the made key is refused", { tags: ["first-use-11"] }, async (t) => {
+  const folder = temporaryFolder(t);
+  const start = async (env: Record<string, string>): Promise<{ readonly stderr: string; readonly made: number }> => {
+    const gate = await spawnGate(t, [], { cwd: folder, env });
+    const authorization = `Bearer ${readFileSync(join(folder, "data", "first-key"), "utf8").trim()}`;
+    const { status } = await ask(gate, "/rules", { headers: { authorization } });
+    gate.kill("SIGTERM");
+    await gate.exit;
+    return { stderr: gate.stderr(), made: status };
+  };
+  const told = /SVC_API_KEY is the first key, so the key in .*first-key is refused with 401: send SVC_API_KEY's value/;
+  const first = await start({});
+  assert.equal(first.made, 200);
+  const other = await start({ SVC_API_KEY: key });
+  assert.equal(other.made, 401);
+  assert.match(other.stderr, told);
+  const same = await start({ SVC_API_KEY: readFileSync(join(folder, "data", "first-key"), "utf8").trim() });
+  assert.equal(same.made, 200);
+  for (const { stderr } of [first, same]) assert.doesNotMatch(stderr, told, "positive control");
+});
 
-test("a start warns if keys.json and first-key are of different keys", async (t) => {
+test("a start warns if keys.json and first-key belong to different keys", async (t) => {
   const folder = temporaryFolder(t);
   const start = async (): Promise<string> => {
     const gate = await spawnGate(t, [], { cwd: folder });
@@ -334,7 +325,7 @@ test("a start warns if keys.json and first-key are of different keys", async (t)
   assert.match(await start(), told);
 });
 
-test("without a mandate no tool is routed, and the log says so; a mandate that is named must be there", async (t) => {
+test("without a mandate the gate logs that it routes no tool; a missing named mandate stops it", async (t) => {
   const folder = temporaryFolder(t);
   const gate = await spawnGate(t, ["--mode", "enforce"], { cwd: folder, env: { SVC_API_KEY: key } });
   assert.match(gate.stderr(), /there is no mandate\.yaml here, so no tool is routed and every verdict is BLOCK/);
@@ -374,7 +365,7 @@ function selfSigned(folder: string, name: string): { readonly cert: string; read
   }
 }
 
-test("TLS: checks are answered over it; a pair that does not fit, or is no PEM, is one sentence", async (t) => {
+test("the gate serves checks over TLS and explains a bad certificate pair in one sentence", async (t) => {
   const folder = temporaryFolder(t);
   const pairs = ["one", "two"].map((name) => selfSigned(folder, name));
   const [one, two] = pairs;

@@ -45,7 +45,7 @@ function allowed(verdicts: readonly string[]): number {
   return verdicts.filter((verdict) => verdict === "ALLOW").length;
 }
 
-test("two payments that are sent together never both fit one budget", async (t) => {
+test("a budget allows only one of two concurrent payments that exceed it together", async (t) => {
   const gate = await startGate(t, { contracts: { "purse.yaml": both } });
   for (let round = 0; round < 20; round += 1) {
     const pair = [check(gate, pay(60, `w${round}`)), check(gate, pay(60, `w${round}`))];
@@ -55,7 +55,7 @@ test("two payments that are sent together never both fit one budget", async (t) 
   assert.equal(allowed(await verdictsOf(thousandths)), 40);
 });
 
-test("fifty calls of one session in parallel, with a limit of ten: exactly ten, in each session", async (t) => {
+test("a limit of ten allows exactly ten of fifty parallel calls in each session", async (t) => {
   const gate = await startGate(t, { contracts: { "purse.yaml": both } });
   const sessions = ["a", "b", "A", "a "];
   const answers = Array.from({ length: 50 }, () => sessions.map((session) => check(gate, look(session)))).flat();
@@ -66,7 +66,7 @@ test("fifty calls of one session in parallel, with a limit of ten: exactly ten, 
 });
 
 test(
-  "a call that is sent again is another row, and counts again",
+  "a repeated call gets another row and counts again",
   { tags: ["receipt.retry-second-row", "error.retry-counts-again"] },
   async (t) => {
     const gate = await startGate(t, { contracts: { "purse.yaml": both } });
@@ -80,7 +80,7 @@ test(
   },
 );
 
-test("another key's session of the same id is another session", () => {
+test("sessions with the same id under different keys have separate counters", () => {
   const compiled = compileContracts([{ name: "purse.yaml", text: both }]);
   assert.ok(compiled.ok);
   const request = {
@@ -145,7 +145,7 @@ for (const [counting, counts] of [
   ["possible", ({ answered }) => answered !== "BLOCK"],
   ["blocked", ({ verdict }) => verdict === "BLOCK"],
 ] as const satisfies readonly (readonly [string, (row: { verdict: string; answered: string }) => boolean])[]) {
-  test(`a new definition (${counting}) is folded from the receipts before it serves`, async (t) => {
+  test(`the gate computes a new counter (${counting}) from the receipts before it serves`, async (t) => {
     let gate = await startGate(t, { folder: temporaryFolder(t), contracts: { "purse.yaml": both } });
     for (let n = 0; n < 40; n += 1) await check(gate, pay(n, `w${n % 5}`));
     await check(gate, pay('"7"'));
@@ -159,7 +159,7 @@ for (const [counting, counts] of [
   });
 }
 
-test("a definition that was removed and comes back has counted what came in between", async (t) => {
+test("a restored counter includes the calls made while its definition was removed", async (t) => {
   let gate = await startGate(t, { folder: temporaryFolder(t), contracts: { "purse.yaml": both } });
   await check(gate, pay(10));
   gate = await again(t, gate, contract(looks));
@@ -171,7 +171,7 @@ test("a definition that was removed and comes back has counted what came in betw
   assert.equal((await check(gate, pay(1))).json.reason, "Svc: 61");
 });
 
-test("a counter that starts empty by the mandate's word is not folded", async (t) => {
+test("a counter that the mandate starts empty ignores earlier receipts", async (t) => {
   let gate = await startGate(t, { folder: temporaryFolder(t), contracts: { "purse.yaml": contract(looks) } });
   await check(gate, pay(40));
   const mandate =
@@ -180,7 +180,7 @@ test("a counter that starts empty by the mandate's word is not folded", async (t
   assert.equal((await check(gate, pay(1))).json.reason, "Svc: 0");
 });
 
-test("where the receipts cannot tell, the counter is unknown and its rule blocks", async (t) => {
+test("a counter is unknown and its rule blocks if earlier receipts do not fit it", async (t) => {
   const loose = contract(looks).replace("type: number, minimum: 0", "type: [number, string]");
   let gate = await startGate(t, { folder: temporaryFolder(t), contracts: { "purse.yaml": loose } });
   assert.equal((await check(gate, pay('"forty"'))).json.verdict, "ALLOW");
@@ -190,7 +190,7 @@ test("where the receipts cannot tell, the counter is unknown and its rule blocks
   assert.match(reason, /the counter purse\.spent is not known/);
 });
 
-test("two contracts that share a definition start it empty only if both say so", async (t) => {
+test("a counter shared by two contracts starts empty only if the mandate says so for both", async (t) => {
   let gate = await startGate(t, { folder: temporaryFolder(t), contracts: { "purse.yaml": contract(looks) } });
   await check(gate, pay(40));
   await gate.stop();
@@ -231,7 +231,7 @@ const recorded: readonly (readonly [...Refused, moves: number | undefined])[] = 
   ["attempts", "", "BLOCK", misfit, "w", undefined],
 ];
 
-test("a recorded call that today's contract refuses is counted as nothing only where that is sure", () => {
+test("a recorded call that no longer fits the schema counts as zero only if that is certain", () => {
   for (const [counting, rule, verdict, inputText, name, moves] of recorded) {
     const text = contract(spent.replace("possible", counting), reading);
     const compiled = compileContracts([{ name: "purse.yaml", text }]);
@@ -252,7 +252,7 @@ test("a recorded call that today's contract refuses is counted as nothing only w
   }
 });
 
-test("a call that a counter does not count needs no parts to say so", () => {
+test("a counter skips calls that it does not count, even if their parts are erased", () => {
   const compiled = compileContracts([{ name: "purse.yaml", text: contract(spent, reading) }]);
   assert.ok(compiled.ok);
   const [counter] = compiled.value.counters;

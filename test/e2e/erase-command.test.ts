@@ -41,7 +41,7 @@ function visit(gate: Pick<Running, "address">, session: string): Promise<{ reado
 
 const why = ["--reason", "request 4711"] as const;
 
-test("at the gate that serves the folder: what is erased is shown as erased, and all else as before", async (t) => {
+test("svc-gate erase works through the serving gate, and every command shows erased parts as erased", async (t) => {
   const gate = await startGate(t);
   const run = commandsOn(t, gate.folder);
   for (let time = 0; time < 4; time += 1) for (const session of ["a", "b"]) await visit(gate, session);
@@ -102,7 +102,7 @@ test("at the gate that serves the folder: what is erased is shown as erased, and
   assert.deepEqual([last.verdict, last.reason], ["BLOCK", "Svc: 10 visits are enough"], "effects stay, so counters do");
 });
 
-test("where no gate serves the folder, the ledger itself", async (t) => {
+test("svc-gate erase works on the ledger itself if no gate serves the folder", async (t) => {
   const folder = temporaryFolder(t);
   writeContracts(folder, { contracts: { "desk.yaml": desk } });
   const run = commandsOn(t, folder);
@@ -165,7 +165,7 @@ rules:
   - { rule: often, on: [visit], when: counters.people >= 3, verdict: BLOCK, reason: "{counters.people} are enough" }
 `;
 
-test("a counter that is folded anew over what was erased is unknown, and not too small", async (t) => {
+test("a new counter that needs erased parts is unknown instead of too small", async (t) => {
   for (const erases of [false, true]) {
     const gate = await startGate(t, { contracts: { "desk.yaml": desk } });
     const run = commandsOn(t, gate.folder);

@@ -12,7 +12,7 @@ import { root, temporaryFolder } from "./gate.ts";
 
 const folder = join(root, "clients", "python");
 
-test("the Python client: pip installs it, one file, and it answers without a gate", (t) => {
+test("pip installs the Python client as one file, and it answers BLOCK without a gate", (t) => {
   const python = [9, 10, 11, 12, 13].map(pythonOf).find((program) => program !== undefined);
   if (python === undefined) return t.skip("there is no Python 3.9 or later");
   const place = temporaryFolder(t);

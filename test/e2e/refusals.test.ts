@@ -118,15 +118,13 @@ const kept: ReadonlyMap<string, number> = new Map([
   ["wrong-tool", 1],
 ]);
 
-test(
-  "every refusal is raised, with its status and problem details, and writes no receipt",
-  { tags: ["error.refusals"] },
-  async (t) => {
-    const codes = Object.keys(refusals) as RefusalCode[];
-    assert.deepEqual(Object.keys(raise).toSorted(), codes.toSorted(), "a refusal without a case");
-    await Promise.all(codes.map((code) => t.test(code, (inner) => raised(code, inner))));
-  },
-);
+test("every refusal has its status and details and writes no receipt", { tags: ["error.refusals"] }, async (t) => {
+  const codes = Object.keys(refusals) as RefusalCode[];
+  assert.deepEqual(Object.keys(raise).toSorted(), codes.toSorted(), "a refusal without a case");
+  await Promise.all(
+    codes.map((code) => t.test(`the gate answers with the refusal ${code}`, (inner) => raised(code, inner))),
+  );
+});
 
 async function raised(code: RefusalCode, t: TestContext): Promise<void> {
   const folder = temporaryFolder(t);
@@ -166,7 +164,7 @@ const wrongKeys: readonly (readonly [string, string | undefined])[] = [
 ];
 
 test(
-  `without the key every path but /health is a 401, and always the same`,
+  "without a valid key every path except /health answers the same 401",
   { tags: ["auth.bearer", "auth.required-routes", "health.only-open-route", "auth.key-is-boundary"] },
   async (t) => {
     const gate = await startGate(t);
@@ -208,7 +206,7 @@ test(
   },
 );
 
-test("a wrong key is refused before the body is read: a huge one, one that never ends, one that waits to be asked for", async (t) => {
+test("the gate refuses a wrong key before it reads the body, even a huge or endless one", async (t) => {
   const gate = await startGate(t);
   const head = ["POST /check HTTP/1.1", "Host: gate", "Authorization: Bearer wrong", json];
   const never = await send(gate, `${head.join("\r\n")}\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`);

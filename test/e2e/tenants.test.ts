@@ -72,7 +72,7 @@ function askAt(gate: Running, tenant: string, path: string, bearer: string): Pro
 }
 
 suite("tenants", () => {
-  test("who erases in a tenant erases there and nowhere else, the tenant's own administrator and the root's", async (t) => {
+  test("an erasure in a tenant affects only that tenant, whichever administrator asks for it", async (t) => {
     const gate = await startTenants(t, { acme: {}, blue: {} });
     const keys = {
       acme: await keyOf(gate, "acme", ["admin", "check", "receipts"]),
@@ -108,7 +108,7 @@ suite("tenants", () => {
     assert.deepEqual(await erased(), [["reason"], ["reason"], ["outcome"]]);
   });
 
-  test("each has its own contract, mode, ledger, sessions and counters, and the root has its own too", async (t) => {
+  test("each tenant and the root have their own contract, mode, ledger, sessions and counters", async (t) => {
     const gate = await startTenants(t, { acme: {}, blue: { text: contract("ESCALATE"), mode: "observe" } });
     const [acme, blue] = [await keyOf(gate, "acme"), await keyOf(gate, "blue")];
     for (let n = 1; n <= 4; n += 1) {
@@ -139,7 +139,7 @@ suite("tenants", () => {
     assert.match(walked.stdout, /^ok: 4 rows[^]* 4 checks decided again/, walked.stderr);
   });
 
-  test("a tenant that there is not and one that is another's are told apart by nobody", async (t) => {
+  test("the gate answers a foreign key alike for an existing and a missing tenant", async (t) => {
     const gate = await startTenants(t, { acme: {}, blue: {} });
     const acme = await keyOf(gate, "acme");
     await checkAt(gate, "acme", acme);
@@ -175,47 +175,39 @@ suite("tenants", () => {
     assert.equal((await admin(gate, "/t/none/admin/reload")).status, 404, "the root's administrator may know");
   });
 
-  test("health tells a tenant's mode to its key alone", async (t) => {
+  test("/health shows a tenant's mode only to a key of that tenant", async (t) => {
     const gate = await startTenants(t, { acme: { mode: "observe" } });
     const acme = await keyOf(gate, "acme");
     assert.deepEqual((await askAt(gate, "acme", "/health", "")).json, { status: "ok", mode: "enforce" });
     assert.deepEqual((await askAt(gate, "acme", "/health", acme)).json, { status: "ok", mode: "observe" });
   });
 
-  test(
-    "/health is open with any Authorization, and a key of another tenant learns no more than no key",
-    { tags: ["attack-14"] },
-    async (t) => {
-      const gate = await startTenants(t, { acme: { mode: "observe" }, blue: {} });
-      const acme = await keyOf(gate, "acme");
-      for (const bearer of ["wrong", key, acme]) {
-        for (const tenant of ["blue", "none"]) {
-          const { status, json } = await askAt(gate, tenant, "/health", bearer);
-          assert.deepEqual([status, json], [200, { status: "ok", mode: "enforce" }], `${tenant} with ${bearer}`);
-        }
-      }
-      const root = await ask(gate, "/health", { headers: { authorization: `Bearer ${acme}` } });
-      assert.deepEqual([root.status, root.json.mode], [200, "enforce"]);
-    },
-  );
-
-  test(
-    "below another tenant, a tenant's key gets 401 on a route, and 404 or 405 on other paths",
-    { tags: ["attack-14"] },
-    async (t) => {
-      const gate = await startTenants(t, { acme: {}, blue: {} });
-      const acme = await keyOf(gate, "acme");
+  test("/health is open, and another tenant's key learns no more than no key", { tags: ["attack-14"] }, async (t) => {
+    const gate = await startTenants(t, { acme: { mode: "observe" }, blue: {} });
+    const acme = await keyOf(gate, "acme");
+    for (const bearer of ["wrong", key, acme]) {
       for (const tenant of ["blue", "none"]) {
-        assert.equal((await askAt(gate, tenant, "/rules", acme)).status, 401);
-        assert.equal((await askAt(gate, tenant, "/nothing", acme)).status, 404);
-        assert.equal((await askAt(gate, tenant, "/check", acme)).status, 405);
+        const { status, json } = await askAt(gate, tenant, "/health", bearer);
+        assert.deepEqual([status, json], [200, { status: "ok", mode: "enforce" }], `${tenant} with ${bearer}`);
       }
-      assert.equal((await askAt(gate, "%61cme", "/rules", acme)).status, 404, "an escape in the tenant's id");
-      assert.equal((await askAt(gate, "acme", "/rules", acme)).status, 200, "positive control");
-    },
-  );
+    }
+    const root = await ask(gate, "/health", { headers: { authorization: `Bearer ${acme}` } });
+    assert.deepEqual([root.status, root.json.mode], [200, "enforce"]);
+  });
 
-  test("a bad contract or a damaged ledger is one tenant's matter", async (t) => {
+  test("a key gets 401 on another tenant's routes and 404 or 405 elsewhere", { tags: ["attack-14"] }, async (t) => {
+    const gate = await startTenants(t, { acme: {}, blue: {} });
+    const acme = await keyOf(gate, "acme");
+    for (const tenant of ["blue", "none"]) {
+      assert.equal((await askAt(gate, tenant, "/rules", acme)).status, 401);
+      assert.equal((await askAt(gate, tenant, "/nothing", acme)).status, 404);
+      assert.equal((await askAt(gate, tenant, "/check", acme)).status, 405);
+    }
+    assert.equal((await askAt(gate, "%61cme", "/rules", acme)).status, 404, "an escape in the tenant's id");
+    assert.equal((await askAt(gate, "acme", "/rules", acme)).status, 200, "positive control");
+  });
+
+  test("a bad contract or a damaged ledger makes only its own tenant unavailable", async (t) => {
     const gate = await startTenants(t, { acme: {}, bad: { text: "contract: [" }, torn: {} });
     const [acme, bad, torn] = [await keyOf(gate, "acme"), await keyOf(gate, "bad"), await keyOf(gate, "torn")];
     const folder = join(gate.folder, "data", "tenants", "torn");
@@ -236,7 +228,7 @@ suite("tenants", () => {
     assert.equal((await checkAt(gate, "bad", bad)).json.verdict, "ALLOW", "mended, it is served without a restart");
   });
 
-  test("a fault of one tenant's ledger ends that tenant alone, and the next check begins it anew", async (t) => {
+  test("a fault in a tenant's ledger stops only that tenant, and a reload opens it again", async (t) => {
     const posted = t.mock.method(Worker.prototype, "postMessage");
     const gate = await startTenants(t, { acme: {}, blue: {} });
     const [acme, blue] = [await keyOf(gate, "acme"), await keyOf(gate, "blue")];
@@ -258,7 +250,7 @@ suite("tenants", () => {
     assert.equal((await askAt(gate, "acme", "/ledger/verify", acme)).json.ok, true);
   });
 
-  test("many are served by few that are open, and one that comes back decides as it did before", async (t) => {
+  test("a gate serves more tenants than it keeps open, and a reopened tenant keeps its contract", async (t) => {
     const ids = Array.from({ length: 12 }, (_, at) => `t${at}`);
     const gate = await startTenants(t, Object.fromEntries(ids.map((id) => [id, {}])), { "tenants-open": "3" });
     const bearers = new Map<string, string>();
@@ -282,7 +274,7 @@ suite("tenants", () => {
     for (const { status } of await Promise.all(asked)) assert.equal(status, 200);
   });
 
-  test("a mode that was put in force stays over a reload where the tenant's entry names none", async (t) => {
+  test("a reload keeps a tenant's mode if the tenant's entry names none", async (t) => {
     const gate = await startTenants(t, { acme: {}, blue: {} }, { mode: "observe" });
     const [acme, blue] = [await keyOf(gate, "acme"), await keyOf(gate, "blue")];
     const file = join(gate.folder, "tenants.yaml");
@@ -299,7 +291,7 @@ suite("tenants", () => {
     assert.equal((await checkAt(gate, "blue", blue)).json.mode, "enforce", "what its entry says");
   });
 
-  test("a tenant's row tells its own administrator from one of the root with the same name", async (t) => {
+  test("a tenant's row distinguishes its own administrator from a root administrator with the same name", async (t) => {
     const gate = await startTenants(t, { acme: {} });
     const theirs = await keyOf(gate, "acme", ["admin", "receipts"]);
     const made = await admin(gate, "/admin/keys", { name: "agent", scopes: ["admin"] });
@@ -317,7 +309,7 @@ suite("tenants", () => {
     );
   });
 
-  test("the file of tenants is read again at a reload: who is new is served, who is gone is nobody", async (t) => {
+  test("a reload reads the file of tenants again, serves new tenants and drops removed ones", async (t) => {
     const gate = await startTenants(t, { acme: {} });
     const acme = await keyOf(gate, "acme");
     await checkAt(gate, "acme", acme);

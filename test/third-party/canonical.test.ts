@@ -17,12 +17,12 @@ const parse = (text: string): Canonical => JSON.parse(text) as Canonical;
 
 suite("RFC 8785", () => {
   for (const name of ["arrays", "french", "structures", "unicode", "weird"])
-    test(`${name}.json is written as it should be`, () => {
+    test(`the canonical text of ${name}.json equals the published output`, () => {
       assert.equal(canonical(parse(received(name))), written(name));
       assert.equal(canonical(parse(written(name))), written(name), "again, from the canonical text");
     });
 
-  test("values.json lies outside what we write, for its fractions and its exponents; its other members inside", () => {
+  test("canonical text refuses the fractions and exponents of values.json and matches its other members", () => {
     const { numbers, ...others } = JSON.parse(received("values")) as { readonly numbers: readonly number[] };
     assert.throws(() => canonical({ numbers }), RangeError);
     for (const number of numbers) assert.throws(() => canonical(number), RangeError);
@@ -30,7 +30,7 @@ suite("RFC 8785", () => {
     assert.equal(canonical(others), wanted);
   });
 
-  test("the gate's own reader takes the same texts, and keeps numbers as they came", () => {
+  test("the gate's JSON reader accepts the published objects and keeps the text of numbers", () => {
     for (const name of ["french", "unicode", "weird"]) {
       const read = readJson(received(name));
       assert.ok(read.ok, name);
@@ -42,14 +42,14 @@ suite("RFC 8785", () => {
     assert.equal(readJson(received("arrays")).ok, false, "a request is one object");
   });
 
-  test("positive control: names in the order of code points, or kept as they came, are not it", () => {
+  test("positive control: names sorted by code points or not sorted at all are noticed", () => {
     const names = Object.keys(parse(written("weird")) as object);
     const byCodePoint = names.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
     assert.notDeepEqual(byCodePoint, names.toSorted());
     assert.notEqual(JSON.stringify(parse(received("weird"))), written("weird"));
   });
 
-  test("100,000 numbers: the runtime writes each as the RFC wants; we write the safe integers and refuse the others", () => {
+  test("the runtime writes 100,000 numbers as published; canonical text accepts only the safe integers", () => {
     const digest = createHash("sha256");
     const counts = { written: 0, refused: 0 };
     for (const { bits, value } of doubles(100_000)) {
@@ -68,7 +68,7 @@ suite("RFC 8785", () => {
     assert.ok(counts.written > 20 && counts.refused > 99_000, JSON.stringify(counts));
   });
 
-  test("positive control: the digest of 1,000 is another, and one digit less is noticed", () => {
+  test("positive control: numbers written with one digit less are noticed", () => {
     const short = createHash("sha256");
     const rounded = createHash("sha256");
     for (const { bits, value } of doubles(1000)) {
@@ -141,7 +141,7 @@ suite("RFC 9901", () => {
     readonly disclosures: readonly Disclosure[];
   };
 
-  test("the digests of its disclosures are those that we compute", () => {
+  test("the gate computes the published digests of the RFC's disclosures", () => {
     assert.equal(disclosures.length, 12);
     for (const { section, text, disclosure, digest } of disclosures) {
       assert.equal(Buffer.from(text).toString("base64url"), disclosure, section);
@@ -149,7 +149,7 @@ suite("RFC 9901", () => {
     }
   });
 
-  test("positive control: the digest is of the base64url text, neither of what it says nor of another spelling of it", () => {
+  test("positive control: a digest of the decoded text or of another base64url spelling is noticed", () => {
     for (const { text, disclosure, digest } of disclosures) {
       assert.notEqual(partDigest(text), digest);
       assert.notEqual(partDigest(`${disclosure}=`), digest);
@@ -157,7 +157,7 @@ suite("RFC 9901", () => {
     }
   });
 
-  test("a part of our evidence is a disclosure as it says: salt of 16 bytes, name, value", () => {
+  test("a part of the evidence is a disclosure: a salt of 16 bytes, a name, a value", () => {
     const { stored, digest } = makeEvidence(partNames.map((name) => `{"of":"${name}"}`));
     const parts = stored.split("~");
     for (const [at, part] of parts.entries()) {
