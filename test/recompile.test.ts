@@ -1,10 +1,9 @@
 /**
- * Goal: what is compiled again from the text of GET /rules is what was in force; and a mandate that names a candidate is
- * refused with what to do instead. Method: texts made to be cut elsewhere; mandates with their problems.
+ * Goal: what is compiled again from the text of GET /rules is what was in force. Method: texts made to be cut elsewhere.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { recompile, renderDiagnostic, type ContractInForce } from "../src/contract/mod.ts";
+import { recompile, type ContractInForce } from "../src/contract/mod.ts";
 import { compile, mandate } from "./contract-kit.ts";
 
 const input = "{ type: object, additionalProperties: false }";
@@ -15,34 +14,6 @@ function inForce(text: string, files: Readonly<Record<string, string>>): Contrac
   const compiled = mandate(text, files);
   return compiled.ok ? compiled.value : assert.fail(JSON.stringify(compiled.problem.map(({ message }) => message)));
 }
-
-function problems(text: string, files: Readonly<Record<string, string>>): readonly string[] {
-  const compiled = mandate(text, files);
-  return compiled.ok ? [] : compiled.problem.map(({ code, message }) => `${code}: ${message}`);
-}
-
-suite("mandates with the removed key `candidate`", () => {
-  const files = { "c.yaml": contract, "next.yaml": contract };
-
-  test("a mandate with a candidate is refused, and the hint names the command to use instead", () => {
-    for (const candidate of ["next.yaml", "[next.yaml]", "{ file: next.yaml, tools: [t] }", "[]", "null"]) {
-      const compiled = mandate(`${plainMandate}candidate: ${candidate}\n`, files);
-      assert.ok(!compiled.ok);
-      assert.equal(compiled.problem.length, 1, candidate);
-      const [problem] = compiled.problem;
-      assert.deepEqual([problem?.code, problem?.message], ["unknown-key", "`candidate` was removed from mandates"]);
-      assert.match(problem?.hint ?? "", /`svc-gate replay --contract FILE --since 7d`/);
-      assert.match(problem === undefined ? "" : renderDiagnostic(problem), /mandate\.yaml:3:1/);
-    }
-  });
-
-  test("positive control: the mandate compiles without a candidate, and another unknown key has its own error", () => {
-    assert.deepEqual(problems(plainMandate, files), []);
-    assert.deepEqual(problems(`${plainMandate}candidates: next.yaml\n`, files), [
-      "unknown-key: a mandate has no `candidates`",
-    ]);
-  });
-});
 
 suite("the text of GET /rules, compiled again", () => {
   const block = (name: string): string => `  - { rule: ${name}, on: t, when: "true", verdict: BLOCK, reason: never }\n`;

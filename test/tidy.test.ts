@@ -294,7 +294,7 @@ const checks: readonly {
     reported: 3,
   },
   {
-    title: "each room imports only permitted rooms, and only through mod.ts",
+    title: "each room imports only permitted rooms, and only through their doors",
     check: arrows,
     files: tracked,
     doctored: [

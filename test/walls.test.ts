@@ -117,7 +117,7 @@ suite("the compiler keeps the walls", { concurrency: 4 }, () => {
   }
 
   for (const { text, codes } of absent) {
-    test(`wire and contract do not have: ${text.split("\n")}`, { tags: ["-0"] }, async () => {
+    test(`wire and contract do not have: ${text.split("\n")[0]}`, async () => {
       for (const room of ["wire", "contract"]) assert.deepEqual(errorCodes(await compile(room, text)), codes, room);
     });
   }

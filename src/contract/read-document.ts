@@ -67,7 +67,7 @@ export function readMandate(file: SourceFile, report: Report): MandateDocument |
   const reader = new Reader(report);
   const root = reader.asMap(readYaml(file, report), "a mandate");
   if (root === undefined) return undefined;
-  reader.known(root, documentKeys.mandate, "a mandate", removedFromMandates);
+  reader.known(root, documentKeys.mandate, "a mandate");
   const contracts = root.entries.get("contracts")?.value;
   if (contracts === undefined)
     report.add(
@@ -93,14 +93,6 @@ export function readMandate(file: SourceFile, report: Report): MandateDocument |
     counters: submaps("counters"),
   };
 }
-
-/** Parts that a mandate had once, each with what to use in its place. */
-const removedFromMandates: ReadonlyMap<string, string> = new Map([
-  [
-    "candidate",
-    "remove it: `svc-gate replay --contract FILE --since 7d` says what another contract would have decided",
-  ],
-]);
 
 /** Contract and rule are named on every receipt's leaf, which stays under 1 KiB. */
 const nameCharactersMax = 64;
@@ -139,14 +131,9 @@ class Reader {
     return undefined;
   }
 
-  known(map: YamlMap, names: readonly string[], what: string, removed?: ReadonlyMap<string, string>): void {
+  known(map: YamlMap, names: readonly string[], what: string): void {
     for (const [name, { key }] of map.entries) {
       if (names.includes(name)) continue;
-      const instead = removed?.get(name);
-      if (instead !== undefined) {
-        this.#report.add("unknown-key", key.span, `\`${name}\` was removed from mandates`, instead);
-        continue;
-      }
       const near = nearest(name, names);
       const hint =
         near === undefined
