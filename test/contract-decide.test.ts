@@ -9,6 +9,9 @@ import fc from "fast-check";
 import { isStricter, isVerdict, verdicts, type Verdict } from "../src/wire/mod.ts";
 import { compile, contractText, judge, snapshot, type Call } from "./contract-kit.ts";
 
+/** `npm test` runs a part of the random cases. */
+const share = Number(process.env["PROPERTY_SHARE"] ?? 1);
+
 function rule(name: string, when: string, verdict: string, reason = name, final = false): string {
   const parts = [`rule: ${name}`, "on: t", `when: ${JSON.stringify(when)}`, `verdict: ${verdict}`, `final: ${final}`];
   return `{ ${[...parts, `reason: ${JSON.stringify(reason)}`].join(", ")} }`;
@@ -315,7 +318,7 @@ suite("properties of random contracts and calls", () => {
         const more = { ...from, rules: from.rules.toSpliced(at, 0, { when, verdict: "BLOCK", final: false }) };
         assert.ok(!isStricter(decide([text(from, "c")], sent).verdict, decide([text(more, "c")], sent).verdict));
       }),
-      { numRuns: 400 },
+      { numRuns: Math.ceil(400 * share) },
     );
   });
 
@@ -329,7 +332,7 @@ suite("properties of random contracts and calls", () => {
         assert.ok(!isStricter(alone.verdict, both.verdict));
         assert.deepEqual([both.verdict, both.final], [turned.verdict, turned.final]);
       }),
-      { numRuns: 400 },
+      { numRuns: Math.ceil(400 * share) },
     );
   });
 
@@ -340,7 +343,7 @@ suite("properties of random contracts and calls", () => {
         const [a, b] = [decide([text(from, "c")], sent), decide([text(turned, "c")], sent)];
         assert.deepEqual([a.verdict, a.final, a.fired.length], [b.verdict, b.final, b.fired.length]);
       }),
-      { numRuns: 400 },
+      { numRuns: Math.ceil(400 * share) },
     );
   });
 
@@ -357,7 +360,7 @@ suite("properties of random contracts and calls", () => {
           const strictest = first.errors.length > 0 ? "BLOCK" : first.verdict;
           assert.equal(first.verdict, strictest);
         }),
-        { numRuns: 400 },
+        { numRuns: Math.ceil(400 * share) },
       );
     },
   );

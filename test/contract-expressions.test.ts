@@ -9,6 +9,9 @@ import fc from "fast-check";
 import { compileExpression, functions } from "../src/contract/ir.ts";
 import { Decimal, readJson, type Json } from "../src/wire/mod.ts";
 
+/** `npm test` runs a part of the random cases. */
+const share = Number(process.env["PROPERTY_SHARE"] ?? 1);
+
 function bound(json: string): ReadonlyMap<string, Json> {
   const read = readJson(json);
   if (!read.ok) assert.fail(read.problem.sentence);
@@ -207,7 +210,7 @@ suite("exact arithmetic beside naive fractions", () => {
       fc.property(decimal, decimal, fc.constantFrom(...operators), ([a, x], [b, y], operator) => {
         assert.equal(engine(`(${a}) ${operator} (${b})`), naive(operator, x, y));
       }),
-      { numRuns: 3000 },
+      { numRuns: Math.ceil(3000 * share) },
     );
   });
 
@@ -217,7 +220,7 @@ suite("exact arithmetic beside naive fractions", () => {
         assert.equal(value(`(${a}) + (${b}) + (${c}) == (${a}) + ((${b}) + (${c}))`), "true");
         assert.equal(value(`((${a}) + (${b})) * (${c}) == (${a}) * (${c}) + (${b}) * (${c})`), "true");
       }),
-      { numRuns: 500 },
+      { numRuns: Math.ceil(500 * share) },
     );
   });
 
@@ -288,6 +291,6 @@ test("no text makes the compiler throw, and no expression escapes evaluation", (
         assert.ok(result.ok || !result.problem.includes("the engine failed"), result.ok ? "" : result.problem);
       },
     ),
-    { numRuns: 20_000 },
+    { numRuns: Math.ceil(20_000 * share) },
   );
 });

@@ -11,6 +11,9 @@ import picomatch from "picomatch";
 import { compileExpression, functions } from "../src/contract/ir.ts";
 import { readJson, type Json } from "../src/wire/mod.ts";
 
+/** `npm test` runs a part of the random cases. */
+const share = Number(process.env["PROPERTY_SHARE"] ?? 1);
+
 interface Row {
   readonly name: string;
   readonly given: Readonly<Record<string, string>>;
@@ -235,7 +238,7 @@ suite("random texts", () => {
     fc.assert(
       fc.property(anyText, (text) => textCalls.forEach((expression) => outcome({ expression, given: { t: text } }))),
       {
-        numRuns: 1500,
+        numRuns: Math.ceil(1500 * share),
       },
     );
   });
@@ -253,7 +256,7 @@ suite("random texts", () => {
           JSON.stringify(parsed.pathname),
         );
       }),
-      { numRuns: 1500 },
+      { numRuns: Math.ceil(1500 * share) },
     );
   });
 
@@ -294,9 +297,9 @@ suite("glob beside picomatch's own engine", () => {
         assert.equal(ours, String(!skips && picomatch(glob, { dot: true })(text)), `${glob} on ${text}`);
         if (ours === "true") matched += 1;
       }),
-      { numRuns: 4000 },
+      { numRuns: Math.ceil(4000 * share) },
     );
-    assert.ok(matched > 200, `${matched} matched`);
+    assert.ok(matched > 200 * share, `${matched} matched`);
   });
 
   test("each plain character stands for itself and for no other", () => {
@@ -328,7 +331,7 @@ suite("similar beside the whole table of distances", () => {
         const expected = text !== listed && slips(text, listed) <= most;
         assert.equal(outcome({ expression: "similar(t, [l])", given: { t: text, l: listed } }), String(expected));
       }),
-      { numRuns: 2000 },
+      { numRuns: Math.ceil(2000 * share) },
     );
   });
 

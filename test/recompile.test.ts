@@ -15,6 +15,11 @@ function inForce(text: string, files: Readonly<Record<string, string>>): Contrac
   return compiled.ok ? compiled.value : assert.fail(JSON.stringify(compiled.problem.map(({ message }) => message)));
 }
 
+function problems(text: string, files: Readonly<Record<string, string>>): readonly string[] {
+  const compiled = mandate(text, files);
+  return compiled.ok ? [] : compiled.problem.map(({ code, message }) => `${code}: ${message}`);
+}
+
 suite("the text of GET /rules, compiled again", () => {
   const block = (name: string): string => `  - { rule: ${name}, on: t, when: "true", verdict: BLOCK, reason: never }\n`;
   const head = `${contract}rules:\n${block("one")}`;

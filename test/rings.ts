@@ -13,6 +13,18 @@ export interface Sample {
   readonly whole: number;
 }
 
+/** Tests of properties: `npm test` runs a quarter of their random cases. */
+const properties: readonly string[] = [
+  "test/unit/workbench/fmt.test.ts",
+  "test/unit/contract/run/decide.test.ts",
+  "test/unit/contract/run/expressions.test.ts",
+  "test/unit/contract/functions/functions.test.ts",
+  "test/unit/contract/fuzz.test.ts",
+  "test/unit/contract/functions/sql/sql.test.ts",
+  "test/unit/contract/functions/shell/shell.test.ts",
+  "test/unit/wire/fuzz.test.ts",
+];
+
 /** What `npm test` and `--ring` leave to `npm run test:all`. The tests print each entry at their end. */
 export const samples: readonly Sample[] = [
   { file: "test/faults/campaigns/simulation.test.ts", variable: "SIMULATION_RUNS", rounds: 60, whole: 250 },
@@ -25,6 +37,7 @@ export const samples: readonly Sample[] = [
   { file: "test/faults/injected.test.ts", variable: "INJECTIONS", rounds: 4, whole: 10 },
   { file: "test/faults/kill.test.ts", variable: "KILL_RUNS", rounds: 3, whole: 8 },
   { file: "test/faults/power-cut.test.ts", variable: "POWER_CUTS", rounds: 2, whole: 4 },
+  ...properties.map((file) => ({ file, variable: "PROPERTY_SHARE", rounds: 0.25, whole: 1 })),
 ];
 
 /** Files that `npm test` does not run: each takes more than a quarter of a minute, and no faster one shows the same. */
@@ -65,7 +78,6 @@ export const slowest: readonly string[] = [
   "test/faults/campaigns/seeded.test.ts",
   "test/faults/campaigns/postgres.test.ts",
   "test/process/config.test.ts",
-  "test/unit/contract/run/decide.test.ts",
   "test/service/allocation.test.ts",
 ];
 
