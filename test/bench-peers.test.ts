@@ -34,23 +34,23 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const languages: readonly Language[] = ["rego", "cerbos", "cedar", "agt", "svc-gate"];
 
 suite("the table of calls", () => {
-  test("is what the gate's own contract decides, and a wrong limit is noticed", () => {
+  test("the gate's own contract decides every call as the table says, and a wrong limit is noticed", () => {
     assert.deepEqual(disagreements(verdicts({ wrong: false })), []);
     assert.deepEqual(disagreements(verdicts({ wrong: true })), ["60 USD at once: ALLOW, not BLOCK"]);
   });
 
-  test("an answer that is no verdict disagrees", () => {
+  test("a missing verdict counts as a disagreement", () => {
     assert.equal(disagreements([]).length, expectedCalls.length);
   });
 
-  test("a payment of the load is allowed with counters and a thousand rules of other tools too", () => {
+  test("the verdicts stay the same with counters and a thousand rules for other tools", () => {
     assert.deepEqual(disagreements(verdicts({ wrong: false, counted: true, others: 1000 })), []);
   });
 });
 
-suite("policies", () => {
+suite("the policies in each language", () => {
   for (const language of languages) {
-    test(`${language}: a wrong limit changes one place, and other tools have as many rules as are wanted`, () => {
+    test(`the ${language} policies change with a wrong limit and include the rules of other tools`, () => {
       const [right, wrong] = [false, true].map((each) =>
         Object.values(policyFiles(language, { others: 0, wrong: each, counted: false })).join(""),
       );
@@ -62,8 +62,8 @@ suite("policies", () => {
   }
 });
 
-suite("what is said to a peer", () => {
-  test("each peer reads its own verdicts, and nothing else as one", () => {
+suite("requests to a peer and its answers", () => {
+  test("each peer's adapter recognises its verdicts and finds none in other answers", () => {
     const answers: Readonly<Record<string, readonly [string, Verdict | undefined][]>> = {
       "svc-gate-sqlite": [
         ['{"verdict":"ALLOW"}', "ALLOW"],
@@ -93,7 +93,7 @@ suite("what is said to a peer", () => {
     }
   });
 
-  test("a request is joined with the name of a session, and its length is right", () => {
+  test("a request contains the session's id and the right content-length", () => {
     const [parts] = requestParts(orderTo("http://127.0.0.1:80/check"));
     const text = parts?.join(sessionId(7)) ?? "";
     const [head = "", body = ""] = text.split("\r\n\r\n");
@@ -102,7 +102,7 @@ suite("what is said to a peer", () => {
     assert.equal(sessionId(999_999).length, placeholder.length);
   });
 
-  test("an answer is whole when its last byte is there", () => {
+  test("an answer is complete only when its last byte has arrived", () => {
     const plain = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
     const chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n";
     for (const text of [plain, chunked]) {
@@ -112,12 +112,12 @@ suite("what is said to a peer", () => {
     }
   });
 
-  test("p99 of a hundred times is the longest, p50 the one in the middle", () => {
+  test("the p99 of a hundred times is the longest and the p50 is the 51st", () => {
     const times = Float64Array.from({ length: 100 }, (_, at) => at + 1);
     assert.deepEqual([quantile(times, 0.5), quantile(times, 0.99)], [51, 100]);
   });
 
-  test("a load counts what is not the right answer, and sends each session once when it is told to", async () => {
+  test("the load generator counts wrong answers and, with `once`, sends each session exactly once", async () => {
     const seen: string[] = [];
     const server = createServer((socket) => {
       socket.on("data", (chunk) => {
@@ -148,15 +148,15 @@ suite("what is said to a peer", () => {
   });
 });
 
-suite("figures", () => {
-  test("the fastest peer is the fastest of the others, and bars are against it", () => {
+suite("the figures of the comparison and their bars", () => {
+  test("the bars compare the gate with the fastest other engine", () => {
     const results = made({ speed: 9000, p99: 10 });
     assert.equal(fastest(results)?.id, "opa");
     const { sqlite_of_fastest_peer: speed, sqlite_p99_of_fastest_peer: p99 } = barsOf(results);
     assert.deepEqual([speed?.value, speed?.holds, p99?.value, p99?.holds], [2.25, true, 0.25, true]);
   });
 
-  test("a gate that is slower, or grows, does not hold", () => {
+  test("a gate that is too slow or whose latency grows misses its bars", () => {
     const bars = barsOf(made({ speed: 7000, p99: 30 }));
     assert.equal(bars["sqlite_of_fastest_peer"]?.holds, false);
     assert.equal(bars["sqlite_p99_of_fastest_peer"]?.holds, false);
@@ -165,14 +165,14 @@ suite("figures", () => {
     assert.equal(barsOf(made({ speed: 9000, p99: 10, grown: 16 }))["sqlite_p99_growth_rules"]?.holds, false);
   });
 
-  test("nothing that was skipped is held to a bar, and the page says so", () => {
+  test("a skipped engine has no bar, and the page says why it was skipped", () => {
     const results = made({ speed: 9000, p99: 10 });
     const names = Object.keys(barsOf({ ...results, peers: results.peers.filter(({ ours }) => ours) }));
     assert.deepEqual(names, ["sqlite_p99_growth_rules", "sqlite_p99_growth_sessions"]);
     assert.match(tables(results), /Cerbos was skipped: it is not installed/);
   });
 
-  test("the page keeps its text and takes the new figures, once", () => {
+  test("new figures replace the old ones, and the rest of the page stays the same", () => {
     const page = "a\n<!-- figures: written by npm run bench -- peers -->\nstale\n<!-- end of figures -->\nz\n";
     const written = pageWith(page, made({ speed: 9000, p99: 10 }));
     assert.match(written, /^a\n<!--[\s\S]*\| OPA \| 4,000 \| 2 \| 40 \|[\s\S]*<!-- end of figures -->\nz\n$/);
@@ -182,8 +182,8 @@ suite("figures", () => {
   });
 });
 
-suite("charts", () => {
-  test("every chart is well formed, names every peer and holds no number that is none", () => {
+suite("the charts of the comparison", () => {
+  test("every chart is well-formed XML, names every peer and contains no NaN, Infinity or undefined", () => {
     const drawn = charts(made({ speed: 9000, p99: 10 }));
     assert.deepEqual(Object.keys(drawn), ["checks.svg", "connections.svg", "latency.svg", "rules.svg", "sessions.svg"]);
     for (const [name, text] of Object.entries(drawn)) {
@@ -194,7 +194,7 @@ suite("charts", () => {
     }
   });
 
-  test("the longest bar is the fastest, and labels are escaped", () => {
+  test("the longest bar belongs to the highest value, and labels are escaped", () => {
     const text = barChart("a < b", [bar("one & two", 100), bar("three", 50)], "");
     assert.deepEqual(text.match(/(?<=class="bar" x="210" y="\d+" width=")\d+/g), ["300", "150"]);
     assert.match(text, /a &lt; b/);
@@ -203,14 +203,14 @@ suite("charts", () => {
     assert.deepEqual(unclosed("<svg><g></svg>"), ["g"]);
   });
 
-  test("scales hold what is drawn", () => {
+  test("the scale of a chart covers every value that it draws", () => {
     assert.deepEqual(powers([0.3, 45]), [0.1, 1, 10, 100]);
     assert.deepEqual(powers([10]), [10, 100]);
     assert.deepEqual(steps(14_790), [0, 5000, 10_000, 15_000]);
     assert.deepEqual(steps(0), [0, 1]);
   });
 
-  test("names at the ends of lines stand apart, in their order", () => {
+  test("labels that would overlap are moved apart and keep their order", () => {
     const places = apart([100, 101, 300], 17);
     assert.equal((places[1] ?? 0) - (places[0] ?? 0), 17);
     assert.equal(places[2], 300);

@@ -44,7 +44,7 @@ const scripts = {
   ].join("\n"),
 };
 
-suite("over TLS", { skip }, () => {
+suite("the clients over TLS", { skip }, () => {
   let server: Server;
   let port = 0;
   let requests = 0;
@@ -69,7 +69,7 @@ suite("over TLS", { skip }, () => {
   });
 
   for (const { name, command } of runtimes().found) {
-    test(`${name} verifies the gate's certificate`, { tags: ["auth.key-is-boundary"] }, async () => {
+    test(`the client under ${name} verifies the gate's certificate`, { tags: ["auth.key-is-boundary"] }, async () => {
       const program = command[0] ?? "";
       requests = connections = 0;
       const trusting = { SSL_CERT_FILE: certificate, NODE_EXTRA_CA_CERTS: certificate };

@@ -20,11 +20,11 @@ const { found, absent } = runtimes();
 const python = found.findLast(({ name }) => name.startsWith("python"))?.command[0];
 
 suite(
-  "the table of cases",
+  "the table of cases for the clients",
   { tags: ["client.same-behaviour", "client.names", "version.node-18"], concurrency: 3 },
   () => {
     for (const { name, command } of found) {
-      test(`holds under ${name}`, async () => {
+      test(`the client passes every case under ${name}`, async () => {
         const runs = await runCases(command);
         const failed = runs.filter(({ problems }) => problems.length > 0);
         assert.deepEqual(
@@ -35,15 +35,15 @@ suite(
       });
     }
     for (const name of absent) {
-      test(`holds under ${name}`, { skip: `${name} is not installed here` }, () => {});
+      test(`the client passes every case under ${name}`, { skip: `${name} is not installed here` }, () => {});
     }
   },
 );
 
-suite("the table of cases notices a client that", { concurrency: 3 }, () => {
+suite("the table of cases run against broken clients", { concurrency: 3 }, () => {
   for (const mutant of mutants) {
     const skip = mutant.client === "python" && python === undefined ? "no Python is installed here" : false;
-    test(`${mutant.fault} (${mutant.client})`, { skip }, async () => {
+    test(`positive control: a ${mutant.client} client that ${mutant.fault} is noticed`, { skip }, async () => {
       const runs = await withMutant(mutant, python ?? "", (place) => {
         const command =
           mutant.client === "python" ? pythonCommand(python ?? "", place) : nodeCommand(process.execPath, place);
@@ -65,7 +65,7 @@ function isSample(id: string, failOpen: unknown): boolean {
   return failOpen === false && /^(?:answer-|mode-|request$)/.test(id);
 }
 
-test("the table is sound: ids are unique, kinds exist, every kind and every requirement of the clients has its cases", () => {
+test("the table has unique ids, a case for each kind of outcome and only known requirements", () => {
   const all = cases();
   assert.equal(new Set(all.map(({ id }) => id)).size, all.length);
   const kinds = new Set(all.flatMap(({ expect }) => expect.map(({ kind }) => kind ?? "answer")));
@@ -84,7 +84,7 @@ test("the table is sound: ids are unique, kinds exist, every kind and every requ
 });
 
 test(
-  "untold, a client waits 10 seconds and tries again once",
+  "a client without settings waits 10 seconds and retries once",
   { tags: ["limit.client-timeout", "limit.client-retries"] },
   (t) => {
     const declared = "const { apiKey, sessionId, timeoutMs = 10_000, retries = 1, failOpen = false } = options;";
@@ -134,7 +134,7 @@ test("printing, copying or pickling the Python client does not show its key", { 
 });
 
 test(
-  "the JavaScript client's types fit, it shows no key, and a method taken from it still works",
+  "the JavaScript client matches its types, hides its key and works with detached methods",
   { tags: ["auth.key-is-boundary"] },
   async () => {
     const gate = new SvcGate("http://127.0.0.1:4", { apiKey: "k-3c0ffee", retries: 0 });

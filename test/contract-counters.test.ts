@@ -78,12 +78,12 @@ const definitions: readonly (readonly [definition: string, ...problems: readonly
 ];
 
 suite("a counter's definition", () => {
-  test("compiles, or says what is wrong with it, once", () => {
+  test("the compiler accepts a valid counter and reports each mistake in an invalid one once", () => {
     for (const [definition, ...expected] of definitions)
       assert.deepEqual(problems(withCounter(definition)), expected, definition);
   });
 
-  test("`since` is a moment", () => {
+  test("the compiler requires `since` to be a number of seconds or a timestamp", () => {
     const rules = '[{ rule: r, on: t, when: "counters.k > 1", verdict: BLOCK, reason: x }]';
     assert.deepEqual(problems(withCounter("{ of: t, per: gate, since: platform.wallet }", rules)), [
       "type: `since` is a moment: seconds since the epoch, or a timestamp",
@@ -127,19 +127,19 @@ suite("a counter's identity is its definition", () => {
     base.replace("within: 10m", "within: day, timezone: Europe/Berlin"),
   ];
 
-  test("formatting, quotes, brackets, the spelling of numbers and of times do not matter", () => {
+  test("formatting, quotes, brackets and the spelling of numbers and times do not change the identity", () => {
     for (const definition of same) assert.equal(identity(definition), identity(base), definition);
     assert.ok(identity(base).length > 100);
   });
 
-  test("anything else does", () => {
+  test("every change in a counter's meaning changes its identity", () => {
     const found = [base, ...other].map((definition) => identity(definition));
     assert.equal(new Set(found).size, found.length);
     assert.notEqual(identity(base, { limits: "{ most: 11, names: [] }" }), identity(base));
     assert.equal(identity(base, { limits: "{ most: 10.0, names: [x] }" }), identity(base));
   });
 
-  test("a name under `let:` stands for its definition, in `per:` too", () => {
+  test("the identity uses the definition of each name under `let:`, also in `per:`", () => {
     for (const key of ["per: w", "per: gate, when: w == 'x'"]) {
       const definition = `{ of: t, ${key} }`;
       const found = ["platform.wallet", "input.s", "platform.wallet "].map((meaning) =>
@@ -161,8 +161,8 @@ function moves(text: string | readonly string[], call: Call = {}, from: Caller =
   return prepare(force, request({ platform: snapshot, ...call }), from).moves;
 }
 
-suite("what a call moves", () => {
-  test("one, or the sum, exactly, under a typed key", () => {
+suite("the counters that a call moves", () => {
+  test("a call adds one or its exact sum to the counter, under a typed key", () => {
     const table: readonly (readonly [definition: string, call: Call, moves: readonly (readonly [string, string])[]])[] =
       [
         ["{ of: t, per: gate }", {}, [['[["gate"]]', "1"]]],
@@ -190,7 +190,7 @@ suite("what a call moves", () => {
     }
   });
 
-  test("a call that failed a schema moves only what reads neither input nor platform", () => {
+  test("a call that fails its input schema does not move counters that read the input", () => {
     const text = contractText({
       ...required,
       counters:
@@ -218,14 +218,14 @@ suite("what a call moves", () => {
     assert.equal(judge(compile(text), { platform: snapshot, counters: { "c.k": "5" }, session: "s" }).verdict, "BLOCK");
   });
 
-  test("another key's session of the same id is another session", () => {
+  test("sessions with the same id under different keys are counted separately", () => {
     const keys = ["a", "b"].map(
       (keyName) => moves(withCounter("{ of: t, per: session }"), {}, { keyName, sessionId: "s" })[0]?.key,
     );
     assert.notEqual(keys[0], keys[1]);
   });
 
-  test("two counters of one definition are one: a call moves it once, and both names read it", () => {
+  test("two counters with one definition share a value that each call moves once", () => {
     const rules = '[{ rule: r, on: t, when: "counters.a + counters.b > 5", verdict: BLOCK, reason: x }]';
     const text = contractText({
       ...required,
@@ -237,7 +237,7 @@ suite("what a call moves", () => {
     assert.equal(judge(compile(text), { platform: snapshot, counters: { "c.a": "3", "c.b": "3" } }).verdict, "BLOCK");
   });
 
-  test("a key that is too long is an error that names the counter, so nothing is released uncounted", () => {
+  test("a counter key over 16384 bytes blocks the call, and the reason names the counter", () => {
     const text = withCounter("{ of: t, per: input.s }");
     for (const s of ["é".repeat(8192), "x".repeat(16_384), "😀".repeat(4096)])
       assert.equal(judge(compile(text), { input: { n: 1, s }, platform: snapshot }).verdict, "ALLOW");
@@ -246,7 +246,7 @@ suite("what a call moves", () => {
     assert.equal(decision.reason, "Svc: the counter c.k cannot be moved: its key is over 16384 bytes");
   });
 
-  test("what is counted is set by the verdict, or by the answer", () => {
+  test("`counting` decides which verdicts and answers a counter counts", () => {
     const counters =
       "{ a: { of: t, per: gate, counting: attempts }, r: { of: t, per: gate, counting: released }, p: { " +
       "of: t, per: gate, counting: possible }, b: { of: t, per: gate, counting: blocked }, e: { of: t, " +
@@ -272,11 +272,11 @@ function lookups(definition: string, now: number, platform: unknown = snapshot):
   return consult(prepare(compile(withCounter(definition, rules)), request({ platform }), caller), now).lookups;
 }
 
-suite("what a rule reads", () => {
+suite("the counters that a rule reads", () => {
   const at = (moment: string): number => Temporal.Instant.from(moment).epochMilliseconds;
   const now = at("2026-03-29T01:30:00Z");
 
-  test("events after the beginning of the window", () => {
+  test("a rule reads only events after the beginning of the counter's window", () => {
     const table: readonly (readonly [window: string, after: number])[] = [
       ["", -1],
       ["within: 10m, ", now - 600_000],
@@ -297,7 +297,7 @@ suite("what a rule reads", () => {
       );
   });
 
-  test("`since` lets events go that a snapshot has seen, and never lies in the future", () => {
+  test("`since` drops events that the snapshot includes, and a future `since` is an error", () => {
     const definition = "{ of: t, per: gate, since: platform.spent, settles_within: 10m, within: 24h }";
     const after = (spent: string): number | undefined =>
       lookups(definition, now, `{"wallet": "w", "spent": ${spent}}`)[0]?.after;
@@ -310,7 +310,7 @@ suite("what a rule reads", () => {
     assert.match(decision.reason, /counter c\.k cannot be read: its `since` \(1774747800\.001\) is in the future$/);
   });
 
-  test("a counter that is not known is an error, so BLOCK; one that is not read is not asked for", () => {
+  test("the gate looks up only counters that a rule reads", () => {
     const rules = '[{ rule: r, on: t, when: "input.n > 1 && counters.k > 0", verdict: BLOCK, reason: x }]';
     const force = compile(withCounter("{ of: t, per: gate }", rules));
     const unknown = consult(prepare(force, request({ input: { n: 2, s: "" }, platform: snapshot }), caller), now);
@@ -323,7 +323,7 @@ suite("what a rule reads", () => {
     );
   });
 
-  test("exact decimals, however they are spelt", () => {
+  test("a rule reads a counter as an exact decimal", () => {
     const text = withCounter(
       "{ of: t, per: gate, sum: platform.spent }",
       '[{ rule: r, on: t, when: "counters.k + 0.1 == 0.3", verdict: BLOCK, reason: "{counters.k}" }]',

@@ -51,7 +51,7 @@ async function loadAll(): Promise<void> {
   await Promise.all(functions.map(async ({ load }) => load?.()));
 }
 
-test("before its parser is loaded, a call is an error", () => {
+test("a call of a function is an error before its parser is loaded", () => {
   for (const expression of ['url("https://a.com").host == ""', 'email("a@b.com").host == ""', '"a".glob("a")']) {
     const compiled = compileExpression(expression);
     const result = compiled.ok ? compiled.value.evaluate() : undefined;
@@ -86,16 +86,16 @@ function carelessGlob(text: string, { expression }: Row): string {
   return String(picomatch(/glob\("(.*)"\)/.exec(expression)?.[1] ?? "")(text));
 }
 
-suite("the corpora", () => {
+suite("the corpus of each function", () => {
   before(loadAll);
   for (const [corpus, { code, rows: least, wrong }] of Object.entries(careless)) {
     const rows = rowsOf(corpus);
-    test(`${corpus}: every row comes to what it says`, () => {
+    test(`every row of the ${corpus} corpus has the expected result`, () => {
       assert.ok(rows.length >= least, `${rows.length} rows`);
       for (const row of rows) assert.equal(outcome(row), row.expected, `${row.name} (${row.why})`);
     });
 
-    test(`${corpus}: positive control: careless code gets ${wrong} of its rows wrong`, () => {
+    test(`positive control: careless code gets at least ${wrong} rows of the ${corpus} corpus wrong`, () => {
       const missed = rows.filter((row) => attempt(() => code(row.given["text"] ?? "", row)) !== row.expected);
       assert.ok(missed.length >= wrong, `${missed.length} wrong`);
     });
@@ -151,17 +151,17 @@ const literals: readonly (readonly [expression: string, code: string])[] = [
   ["similar(t, t)", "arguments"],
 ];
 
-suite("what is written in the contract", () => {
+suite("calls of functions in a contract", () => {
   before(loadAll);
 
-  test("is checked when it is compiled", () => {
+  test("the compiler reports invalid patterns, literals, members, types and arguments in calls of functions", () => {
     for (const [expression, code] of literals) {
       const compiled = compileExpression(expression, bound({ t: "a" }));
       assert.equal(compiled.ok ? "compiled" : compiled.problem[0]?.code, code, expression);
     }
   });
 
-  test("positive control: their right counterparts compile and come to a value", () => {
+  test("positive control: the correct counterparts of these calls compile and evaluate to true or false", () => {
     for (const expression of [
       't.glob("{a,b}/**")',
       'host.underDomain("Example.com")',
@@ -176,7 +176,7 @@ suite("what is written in the contract", () => {
       );
   });
 
-  test("names of functions are still names", () => {
+  test("a variable can have the name of a function", () => {
     const given = { url: "https://a.example.com/x", path: "a/b", day: "monday", ip: "10.0.0.1", email: "a@b.com" };
     const expression =
       'url(url).host == "a.example.com" && path(path).name == "b" && day == "monday" && ip(ip).version == 4';
@@ -184,7 +184,7 @@ suite("what is written in the contract", () => {
     assert.equal(outcome({ expression: "email(email).local == 'a' && [1].exists(hour, hour == 1)", given }), "true");
   });
 
-  test("hosts are compared label by label", () => {
+  test("underDomain compares hosts label by label and fails for malformed hosts", () => {
     const domain = (host: string): string =>
       outcome({ expression: 'host.underDomain("example.com")', given: { host } });
     assert.deepEqual(
@@ -217,7 +217,7 @@ const textCalls = [
   "hour(timestamp(0), t)",
 ];
 
-suite("random texts", () => {
+suite("the functions on random texts", () => {
   before(loadAll);
   const known = Object.keys(careless).flatMap((corpus) => rowsOf(corpus).map(({ given }) => given["text"] ?? ""));
   const changed = fc
@@ -234,7 +234,7 @@ suite("random texts", () => {
     fc.emailAddress(),
   );
 
-  test("every function comes to a value or to an error of its own", () => {
+  test("every function returns a value or an evaluation error for any text", () => {
     fc.assert(
       fc.property(anyText, (text) => textCalls.forEach((expression) => outcome({ expression, given: { t: text } }))),
       {
@@ -243,7 +243,7 @@ suite("random texts", () => {
     );
   });
 
-  test("a URL that is taken is taken alike by the platform's parser, and spelled again it is the same", () => {
+  test("url() agrees with Node's URL parser on every URL it accepts, also after normalization", () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const host = outcome({ expression: "url(t).host", given: { t: text } });
@@ -274,7 +274,7 @@ suite("random texts", () => {
   });
 });
 
-suite("glob beside picomatch's own engine", () => {
+suite("glob() compared with picomatch", () => {
   before(loadAll);
   const part = fc.constantFrom("a", "b", ".a", "*", "*", "?", "a*", "*.b", "{a,b}", "{a,*b}c", "a?b*");
   const segment = fc.oneof(part, fc.constant("**"));
@@ -286,7 +286,7 @@ suite("glob beside picomatch's own engine", () => {
     .tuple(fc.constantFrom("", "/"), fc.array(name, { minLength: 1, maxLength: 4 }))
     .map(([root, names]) => root + names.join("/"));
 
-  test("both say the same of paths that are not in doubt", () => {
+  test("glob() and picomatch agree on every path that glob() accepts", () => {
     let matched = 0;
     fc.assert(
       fc.property(pattern, path, (glob, text) => {
@@ -302,7 +302,7 @@ suite("glob beside picomatch's own engine", () => {
     assert.ok(matched > 200 * share, `${matched} matched`);
   });
 
-  test("each plain character stands for itself and for no other", () => {
+  test("each plain character in a pattern matches only itself", () => {
     for (const character of "aZ9 ._@+=#&;~-é") {
       const given = { t: `x${character}y`, other: "x|y" };
       assert.equal(outcome({ expression: `t.glob("x${character}y")`, given }), "true", character);
@@ -311,7 +311,7 @@ suite("glob beside picomatch's own engine", () => {
   });
 });
 
-suite("similar beside the whole table of distances", () => {
+suite("similar() compared with the full table of edit distances", () => {
   before(loadAll);
   const letters = fc.constantFrom("a", "b", "x");
   const word = fc.string({ unit: letters, minLength: 1, maxLength: 12 });
@@ -323,7 +323,7 @@ suite("similar beside the whole table of distances", () => {
     }),
   );
 
-  test("both count the same slips", () => {
+  test("similar() finds exactly the words within the allowed edit distance", () => {
     fc.assert(
       fc.property(pair, ([text, listed]) => {
         const shorter = Math.min(text.length, listed.length);
@@ -335,7 +335,7 @@ suite("similar beside the whole table of distances", () => {
     );
   });
 
-  test("a long list is charged for, up to an error where it takes too long", () => {
+  test("a long list costs evaluation steps, and a list that is too long is an error", () => {
     const ask = (items: number, letter: string): string => {
       const list = Array.from({ length: items }, (_, at) => `${letter.repeat(240)}${at}`);
       const compiled = compileExpression("similar(t, list)", bound({ t: "m".repeat(240), list }));

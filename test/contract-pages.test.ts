@@ -149,7 +149,7 @@ function assertBlocksCompile(page: string): void {
   }
 }
 
-suite("docs/contracts", () => {
+suite("the pages of docs/contracts", () => {
   for (const name of names) {
     test(`${name}.md says what contracts/${name}.yaml says`, async () => {
       const path = `docs/contracts/${name}.md`;
@@ -171,7 +171,7 @@ suite("docs/contracts", () => {
     assertBlocksCompile(expected);
   });
 
-  test("a page that says something else is noticed", async () => {
+  test("positive control: a page that disagrees with its contract is noticed", async () => {
     const page = read("docs/contracts/shell.md");
     const doctored = page.replace("| `known-task` |", "| `any-task` |");
     assert.notEqual(doctored, page);

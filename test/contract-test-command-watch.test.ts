@@ -69,13 +69,13 @@ suite("svc-gate test as a process", () => {
       timeout: 300_000,
     });
 
-  test("without a path it takes contracts/, where every contract has its tests and every outcome is seen", () => {
+  test("svc-gate test without a path runs contracts/, whose tests pass with full coverage", () => {
     const { status, stdout } = run("--min", "100");
     assert.equal(status, 0, stdout);
     assert.match(stdout, /\n\n([0-9]+) of \1 cases passed, [0-9]+ calls in [0-9]{2} files\n$/);
   });
 
-  test("a case that fails is exit code 1, no tests are 2, and nothing is coloured for a pipe", (t) => {
+  test("a failed case gives exit code 1, no tests give 2, and a pipe gets no colours", (t) => {
     const folder = folderWith(t);
     writeFileSync(join(folder, "shop.test.yaml"), tests.replace("expect: ALLOW", "expect: ESCALATE"));
     const { status, stdout } = run(folder, "--coverage");
@@ -87,7 +87,7 @@ suite("svc-gate test as a process", () => {
 });
 
 suite("svc-gate test --watch", () => {
-  test("runs again for a contract, a test and a new file; outlives errors; SIGINT ends it", async (t) => {
+  test("test --watch runs again after each change of a file, survives errors and ends on SIGINT", async (t) => {
     const folder = folderWith(t);
     const { child, told } = start(t, folder, "--watch");
     await told(/2 of 2 cases passed/);
@@ -106,7 +106,7 @@ suite("svc-gate test --watch", () => {
     assert.equal(await ended(child, "SIGINT"), 0);
   });
 
-  test("SIGTERM ends it too, with the exit code of the last run", async (t) => {
+  test("test --watch ends on SIGTERM with the exit code of the last run", async (t) => {
     const folder = folderWith(t);
     const { child, told } = start(t, join(folder, "shop.yaml"), "--watch", "--min", "100");
     await told(/2 of 2 cases passed/);
@@ -115,7 +115,7 @@ suite("svc-gate test --watch", () => {
     assert.equal(await ended(child, "SIGTERM"), 1);
   });
 
-  test("where there is nothing to begin with it ends by itself", async (t) => {
+  test("test --watch ends with exit code 2 in an empty folder", async (t) => {
     const { child } = start(t, temporaryFolder(t), "--watch");
     const [code] = (await once(child, "exit", { signal: AbortSignal.timeout(120_000) })) as [number | null];
     assert.equal(code, 2);

@@ -36,7 +36,7 @@ function unknownVariables(text: string): readonly string[] {
   return [...new Set(text.match(/\bSVC_[A-Z][A-Z_]*\b/g))].filter((name) => !known.has(name));
 }
 
-test("every variable in what is shipped is a setting", () => {
+test("every SVC_ variable in a shipped file is a setting of the gate", () => {
   const files = globSync("{Dockerfile,compose.yaml,deploy/**/*.*,ops/**/*.*,docs/deploy.md}", { cwd: root });
   assert.ok(files.length >= 15, files.join(" "));
   for (const file of files) assert.deepEqual(unknownVariables(read(file)), [], file);
@@ -49,7 +49,7 @@ function softModes(text: string): readonly string[] {
 }
 
 test(
-  "nothing that is shipped sets a mode, so a restart does not undo `reload --mode enforce`",
+  "no shipped file sets a mode, so a restart does not undo `reload --mode enforce`",
   { tags: ["first-use-4"] },
   () => {
     const files = globSync("{Dockerfile,compose.yaml,package.json,bin/*,deploy/**/*.*,ops/**/*.*}", { cwd: root });
@@ -93,7 +93,7 @@ suite("compose.yaml", () => {
   assert.ok(gate !== undefined && migrate !== undefined);
   const { version } = JSON.parse(read("package.json"));
 
-  test("images have one version, ports are of loopback, what is mounted is there", () => {
+  test("each image has a version, each port is on loopback, and each mounted file exists", () => {
     assert.deepEqual(Object.keys(services), ["gate", "migrate", "postgres", "prometheus", "grafana"]);
     for (const [name, service] of Object.entries(services)) {
       assert.match(service.image, /:v?\d+\.\d+(?:\.\d+)?$/, name);
@@ -106,7 +106,7 @@ suite("compose.yaml", () => {
     }
   });
 
-  test("the gate is closed, and its port, its database and its metrics are where others look", () => {
+  test("the gate has no privileges, and its port, database and metrics match the other services", () => {
     for (const { image, read_only: isReadOnly, cap_drop: dropped, security_opt: security } of [gate, migrate]) {
       assert.equal(image, `svc-gate:${version}`);
       assert.deepEqual([isReadOnly, dropped, security], [true, ["ALL"], ["no-new-privileges:true"]]);
@@ -123,7 +123,7 @@ suite("compose.yaml", () => {
     assert.ok(services["grafana"]?.volumes.some((each) => each.includes(`:${provider.options.path}/`)));
   });
 
-  test("the gate serves as a role that the owner made, and that is not the owner", () => {
+  test("the gate connects to PostgreSQL with a role of its own, not as the owner", () => {
     const url = ({ environment }: ComposeService): URL =>
       new URL(String(environment?.["SVC_DATABASE_URL"]).replace(/\$\{[^}]*\}/, "password"));
     const serving = url(gate).username;
@@ -188,10 +188,10 @@ function podFaults(pod: any): readonly string[] {
   return [...rightsFaults(pod), ...faults];
 }
 
-suite("Kubernetes", () => {
+suite("the Kubernetes manifests", () => {
   for (const [name, values] of Object.entries(outcomes)) {
     const file = join("deploy", "kubernetes", `${name}.yaml`);
-    test(`${file} is what the chart comes to`, (t) => {
+    test(`${file} is the output of the Helm chart`, (t) => {
       const rendered = render(...values);
       if (rendered === undefined) return t.skip("helm is not installed");
       assert.equal(rendered.status, 0, rendered.text);
@@ -201,7 +201,7 @@ suite("Kubernetes", () => {
     });
   }
 
-  test("the pods have no rights, are asked at their ports, and what they mount is there", () => {
+  test("each pod has no extra rights, is probed at its ports and mounts existing volumes", () => {
     for (const [name, kind] of [
       ["sqlite", "StatefulSet"],
       ["postgres", "Deployment"],
@@ -230,7 +230,7 @@ suite("Kubernetes", () => {
     }
   });
 
-  test("positive control: a pod with other rights is reported", () => {
+  test("positive control: a pod with extra rights or a wrong port is noticed", () => {
     const pod = byKind(read("deploy/kubernetes/postgres.yaml"))["Deployment"].spec.template;
     pod.spec.securityContext.runAsNonRoot = false;
     pod.spec.containers[0].securityContext.capabilities = {};
@@ -238,7 +238,7 @@ suite("Kubernetes", () => {
     assert.deepEqual(podFaults(pod), ["may be root", "has capabilities", "is watched elsewhere"]);
   });
 
-  test("its contracts compile; the URL of the database and the keys are in Secrets", async (t) => {
+  test("the contracts of postgres.yaml compile, and the database URL and keys come from Secrets", async (t) => {
     const secrets = ["SVC_DATABASE_URL", "SVC_API_KEY", "SVC_SIGNING_KEY"];
     const { ConfigMap, Deployment } = byKind(read("deploy/kubernetes/postgres.yaml"));
     const folder = join(temporaryFolder(t), "contracts");
@@ -250,7 +250,7 @@ suite("Kubernetes", () => {
       assert.equal(valueFrom?.secretKeyRef !== undefined, secrets.includes(name), name);
   });
 
-  test("the chart: versions are the package's, all of its values render, replicas need both keys", (t) => {
+  test("the chart has the package's version, renders every value and requires both keys for replicas", (t) => {
     const { version } = JSON.parse(read("package.json"));
     const { version: own, appVersion } = parse(readFileSync(join(chart, "Chart.yaml"), "utf8"));
     assert.deepEqual([own, appVersion], [version, version]);
@@ -277,7 +277,7 @@ suite("Kubernetes", () => {
     return undefined;
   });
 
-  test("the schemas of Kubernetes accept them", (t) => {
+  test("the schemas of Kubernetes accept the manifests", (t) => {
     const program = process.env["KUBERNETES_VALIDATE"] ?? "kubernetes-validate";
     const files = Object.keys(outcomes).map((name) => join(root, "deploy", "kubernetes", `${name}.yaml`));
     const judged = spawnSync(program, ["--strict", "-k", "1.33", ...files], { encoding: "utf8" });
@@ -290,7 +290,7 @@ suite("Kubernetes", () => {
   });
 });
 
-test("the key that the pages have made is one that a gate takes, from its file and from a variable", async (t) => {
+test("the gate accepts the signing key that the documented openssl command makes, as file or variable", async (t) => {
   if (spawnSync("openssl", ["version"]).error !== undefined) return t.skip("openssl is not installed");
   for (const page of ["docs/deploy.md", "docs/postgresql.md"]) {
     const [command = ""] = /^\(umask 077; openssl .*?\)/m.exec(read(page)) ?? [];
@@ -309,7 +309,7 @@ suite("the systemd unit", () => {
   const file = "deploy/systemd/svc-gate.service";
   const unit = read(file);
 
-  test("it reloads by SIGHUP, restarts after a fault, and runs what the package holds", () => {
+  test("the unit reloads by SIGHUP, restarts after a fault and runs the program of the package", () => {
     for (const line of [
       "ExecReload=/bin/kill -HUP $MAINPID",
       "Restart=on-failure",
@@ -322,7 +322,7 @@ suite("the systemd unit", () => {
     assert.ok(existsSync(join(root, "bin", "svc-gate.mjs")));
   });
 
-  test("systemd finds nothing wrong, and little exposed", (t) => {
+  test("systemd-analyze finds no error in the unit and a low exposure", (t) => {
     if (spawnSync("systemd-analyze", ["--version"]).error !== undefined) return t.skip("systemd is not installed");
     const copy = join(temporaryFolder(t), "svc-gate.service");
     const verify = (text: string): string => {

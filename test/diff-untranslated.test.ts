@@ -86,7 +86,7 @@ suite("functions that the solver cannot model", { tags: ["first-use-6"] }, () =>
     ["date() and url()", stale + rule("host", "!(url(input.page).host in limits.hosts)")],
   ];
   for (const [what, rules] of beside) {
-    test(`a limit that grows is weaker beside ${what}, with a call that the engine decided`, async () => {
+    test(`diff reports a raised limit as weaker beside ${what} and shows a call`, async () => {
       const found = await compared(travel(rules), more(travel(rules)));
       assert.deepEqual(
         [found.answer, found.defects, [...found.shown.keys()]],
@@ -98,7 +98,7 @@ suite("functions that the solver cannot model", { tags: ["first-use-6"] }, () =>
     });
   }
 
-  test("a call with equal arguments is the same in both: nothing changes when a rule is written another way", async () => {
+  test("diff finds two spellings of a rule with the same function call equivalent", async () => {
     const other = rule("stale-date", "!(date(now, platform.user.timezone) == platform.today)");
     assert.equal((await compared(travel(stale), travel(other))).answer, "equivalent");
   });
@@ -116,7 +116,7 @@ suite("functions that the solver cannot model", { tags: ["first-use-6"] }, () =>
     );
   });
 
-  test("if no tried value shows the change of a condition on a function's result, the rule is named", async () => {
+  test("diff names the rule if no tried value shows the change of its condition", async () => {
     const before = rule("host", "similar(input.page, ['air.example'])");
     const other = rule("host", "similar(input.page, ['air.example', 'zzzz'])");
     const found = await compared(travel(before), travel(other));
@@ -127,7 +127,7 @@ suite("functions that the solver cannot model", { tags: ["first-use-6"] }, () =>
     );
   });
 
-  test("what a counter remembers is named in the same way", async () => {
+  test("diff names the rule if it cannot model what a counter remembers", async () => {
     const before = rule("new", "!(input.payee in counters.paid)", "ESCALATE");
     const found = await compared(travel(before), travel(before.replace("input.payee in", "input.payee + '' in")));
     assert.equal(found.answer, "unknown");

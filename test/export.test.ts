@@ -73,7 +73,7 @@ function filesWithoutHint(folder: string): ReadonlyMap<string, Buffer> {
 const sizes = [0, 1, 255, 256, 257, 600];
 
 suite("an export", () => {
-  test("grows with its ledger, and is then what one made at once is; three verifiers accept it", async (t) => {
+  test("an export that grows step by step equals one made at once, and three verifiers accept it", async (t) => {
     const [folder, to] = [temporaryFolder(t), join(temporaryFolder(t), "export")];
     let before = 0;
     for (const size of sizes) {
@@ -91,7 +91,7 @@ suite("an export", () => {
     assertOthersAccept(to, 600);
   });
 
-  test("goes on past the first tile of the second level above the leaves", async (t) => {
+  test("an export continues past 65,536 rows, where tiles of level 2 begin", async (t) => {
     const [folder, to] = [temporaryFolder(t), join(temporaryFolder(t), "export")];
     const ledger = await openLedger({ folder, engine, name: "example.org/long" });
     await ledger.keepContract(contracts[0]);
@@ -107,7 +107,7 @@ suite("an export", () => {
     assert.deepEqual(readdirSync(join(to, "tile")).toSorted(), ["0", "1", "2", "entries"]);
   });
 
-  test("loses what was erased since, in full bundles and in partial ones", async (t) => {
+  test("an updated export loses the erased parts, in full and in partial bundles", async (t) => {
     const [folder, to] = [temporaryFolder(t), join(temporaryFolder(t), "export")];
     await grow(folder, 1, 300);
     await exportTo(folder, to);
@@ -133,7 +133,7 @@ suite("an export", () => {
     assertOthersAccept(to, 301);
   });
 
-  test("of rows whose erasure is under no signed head yet is not written; positive control: it would not hold", async (t) => {
+  test("an export is refused until a signed head covers each erasure, and a careless one fails verification", async (t) => {
     const [folder, to] = [temporaryFolder(t), join(temporaryFolder(t), "export")];
     await grow(folder, 1, 20);
     const stale = readFileSync(join(folder, "checkpoint"), "utf8");
@@ -162,7 +162,7 @@ suite("an export", () => {
   });
 
   for (const [title, prepare, refusal] of refusals()) {
-    test(`is refused ${title}`, async (t) => {
+    test(`an export is refused ${title}`, async (t) => {
       const to = temporaryFolder(t);
       const folder = await prepare(t, to);
       const before = filesOf(to);
@@ -203,7 +203,7 @@ function refusals(): readonly Refusal[] {
       /holds an export of the ledger "example.org\/another"/,
     ],
     [
-      "where the ledger has fewer rows",
+      "if the ledger has fewer rows than the export",
       async (t, to) => {
         await exportTo(await ledgerOf(t, 300), to);
         return ledgerOf(t, 299);
@@ -211,7 +211,7 @@ function refusals(): readonly Refusal[] {
       /has 300 rows, and the signed head of the ledger 299/,
     ],
     ...[3, 256, 300].map((rows): Refusal => [
-      `where the ledger's first ${rows} rows are others`,
+      `if the first ${rows} rows of the ledger differ`,
       async (t, to) => {
         await exportTo(await ledgerOf(t, rows), to);
         return ledgerOf(t, rows + 20);
@@ -219,7 +219,7 @@ function refusals(): readonly Refusal[] {
       new RegExp(`first ${rows} rows are not those that were exported`),
     ]),
     [
-      "of a ledger that is damaged",
+      "if the ledger is damaged",
       async (t) => {
         const folder = await ledgerOf(t, 20);
         const { DatabaseSync } = await import("node:sqlite");
@@ -301,7 +301,7 @@ async function interrupted(folder: string, to: string, calls: number): Promise<E
 }
 
 suite("an export that is interrupted", () => {
-  test("is the old one or the new one after every file operation, and goes on to what it should be", async (t) => {
+  test("an interrupted export verifies as the old or the new one, and the next export completes it", async (t) => {
     const [folder, base] = [temporaryFolder(t), temporaryFolder(t)];
     await grow(folder, 1, 260);
     const old = join(base, "old");
@@ -329,7 +329,7 @@ suite("an export that is interrupted", () => {
     assert.deepEqual(seen, new Set([260, 520]));
   });
 
-  test("positive control: a checkpoint that takes its place before its files is noticed", async (t) => {
+  test("positive control: a checkpoint that is written before its files is noticed", async (t) => {
     const [folder, base] = [temporaryFolder(t), temporaryFolder(t)];
     await grow(folder, 1, 20);
     await exportTo(folder, join(base, "old"));
@@ -339,7 +339,7 @@ suite("an export that is interrupted", () => {
     assert.equal((await verified(join(base, "old"))).problem?.code, "file");
   });
 
-  test("at its very beginning is begun again, and leaves nothing beside", async (t) => {
+  test("a first export that is interrupted can be repeated and leaves no temporary files", async (t) => {
     const [folder, base] = [temporaryFolder(t), temporaryFolder(t)];
     await grow(folder, 1, 257);
     for (let [calls, error] = [0, new Error("not begun") as Error | undefined]; error !== undefined; calls += 1) {

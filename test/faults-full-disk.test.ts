@@ -86,7 +86,7 @@ for (const [kind, mebibytes] of [
   ["ext4", 160],
 ] as const) {
   test(
-    `a full ${kind} is answered with 503, and with verdicts when there is room`,
+    `the gate answers 503 on a full ${kind} and verdicts when there is room again`,
     { tags: ["service.every-check-receipt"] },
     async (t) => {
       const disk = smallDisk(t, mebibytes, kind);
@@ -111,7 +111,7 @@ function said(restart: Outcome["restart"]): string {
   return restart === "served" ? restart : `refused, ${restart.stderr.trim()}`;
 }
 
-test("positive control: a gate that does not look for room is noticed", async (t) => {
+test("positive control: a gate that does not check for free space is noticed", async (t) => {
   const disk = smallDisk(t, 112);
   if (disk === undefined) return t.skip("this user may not mount a file system");
   const blind: Mutation = { within: "Writer.#requireRoom", find: "bavail * bsize >= reserveBytes", put: "true" };

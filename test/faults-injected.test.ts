@@ -81,7 +81,7 @@ function countOf(outcomes: readonly Injected[]): string {
 }
 
 test(
-  `no failing call of the write path loses an answered check (${asked} injections)`,
+  `a failed system call of the write path loses no answered check (${asked} injections)`,
   { tags: ["service.every-check-receipt"], skip },
   async (t) => {
     const points = await surveyed();
@@ -128,21 +128,21 @@ interface Control {
 
 const controls: readonly Control[] = [
   {
-    title: "takes a failed commit for a good one",
+    title: "treats a failed commit as a success",
     changes: [commitSwallowed],
     point: { call: "fsync", file: "ledger.db-wal" },
     fault: "EIO",
     share: 0.7,
   },
   {
-    title: "takes no notice of a pin that cannot be written",
+    title: "ignores a head pin that cannot be written",
     changes: [pinSwallowed],
     point: { call: "rename", file: "head.pin.new" },
     fault: "EIO",
     share: 0.5,
   },
   {
-    title: "lets SQLite fold the log back by itself",
+    title: "lets SQLite checkpoint its log by itself",
     changes: foldedBlindly,
     point: { call: "fsync", file: "ledger.db" },
     fault: "EIO",

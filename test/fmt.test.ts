@@ -53,63 +53,95 @@ function faults(before: string, after: string): readonly string[] {
   ].flat();
 }
 
-suite("the layout", () => {
+suite("the layout that fmt writes", () => {
   const cases: readonly (readonly [goal: string, before: string, after: string])[] = [
     [
-      "parts, and the keys of tools, counters and rules, come in their order",
+      "fmt puts the parts of a contract and the keys of a rule in order",
       "tools: {}\nrules: [ { when: a, rule: r, on: t } ]\ncontract: c",
       "contract: c\ntools: {}\nrules: [{ rule: r, on: t, when: a }]\n",
     ],
-    ["quotes that say nothing go", "contract: 'c'\nsummary: \"a b\"", "contract: c\nsummary: a b\n"],
+    ["fmt removes quotes that have no effect", "contract: 'c'\nsummary: \"a b\"", "contract: c\nsummary: a b\n"],
     [
-      "quotes that say something stay: numbers, words of YAML 1.1, conditions",
+      "fmt keeps quotes that numbers, words of YAML 1.1 and special characters need",
       `a: ["5", 'no', "null", "", "12:30", '!x', "a: b", "a #b", " a", "{x}", "a,b"]`,
       `a: ["5", "no", "null", "", "12:30", "!x", "a: b", "a #b", " a", "{x}", "a,b"]\n`,
     ],
-    ["single quotes where they save escapes", `a: "say \\"x\\""\nb: '"x" is ''y'''`, `a: say "x"\nb: '"x" is ''y'''\n`],
-    ["escapes stay escapes", `a: "\\u202e"\nb: "\\t"`, `a: "\\u202e"\nb: "\\t"\n`],
-    ["a comma needs quotes in brackets only", `a: "x, y"\nb: ["x, y"]`, `a: x, y\nb: ["x, y"]\n`],
-    ["two spaces", "a:\n      b:\n          - c\n          -   d: e\n", "a:\n  b:\n    - c\n    - d: e\n"],
-    ["a list stands further in than its key", "a:\n- b\n# about c\nc: d", "a:\n  - b\n# about c\nc: d\n"],
-    ["braces over several lines become one line", "a: {\n  b: c,\n  d: [e,\n f] }", "a: { b: c, d: [e, f] }\n"],
     [
-      "braces that do not fit are written out",
+      "fmt uses single quotes if they save escapes",
+      `a: "say \\"x\\""\nb: '"x" is ''y'''`,
+      `a: say "x"\nb: '"x" is ''y'''\n`,
+    ],
+    ["fmt keeps escapes", `a: "\\u202e"\nb: "\\t"`, `a: "\\u202e"\nb: "\\t"\n`],
+    ["fmt quotes a text with a comma in brackets only", `a: "x, y"\nb: ["x, y"]`, `a: x, y\nb: ["x, y"]\n`],
+    [
+      "fmt indents by two spaces",
+      "a:\n      b:\n          - c\n          -   d: e\n",
+      "a:\n  b:\n    - c\n    - d: e\n",
+    ],
+    ["fmt indents a list more than its key", "a:\n- b\n# about c\nc: d", "a:\n  - b\n# about c\nc: d\n"],
+    [
+      "fmt joins braces over several lines if they fit on one",
+      "a: {\n  b: c,\n  d: [e,\n f] }",
+      "a: { b: c, d: [e, f] }\n",
+    ],
+    [
+      "fmt writes braces that do not fit on one line as a block",
       `a: { b: ${"x".repeat(60)}, c: { d: e }, f: ${"y".repeat(60)} } # why`,
       `a: # why\n  b: ${"x".repeat(60)}\n  c: { d: e }\n  f: ${"y".repeat(60)}\n`,
     ],
     [
-      "braces with comments inside are written out",
+      "fmt writes braces with comments inside as a block",
       "a: { # one\n  b: c, # two\n  # three\n  d: [e, # four\n f]\n  # five\n} # six",
       "a: # six\n  # one\n  b: c # two\n  # three\n  d:\n    - e # four\n    - f\n  # five\n",
     ],
-    ["a comment between a key and its braces", "a: # why\n     {b: c} # how", "a: # why\n  { b: c } # how\n"],
-    ["a comment between a key and its text", "a: # why\n  b\nc:\n  # how\n  d", "a: b # why\n# how\nc: d\n"],
-    ["empty braces", "a: { # why\n }\nb: [ ]", "# why\na: {}\nb: []\n"],
-    ["a comment behind a dash", "a:\n  - # why\n    b: c\n  -\n    d: e", "a:\n  # why\n  - b: c\n  - d: e\n"],
+    ["fmt keeps a comment between a key and its braces", "a: # why\n     {b: c} # how", "a: # why\n  { b: c } # how\n"],
     [
-      "comments at the end belong to what they stand under",
+      "fmt moves a comment out from between a key and its text",
+      "a: # why\n  b\nc:\n  # how\n  d",
+      "a: b # why\n# how\nc: d\n",
+    ],
+    ["fmt moves a comment out of empty braces", "a: { # why\n }\nb: [ ]", "# why\na: {}\nb: []\n"],
+    [
+      "fmt moves a comment behind a dash above the item",
+      "a:\n  - # why\n    b: c\n  -\n    d: e",
+      "a:\n  # why\n  - b: c\n  - d: e\n",
+    ],
+    [
+      "fmt keeps each comment at the end with its list, key or file",
       "a:\n  b:\n    - c\n    # of the list\n  # of b\n# of the file\n",
       "a:\n  b:\n    - c\n    # of the list\n  # of b\n# of the file\n",
     ],
-    ["a comment moves with its rule's key", "rules:\n- # x\n  on: t # t\n  # r\n  rule: r\ncontract: c", ""],
     [
-      "a block keeps its lines",
+      "fmt moves a comment together with the key of its rule",
+      "rules:\n- # x\n  on: t # t\n  # r\n  rule: r\ncontract: c",
+      "",
+    ],
+    [
+      "fmt keeps the lines of a block",
       "a: >-   # why\n     x\n      && y\n\n     z\n\nb: |\n x",
       "a: >- # why\n  x\n   && y\n\n  z\n\nb: |\n  x\n",
     ],
-    ["blanks at the end of a block's line are text", "a: |-\n   x \nb: c", "a: |-\n  x \nb: c\n"],
-    ["a block that keeps its end is quoted", "a: |+\n  x\n\nb: c", 'a: "x\\n\\n"\n\nb: c\n'],
-    ["a text over several lines becomes one", "a: b\n  c\n  d", "a: b c d\n"],
+    ["fmt keeps blanks at the end of a line in a block", "a: |-\n   x \nb: c", "a: |-\n  x \nb: c\n"],
+    ["fmt quotes a block that keeps its trailing line breaks", "a: |+\n  x\n\nb: c", 'a: "x\\n\\n"\n\nb: c\n'],
+    ["fmt joins a text over several lines if it fits on one", "a: b\n  c\n  d", "a: b c d\n"],
     [
-      "a text over several lines that does not fit into one is a block",
+      "fmt writes a text that does not fit on one line as a block",
       `a: ${"x".repeat(70)}\n  "${"y".repeat(70)}`,
       `a: >-\n  ${"x".repeat(70)}\n  "${"y".repeat(70)}\n`,
     ],
-    ["numbers stay as they are written", "a: [1.50, 1e3, -0]", "a: [1.50, 1e3, -0]\n"],
-    ["blank lines: at most one, none at the beginning", "\n\na:\n\n  b: c\n\n\n  d: e\n\n", "a:\n  b: c\n\n  d: e\n"],
-    ["line ends of Windows", "a:\r\n  b: |\r\n    c\r\n    d\r\n", "a:\n  b: |\n    c\n    d\n"],
-    ["nothing behind a key", "a:\n  # why\nb: {c: , d}", "a:\n# why\nb: { c: null, d: null }\n"],
-    ["marks of the document", "# one\n---\n# two\na: b\n...\n# three", "# one\n# two\na: b\n# three\n"],
+    ["fmt keeps numbers as they are written", "a: [1.50, 1e3, -0]", "a: [1.50, 1e3, -0]\n"],
+    [
+      "fmt keeps at most one blank line in a row and none at the beginning",
+      "\n\na:\n\n  b: c\n\n\n  d: e\n\n",
+      "a:\n  b: c\n\n  d: e\n",
+    ],
+    ["fmt replaces the line ends of Windows", "a:\r\n  b: |\r\n    c\r\n    d\r\n", "a:\n  b: |\n    c\n    d\n"],
+    [
+      "fmt writes null for a key without a value inside braces",
+      "a:\n  # why\nb: {c: , d}",
+      "a:\n# why\nb: { c: null, d: null }\n",
+    ],
+    ["fmt removes document markers", "# one\n---\n# two\na: b\n...\n# three", "# one\n# two\na: b\n# three\n"],
   ];
   for (const [goal, before, after] of cases) {
     test(goal, () => {
@@ -120,7 +152,7 @@ suite("the layout", () => {
     });
   }
 
-  test("blank lines part the parts of a contract that take several lines, and its rules", () => {
+  test("fmt separates rules and parts of several lines with blank lines", () => {
     const rule = (name: string): string => `- {rule: ${name}, on: t, when: a, verdict: BLOCK, # why\n reason: r}`;
     const text = laidOut(
       `contract: c\nsummary: s\nlimits: {a: 1}\ntools:\n  t: {}\nrules:\n${rule("r")}\n${rule("s")}`,
@@ -131,7 +163,7 @@ suite("the layout", () => {
     assert.equal(text, `${head}${written("r")}\n${written("s")}`);
   });
 
-  test("what is not YAML of the language is refused with its place", () => {
+  test("fmt refuses invalid YAML and names its place", () => {
     for (const text of ["a: [", "a: &x b", "a: 010", "a: b\n---\nc: d", "a: 1\na: 2"]) {
       const result = layOut({ name: "c.yaml", text });
       assert.ok(!result.ok && result.problem.every(({ span }) => span.file.name === "c.yaml"), text);
@@ -139,19 +171,19 @@ suite("the layout", () => {
   });
 });
 
-suite("every contract", () => {
-  for (const path of ours) test(`${path} is laid out`, () => assert.equal(laidOut(read(path)), read(path)));
+suite("fmt on every contract", () => {
+  for (const path of ours) test(`fmt changes nothing in ${path}`, () => assert.equal(laidOut(read(path)), read(path)));
 
-  test("so is what init writes", () => {
+  test("fmt changes nothing in the files that init writes", () => {
     for (const text of [starterContract, starterMandate]) assert.equal(laidOut(text), text);
   });
 
-  test("those of spec/contract.md keep their value", () => {
+  test("fmt keeps the values and comments of the contracts in spec/contract.md", () => {
     assert.ok(blocks.length > 2);
     for (const block of blocks) assert.deepEqual(faults(block, laidOut(block)), []);
   });
 
-  test("in any spelling, with comments and blank lines anywhere, keeps its value and its comments", () => {
+  test("fmt keeps the value and the comments of a contract in any spelling", () => {
     const values = [...ours.map(read), ...blocks].map((text): unknown => parse(text));
     let valid = 0;
     const property = fc.property(fc.constantFrom(...values), spellings, notes, (value, spelling, inserted) => {
@@ -166,7 +198,7 @@ suite("every contract", () => {
     assert.ok(valid > 60 * share, `only ${valid} of the texts were YAML`);
   });
 
-  test("a layout that loses a comment or a word is noticed", () => {
+  test("positive control: a layout that loses a comment or changes a word is noticed", () => {
     const before = "a: b # note 1 end\nc: d\n";
     assert.deepEqual(faults(before, before), []);
     assert.deepEqual(faults(before, "a: b\nc: d\n"), ["comments are lost"]);
@@ -227,7 +259,7 @@ suite("svc-gate fmt", () => {
     });
   }
 
-  test("--check names what would change and changes nothing; without it the file is written", async (t) => {
+  test("fmt --check names the files that would change, and fmt without it writes them", async (t) => {
     const folder = folderWith(t, {
       "c.yaml": messy,
       "other.yaml": "x:   y\n",
@@ -241,7 +273,7 @@ suite("svc-gate fmt", () => {
     assert.deepEqual(await fmt(folder, "--check", "c.yaml"), { code: 0, out: "1 file, 0 would change\n" });
   });
 
-  test("a file with an error is reported with its place and left alone", async (t) => {
+  test("fmt reports the place of an error and leaves the file unchanged", async (t) => {
     const folder = folderWith(t, { "c.yaml": "contract: c\ntools: [\n" });
     const { code, out } = await fmt(folder, "c.yaml");
     assert.equal(code, 2);
@@ -250,7 +282,7 @@ suite("svc-gate fmt", () => {
     assert.equal((await fmt(folder, "none.yaml")).code, 2);
   });
 
-  test("`-` reads standard input and prints", async () => {
+  test("`fmt -` reads standard input and prints the result", async () => {
     const child = spawn(process.execPath, [program, "fmt", "-"], { stdio: ["pipe", "pipe", "inherit"] });
     child.stdin.end(messy);
     assert.equal(await textOf(child.stdout), "contract: c\ntools: {}\n");

@@ -133,8 +133,8 @@ const values = [
   JSON.stringify("x".repeat(1_000_000)),
 ];
 
-suite("receipts that are not as a gate writes them", () => {
-  test("one part made into something else, its digests made to fit", async (t) => {
+suite("report and replay on damaged or forged receipts", () => {
+  test("report and replay survive a receipt with one forged part and matching digests", async (t) => {
     const found = await rowsOf(t);
     for (const at of partNames.keys()) {
       for (const value of values) {
@@ -145,7 +145,7 @@ suite("receipts that are not as a gate writes them", () => {
     }
   });
 
-  test("a leaf that says another thing, a row that is cut, a file that is none", async (t) => {
+  test("report and replay survive forged leaves, cut rows and files without receipts", async (t) => {
     const found = await rowsOf(t);
     const leaves: readonly ((leaf: string) => string)[] = [
       (leaf) => leaf.replace(/"at":\d+/, '"at":999999999999999'),
@@ -173,7 +173,7 @@ suite("receipts that are not as a gate writes them", () => {
     assert.deepEqual([...new Set(twice.map(({ exitCode }) => exitCode))], [2]);
   });
 
-  test("a changed text under the old digest is not believed", async (t) => {
+  test("report and replay do not believe a text that does not match its digest", async (t) => {
     const found = await rowsOf(t);
     const lied = found.rows.map((row, index) =>
       index === 1 ? { ...withPart(row, 3, '"Svc: all is well"'), leaf: row.leaf } : row,
@@ -183,7 +183,7 @@ suite("receipts that are not as a gate writes them", () => {
     assert.match(replay?.text ?? "", /its evidence is not what its leaf commits to/);
   });
 
-  test("more names than report keeps apart are counted together, and none is lost", async (t) => {
+  test("report counts all tools after the first 10,000 together and loses none", async (t) => {
     const found = await rowsOf(t);
     const unknown = found.rows[5] as RecordedRow;
     const names = Array.from({ length: 10_100 }, (_, at) => `{"session_id":null,"tool_name":"tool-${at}"}`);
@@ -201,7 +201,7 @@ suite("receipts that are not as a gate writes them", () => {
     );
   });
 
-  test("a running gate is read page by page, and one that answers otherwise is refused with a sentence", async (t) => {
+  test("replay reads a running gate page by page and refuses one with malformed answers", async (t) => {
     const gate = await startGate(t, { contracts, mandate });
     for (let turn = 0; turn < 1003; turn += 1)
       await check(gate, { tool_name: "note.add", tool_input: { to: `${turn}` }, session_id: "s" });
@@ -216,7 +216,7 @@ suite("receipts that are not as a gate writes them", () => {
     liar.close();
   });
 
-  test("positive control: what is not changed agrees, and hidden characters are shown as escapes", async (t) => {
+  test("positive control: unchanged receipts agree, a changed reason is noticed, and hidden characters appear as escapes", async (t) => {
     const found = await rowsOf(t);
     const [report, replay] = await ask(found, lines(found.rows));
     assert.equal(replay?.exitCode, 0, replay?.text ?? "");

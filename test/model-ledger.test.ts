@@ -166,7 +166,7 @@ async function eachScenario(t: TestContext, work: (data: string, scenario: Scena
 }
 
 suite(`gates over a ledger, ${runs} scenarios from seed ${seed} (set MODEL_SEED to repeat)`, () => {
-  test("write what the model says, over a restart", (t) =>
+  test("a gate writes what the model says, also after a restart", (t) =>
     eachScenario(t, async (data, scenario, from) => {
       const force = compiled(scenario);
       if (force === undefined) return;
@@ -178,7 +178,7 @@ suite(`gates over a ledger, ${runs} scenarios from seed ${seed} (set MODEL_SEED 
       await assertReplays(data, from);
     }));
 
-  test("and replay finds it again where the next version comes, goes and comes back", (t) =>
+  test("replay agrees with the ledger after contract versions change back and forth", (t) =>
     eachScenario(t, async (data, scenario, from) => {
       const next = generateNext(scenario, from);
       const forces = [scenario, next, scenario, next].map(compiled);
@@ -191,7 +191,7 @@ suite(`gates over a ledger, ${runs} scenarios from seed ${seed} (set MODEL_SEED 
       await assertReplays(data, from);
     }));
 
-  test("a definition that is new is folded to what the model says, or to what is not known", async (t) => {
+  test("a new counter is folded from the receipts as the model says, or is unknown", async (t) => {
     let [compared, unknown] = [0, 0];
     await eachScenario(t, async (data, scenario, from) => {
       const before = withoutCounters(scenario);

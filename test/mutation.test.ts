@@ -60,7 +60,7 @@ const mutations: readonly (readonly [what: string, mutation: Mutation, there: st
     "voidthis.#sum;}|voidthis.#sum;/*kept*/}",
   ],
   [
-    "what stands for any expression",
+    "the match of a wildcard",
     { within: "Account.pay", find: "await $call;", put: "setTimeout(() => $call);" },
     "setTimeout(()=>this.#keep(",
   ],
@@ -70,19 +70,19 @@ const mutations: readonly (readonly [what: string, mutation: Mutation, there: st
     'this.#keep("paid",amount',
   ],
   [
-    "statements that follow each other",
+    "consecutive statements",
     { within: "Account.pay", find: "$keep; this.#sum += amount;", put: "this.#sum += amount; $keep" },
     "this.#sum+=amount;awaitthis.#keep(",
   ],
-  ["a part of a text", { within: "Account.pay", text: "; ask first", put: "" }, "\"toomuch\"|'toomuch'"],
+  ["part of a string", { within: "Account.pay", text: "; ask first", put: "" }, "\"toomuch\"|'toomuch'"],
   ["an initial value", { within: "most", value: "20" }, "=20;|=/*ineuros*/20;"],
-  ["a function's beginning", { within: "Account.pay", first: "return;" }, "{return;if|{return;//"],
-  ["a function's end", { within: "other", last: "throw 1;" }, "throw1;};"],
+  ["the beginning of a function", { within: "Account.pay", first: "return;" }, "{return;if|{return;//"],
+  ["the end of a function", { within: "other", last: "throw 1;" }, "throw1;};"],
 ];
 
 suite("a defect is planted in the parse tree", () => {
   for (const [what, mutation, there] of mutations) {
-    test(`${what}, however the source is written`, () => {
+    test(`a mutation changes ${what}, however the source is written`, () => {
       for (const source of [account, respelled]) {
         const text = bare(mutatedText(source, [mutation]));
         assert.ok(
@@ -93,31 +93,31 @@ suite("a defect is planted in the parse tree", () => {
     });
   }
 
-  test("an expression stays one operand", () => {
+  test("a mutation keeps a replaced expression as one operand", () => {
     const text = mutatedText("const a = b * c;", [{ within: "a", find: "b", put: "d + e" }], "js");
     assert.equal(text, "const a = (d + e) * c;");
   });
 
   const wrong: readonly (readonly [what: string, mutation: Mutation, said: RegExp])[] = [
-    ["a function that is not there", { within: "Account.take", first: "return;" }, /Account\.take is there 0 times/],
-    ["a place that is not there", { within: "Account.pay", find: "amount < most", put: "false" }, /has 0 such places/],
-    ["a place that is there twice", { within: "Account.pay", find: "amount", put: "0" }, /has [2-9] such places/],
-    ["a text that is in no literal", { within: "Account.pay", text: "amount", put: "0" }, /has 0 such places/],
-    ["a change that is none", { within: "most", value: "10" }, /"within":"most".* changes nothing/],
-    ["a program that does not parse then", { within: "most", value: "10 10" }, /does not parse with it/],
+    ["a missing function", { within: "Account.take", first: "return;" }, /Account\.take is there 0 times/],
+    ["a missing place", { within: "Account.pay", find: "amount < most", put: "false" }, /has 0 such places/],
+    ["an ambiguous place", { within: "Account.pay", find: "amount", put: "0" }, /has [2-9] such places/],
+    ["a text outside string literals", { within: "Account.pay", text: "amount", put: "0" }, /has 0 such places/],
+    ["a change without effect", { within: "most", value: "10" }, /"within":"most".* changes nothing/],
+    ["a result that does not parse", { within: "most", value: "10 10" }, /does not parse with it/],
     ["a pattern that does not parse", { within: "most", find: "1 1", put: "" }, /the pattern does not parse: 1 1/],
-    ["a value where there is none", { within: "Account", value: "1" }, /has no initial value/],
-    ["a beginning where there is none", { within: "most", first: "1;" }, /is no function with a body/],
+    ["a name without an initial value", { within: "Account", value: "1" }, /has no initial value/],
+    ["a name that is not a function with a body", { within: "most", first: "1;" }, /is no function with a body/],
   ];
   for (const [what, mutation, said] of wrong)
-    test(`an error says: ${what}`, () => assert.throws(() => mutatedText(account, [mutation]), said));
+    test(`a mutation is refused for ${what}`, () => assert.throws(() => mutatedText(account, [mutation]), said));
 
-  test("a name that is there twice is refused", () => {
+  test("a mutation is refused for a name that appears twice", () => {
     const twice = "function a() {} { function a() {} }";
     assert.throws(() => mutatedText(twice, [{ within: "a", first: "1;" }], "js"), /a is there 2 times, not once/);
   });
 
-  test("each place of a pattern is changed by itself", (t) => {
+  test("a sweep changes each match of a pattern separately", (t) => {
     const file = join(temporaryFolder(t), "a.mjs");
     writeFileSync(file, "need(a, 1); function f() { return need(\n b) && needed(c); }");
     assert.deepEqual(sweptFile(file, { find: "need($$all)", put: "void [$$all]" }), [
@@ -128,15 +128,15 @@ suite("a defect is planted in the parse tree", () => {
   });
 });
 
-suite("the source with a function is found, wherever its file lies", () => {
-  test("by its name alone", () => {
+suite("the search for the source file of a function", () => {
+  test("a mutation finds the source file by the name of the function alone", () => {
     const [[url, text] = ["", ""]] = [...mutatedSources([{ within: "Turn.commit", first: "await undefined;" }])];
     assert.match(url, /^file:.*\.ts$/);
     assert.match(text, /async commit\([^{]*\{ await undefined; /);
     assert.equal(fileURLToPath(url).includes("node_modules"), false);
   });
 
-  test("an error says that no module has the name, or which ones have it; then the end of a path says which", () => {
+  test("an unknown or ambiguous function name is an error, and the end of a path resolves it", () => {
     const sources = new Map([
       [join("/src", "one", "turn.ts"), "class Turn { commit() {} }"],
       [join("/src", "other", "turn.ts"), "class Turn { commit() {} }"],
@@ -179,16 +179,12 @@ suite("a defect in a Python program", { skip: python === undefined && "no Python
   const within = "Account.pay";
   const planted: readonly (readonly [what: string, mutation: Mutation, there: string])[] = [
     ["an operand", { within, find: "self.open", put: "True" }, "and(True)and"],
-    [
-      "what stands for any expression",
-      { within, find: "self.keep($it)", put: "self.lose($it, 1)" },
-      "self.lose(amount,1)",
-    ],
+    ["the match of a wildcard", { within, find: "self.keep($it)", put: "self.lose($it, 1)" }, "self.lose(amount,1)"],
     ["the rest of a list", { within, find: "need(amount, $$rest)", put: "($$rest)" }, "note)"],
-    ["a part of a text", { within, text: "; ask first", put: "" }, "toomuch"],
+    ["part of a string", { within, text: "; ask first", put: "" }, "toomuch"],
   ];
   for (const [what, mutation, there] of planted) {
-    test(`${what}, however the source is written`, (t) => {
+    test(`a mutation changes ${what}, however the source is written`, (t) => {
       for (const source of [pythonProgram, pythonRespelled]) {
         const text = bare(mutatedPython(python ?? "", written(t, source), [mutation]));
         assert.ok(text.includes(there) && text !== bare(source), text);
@@ -196,7 +192,7 @@ suite("a defect in a Python program", { skip: python === undefined && "no Python
     });
   }
 
-  test("what is not found once is an error", (t) => {
+  test("a mutation of Python is refused unless it matches one place and the result parses", (t) => {
     const file = written(t, pythonProgram);
     const asked = (mutation: Mutation) => () => mutatedPython(python ?? "", file, [mutation]);
     assert.throws(asked({ within: "Account.take", find: "a", put: "b" }), /Account\.take is there 0 times/);
@@ -206,7 +202,7 @@ suite("a defect in a Python program", { skip: python === undefined && "no Python
     assert.throws(asked({ within, find: "self.open", put: "(self.open" }), /does not parse with it/);
   });
 
-  test("each place of a pattern is changed by itself", (t) => {
+  test("a sweep changes each match of a pattern in a Python program separately", (t) => {
     const file = written(t, "need(a, 1)\nif need(b): pass\nneeded(c)\n");
     assert.deepEqual(
       sweptPython(python ?? "", file, { find: "need($$all)", put: "[$$all]" }).map(({ found, text }) => [found, text]),

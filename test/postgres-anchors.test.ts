@@ -14,11 +14,12 @@ const server = await startPostgres({ after });
 const keyFile = join(temporaryFolder({ after }), "signing.key");
 const call = { tool_name: "note.add", tool_input: {} };
 
-if (typeof server === "string") test("PostgreSQL: anchors", { skip: server }, () => undefined);
+if (typeof server === "string")
+  test("PostgreSQL: gates on one ledger share its anchors", { skip: server }, () => undefined);
 else suite("anchors of a ledger in PostgreSQL", () => anchored(server));
 
 function anchored(there: PostgresServer): void {
-  test("are shared by all gates on it, and know when it was put back", async (t) => {
+  test("all gates share the anchors, which detect a database restored from an older copy", async (t) => {
     const folder = temporaryFolder(t);
     const witness = await new TestWitness("a").start(t);
     writeFileSync(join(folder, "policy"), policyText([witness], 1));

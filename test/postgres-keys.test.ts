@@ -11,7 +11,8 @@ import { startPostgres, type PostgresServer } from "./postgres-server.ts";
 
 const server = await startPostgres({ after });
 
-if (typeof server === "string") test("PostgreSQL: keys", { skip: server }, () => undefined);
+if (typeof server === "string")
+  test("PostgreSQL: a command makes the first key of a shared ledger", { skip: server }, () => undefined);
 else keys(server);
 
 function verdictWith(gate: Spawned, key: string): Promise<{ readonly status: number }> {
@@ -19,7 +20,7 @@ function verdictWith(gate: Spawned, key: string): Promise<{ readonly status: num
 }
 
 function keys(there: PostgresServer): void {
-  test("the first key on a shared ledger is made by a command, and all gates know it", async (t: TestContext) => {
+  test("a command makes the first key of a shared ledger, and all gates accept it", async (t: TestContext) => {
     const cwd = temporaryFolder(t);
     const shared = { SVC_DATABASE_URL: there.url(), SVC_SIGNING_KEY: join(cwd, "signing.key"), SVC_LOG: "silent" };
     const env = { ...shared, SVC_DATA_DIR: join(cwd, "one") };

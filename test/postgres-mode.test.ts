@@ -16,7 +16,8 @@ import { engine } from "./ledger-fixture.ts";
 import { startPostgres, type PostgresServer } from "./postgres-server.ts";
 
 const server = await startPostgres({ after });
-if (typeof server === "string") test("PostgreSQL: modes", { skip: server }, () => undefined);
+if (typeof server === "string")
+  test("PostgreSQL: gates on a shared ledger agree on the mode", { skip: server }, () => undefined);
 else modes(server);
 
 interface Place {
@@ -66,20 +67,26 @@ async function changesOf(gate: Spawned): Promise<readonly unknown[]> {
 
 function modes(there: PostgresServer): void {
   suite("PostgreSQL: the mode at a start", () => {
-    test("a stricter mode takes effect for all, with a row", { tags: ["first-use-2"] }, async (t) => {
-      const at = await place(t, there, "stricter");
-      const one = await start(t, at);
-      assert.equal(await modeOf(one), "observe");
-      const other = await start(t, at, { SVC_MODE: "enforce" });
-      assert.match(other.stdout(), /changed from observe to enforce, as SVC_MODE says; row 2 records it/);
-      assert.deepEqual([await modeOf(one), await modeOf(other)], ["enforce", "enforce"]);
-      assert.deepEqual(await changesOf(one), ["Svc: mode observe to enforce, put in force by start, as SVC_MODE says"]);
-      const third = await start(t, at);
-      assert.equal(await modeOf(third), "enforce", "a plain start keeps the mode");
-    });
+    test(
+      "a start with a stricter mode changes the mode of all gates and records a row",
+      { tags: ["first-use-2"] },
+      async (t) => {
+        const at = await place(t, there, "stricter");
+        const one = await start(t, at);
+        assert.equal(await modeOf(one), "observe");
+        const other = await start(t, at, { SVC_MODE: "enforce" });
+        assert.match(other.stdout(), /changed from observe to enforce, as SVC_MODE says; row 2 records it/);
+        assert.deepEqual([await modeOf(one), await modeOf(other)], ["enforce", "enforce"]);
+        assert.deepEqual(await changesOf(one), [
+          "Svc: mode observe to enforce, put in force by start, as SVC_MODE says",
+        ]);
+        const third = await start(t, at);
+        assert.equal(await modeOf(third), "enforce", "a plain start keeps the mode");
+      },
+    );
 
     test(
-      "a weaker mode is refused, and both ways to weaken it on purpose work",
+      "a weaker mode is refused unless --accept weaker-mode or `reload --mode` asks for it",
       { tags: ["first-use-2"] },
       async (t) => {
         const at = await place(t, there, "weaker");
@@ -124,7 +131,7 @@ function modes(there: PostgresServer): void {
     );
 
     test(
-      "of two gates that begin a ledger at once, the second keeps the contract of the first",
+      "if two gates begin a ledger at once, the second keeps the contract of the first",
       { tags: ["first-use-2"] },
       async (t) => {
         for (const acceptChange of [false, true]) {
@@ -162,7 +169,7 @@ function modes(there: PostgresServer): void {
     );
 
     test(
-      "a start without a key leaves no ledger, no mode and no signing key",
+      "a start without an API key leaves no ledger, no mode and no signing key",
       { tags: ["first-use-2", "first-use-16"] },
       async (t) => {
         const at = await place(t, there, "keyless");
@@ -177,7 +184,7 @@ function modes(there: PostgresServer): void {
       },
     );
 
-    test("a start whose keys are all revoked says how to make another", async (t) => {
+    test("a start with only revoked keys says how to make another", async (t) => {
       const at = await place(t, there, "revoked");
       const { SVC_API_KEY: _none, ...env } = at.settings;
       for (const args of [
@@ -209,7 +216,7 @@ function modes(there: PostgresServer): void {
       assert.deepEqual([await modeOf(one), await modeOf(other)], ["enforce", "enforce"]);
     });
 
-    test("the same rules apply to the mode of a tenant's entry", async (t) => {
+    test("the mode of a tenant in the file of tenants follows the same rules", async (t) => {
       const at = await place(t, there, "entries");
       const tenants = join(at.folder, "tenants.yaml");
       const write = (mode: string): void =>

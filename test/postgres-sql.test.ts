@@ -158,8 +158,8 @@ const all: readonly (readonly [string, string])[] = [
     .map(({ statement: { name, text } }) => [name, text] as const),
 ];
 
-suite("PostgreSQL: statements", () => {
-  test("each names its ledger, and asks for nothing that only one machine has", () => {
+suite("PostgreSQL: the statements of the store", () => {
+  test("each statement names its ledger and uses nothing that only one machine has", () => {
     for (const [name, sql] of all) assert.deepEqual(problemsOf(sql), [], name);
     assert.ok(all.length > 40, `${all.length} statements`);
   });
@@ -205,10 +205,11 @@ suite("PostgreSQL: statements", () => {
     ["SELECT 1; SELECT 2", "more than one statement"],
   ];
   for (const [sql, problem] of broken) {
-    test(`positive control: ${sql}`, () => assert.ok(problemsOf(sql).includes(problem), problemsOf(sql).join("; ")));
+    test(`positive control: the statement ${sql} is noticed`, () =>
+      assert.ok(problemsOf(sql).includes(problem), problemsOf(sql).join("; ")));
   }
 
-  test("no statement on a ledger's table stands anywhere else in the store", () => {
+  test("no other file of the store has a statement on a ledger's table", () => {
     const folder = join(import.meta.dirname, "..", "src", "ledger", "stores");
     const files = readdirSync(folder).filter((name) => name.startsWith("postgres") && !/-(sql|schema)\.ts$/.test(name));
     assert.ok(files.length >= 6);
@@ -232,7 +233,7 @@ function keysOf(sql: string): readonly (readonly [string, readonly string[]])[] 
   });
 }
 
-test("PostgreSQL: the ledger's id leads every key and every index, and its policy covers every table", () => {
+test("PostgreSQL: every key and index begins with the ledger's id, and a policy covers every table", () => {
   const keys = migrations.flat().flatMap(keysOf);
   for (const [name, columns] of keys) assert.equal(columns[0], "ledger", name);
   for (const table of ledgerTables) {

@@ -98,8 +98,8 @@ function newClone(t: TestContext): string {
   return folder;
 }
 
-suite("README.md, typed into a shell", { tags: ["first-use-11", "first-use-23"] }, () => {
-  test("a step knows each command", () => {
+suite("the commands of README.md in a shell", { tags: ["first-use-11", "first-use-23"] }, () => {
+  test("the table has a step for each command of README.md", () => {
     assert.deepEqual(strangers(page, steps), []);
     const doctored = page.replace("npm test    #", "npm testing #");
     assert.deepEqual(strangers(doctored, steps), ["npm testing", "npm test"], "positive control");
@@ -107,14 +107,14 @@ suite("README.md, typed into a shell", { tags: ["first-use-11", "first-use-23"] 
     assert.deepEqual(splitScript(script), ["a 'b # c\nd' e", "h#i"]);
   });
 
-  test("each runs, one after another, with the key of the first start", { skip: noShell() }, async (t) => {
+  test("each command of README.md runs in order, with the key of the first start", { skip: noShell() }, async (t) => {
     const port = await freePort();
     const shell = new Shell(t, newClone(t), [["127.0.0.1:8787", `127.0.0.1:${port}`]], { SVC_PORT: port });
     for (const command of commandsOf(page)) await steps[command]?.(shell, command);
     await shell.stop();
   });
 
-  test("it gives the right size of node_modules", (t) => {
+  test("README.md gives the size of node_modules to within 20 percent", (t) => {
     const [, said = ""] = /`node_modules` with about (\d+) MB/.exec(page) ?? [];
     if (process.platform !== "linux") return t.skip("the runtime of another platform has another size");
     const found = megabytesIn(join(root, "node_modules"));

@@ -102,7 +102,7 @@ const moment = (minutes: number): string => new Date(at0 + minutes * minute).toI
 suite("replay --contract over a part of a ledger", async () => {
   const ledgers = [await fill("windowed", windowed), await fill("lifelong", lifelong)];
 
-  test("the same contract changes no verdict, wherever the part begins and ends, from a folder and from a file", async () => {
+  test("the same contract changes no verdict in any part, from a folder or a file", async () => {
     for (const { data, contract } of ledgers) {
       const file = fileOf("all.jsonl", await rowsOf(data));
       for (const place of [{}, { file }]) {
@@ -132,7 +132,7 @@ suite("replay --contract over a part of a ledger", async () => {
     }
   });
 
-  test("only rows that a counter may count are read before the part; a counter without a window needs them all", async () => {
+  test("replay reads only the earlier rows that a counter needs, and all without a window", async () => {
     const [short, long] = ledgers;
     for (const [{ data } = assert.fail(), text, first] of [
       [short, windowed, calls - 4 - 10],
@@ -161,7 +161,7 @@ suite("replay --contract over a part of a ledger", async () => {
     }
   });
 
-  test("a row before the part that a counter cannot count is named", async () => {
+  test("replay reports an earlier row that a counter cannot count", async () => {
     const { data, contract } = ledgers[0] ?? assert.fail();
     const rows = (await rowsOf(data)).map((row): RecordedRow => (row.seq === 113 ? withoutInput(row) : row));
     const found = await replayed(data, { file: fileOf("erased.jsonl", rows), contract, last: "5" });
@@ -172,7 +172,7 @@ suite("replay --contract over a part of a ledger", async () => {
     );
   });
 
-  test("wrong values are errors that say what to write", async () => {
+  test("replay refuses wrong --since, --until and --last values and says what to write", async () => {
     const { data, contract } = ledgers[0] ?? assert.fail();
     const rows: readonly (readonly [object, RegExp])[] = [
       [{ last: "5" }, /^--since, --until and --last belong to --contract/],
@@ -186,7 +186,7 @@ suite("replay --contract over a part of a ledger", async () => {
       await assert.rejects(replayed(data, options), (error: Error) => message.test(error.message));
   });
 
-  test("report --last counts the last rows, of those before --until where it is given", async () => {
+  test("report --last counts the last rows, or the last rows before --until", async () => {
     const { data } = ledgers[0] ?? assert.fail();
     const file = fileOf("report.jsonl", await rowsOf(data));
     for (const place of [{}, { file }]) {

@@ -125,7 +125,7 @@ function testsAndVectors(): SourceText[] {
     .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
 }
 
-test("every numbered rule, table row and paragraph of the specification has an id, and every id a place", (t) => {
+test("every rule, row and paragraph of the specification has an id, and every id names one", (t) => {
   if (!existsSync(specificationFile)) {
     t.skip("the specification does not lie beside this repository (../shared/spec/action-gate-spec.md)");
     return;
@@ -136,7 +136,7 @@ test("every numbered rule, table row and paragraph of the specification has an i
   assert.deepEqual(idsWithoutPlace(places, list), [], "ids whose section the specification does not have");
 });
 
-test("ids are unique, well formed and say something", () => {
+test("every id is unique and well formed, and has a section and a text", () => {
   assert.deepEqual(malformed(list), []);
 });
 
@@ -149,7 +149,7 @@ test("no test cites an id that does not exist", () => {
   assert.deepEqual(unknownCitations(list, citations(testsAndVectors())), []);
 });
 
-test("what the specification leaves open is recorded where the list says", () => {
+test("every item of `notShown` is recorded in a file that exists", () => {
   const lost = list.notShown.filter(({ recordedIn }) => !existsSync(join(root, recordedIn)));
   assert.deepEqual(lost, []);
 });
@@ -208,13 +208,13 @@ test("positive control: an id whose place is gone is reported", () => {
   assert.deepEqual(idsWithoutPlace(places, doctoredList), ["service.two names 1.2"]);
 });
 
-test("positive control: an id that stands twice, is misspelt or has an unknown prefix is reported", () => {
+test("positive control: an id that appears twice, is misspelt or has an unknown prefix is reported", () => {
   const ids = ["check.colour", "check.colour", "check.Colour", "colour.check", "check", "check.colour-"];
   const faults = malformed({ requirements: ids.map((id) => requirement(id, "1")), notShown: [] });
   assert.equal(faults.length, 5, faults.join("\n"));
 });
 
-test("positive control: an id that lost its citation, and a citation without an id, are reported", () => {
+test("positive control: an id without a citation and a citation of an unknown id are reported", () => {
   const notRun = ["skip", "todo"][0];
   const text = `
     test("opens", { tags: ["service.opening"] }, () => {});

@@ -64,7 +64,7 @@ async function send(gate: Running, calls: readonly object[]): Promise<readonly {
 }
 
 suite("docs/rollout.md", () => {
-  test("the whole walk", async (t) => {
+  test("docs/rollout.md shows the real output of each step", async (t) => {
     const folder = temporaryFolder(t);
     const data = join(folder, "data");
     const observing = await start(t, folder, "observe");
@@ -100,8 +100,8 @@ suite("docs/rollout.md", () => {
   });
 });
 
-suite("where receipts are read from makes no difference", () => {
-  test("a folder, a gate that serves it, and what GET /receipts gave", async (t) => {
+suite("the sources of receipts for replay and report", () => {
+  test("replay and report give the same result from a folder, a gate and a file", async (t) => {
     const folder = temporaryFolder(t);
     const gate = await start(t, folder, "assist");
     await send(gate, [...traffic, ...traffic]);
@@ -124,7 +124,7 @@ suite("where receipts are read from makes no difference", () => {
     assert.deepEqual(found[2], found[0]);
   });
 
-  test("a row that records a change is no check, and takes no counter's history", async (t) => {
+  test("replay and report do not treat a row that records a change as a check", async (t) => {
     const folder = temporaryFolder(t);
     const data = join(folder, "data");
     const gate = await start(t, folder, "enforce");
@@ -153,7 +153,7 @@ suite("where receipts are read from makes no difference", () => {
     assert.match(doubted.text, /1 receipt cannot be decided again:\n {2}1 from receipt 10 on: its leaf is not one/);
   });
 
-  test("what cannot be read is one sentence", async (t) => {
+  test("replay explains each unusable source or option in one sentence", async (t) => {
     const folder = temporaryFolder(t);
     const gate = await start(t, folder, "assist");
     const [wrongKey, notLines] = ["wrong", "not-lines"].map((name) => join(folder, name));
@@ -181,8 +181,8 @@ suite("where receipts are read from makes no difference", () => {
 
 const quiet = '  - { rule: quiet, on: refund.give, when: input.usd > 1, verdict: BLOCK, reason: "{input.usd}" }';
 
-suite("what observes decides nothing", () => {
-  test("a rule in mode observe is on the receipt, with its errors, and takes no steps from those that decide", async (t) => {
+suite("a rule in mode observe", () => {
+  test("a rule in mode observe is recorded with its errors and decides nothing", async (t) => {
     const contract = [
       block("support.yaml").trimEnd(),
       quiet.replace("verdict:", "mode: observe, verdict:"),

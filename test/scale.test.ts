@@ -10,7 +10,7 @@ import { simulate } from "../bench/scale/simulate.ts";
 import { ShownPage } from "./shown-page.ts";
 
 suite("docs/scale.md", () => {
-  test("shows what `npm run bench -- scale` prints", () => {
+  test("docs/scale.md shows the output of `npm run bench -- scale`", () => {
     new ShownPage("scale.md", "scale").assertShown(
       "report",
       scaleReport(shown.question, shown.figures, shown.run).join("\n"),
@@ -41,14 +41,14 @@ const one: Question = {
 const run = { seed: 7, seconds: 200, warmUpSeconds: 1 };
 
 suite("the simulation", () => {
-  test("a gate alone is a queue with one server and constant service: the mean wait is Pollaczek and Khinchine's", () => {
+  test("the mean wait at a single gate follows the Pollaczek-Khinchine formula", () => {
     const figures = { ...nothing, gateMsPerCheck: 1 };
     const [met] = simulate(makePlan(one, figures), one, figures, run, [1]).classes;
     const busy = 0.6;
     assert.ok(met !== undefined && Math.abs(met.mean - (1 + busy / (2 * (1 - busy)))) < 0.05, `mean ${met?.mean} ms`);
   });
 
-  test("a ledger under load has batches of what arrives in a cycle, and waits for one and a half", () => {
+  test("under load, a batch holds the arrivals of one cycle, and a call waits 1.5 cycles", () => {
     const figures = { ...nothing, cycleMs: 20, cycleMsPerRow: 0.1 };
     const [met] = simulate(makePlan(one, figures), one, figures, run, [1]).classes;
     const rows = (0.6 * 20) / (1 - 0.6 * 0.1);
@@ -60,7 +60,7 @@ suite("the simulation", () => {
     assert.ok(Math.abs(met.mean / (1.5 * cycle) - 1) < 0.05, `mean ${met.mean} ms, not ${1.5 * cycle}`);
   });
 
-  test("gates that share a ledger take turns: with n of them a call waits for n / 2 batches, and for its own", () => {
+  test("with n gates on one ledger, a call waits for n / 2 + 1 batches", () => {
     const figures = { ...nothing, cycleMs: 20 };
     for (const gatesPerLedger of [1, 2, 4]) {
       const question = { ...one, gatesPerLedger };
@@ -70,7 +70,7 @@ suite("the simulation", () => {
     }
   });
 
-  test("a plan gives each tenant that is too large more ledgers, and no more than it needs", () => {
+  test("a plan splits each tenant that is too large into as few ledgers as it needs", () => {
     const figures = { ...nothing, cycleMs: 10, cycleMsPerRow: 0.1 };
     const plan = makePlan({ ...one, checksPerSecond: 30_000, tenants: 100, fullest: 0.5, coresPerNode: 16 }, figures);
     const bears = 1000 / (10 / 512 + 0.1);

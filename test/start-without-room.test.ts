@@ -9,7 +9,7 @@ import { smallDisk } from "./faults/small-disk.ts";
 import { runGate } from "./gate-process.ts";
 
 test(
-  "the error of a start in a folder with under 64 MiB free names the folder and the space, and no database",
+  "the start error with under 64 MiB free names the folder and the needed space",
   { tags: ["attack-14"] },
   async (t) => {
     const disk = smallDisk(t, 32);

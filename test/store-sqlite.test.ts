@@ -28,8 +28,8 @@ storeSuite("SQLite", {
   intruded: /somebody else has written/,
 });
 
-suite("SQLite: its files", { tags: ["verify.walks-chain"] }, () => {
-  test("a write-ahead log that was cut anywhere leaves whole batches, a chain that verifies, and counters that fit", async (t) => {
+suite("SQLite: the files of the store", { tags: ["verify.walks-chain"] }, () => {
+  test("a write-ahead log that is cut anywhere leaves whole batches, a valid chain and matching counters", async (t) => {
     const folder = temporaryFolder(t);
     const ledger = await openLedger({ folder, engine, pinFile: join(temporaryFolder(t), "pin") });
     t.after(() => ledger.close().catch(() => undefined));
@@ -66,7 +66,7 @@ suite("SQLite: its files", { tags: ["verify.walks-chain"] }, () => {
     assert.ok(reached.size >= batches.length, `cuts left ${[...reached].join(", ")} rows`);
   });
 
-  test("the log is folded back beside a reader that stands still, and beside walks", async (t) => {
+  test("the write-ahead log is checkpointed and stays under 24 MB beside an open reader", async (t) => {
     const folder = temporaryFolder(t);
     const store = await openSqlite({ folder, log: undefined, mustExist: false });
     t.after(() => store.close().catch(() => undefined));
@@ -87,7 +87,7 @@ suite("SQLite: its files", { tags: ["verify.walks-chain"] }, () => {
     await store.close();
   });
 
-  test("a full disk keeps nothing, says so, and is served again when there is room", async (t) => {
+  test("the ledger refuses rows on a full disk and accepts them when there is room again", async (t) => {
     const folder = smallDisk(t, 96);
     if (folder === undefined) return t.skip("this user may not mount a file system");
     const ledger = await openLedger({ folder, engine });
@@ -110,7 +110,7 @@ suite("SQLite: its files", { tags: ["verify.walks-chain"] }, () => {
     await ledger.close();
   });
 
-  test("a start on a disk without any room is refused in a sentence", async (t) => {
+  test("the ledger explains in one sentence that it cannot be opened on a full disk", async (t) => {
     const folder = smallDisk(t, 1);
     if (folder === undefined) return t.skip("this user may not mount a file system");
     writeFileSync(join(folder, "filler"), Buffer.alloc(2 ** 20 - 16_384));

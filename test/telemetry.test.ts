@@ -42,8 +42,8 @@ const check = {
   ...receipt,
 } as const;
 
-suite("the exposition", () => {
-  test("is what a strict reader takes, with help, units and whole histograms", async () => {
+suite("the metrics in the text format of Prometheus", () => {
+  test("a strict reader accepts the metrics, with help texts, units and complete histograms", async () => {
     const watch = new Tally();
     watch.answered(check, course);
     watch.flushed(4, 2);
@@ -52,7 +52,7 @@ suite("the exposition", () => {
     assert.ok(families.size > 40, "with the metrics of the process");
   });
 
-  test("counts what happened", async () => {
+  test("the metrics count every check, refusal, flush, defect, reload and anchor failure", async () => {
     const watch = new Tally();
     watch.answered(check, course);
     watch.answered({ ...check, toolName: "no.such.tool", routed: false }, course);
@@ -98,29 +98,29 @@ suite("the exposition", () => {
   const announced = "# HELP a_total help\n# TYPE a_total counter\n";
   const histogram = "# HELP h help\n# TYPE h histogram\n";
   for (const [what, text] of [
-    ["no help", "# TYPE a_total counter\na_total 1\n"],
-    ["an unannounced sample", `${announced}b_total 1\n`],
-    ["a family twice", announced + announced],
-    ["a label twice", `${announced}a_total{x="1",x="2"} 1\n`],
-    ["an open label", `${announced}a_total{x="1} 1\n`],
-    ["no number", `${announced}a_total one\n`],
+    ["a metric without help", "# TYPE a_total counter\na_total 1\n"],
+    ["a sample of an undeclared metric", `${announced}b_total 1\n`],
+    ["a duplicate metric", announced + announced],
+    ["a duplicate label", `${announced}a_total{x="1",x="2"} 1\n`],
+    ["an unclosed label", `${announced}a_total{x="1} 1\n`],
+    ["a value that is not a number", `${announced}a_total one\n`],
   ] as const) {
-    test(`the reader notices ${what}`, () => assert.throws(() => readExposition(text)));
+    test(`the strict reader refuses ${what}`, () => assert.throws(() => readExposition(text)));
   }
   for (const [what, text] of [
     ["a counter without _total", "# HELP a help\n# TYPE a counter\na 1\n"],
-    ["milliseconds", "# HELP a_ms help\n# TYPE a_ms gauge\na_ms 1\n"],
-    ["a series twice", `${announced}a_total{x="1",y="2"} 1\na_total{y="2",x="1"} 1\n`],
+    ["a unit of milliseconds", "# HELP a_ms help\n# TYPE a_ms gauge\na_ms 1\n"],
+    ["a duplicate series", `${announced}a_total{x="1",y="2"} 1\na_total{y="2",x="1"} 1\n`],
     ["buckets that shrink", `${histogram}h_bucket{le="1"} 3\nh_bucket{le="+Inf"} 2\nh_sum 1\nh_count 2\n`],
-    ["a count that is not all", `${histogram}h_bucket{le="+Inf"} 2\nh_sum 1\nh_count 3\n`],
-    ["a missing sum", `${histogram}h_bucket{le="+Inf"} 2\nh_count 2\n`],
+    ["a count that differs from the last bucket", `${histogram}h_bucket{le="+Inf"} 2\nh_sum 1\nh_count 3\n`],
+    ["a histogram without its sum", `${histogram}h_bucket{le="+Inf"} 2\nh_count 2\n`],
   ] as const) {
     test(`the lint notices ${what}`, () => assert.equal(lintExposition(readExposition(text)).length, 1));
   }
 });
 
-suite("the labels", () => {
-  test("name routed tools, at most two hundred, and every other as one", () => {
+suite("the labels of the metrics", () => {
+  test("labels name at most two hundred routed tools, and all other tools share one label", () => {
     const counts = new CheckCounts();
     for (let tool = 0; tool < toolsMax + 50; tool += 1) counts.add(`tool.${tool}`, true, "ALLOW", "enforce");
     for (let tool = 0; tool < 1000; tool += 1) counts.add(`made.up.${tool}`, false, "BLOCK", "enforce");
@@ -136,7 +136,7 @@ suite("the labels", () => {
     );
   });
 
-  test("a routed tool that is called `other`, or has quotes and line breaks in its name, stays one series", async () => {
+  test("a tool named `other`, or with quotes and line breaks in its name, is one series", async () => {
     const watch = new Tally();
     for (const toolName of ["other", 'a"b\\c\nd'])
       for (const routed of [true, false]) watch.answered({ ...check, toolName, routed }, course);
@@ -150,12 +150,12 @@ suite("the labels", () => {
   });
 });
 
-suite("a histogram has the text that prom-client's own histogram has", () => {
+suite("the text of a histogram compared with prom-client's", () => {
   const options = { name: "x_seconds", help: "help" };
   const bounds = [0.00005, 0.1, 0.5, 2];
   const values = [0, 0.00005, 0.1, 0.100001, 0.5, 1, 2, 3, 1e9];
 
-  test("with a label", async () => {
+  test("a histogram with a label has the same text as prom-client's", async () => {
     const series = { one: new Series(bounds), two: new Series(bounds) };
     const registry = new Registry();
     const histogram = new Histogram({ ...options, buckets: bounds, labelNames: ["stage"], registers: [registry] });
@@ -169,7 +169,7 @@ suite("a histogram has the text that prom-client's own histogram has", () => {
     assert.notEqual(histogramText({ ...options, label: "stage", series }), await registry.metrics());
   });
 
-  test("without a label, and without a value", async () => {
+  test("a histogram without a label has the same text as prom-client's, empty or filled", async () => {
     const series = { x: new Series(bounds) };
     const registry = new Registry();
     const histogram = new Histogram({ ...options, buckets: bounds, registers: [registry] });
@@ -182,13 +182,13 @@ suite("a histogram has the text that prom-client's own histogram has", () => {
   });
 });
 
-suite("the ids of a request", () => {
+suite("the request id and the trace id of a request", () => {
   const long = "x".repeat(128);
   for (const sent of ["a", "01J8-trace/7", long]) {
-    test(`${sent.slice(0, 12)} is kept`, () => assert.equal(requestId(sent), sent));
+    test(`the gate keeps the request id ${sent.slice(0, 12)}`, () => assert.equal(requestId(sent), sent));
   }
   for (const sent of [undefined, "", "a b", `${long}x`, "a\u0000", "é", ["a", "b"]]) {
-    test(`${JSON.stringify(sent)?.slice(0, 20)} is replaced by one that did not occur`, () => {
+    test(`the gate replaces the request id ${JSON.stringify(sent)?.slice(0, 20)} with a new one`, () => {
       const [one, two] = [requestId(sent), requestId(sent)];
       assert.match(one, /^[\w-]{12}-[0-9a-z]+$/);
       assert.notEqual(one, two);
@@ -206,6 +206,6 @@ suite("the ids of a request", () => {
     [`00-${trace}-${span}`, undefined],
     [undefined, undefined],
   ] as const) {
-    test(`the traceparent ${sent?.slice(0, 8)}... names ${id?.slice(0, 4)}`, () => assert.equal(traceIdOf(sent), id));
+    test(`the trace id of the traceparent ${sent} is ${id}`, () => assert.equal(traceIdOf(sent), id));
   }
 });

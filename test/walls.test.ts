@@ -109,7 +109,7 @@ const absent: readonly { readonly text: string; readonly codes: readonly string[
   { text: "export const seen: unknown = globalThis.process;", codes: ["TS7017"] },
 ];
 
-suite("the compiler keeps the walls", { concurrency: 4 }, () => {
+suite("the compiler keeps the rooms apart", { concurrency: 4 }, () => {
   for (const { from, to, codes } of arrows) {
     test(`${from} ${codes.length === 0 ? "may" : "may not"} import ${to}`, async () => {
       assert.deepEqual(errorCodes(await compile(from, importing(`../${to}/mod.ts`))), codes);
@@ -117,12 +117,12 @@ suite("the compiler keeps the walls", { concurrency: 4 }, () => {
   }
 
   for (const { text, codes } of absent) {
-    test(`wire and contract do not have: ${text.split("\n")[0]}`, async () => {
+    test(`wire and contract cannot use: ${text.split("\n")[0]}`, async () => {
       for (const room of ["wire", "contract"]) assert.deepEqual(errorCodes(await compile(room, text)), codes, room);
     });
   }
 
-  test("positive control: ledger and gate have what a pure room lacks", async () => {
+  test("positive control: ledger and gate can use Node's modules and globals", async () => {
     const text = 'import "node:fs";\nexport const seen: unknown = [process, fetch, setTimeout, console];';
     for (const room of ["ledger", "gate"]) assert.deepEqual(errorCodes(await compile(room, text)), [], room);
   });
@@ -142,15 +142,15 @@ function withPackages(packages: readonly string[]): string {
   return [...packages.map((name) => `import "${name}";`), "export const seen: unknown = process;"].join("\n");
 }
 
-suite("a package's types do not carry the machine into a pure room", () => {
+suite("packages do not bring Node's types into a pure room", () => {
   for (const room of ["wire", "contract"]) {
     const packages = packagesOf(room);
-    test(`${room}, with ${packages.join(", ") || "no package"}`, async () => {
+    test(`${room} cannot use process with the types of ${packages.join(", ") || "no package"}`, async () => {
       assert.deepEqual(errorCodes(await compile(room, withPackages(packages))), ["TS2591"]);
     });
   }
 
-  test("positive control: a package that refers to Node's types is noticed, for then `process` compiles", async () => {
+  test("positive control: a package that refers to Node's types is noticed", async () => {
     assert.deepEqual(errorCodes(await compile("contract", withPackages(["fastify"]))), []);
   });
 });
@@ -206,7 +206,7 @@ function linesOf(findings: readonly Finding[], path: string): string[] {
   return lines.toSorted((left, right) => Number.parseInt(left, 10) - Number.parseInt(right, 10));
 }
 
-suite("the linter keeps what the compiler cannot", async () => {
+suite("the linter enforces rules that the compiler cannot", async () => {
   const findings = await lint({
     "src/wire/impure.ts": impure,
     "src/contract/parts/impure.ts": impure,
@@ -217,22 +217,22 @@ suite("the linter keeps what the compiler cannot", async () => {
     "src/gate/two.ts": 'import type { One } from "./one.ts";\nexport type Two = 2 | One;\n',
   });
 
-  test("wire and contract read no clock and no chance, and shadow no name", () => {
+  test("the linter reports clocks, randomness and shadowed names in wire and contract", () => {
     const expected = impureLines.map(([rule, line]) => `${line} ${rule}`);
     assert.deepEqual(linesOf(findings, "src/wire/impure.ts"), expected);
     assert.deepEqual(linesOf(findings, "src/contract/parts/impure.ts"), expected);
   });
 
-  test("positive control: the gate reads clock and chance", () => {
+  test("positive control: the gate may use clocks and randomness", () => {
     assert.deepEqual(linesOf(findings, "src/gate/impure.ts"), ["10 eslint(no-new-func)", "11 eslint(no-shadow)"]);
   });
 
-  test("files do not import each other in a circle, not even types", () => {
+  test("the linter reports circular imports, also those of types", () => {
     for (const path of ["src/gate/one.ts", "src/gate/two.ts"])
       assert.deepEqual(linesOf(findings, path), ["1 import(no-cycle)"]);
   });
 
-  test("a room is entered by its mod.ts, and no other file of it", () => {
+  test("the linter reports every import from another room that bypasses its mod.ts", () => {
     const expected = [1, 2, 3, 4, 5].map((line) => `${line} eslint(no-restricted-imports)`);
     assert.deepEqual(linesOf(findings, "src/ledger/deep.ts"), expected);
     assert.deepEqual(linesOf(findings, "src/ledger/stores/deep.ts"), expected);

@@ -145,8 +145,8 @@ const { value: valueText } = fc.letrec<{ value: string }>((tie) => ({
 }));
 const goodObject = fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue({ stringUnit: "binary" }));
 
-suite("the reader beside JSON.parse", () => {
-  test("whatever JSON.stringify writes is read, with the same value", () => {
+suite("the JSON reader compared with JSON.parse", () => {
+  test("the reader reads everything that JSON.stringify writes, with the same value", () => {
     fc.assert(
       fc.property(goodObject, fc.integer({ min: 0, max: 3 }), (value, indent) => {
         const text = JSON.stringify(value, null, indent);
@@ -159,14 +159,14 @@ suite("the reader beside JSON.parse", () => {
     );
   });
 
-  test("grammar that is nearly JSON is taken alike, or refused for a listed reason", () => {
+  test("the reader agrees with JSON.parse on near-JSON or refuses it for a listed reason", () => {
     fc.assert(
       fc.property(valueText, space, (value, gap) => agrees(`${gap}{"x":${gap}${value}}`)),
       runs,
     );
   });
 
-  test("one unit of a good text removed, doubled or replaced", () => {
+  test("the reader agrees with JSON.parse after one character is removed, inserted or replaced", () => {
     const units = fc.constantFrom(...'{}[]:,"\\0-.eE+ \n\ttn\u0000\ud800'.split(""));
     fc.assert(
       fc.property(
@@ -184,7 +184,7 @@ suite("the reader beside JSON.parse", () => {
     );
   });
 
-  test("random text", () => {
+  test("the reader agrees with JSON.parse on random text", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 40 }), (text) => agrees(text)),
       runs,
@@ -195,7 +195,7 @@ suite("the reader beside JSON.parse", () => {
     );
   });
 
-  test("a member's text is its value, and has no white space outside strings", () => {
+  test("the text of a member is its JSON without white space outside strings", () => {
     fc.assert(
       fc.property(goodObject, fc.integer({ min: 0, max: 3 }), (value, indent) => {
         const read = readJson(JSON.stringify(value, null, indent));
@@ -207,11 +207,11 @@ suite("the reader beside JSON.parse", () => {
     );
   });
 
-  test("an object nested at the limit is read without fear for the stack", () => {
+  test("the reader reads an object nested at the depth limit", () => {
     agrees(`{"a":${"[".repeat(limits.jsonDepthMax - 1)}${"]".repeat(limits.jsonDepthMax - 1)}}`);
   });
 
-  test("positive control: a reader that rounds, trims, repairs or keeps the last of two is caught", () => {
+  test("positive control: a reader that rounds, trims, repairs or refuses valid JSON is noticed", () => {
     const lax = (repair: (text: string) => string) => (text: string) => readJson(repair(text));
     assert.equal(
       difference(

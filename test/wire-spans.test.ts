@@ -18,14 +18,14 @@ function cut(text: string, ...names: readonly string[]): readonly (string | unde
 
 const table: readonly (readonly [what: string, text: string, found: Readonly<Record<string, string | undefined>>])[] = [
   ["an empty object", "{}", { a: undefined, "a.b": undefined }],
-  ["no object: a snapshot that did not come", "null", { a: undefined }],
-  ["no object: a list", '["a",{"b":1}]', { a: undefined, "a.b": undefined }],
-  ["a number as it was sent", '{"a":1.50e+02,"b":-0}', { a: "1.50e+02", b: "-0" }],
+  ["null, which stands for a missing snapshot", "null", { a: undefined }],
+  ["a list in place of an object", '["a",{"b":1}]', { a: undefined, "a.b": undefined }],
+  ["numbers as they were sent", '{"a":1.50e+02,"b":-0}', { a: "1.50e+02", b: "-0" }],
   ["the last member", '{"b":[],"a":true}', { a: "true" }],
-  ["words", '{"a":null,"b":true,"c":false}', { a: "null", b: "true", c: "false" }],
-  ["an empty text", '{"a":"","b":1}', { a: '""', b: "1" }],
+  ["the literals null, true and false", '{"a":null,"b":true,"c":false}', { a: "null", b: "true", c: "false" }],
+  ["an empty string", '{"a":"","b":1}', { a: '""', b: "1" }],
   [
-    "an object and what is in it",
+    "an object and its members",
     '{"a":{"b":{"c":1},"d":2}}',
     {
       a: '{"b":{"c":1},"d":2}',
@@ -41,7 +41,7 @@ const table: readonly (readonly [what: string, text: string, found: Readonly<Rec
     { a: '{"x":{"a":2}}', "x.a": "1", "a.x.a": "2" },
   ],
   [
-    "through an array, a text, a number",
+    "paths through an array, a string or a number",
     '{"a":[{"b":1}],"c":"{\\"b\\":1}","d":1}',
     {
       a: '[{"b":1}]',
@@ -51,7 +51,7 @@ const table: readonly (readonly [what: string, text: string, found: Readonly<Rec
     },
   ],
   [
-    "an array of all that closes something",
+    "an array of closing brackets",
     '{"a":["}","]",{"}":"{"},[[]]],"b":2}',
     {
       a: '["}","]",{"}":"{"},[[]]]',
@@ -59,7 +59,7 @@ const table: readonly (readonly [what: string, text: string, found: Readonly<Rec
     },
   ],
   [
-    "quotes and backslashes in texts",
+    "quotes and backslashes in strings",
     String.raw`{"x":"\\","y":"\"}","a":"\\\"","b":1}`,
     {
       a: String.raw`"\\\""`,
@@ -67,9 +67,9 @@ const table: readonly (readonly [what: string, text: string, found: Readonly<Rec
     },
   ],
   ["a name with escapes", String.raw`{"cust\u006fmer":{"\u0065mail":"x@y"}}`, { "customer.email": '"x@y"' }],
-  ["a name that only looks so", String.raw`{"cust\\u006fmer":1,"customer ":2,"Customer":3}`, { customer: undefined }],
+  ["names that only look alike", String.raw`{"cust\\u006fmer":1,"customer ":2,"Customer":3}`, { customer: undefined }],
   [
-    "names that prototypes have",
+    "names that prototypes also have",
     '{"__proto__":{"constructor":1}}',
     {
       "__proto__.constructor": "1",
@@ -77,21 +77,22 @@ const table: readonly (readonly [what: string, text: string, found: Readonly<Rec
       toString: undefined,
     },
   ],
-  ["a value like a name", '{"b":"a","a":"b"}', { a: '"b"', b: '"a"' }],
-  ["white space in texts", '{"a b":1,"a":" { , } "}', { a: '" { , } "' }],
+  ["a value that equals a name", '{"b":"a","a":"b"}', { a: '"b"', b: '"a"' }],
+  ["white space in strings", '{"a b":1,"a":" { , } "}', { a: '" { , } "' }],
 ];
 
-suite("members in a text", () => {
+suite("the search for members in a JSON text", () => {
   for (const [what, text, found] of table)
-    test(what, () => assert.deepEqual(cut(text, ...Object.keys(found)), Object.values(found)));
+    test(`the search finds the right values for ${what}`, () =>
+      assert.deepEqual(cut(text, ...Object.keys(found)), Object.values(found)));
 
-  test("no names, the same name twice, no path", () => {
+  test("the search accepts no paths, a repeated path and an empty path", () => {
     assert.deepEqual(findMembers('{"a":1}', []), []);
     assert.deepEqual(cut('{"a":1}', "a", "a"), ["1", "1"]);
     assert.deepEqual(findMembers('{"a":1}', [[]]), [undefined]);
   });
 
-  test("the deepest value that is read, and ten thousand members, are stepped over", () => {
+  test("the search skips values at the depth limit and ten thousand members", () => {
     const deep = "[".repeat(limits.jsonDepthMax - 1) + "]".repeat(limits.jsonDepthMax - 1);
     assert.deepEqual(cut(`{"x":${deep},"a":1}`, "a", "x"), ["1", deep]);
     const far = "[".repeat(100_000) + "]".repeat(100_000);
@@ -196,7 +197,7 @@ function findsWrong(find: typeof findMembers, met = { found: 0, absent: 0, escap
 }
 
 suite("random objects with random paths", () => {
-  test("agree with a reader that parses", () => {
+  test("the search agrees with a reader that parses the whole text", () => {
     const met = { found: 0, absent: 0, escaped: 0 };
     assert.equal(findsWrong(findMembers, met), undefined);
     // Far fewer than come: the cases are there at all.
@@ -217,5 +218,5 @@ suite("random objects with random paths", () => {
     ],
   ];
   for (const [what, find] of wrong)
-    test(`positive control: one ${what} does not`, () => assert.match(findsWrong(find) ?? "nothing", /^seed /));
+    test(`positive control: a search ${what} is noticed`, () => assert.match(findsWrong(find) ?? "nothing", /^seed /));
 });

@@ -35,7 +35,7 @@ for (const command of [
   "version",
 ]) {
   const name = command === "" ? "svc-gate" : command.replace(" ", "-");
-  test(`the help of ${name} is as its golden text`, async (t) => {
+  test(`the help of ${name} equals its golden file`, async (t) => {
     const { code, stdout, stderr } = await finish(t, [...command.split(" ").filter(Boolean), "--help"]);
     assert.deepEqual([code, stderr], [0, ""]);
     const file = join(golden, `${name}.golden`);
@@ -47,7 +47,7 @@ for (const command of [
   });
 }
 
-test("version is the package's", async (t) => {
+test("svc-gate version prints the version of the package", async (t) => {
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   assert.deepEqual(await finish(t, ["version"]), { code: 0, stdout: `${version}\n`, stderr: "" });
 });
@@ -63,7 +63,7 @@ const misused: readonly (readonly [readonly string[], RegExp])[] = [
   [["prove", "7", "--tenant", "a"], /unknown option '--tenant'\n\(svc-gate prove --help says what it takes\)/],
 ];
 
-test("a command or an option that does not exist is answered with the nearest one", async (t) => {
+test("svc-gate refuses a wrong command or option and suggests the nearest one", async (t) => {
   for (const [args, message] of misused) {
     const { code, stdout, stderr } = await finish(t, args);
     assert.equal(code, 2, args.join(" "));
@@ -72,7 +72,7 @@ test("a command or an option that does not exist is answered with the nearest on
   }
 });
 
-test("init writes a mandate and a contract that pass check, serves a check end to end, and overwrites nothing", async (t) => {
+test("init writes a mandate and a contract that compile and serve, and never overwrites them", async (t) => {
   const folder = temporaryFolder(t);
   const written = await finish(t, ["init"], { cwd: folder });
   assert.deepEqual([written.code, written.stderr], [0, ""]);
@@ -101,7 +101,7 @@ test("init writes a mandate and a contract that pass check, serves a check end t
   assert.deepEqual(verdicts, ["ALLOW", "ESCALATE", "BLOCK"]);
 });
 
-test("init leaves what is there though the mandate is not", async (t) => {
+test("init writes nothing if the contract exists, even without a mandate", async (t) => {
   const folder = temporaryFolder(t);
   mkdirSync(join(folder, "contracts"));
   writeFileSync(join(folder, "contracts", "starter.yaml"), "mine\n");
@@ -116,7 +116,7 @@ const broken = desk
   .replace("counters.visits >= limits.visits", "counters.visit >= limits.visitors")
   .replace("verdict: BLOCK, final", "verdict: DENY, final");
 
-test("init in a folder that cannot be made is one sentence", async (t) => {
+test("init explains in one sentence that it cannot make the folder", async (t) => {
   const folder = temporaryFolder(t);
   writeFileSync(join(folder, "file"), "");
   const { code, stderr } = await finish(t, ["init", join(folder, "file", "below")]);
@@ -124,7 +124,7 @@ test("init in a folder that cannot be made is one sentence", async (t) => {
   assert.match(stderr, /^\S+ cannot be written \(ENOTDIR\): name a folder that this user may write\n$/);
 });
 
-test("check names every error of an invalid contract, with its place, for people and for programs", async (t) => {
+test("check reports every error of a contract with its place, as text and as JSON", async (t) => {
   const folder = temporaryFolder(t);
   writeContracts(folder, { contracts: { "desk.yaml": broken } });
   const people = await finish(t, ["check"], { cwd: folder });
@@ -153,7 +153,7 @@ test("check names every error of an invalid contract, with its place, for people
   assert.equal(alone.code, 2);
 });
 
-test("check --json of a valid mandate lists tools and counters; a file that cannot be read is one sentence", async (t) => {
+test("check --json lists tools and counters, and check explains an unreadable file in one sentence", async (t) => {
   const folder = temporaryFolder(t);
   writeContracts(folder, { contracts: { "desk.yaml": desk } });
   const { code, stdout } = await finish(t, ["check", "--json"], { cwd: folder });
@@ -175,7 +175,7 @@ test("check --json of a valid mandate lists tools and counters; a file that cann
 });
 
 test(
-  "a contract that does not compile stops the start, with every error",
+  "serve refuses a contract that does not compile and prints every error",
   { tags: ["contract.compiled"] },
   async (t) => {
     const folder = temporaryFolder(t);
@@ -187,7 +187,7 @@ test(
   },
 );
 
-test("serve says where it listens, in which mode, under which contract, and on which ledger", async (t) => {
+test("serve prints its address, mode, contract, ledger and verifier key", async (t) => {
   const folder = temporaryFolder(t);
   writeContracts(folder, { contracts: { "desk.yaml": desk } });
   const gate = await spawnGate(t, ["--ledger-name", "acme/test"], { cwd: folder, env: { SVC_API_KEY: key } });
@@ -204,7 +204,7 @@ test("serve says where it listens, in which mode, under which contract, and on w
   assert.equal(gate.stdout(), `${lines.join("\n")}\n`);
 });
 
-test("a start that cannot be is one sentence and an exit code that is not 0", async (t) => {
+test("serve ends with exit code 1 and one sentence if it cannot start", async (t) => {
   const folder = temporaryFolder(t);
   writeContracts(folder, { contracts: { "desk.yaml": desk } });
   const env = { SVC_API_KEY: key };
@@ -233,7 +233,7 @@ test("a start that cannot be is one sentence and an exit code that is not 0", as
 });
 
 test(
-  "a folder that cannot be written is one sentence",
+  "serve explains in one sentence that it cannot write its data folder",
   { skip: existsSync("/proc/self") ? false : "there is no folder here that nobody can write" },
   async (t) => {
     const folder = temporaryFolder(t);
@@ -248,7 +248,7 @@ test(
   },
 );
 
-test("verify says whether a ledger is whole, served or not, and where it breaks", async (t) => {
+test("verify says whether a ledger is whole and where it breaks, also while a gate serves it", async (t) => {
   const folder = temporaryFolder(t);
   writeContracts(folder, { contracts: { "desk.yaml": desk } });
   const gate = await spawnGate(t, [], { cwd: folder, env: { SVC_API_KEY: key } });
@@ -322,7 +322,7 @@ async function mistakePaths(t: TestContext, cwd: string): Promise<void> {
   }
 }
 
-test("keygen says what a key is for where no ledger is yet, and makes none in a folder of something else", async (t) => {
+test("keygen makes a key before the ledger exists and refuses a folder with other files", async (t) => {
   const folder = temporaryFolder(t);
   const data = join(folder, "data");
   const made = await finish(t, ["keygen"], { cwd: folder });

@@ -28,11 +28,11 @@ const post = (headers: readonly string[], body = call): string => requestText("P
 
 const oddities: readonly Oddity[] = [
   { title: "a plain check", bytes: post([json, length]), statuses: [200], rows: 1 },
-  { title: "two lengths that differ", bytes: post([json, length, "Content-Length: 4"]), statuses: [400], rows: 0 },
-  { title: "two lengths that agree", bytes: post([json, length, length]), statuses: [400], rows: 0 },
-  { title: "a length with a sign", bytes: post([json, `Content-Length: +${call.length}`]), statuses: [400], rows: 0 },
+  { title: "two unequal lengths", bytes: post([json, length, "Content-Length: 4"]), statuses: [400], rows: 0 },
+  { title: "two equal lengths", bytes: post([json, length, length]), statuses: [400], rows: 0 },
+  { title: "a signed length", bytes: post([json, `Content-Length: +${call.length}`]), statuses: [400], rows: 0 },
   {
-    title: "a length and chunks",
+    title: "a length and chunks at once",
     bytes: post([json, length, "Transfer-Encoding: chunked"], chunked),
     statuses: [400],
     rows: 0,
@@ -64,7 +64,7 @@ const oddities: readonly Oddity[] = [
     rows: 0,
   },
   {
-    title: "[attack 14] positive control: a length in HTTP/1.0, and a check behind it",
+    title: "[attack 14] positive control: a Content-Length in HTTP/1.0, and a check behind it",
     bytes:
       keepAlive.replace("HTTP/1.1", "HTTP/1.0").replace(length, `${length}\r\nConnection: keep-alive`) +
       post([json, length]),
@@ -72,7 +72,7 @@ const oddities: readonly Oddity[] = [
     rows: 2,
   },
   {
-    title: "chunks of another coding",
+    title: "chunks with another coding",
     bytes: post([json, "Transfer-Encoding: gzip, chunked"], chunked),
     statuses: [415],
     rows: 0,
@@ -95,24 +95,24 @@ const oddities: readonly Oddity[] = [
   { title: "line feeds alone", bytes: post([json, length]).replaceAll("\r\n", "\n"), statuses: [400], rows: 0 },
   { title: "a bare carriage return in a header", bytes: post([json, length, "X-A: b\rc"]), statuses: [400], rows: 0 },
   { title: "HTTP/1.0", bytes: post([json, length]).replace("HTTP/1.1", "HTTP/1.0"), statuses: [200], rows: 1 },
-  { title: "HTTP/2.0 in words", bytes: post([json, length]).replace("HTTP/1.1", "HTTP/2.0"), statuses: [400], rows: 0 },
-  { title: "two hosts", bytes: post([json, length, "host: other"]), statuses: [400], rows: 0 },
-  { title: "two keys", bytes: post([json, length, "AUTHORIZATION: Bearer other"]), statuses: [400], rows: 0 },
-  { title: "two types", bytes: post([json, length, "content-Type: text/plain"]), statuses: [400], rows: 0 },
+  { title: "an HTTP/2.0 line", bytes: post([json, length]).replace("HTTP/1.1", "HTTP/2.0"), statuses: [400], rows: 0 },
+  { title: "two Host headers", bytes: post([json, length, "host: other"]), statuses: [400], rows: 0 },
+  { title: "two bearer keys", bytes: post([json, length, "AUTHORIZATION: Bearer other"]), statuses: [400], rows: 0 },
+  { title: "two media types", bytes: post([json, length, "content-Type: text/plain"]), statuses: [400], rows: 0 },
   {
-    title: "two codings",
+    title: "two Content-Encoding headers",
     bytes: post([json, length, "Content-Encoding: gzip", "Content-Encoding: identity"]),
     statuses: [400],
     rows: 0,
   },
   { title: "two headers that may repeat", bytes: post([json, length, "X-A: b", "X-A: b"]), statuses: [200], rows: 1 },
   {
-    title: "two hosts on the open route",
+    title: "two Host headers on the open route",
     bytes: "GET /health HTTP/1.1\r\nHost: gate\r\nHost: other\r\nConnection: close\r\n\r\n",
     statuses: [400],
     rows: 0,
   },
-  { title: "no host", bytes: post([json, length]).replace("Host: gate\r\n", ""), statuses: [400], rows: 0 },
+  { title: "no Host header", bytes: post([json, length]).replace("Host: gate\r\n", ""), statuses: [400], rows: 0 },
   { title: "a preface of HTTP/2", bytes: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", statuses: [400], rows: 0 },
   { title: "a TLS greeting", bytes: "\u0016\u0003\u0001\u0002\u0000\u0001\r\n\r\n", statuses: [400], rows: 0 },
   {
@@ -122,7 +122,7 @@ const oddities: readonly Oddity[] = [
     rows: 1,
   },
   {
-    title: "an absolute open target",
+    title: "an absolute target of the open route",
     bytes: "GET http://gate/health HTTP/1.1\r\nHost: gate\r\nConnection: close\r\n\r\n",
     statuses: [200],
     rows: 0,
@@ -190,7 +190,7 @@ const oddities: readonly Oddity[] = [
     statuses: [404],
     rows: 0,
   },
-  { title: "another case", bytes: requestText("POST /Check HTTP/1.1", [json, length], call), statuses: [404], rows: 0 },
+  { title: "a wrong case", bytes: requestText("POST /Check HTTP/1.1", [json, length], call), statuses: [404], rows: 0 },
   {
     title: "a query on a check",
     bytes: requestText("POST /check?mode=observe HTTP/1.1", [json, length], call),
@@ -221,9 +221,9 @@ const oddities: readonly Oddity[] = [
     statuses: [200],
     rows: 1,
   },
-  { title: "an expectation", bytes: post([json, length, "Expect: 100-continue"]), statuses: [100, 200], rows: 1 },
+  { title: "an Expect header", bytes: post([json, length, "Expect: 100-continue"]), statuses: [100, 200], rows: 1 },
   {
-    title: "an expectation that nobody has",
+    title: "an Expect header with an unknown value",
     bytes: post([json, length, "Expect: a-miracle"]),
     statuses: [200],
     rows: 1,
@@ -267,10 +267,10 @@ const oddities: readonly Oddity[] = [
   },
 ];
 
-test("odd HTTP is answered in one way, and leaves the receipts that its answers say", async (t) => {
+test("the gate gives each odd HTTP request its expected answers and receipts", async (t) => {
   const gate = await startGate(t);
   for (const { title, bytes, statuses, rows } of oddities) {
-    await t.test(`${title}: ${statuses.join(", ") || "no answer"}`, async () => {
+    await t.test(`${title}: the gate answers ${statuses.join(", ") || "nothing"}`, async () => {
       const before = gate.ledger.head.seq;
       const text = await exchange(gate.port, bytes);
       const answers = text.split(/(?=HTTP\/1\.1 )/).filter((part) => part !== "");
@@ -287,7 +287,7 @@ test("odd HTTP is answered in one way, and leaves the receipts that its answers 
   }
 });
 
-test("what is no HTTP behind a check that is being decided gets no answer that would be taken for the check's", async (t) => {
+test("malformed bytes behind a pending check close the connection without an answer", async (t) => {
   const gate = await startGate(t);
   for (const malformed of ["NOT HTTP\r\n\r\n", post([json, "Transfer-Encoding: chunked"], "x\r\n{}\r\n")]) {
     const release = hold(gate, t);
@@ -305,7 +305,7 @@ test("what is no HTTP behind a check that is being decided gets no answer that w
   assert.match(await exchange(gate.port, keepAlive, answered), /^HTTP\/1\.1 200 /);
 });
 
-test("what is no HTTP after a check that is answered is refused, on the same connection", async (t) => {
+test("malformed bytes after an answered check get a 400 on the same connection", async (t) => {
   const gate = await startGate(t);
   const socket = connect(gate.port, "127.0.0.1", () => socket.write(keepAlive));
   let text = "";
@@ -342,7 +342,7 @@ const types: readonly (readonly [string, number])[] = [
 ];
 
 test(
-  "a check is application/json in UTF-8, and nothing else",
+  "a check must be application/json in UTF-8 without a content coding",
   { tags: ["check.media-type-and-key", "service.json-bodies"] },
   async (t) => {
     const gate = await startGate(t);
@@ -360,7 +360,7 @@ test(
   },
 );
 
-test("a header is read however many stand before it", async (t) => {
+test("the gate reads a header that follows 2500 others", async (t) => {
   const gate = await startGate(t);
   const many = Array.from({ length: 2500 }, () => "a:");
   const text = await exchange(
@@ -389,19 +389,15 @@ function padded(bytes: number, query: string, fill: (room: number) => string): s
   return head.replace(/^(X-Long|Host):/gm, "$1:  \t ");
 }
 
-test(
-  "a head of headerBytesMax bytes is read, and one byte more is 431, wherever the bytes are",
-  { tags: ["attack-14"] },
-  async (t) => {
-    const gate = await startGate(t);
-    for (const [title, headOf] of heads) {
-      const at = await exchange(gate.port, headOf(limits.headerBytesMax));
-      assert.match(at, /^HTTP\/1\.1 200 /, `${title}, at the limit`);
-      const past = await exchange(gate.port, headOf(limits.headerBytesMax + 1));
-      assert.match(past, /^HTTP\/1\.1 431 [^]*"code":"headers-too-large"/, `${title}, one past it`);
-    }
-  },
-);
+test("the gate reads a head of headerBytesMax bytes and refuses a longer one", { tags: ["attack-14"] }, async (t) => {
+  const gate = await startGate(t);
+  for (const [title, headOf] of heads) {
+    const at = await exchange(gate.port, headOf(limits.headerBytesMax));
+    assert.match(at, /^HTTP\/1\.1 200 /, `${title}, at the limit`);
+    const past = await exchange(gate.port, headOf(limits.headerBytesMax + 1));
+    assert.match(past, /^HTTP\/1\.1 431 [^]*"code":"headers-too-large"/, `${title}, one past it`);
+  }
+});
 
 const bodies: readonly (readonly [string, RegExp])[] = [
   [
@@ -448,31 +444,27 @@ const bodies: readonly (readonly [string, RegExp])[] = [
   ['{"tool_name":"note.add","tool_input":{},}', /expected a member name/],
 ];
 
-test(
-  "a body that is not a check is refused with its place, and nothing is repaired",
-  { tags: ["check.tool-name", "check.tool-input"] },
-  async (t) => {
-    const gate = await startGate(t);
-    for (const [body, detail] of bodies) {
-      const { status, json: problem } = await check(gate, body);
-      assert.equal(status, 400, body);
-      assert.match(problem.detail, detail);
-    }
-    const bytes = new Uint8Array([
-      ...Buffer.from('{"tool_name":"note.add","tool_input":{"a":"'),
-      0xc3,
-      0x28,
-      ...Buffer.from('"}}'),
-    ]);
-    const broken = await ask(gate, "/check", {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: bytes,
-    });
-    assert.match(broken.json.detail, /line 1, column 44: invalid UTF-8/);
-    assert.equal(gate.ledger.head.seq, 0);
-  },
-);
+test("the gate refuses a body that is not a check", { tags: ["check.tool-name", "check.tool-input"] }, async (t) => {
+  const gate = await startGate(t);
+  for (const [body, detail] of bodies) {
+    const { status, json: problem } = await check(gate, body);
+    assert.equal(status, 400, body);
+    assert.match(problem.detail, detail);
+  }
+  const bytes = new Uint8Array([
+    ...Buffer.from('{"tool_name":"note.add","tool_input":{"a":"'),
+    0xc3,
+    0x28,
+    ...Buffer.from('"}}'),
+  ]);
+  const broken = await ask(gate, "/check", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: bytes,
+  });
+  assert.match(broken.json.detail, /line 1, column 44: invalid UTF-8/);
+  assert.equal(gate.ledger.head.seq, 0);
+});
 
 const queries: readonly (readonly [string, RegExp])[] = [
   ["limit=0", /"limit" must be a whole number from 1 to 1000/],
@@ -493,7 +485,7 @@ const queries: readonly (readonly [string, RegExp])[] = [
   ["session_id=%", /percent sign/],
 ];
 
-test("a query that is not understood is refused, never read as another", async (t) => {
+test("the gate refuses a query that it does not understand", async (t) => {
   const gate = await startGate(t);
   for (const [query, detail] of queries) {
     const { status, json: problem } = await ask(gate, `/receipts?${query}`);

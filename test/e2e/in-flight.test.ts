@@ -31,19 +31,19 @@ async function allowedOf(gate: Running, many: number, facts: object): Promise<nu
   return (await Promise.all(calls)).filter(({ json }) => json.verdict === "ALLOW").length;
 }
 
-test("of eight payments at once against one snapshot, as many run as fit", async (t) => {
+test("of eight simultaneous payments against one snapshot, only those within the budget run", async (t) => {
   const gate = await startGate(t, { contracts: { "payments.yaml": contract } });
   assert.equal(await allowedOf(gate, 8, { monthly_spend_usd: 130 }), 2);
   assert.equal(await allowedOf(gate, 8, { monthly_spend_usd: 190 }), 0);
 });
 
-test("with the snapshot's moment, what is under way counts whatever the snapshot says is spent", async (t) => {
+test("with the snapshot's time, payments in flight count against the budget in addition to its spending", async (t) => {
   const gate = await startGate(t, { contracts: { "payments.yaml": contract } });
   assert.equal(await allowedOf(gate, 8, { monthly_spend_usd: 130, as_of_epoch: now - 5 }), 2);
   assert.equal(await allowedOf(gate, 8, { monthly_spend_usd: 120, as_of_epoch: now - 5 }), 0);
 });
 
-test("without the rule on what is in flight, all of them run", async (t) => {
+test("positive control: without the rule on payments in flight, all eight payments run", async (t) => {
   assert.notEqual(withoutRule, contract);
   const gate = await startGate(t, { contracts: { "payments.yaml": withoutRule } });
   assert.equal(await allowedOf(gate, 8, { monthly_spend_usd: 130 }), 8);

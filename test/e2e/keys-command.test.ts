@@ -37,7 +37,7 @@ function keyIn({ code, stdout, stderr }: Ran): string {
   return keyForm.exec(stdout)?.[0] ?? "";
 }
 
-test("create, list, rotate and revoke at the gate that serves the folder, whose door only its owner can open", async (t) => {
+test("keys create, list, rotate and revoke reach the gate through a file that only its owner reads", async (t) => {
   const gate = await startGate(t);
   const data = join(gate.folder, "data");
   assert.equal(statSync(join(data, "operator.json")).mode & 0o777, 0o600);
@@ -85,7 +85,7 @@ test("create, list, rotate and revoke at the gate that serves the folder, whose 
 
 const noTenants = "no tenants are served here (SVC_TENANTS names their file), or a tenant has not this route";
 
-test("what is wrong is said in one sentence, with exit code 2", async (t) => {
+test("keys and reload explain each mistake in one sentence with exit code 2", async (t) => {
   const gate = await startGate(t);
   const run = commands(t, join(gate.folder, "data"));
   const rows: readonly (readonly [readonly string[], string])[] = [
@@ -113,7 +113,7 @@ test("what is wrong is said in one sentence, with exit code 2", async (t) => {
   assert.equal(gate.ledger.head.seq, 0);
 });
 
-test("without a gate the ledger is written itself, and the next gate goes by it; no ledger is begun by a command", async (t) => {
+test("without a gate, keys commands write to the ledger directly and never create a new ledger", async (t) => {
   const folder = temporaryFolder(t);
   const gate = await startGate(t, { folder });
   assert.equal((await checkWith(gate, "wrong")).status, 401);
@@ -133,7 +133,7 @@ test("without a gate the ledger is written itself, and the next gate goes by it;
   assert.ok(!existsSync(join(folder, "dta")));
 });
 
-test("the door of a killed gate leads nowhere: the ledger is opened, whoever listens at its address by now", async (t) => {
+test("after a gate is killed, keys commands open the ledger and ignore the old address", async (t) => {
   const folder = temporaryFolder(t);
   const data = join(folder, "data");
   const killed = await spawnGate(t, [], { cwd: folder, env: { SVC_DATA_DIR: data, SVC_LOG: "silent" } });
@@ -156,7 +156,7 @@ test("the door of a killed gate leads nowhere: the ledger is opened, whoever lis
   assert.match(reload.stderr, /^svc-gate: no gate serves /);
 });
 
-test("over TLS the certificate is the one of the folder's gate, and no other", async (t) => {
+test("over TLS, keys commands accept only the certificate of the folder's gate", async (t) => {
   const folder = temporaryFolder(t);
   const makeCertificate = (name: string): Readonly<Record<"cert" | "key", string>> => {
     const [key, cert] = [join(folder, `${name}.key`), join(folder, `${name}.pem`)];
@@ -182,7 +182,7 @@ test("over TLS the certificate is the one of the folder's gate, and no other", a
   assert.equal(gate.ledger.head.seq, 1);
 });
 
-test("a gate elsewhere is reached by its URL and a key, which is looked at before it is sent", async (t) => {
+test("--url reaches a remote gate with a key whose checksum is verified before it is sent", async (t) => {
   const gate = await startGate(t);
   const folder = temporaryFolder(t);
   const admin = keyIn(await commands(t, join(gate.folder, "data"))("keys", "create", "ops", "--scopes", "admin"));
@@ -206,7 +206,7 @@ test("a gate elsewhere is reached by its URL and a key, which is looked at befor
   );
 });
 
-test("reload puts in force what the files say, and says what; what is wrong with them is printed, and nothing changes", async (t) => {
+test("reload applies the changed files or mode, or prints their errors and changes nothing", async (t) => {
   const folder = temporaryFolder(t);
   const mandate = writeContracts(folder, {});
   const gate = await startGate(t, { folder, flags: { mode: "observe" } });

@@ -132,7 +132,7 @@ async function queued(
 }
 
 test(
-  "every limit of the wire is served at the limit and refused one past it",
+  "the gate serves a request at each limit and refuses one past it",
   { tags: ["limit.receipts-max", "limit.request-size"], concurrency: 2 },
   async (t) => {
     assert.deepEqual(Object.keys(atLimit).toSorted(), Object.keys(limits).toSorted(), "a limit without a case");
@@ -144,12 +144,15 @@ test(
     const names = Object.keys(limits) as (keyof typeof limits)[];
     for (const name of names.toSorted((a) => (slow.includes(a) ? -1 : 0))) {
       for (const over of [0, 1] as const) {
-        const run = t.test(`${name}, ${over === 0 ? "at it" : "one past it"}`, async (inner) => {
-          const gate = alone.includes(name) ? await startGate(inner) : shared;
-          const refused = await atLimit[name](gate, over, inner);
-          if (over === 0) assert.equal(refused, undefined);
-          else assert.notEqual(refused, undefined);
-        });
+        const run = t.test(
+          `${name} ${over === 0 ? "allows a value at the limit" : "refuses a value one past the limit"}`,
+          async (inner) => {
+            const gate = alone.includes(name) ? await startGate(inner) : shared;
+            const refused = await atLimit[name](gate, over, inner);
+            if (over === 0) assert.equal(refused, undefined);
+            else assert.notEqual(refused, undefined);
+          },
+        );
         if (slow.includes(name)) waiting.push(run);
         else await run;
       }

@@ -47,7 +47,7 @@ async function serveOnce(
 
 suite("the mode at a start", () => {
   test(
-    "a plain start keeps the mode, and a new ledger observes without a row",
+    "a start without SVC_MODE keeps the stored mode, and a new ledger observes without a row",
     { tags: ["first-use-5", "mode.new-gate-observes"] },
     async (t) => {
       const place = newPlace(t);
@@ -62,14 +62,14 @@ suite("the mode at a start", () => {
     },
   );
 
-  test("the mode of a first start is kept though no row was written", { tags: ["first-use-5"] }, async (t) => {
+  test("the gate keeps the mode of a first start that wrote no row", { tags: ["first-use-5"] }, async (t) => {
     const place = newPlace(t);
     const first = await serveOnce(t, place, { SVC_MODE: "enforce" });
     assert.deepEqual([first.mode, first.changes], ["enforce", []]);
     assert.equal((await serveOnce(t, place)).mode, "enforce");
   });
 
-  test("the mode lies beside the rows only until there is one", { tags: ["first-use-5"] }, async (t) => {
+  test("the mode is stored beside the rows only until there is a row", { tags: ["first-use-5"] }, async (t) => {
     const place = newPlace(t);
     const described = (): readonly unknown[] => {
       const file = new DatabaseSync(join(place.folder, "data", "ledger.db"), { readOnly: true });
@@ -87,7 +87,7 @@ suite("the mode at a start", () => {
   });
 
   test(
-    "a start that softens the mode does so with a row, and the banner names the setting",
+    "a start that weakens the mode records a row, and the banner names the setting",
     { tags: ["first-use-4"] },
     async (t) => {
       const place = newPlace(t);
@@ -112,7 +112,7 @@ suite("the mode at a start", () => {
 });
 
 suite("a start that fails", { tags: ["first-use-16"] }, () => {
-  test("leaves no data folder if its port is in use", async (t) => {
+  test("a start leaves no data folder if its port is in use", async (t) => {
     const place = newPlace(t);
     const other = createServer().listen(0, "127.0.0.1");
     t.after(() => other.close());
@@ -128,7 +128,7 @@ suite("a start that fails", { tags: ["first-use-16"] }, () => {
     assert.ok(readdirSync(join(place.folder, "data")).includes("signing.key"), "positive control: a start makes it");
   });
 
-  test("leaves no data folder where two listeners are given one port, or its signing key cannot be used", async (t) => {
+  test("a start leaves no data folder if two listeners share a port or the key is unusable", async (t) => {
     const place = newPlace(t);
     const free = createServer().listen(0, "127.0.0.1");
     await once(free, "listening");
@@ -151,7 +151,7 @@ suite("a start that fails", { tags: ["first-use-16"] }, () => {
     assert.ok(readdirSync(join(place.folder, "data")).includes("ledger.db"), "positive control: a start makes it");
   });
 
-  test("leaves no ledger if its file of keys is damaged", async (t) => {
+  test("a start leaves no ledger if keys.json is damaged", async (t) => {
     const place = newPlace(t);
     const data = join(place.folder, "data");
     mkdirSync(data, { mode: 0o700 });
@@ -163,7 +163,7 @@ suite("a start that fails", { tags: ["first-use-16"] }, () => {
     assert.deepEqual(readdirSync(data), ["keys.json"]);
   });
 
-  test("stores no mode where it fails later", async (t) => {
+  test("a failed start does not change the stored mode", async (t) => {
     const place = newPlace(t);
     await serveOnce(t, place, { SVC_MODE: "enforce" });
     const broken = join(place.folder, "broken.yaml");

@@ -40,7 +40,7 @@ async function metricsKey({ folder, address }: Pick<Running, "folder" | "address
 }
 
 suite("GET /metrics and GET /ready", () => {
-  test("need a key on the main door, and none on the second listener", async (t) => {
+  test("GET /metrics and GET /ready need a key on the main port only", async (t) => {
     const gate = await startGate(t, { flags: { "ops-port": "0" } });
     const headers = await metricsKey(gate);
     for (const path of ["/metrics", "/ready"]) {
@@ -55,7 +55,7 @@ suite("GET /metrics and GET /ready", () => {
     assert.equal((await ask(gate, "/receipts", { headers })).status, 403, "and the other is for metrics");
   });
 
-  test("the second listener has nothing else, and is off unless a port is set", async (t) => {
+  test("the second listener serves only operational routes and is off unless a port is set", async (t) => {
     const gate = await startGate(t, { flags: { "ops-port": "0" } });
     assert.match(gate.ops ?? "", /^http:\/\/127\.0\.0\.1:\d+$/);
     assert.equal((await fetch(`${gate.ops}/health`)).status, 200);
@@ -78,7 +78,7 @@ suite("GET /metrics and GET /ready", () => {
   });
 
   test(
-    "on a loopback address, the second listener refuses each Host that a web page can send",
+    "on a loopback address, the second listener refuses every Host header that a web page can send",
     { tags: ["attack-14"] },
     async (t) => {
       const gate = await startGate(t, { flags: { "ops-port": "0" } });
@@ -115,7 +115,7 @@ suite("GET /metrics and GET /ready", () => {
     },
   );
 
-  test("are the whole process's: no tenant has them", async (t) => {
+  test("no tenant has the routes /metrics and /ready", async (t) => {
     const folder = temporaryFolder(t);
     const tenants = join(folder, "tenants.yaml");
     writeFileSync(tenants, `tenants: { acme: { mandate: ${writeContracts(folder, {})} } }\n`);
@@ -125,13 +125,13 @@ suite("GET /metrics and GET /ready", () => {
       assert.equal((await ask(gate, path, { headers })).status, 404, path);
   });
 
-  test("a port that is in use refuses the start, before the main door opens", async (t) => {
+  test("the gate refuses to start if SVC_OPS_PORT is in use", async (t) => {
     const gate = await startGate(t, { flags: { "ops-port": "0" } });
     const flags = { "ops-port": new URL(gate.ops ?? "").port };
     await assert.rejects(startGate(t, { flags }), /port \d+ on 127\.0\.0\.1 is in use: .*SVC_OPS_PORT/);
   });
 
-  test("what happened is counted", async (t) => {
+  test("the metrics count the checks and refusals that happened", async (t) => {
     const gate = await startGate(t, { flags: { "ops-port": "0" } });
     await check(gate, { tool_name: "note.add", tool_input: {} });
     await check(gate, { tool_name: "door.open", tool_input: {} });
@@ -156,7 +156,7 @@ suite("GET /metrics and GET /ready", () => {
     assert.ok(stages.every(({ value }) => value >= 0) && stages.length === 6, "no stage ends before it begins");
   });
 
-  test("a gate that stops is unready before it stops listening", async (t) => {
+  test("a stopping gate reports that it is not ready before it stops listening", async (t) => {
     const gate = await startGate(t, { flags: { "ops-port": "0" } });
     const headers = await metricsKey(gate);
     await gate.gate.drain();
@@ -207,8 +207,8 @@ async function loggingGate(t: TestContext, settings: Readonly<Record<string, str
 const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const bearer = { authorization: `Bearer ${apiKey}` };
 
-suite("the log", () => {
-  test("names the request, the key and the trace of what was refused, and nothing of what was answered", async (t) => {
+suite("the log of the gate", () => {
+  test("at level info, the log names the request, key and trace of refused requests only", async (t) => {
     const gate = await loggingGate(t, { SVC_LOG: "info" });
     const sent = { ...bearer, "x-request-id": "mine-1", traceparent };
     const refused = await check(gate, "{", sent);
@@ -230,7 +230,7 @@ suite("the log", () => {
     assert.ok(!("key" in (two ?? {})));
   });
 
-  test("has a line for an answered check at debug, with its receipt", async (t) => {
+  test("at level debug, the log has a line with the receipt of each answered check", async (t) => {
     const gate = await loggingGate(t, { SVC_LOG: "debug" });
     await check(gate, { tool_name: "note.add", tool_input: {} }, { ...bearer, "x-request-id": "mine-3" });
     const line = (await gate.lines()).find(({ msg }) => msg === "answered");
@@ -264,20 +264,20 @@ async function loadedBy(t: TestContext, settings: Readonly<Record<string, string
   return existsSync(file) ? readFileSync(file, "utf8") : "";
 }
 
-suite("a gate that is not watched", () => {
-  test("loads nothing of OpenTelemetry and nothing of Prometheus", async (t) => {
+suite("the telemetry packages that a gate loads", () => {
+  test("a gate without telemetry loads neither OpenTelemetry nor prom-client", async (t) => {
     const loaded = await loadedBy(t, {});
     assert.match(loaded, /src\/gate\/telemetry\/traces\.ts/, "the hook sees what is loaded");
     assert.doesNotMatch(loaded, /@opentelemetry|prom-client/);
   });
 
-  test("loads nothing where traces are turned off", async (t) => {
+  test("a gate whose traces are turned off does not load OpenTelemetry", async (t) => {
     const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" };
     assert.doesNotMatch(await loadedBy(t, { ...endpoint, OTEL_SDK_DISABLED: "true" }), /@opentelemetry/);
     assert.doesNotMatch(await loadedBy(t, { ...endpoint, OTEL_TRACES_EXPORTER: "none" }), /@opentelemetry/);
   });
 
-  test("where traces are asked for, the SDK is seen to be loaded", async (t) => {
+  test("a gate with an OTLP endpoint loads the OpenTelemetry SDK", async (t) => {
     const collector = await startCollector(t);
     const loaded = await loadedBy(t, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
     assert.match(loaded, /@opentelemetry\/sdk-trace/);

@@ -32,7 +32,7 @@ const asked = (gate: GateProcess, body: object | string, headers: Record<string,
 const isServer = ({ kind }: ArrivedSpan): boolean => kind === 2;
 
 suite("traces", () => {
-  test("a check is a span of its caller's trace; its stages follow one another within it", async (t) => {
+  test("a check is a span in its caller's trace, with one child span for each stage", async (t) => {
     const collector = await startCollector(t);
     const gate = await tracedGate(t, {
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -83,7 +83,7 @@ suite("traces", () => {
     );
   });
 
-  test("a request without a traceparent begins a trace; a refusal has its code; one without a key is no span", async (t) => {
+  test("a refused request without a traceparent begins a trace, and one without a key has no span", async (t) => {
     const collector = await startCollector(t);
     const gate = await tracedGate(t, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces` });
     await asked(gate, "{");
@@ -98,7 +98,7 @@ suite("traces", () => {
     assert.equal(collector.spans.length, 1);
   });
 
-  test("what the caller did not sample is not sent", async (t) => {
+  test("the gate sends no span that its caller did not sample", async (t) => {
     const collector = await startCollector(t);
     const gate = await tracedGate(t, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
     await asked(gate, { tool_name: "note.add", tool_input: {} }, { traceparent: `00-${trace}-${caller}-00` });
@@ -109,7 +109,7 @@ suite("traces", () => {
     assert.deepEqual(tools, ["door.open"]);
   });
 
-  test("OTEL_TRACES_SAMPLER is obeyed", async (t) => {
+  test("the gate obeys OTEL_TRACES_SAMPLER", async (t) => {
     const collector = await startCollector(t);
     const sampler = { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0" };
     const gate = await tracedGate(t, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...sampler });
@@ -118,7 +118,7 @@ suite("traces", () => {
     assert.equal(collector.spans.length, 0);
   });
 
-  test("with the collector away, checks are answered, and the log says it once", async (t) => {
+  test("the gate answers checks without a collector, and the log reports the missing collector once", async (t) => {
     const away = await closedPort();
     const settings = { ...places(t), OTEL_EXPORTER_OTLP_ENDPOINT: away, OTEL_BSP_SCHEDULE_DELAY: "1", SVC_LOG: "warn" };
     const quick = {
@@ -136,7 +136,7 @@ suite("traces", () => {
     assert.equal(gate.stderr().match(/the trace collector takes no spans/g)?.length, 1);
   });
 
-  test("where the packages were left out, the start says so", async (t) => {
+  test("the gate refuses to start if the packages of OpenTelemetry are missing", async (t) => {
     const gone = `import { registerHooks } from "node:module";
 registerHooks({ resolve(name, context, next) {
   if (name !== "@opentelemetry/sdk-trace") return next(name, context);
@@ -159,7 +159,7 @@ registerHooks({ resolve(name, context, next) {
     ],
     ["ratio", { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "1.5" }, /must be a number from 0 to 1/],
   ] as const) {
-    test(`a wrong ${what} refuses the start`, async (t) => {
+    test(`the gate refuses to start with a wrong ${what}`, async (t) => {
       const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" };
       const ended = await runGate(["serve"], { settings: { ...places(t), ...endpoint, ...settings } });
       assert.ok(ended !== "served");
