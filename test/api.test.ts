@@ -71,7 +71,7 @@ function templateOf(path: string): string {
   return path.replace(/:(\w+)/g, "{$1}").replace("*", "{path}");
 }
 
-test("the tables of api.md are those of the code", () => {
+test("the tables of api.md equal those of the code", () => {
   const ours = Object.entries(refusals).map(([code, { status, title }]) => [code, String(status), title]);
   assert.deepEqual(table("<!-- table: refusals -->"), ours);
   assert.deepEqual(
@@ -85,7 +85,7 @@ test("the tables of api.md are those of the code", () => {
   );
 });
 
-test("openapi.json has the routes, their methods, and which of them are open", () => {
+test("openapi.json lists every route with its method and whether it needs a key", () => {
   assert.equal(document.openapi, "3.1.0");
   assert.equal(document.info.version, version);
   const described = Object.entries(document.paths).flatMap(([path, operations]) =>
@@ -146,7 +146,7 @@ function undescribed(path: string, method: string, { status, headers, json, text
   return mismatches(type.includes("json") ? json : text, content.schema, `${method} ${path}`);
 }
 
-test("openapi.json describes what is really answered", async (t) => {
+test("openapi.json describes the answers that the gate gives", async (t) => {
   const gate = await startGate(t);
   const call = { tool_name: "note.add", tool_input: { a: [1] }, session_id: "s", platform_state: { b: 2 } };
   const asked: (readonly [path: string, method: string, answer: Answer])[] = [];
@@ -230,7 +230,7 @@ async function actsOf(gate: Running, add: (path: string, method: string, answer:
   add("/receipts", "get", await ask(gate, "/receipts"));
 }
 
-test("openapi.json's parameters are those that GET /receipts takes", async (t) => {
+test("GET /receipts accepts the parameters in openapi.json", async (t) => {
   const gate = await startGate(t);
   for (const { name, schema } of document.paths["/receipts"]?.["get"]?.parameters ?? []) {
     const value =
@@ -242,7 +242,7 @@ test("openapi.json's parameters are those that GET /receipts takes", async (t) =
   }
 });
 
-test("positive control: a doctored answer is reported", () => {
+test("positive control: a wrong answer is noticed", () => {
   const headers = new Headers({ "content-type": "application/json" });
   const receipt = { seq: 1, hash: "0".repeat(64), request: "0".repeat(64) };
   const good = { verdict: "ALLOW", reason: "Svc: a", mode: "observe", receipt };

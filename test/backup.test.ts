@@ -24,9 +24,9 @@ import {
 } from "./backup-kit.ts";
 import { append, contracts, engine, entry, makeSample, sampleRows } from "./ledger-fixture.ts";
 
-suite("what was seen of a ledger", () => {
+suite("backups and the anchors of a ledger", () => {
   for (const name of ["checkpoint", "checkpoint.cosigned", "checkpoint.seen"])
-    test(`a ${name} in the folder that has seen more keeps a backup from being restored; it is put aside`, async (t) => {
+    test(`restore refuses a backup that is behind the file ${name}, and resume renames that file`, async (t) => {
       const site = siteOf(t);
       await lose(site);
       mkdirSync(site.data);
@@ -43,14 +43,14 @@ suite("what was seen of a ledger", () => {
       assert.equal((await inspectLedger({ folder: site.data, pinFile: site.pin })).broken, undefined);
     });
 
-  test("positive control: without the checkpoint, it is restored", async (t) => {
+  test("positive control: without a checkpoint, restore accepts the same backup", async (t) => {
     const site = siteOf(t);
     await lose(site);
     rmSync(site.pin);
     assert.match((await restoreCommand(site.backup, { dataDir: site.data, pin: site.pin })).text, /^restored 2 rows/);
   });
 
-  test("a checkpoint with another root over rows that are there is another history", async (t) => {
+  test("restore refuses a backup whose rows do not have the checkpoint's root", async (t) => {
     const site = siteOf(t);
     await calls(site, 2);
     await backUp(site);
@@ -65,7 +65,7 @@ suite("what was seen of a ledger", () => {
     );
   });
 
-  test("a row that is another one than was seen is said to have parted", async (t) => {
+  test("a gate refuses a ledger with another row than its head pin has seen, and resume records it", async (t) => {
     const site = siteOf(t);
     await calls(site, 2);
     cpSync(site.data, join(site.folder, "twin"), { recursive: true });
@@ -88,7 +88,7 @@ suite("what was seen of a ledger", () => {
     assert.match(await reasonOf(gate), /is not known/);
   });
 
-  test("a sink, or a checkpoint that somebody brings, keeps a backup from being restored; once it is stated lost, no more", async (t) => {
+  test("restore refuses a backup behind a file sink or a given checkpoint, and resume records the loss", async (t) => {
     const site = siteOf(t);
     await lose(site);
     rmSync(site.pin);
@@ -112,7 +112,7 @@ suite("what was seen of a ledger", () => {
     await assert.rejects(resume(site), refusedWith(/^SVC_SINKS: file:relative: name it with its whole path/));
   });
 
-  test("a restored folder has no first key, and is said to have none where no gate would make one", async (t) => {
+  test("restore says that the first key is missing only if no gate would make one", async (t) => {
     const site = siteOf(t);
     await calls(site, 1);
     const digests = join(site.data, "keys.json");
@@ -135,7 +135,7 @@ suite("what was seen of a ledger", () => {
     assert.ok(!existsSync(digests));
   });
 
-  test("a pin of another ledger is refused", async (t) => {
+  test("restore refuses the head pin of another ledger", async (t) => {
     const [site, other] = [siteOf(t), siteOf(t)];
     await lose(site);
     await calls(other, 1);
@@ -147,8 +147,8 @@ suite("what was seen of a ledger", () => {
   });
 });
 
-suite("going on", () => {
-  test("a loss is recorded once, though the pin was not moved to it", async (t) => {
+suite("resuming a ledger after a loss", () => {
+  test("resume records a loss once, even if the pin was not updated", async (t) => {
     const site = siteOf(t);
     await lose(site);
     const before = readFileSync(site.pin, "utf8");
@@ -162,7 +162,7 @@ suite("going on", () => {
     await assert.rejects(resume(site), refusedWith(/nothing is lost: the head pin has seen row 3/));
   });
 
-  test("a gate that serves the ledger keeps it, and a broken one goes nowhere", async (t) => {
+  test("resume refuses a ledger that a gate serves, and a folder without a ledger", async (t) => {
     const site = siteOf(t);
     const gate = await serve(site);
     await check(gate, payment());
@@ -172,7 +172,7 @@ suite("going on", () => {
     assert.ok(!existsSync(join(site.folder, "none")));
   });
 
-  test("where the signing key is lost too, the row of a new one comes first", async (t) => {
+  test("if the signing key is lost too, resume first adds the row of a new key", async (t) => {
     const site = siteOf(t);
     await calls(site, 2);
     await backUp(site, { withSigningKey: false });
@@ -193,7 +193,7 @@ suite("going on", () => {
     await assert.rejects(resume(site, { accept: "clock" }), refusedWith(/--accept takes signing-key here/));
   });
 
-  test("a backup holds no key unless it is asked to, and what it holds is its owner's", async (t) => {
+  test("a backup contains the signing key only on request, and only its owner can read it", async (t) => {
     const site = siteOf(t);
     await calls(site, 1);
     const said = (await backUp(site, { withSigningKey: false })).text;
@@ -206,7 +206,7 @@ suite("going on", () => {
     assert.equal(statSync(site.backup).mode & 0o777, 0o700);
   });
 
-  test("a counter that would start empty right after a loss is unknown, one that does so later is not", async (t) => {
+  test("a counter that starts empty is unknown right after a loss, but not after later rows", async (t) => {
     for (const between of [0, 1]) {
       const site = siteOf(t);
       await lose(site);
@@ -222,7 +222,7 @@ suite("going on", () => {
     }
   });
 
-  test("a counter that comes into force after a loss does not take the rows for all there were", async (t) => {
+  test("a counter that comes into force after a loss is unknown", async (t) => {
     const site = siteOf(t);
     await lose(site);
     await resume(site, {}, site.backup);
@@ -241,7 +241,7 @@ suite("tenants", () => {
     for (const id of ids) await makeSample(join(data, "tenants", id), `${pin}.${id}`);
   }
 
-  test("all are in one backup, and come back together or one by one", async (t) => {
+  test("one backup contains all tenants, and restore brings back all of them or one", async (t) => {
     const site = siteOf(t);
     await makeAll(site);
     const { ledgers } = JSON.parse((await backUp(site, { json: true })).text);
@@ -266,7 +266,7 @@ suite("tenants", () => {
       assert.equal((await inspectLedger({ folder: join(site.data, path) })).rows, sampleRows);
   });
 
-  test("one that is behind its pin keeps all from being restored, and goes on by itself", async (t) => {
+  test("a tenant behind its pin prevents the restore of all tenants, and can be resumed alone", async (t) => {
     const site = siteOf(t);
     await makeAll(site);
     await backUp(site);
@@ -293,7 +293,7 @@ suite("tenants", () => {
   });
 });
 
-test("reasons and names that would not fit a line are refused", async (t) => {
+test("resume refuses a reason or a name that does not fit on one line", async (t) => {
   const site = siteOf(t);
   for (const reason of ["", " ", "two\nlines", "x".repeat(501)])
     await assert.rejects(resume(site, { reason }), refusedWith(/--reason is one line/));

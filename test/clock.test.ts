@@ -42,40 +42,40 @@ suite("the clock", () => {
     readonly last?: number;
     readonly reads: number | RegExp;
   }[] = [
-    { title: "both clocks go on", wall: 86_400_000, monotonic: 86_400_000, reads: start + 86_400_000 },
-    { title: "a fraction of a millisecond is let go", wall: 0.9, monotonic: 0.9, reads: start },
-    { title: "the wall clock is set on by a minute", wall: 60_000, monotonic: 0, reads: start + 60_000 },
+    { title: "the clock follows both sources", wall: 86_400_000, monotonic: 86_400_000, reads: start + 86_400_000 },
+    { title: "the clock drops a fraction of a millisecond", wall: 0.9, monotonic: 0.9, reads: start },
+    { title: "the clock accepts a jump of one minute forward", wall: 60_000, monotonic: 0, reads: start + 60_000 },
     {
-      title: "the wall clock is set on by more",
+      title: "the clock refuses a jump of over a minute forward",
       wall: 60_001,
       monotonic: 0,
       reads: /moved by 60 s while the gate was running/,
     },
-    { title: "the wall clock is set back by a minute", wall: -60_000, monotonic: 0, reads: start - 60_000 },
-    { title: "the wall clock is set back by more", wall: -60_001, monotonic: 0, reads: /moved by -60 s/ },
-    { title: "the wall clock is set on by a year", wall: 31_536_000_000, monotonic: 10, reads: /moved by 31536000 s/ },
+    { title: "the clock accepts a jump of one minute back", wall: -60_000, monotonic: 0, reads: start - 60_000 },
+    { title: "the clock refuses a jump of over a minute back", wall: -60_001, monotonic: 0, reads: /moved by -60 s/ },
+    { title: "the clock refuses a jump of a year", wall: 31_536_000_000, monotonic: 10, reads: /moved by 31536000 s/ },
     {
-      title: "the machine slept: the wall clock alone went on",
+      title: "the clock refuses the time after the machine has slept",
       wall: 3_600_000,
       monotonic: 1000,
       reads: /moved by 3599 s/,
     },
     {
-      title: "the last receipt is later by less than a minute",
+      title: "the clock gives the last receipt's time if that is less than a minute ahead",
       wall: 0,
       monotonic: 0,
       last: start + 59_999,
       reads: start + 59_999,
     },
     {
-      title: "the last receipt is later by a minute",
+      title: "the clock gives the last receipt's time if that is one minute ahead",
       wall: 0,
       monotonic: 0,
       last: start + 60_000,
       reads: start + 60_000,
     },
     {
-      title: "the last receipt is later by more",
+      title: "the clock refuses a last receipt that is more than a minute ahead",
       wall: 0,
       monotonic: 0,
       last: start + 61_000,
@@ -94,7 +94,7 @@ suite("the clock", () => {
     });
   }
 
-  test("readings never go back while the last one is given", () => {
+  test("readings never go back if the clock gets the last reading", () => {
     const time = new SetTime();
     const clock = new Clock(time);
     let last = 0;
@@ -109,7 +109,7 @@ suite("the clock", () => {
 });
 
 test(
-  "a jump of the clock turns checks into 503 and back, and nothing of it is recorded",
+  "checks are answered 503 while the clock is unreliable, and no row records the jump",
   { tags: ["receipt.one-row"] },
   async (t) => {
     const time = new SetTime();

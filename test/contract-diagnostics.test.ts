@@ -53,13 +53,13 @@ function render(): string {
   return [...parts, `# a mandate\n\n${unread.problem.map(renderDiagnostic).join("\n\n")}\n`].join("\n");
 }
 
-test("diagnostics read as the golden texts do", { tags: ["contract.compiled"] }, () => {
+test("diagnostics equal the golden texts", { tags: ["contract.compiled"] }, () => {
   const rendered = render();
   if (process.env["UPDATE_GOLDEN"] === "1") writeFileSync(golden, rendered);
   assert.equal(rendered, readFileSync(golden, "utf8"));
 });
 
-suite("a diagnostic marks what it speaks of", () => {
+suite("the text that a diagnostic marks", () => {
   const ways: readonly (readonly [what: string, yaml: string])[] = [
     ["plain", "    when: input.n > 1 || input.kidn == 1"],
     ["plain, folded", "    when: input.n > 1\n\n\n      || input.kidn ==\n      1"],
@@ -81,7 +81,7 @@ suite("a diagnostic marks what it speaks of", () => {
 
   for (const [what, when] of ways) {
     for (const end of ["\n", "\r\n"]) {
-      test(`${what}${end === "\n" ? "" : ", with CRLF"}`, () => {
+      test(`a diagnostic marks the wrong name in YAML of the style "${what}"${end === "\n" ? "" : " with CRLF"}`, () => {
         const text = withWhen(when).replaceAll("\n", end);
         const found = diagnostics(text);
         assert.deepEqual(found.map(marked), ["kidn"], text);
@@ -93,7 +93,7 @@ suite("a diagnostic marks what it speaks of", () => {
     }
   }
 
-  test("columns count characters, and carets stand under them", () => {
+  test("columns count characters, and the caret is under the marked name", () => {
     const [first] = diagnostics(withWhen("    when: 'input.s == \"😀é\" || input.kidn == 1'"));
     assert.ok(first);
     const lines = renderDiagnostic(first).split("\n");
@@ -104,7 +104,7 @@ suite("a diagnostic marks what it speaks of", () => {
   });
 });
 
-test("a thousand problems are rendered, each as itself", () => {
+test("the compiler renders a thousand problems, each with its own text", () => {
   const rules = Array.from(
     { length: 1000 },
     (_, at) => `\n  - { rule: r${at}, on: t, when: input.x${at} > 1, verdict: BLOCK, reason: x }`,

@@ -105,12 +105,12 @@ const values: readonly (readonly [text: string, value: string])[] = [
   ["duration('10')", 'literal: "10" is not a duration such as "10m" or "1h30m"'],
 ];
 
-suite("what expressions come to", { tags: ["contract.language"] }, () => {
-  test("values and errors, one line each", () => {
+suite("the values of expressions", { tags: ["contract.language"] }, () => {
+  test("each expression has the expected value or error", () => {
     for (const [text, expected] of values) assert.equal(value(text), expected, text);
   });
 
-  test("precedence: brackets where the grammar has them change nothing", () => {
+  test("brackets that follow the grammar's precedence do not change a value", () => {
     const pairs = [
       ["a || b && c", "a || (b && c)"],
       ["a && !b", "a && (!b)"],
@@ -135,7 +135,7 @@ suite("what expressions come to", { tags: ["contract.language"] }, () => {
   });
 });
 
-test("every example of every function comes to what it says", { tags: ["contract.language"] }, async () => {
+test("every example of every function has the value that it states", { tags: ["contract.language"] }, async () => {
   await Promise.all(functions.map(async ({ load }) => load?.()));
   for (const { name, examples } of functions) {
     assert.ok(examples.length > 0, `${name} has no example`);
@@ -148,7 +148,7 @@ test("every example of every function comes to what it says", { tags: ["contract
   }
 });
 
-suite("exact arithmetic beside naive fractions", () => {
+suite("exact arithmetic compared with fractions", () => {
   type Naive = readonly [bigint, bigint];
   const decimal = fc
     .tuple(fc.bigInt({ min: -(10n ** 18n), max: 10n ** 18n }), fc.integer({ min: -12, max: 12 }))
@@ -205,7 +205,7 @@ suite("exact arithmetic beside naive fractions", () => {
     return /^-?\d/.test(exact) ? lowest([BigInt(whole + places), 10n ** BigInt(places.length)]) : exact;
   }
 
-  test("every operator on random decimals", () => {
+  test("every operator gives the same result on decimals as on fractions", () => {
     fc.assert(
       fc.property(decimal, decimal, fc.constantFrom(...operators), ([a, x], [b, y], operator) => {
         assert.equal(engine(`(${a}) ${operator} (${b})`), naive(operator, x, y));
@@ -214,7 +214,7 @@ suite("exact arithmetic beside naive fractions", () => {
     );
   });
 
-  test("laws that binary floating point breaks", () => {
+  test("addition is associative, and multiplication is distributive", () => {
     fc.assert(
       fc.property(decimal, decimal, decimal, ([a], [b], [c]) => {
         assert.equal(value(`(${a}) + (${b}) + (${c}) == (${a}) + ((${b}) + (${c}))`), "true");
@@ -224,7 +224,7 @@ suite("exact arithmetic beside naive fractions", () => {
     );
   });
 
-  test("positive control: doubles would be caught", () => {
+  test("positive control: arithmetic with binary floating point is noticed", () => {
     assert.notEqual(String(0.1 + 0.2 === 0.3), naive("==", [3n, 10n], [3n, 10n]));
     assert.ok(new Decimal("0.1").coefficient === 1n);
   });
@@ -259,7 +259,7 @@ const broken: readonly (readonly [text: string, problems: readonly string[]])[] 
   ["[1;2]", ['";" has no meaning in a condition']],
 ];
 
-test("what cannot be read is said once, and reading goes on behind it", () => {
+test("the parser reports each syntax error once and continues after it", () => {
   for (const [text, expected] of broken) {
     const compiled = compileExpression(text);
     const found = compiled.ok ? [] : compiled.problem.filter(({ code }) => code === "syntax" || code === "left-out");
@@ -271,7 +271,7 @@ test("what cannot be read is said once, and reading goes on behind it", () => {
   }
 });
 
-test("no text makes the compiler throw, and no expression escapes evaluation", () => {
+test("no text makes the compiler throw, and no expression makes the engine fail", () => {
   const piece = fc.constantFrom(
     ...(
       "a b 1 0 'x' true null ( ) [ ] { } , . .? [? ? : + - * / % < == && || ! in has size map exists x " +

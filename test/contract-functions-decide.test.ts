@@ -45,14 +45,14 @@ const decisions: readonly (readonly [call: Call, verdict: string, rule: string])
   [send("Acme Trading", "Bill <bill@example.com>"), "BLOCK", "outside.look-alike"],
 ];
 
-suite("the contract of the page", () => {
-  test("before its parsers are loaded, a call that needs one is a BLOCK that says so", () => {
+suite("the example contract of spec/contract.md", () => {
+  test("a call that needs a parser is blocked until the parsers are loaded", () => {
     const { verdict, reason } = judge(outside, get("https://api.example.com/v1"));
     assert.equal(verdict, "BLOCK");
     assert.match(reason, /is not loaded/);
   });
 
-  test("decides as it says, and BLOCKs what is in doubt", async () => {
+  test("the contract decides as the specification says and blocks calls in doubt", async () => {
     await loadFunctions(outside);
     for (const [call, verdict, rule] of decisions) {
       const decision = judge(outside, call);
@@ -61,13 +61,13 @@ suite("the contract of the page", () => {
     }
   });
 
-  test("what is in doubt is said in the reason", () => {
+  test("the reason names the doubt", () => {
     const { reason } = judge(outside, get("https://api.example.com@evil.test/"));
     assert.match(reason, /a URL that is in doubt: it holds a user name or password before its host/);
   });
 });
 
-suite("a rule that stands behind `!`", () => {
+suite("rules with and without a negated condition", () => {
   const conditions = [
     '!input.s.under("/srv")',
     'input.s.under("/srv")',
@@ -77,14 +77,14 @@ suite("a rule that stands behind `!`", () => {
   const forces = new Map(conditions.map((condition) => [condition, escalating(condition)]));
   before(() => Promise.all([...forces.values()].map(loadFunctions)));
 
-  test("is a BLOCK on doubt all the same, and no error on a plain path", () => {
+  test("a path in doubt is blocked, with or without negation, and a plain path is not", () => {
     for (const force of forces.values()) {
       assert.equal(judge(force, { input: { n: 1, s: "/srv/../etc" } }).verdict, "BLOCK");
       assert.notEqual(judge(force, { input: { n: 1, s: "/srv/etc" } }).verdict, "BLOCK");
     }
   });
 
-  test("positive control: with `startsWith` the same path goes through", () => {
+  test("positive control: a rule with `startsWith` allows the path in doubt", () => {
     const force = escalating('!input.s.startsWith("/srv")');
     assert.equal(judge(force, { input: { n: 1, s: "/srv/../etc" } }).verdict, "ALLOW");
   });
@@ -98,7 +98,7 @@ function escalating(condition: string): ContractInForce {
   );
 }
 
-test("a contract names what it calls, so that nothing else is brought in", () => {
+test("a contract lists the functions that it calls, so the gate loads no others", () => {
   const called = (condition: string): readonly string[] =>
     [...escalating(condition).functions].filter(({ load }) => load !== undefined).map(({ name }) => name);
   assert.deepEqual(called('input.s.glob("a/*")'), ["glob"]);

@@ -38,8 +38,8 @@ const calls: readonly Call[] = [
   { tool: "mail.send", input: { to: ["a"], subject: "s", reply_to: null } },
 ];
 
-suite("no text and no call is too much", { tags: ["contract.compiled"] }, () => {
-  test("contracts with random edits", () => {
+suite("the compiler and the engine on random texts and calls", { tags: ["contract.compiled"] }, () => {
+  test("no contract with random edits makes the compiler throw or the engine fail", () => {
     const edit = fc.record({ at: fc.nat(10_000), remove: fc.nat(12), insert: pieces });
     let compiledCount = 0;
     fc.assert(
@@ -69,7 +69,7 @@ suite("no text and no call is too much", { tags: ["contract.compiled"] }, () => 
     assert.ok(compiledCount > 0, "none compiled");
   });
 
-  test("random calls against a contract that reads everything", () => {
+  test("no random call causes a defect in the engine", () => {
     const conditions = [
       "input.n > limits.most || input.s == 'x'",
       "has(input.any) && (input.any == input.n || input.any == input.s || input.any in [1, 2] || input.any == [] || input.any == null)",

@@ -264,7 +264,7 @@ suite("the real git runs nothing that the agent wrote", { skip: hasGit ? false :
       assert.equal(hasRun(), false);
     });
 
-    test(`positive control: without ${rules.join(" and ")}, git runs ${what}`, async () => {
+    test(`positive control: without ${rules.join(" and ")}, git runs a command because of ${what}`, async () => {
       const weak = await inForce(...rules);
       const srv = makeFolders();
       assert.equal(carryOut(weak, srv, steps), 0, "another rule is in the way");
@@ -338,7 +338,7 @@ suite("names that a disk or git reads as part of a repository", () => {
     force = await inForce();
   });
 
-  test("the contracts allow them in no spelling", () => {
+  test("the contracts allow the names of a repository's files in no spelling", () => {
     for (const name of [
       "HEAD",
       "Head",
@@ -374,7 +374,7 @@ suite("names that a disk or git reads as part of a repository", () => {
       assert.notEqual(judge(force, callOf(`app/${name}`)).verdict, "ALLOW", name);
   });
 
-  test("no move reaches them without a person", () => {
+  test("no move creates a repository's files without a person", () => {
     for (const [source, destination] of [
       ["/srv/app/a", "/srv/app/bare/HEAD"],
       ["/srv/app/x", "/srv/app/bare"],
@@ -388,7 +388,7 @@ suite("names that a disk or git reads as part of a repository", () => {
       );
   });
 
-  test("ordinary names that resemble them are allowed", () => {
+  test("the contracts allow ordinary names that resemble a repository's files", () => {
     for (const step of [
       "app/src/hooks/useAuth.ts",
       "app/src/objects/a.ts",

@@ -24,7 +24,7 @@ function withRule(when: string, counters = `{ k: ${seen} }`): string {
   return contractText({ counters, rules });
 }
 
-suite("what compiles", () => {
+suite("definitions and conditions of counters that remember", () => {
   const definitions: readonly (readonly [definition: string, ...problems: readonly string[]])[] = [
     [seen],
     ["{ of: t, per: gate, remembers: input.n, within: 10m }"],
@@ -54,18 +54,18 @@ suite("what compiles", () => {
     ["input.n + counters.n in counters.k", "counter: what is asked of a counter is known before counters are read"],
   ];
 
-  test("definitions", () => {
+  test("the compiler accepts a valid `remembers` and reports each invalid one", () => {
     for (const [definition, ...expected] of definitions)
       assert.deepEqual(problems(withRule("'a' in counters.k", `{ k: ${definition} }`)), expected, definition);
   });
 
-  test("conditions", () => {
+  test("the compiler accepts `in` on a counter that remembers and reports invalid conditions", () => {
     const counters = `{ k: ${seen}, n: { of: t, per: session } }`;
     for (const [condition, ...expected] of conditions)
       assert.deepEqual(problems(withRule(condition, counters)), expected, condition);
   });
 
-  test("what is remembered is part of a counter's identity", () => {
+  test("the expression under `remembers` is part of a counter's identity", () => {
     const found = ["input.s", "input.n", "input.s.lowerAscii()", undefined].map((remembers) => {
       const definition = `{ of: t, per: session${remembers === undefined ? "" : `, remembers: ${remembers}`} }`;
       return compile(contractText({ counters: `{ k: ${definition} }` })).counters[0]?.identity;
@@ -99,8 +99,8 @@ class Sessions {
 
 const call = (s: string, more: object = {}, session = "one"): Call => ({ session, input: { n: 1, s, ...more } });
 
-suite("what is remembered", () => {
-  test("a value that stood in an earlier call, in its session, of its type", () => {
+suite("values that a counter remembers", () => {
+  test("a counter finds a value of an earlier call only in its session and with its type", () => {
     const sessions = new Sessions(withRule("input.s in counters.k"));
     assert.equal(sessions.ask(call("a")).verdict, "ALLOW");
     assert.equal(sessions.ask(call("a")).verdict, "BLOCK");
@@ -113,7 +113,7 @@ suite("what is remembered", () => {
     assert.equal(new Sessions(withRule("input.n in counters.k")).ask(call("1")).verdict, "ALLOW");
   });
 
-  test("only of calls that are counted: one that was refused is not remembered as released", () => {
+  test("a counter of released calls does not remember the values of a blocked call", () => {
     const counters = "{ k: { of: t, per: session, counting: released, remembers: input.s } }";
     const sessions = new Sessions(withRule("input.n > 1 || input.s in counters.k", counters));
     assert.equal(sessions.ask(call("a", { n: 2 })).verdict, "BLOCK");
@@ -121,7 +121,7 @@ suite("what is remembered", () => {
     assert.equal(sessions.ask(call("a")).verdict, "BLOCK");
   });
 
-  test("each value of a list, each once, and each item of a fold is asked for", () => {
+  test("a counter remembers each value of a list, and `exists` looks up each item", () => {
     const counters = "{ k: { of: t, per: session, remembers: 'input.?list.orValue([])' } }";
     const sessions = new Sessions(withRule("input.?list.orValue([]).exists(x, x in counters.k)", counters));
     assert.equal(sessions.ask(call("", { list: ["a", "b", "a"] })).verdict, "ALLOW");
@@ -132,19 +132,19 @@ suite("what is remembered", () => {
     ]);
   });
 
-  test("a value that is not there asks for nothing, and one behind it is still asked for", () => {
+  test("a missing optional member is not looked up, and the counter remembers its default instead", () => {
     const counters = "{ k: { of: t, per: session, remembers: 'input.?t.orValue(input.s)' } }";
     const sessions = new Sessions(withRule("has(input.t) && input.t in counters.k", counters));
     assert.equal(sessions.ask(call("a")).verdict, "ALLOW");
     assert.equal(sessions.ask(call("b", { t: "a" })).verdict, "BLOCK");
   });
 
-  test("without a session nothing is remembered and nothing recalled", () => {
+  test("a counter per session remembers nothing for a call without a session", () => {
     const sessions = new Sessions(withRule("input.s in counters.k"));
     for (let turn = 0; turn < 2; turn += 1) assert.equal(sessions.ask({ input: { n: 1, s: "a" } }).verdict, "ALLOW");
   });
 
-  test("too many values, and too long ones, block", () => {
+  test("a call with too many values or a value that is too long is blocked", () => {
     const many = Array.from({ length: 257 }, (_, at) => `v${at}`);
     const counters = "{ k: { of: t, per: session, remembers: 'input.?list.orValue([])' } }";
     const sessions = new Sessions(withRule("input.?list.orValue([]).exists(x, x in counters.k)", counters));
@@ -153,7 +153,7 @@ suite("what is remembered", () => {
     assert.equal(sessions.ask(call("", { list: many.slice(1) })).verdict, "ALLOW");
   });
 
-  test("what a rule that observes asks for takes nothing from the rules that decide", () => {
+  test("values that an observing rule looks up do not use up the limit of deciding rules", () => {
     const list = Array.from({ length: 257 }, (_, at) => `v${at}`);
     const rules = (mode: string): string =>
       `[{ rule: r, on: t, when: "input.s in counters.k", verdict: BLOCK, reason: seen },
@@ -168,7 +168,7 @@ suite("what is remembered", () => {
     assert.equal(control.ask(call("s", { list })).verdict, "BLOCK");
   });
 
-  test("a value behind a condition is found without it, and is not asked for where it does not hold", () => {
+  test("a value behind a condition is looked up only if the condition holds", () => {
     const guarded =
       "has(input.maybe) && input.maybe != null && input.maybe.lowerAscii() in counters.k || input.s in counters.k";
     const sessions = new Sessions(withRule(guarded));
@@ -182,7 +182,7 @@ suite("what is remembered", () => {
     assert.equal(short.ask(call("x".repeat(17_000))).verdict, "BLOCK");
   });
 
-  test("finding what is asked for takes steps: long lists within each other are an error, in a moment", () => {
+  test("nested loops over long lists exceed the limit of steps, and the call is blocked", () => {
     const list = Array.from({ length: 30_000 }, () => "a");
     for (const asked of ["y", "input.s"]) {
       const nested = `has(input.list) && input.list.exists(x, input.list.exists(y, ${asked} in counters.k))`;
@@ -191,7 +191,7 @@ suite("what is remembered", () => {
     }
   });
 
-  test("values that look alike, and equal ones of another spelling", () => {
+  test("texts that look alike are different values, and equal numbers in other spellings are the same", () => {
     const pairs: readonly (readonly [a: unknown, b: unknown, same: boolean])[] = [
       ["a", "\u0430", false],
       ["\u00e9", "e\u0301", false],
@@ -226,7 +226,7 @@ suite("what is remembered", () => {
     for (let turn = 0; turn < 2; turn += 1) assert.equal(typed.ask(call("true")).verdict, "ALLOW");
   });
 
-  test("folds within folds, and a `let:` written out", () => {
+  test("values in nested loops and in a `let:` are looked up", () => {
     const rules = `[{ rule: r, on: t, let: { words: '[input.s, "-"]', known: 'words.exists(w, list.exists(x, w + x in counters.k))' },
       when: known, verdict: BLOCK, reason: seen }]`;
     const text = contractText({ let: "{ list: 'input.?list.orValue([])' }", counters: `{ k: ${seen} }`, rules });
@@ -237,7 +237,7 @@ suite("what is remembered", () => {
     assert.equal(sessions.ask(call("", { list: ["a"] })).verdict, "BLOCK");
   });
 
-  test("a requirement may ask, and a reason", () => {
+  test("a requirement and a reason can ask a counter that remembers", () => {
     const requires =
       '[{ when: "!(input.s in counters.k)", reason: "{input.s in counters.k ? 1 : 0} of {input.s} before" }]';
     const sessions = new Sessions(contractText({ counters: `{ k: ${seen} }`, requires }));
@@ -249,7 +249,7 @@ suite("what is remembered", () => {
     assert.equal(shown.ask(call("a")).reason, "Svc: known: true");
   });
 
-  test("what rules that observe take of steps, they take from each other, not from those that decide", () => {
+  test("observing rules share one limit of steps and do not use the steps of deciding rules", () => {
     const long = "has(input.list) && !input.list.all(x, input.list.all(y, y.size() == 1 || y == x))";
     const rule = (name: string, mode: string): string =>
       `{ rule: ${name}, on: t, ${mode}when: ${JSON.stringify(long)}, verdict: BLOCK, reason: long }`;
@@ -261,7 +261,7 @@ suite("what is remembered", () => {
     assert.match(judged(rule("o", ""), rule("r", "")).reason, /over 2000000 steps/);
   });
 
-  test("a call that could not be remembered leaves a history unknown only if it ran", () => {
+  test("a call whose value is too long makes the history unknown only if the call ran", () => {
     const force = compile(contractText({ counters: `{ k: ${seen} }` }));
     const counter = force.counters[0] as Counter;
     const recorded = (s: string, verdict: "ALLOW" | "BLOCK"): Parameters<typeof recount>[2] => ({
@@ -280,7 +280,7 @@ suite("what is remembered", () => {
     assert.deepEqual([counted("x".repeat(16_385), "ALLOW"), counted("x".repeat(16_385), "BLOCK")], [undefined, 0]);
   });
 
-  test("positive control: an unknown history is an error, never `no`", () => {
+  test("positive control: an unknown history is an error, not a value that was never seen", () => {
     const force = compile(withRule("input.s in counters.k"));
     const prepared = prepare(force, request(call("a")), { keyName: "default", sessionId: "one" });
     const consultation = consult(prepared, 1_700_000_000_000);

@@ -40,7 +40,7 @@ const values: readonly (readonly [key: "when" | "reason", written: string, fixed
 suite("quotes inside the author's own quotes", { tags: ["first-use-7"] }, () => {
   for (const make of [inLines, inBraces])
     for (const [key, written, fixed, says] of values)
-      test(`the help of ${key}: ${written} means what was meant, ${make === inLines ? "in lines" : "in braces"}`, () => {
+      test(`the help for ${key}: ${written} ${make === inLines ? "in lines" : "in braces"} gives the intended value`, () => {
         const text = key === "when" ? make(written) : make("input.s == 'eve'", written);
         const found = diagnostics(text);
         assert.deepEqual(
@@ -60,7 +60,7 @@ suite("quotes inside the author's own quotes", { tags: ["first-use-7"] }, () => 
     );
   });
 
-  test("positive control: quotes that are a part of the condition or of the reason stay", () => {
+  test("positive control: quotes that belong to the condition or the reason stay", () => {
     const kept = `"eve" == input.s || input.s == "abc"`;
     assert.equal(diagnostics(inLines(kept))[0]?.hint, `put the condition in quotes: \`when: '${kept}'\``);
     const reason = `"a" is not "b"`;
@@ -75,7 +75,7 @@ suite("a reason that YAML cuts at ` #`", { tags: ["first-use-7"] }, () => {
     ["see ticket #12", "see ticket #12"],
   ] as const;
   for (const [reason, says] of reasons)
-    test(`${reason}: an error, also where the rest of the file compiles`, () => {
+    test(`the reason ${reason} is an error, also if the rest of the file compiles`, () => {
       const text = inLines("input.s == 'eve'", reason);
       const [found, ...others] = diagnostics(text);
       assert.ok(found !== undefined && others.length === 0);
@@ -84,13 +84,13 @@ suite("a reason that YAML cuts at ` #`", { tags: ["first-use-7"] }, () => {
       assert.deepEqual(said(text.replace(`reason: ${reason}`, () => fix)), [says, "ALLOW"]);
     });
 
-  test("positive control: a comment behind a reason, and a reason in quotes, are no error", () => {
+  test("positive control: a comment after a reason and a reason in quotes are not errors", () => {
     for (const reason of ["too much # for one day", '"order #{input.n}"', "'order #{input.n}' #7", "order#7"])
       assert.deepEqual(diagnostics(inLines("input.s == 'eve'", reason)), []);
   });
 });
 
-suite("hints for what other languages have", { tags: ["first-use-7"] }, () => {
+suite("hints for the syntax of other languages", { tags: ["first-use-7"] }, () => {
   const hints: readonly (readonly [when: string, hint: RegExp])[] = [
     ["hour(now) > 18", /`hour\(now, "Europe\/Berlin"\)`/],
     ["now.getHours() > 18", /`hour\(now, "Europe\/Berlin"\)`/],
@@ -104,5 +104,6 @@ suite("hints for what other languages have", { tags: ["first-use-7"] }, () => {
     ["input.?m.size() > 5", /`\.\?name\.orValue\(other\)`/],
     ["'!input.s in limits.names'", /`!\(a in b\)`/],
   ];
-  for (const [when, hint] of hints) test(when, () => assert.match(diagnostics(inLines(when))[0]?.hint ?? "", hint));
+  for (const [when, hint] of hints)
+    test(`the compiler gives a hint for ${when}`, () => assert.match(diagnostics(inLines(when))[0]?.hint ?? "", hint));
 });

@@ -81,7 +81,7 @@ suite("a condition without the quotes that it needs", { tags: ["first-use-7"] },
     for (const row of conditions) {
       const [when, , , means] = row;
       const message = row[at];
-      test(`${what}: ${when}`, () => {
+      test(`the condition ${when} ${what} compiles, or its error shows the right quotes`, () => {
         const text = make(when);
         const found = diagnostics(text);
         if (message === undefined) return assert.equal(blocked(text), means);
@@ -103,11 +103,11 @@ suite("a condition without the quotes that it needs", { tags: ["first-use-7"] },
     }
   }
 
-  test("positive control: the old advice, to remove the tag, compiles to the opposite condition", () => {
+  test("positive control: the old advice, to remove the tag, gives the opposite condition", () => {
     assert.equal(blocked(inLines("!(input.s in limits.names)".slice(1))), "100000");
   });
 
-  test("the rest of the file is read as it is meant: other errors are reported too, at their own places", () => {
+  test("the compiler also reports the other errors of the file, at their own places", () => {
     const found = diagnostics(inLines("!(input.s in limits.names) || input.kidn > 1", "too much: {input.m}"));
     assert.deepEqual(
       found.map((each) => [each.code, marked(each)]),
@@ -120,7 +120,7 @@ suite("a condition without the quotes that it needs", { tags: ["first-use-7"] },
     );
   });
 
-  test("over several lines, under `let:`, in a requirement, in a counter, before a comment", () => {
+  test("the error shows the fix in every place of a contract that holds a condition", () => {
     const places: readonly (readonly [text: string, written: string])[] = [
       [inLines("!(input.s == 'eve')\n      && input.n > 5"), "when: !(input.s == 'eve')\n      && input.n > 5"],
       [inLines("!(input.n > 5) # not much"), "when: !(input.n > 5)"],
@@ -145,7 +145,7 @@ suite("a condition without the quotes that it needs", { tags: ["first-use-7"] },
     }
   });
 
-  test("a condition that begins with a character that no value begins with is not told to use quotes", () => {
+  test("a condition that begins with a character such as `*` gets no advice to use quotes", () => {
     for (const first of ["*", "&", "@", "%", "|", ">"]) {
       for (const make of [inLines, inBraces]) {
         const [found] = diagnostics(make(`${first} 5`));
@@ -156,7 +156,7 @@ suite("a condition without the quotes that it needs", { tags: ["first-use-7"] },
     assert.equal(diagnostics(inLines("`n` > 5"))[0]?.message, "a condition cannot begin with a backtick");
   });
 
-  test("a value that YAML reads as it is written gets no such error: a comment, a block, quotes, a member called `reason`", () => {
+  test("a value that YAML reads as it is written gets no error about quotes", () => {
     for (const when of ["input.n > 5 # y", ">-\n      !(input.n > 5)", "|\n      !(input.n > 5)", "'!(input.n > 5)'"])
       assert.deepEqual(diagnostics(inLines(when)), []);
     const input =
@@ -209,7 +209,7 @@ suite("a reason without the quotes that it needs", { tags: ["first-use-7"] }, ()
   ] as const) {
     for (const row of reasons) {
       const [reason, , , says] = row;
-      test(`${at === 1 ? "in lines" : "in braces"}: ${reason}`, () => {
+      test(`the reason ${reason} ${at === 1 ? "in lines" : "in braces"} compiles, or its error shows the right quotes`, () => {
         const text = make("input.n > 5", reason);
         const found = diagnostics(text);
         const message = row[at];
@@ -230,8 +230,8 @@ function twice(message: string): readonly [string, string] {
   return [message, message];
 }
 
-suite("colons and tabs", { tags: ["first-use-7"] }, () => {
-  test("a key without a space after its colon, in lines and in braces", () => {
+suite("errors about colons and tabs", { tags: ["first-use-7"] }, () => {
+  test("a key without a space after its colon is an error that shows the fix", () => {
     for (const [make, at] of [
       [inLines, "19:5"],
       [inBraces, "17:23"],
@@ -246,7 +246,7 @@ suite("colons and tabs", { tags: ["first-use-7"] }, () => {
     }
   });
 
-  test("a tab for indentation is the one error", () => {
+  test("a tab for indentation is reported as one error", () => {
     const text = inLines("input.n > 5").replace("    on: t\n    when", "\ton: t\n    when");
     const found = diagnostics(text);
     assert.deepEqual(
@@ -384,7 +384,7 @@ const operators: readonly (readonly [
 
 suite("operators and functions of other languages", { tags: ["first-use-7"] }, () => {
   for (const [when, at, message, help, fix, means] of operators) {
-    test(when, () => {
+    test(`the error for ${when} shows what to write instead`, () => {
       const found = diagnostics(conditionText(when));
       assert.deepEqual(
         found.map((each) => [each.message, each.hint, marked(each)]),
@@ -396,7 +396,7 @@ suite("operators and functions of other languages", { tags: ["first-use-7"] }, (
     });
   }
 
-  test("constants of other languages, and a default", () => {
+  test("the error for a constant or a default of another language shows what to write instead", () => {
     const hint = (when: string): string | undefined => diagnostics(conditionText(when)).at(-1)?.hint;
     assert.equal(hint("input.any == None"), "write `null`");
     assert.equal(hint("input.n > 1 == True"), "write `true`");
@@ -404,7 +404,7 @@ suite("operators and functions of other languages", { tags: ["first-use-7"] }, (
     assert.equal(blocked(conditionText("input.?t.orValue('y') == 'y'")), "111111");
   });
 
-  test("positive control: `not` and `and` may still be the names of a `let:`, and members", () => {
+  test("positive control: `not` can still be the name of a `let:`, and `and` a text", () => {
     const text = contractText({
       let: "{ not: input.n > 5 }",
       rules: rule("not || input.s == 'and'"),
@@ -427,18 +427,18 @@ suite("a file that is made to be slow to read", { tags: ["attack-12.i-1"] }, () 
     "maps in maps": `x: ${"{ a: ".repeat(size / 10)}${"}".repeat(size / 10)}`,
   };
   for (const [name, text] of Object.entries(texts)) {
-    test(`${name} are looked through once`, () => {
+    test(`a file with ${name} is read within 10 seconds`, () => {
       const ms = msOf(() => findSlips({ name: "x", text }));
       assert.ok(ms < 10_000, `took ${ms} ms`);
     });
   }
 
-  test("a file of maps in maps is an error, and no crash", () => {
+  test("a file with deeply nested maps is an error and does not crash the compiler", () => {
     const [found] = diagnostics(texts["maps in maps"] ?? "");
     assert.equal(found?.message, "nested too deeply");
   });
 
-  test("positive control: a pattern that begins again at each space is slower, for a tenth of the text", () => {
+  test("positive control: a pattern with backtracking is slower on a tenth of the text", () => {
     const spaces = `a${" ".repeat(size / 10)}x`;
     const slow = msOf(() => /^(.*?)\s*$/.exec(spaces));
     const fast = msOf(() => findSlips({ name: "x", text: `when: a${" ".repeat(size)}x` }));

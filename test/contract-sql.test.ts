@@ -34,14 +34,14 @@ function seen(of: Json): Json {
   return { ...of, statements: statements.map(({ kind }) => kind), limited: statements.map(({ limited }) => limited) };
 }
 
-test("before its parser is brought in, a call is an error", { tags: ["contract.language"] }, () => {
+test("a call of sql() is an error until the parser is loaded", { tags: ["contract.language"] }, () => {
   assert.equal(read("select 1"), "the SQL parser is not loaded");
 });
 
-suite("sql", () => {
+suite("the function sql()", () => {
   before(async () => sql?.load?.());
 
-  test(`the corpus: ${rows.length} texts`, { tags: ["contract.language"] }, () => {
+  test(`sql() gives the expected result for ${rows.length} texts`, { tags: ["contract.language"] }, () => {
     assert.ok(rows.length >= 50);
     for (const { text, expected, why } of rows) {
       const found = read(text);
@@ -61,7 +61,7 @@ suite("sql", () => {
     assert.ok(types.length > 250 && untyped.length > 100, `${types.length} types, ${untyped.length} members`);
   });
 
-  test("positive control: a node type or a member that is left out is named", () => {
+  test("positive control: a missing node type or a missing member is noticed", () => {
     const { types, untyped } = grammar();
     const fewerNodes = new Map([...nodes].filter(([type]) => type !== "SortBy"));
     const fewerMembers = new Map([...memberTypes].filter(([name]) => name !== "typeName"));
@@ -69,7 +69,7 @@ suite("sql", () => {
     assert.ok(missing(types, untyped, nodes, fewerMembers).includes("TypeCast.typeName: TypeName"));
   });
 
-  test("positive control: a guard by the first word, or by forbidden words, fails on the corpus", () => {
+  test("positive control: a guard that looks for words accepts harmful texts of the corpus", () => {
     const isAllowed = (text: string): boolean => /^\s*(?:select|with|explain|values|table|show)\b/i.test(text);
     const isForbidden = (text: string): boolean => /\b(?:insert|update|delete|drop|alter|truncate|grant)\b/i.test(text);
     const writing = rows.filter(({ expected }) => expected === "error" || expected["readOnly"] === false);
@@ -79,7 +79,7 @@ suite("sql", () => {
     assert.ok(byWords.length > 15, `${byWords.length}`);
   });
 
-  test("every text comes to a value or to an EvaluationError, and the parser lives on", () => {
+  test("every text gives a value or an EvaluationError, and the parser still works", () => {
     const words =
       "select from where with as ( ) ; , ' \" $$ -- /* */ \n delete update " +
       "insert into t a.b 1 * = :: not and or union values for explain do copy";
@@ -98,7 +98,7 @@ suite("sql", () => {
     works();
   });
 
-  test("texts at the edge of every bound leave the parser whole", () => {
+  test("the parser still works after texts below, at and above each bound", () => {
     const edges: readonly (readonly [before: string, unit: string, after: string])[] = [
       ["select ", "1+", "1"],
       ["select ", "not ", "true"],
@@ -130,7 +130,7 @@ suite("sql", () => {
     }
   });
 
-  test("positive control: without the bounds such a text is no syntax error but a fault of the parser", async () => {
+  test("positive control: without the bounds, a very long text crashes the parser", async () => {
     // One fault, in a thread of its own: after some thirty the parser answers nonsense, or never.
     const worker = new Worker(
       `const { parentPort } = require("node:worker_threads");
@@ -145,7 +145,7 @@ suite("sql", () => {
     await worker.terminate();
   });
 
-  test("bounds are at their place", () => {
+  test("sql() accepts a text at each bound and refuses a larger one", () => {
     assert.equal(typeof read(`select '${"x".repeat(32_768 - 9)}'`), "object");
     assert.equal(typeof read(`select '${"x".repeat(32_768 - 8)}'`), "string");
     assert.equal(typeof read(`select ${"(".repeat(64)}1${")".repeat(64)}`), "object");
@@ -154,7 +154,7 @@ suite("sql", () => {
     assert.equal(typeof read("select 1;".repeat(201)), "string");
   });
 
-  test("a contract with it decides, and blocks on doubt", async () => {
+  test("a contract that calls sql() decides, and blocks a text in doubt", async () => {
     const force = compile(
       conditionText("!sql(input.s).readOnly || sql(input.s).reads.exists(t, !(t in limits.names))"),
     );

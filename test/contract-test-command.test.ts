@@ -110,8 +110,8 @@ function replaced(text: string, from: string, to: string): string {
   return text.replace(from, () => to);
 }
 
-suite("what passes", () => {
-  test("every expectation that a file can hold, and every outcome seen", async () => {
+suite("the results of test files", () => {
+  test("a file with every kind of expectation passes with full coverage", async () => {
     const { exitCode, text } = await run(whole, { min: "100" });
     assert.equal(exitCode, 0, text);
     assert.match(text, /10 of 10 cases passed, 18 calls in 1 file$/);
@@ -135,7 +135,7 @@ suite("what passes", () => {
     ["{ counters: { paid: 90.01 } }, expect", "{ counters: { pay: 90.01 } }, expect", /given +- a counter pay/],
   ];
   for (const [from, to, told] of broken) {
-    test(`positive control: ${to} does not`, async () => {
+    test(`positive control: the change to ${to} is noticed`, async () => {
       const { exitCode, text } = await run(replaced(whole, from, to));
       assert.equal(exitCode, 1, text);
       assert.match(text, told);
@@ -143,7 +143,7 @@ suite("what passes", () => {
     });
   }
 
-  test("a mode softens what is answered, and what is released counts", async () => {
+  test("in observe mode a blocked call is answered ALLOW and counts as released", async () => {
     const text = `${head}mode: observe
 cases:
   - case: in observe mode nothing is held
@@ -156,7 +156,7 @@ cases:
     assert.equal((await run(replaced(text, "mode: observe", "mode: enforce"))).exitCode, 1);
   });
 
-  test("a call without a member, with a fixture changed, by a mandate with its limits", async () => {
+  test("a case can leave out members, change a fixture and use a mandate with its limits", async () => {
     const mandate = "mandate: m\ncontracts: [../shop.yaml]\nlimits: { shop: { usd: 20 } }\n";
     const text = `${replaced(head, "contract: shop.yaml", "mandate: mandate.yaml")}cases:
   - { case: a, like: pay, without: input.to, expect: { rule: $input, reason: input.to is missing } }
@@ -171,7 +171,7 @@ cases:
     assert.equal(exitCode, 0, shown);
   });
 
-  test("a body that the gate refuses is no decision", async () => {
+  test("a request that the gate refuses is reported as a refusal, not as a decision", async () => {
     const { exitCode, text } = await run(`${head}cases: [{ case: a, like: pay, session: "", expect: BLOCK }]`);
     assert.equal(exitCode, 2, text);
     const long = `${head}cases: [{ case: a, like: pay, session: ${"x".repeat(3000)}, expect: BLOCK }]`;
@@ -179,7 +179,7 @@ cases:
   });
 });
 
-suite("what is wrong with a file", () => {
+suite("errors in a test file", () => {
   const cases: readonly (readonly [text: string, told: RegExp])[] = [
     ["cases: []", /there are no cases/],
     ["cases: [{ case: a, tool: look }]", /a case expects something/],
@@ -217,7 +217,7 @@ suite("what is wrong with a file", () => {
     ["cases: [{ case: a, like: &x pay, expect: ALLOW }]", /an anchor/],
   ];
   for (const [text, told] of cases)
-    test(told.source, async () => {
+    test(`the command refuses a file with the error /${told.source}/`, async () => {
       const { exitCode, text: shown } = await run(head + text);
       assert.equal(exitCode, 2, shown);
       assert.match(shown, told);
@@ -225,7 +225,7 @@ suite("what is wrong with a file", () => {
       assert.match(shown, /nothing was tested$/);
     });
 
-  test("a contract that does not compile is said with its place, for programs too", async () => {
+  test("a contract that does not compile is an error, also with --json", async () => {
     const files = {
       "shop.yaml": replaced(contract, "counters.tries >= 3", "counters.trys >= 3"),
       "shop.test.yaml": whole,
@@ -237,7 +237,7 @@ suite("what is wrong with a file", () => {
     assert.equal(JSON.parse(json.text).errors[0].code, "unknown-counter");
   });
 
-  test("what is asked for and not there", async () => {
+  test("a missing file or a wrong option is an error that names it", async () => {
     await assert.rejects(testCommand([written({})], plain), /no tests were found in/);
     await assert.rejects(testCommand([join(folder, "nowhere")], plain), /there is no such file/);
     await assert.rejects(
@@ -262,7 +262,7 @@ suite("coverage", () => {
   const lines = whole.split("\n").filter((line) => / {2}- \{ case: /.test(line));
   const unique = new Set(["no facts", "over", "paid much", "a note", "looking", "bob is new"]);
 
-  test("each case that alone shows an outcome is missed", async () => {
+  test("coverage falls if the only case that shows an outcome is removed", async () => {
     for (const line of lines) {
       const name = /case: ([^,]+),/.exec(line)?.[1] ?? "";
       const { exitCode } = await run(replaced(whole, `${line}\n`, ""), { min: "100" });
@@ -270,7 +270,7 @@ suite("coverage", () => {
     }
   });
 
-  test("says what was never true, never false, neither, never called; constants are not asked for", async () => {
+  test("coverage lists conditions never true or never false and tools never called, and ignores constants", async () => {
     const one = lines.find((line) => line.includes("it runs")) ?? "";
     const { exitCode, text } = await run(`${head}cases:\n${one}\n`, { coverage: true, min: "60" });
     assert.equal(exitCode, 1);
@@ -278,7 +278,7 @@ suite("coverage", () => {
     assert.doesNotMatch(text, /^ +limits\.open +[0-9]/m);
   });
 
-  test("each branch of a choice, and a let where it is written", async () => {
+  test("coverage counts each branch of a choice, and a `let` in each rule that uses it", async () => {
     const text = `contract: shop
 let: { dear: input.usd > 50 }
 tools:
@@ -328,7 +328,7 @@ rules:
     assert.deepEqual(await unseen([cases[4] ?? ""]), nothingButRefused);
   });
 
-  test("a contract in the folder that no test is about lacks all of it", async () => {
+  test("a contract in the folder without tests has no coverage", async () => {
     const other = replaced(contract, "contract: shop", "contract: other");
     const files = { "shop.test.yaml": whole, "below/other.yaml": other };
     const { exitCode, text } = await testCommand([written(files)], { ...plain, coverage: true, min: "1" });
@@ -343,13 +343,13 @@ rules:
     assert.equal(byMandate.exitCode, 0, byMandate.text);
   });
 
-  test("a contract leads to the tests beside it", async () => {
+  test("the path of a contract runs the tests in the file beside it", async () => {
     const place = written({ "shop.test.yaml": whole, "other.test.yaml": "cases: 1" });
     assert.equal((await testCommand([join(place, "shop.yaml")], plain)).exitCode, 0);
     assert.equal((await testCommand([place], plain)).exitCode, 2, "positive control: the folder has a wrong one");
   });
 
-  test("a filter runs what it names", async () => {
+  test("--filter runs only the cases whose name contains its text", async () => {
     const { text } = await run(whole, { filter: "THREE tries" });
     assert.match(text, /✔ three tries in ten minutes\n\n1 of 1 case passed, 7 calls in 1 file$/);
   });
@@ -423,13 +423,13 @@ suite("reports", () => {
     "- { like: pay, session: other, expect: { verdict: ESCALATE",
   );
 
-  test("for a person", async () => {
+  test("the report for a person shows each failure", async () => {
     const { exitCode, text, forPrograms } = await run(failing);
     assert.deepEqual([exitCode, forPrograms], [1, true]);
     golden("test-failures", text);
   });
 
-  test("for programs", async () => {
+  test("the report with --json names the call, line and mismatches of each failure", async () => {
     const { exitCode, text } = await run(failing, { json: true });
     const found = JSON.parse(text) as Told;
     assert.deepEqual([exitCode, found.ok, found.cases, found.failed], [1, false, 10, 2]);
@@ -446,7 +446,7 @@ suite("reports", () => {
     assert.ok(conditions.length > 5 && conditions.every((row) => row.true + row.false > 0 && row.line > 0));
   });
 
-  test("for CI: JUnit's XML, whatever stands in a call", async () => {
+  test("--junit writes well-formed XML, whatever characters a case contains", async () => {
     const hostile = `'<a b="c"> & ]]> \u{1F600}'`;
     const place = written({ "shop.test.yaml": replaced(failing, "case: a note", `case: ${hostile}`) });
     const { exitCode } = await testCommand([place], { ...plain, junit: join(place, "junit.xml") });

@@ -162,7 +162,7 @@ const cases: readonly (readonly [before: string, after: string, answer: string])
   ],
 ];
 
-suite("a condition and another", () => {
+suite("the comparison of two contracts", () => {
   const opened = openSolver();
   after(async () => (await opened)?.close());
   const solved = async (
@@ -183,7 +183,7 @@ suite("a condition and another", () => {
   };
 
   for (const [before, other, answer] of cases) {
-    test(`${before}  =>  ${other}: ${answer}`, async () => {
+    test(`the comparison of ${before} with ${other} answers "${answer}"`, async () => {
       const found = await solved(whole(rule(before)), whole(rule(other)));
       assert.deepEqual(
         [found.answer, found.defects],
@@ -205,13 +205,13 @@ suite("a condition and another", () => {
       "stricter",
     ],
     [
-      "an ALLOW rule where ALLOW stands otherwise",
+      "an ALLOW rule in a tool that is ALLOW otherwise",
       whole(rule("input.amount > 5", "ALLOW")),
       whole(rule("false")),
       "equivalent",
     ],
     [
-      "a rule that others cover",
+      "a rule that another rule covers",
       base,
       `${base}  - { rule: s, on: [t], when: input.amount > 6, verdict: BLOCK, reason: too much }\n`,
       "equivalent",
@@ -235,44 +235,44 @@ suite("a condition and another", () => {
       "stricter",
     ],
     ["a BLOCK's reason that may fail", base, base.replace("it is so", '"{input.few[0]}"'), "equivalent"],
-    ["a maximum that is a rule", base, base.replace("maximum: 1000", "maximum: 5"), "equivalent"],
+    ["a maximum that repeats a rule", base, base.replace("maximum: 1000", "maximum: 5"), "equivalent"],
     ["a minimum", base, base.replace("minimum: 0", "minimum: 1"), "stricter"],
     [
-      "a step",
+      "a step of 1",
       base.replace("type: integer", "type: number"),
       base.replace("type: integer", "type: number, multipleOf: 1"),
       "stricter",
     ],
     ["a whole number as a step of 1", base, base.replace("type: integer", "type: number, multipleOf: 1"), "equivalent"],
     [
-      "other members are taken",
+      "a schema that accepts other members",
       base,
       base.replace("additionalProperties: false", "additionalProperties: true"),
       "weaker",
     ],
-    ["a member is required", base, base.replace("lines, any]", "lines, any, opt]"), "stricter"],
-    ["a member goes", base, base.replace("        opt: { type: string }\n", ""), "stricter"],
-    ["a value more of an enum", base, base.replace("[red, green, blue]", "[red, green, blue, grey]"), "weaker"],
+    ["a member that becomes required", base, base.replace("lines, any]", "lines, any, opt]"), "stricter"],
+    ["a member that is removed", base, base.replace("        opt: { type: string }\n", ""), "stricter"],
+    ["one more value of an enum", base, base.replace("[red, green, blue]", "[red, green, blue, grey]"), "weaker"],
     ["an enum in another order", base, base.replace("[red, green, blue]", "[blue, red, green]"), "equivalent"],
-    ["more items", base, base.replace("maxItems: 3", "maxItems: 30"), "weaker"],
-    ["items that differ", base, base.replace("maxItems: 3", "maxItems: 3, uniqueItems: true"), "stricter"],
+    ["a list that may be longer", base, base.replace("maxItems: 3", "maxItems: 30"), "weaker"],
+    ["items that must differ", base, base.replace("maxItems: 3", "maxItems: 3, uniqueItems: true"), "stricter"],
     ["a pattern", base, base.replace("opt: { type: string }", "opt: { type: string, pattern: '^a' }"), "stricter"],
     [
-      "a pattern in other words",
+      "an equivalent pattern",
       base.replace("opt: { type: string }", "opt: { type: string, pattern: '^a' }"),
       base.replace("opt: { type: string }", "opt: { type: string, pattern: '^(?:a)' }"),
       "equivalent",
     ],
     ["a fact of another type", base, base.replace("spent: { type: number }", "spent: { type: integer }"), "stricter"],
-    ["a snapshot is required", base, whole(rule("input.amount > 5"), "    requires: platform.present\n"), "stricter"],
+    ["a required snapshot", base, whole(rule("input.amount > 5"), "    requires: platform.present\n"), "stricter"],
     [
-      "a requirement that is a rule",
+      "a requirement that repeats a rule",
       base,
       whole(rule("input.amount > 5"), "    requires: input.amount <= 5\n"),
       "equivalent",
     ],
-    ["otherwise", base, base.replace("otherwise: ALLOW", "otherwise: BLOCK"), "stricter"],
-    ["a tool goes", base, base.replace("  t:\n", "  u:\n").replaceAll("[t]", "[u]"), "stricter"],
+    ["another verdict under otherwise", base, base.replace("otherwise: ALLOW", "otherwise: BLOCK"), "stricter"],
+    ["a tool that is removed", base, base.replace("  t:\n", "  u:\n").replaceAll("[t]", "[u]"), "stricter"],
     [
       "a counter of another name",
       whole(rule("counters.calls > 4")),
@@ -281,7 +281,7 @@ suite("a condition and another", () => {
     ],
   ];
   for (const [what, before, other, answer] of shapes) {
-    test(`${what}: ${answer}`, async () => {
+    test(`the comparison answers "${answer}" for ${what}`, async () => {
       assert.notEqual(before, other);
       const found = await solved(before, other);
       assert.deepEqual(
@@ -292,12 +292,12 @@ suite("a condition and another", () => {
     });
   }
 
-  test("a key that may be too long: stricter", async () => {
+  test("a contract whose counter may have a key that is too long is stricter", async () => {
     const found = await solved(base, base.replace("per: gate, sum", "per: input.text, sum"), 500);
     assert.deepEqual([found.answer, found.shown.get("stricter")?.after.rule], ["stricter", "c.$counters.spent"]);
   });
 
-  test("a counter that is defined otherwise is said so, and nothing that reads it is called equivalent", async () => {
+  test("a changed counter is noted, and a contract that reads it is not called equivalent", async () => {
     const before = whole(rule("counters.calls > 4"));
     const found = await solved(before, before.replace("within: 10m", "within: 20m"));
     assert.equal(found.answer, "unknown");
@@ -307,13 +307,13 @@ suite("a condition and another", () => {
     );
   });
 
-  test("other finality is noted, since it shows in assist mode alone", async () => {
+  test("a change of `final` is noted, because it matters only in assist mode", async () => {
     const found = await solved(base, base.replace("verdict: BLOCK,", "verdict: BLOCK, final: true,"));
     assert.equal(found.answer, "equivalent");
     assert.match(found.notes.join(), /assist mode/);
   });
 
-  test("without a solver: the same words are equivalent, calls are found, nothing else is known", async () => {
+  test("without a solver, the comparison knows only identical conditions and the calls that it finds", async () => {
     const without = { solver: undefined, timeMs: 120_000, guesses: 1_000 };
     const answer = async (other: string): Promise<string | undefined> =>
       (await compareContracts(await load(base), await load(other), without))[0]?.answer;
@@ -325,7 +325,7 @@ suite("a condition and another", () => {
     assert.match(found?.notes.join() ?? "", /z3-solver is not installed/);
   });
 
-  suite("positive control: a translation that is wrong", () => {
+  suite("positive control: a wrong translation", () => {
     const changed =
       (from: string | RegExp, to: string) =>
       (solver: Solver): Solver => ({
@@ -333,14 +333,14 @@ suite("a condition and another", () => {
         ask: async (text, ...rest) => solver.ask(text.replaceAll(from, to), ...rest),
       });
 
-    test("a call that the engine judges alike on both sides is a defect, and the answer is unknown", async () => {
+    test("a found call that both contracts judge alike is a defect, and the answer is unknown", async () => {
       const other = whole(rule("input.amount > 6"));
       const found = await solved(base, other, 0, changed("6.0", "2.0"));
       assert.equal(found.answer, "unknown");
       assert.ok(found.defects.length > 0);
     });
 
-    test("errors that are ignored make two contracts equivalent that are not", async () => {
+    test("a translation that ignores errors calls two different contracts equivalent", async () => {
       const ignored = changed(/\(= (c[0-9]+) 0\.0\)/g, "false");
       const [before, other] = [whole(rule("10 % input.count == 0 && false")), whole(rule("false"))];
       assert.equal((await solved(before, other)).answer, "weaker");
@@ -348,7 +348,7 @@ suite("a condition and another", () => {
     });
   });
 
-  test("a question that takes too long is unknown, and the next one is answered", async () => {
+  test("a comparison that takes too long ends, and the next one is answered", async () => {
     const cubes = "input.count * input.count * input.count";
     const many = "input.amount * input.amount * input.amount";
     const hard = rule(`${cubes} + ${many} == 114 && input.amount != input.count && input.text.size() > input.amount`);

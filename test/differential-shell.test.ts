@@ -79,7 +79,7 @@ suite("shell() against real shells", { skip: missing ?? false }, () => {
   });
   after(() => sandbox.close());
 
-  test("texts that once did harm are in doubt, or their record shows it", async (t) => {
+  test("texts that once did harm are in doubt, or their record shows the harm", async (t) => {
     const differential = start(t, read, shellContract(sandbox.area));
     const file = new URL("differential/shell-kept.json", import.meta.url);
     const kept = JSON.parse(readFileSync(file, "utf8")) as readonly { readonly text: string }[];

@@ -95,12 +95,12 @@ suite("sql() against PostgreSQL", () => {
     for (const ending of endings) await ending();
   });
 
-  test("texts that once had an effect are in doubt, or their record shows it", async (t) => {
+  test("texts that once had an effect are in doubt, or their record shows the effect", async (t) => {
     if (missing !== undefined) return t.skip(missing);
     assertNone(await replay(runner, read, kept));
   });
 
-  test("every kept text has an effect when nobody refuses it", async (t) => {
+  test("every kept text has an effect if it is executed", async (t) => {
     if (missing !== undefined) return t.skip(missing);
     const harmful = new Set((await replay(runner, () => harmless, kept)).map(({ text }) => text));
     assert.deepEqual(
@@ -109,7 +109,7 @@ suite("sql() against PostgreSQL", () => {
     );
   });
 
-  test("no function of PostgreSQL has an effect where its call is harmless, in brackets and behind a dot", async (t) => {
+  test("no call of a PostgreSQL function with a harmless record has an effect", async (t) => {
     if (missing !== undefined) return t.skip(missing);
     const calls = await callsOfAll(server);
     assert.ok(calls.length > 5_000, `${calls.length} calls`);

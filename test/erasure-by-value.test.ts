@@ -56,7 +56,7 @@ suite("erasure by value", () => {
     ["PostgreSQL", inDatabase],
   ] as const) {
     test(
-      `in ${name} that no gate serves: a preview changes nothing, --yes erases`,
+      `erase in ${name} without a gate changes nothing in a preview and erases with --yes`,
       { tags: ["first-use-13"] },
       async (t) => {
         if (name === "PostgreSQL" && typeof server === "string") return t.skip(server);
@@ -121,7 +121,7 @@ suite("erasure by value", () => {
   }
 
   test(
-    "at a gate that serves: a preview changes nothing, --yes erases a sensitive member",
+    "erase at a running gate changes nothing in a preview and erases a sensitive member with --yes",
     { tags: ["first-use-13"] },
     async (t) => {
       const cwd = temporaryFolder(t);

@@ -37,17 +37,17 @@ suite("the row of an erasure", () => {
     ],
   };
 
-  test("what a gate writes is read back", () => {
+  test("the body that a gate writes can be read back", () => {
     assert.equal(canonical(erasureBody(whole)), '{"parts":["platform","reason"],"rows":[[3,3],[7,9]]}');
     assert.deepEqual(readErasure(evidenceOf(erasureBody(whole)), 10), whole);
   });
 
   const wrong: readonly (readonly [title: string, body: Canonical | string])[] = [
-    ["no object", "[]"],
-    ["null", "null"],
+    ["a list in place of an object", "[]"],
+    ["null in place of an object", "null"],
     ["no parts", { parts: [], rows: [[1, 1]] }],
     ["an unknown part", { parts: ["body"], rows: [[1, 1]] }],
-    ["effects", { parts: ["effects"], rows: [[1, 1]] }],
+    ["the part effects", { parts: ["effects"], rows: [[1, 1]] }],
     ["parts out of order", { parts: ["reason", "platform"], rows: [[1, 1]] }],
     ["a part twice", { parts: ["reason", "reason"], rows: [[1, 1]] }],
     ["no rows", { parts: ["reason"], rows: [] }],
@@ -73,23 +73,23 @@ suite("the row of an erasure", () => {
         ],
       },
     ],
-    ["itself", { parts: ["reason"], rows: [[9, 10]] }],
+    ["its own row", { parts: ["reason"], rows: [[9, 10]] }],
     ["a row that is still to come", { parts: ["reason"], rows: [[11, 11]] }],
     ["half a row", '{"parts":["reason"],"rows":[[1,1.5]]}'],
     ["another spelling of a number", '{"parts":["reason"],"rows":[[1,1.0]]}'],
-    ["a text as a number", { parts: ["reason"], rows: [["1", "2"]] }],
-    ["three ends", { parts: ["reason"], rows: [[1, 2, 3]] }],
+    ["a text in place of a number", { parts: ["reason"], rows: [["1", "2"]] }],
+    ["a range of three numbers", { parts: ["reason"], rows: [[1, 2, 3]] }],
     ["another member", { parts: ["reason"], rows: [[1, 1]], why: "x" }],
   ];
   for (const [title, body] of wrong) {
-    test(`${title} is nothing that a gate writes, and the row is broken`, () => {
+    test(`an erasure with ${title} is refused, and its row is broken`, () => {
       const evidence = evidenceOf(body);
       assert.equal(readErasure(evidence, 10), undefined);
       assert.equal(new Missing().pass(leafOf(10, "erase"), evidence, [])?.seq, 10);
     });
   }
 
-  test("what may quote the call goes with it, and nothing else", () => {
+  test("erasing a part also erases the parts that may quote it, and nothing else", () => {
     const cases: readonly (readonly [readonly ErasablePart[], string])[] = [
       [["platform"], "outcome platform reason"],
       [["input"], "input outcome reason"],
@@ -100,7 +100,7 @@ suite("the row of an erasure", () => {
     for (const [asked, gone] of cases) assert.equal(withWhatQuotes(asked).join(" "), gone);
   });
 
-  test("parts go, their digests stay, and erasing them again changes nothing", () => {
+  test("erasing parts keeps their digests, and erasing them again changes nothing", () => {
     const { stored, digest } = makeEvidence(['"call"', '{"a":1}', "null", '"why"', "{}", "[]"]);
     const erased = withoutParts(stored, ["input", "reason"]);
     assert.equal(evidenceDigest(erased), digest);
@@ -112,7 +112,7 @@ suite("the row of an erasure", () => {
   });
 });
 
-suite("what a walk finds missing", () => {
+suite("missing parts that a walk finds", () => {
   const parts = fc.subarray([...erasableParts], { minLength: 1 });
   /** Rows of checks that lack parts, and rows that name some of the rows before them, among rows in which nothing is. */
   const history = fc.array(
@@ -127,7 +127,7 @@ suite("what a walk finds missing", () => {
     { maxLength: 60 },
   );
 
-  test("is the first row of which a part is named by no later row", () => {
+  test("a walk reports the first row with a missing part that no later row names", () => {
     fc.assert(
       // A row far down the ledger, where one piece of what is remembered ends and the next begins.
       fc.property(history, fc.constantFrom(1, 65_530, 131_071), (rows, first) => {
@@ -152,7 +152,7 @@ suite("what a walk finds missing", () => {
     );
   });
 
-  test("rows that stand side by side are one range", () => {
+  test("consecutive rows become one range", () => {
     assert.deepEqual(rangesOf([]), []);
     assert.deepEqual(rangesOf([3, 7, 8, 9, 11]), [
       [3, 3],
@@ -163,7 +163,7 @@ suite("what a walk finds missing", () => {
 });
 
 suite("retention", () => {
-  test("the indexes are written anew once a day at most, and are not forgotten where nothing more is erased", async () => {
+  test("retention rewrites the indexes at most once a day, also if nothing more is erased", async () => {
     const hourMs = 3_600_000;
     let [now, rows] = [0, 0];
     const done: string[] = [];

@@ -54,7 +54,7 @@ suite("the example loops", () => {
   for (const { file, command, missing } of loops) {
     for (const mode of ["observe", "enforce"]) {
       test(
-        `${file} against a gate in ${mode} mode`,
+        `${file} prints the golden text against a gate in ${mode} mode`,
         { tags: ["client.caller-logic", "service.call-site"] },
         async (t) => {
           if (command === undefined) return t.skip(missing);
@@ -77,7 +77,7 @@ suite("the example loops", () => {
     });
 
     test(
-      `${file} says what to do about a missing or a wrong key, and asks for no tool`,
+      `${file} says what to do about a missing or wrong key and sends no check`,
       { tags: ["first-use-11"] },
       async (t) => {
         if (command === undefined) return t.skip(missing);
@@ -102,7 +102,7 @@ suite("the example loops", () => {
     );
 
     test(
-      `${file} stops when the gate gives no verdict, and the model reads nothing of it`,
+      `${file} stops when the gate gives no verdict and tells the model nothing about it`,
       { tags: ["first-use-15"] },
       async (t) => {
         if (command === undefined) return t.skip(missing);
@@ -128,7 +128,7 @@ suite("the example loops", () => {
       },
     );
 
-    test(`${file} says what to do when no gate is there`, async (t) => {
+    test(`${file} says what to do if no gate is running`, async (t) => {
       if (command === undefined) return t.skip(missing);
       const gate = await startGate(t, { contracts });
       await gate.stop();

@@ -93,7 +93,8 @@ suite("a call from a file", () => {
     ["unknown-tool", { tool_name: "pays" }],
   ];
   for (const [name, change, more] of variants)
-    test(name, async (t) => assertGolden(name, await explainText(t, { ...call, ...change }, more)));
+    test(`the explanation of the call "${name}" equals its golden text`, async (t) =>
+      assertGolden(name, await explainText(t, { ...call, ...change }, more)));
 
   test(
     "`explain -` reads the call from standard input, and prints the same as for a file",
@@ -131,7 +132,7 @@ suite("a call from a file", () => {
     assert.doesNotMatch(await named("shop.yaml"), /cannot be read/, "positive control");
   });
 
-  test("what cannot be used is one sentence, or the compiler's errors", async (t) => {
+  test("a wrong option or call is one sentence, and a wrong contract shows the compiler's errors", async (t) => {
     const { file, options } = files(t, call);
     const rows: readonly (readonly [Partial<ExplainOptions>, RegExp])[] = [
       [{ counters: "[]" }, /--counters takes a JSON object/],
@@ -152,7 +153,7 @@ suite("a call from a file", () => {
 });
 
 suite("a receipt", () => {
-  test("comes to what was answered, with the counters as they stood and the receipts that they counted", async (t) => {
+  test("explain gives a receipt's verdict, its counters and the receipts that they counted", async (t) => {
     const gate = await startGate(t, { contracts: { "shop.yaml": contract } });
     const bodies = [
       call,

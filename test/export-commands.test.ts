@@ -26,7 +26,7 @@ function keyOf(text: string): VerifierKey {
 }
 
 suite("svc-gate verify of an export", () => {
-  test("judges every vector as it must", async (t) => {
+  test("verify reports the expected result for every vector", async (t) => {
     const folder = temporaryFolder(t);
     const wrong: object[] = [];
     for (const [at, vector] of vectors.entries()) {
@@ -49,7 +49,7 @@ suite("svc-gate verify of an export", () => {
     assert.deepEqual(wrong, []);
   });
 
-  test("judges every proof of a row as the small verifiers do", () => {
+  test("verify judges every proof of a row as the small verifiers do", () => {
     const wrong = proofCases.filter(
       ({ text, keys, expected }) => verifyProof(text, keys.map(keyOf)).ok !== "leaf_seq" in expected,
     );
@@ -59,7 +59,7 @@ suite("svc-gate verify of an export", () => {
     );
   });
 
-  test("the codes of the specification are those of the vectors", () => {
+  test("the specification lists the same codes as the vectors", () => {
     const text = readFileSync(join(root, "spec/export.md"), "utf8");
     const table = text.slice(text.indexOf("| code |"), text.indexOf("For each row the order"));
     const listed = Array.from(table.matchAll(/^\| `([a-z-]+)` \|/gm), ([, code = ""]) => code);
@@ -67,7 +67,7 @@ suite("svc-gate verify of an export", () => {
     assert.deepEqual(listed.toSorted(), [...seen].toSorted());
   });
 
-  test("says what it found, and that no key was given", async (t) => {
+  test("verify reports what it found and says if no key was given", async (t) => {
     const folder = join(vectorFolder, "acts");
     const [{ keys: [key = ""] } = { keys: [] }] = vectors;
     const whole = await finish(t, ["verify", folder, "--key", key]);
@@ -85,7 +85,7 @@ suite("svc-gate verify of an export", () => {
     assert.equal((await finish(t, ["verify", folder, "--key", key], elsewhere)).code, 0, "that is a gate's setting");
   });
 
-  test("names the first broken row; a chain alone is blind to evidence", async (t) => {
+  test("verify names the first broken row, and with --chain ignores the evidence", async (t) => {
     const vector = vectors.find(({ name }) => name === "digest: one bit of a value") ?? assert.fail();
     const folder = join(temporaryFolder(t), "export");
     placeVector(vector, folder);
@@ -149,7 +149,7 @@ function readCsv(text: string): readonly (readonly string[])[] {
 }
 
 suite("svc-gate export --format", () => {
-  test("csv: what stands on receipts, and nothing that a spreadsheet runs", async (t) => {
+  test("csv contains the fields of receipts and no cell that a spreadsheet runs as a formula", async (t) => {
     const folder = await hostileLedger(t);
     const { code, stdout, stderr } = await finish(t, ["export", "-", "--format", "csv", "--data-dir", folder]);
     assert.deepEqual([code, stderr], [0, ""]);
@@ -166,7 +166,7 @@ suite("svc-gate export --format", () => {
     assert.equal(column("at")[0], "2026-09-21T14:13:20.000Z");
   });
 
-  test("jsonl: every text as it was, input and snapshot to the digit; a part of the rows, into a file", async (t) => {
+  test("jsonl keeps every text and every digit, and can write some of the rows into a file", async (t) => {
     const folder = await hostileLedger(t);
     const to = join(temporaryFolder(t), "out");
     mkdirSync(to);
@@ -181,7 +181,7 @@ suite("svc-gate export --format", () => {
     );
   });
 
-  test("what cannot be is one sentence", async (t) => {
+  test("a wrong option or target is an error in one sentence", async (t) => {
     const folder = await hostileLedger(t);
     const cases: readonly (readonly [readonly string[], RegExp])[] = [
       [["-"], /an export is a folder/],
@@ -203,7 +203,7 @@ suite("svc-gate export --format", () => {
     }
   });
 
-  test("a folder that takes no other is one sentence, and no wait for ever", linux, async (t) => {
+  test("a place where no folder can be made is an error and not an endless wait", linux, async (t) => {
     const folder = await hostileLedger(t);
     for (const to of ["/proc/x", "/proc/x/y"]) {
       const { code, stderr } = await finish(t, ["export", to, "--data-dir", folder]);
@@ -212,7 +212,7 @@ suite("svc-gate export --format", () => {
     }
   });
 
-  test("a link is written through: it, and no device that it leads to, is ever replaced", async (t) => {
+  test("export writes through a symbolic link and does not replace the link", async (t) => {
     const [folder, to] = [await hostileLedger(t), temporaryFolder(t)];
     writeFileSync(join(to, "real"), "before");
     symlinkSync(join(to, "real"), join(to, "link"));
@@ -223,7 +223,7 @@ suite("svc-gate export --format", () => {
     assert.deepEqual(readdirSync(to).toSorted(), ["link", "real"]);
   });
 
-  test("a row that is not what it was ends it", async (t) => {
+  test("export stops with an error at a row that was changed", async (t) => {
     const folder = await hostileLedger(t);
     const { DatabaseSync } = await import("node:sqlite");
     const database = new DatabaseSync(join(folder, "ledger.db"));
@@ -237,7 +237,7 @@ suite("svc-gate export --format", () => {
   });
 });
 
-test("svc-gate export writes a folder, goes on with it, and says how to verify it", async (t) => {
+test("svc-gate export writes a folder, can continue it later, and prints the command to verify it", async (t) => {
   const folder = await hostileLedger(t);
   const to = join(temporaryFolder(t), "export");
   const made = await finish(t, ["export", to, "--data-dir", folder]);

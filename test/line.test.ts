@@ -66,7 +66,7 @@ function isEven(before: ReadonlyMap<string, number>, calls: readonly Call[]): bo
   return [...before].every(([name, waited]) => taken(name) >= Math.min(waited, most - 1));
 }
 
-test("no call is lost, each key's are taken in order, and every key has its turn", () => {
+test("the line loses no call, keeps the order of each key, and serves every key in turn", () => {
   fc.assert(
     fc.property(steps, (played) => {
       const { lost, isFair } = play(new Line<Call>(new Budget()), played);
@@ -77,7 +77,7 @@ test("no call is lost, each key's are taken in order, and every key has its turn
   );
 });
 
-test("a line that drops a call is noticed, and one that serves them as they come is not fair", () => {
+test("positive control: a line that drops calls and a line that is unfair are noticed", () => {
   const dropping = (line: Line<Call>): Lines => ({
     push: (call) => (call.id % 50 === 0 ? undefined : line.push(call)),
     take: (max, fits) => line.take(max, fits),
@@ -98,7 +98,7 @@ test("a line that drops a call is noticed, and one that serves them as they come
   assert.equal(play(asTheyCome(), steps9).isFair, false);
 });
 
-test("a batch ends before the first call that does not fit, which comes first in the next", () => {
+test("a batch ends before the first call that does not fit, and the next batch starts with it", () => {
   const line = new Line<Call>(new Budget());
   for (const name of "aab") line.push(callOf(name));
   assert.deepEqual(names(line, 3, 2), "ab");
@@ -122,7 +122,7 @@ function fill(line: Line<Call>, keyName: string, bytes = 0): number {
   return calls;
 }
 
-test("one key may fill the line, and then another one finds room up to its share, and the first no more", () => {
+test("one key may fill the line until another key asks for its share", () => {
   const line = new Line<Call>(new Budget());
   assert.equal(fill(line, "greedy"), limits.queueCallsMax);
   line.take(limits.batchCallsMax);
@@ -131,14 +131,14 @@ test("one key may fill the line, and then another one finds room up to its share
   assert.equal(line.hasRoom("greedy", 0), false);
 });
 
-test("who holds more than a share is refused while a quarter is free for the others", () => {
+test("a key that holds more than its share is refused while a quarter is free for others", () => {
   const line = new Line<Call>(new Budget());
   line.push(callOf("modest"));
   assert.equal(fill(line, "greedy"), limits.queueCallsMax * 0.75 - 1);
   assert.equal(fill(line, "modest"), limits.queueCallsMax * 0.25);
 });
 
-test("bodies are bounded over all lines of a process, and one line does not keep the others out", () => {
+test("all lines of a process share one budget of bytes, and no line excludes the others", () => {
   const budget = new Budget(1000);
   const [one, other] = [new Line<Call>(budget), new Line<Call>(budget)];
   assert.equal(fill(one, "a", 100), 10);
@@ -154,7 +154,7 @@ test("bodies are bounded over all lines of a process, and one line does not keep
   assert.deepEqual([budget.held, budget.holders, other.bytes], [0, 0, 0]);
 });
 
-test("within a line, a key with large bodies leaves room for one with small ones", () => {
+test("a key with large bodies leaves room in the line for a key with small bodies", () => {
   const line = new Line<Call>(new Budget(1000));
   line.push(callOf("small", 10));
   assert.equal(fill(line, "large", 100), 8);
@@ -179,7 +179,7 @@ function underLoad(
   return { line, room: calls + fill(line, "a") };
 }
 
-test("a burst may wait long, and under a load that stays a call waits for few", () => {
+test("a burst may fill a long line, but under constant load the line is short", () => {
   const about = (room: number, calls: number): void => assert.ok(Math.abs(room - calls) <= 1, `${room}, not ${calls}`);
   about(underLoad(0.1, 10, 5).room, limits.lineBurstMs / 0.1);
   about(underLoad(0.05, 10, 2000).room, limits.lineStandingMs / 0.05);
@@ -189,7 +189,7 @@ test("a burst may wait long, and under a load that stays a call waits for few", 
   assert.ok(!line.hasRoom("a", 0));
 });
 
-test("an engine whose flushes are slow has longer lines, since its batches must be large to be worth it", () => {
+test("the line is longer if flushes are slow, because batches must then be large", () => {
   const flushing = (flushMs: number): number => {
     let now = 0;
     const line = new Line<Call>(new Budget(), () => now);
@@ -213,7 +213,7 @@ test("an engine whose flushes are slow has longer lines, since its batches must 
   assert.ok(flushing(20) > (4 * limits.lineStandingMs) / perCallMs, "a batch of its own would not fit otherwise");
 });
 
-test("a burst of who asked for little is let in beside one that fills the line; of who asks as much it is not", () => {
+test("a key that asked for little may send a burst while another key fills the line", () => {
   let now = 0;
   const line = new Line<Call>(new Budget(), () => now);
   const turn = (small: number): void => {

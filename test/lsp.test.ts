@@ -181,7 +181,7 @@ suite("svc-gate lsp", () => {
 
   const condition = "many > limits.recipients";
 
-  test("errors are shown with their code, place and hint, and go when they are mended", async () => {
+  test("the server shows errors with code, place and hint, and removes them when they are fixed", async () => {
     const uri = uriOf("errors.yaml");
     editor.open(uri, contract.replace("limits.recipients", "limits.recipient"));
     const [problem, ...others] = await editor.shown(uri, (problems) => problems.length > 0);
@@ -194,7 +194,7 @@ suite("svc-gate lsp", () => {
     assert.deepEqual(await editor.shown(uri, (problems) => problems.length === 0), []);
   });
 
-  test("a mandate shows what is wrong with its contracts at their own places, as they are in the editor", async () => {
+  test("the server shows the errors of a mandate and of its open contracts in their own files", async () => {
     writeFileSync(join(folder, "mail.yaml"), contract);
     const [mandate, mail] = [uriOf("mandate.yaml"), uriOf("mail.yaml")];
     editor.open(mandate, "mandate: m\ncontracts: [mail.yaml, none.yaml]\nlimits: { mail: { recipients: many } }\n");
@@ -213,7 +213,7 @@ suite("svc-gate lsp", () => {
   });
 
   // Completion once took minutes there: the bound is for what never ends, and no measure of time.
-  test("a mandate that is not saved yet can be written too, and a very long line", { timeout: 120_000 }, async () => {
+  test("the server answers in a mandate that is not saved and on a very long line", { timeout: 120_000 }, async () => {
     const uri = "untitled:Untitled-1";
     editor.open(uri, "mandate: m\ncontracts: [a.yaml]\n");
     assert.deepEqual(
@@ -229,7 +229,7 @@ suite("svc-gate lsp", () => {
     assert.ok(offered === null || typeof offered === "object");
   });
 
-  test("a test file's errors are shown too", async () => {
+  test("the server shows the errors of a test file", async () => {
     const uri = uriOf("x.test.yaml");
     editor.open(uri, "cases: [{ case: a, tool: t, expect: MAYBE }]\n");
     assert.deepEqual(
@@ -238,7 +238,7 @@ suite("svc-gate lsp", () => {
     );
   });
 
-  test("what may be written is offered, by its place", async () => {
+  test("completion offers what may be written at the cursor", async () => {
     const labels = async (from: string, to: string, earlier?: string): Promise<readonly string[]> =>
       (await completed(contract.replace(from, to), earlier)).map(({ label }) => label);
     const has = async (
@@ -284,7 +284,7 @@ suite("svc-gate lsp", () => {
     await has("requires: platform.present", "requires: |CURSOR|", ["platform", "session"]);
   });
 
-  test("members are offered where they are listed, and found again", async () => {
+  test("completion, hover and definition work for the members under `sensitive:`", async () => {
     const listing = (list: string): string => contract.replace("let:\n", `sensitive: ${list}\nlet:\n`);
     const offered = async (list: string): Promise<readonly string[]> =>
       (await completed(listing(list))).map(({ label }) => label).toSorted();
@@ -310,12 +310,12 @@ suite("svc-gate lsp", () => {
     }
   });
 
-  test("a text that is no YAML just now is completed by what it was", async () => {
+  test("completion in a text that is not valid YAML uses the last valid text", async () => {
     const marked = contract.replace(`when: ${condition}`, `when: "!(input.|CURSOR|`);
     assert.ok((await completed(marked, contract)).some(({ label }) => label === "to"));
   });
 
-  test("keys and functions come with what they are for", async () => {
+  test("completion describes each key and each function", async () => {
     const keys = await completed(contract.replace("    verdict: ESCALATE\n", "    |CURSOR|\n"));
     assert.match(keys.find(({ label }) => label === "final")?.documentation ?? "", /nobody may wave it through/);
     const names = await completed(contract.replace(condition, "|CURSOR|"));
@@ -323,7 +323,7 @@ suite("svc-gate lsp", () => {
     assert.equal(names.find(({ label }) => label === "startsWith")?.detail, starts?.doc);
   });
 
-  test("a hover shows a declaration, a function's line and the type that was proven", async () => {
+  test("a hover shows the declaration, the description of a function and the inferred type", async () => {
     const over = async (from: string, to: string): Promise<string> => {
       const place = await at(contract.replace(from, to));
       // The type is known as soon as the text was compiled.
@@ -349,7 +349,7 @@ suite("svc-gate lsp", () => {
     assert.equal(await over("reason: never }", "reason: n|CURSOR|ever }"), "");
   });
 
-  test("go to definition: limits, counters, names, members, facts and tools", async () => {
+  test("go to definition finds limits, counters, names, members, facts and tools", async () => {
     const lines = contract.split("\n");
     const goesTo = async (from: string, to: string, declaration: string): Promise<void> => {
       const found = await editor.ask("textDocument/definition", await at(contract.replace(from, to)));
@@ -370,7 +370,7 @@ suite("svc-gate lsp", () => {
     await goesTo("many > limits.recipients", "platform.wallet.own|CURSOR|er == tool", "owner: { type");
   });
 
-  test("formatting is fmt's; what is no YAML is left alone", async () => {
+  test("formatting does what `svc-gate fmt` does, and leaves text that is not YAML alone", async () => {
     const options = { tabSize: 2, insertSpaces: true };
     const uri = uriOf("format.yaml");
     editor.open(uri, "tools: {}\ncontract:   c # why\n");
@@ -382,7 +382,7 @@ suite("svc-gate lsp", () => {
     assert.deepEqual(await editor.ask("textDocument/formatting", { textDocument: { uri }, options }), []);
   });
 
-  test("no place in a contract, and no half of it, brings the server down", async () => {
+  test("the server survives requests at the end of an incomplete contract", async () => {
     const uri = uriOf("half.yaml");
     const text = readFileSync(join(root, "contracts", "session-flow.yaml"), "utf8");
     editor.open(uri, text);
@@ -398,7 +398,7 @@ suite("svc-gate lsp", () => {
     assert.equal(editor.child.exitCode, null);
   });
 
-  test("it ends when the editor says so", async () => {
+  test("the server exits when the editor sends `exit`", async () => {
     const other = new Editor();
     await other.ask("initialize", { processId: null, rootUri: null, capabilities: {} });
     await other.ask("shutdown", null);
@@ -407,7 +407,7 @@ suite("svc-gate lsp", () => {
     assert.equal(await ended, 0);
   });
 
-  test("and when the editor goes without a word", async () => {
+  test("the server exits when the editor closes its input", async () => {
     const other = new Editor();
     await other.ask("initialize", { processId: null, rootUri: null, capabilities: {} });
     const ended = new Promise((resolve) => other.child.once("exit", resolve));
@@ -434,7 +434,7 @@ suite("the place of a cursor", () => {
     ['a: "x: {y|', "", "a", "x: {y"],
   ];
   for (const [marked, path, key, text] of cases) {
-    test(JSON.stringify(marked), () => {
+    test(`the place of the cursor in ${JSON.stringify(marked)} is found`, () => {
       const offset = marked.indexOf("|");
       const place = placeAt(marked.replace("|", ""), offset);
       assert.deepEqual([place.path.join("."), place.key, place.before], [path, key, text]);

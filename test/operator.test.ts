@@ -43,12 +43,12 @@ function folderThatLeadsTo(t: TestContext, url: string, certificate: string | nu
   return dataDir;
 }
 
-suite("a gate that stands still", () => {
+suite("a gate that does not answer", () => {
   for (const [title, serverOf] of [
     ["never answers", () => createServer()],
     ["begins an answer and never ends it", () => createHttpServer((_, answer) => void answer.write("{"))],
   ] as const)
-    test(`one that ${title} is not waited for for ever, and may have done what it was told to`, async (t) => {
+    test(`a command stops waiting for a gate that ${title}, and says what to do`, async (t) => {
       const url = `http://127.0.0.1:${await listen(t, serverOf())}`;
       const gate = await findGate({ dataDir: "", url, keyFile: keyFileOf(t) }, shortMinutes);
       await assert.rejects(async () => gate?.ask("POST", "/admin/erase", {}), {
@@ -60,13 +60,13 @@ suite("a gate that stands still", () => {
     });
 
   for (const scheme of ["http", "https"])
-    test(`one that a data folder leads to by ${scheme} is not taken for none`, async (t) => {
+    test(`a silent gate that a data folder names by ${scheme} is an error, not an absent gate`, async (t) => {
       const url = `${scheme}://127.0.0.1:${await listen(t, createServer())}`;
       const dataDir = folderThatLeadsTo(t, url, scheme === "https" ? "AA:BB" : null);
       await assert.rejects(findGate({ dataDir }, shortMinutes), /does not answer within 0\.002 minutes: look at it/);
     });
 
-  test("positive control: one that answers is found, and one that is not there is none", async (t) => {
+  test("positive control: a gate that answers is found, and a gate that has stopped is not", async (t) => {
     const server = createHttpServer((_, answer) => void answer.end('{"keys":[]}'));
     const url = `http://127.0.0.1:${await listen(t, server)}`;
     const dataDir = folderThatLeadsTo(t, url, null);
@@ -79,7 +79,7 @@ suite("a gate that stands still", () => {
   });
 });
 
-test("a file that holds no key is named before anything is sent", async (t) => {
+test("a file without a key is an error before anything is sent", async (t) => {
   const url = "http://127.0.0.1:1";
   for (const text of ["# A page\n\nwith lines\n", "two words", "\n", "schlüssel-mit-umlaut"]) {
     const keyFile = keyFileOf(t, text);

@@ -18,7 +18,8 @@ import { commit, storedRow } from "./store-suite.ts";
 
 const server = await startPostgres({ after });
 
-if (typeof server === "string") test("PostgreSQL: set up", { skip: server }, () => undefined);
+if (typeof server === "string")
+  test("PostgreSQL is available to the tests of operators", { skip: server }, () => undefined);
 else {
   await server.run("CREATE ROLE app LOGIN PASSWORD 'app'; CREATE ROLE stranger LOGIN PASSWORD 'stranger'");
   await migratePostgres({ url: server.url(), servingRole: "app" });
@@ -45,7 +46,7 @@ const refused =
     error instanceof LedgerRefused && pattern.test(error.message) && !error.message.includes("\n");
 
 function setUp(there: PostgresServer, app: string): void {
-  suite("PostgreSQL: what the serving role may do", () => {
+  suite("PostgreSQL: the privileges of the serving role", () => {
     const forbidden = [
       "UPDATE svc_gate.receipts SET leaf = 'x'",
       "UPDATE svc_gate.receipts SET seq = 2",
@@ -68,7 +69,7 @@ function setUp(there: PostgresServer, app: string): void {
       "INSERT INTO svc_gate.migrations (number) VALUES (999)",
     ];
 
-    test("it adds rows, and the database refuses it every change of them", async (t) => {
+    test("the serving role can add rows and erase evidence, but the database refuses every other change", async (t) => {
       const database = await open(t, { url: app });
       assert.deepEqual(database.warnings, []);
       const store = await database.open({ ledger: "rights", log: "example.org/rights" });
@@ -87,19 +88,19 @@ function setUp(there: PostgresServer, app: string): void {
       assert.equal(erased.rowCount, 1, "positive control: it may erase");
     });
 
-    test("positive control: the owner may, and a gate that connects as the owner is warned, and serves", async (t) => {
+    test("positive control: a gate that connects as the owner warns that it can change receipts", async (t) => {
       const database = await open(t, { url: there.url() });
       assert.match(database.warnings.join(), /may change receipts and see every tenant's rows/);
       await commit(await database.open({ ledger: "owner", log: undefined }), [storedRow(1)]);
       await there.run("UPDATE svc_gate.receipts SET leaf = 'changed' WHERE ledger = 'owner'");
     });
 
-    test("a role that was given nothing is told what to run", async () => {
+    test("the gate refuses a role without privileges and names `svc-gate migrate`", async () => {
       const url = there.url({ user: "stranger", password: "stranger" });
       await assert.rejects(openPostgres({ url }), refused(/svc-gate migrate/));
     });
 
-    test("so is one that was not given all it needs", async (t) => {
+    test("the gate refuses a role that lacks one privilege and names the command that grants it", async (t) => {
       await there.run("CREATE ROLE former LOGIN PASSWORD 'former'");
       await migratePostgres({ url: there.url(), servingRole: "former" });
       const url = there.url({ user: "former", password: "former" });
@@ -114,7 +115,7 @@ function setUp(there: PostgresServer, app: string): void {
   });
 
   suite("PostgreSQL: tenants", () => {
-    test("a connection of one tenant sees nothing of another's, and writes nothing there", async (t) => {
+    test("a connection of one tenant cannot read or write the rows of another tenant", async (t) => {
       const database = await open(t, { url: app });
       for (const ledger of ["tenant-a", "tenant-b"]) {
         const store = await database.open({ ledger, log: undefined });
@@ -142,7 +143,7 @@ function setUp(there: PostgresServer, app: string): void {
       assert.deepEqual(await leaves(), ["tenant-b"], "positive control: it was there to be seen");
     });
 
-    test("many tenants in few connections, at the same time", async (t) => {
+    test("many tenants can add rows at the same time over few connections", async (t) => {
       const database = await open(t, { url: app, connectionsMax: 3 });
       const stores = await Promise.all(
         Array.from({ length: 40 }, (_, at) => database.open({ ledger: `many-${at}`, log: undefined })),
@@ -162,7 +163,7 @@ function setUp(there: PostgresServer, app: string): void {
       assert.ok(connections.length <= 3 + 8, `${connections.length} connections`);
     });
 
-    test("of gates that begin a ledger at once, one has begun it, and all have the same", async (t) => {
+    test("if gates create a ledger at once, one creates it and all read the same values", async (t) => {
       const database = await open(t, { url: app });
       const stores = await Promise.all(
         Array.from({ length: 6 }, () => database.open({ ledger: "begun", log: undefined })),
@@ -172,7 +173,7 @@ function setUp(there: PostgresServer, app: string): void {
         assert.equal(new Set(stores.map(({ opened }) => opened[name])).size, 1, name);
     });
 
-    test("an id that could end its literal is never sent", async (t) => {
+    test("the gate refuses a ledger's id that could end an SQL literal", async (t) => {
       const database = await open(t, { url: app });
       for (const ledger of ["a'b", "", "a b", "a;b", "ä", "-a", "a".repeat(101)])
         await assert.rejects(database.open({ ledger, log: undefined }), /is no ledger's id/);
@@ -180,7 +181,7 @@ function setUp(there: PostgresServer, app: string): void {
   });
 
   suite("PostgreSQL: the schema", () => {
-    test("two that migrate at once end with each migration done once", async (t) => {
+    test("migrations that run at the same time apply each step once", async (t) => {
       await there.run("CREATE DATABASE twice");
       const url = there.url().replace(/\/postgres$/, "/twice");
       const done = await Promise.all([migratePostgres({ url }), migratePostgres({ url }), migratePostgres({ url })]);
@@ -188,7 +189,7 @@ function setUp(there: PostgresServer, app: string): void {
       await (await open(t, { url })).open({ ledger: "default", log: undefined });
     });
 
-    test("an older one is refused unless the start may migrate, a newer one always", async (t) => {
+    test("the gate refuses an older schema unless it may migrate, and always refuses a newer one", async (t) => {
       await there.run("CREATE DATABASE ages");
       const url = there.url().replace(/\/postgres$/, "/ages");
       await assert.rejects(
@@ -202,7 +203,7 @@ function setUp(there: PostgresServer, app: string): void {
       await assert.rejects(migratePostgres({ url }), refused(/at version 99/));
     });
 
-    test("moves under a gate that goes on", async (t) => {
+    test("migrate can run while a gate adds rows", async (t) => {
       const database = await open(t, { url: app });
       const store = await database.open({ ledger: "moving", log: undefined });
       let seq = 0;
@@ -213,7 +214,7 @@ function setUp(there: PostgresServer, app: string): void {
       assert.deepEqual((await moved).flat(), []);
     });
 
-    test("a role that is not there is not granted anything", async () => {
+    test("migrate refuses a role that does not exist", async () => {
       await assert.rejects(
         migratePostgres({ url: there.url(), servingRole: "nobody's" }),
         refused(/there is no role "nobody's"/),
@@ -221,18 +222,22 @@ function setUp(there: PostgresServer, app: string): void {
     });
   });
 
-  suite("PostgreSQL: what is refused at the start", () => {
+  suite("PostgreSQL: databases that the gate refuses at the start", () => {
     const cases: readonly (readonly [string, Partial<DatabaseOptions>, RegExp])[] = [
-      ["no address", { url: "ledger.db" }, /SVC_DATABASE_URL must be like/],
-      ["another protocol", { url: "mysql://127.0.0.1/x" }, /SVC_DATABASE_URL must be like/],
-      ["nothing there", { url: there.url({ port: 1 }) }, /127\.0\.0\.1:1\/postgres cannot be reached \(ECONNREFUSED\)/],
+      ["a path in place of a URL", { url: "ledger.db" }, /SVC_DATABASE_URL must be like/],
+      ["a URL of another protocol", { url: "mysql://127.0.0.1/x" }, /SVC_DATABASE_URL must be like/],
+      [
+        "a port where no server listens",
+        { url: there.url({ port: 1 }) },
+        /127\.0\.0\.1:1\/postgres cannot be reached \(ECONNREFUSED\)/,
+      ],
       ["a wrong password", { url: there.url({ user: "app", password: "secret-word" }) }, /does not admit this role/],
-      ["no such database", { url: `${there.url()}-none` }, /there is no such database/],
+      ["a database that does not exist", { url: `${there.url()}-none` }, /there is no such database/],
       ["a server without TLS", { url: there.url({ query: "?sslmode=require" }) }, /does not support SSL/],
-      ["a pool of one", { url: there.url(), connectionsMax: 1 }, /SVC_DATABASE_POOL must be 2 or more/],
+      ["a pool of one connection", { url: there.url(), connectionsMax: 1 }, /SVC_DATABASE_POOL must be 2 or more/],
     ];
     for (const [name, options, pattern] of cases) {
-      test(`${name}, in one sentence that shows no password`, async () => {
+      test(`the error for ${name} is one sentence without the password`, async () => {
         await assert.rejects(
           openPostgres({ url: there.url(), ...options }),
           (error) => refused(pattern)(error) && !String(error).includes("secret-word"),
@@ -240,7 +245,7 @@ function setUp(there: PostgresServer, app: string): void {
       });
     }
 
-    test("a role whose commits do not wait for the disk is made to wait", async (t) => {
+    test("the gate turns synchronous_commit on for a role that has it off", async (t) => {
       await there.run("CREATE ROLE hasty LOGIN PASSWORD 'hasty'; ALTER ROLE hasty SET synchronous_commit = off");
       await migratePostgres({ url: there.url(), servingRole: "hasty" });
       const url = there.url({ user: "hasty", password: "hasty" });
@@ -263,7 +268,7 @@ function setUp(there: PostgresServer, app: string): void {
       );
     });
 
-    test("a server that does not flush", async (t) => {
+    test("the gate refuses a server that does not flush to disk", async (t) => {
       const careless = await startPostgres(t, { fsync: "off", full_page_writes: "off" });
       assert.ok(typeof careless !== "string");
       await assert.rejects(
@@ -274,7 +279,7 @@ function setUp(there: PostgresServer, app: string): void {
   });
 
   suite("PostgreSQL: TLS", () => {
-    test("verify-full takes the certificate that it is told to trust, for the name that it has", async (t) => {
+    test("sslmode=verify-full accepts a certificate only if it is trusted and names the host", async (t) => {
       const folder = temporaryFolder(t);
       const made = spawnSync(
         "openssl",
@@ -328,7 +333,7 @@ function setUp(there: PostgresServer, app: string): void {
     });
   });
 
-  test("a database that is far away and not encrypted is warned about", async (t) => {
+  test("a database on loopback causes no warning, and a remote one that cannot be reached is an error", async (t) => {
     const { warnings } = await open(t, { url: app });
     assert.deepEqual(warnings, [], "loopback is not");
     await assert.rejects(
@@ -337,7 +342,7 @@ function setUp(there: PostgresServer, app: string): void {
     );
   });
 
-  test("a database without a free connection refuses the turn, and not the gate", async (t) => {
+  test("if no connection is free, opening a ledger fails, and a transaction in progress still commits", async (t) => {
     const database = await open(t, { url: app });
     const store = await database.open({ ledger: "crowded", log: undefined });
     const [turn, other] = [await store.begin(), await database.open({ ledger: "crowded-2", log: undefined })];
@@ -352,7 +357,7 @@ function setUp(there: PostgresServer, app: string): void {
     await turn.commit([storedRow(1)], []);
   });
 
-  test("a store on a standby that only reads has no room, and begins nothing", async (t) => {
+  test("a store on a read-only database has no room and begins no transaction", async (t) => {
     const database = await open(t, { url: app });
     const store = await database.open({ ledger: "reading", log: undefined });
     assert.equal(await store.hasRoom(), true);

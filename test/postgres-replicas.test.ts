@@ -38,7 +38,8 @@ const seed = Number(process.env["REPLICAS_SEED"] ?? Math.floor(Math.random() * 2
 const preload = pathToFileURL(join(import.meta.dirname, "campaign", "gate-preload.ts")).href;
 const server = await startPostgres({ after }, { max_connections: 80 });
 
-if (typeof server === "string") test("PostgreSQL: replicas", { skip: server }, () => undefined);
+if (typeof server === "string")
+  test("PostgreSQL is available to the tests of replicas", { skip: server }, () => undefined);
 else {
   await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
   replicas(server);
@@ -188,7 +189,7 @@ async function loadOnOneTenant(t: TestContext, there: PostgresServer, name: stri
 function replicas(there: PostgresServer): void {
   suite("PostgreSQL: replicas under load", () => {
     for (const count of [2, 4]) {
-      test(`${count} on one tenant, with clocks that disagree: counters are exact, each answer is one row`, async (t) => {
+      test(`${count} replicas with different clocks keep counters exact and write one row for each answer`, async (t) => {
         t.diagnostic(`seed ${seed}`);
         const { load, reckoned, verified } = await loadOnOneTenant(t, there, `load_${count}`, { count, answers: 800 });
         const { rows, checks, unanswered, lost, twice, keptThoughRefused, problems } = reckoned;
@@ -208,7 +209,7 @@ function replicas(there: PostgresServer): void {
       ["goes-by-its-own-clock", /row \d+ has a time that is not the database's/],
     ] as const;
     for (const [bug, seen] of controls) {
-      test(`positive control: a gate that ${bug.replaceAll("-", " ")} is found out`, async (t) => {
+      test(`positive control: a gate that ${bug.replaceAll("-", " ")} is noticed`, async (t) => {
         const name = `control_${bug.replaceAll("-", "_")}`;
         const { reckoned } = await loadOnOneTenant(t, there, name, { count: 2, answers: 200, bug });
         assert.match(reckoned.problems.join("\n"), seen);
@@ -216,8 +217,8 @@ function replicas(there: PostgresServer): void {
     }
   });
 
-  suite("PostgreSQL: what a gate takes for certain", () => {
-    test("a row that it only read may be lost with a server; one that it wrote, or another before it, may not", async (t) => {
+  suite("PostgreSQL: rows that a gate treats as durable", () => {
+    test("a gate accepts the loss of a row that it only read, not of a row it wrote", async (t) => {
       const at = await place(t, there, "certain");
       const database = await openPostgres({ url: at.url });
       t.after(() => database.close());
@@ -247,8 +248,8 @@ function replicas(there: PostgresServer): void {
     });
   });
 
-  suite("PostgreSQL: what holds for all replicas", () => {
-    test("a contract and a mode put in force on one decide the very next call on another", async (t) => {
+  suite("PostgreSQL: settings that all replicas share", () => {
+    test("a contract and a mode put in force on one replica decide the next call on another", async (t) => {
       const at = await place(t, there, "reload");
       const [one, other] = [await startReplica(t, at, "one"), await startReplica(t, at, "other")];
       const before = await check(other, spend("a"));
@@ -279,7 +280,7 @@ function replicas(there: PostgresServer): void {
       );
     });
 
-    test("one that starts with older files goes on under what is in force", async (t) => {
+    test("a replica that starts with other files uses the contract that is in force", async (t) => {
       const at = await place(t, there, "older");
       const one = await startReplica(t, at, "one");
       assert.equal((await check(one, spend("a"))).json.verdict, "ALLOW");
@@ -290,7 +291,7 @@ function replicas(there: PostgresServer): void {
       assert.match(other.stderr(), /This gate uses the one in force/);
     });
 
-    test("a key that is made on one opens the others, and once revoked opens none", async (t) => {
+    test("all replicas accept a key that one replica makes, and refuse a key that one revokes", async (t) => {
       const at = await place(t, there, "keys");
       const [one, other] = [await startReplica(t, at, "one"), await startReplica(t, at, "other")];
       const made = await act(one, "/admin/keys", { name: "agent", scopes: ["check"] });
@@ -305,7 +306,7 @@ function replicas(there: PostgresServer): void {
       assert.equal((await check(other, spend("a"))).status, 200, "positive control: another key is as good as before");
     });
 
-    test("a later version takes the ledger over, and the earlier one refuses from then on", async (t) => {
+    test("a later version takes the ledger over, and the earlier version then refuses every check", async (t) => {
       const at = await place(t, there, "versions");
       const earlier = await startReplica(t, at, "earlier");
       assert.equal((await check(earlier, spend("a"))).status, 200);
@@ -321,7 +322,7 @@ function replicas(there: PostgresServer): void {
       assert.equal((await ask(later, "/ledger/verify")).json.ok, true);
     });
 
-    test("a database that is away is a refusal of each request, and of a start; nobody ends by it", async (t) => {
+    test("without its database a gate keeps running and refuses requests, and a new gate does not start", async (t) => {
       const at = await place(t, there, "away");
       const gate = await startReplica(t, at, "one");
       assert.equal((await check(gate, spend("a"))).status, 200);
@@ -342,7 +343,7 @@ function replicas(there: PostgresServer): void {
       assert.deepEqual([again.status, again.json.receipt.seq], [200, 2]);
     });
 
-    test("each tenant has a ledger of its own in the database, and the role sees one at a time", async (t) => {
+    test("each tenant has its own ledger in the database, and a connection sees one ledger at a time", async (t) => {
       const at = await place(t, there, "tenants");
       const file = join(at.folder, "tenants.yaml");
       writeFileSync(

@@ -11,7 +11,8 @@ import { startPostgres, type PostgresServer } from "./postgres-server.ts";
 
 const server = await startPostgres({ after });
 
-if (typeof server === "string") test("PostgreSQL: going on after a restore", { skip: server }, () => undefined);
+if (typeof server === "string")
+  test("PostgreSQL is available to the tests of resume", { skip: server }, () => undefined);
 else goingOn(server);
 
 const contract = `contract: desk
@@ -26,7 +27,7 @@ rules:
 `;
 
 function goingOn(there: PostgresServer): void {
-  test("behind the pin a restored database is refused, resumed with a row, and its counters are reset later", async (t: TestContext) => {
+  test("a restored database behind its pin is refused until resume, and its counters stay unknown until reset", async (t: TestContext) => {
     const cwd = temporaryFolder(t);
     writeContracts(cwd, { contracts: { "desk.yaml": contract } });
     const urlOf = (database: string): string => Object.assign(new URL(there.url()), { pathname: `/${database}` }).href;

@@ -19,7 +19,8 @@ import { startPostgres, type PostgresServer } from "./postgres-server.ts";
 
 const server = await startPostgres({ after });
 
-if (typeof server === "string") test("PostgreSQL: verify", { skip: server }, () => undefined);
+if (typeof server === "string")
+  test("PostgreSQL is available to the tests of verify", { skip: server }, () => undefined);
 else verifying(server, await openPostgres({ url: server.url(), mayMigrate: true }));
 
 const signingKeys = { current: makeSigningKey(), before: undefined };
@@ -163,7 +164,7 @@ function verifying(there: PostgresServer, database: Database): void {
     verifyPostgres((...asked) => readOne(pool, ledger, ...asked), { ledger, from: 1, anchors: [] });
 
   suite("PostgreSQL: verify", { tags: ["verify.walks-chain"] }, () => {
-    test("the tail is walked to the end that it had, however fast others add to it", async () => {
+    test("verify stops at the end that the ledger had, however fast others add rows", async () => {
       const { ledger, store } = await sample(database, "growing");
       const more = entry({ at: ledger.head.at });
       const grows: Parameters<typeof verifyPostgres>[0] = async (...asked) => {
@@ -177,7 +178,7 @@ function verifying(there: PostgresServer, database: Database): void {
       await store.close();
     });
 
-    test("each change of each value, each row that is gone and each that was added is found, at its row", async (t) => {
+    test("verify finds each changed value, each missing row and each added row, at its row", async (t) => {
       const ledger = "tampered";
       await sample(database, ledger);
       const untouched = await walk(ledger);
@@ -211,7 +212,7 @@ function verifying(there: PostgresServer, database: Database): void {
       assert.equal((await walk(ledger)).broken, undefined, "and put back, it holds again");
     });
 
-    test("each change of an inner hash, and each that is gone or was added, is found at the last of its rows", async (t) => {
+    test("verify finds each changed, missing or added inner hash, at the last row below it", async (t) => {
       const { ledger, store } = await sample(database, "inner");
       const full = 3 * 256;
       const more = Array.from({ length: full - rows + 10 }, () => [entry({ at: ledger.head.at }), []] as const);
@@ -261,7 +262,7 @@ function verifying(there: PostgresServer, database: Database): void {
       assert.equal((await walk("inner")).broken, undefined, "and put back, it holds again");
     });
 
-    test("rows that are gone from the end are found by what has seen them", async () => {
+    test("the head row, its tree, its signature or an anchor reveals rows missing from the end", async () => {
       const { store } = await sample(database, "shorter");
       const hash = (await store.verify(1, [])).head.hash;
       const anchors = [{ seq: rows, hash, by: "head pin" }];
@@ -285,7 +286,7 @@ function verifying(there: PostgresServer, database: Database): void {
       assert.match((await store.verify(1, anchors)).broken?.problem ?? "", /the head pin has seen row 13/);
     });
 
-    test("a long walk has a thread of its own, and finds the same", async () => {
+    test("a long walk runs in its own thread and finds the same changes", async () => {
       const { ledger, store } = await sample(database, "long");
       const more = Array.from(
         { length: 500 },
@@ -300,7 +301,7 @@ function verifying(there: PostgresServer, database: Database): void {
       assert.equal((await store.verify(2400, [])).broken, undefined);
     });
 
-    test("a walk holds beside rows that come and counters that are folded", async (t: TestContext) => {
+    test("verify succeeds while rows are added and counters are folded", async (t: TestContext) => {
       const { ledger, store } = await sample(database, "busy");
       const other = ledgerOn(await database.open({ ledger: "busy", log: undefined }));
       const stop = new AbortController();

@@ -28,7 +28,7 @@ function letIn(
   return Array.from({ length: requests }, () => rates.charge(asking)).filter((charged) => charged?.ok !== false).length;
 }
 
-test("a key may ask its burst at once, then as often as its rate says", () => {
+test("a key may send its burst at once and then requests at its rate", () => {
   const clock = { ms: 5000 };
   const rates = ratesAt(clock);
   assert.equal(letIn(rates, key, 50), 20);
@@ -42,7 +42,7 @@ test("a key may ask its burst at once, then as often as its rate says", () => {
   assert.equal(letIn(rates, key, 50), 20);
 });
 
-test("keys do not share a bucket; a key without a rate has what holds for all, or none", () => {
+test("each key has its own bucket, and a key without a rate has the default rate", () => {
   const clock = { ms: 0 };
   const rates = ratesAt(clock, { perSecond: 1, burst: 2 });
   assert.equal(letIn(rates, key, 50), 20);
@@ -51,7 +51,7 @@ test("keys do not share a bucket; a key without a rate has what holds for all, o
   assert.equal(ratesAt(clock).charge({ id: "plain", tenant: null, rate: null }), undefined);
 });
 
-test("a rate that changes holds at once, and gives nothing back", () => {
+test("a changed rate applies at once and does not refill the bucket", () => {
   const clock = { ms: 0 };
   const rates = ratesAt(clock);
   assert.equal(letIn(rates, key, 15), 15);
@@ -60,7 +60,7 @@ test("a rate that changes holds at once, and gives nothing back", () => {
   assert.equal(letIn(rates, key, 15), 0, "not refilled by changing back");
 });
 
-test("in no window does a key get more than a burst and what has filled since, and never less", () => {
+test("a key gets exactly what a token bucket of its rate allows", () => {
   const asked = fc.array(fc.record({ ms: fc.integer({ min: 0, max: 700 }), requests: fc.integer({ min: 1, max: 9 }) }));
   const rateOf = fc.record({ perSecond: fc.integer({ min: 1, max: 1000 }), burst: fc.integer({ min: 1, max: 50 }) });
   fc.assert(
@@ -81,7 +81,7 @@ test("in no window does a key get more than a burst and what has filled since, a
   );
 });
 
-test("an idle year, and a clock that stands still, do no harm", () => {
+test("a bucket stays exact after an idle year and while the clock stands still", () => {
   const clock = { ms: 0.1 + 0.2 };
   const rates = ratesAt(clock);
   const fast = { ...key, rate: { perSecond: 1_000_000, burst: 1_000_000 } };
@@ -91,7 +91,7 @@ test("an idle year, and a clock that stands still, do no harm", () => {
   assert.equal(rates.charge(fast)?.left, 999_998);
 });
 
-test("buckets that are full again are let go", () => {
+test("buckets that are full again are deleted, and the others are kept", () => {
   const clock = { ms: 0 };
   const rates = ratesAt(clock);
   for (let n = 0; n < 1024; n += 1) rates.charge({ ...key, id: `key-${n}` });
@@ -104,7 +104,7 @@ test("buckets that are full again are let go", () => {
   assert.equal(letIn(rates, { ...key, id: "fresh" }, 5), 0, "one that is not full stays");
 });
 
-test("the header fields say the policy, what is left, and when all is there again", () => {
+test("the header fields show the policy, the requests left and the seconds until the bucket is full", () => {
   const clock = { ms: 0 };
   const rates = ratesAt(clock);
   const charge = (): Charged => rates.charge(key) as Charged;
@@ -121,7 +121,7 @@ test("the header fields say the policy, what is left, and when all is there agai
   assert.equal(rates.charge(slow)?.nextSeconds, 1);
 });
 
-test("a rate is read as it is written in settings, and nothing else is", () => {
+test("a setting in the form of a rate is accepted, and every other text is refused", () => {
   assert.deepEqual(parseRate("200/s"), { ok: true, value: { perSecond: 200, burst: 200 } });
   assert.deepEqual(parseRate("200/s:400"), parseRate("200/s burst 400"));
   assert.deepEqual(parseRate(" 200/s  burst 400 "), { ok: true, value: { perSecond: 200, burst: 400 } });
@@ -157,7 +157,7 @@ function pass(clock: Ticking, ms: number): void {
   }
 }
 
-test("what is rare passes a valve at once; of a flood as many as may in a second, in their order", () => {
+test("rare refusals pass the valve at once, and a flood passes in order at the valve's rate", () => {
   const clock: Ticking = { ms: 0, due: [] };
   const valve = valveAt(clock);
   const passed: number[] = [];
@@ -175,7 +175,7 @@ test("what is rare passes a valve at once; of a flood as many as may in a second
   assert.deepEqual([valve.waiting, clock.due.length], [0, 0]);
 });
 
-test("however many wait, none waits much longer than it may, and those past the bound pass at once", () => {
+test("no refusal waits much longer than the limit, and refusals past the bound pass at once", () => {
   const clock: Ticking = { ms: 0, due: [] };
   const valve = valveAt(clock, 800);
   let passed = 0;
@@ -187,7 +187,7 @@ test("however many wait, none waits much longer than it may, and those past the 
   assert.equal(valve.waiting, 0);
 });
 
-test("who has gone meanwhile takes nobody's turn", () => {
+test("a client that has disconnected does not use up a turn of the valve", () => {
   const clock: Ticking = { ms: 0, due: [] };
   const valve = valveAt(clock);
   let passed = 0;

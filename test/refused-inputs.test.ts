@@ -93,7 +93,7 @@ suite("inputs of refused calls that are kept whole", { tags: ["attack-12"] }, ()
   });
 
   for (const { name, input, sensitive, value } of cutInputs)
-    test(`the marker of the vector "${name}"`, () => {
+    test(`an input that is cut gives the marker of the vector "${name}"`, () => {
       const names = Object.keys(sensitive).filter(isMemberName);
       const spans = findMembers(
         input,
@@ -149,7 +149,7 @@ test("120 calls of an unknown tool with 256 KiB of input leave less than 1 MiB",
 });
 
 test(
-  "positive control: with limits that are never reached, they leave over 40 MiB",
+  "positive control: with limits that are never reached, 120 calls leave over 40 MiB",
   { tags: ["attack-12"] },
   async (t) => {
     const bytes = await growth(t, { "refused-input-max": "1 GiB", "refused-input-per-day": "1 GiB" });
@@ -208,7 +208,7 @@ const none = { json: true, examples: "0" } as const;
 const explaining = { ...none, contract: "", key: "default", mode: "enforce" } as const;
 
 suite("readers of receipts whose input was not kept whole", { tags: ["attack-12"] }, () => {
-  test("GET /receipts shows the marker beside a null, and an input that looks like a marker as it was sent", async (t) => {
+  test("GET /receipts shows the marker of a cut input, and an input like a marker as sent", async (t) => {
     const gate = await refusing(t);
     const receipts = await shown(gate);
     assert.deepEqual(
@@ -224,7 +224,7 @@ suite("readers of receipts whose input was not kept whole", { tags: ["attack-12"
     assert.equal(receipts[0]?.tool_input?.to, large, "a call that a rule decided has all of its input");
   });
 
-  test("replay, report, explain and verify --deep say so and agree on the rest", async (t) => {
+  test("replay, report, explain and verify --deep handle receipts whose input was not kept whole", async (t) => {
     const gate = await refusing(t);
     await gate.stop();
     const data = join(gate.folder, "data");
@@ -254,7 +254,7 @@ suite("readers of receipts whose input was not kept whole", { tags: ["attack-12"
     );
   });
 
-  test("JSON Lines have the marker, and an export holds for each verifier", async (t) => {
+  test("JSON Lines contain the marker, and each verifier accepts an export with markers", async (t) => {
     const gate = await refusing(t);
     await gate.stop();
     const data = join(gate.folder, "data");
@@ -282,7 +282,7 @@ suite("readers of receipts whose input was not kept whole", { tags: ["attack-12"
     assert.deepEqual(shownDecided(again), shownDecided(await deep(data)), "as the ledger's checks are");
   });
 
-  test("erasing the input takes the marker, and the head never has a sensitive member", async (t) => {
+  test("erasing the input removes the marker, and the marker's head never contains a sensitive member", async (t) => {
     const gate = await refusing(t, `${tools}sensitive: [input.to]\n`);
     const [, , third] = await shown(gate);
     assert.deepEqual([third?.input_cut?.head, third?.tool_input], ['{"usd":"7","to":null}', null]);
@@ -327,7 +327,7 @@ suite("readers of receipts whose input was not kept whole", { tags: ["attack-12"
     }
   });
 
-  test("a marker in a receipt that a rule decided is a difference: a gate would have kept that input", async (t) => {
+  test("verify --deep reports a marker in a receipt that a rule decided as a difference", async (t) => {
     const gate = await refusing(t);
     await gate.stop();
     const data = join(gate.folder, "data");

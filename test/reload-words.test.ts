@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { reloadCommand } from "../src/commands/reload.ts";
 
-test("a tenant that serves again is not said to be unchanged", { tags: ["first-use-20"] }, async (t) => {
+test("reload does not report a tenant that serves again as unchanged", { tags: ["first-use-20"] }, async (t) => {
   const inForce = { contract: `sha256:${"0".repeat(64)}`, mode: "enforce" };
   const answer = { changed: false, before: inForce, now: inForce, counters: [], receipt: null };
   const server = createServer((_, reply) => {

@@ -40,7 +40,7 @@ suite("the rings of tests", () => {
     assert.throws(() => ringOf("test/doctored/x.test.ts"), /move this test to a folder of test\/: unit, service/);
   });
 
-  test("the lists name files that are there, and rounds that they take", () => {
+  test("the lists name existing files and the rounds that these files use", () => {
     assert.deepEqual(faultsOf([...left, ...slowest], samples), []);
     assert.deepEqual(
       samples.filter(({ file }) => left.includes(file)),
@@ -49,7 +49,7 @@ suite("the rings of tests", () => {
     );
   });
 
-  test("positive control: doctored lists are reported", () => {
+  test("positive control: wrong lists are noticed", () => {
     const [sample] = samples;
     assert.ok(sample !== undefined);
     const doctored = [

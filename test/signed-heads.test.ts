@@ -59,7 +59,7 @@ async function opened(
 
 suite("signed heads of a gate", () => {
   test(
-    "every answer is under one, and its row is proven by tiles alone",
+    "a signed head covers every answer, and tiles alone prove each row",
     { tags: ["receipt.chain-hashes"] },
     async (t) => {
       const gate = await startGate(t);
@@ -94,7 +94,7 @@ suite("signed heads of a gate", () => {
     },
   );
 
-  test("answers nothing that no signed head has", async (t) => {
+  test("the gate answers 404 for tiles that no signed head covers", async (t) => {
     const gate = await startGate(t);
     for (let at = 0; at < 3; at += 1) await check(gate);
     for (const path of [
@@ -114,7 +114,7 @@ suite("signed heads of a gate", () => {
       assert.equal((await ask(gate, path, { headers: { authorization: "" } })).status, 401, path);
   });
 
-  test("a proof's file is verified offline, and no other key's", async (t) => {
+  test("verify checks a proof file offline, and refuses a changed file or a missing key", async (t) => {
     const gate = await startGate(t);
     for (let at = 0; at < 9; at += 1) await check(gate);
     const receipt = await check(gate);
@@ -141,7 +141,7 @@ suite("signed heads of a gate", () => {
   });
 });
 
-test("nothing is proven of rows or heads that are not what was signed", async (t) => {
+test("prove refuses rows and heads that differ from what was signed", async (t) => {
   const gate = await startGate(t);
   for (let at = 0; at < 5; at += 1) await check(gate);
   await gate.stop();
@@ -179,8 +179,8 @@ async function used(t: TestContext): Promise<string> {
   return gate.folder;
 }
 
-suite("the key that signs", () => {
-  test("is not left behind where another gate began the ledger with its own", { tags: ["first-use-16"] }, async (t) => {
+suite("the signing key", () => {
+  test("a gate removes its new signing key if another gate began the ledger", { tags: ["first-use-16"] }, async (t) => {
     const opening = async (file: string, isFirst: boolean): Promise<unknown> => {
       const keepSigner = (own: string): Promise<string> => Promise.resolve(isFirst ? own : "theirs");
       const store = { opened: { log: "example/ledger", signer: undefined }, keepSigner } as unknown as LedgerStore;
@@ -193,7 +193,7 @@ suite("the key that signs", () => {
     assert.deepEqual([existsSync(late), existsSync(first)], [false, true]);
   });
 
-  test("is rotated by a row under two signatures, and retired by hand", async (t) => {
+  test("a rotation is a row under two signatures, and an operator retires the old key", async (t) => {
     const folder = await used(t);
     const before = await verifierOf(t, folder);
     const keyFile = join(folder, "data", "signing.key");
@@ -221,7 +221,7 @@ suite("the key that signs", () => {
     assert.equal((await readSigningKeys(keyFile))?.before, undefined);
   });
 
-  test("is not rotated from a key that is not the ledger's: no gate would start with the new one", async (t) => {
+  test("keygen --rotate refuses a key that is not the ledger's own key", async (t) => {
     const folder = await used(t);
     const data = join(folder, "data");
     const file = join(data, "signing.key");
@@ -237,7 +237,7 @@ suite("the key that signs", () => {
     assert.match(rotated.stdout, /has a new key/, "positive control");
   });
 
-  test("keeps a gate from starting where it is open to others, gone, another or damaged", async (t) => {
+  test("a gate does not start if its signing key is exposed, missing, wrong or damaged", async (t) => {
     const folder = await used(t);
     const file = join(folder, "data", "signing.key");
     const kept = join(folder, "kept.key");
@@ -267,7 +267,7 @@ suite("the key that signs", () => {
     assert.equal((await headOf(t, gate)).size, 1, "and put back, it goes on");
   });
 
-  test("that is lost is replaced by the operator's word, in a row", async (t) => {
+  test("--accept signing-key replaces a lost signing key and records the change in a row", async (t) => {
     const folder = await used(t);
     rmSync(join(folder, "data", "signing.key"));
     const gate = await startGate(t, { folder, flags: { accept: "signing-key" } });
@@ -280,7 +280,7 @@ suite("the key that signs", () => {
 });
 
 test(
-  "a file and its pin that were both put back are told by the head that was signed",
+  "a signed head reveals a ledger and a pin that were both put back",
   { tags: ["verify.walks-chain"] },
   async (t) => {
     const folder = await used(t);

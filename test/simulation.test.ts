@@ -45,12 +45,12 @@ await suite("a gate on a simulated machine", async () => {
   const sources = await loadSources("right");
 
   for (const { name, plan } of kept) {
-    test(`lives through ${name}`, async () => {
+    test(`a gate survives the kept history ${name}`, async () => {
       assert.equal((await live(sources, plan)).problem?.what, undefined);
     });
   }
 
-  test(`loses nothing in ${crashesWanted} crashes, from seed ${seed} (set SIMULATION_SEED to repeat)`, async (t) => {
+  test(`a gate loses nothing in ${crashesWanted} crashes from seed ${seed} (set SIMULATION_SEED to repeat)`, async (t) => {
     const sum = { histories: 0, crashes: 0, ...zeros };
     const begun = performance.now();
     for (let each = seed; sum.crashes < crashesWanted; each += 1) {
@@ -67,7 +67,7 @@ await suite("a gate on a simulated machine", async () => {
     assert.ok(sum.answers > sum.crashes, "a crash came after an answer or more");
   });
 
-  test("a seed gives the same history again", async () => {
+  test("a seed always gives the same history", async () => {
     const [once, again] = [await live(sources, planOf(seed)), await live(sources, planOf(seed))];
     assert.deepEqual(again, once);
   });
@@ -76,9 +76,9 @@ await suite("a gate on a simulated machine", async () => {
 /** Histories that a mistake may take to show. */
 const historiesMax = 400;
 
-await suite("positive control: the simulation notices that", async () => {
+await suite("positive control: defects that the simulation notices", async () => {
   for (const [index, control] of controls.entries()) {
-    test(control.name, async (t) => {
+    test(`positive control: the defect "${control.name}" is noticed`, async (t) => {
       const sources = await loadSources(`wrong-${index}`, control.mutations);
       t.diagnostic(await notice(sources, control));
     });

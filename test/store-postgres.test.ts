@@ -13,7 +13,8 @@ import { commit, storedRow, storeSuite } from "./store-suite.ts";
 
 const server = await startPostgres({ after });
 
-if (typeof server === "string") test("PostgreSQL", { skip: server }, () => undefined);
+if (typeof server === "string")
+  test("PostgreSQL is available to the tests of the store", { skip: server }, () => undefined);
 else storesOn(server);
 
 function storesOn(there: PostgresServer): void {
@@ -37,7 +38,7 @@ function storesOn(there: PostgresServer): void {
     intruded: /duplicate key/,
   });
 
-  test("PostgreSQL: sums are exact beyond what a number holds, in shortest form", async () => {
+  test("PostgreSQL: sums are exact beyond the range of numbers and have the shortest form", async () => {
     const store = await database.open({ ledger: "exact", log: undefined });
     const [counter, key] = [sha256("c"), sha256("k")];
     await store.keepCounter({ digest: counter, definition: "c", through: null, unknownThrough: -1 }, []);

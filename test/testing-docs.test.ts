@@ -26,7 +26,7 @@ const plain: TestOptions = {
 };
 
 suite("docs/testing.md", () => {
-  test("the walk: all passes, something is missing, a test more sees it, a failure says why", async (t) => {
+  test("the page's tests print the text that is shown, and more cases reach full coverage", async (t) => {
     const folder = temporaryFolder(t);
     const shown = (text: string): string => text.replaceAll(join(folder, "/"), "");
     const write = (name: string, text: string): void => writeFileSync(join(folder, name), text);
@@ -48,7 +48,7 @@ suite("docs/testing.md", () => {
     assertShown("failing", shown(failing.text));
   });
 
-  test("a call explained", async (t) => {
+  test("explain prints the text that the page shows", async (t) => {
     const folder = temporaryFolder(t);
     for (const name of ["shop.yaml", "call.json"]) writeFileSync(join(folder, name), block(name));
     const { exitCode, text } = await explainCommand(join(folder, "call.json"), {
@@ -64,7 +64,7 @@ suite("docs/testing.md", () => {
     assertShown("explained", text.replaceAll(join(folder, "/"), ""));
   });
 
-  test("names every part of a test file, and no other", () => {
+  test("the page names every part of a test file and no other", () => {
     const cells = Array.from(page.text.matchAll(/^\| (`[^|]*) \|/gm), ([, cell = ""]) => cell);
     const named = new Set(
       cells.flatMap((cell) => Array.from(cell.matchAll(/`([a-z]+)[`:]/g), ([, name = ""]) => name)),

@@ -33,7 +33,7 @@ const modes: readonly (readonly [string, (each: Case) => string])[] = [
 
 for (const [mode, answered] of modes) {
   test(
-    `in ${mode} mode`,
+    `every call gets the answer of ${mode} mode`,
     {
       tags: [
         "check.observe-allows",

@@ -142,20 +142,20 @@ function notDependencies(text: string): readonly string[] {
 }
 
 suite("the package", () => {
-  test("no source needs a package that only development has", () => {
+  test("no source file imports a package that only development installs", () => {
     for (const name of globSync("src/**/*.ts", { cwd: root }))
       assert.deepEqual(notDependencies(readFileSync(join(root, name), "utf8")), [], name);
     const doctored = 'import a from "fastify";\nconst b = await import("ajv/dist/2020.js");\nimport "fast-check";\n';
     assert.deepEqual(notDependencies(doctored), ["ajv", "fast-check"]);
   });
 
-  test("what package.json promises to pack is there", () => {
+  test("every file that package.json lists exists", () => {
     for (const path of manifest.files.filter((each) => each !== "dist")) assert.ok(existsSync(join(root, path)), path);
     for (const target of Object.values(manifest.exports).flatMap((each) => Object.values(each)))
       if (target.length > 1) assert.ok(existsSync(join(root, target)), target);
   });
 
-  test("packed, installed elsewhere: init, serve, the client and its types", async (t) => {
+  test("the installed package runs init, serve and the client, and its types compile", async (t) => {
     const { path, version } = pathWithOlderNode();
     t.diagnostic(`started by Node ${version}`);
     const env = cleanEnvironment(path);

@@ -21,7 +21,7 @@ const verdicts = [
 ] as const;
 
 test(
-  `POST /check answers 200 with a verdict, a reason, the mode and the receipt, a BLOCK too`,
+  "POST /check answers 200 with verdict, reason, mode and receipt, also for a BLOCK",
   {
     tags: [
       "verdict.unreached-client-only",
@@ -54,7 +54,7 @@ test(
 );
 
 test(
-  `a tool without a route is blocked and named, escaped where it hides something`,
+  "a call of an unknown tool is blocked, and the reason shows its name with escapes",
   { tags: ["check.unrouted-tool", "service.silence-refuses", "error.gate-blocks"] },
   async (t) => {
     const gate = await startGate(t);
@@ -80,7 +80,7 @@ test(
 );
 
 test(
-  `a snapshot travels in platform_state, null is none, and a session may be left out`,
+  "platform_state carries the snapshot, null means no snapshot, and session_id is optional",
   { tags: ["check.snapshot-member", "check.snapshot-optional", "platform.present-false", "check.session-id"] },
   async (t) => {
     const gate = await startGate(t);
@@ -102,7 +102,7 @@ test(
 );
 
 test(
-  "GET /health is open and says ok, or 503 while the ledger cannot be written",
+  "GET /health needs no key and answers 200, or 503 while the ledger cannot be written",
   { tags: ["health.route", "health.open"] },
   async (t) => {
     const gate = await startGate(t, { flags: { mode: "observe" } });
@@ -131,7 +131,7 @@ test(
 );
 
 test(
-  `GET /rules is the mandate and each contract, byte for byte, under the digest that receipts name`,
+  "GET /rules returns the mandate and each contract byte for byte, under the digest on receipts",
   { tags: ["rules.route", "rules.content-type", "rules.compiled-text", "contract.verbatim"] },
   async (t) => {
     const gate = await startGate(t);
@@ -170,7 +170,7 @@ test("nothing that is sent to /rules changes the gate", { tags: ["rules.takes-no
 });
 
 test(
-  `GET /receipts pages newest first to the end`,
+  "GET /receipts returns pages from the newest receipt to the oldest",
   { tags: ["receipts.route", "receipts.limit", "limit.receipts-default", "service.every-check-receipt"] },
   async (t) => {
     const gate = await startGate(t);
@@ -204,7 +204,7 @@ test(
   },
 );
 
-test("GET /receipts filters by session, tool and verdict, together, whatever characters they have", async (t) => {
+test("GET /receipts filters by session, tool and verdict together, with any characters", async (t) => {
   const gate = await startGate(t);
   const session = "a?b&c=d+e \u00e9%41";
   await check(gate, { tool_name: "note.add", tool_input: {}, session_id: session });
@@ -267,7 +267,7 @@ test(
   },
 );
 
-test("GET /receipts/{seq} is one row; another number is not found", async (t) => {
+test("GET /receipts/{seq} returns one row, and 404 for every other number", async (t) => {
   const gate = await startGate(t);
   await check(gate, { tool_name: "note.add", tool_input: {} });
   const one = await ask(gate, "/receipts/1");
@@ -280,7 +280,7 @@ test("GET /receipts/{seq} is one row; another number is not found", async (t) =>
 });
 
 test(
-  `GET /ledger/verify walks the chain, and walks asked for together are all answered`,
+  "GET /ledger/verify walks the chain and answers all requests that arrive together",
   { tags: ["verify.route", "verify.walks-chain", "receipt.one-row"] },
   async (t) => {
     const gate = await startGate(t);
@@ -315,7 +315,7 @@ test(
   },
 );
 
-test("every route stands under the base path, and nothing beside it", { tags: ["service.base-url"] }, async (t) => {
+test("every route is served under the base path and nowhere else", { tags: ["service.base-url"] }, async (t) => {
   const gate = await startGate(t, { flags: { "base-path": "/t/acme.eu/" } });
   const origin = new URL(gate.address).origin;
   assert.equal(gate.address, `${origin}/t/acme.eu`);
@@ -331,7 +331,7 @@ test("every route stands under the base path, and nothing beside it", { tags: ["
 });
 
 test(
-  "what a mandate does not name is not in force",
+  "a contract that the mandate does not name is not in force",
   { tags: ["contract.mandate-loads", "contract.examples-are-files"] },
   async (t) => {
     const gate = await startGate(t, { contracts: { "desk.yaml": desk } });

@@ -59,7 +59,7 @@ async function shown(gate: Running, seq: number): Promise<any> {
   return found.json.receipts[0];
 }
 
-test("one member goes, what else was sent stays, and everything that reads it says so", async (t) => {
+test("erasing one member keeps the other members, and every reader of receipts reports it", async (t) => {
   const { gate, run, data } = await serve(t);
   await place(gate, 10);
   await place(gate, 20);
@@ -112,7 +112,7 @@ test("one member goes, what else was sent stays, and everything that reads it sa
   assert.equal((await run("verify", data)).code, 0);
 });
 
-test("an export has the members apart, and without what was erased", async (t) => {
+test("an export contains the sensitive members except the erased ones", async (t) => {
   const { gate, run, data } = await serve(t);
   await place(gate, 10);
   await place(gate, 20);
@@ -133,7 +133,7 @@ test("an export has the members apart, and without what was erased", async (t) =
   assert.equal((await run("replay", data)).code, 0);
 });
 
-test("a name that was mistaken, a member elsewhere: what was no part of its own is told, and not passed over", async (t) => {
+test("erase reports each named member that is not a part of its own", async (t) => {
   const { gate, run } = await serve(t);
   const email = "KESTREL@example.org";
   await place(gate, 10);
