@@ -120,7 +120,7 @@ suite("the files of a data folder", { tags: ["attack-11"], skip: process.platfor
         assert.deepEqual(ledger.warnings.length, 1);
         assert.match(
           ledger.warnings[0] ?? "",
-          /until now: checkpoint \(644\), first-key \(644\), head\.pin \(644\), ledger\.db \(644\), owner\.lock \(644\); they have mode 600/,
+          /: checkpoint \(644\), first-key \(644\), head\.pin \(644\), ledger\.db \(644\), owner\.lock \(644\); they have mode 600/,
         );
       } finally {
         await ledger.close();
