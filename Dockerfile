@@ -15,8 +15,10 @@ ARG NODE=26.10.0
 FROM node:${NODE}-slim AS modules
 WORKDIR /app
 COPY package.json package-lock.json ./
+COPY packages/svc-gate/package.json packages/svc-gate/
+COPY packages/workbench/package.json packages/workbench/
 # The optional packages are runtimes for machines with an older Node: the image has the right one.
-RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
+RUN npm ci --workspace=packages/svc-gate --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
 
 FROM node:${NODE}-slim
 LABEL org.opencontainers.image.title="svc-gate" \

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { compileContracts, consult, count, decide, prepare } from "../src/contract/mod.ts";
-import { parseCheckRequest, type CheckRequest } from "../src/wire/mod.ts";
+import { compileContracts, consult, count, decide, prepare } from "../packages/svc-gate/src/contract/mod.ts";
+import { parseCheckRequest, type CheckRequest } from "../packages/svc-gate/src/wire/mod.ts";
 import { atLeast, conclude, median, printTable, round } from "./report.ts";
 import { paymentBody } from "./requests.ts";
 

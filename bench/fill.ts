@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process";
 import { hash } from "node:crypto";
-import { openLedger } from "../src/ledger/mod.ts";
+import { openLedger } from "../packages/svc-gate/src/ledger/mod.ts";
 import { paymentBody } from "./requests.ts";
-import { parseCheckRequest } from "../src/wire/mod.ts";
+import { parseCheckRequest } from "../packages/svc-gate/src/wire/mod.ts";
 
 /** The same in a process of its own, so that its garbage is not collected while something else is measured. */
 export function fillElsewhere(folder: string, rows: number): void {

@@ -3,12 +3,12 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { replayCommand } from "../src/commands/replay/command.ts";
-import { compileMandate } from "../src/contract/mod.ts";
-import { Clock } from "../src/gate/clock.ts";
-import { openGate } from "../src/gate/gate.ts";
-import { openLedger } from "../src/ledger/mod.ts";
-import { good, parseCheckRequest } from "../src/wire/mod.ts";
+import { replayCommand } from "../packages/svc-gate/src/cli/replay/command.ts";
+import { compileMandate } from "../packages/svc-gate/src/contract/mod.ts";
+import { Clock } from "../packages/svc-gate/src/gate/core/clock.ts";
+import { openGate } from "../packages/svc-gate/src/gate/core/gate.ts";
+import { openLedger } from "../packages/svc-gate/src/ledger/mod.ts";
+import { good, parseCheckRequest } from "../packages/svc-gate/src/wire/mod.ts";
 import { atMost, conclude, printTable, round } from "./report.ts";
 import { paymentBody } from "./requests.ts";
 

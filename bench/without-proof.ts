@@ -1,5 +1,5 @@
-import { emptyRoot, Frontier } from "../src/ledger/tree/merkle.ts";
-import { Signer } from "../src/ledger/tree/signing-key.ts";
+import { emptyRoot, Frontier } from "../packages/svc-gate/src/ledger/tree/merkle.ts";
+import { Signer } from "../packages/svc-gate/src/ledger/tree/signing-key.ts";
 
 // Loaded before a gate, takes the tree and the signatures out of it: what is left is what they are measured against.
 Frontier.prototype.append = () => [];

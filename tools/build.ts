@@ -1,32 +1,77 @@
 /**
- * Makes `dist/`, which a package holds in place of `src/`: Node reads no types below `node_modules`. Each source becomes a
- * module of JavaScript at the same lines and columns, its types blanked out; a text that names another source names its copy.
+ * Makes `dist/`: each package as `npm pack` takes it. Node reads no types below `node_modules`, so each source becomes a module
+ * of JavaScript at the same lines and columns, its types blanked out. What a package's `files` names and its folder lacks is
+ * copied from the root of this repository.
  */
-import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
-const from = join(root, "src");
-const to = join(root, "dist");
-
-rmSync(to, { recursive: true, force: true });
-for (const name of globSync("**/*.ts", { cwd: from })) {
-  const source = join(from, name);
-  const built = join(to, name.replace(/\.ts$/, ".js"));
-  mkdirSync(dirname(built), { recursive: true });
-  writeFileSync(built, renamed(withoutTypes(readFileSync(source, "utf8")), source));
+interface Package {
+  readonly name: string;
+  readonly files: readonly string[];
+  readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>;
+  /** Its folder here. */
+  readonly folder: string;
+  /** Its folder in `dist/`. */
+  readonly target: string;
 }
 
-/** No source has a blank at the end of a line (test/tidy.test.ts), so those that are there now were types. */
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+const packages: readonly Package[] = ["svc-gate", "workbench"].map((name) => {
+  const folder = join(root, "packages", name);
+  const manifest: Pick<Package, "name" | "files" | "exports"> = JSON.parse(
+    readFileSync(join(folder, "package.json"), "utf8"),
+  );
+  return { ...manifest, folder, target: join(root, "dist", name) };
+});
+
+for (const each of packages) {
+  rmSync(each.target, { recursive: true, force: true });
+  for (const path of ["package.json", "LICENSE", ...each.files.filter((file) => file !== "dist")]) {
+    const own = join(each.folder, path);
+    cpSync(existsSync(own) ? own : join(root, path), join(each.target, path), { recursive: true });
+  }
+  for (const path of globSync("**/*.ts", { cwd: join(each.folder, "src") })) {
+    const source = join(each.folder, "src", path);
+    const built = join(each.target, "dist", path.replace(/\.ts$/, ".js"));
+    mkdirSync(dirname(built), { recursive: true });
+    writeFileSync(built, renamed(withoutTypes(readFileSync(source, "utf8")), each, source, built));
+  }
+}
+
+/** No source has a blank at the end of a line (test/repository/tidy.test.ts), so those that are there now were types. */
 function withoutTypes(text: string): string {
   return stripTypeScriptTypes(text).replaceAll(/ +$/gm, "");
 }
 
-/** The text with `.js` for `.ts` in each literal that names a source: an import, or the file of a worker. */
-function renamed(text: string, source: string): string {
-  return text.replaceAll(/(["'])((?:\.{1,2}\/)?[\w./-]+)\.ts\1/g, (literal, mark: string, name: string) =>
-    existsSync(resolve(dirname(source), `${name}.ts`)) ? `${mark}${name}.js${mark}` : literal,
-  );
+/** The text in which each literal that names a file of this repository names what the package has in its place. */
+function renamed(text: string, from: Package, source: string, built: string): string {
+  const sources = text.replaceAll(/(["'])((?:\.{1,2}\/)?[\w./-]+)\.ts\1/g, (literal, mark: string, name: string) => {
+    const path = resolve(dirname(source), `${name}.ts`);
+    if (!existsSync(path)) return literal;
+    return `${mark}${isIn(from.folder, path) ? `${name}.js` : exportOf(path)}${mark}`;
+  });
+  return sources.replaceAll(/(?<=["'`])\.\.\/[\w./-]*/g, (path) => {
+    const named = resolve(dirname(source), path);
+    if (isIn(from.folder, named) || !isIn(root, named) || !existsSync(named)) return path;
+    const copied = relative(dirname(built), join(from.target, relative(root, named))).replaceAll(sep, "/");
+    return path.endsWith("/") ? `${copied}/` : copied;
+  });
+}
+
+function isIn(folder: string, path: string): boolean {
+  return !relative(folder, path).startsWith("..");
+}
+
+/** How another package's module is imported. */
+function exportOf(path: string): string {
+  const owner = packages.find(({ folder }) => isIn(folder, path));
+  const target =
+    owner && `./dist/${relative(join(owner.folder, "src"), path).replaceAll(sep, "/").replace(/\.ts$/, ".js")}`;
+  const [key] = Object.entries(owner?.exports ?? {}).find(([, each]) => each === target) ?? [];
+  if (owner === undefined || key === undefined) throw new Error(`${path} is no export of its package`);
+  return `${owner.name}${key.slice(1)}`;
 }

@@ -1,8 +1,8 @@
 import { parseArgs } from "node:util";
-import type { Bug } from "../test/campaign/bugs.ts";
-import { runCampaign, type Report } from "../test/campaign/campaign.ts";
-import { weights, type FailureName } from "../test/campaign/failures.ts";
-import { Dice } from "../test/campaign/random.ts";
+import type { Bug } from "../test/support/campaign/bugs.ts";
+import { runCampaign, type Report } from "../test/support/campaign/campaign.ts";
+import { weights, type FailureName } from "../test/support/campaign/failures.ts";
+import { Dice } from "../test/support/campaign/random.ts";
 
 // `npm run campaign -- --failures 500 --seed 7`: gates over PostgreSQL, failures under load, and the reckoning.
 const { values } = parseArgs({

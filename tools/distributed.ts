@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { findCitus } from "../test/distributed/cluster.ts";
+import { findCitus } from "../test/postgres/distributed/cluster.ts";
 
 // `npm run distributed`: the ledger on a distributed engine. Not a part of `npm test`, because few machines have one; the
 // last line is `N passed, N failed, N skipped`. `npm run distributed -- measure` prints what bench/scale reckons with.
@@ -15,7 +15,9 @@ if ("missing" in citus) {
 } else {
   console.log(`PostgreSQL with Citus in ${citus.binaries}`);
   const args =
-    process.argv[2] === "measure" ? ["test/distributed/measure.ts"] : ["tools/test.ts", "test/distributed/citus.ts"];
+    process.argv[2] === "measure"
+      ? ["test/postgres/distributed/measure.ts"]
+      : ["tools/test.ts", "test/postgres/distributed/citus.ts"];
   const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: "inherit" });
   process.exitCode = status ?? 1;
 }

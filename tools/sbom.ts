@@ -1,16 +1,15 @@
 /**
  * `npm run sbom`: what is in the gate, as CycloneDX on standard output: each package that the lock file names for it, on any
- * platform. npm makes the list; what only development needs is taken out here, because npm's own `--omit dev` takes out what
- * the gate needs too where a tool needs it as well (npm/cli#7909).
+ * platform. npm makes the list of the whole repository; what the
+ * package svc-gate reaches is kept here, because npm's own `--omit dev` takes out what the gate needs too where a tool needs it
+ * as well (npm/cli#7909).
  */
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 interface Component {
   readonly "bom-ref": string;
-  readonly properties?: readonly { readonly name: string; readonly value: string }[];
+  readonly name: string;
 }
 
 interface Bom {
@@ -20,7 +19,7 @@ interface Bom {
 }
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const { name }: { readonly name: string } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const name = "svc-gate";
 const npm = process.env["npm_execpath"];
 const [program, first] = npm === undefined ? ["npm", []] : [process.execPath, [npm]];
 const flags = ["--sbom-format=cyclonedx", "--sbom-type=application", "--package-lock-only"];
@@ -33,12 +32,12 @@ const all: Bom = JSON.parse(
   }),
 );
 
-const isKept = ({ properties = [] }: Component): boolean =>
-  !properties.some((each) => each.name === "cdx:npm:package:development" && each.value === "true");
-const components = all.components.filter(isKept);
-const left = new Set(all.components.filter((each) => !isKept(each)).map((each) => each["bom-ref"]));
-const dependencies = all.dependencies
-  .filter(({ ref }) => !left.has(ref))
-  .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((each) => !left.has(each)) }));
-const metadata = { ...all.metadata, component: { ...all.metadata.component, name } }; // npm names it after the folder
+const edges = new Map(all.dependencies.map(({ ref, dependsOn }) => [ref, dependsOn]));
+const gate = all.components.find((each) => each.name === name);
+if (gate === undefined) throw new Error(`npm names no ${name}`);
+const reached = new Set([gate["bom-ref"]]);
+for (const ref of reached) for (const each of edges.get(ref) ?? []) reached.add(each);
+const components = all.components.filter((each) => each !== gate && reached.has(each["bom-ref"]));
+const dependencies = all.dependencies.filter(({ ref }) => reached.has(ref));
+const metadata = { ...all.metadata, component: gate };
 console.log(JSON.stringify({ ...all, metadata, components, dependencies }, null, 2));

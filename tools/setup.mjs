@@ -1,20 +1,26 @@
-// Installs what a lock file names, once: run by npm before `start`, `test` and `check`, so that a fresh clone needs
-// nothing but Node 20 or later and npm. No package's install script is run. argv: folders, this repository by default.
+// Installs what the lock file names, once: run by npm before `start`, `test` and the like, so that a fresh clone needs
+// nothing but Node 20 or later and npm. No package's install script is run.
+// argv: `serve` (what the gate runs on), `workbench` (the authors' commands too), `all` (what tests need too), or the
+// folder of a lock file of its own. Without a word: all.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const folders = process.argv.length > 2 ? process.argv.slice(2) : ["."];
+const packages = { serve: ["svc-gate"], workbench: ["svc-gate", "workbench"], all: ["svc-gate", "workbench"] };
+const groups = Object.keys(packages);
+
+/** Node 26 is installed where this one is older; one that npm installed here stays. */
+const needsRuntime = Number(process.versions.node.split(".")[0]) < 26 || process.execPath.startsWith(root);
 
 const stuckMs = 15 * 60_000;
 const turns = [];
 process.on("exit", () => turns.forEach((turn) => rmdirSync(turn)));
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => process.exit(1));
 
 /** Two commands started at once must not install over each other: one waits until the other's folder is gone. */
 async function takeTurn(turn) {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, exit);
   for (let said = false; ; said = true) {
     try {
       mkdirSync(turn);
@@ -31,39 +37,66 @@ async function takeTurn(turn) {
   }
 }
 
+const exit = () => process.exit(1);
+
+function endTurn() {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.off(signal, exit);
+  rmdirSync(turns.pop());
+}
+
 /** npm would install a runtime for glibc, which does not start on musl: the next command would only say "node: not found". */
 function refuseMusl() {
-  if (process.platform !== "linux" || process.report.getReport().header.glibcVersionRuntime) return;
+  if (!needsRuntime || process.platform !== "linux" || process.report.getReport().header.glibcVersionRuntime) return;
   console.error(
     "svc-gate: this Linux has no glibc (Alpine has musl), so the Node 26 that npm installs does not run here: " +
-      "use the container image (docs/deploy.md), or a Linux with glibc",
+      "install Node 26 yourself, use the container image (docs/deploy.md), or a Linux with glibc",
   );
   process.exit(1);
 }
 
-for (const folder of folders.map((name) => join(root, name))) {
+function npm(folder, ...words) {
+  const path = process.env.npm_execpath;
+  const [command, first] = path ? [process.execPath, [path]] : ["npm", []];
+  const flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+  const { status } = spawnSync(command, [...first, ...words, ...flags], {
+    cwd: folder,
+    stdio: ["ignore", "ignore", "inherit"],
+    shell: !path && process.platform === "win32",
+  });
+  if (status === 0) return;
+  console.error("svc-gate: the installation failed; read the lines above, then run the command again");
+  process.exit(status ?? 1);
+}
+
+/** What is there stays: a gate may be running on it. The optional packages of `packages/` are the runtimes. */
+function install(group) {
+  const names = packages[group].map((name) => `--workspace=packages/${name}`);
+  npm(root, "install", "--no-save", ...names, ...(needsRuntime ? [] : ["--omit=optional"]));
+  if (group === "all") npm(root, "install", "--no-save", "--no-workspaces", "--include=dev", "--include=optional");
+}
+
+/** @param name a group, or a folder with a lock file of its own */
+export async function setUp(name) {
+  const isGroup = groups.includes(name);
+  const folder = isGroup ? root : join(root, name);
   const lock = readFileSync(join(folder, "package-lock.json"), "utf8");
-  const stamp = join(folder, "node_modules", ".svc-gate-lock");
-  const isDone = () => existsSync(stamp) && readFileSync(stamp, "utf8") === lock;
-  if (isDone()) continue;
+  // A larger group holds the smaller ones, and what has the runtime serves where none is needed.
+  const larger = isGroup ? groups.slice(groups.indexOf(name)) : ["lock"];
+  const stampOf = (each) => join(folder, "node_modules", `.svc-gate-${each}`);
+  const texts = [`with a runtime\n${lock}`, ...(needsRuntime ? [] : [`without a runtime\n${lock}`])];
+  const isDone = () =>
+    larger.some((each) => existsSync(stampOf(each)) && texts.includes(readFileSync(stampOf(each), "utf8")));
+  if (isDone()) return;
   refuseMusl();
   await takeTurn(join(folder, ".installing"));
-  if (isDone()) continue;
-  console.error(`svc-gate: installing what ${join(folder, "package-lock.json")} names (once, takes a minute) ...`);
-  const npm = process.env.npm_execpath;
-  const [command, first] = npm ? [process.execPath, [npm]] : ["npm", []];
-  const { status } = spawnSync(
-    command,
-    [...first, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
-    {
-      cwd: folder,
-      stdio: ["ignore", "ignore", "inherit"],
-      shell: !npm && process.platform === "win32",
-    },
-  );
-  if (status !== 0) {
-    console.error("svc-gate: the installation failed; read the lines above, then run the command again");
-    process.exit(status ?? 1);
+  if (!isDone()) {
+    console.error(`svc-gate: installing what ${join(folder, "package-lock.json")} names (once, takes a minute) ...`);
+    if (isGroup) install(name);
+    else npm(folder, "ci");
+    writeFileSync(stampOf(larger[0]), texts.at(-1));
   }
-  writeFileSync(stamp, lock);
+  endTurn();
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  for (const name of process.argv.length > 2 ? process.argv.slice(2) : ["all"]) await setUp(name);

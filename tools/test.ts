@@ -5,7 +5,7 @@ import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { pipeline } from "node:stream/promises";
 import { parseArgs } from "node:util";
-import { allFiles, left, placeOf, ringOf, rings, samples, type Ring } from "../test/rings.ts";
+import { allFiles, left, ringOf, rings, samples, type Ring } from "../test/support/rings.ts";
 
 /**
  * `npm test [-- FILE...]`. With files, these run with all their rounds. Otherwise:
@@ -70,8 +70,8 @@ function select(): Selection {
   const asked = (values.ring ?? rings).map(ringNamed);
   const files = allFiles().filter((path) => asked.includes(ringOf(path)));
   if (values.all) return { files, leavesOut: [], reduces: [] };
-  const isLeft = (path: string): boolean => left.includes(placeOf(path));
-  const sampleOf = (path: string) => samples.filter(({ file }) => file === placeOf(path));
+  const isLeft = (path: string): boolean => left.includes(path);
+  const sampleOf = (path: string) => samples.filter(({ file }) => file === path);
   if (values.rest) {
     const rest = files.filter((path) => isLeft(path) || sampleOf(path).length > 0);
     return { files: rest, leavesOut: [], reduces: [] };

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { built, findProgram, programs, versionOf, type Program } from "../test/third-party/programs.ts";
+import { built, findProgram, programs, versionOf, type Program } from "../test/support/third-party/programs.ts";
 
 // `npm run third-party`: programs of others look at this ledger: Tessera's fsck, witnesses, Go's libraries. They are built
 // once where Go is on the machine; what is missing is skipped, and said. The last line is `N passed, N failed, N skipped`.

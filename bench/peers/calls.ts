@@ -1,4 +1,4 @@
-import type { Verdict } from "../../src/wire/mod.ts";
+import type { Verdict } from "../../packages/svc-gate/src/wire/mod.ts";
 import { paymentBody } from "../requests.ts";
 
 /** A tool call before it is shaped for a peer: what svc-gate takes as the body of POST /check. */

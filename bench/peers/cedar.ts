@@ -8,7 +8,7 @@ import {
   type AuthorizationAnswer,
   type CedarValueJson,
 } from "@cedar-policy/cedar-wasm/nodejs";
-import type { Verdict } from "../../src/wire/mod.ts";
+import type { Verdict } from "../../packages/svc-gate/src/wire/mod.ts";
 import type { Call } from "./calls.ts";
 
 // Cedar behind node:http: policies parsed once, one line of decision log for each answer. argv: policies, port, log.

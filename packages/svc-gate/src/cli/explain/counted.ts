@@ -1,0 +1,73 @@
+import { readEffects, type Leaf } from "../../ledger/entry/mod.ts";
+import type { History } from "../history.ts";
+import type { CounterSeen } from "../judge.ts";
+import { showProgress } from "../progress.ts";
+import { otherKind, recordedAt, resetIn } from "../replay/recorded.ts";
+import { counterDigest } from "../replay/standing.ts";
+
+/** What a counter stood at, and the receipts that made it so. */
+export interface CounterExplained extends CounterSeen {
+  /** Undefined where that cannot be told: without the ledger's secret no key can be recognised. */
+  readonly counted: Counted | undefined;
+}
+
+export interface Counted {
+  readonly receipts: number;
+  /** The last of them. */
+  readonly last: readonly { readonly seq: number; readonly amount: string }[];
+}
+
+const lastMax = 5;
+
+/** Finds the receipts before this one that moved its counters, within their windows. */
+export async function countersExplained(
+  counters: readonly CounterSeen[],
+  { seq }: Leaf,
+  history: History,
+): Promise<readonly CounterExplained[]> {
+  const { keyDigest } = history;
+  if (keyDigest === undefined) return counters.map((counter) => ({ ...counter, counted: undefined }));
+  const tallies = counters.map((counter) => {
+    const { lookup } = counter;
+    const digest = lookup === undefined ? "" : counterDigest(lookup.counter.identity);
+    const of = lookup && `${digest} ${keyDigest(lookup.key)}`;
+    return {
+      counter,
+      digest,
+      of,
+      after: lookup?.after ?? 0,
+      receipts: 0,
+      last: [] as { seq: number; amount: string }[],
+    };
+  });
+  if (tallies.every(({ of }) => of === undefined))
+    return counters.map((counter) => ({ ...counter, counted: undefined }));
+  const progress = showProgress(seq);
+  for await (const slice of history.scan(1)) {
+    for (const row of slice) {
+      if (row.seq >= seq) break;
+      progress.at(row.seq);
+      if (otherKind(row) === "change") {
+        const reset = resetIn(row);
+        for (const tally of tallies) if (reset.has(tally.digest)) Object.assign(tally, { receipts: 0, last: [] });
+      }
+      const effects = readEffects(row.evidence) ?? [];
+      if (effects.length === 0) continue;
+      const at = recordedAt(row.leaf);
+      for (const { amount, counter, key } of effects) {
+        for (const tally of tallies) {
+          if (tally.of !== `${counter} ${key}` || at <= tally.after) continue;
+          tally.receipts += 1;
+          tally.last.push({ seq: row.seq, amount });
+          if (tally.last.length > lastMax) tally.last.shift();
+        }
+      }
+    }
+    if ((slice.at(-1)?.seq ?? 0) >= seq) break;
+  }
+  progress.end();
+  return tallies.map(({ counter, of, receipts, last }) => ({
+    ...counter,
+    counted: of === undefined ? undefined : { receipts, last },
+  }));
+}

@@ -1,0 +1,10 @@
+import { readFile } from "node:fs/promises";
+
+/** The kinds of file that editors may be told of. */
+export const fileKinds = ["contract", "mandate", "test"] as const;
+export type FileKind = (typeof fileKinds)[number];
+
+/** The JSON Schema (2020-12) of a kind of file. */
+export function schemaText(kind: FileKind): Promise<string> {
+  return readFile(new URL(`../../../../spec/schemas/${kind}.schema.json`, import.meta.url), "utf8");
+}

@@ -1,0 +1,14 @@
+/**
+ * What the commands of the workbench share with those of the service.
+ *
+ * Promises: a file is read, an error is printed and a command ends in the same way in both packages.
+ *
+ * Does not: serve, open ledgers, or load the workbench.
+ */
+export type { Command } from "commander";
+export { badInput } from "./check.ts";
+export { type FileKind, fileKinds, schemaText } from "./file-schemas.ts";
+export { BadInput, type Outcome } from "./outcome.ts";
+export { run } from "./run.ts";
+export { readTests } from "./test/read.ts";
+export { NoSuchFile, loadContracts, renderDiagnostics, version, whyNot } from "../gate/mod.ts";

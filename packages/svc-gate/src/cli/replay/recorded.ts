@@ -1,0 +1,152 @@
+import { isVerdict, readJson, type CheckRequest, type JsonObject, type Verdict } from "../../wire/mod.ts";
+import {
+  evidenceDigest,
+  parseLeaf,
+  readCall,
+  readCutInput,
+  readEffects,
+  wholeText,
+  type CutInput,
+  type Leaf,
+  type LeafKind,
+} from "../../ledger/entry/mod.ts";
+import { readResume } from "../../ledger/mod.ts";
+import type { RecordedRow } from "../history.ts";
+
+/** A check, as its receipt tells of it. */
+export interface Recorded {
+  readonly row: RecordedRow;
+  readonly leaf: Leaf;
+  readonly request: CheckRequest;
+  /** The marker of an input that was not kept whole; `request.toolInput` is then empty. */
+  readonly cutInput: CutInput | undefined;
+  readonly reason: string;
+  readonly trace: Trace;
+  readonly effects: NonNullable<ReturnType<typeof readEffects>>;
+  /** JSON texts, as they were written. */
+  readonly reasonText: string;
+  readonly outcomeText: string;
+  readonly effectsText: string;
+}
+
+/** What a receipt says of a rule that observes. */
+interface WouldBe {
+  readonly reason: string;
+  readonly rule: string;
+  readonly verdict: Verdict;
+}
+
+/** What is read back of how a verdict came about. */
+export interface Trace {
+  /** The counters that were read, with what they stood at. */
+  readonly counters: Readonly<Record<string, string>>;
+  readonly observed: readonly WouldBe[];
+}
+
+/** The leaf of a row, or a clause that says what is wrong with the row: it is not believed, wherever it lies. */
+export function readLeaf({ seq, leaf: text, evidence }: RecordedRow): Leaf | string {
+  const leaf = parseLeaf(text);
+  if (leaf === undefined) return "its leaf is not one that this version reads";
+  if (leaf.seq !== seq) return "its leaf has another number";
+  return evidenceDigest(evidence) === leaf.evidence ? leaf : "its evidence is not what its leaf commits to";
+}
+
+/** The kind of a row that is no check: a person's act (a key, a reload), or a tool's result. Nothing was decided there. */
+export function otherKind(row: RecordedRow): Exclude<LeafKind, "check"> | undefined {
+  if (!/^\{"(?:act":|answered":null,)/.test(row.leaf)) return undefined;
+  const leaf = readLeaf(row);
+  return typeof leaf === "string" || leaf.kind === "check" ? undefined : leaf.kind;
+}
+
+/** The counters that a row resets, with their names, by digest. */
+export function resetIn(row: RecordedRow): ReadonlyMap<string, string> {
+  const leaf = readLeaf(row);
+  return (typeof leaf === "string" ? undefined : readResume(leaf, row.evidence))?.reset ?? new Map();
+}
+
+/** Was a part of the evidence erased? Its digest stands in its place. */
+export function hasErasedPart(evidence: string): boolean {
+  return parts.some((name) => wholeText(evidence, name) === undefined);
+}
+
+const parts = ["call", "input", "platform", "reason", "outcome"] as const;
+
+/** The counters that a row moved, by digest; undefined where that cannot be read. */
+export function movedCounters({ evidence }: RecordedRow): ReadonlySet<string> | undefined {
+  const effects = readEffects(evidence);
+  return effects && new Set(effects.map(({ counter }) => counter));
+}
+
+/** Why a receipt cannot be read as a whole: somebody had a part of it erased. */
+export const erasedPart = "a part of its evidence was erased";
+
+/** Reads a receipt back; a clause that says why it cannot be decided again, where it cannot. */
+export function readRecorded(row: RecordedRow): Recorded | string {
+  const leaf = readLeaf(row);
+  if (typeof leaf === "string") return leaf;
+  const call = readCall(row.evidence);
+  const inputText = wholeText(row.evidence, "input");
+  const platformText = wholeText(row.evidence, "platform");
+  const reasonText = wholeText(row.evidence, "reason");
+  const outcomeText = wholeText(row.evidence, "outcome");
+  const effectsText = wholeText(row.evidence, "effects");
+  if (
+    inputText === undefined ||
+    platformText === undefined ||
+    reasonText === undefined ||
+    outcomeText === undefined ||
+    effectsText === undefined
+  )
+    return erasedPart;
+  const reason = readJsonText(reasonText);
+  const trace = traceOf(readJsonText(outcomeText));
+  const effects = readEffects(row.evidence);
+  if (call === undefined || typeof reason !== "string" || trace === undefined || effects === undefined)
+    return "a part of its evidence is erased, or not as a gate writes it";
+  const cutInput = readCutInput(row.evidence);
+  const toolInput: JsonObject | undefined = cutInput === undefined ? objectOf(inputText) : new Map();
+  const platformState = platformText === "null" ? null : objectOf(platformText);
+  if (toolInput === undefined || platformState === undefined) return "its input or its snapshot is not readable";
+  const request = {
+    toolName: call.tool_name,
+    toolInput,
+    sessionId: call.session_id,
+    platformState,
+    inputText,
+    platformText: platformState === null ? null : platformText,
+  };
+  return { row, leaf, request, cutInput, reason, trace, effects, reasonText, outcomeText, effectsText };
+}
+
+export const inputNotKept = "its input was not kept whole";
+
+/** The moment that a leaf names, as far as it can be made out. */
+export function recordedAt(leaf: string): number {
+  return Number(/"at":(\d{1,15})/.exec(leaf)?.[1] ?? 0);
+}
+
+function readJsonText(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function traceOf(outcome: unknown): Trace | undefined {
+  const { counters, observed = [] } = (outcome ?? {}) as { readonly [name: string]: unknown };
+  if (typeof counters !== "object" || counters === null || !Array.isArray(observed)) return undefined;
+  if (!Object.values(counters).every((value) => typeof value === "string")) return undefined;
+  if (!observed.every(isWouldBe)) return undefined;
+  return { counters: counters as Trace["counters"], observed };
+}
+
+function isWouldBe(value: unknown): value is WouldBe {
+  const { reason, rule, verdict } = (value ?? {}) as Partial<WouldBe>;
+  return typeof reason === "string" && typeof rule === "string" && typeof verdict === "string" && isVerdict(verdict);
+}
+
+function objectOf(text: string): JsonObject | undefined {
+  const document = readJson(text);
+  return document.ok ? document.value.members : undefined;
+}

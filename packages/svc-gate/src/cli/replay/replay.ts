@@ -1,0 +1,215 @@
+import { count, windowStart, type ContractInForce } from "../../contract/mod.ts";
+import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
+import type { Mode } from "../../wire/mod.ts";
+import type { Leaf } from "../../ledger/entry/mod.ts";
+import type { History, RecordedRow } from "../history.ts";
+import { everyRow, firstSince, type Span } from "../span.ts";
+import {
+  askAgain,
+  Contracts,
+  decideAgain,
+  decideAsked,
+  difference,
+  type Again,
+  type Difference,
+} from "./decide-again.ts";
+import {
+  inputNotKept,
+  otherKind,
+  movedCounters,
+  readLeaf,
+  readRecorded,
+  recordedAt,
+  type Recorded,
+} from "./recorded.ts";
+import { counterDigest, Standing } from "./standing.ts";
+
+/** What a replay tells as it goes. */
+export interface Telling {
+  /** A row was read. */
+  passed(seq: number): void;
+  /** A row cannot be decided again. */
+  skipped(seq: number, why: string): void;
+}
+
+export interface Agreement extends Telling {
+  /**
+   * What becomes of a check whose input was not kept whole: a clause that says why it cannot be decided again, what is
+   * wrong with it, or undefined where it is decided without. By default none is decided again.
+   */
+  readonly withoutInput?: (force: ContractInForce, recorded: Recorded) => Difference | string | undefined;
+  agreed(recorded: Recorded): void;
+  differs(recorded: Recorded, difference: Difference): void;
+}
+
+/** Decides each row again under the contract that it names, and holds everything against what it recorded. */
+export async function holdAgainstItself(history: History, telling: Agreement): Promise<void> {
+  const contracts = new Contracts(history);
+  const standing = new Standing(history);
+  let inForce: string | null = null;
+  let force: ContractInForce | string = "no contract";
+  for await (const check of checksOf(history, { from: 1, span: everyRow }, telling, standing)) {
+    const { leaf, recorded } = check;
+    // A row that cannot be decided again says still what was in force.
+    if (leaf !== undefined && leaf.contract !== inForce) {
+      inForce = leaf.contract;
+      force = await contracts.of(inForce ?? "");
+      if (typeof force !== "string") await standing.align(force, leaf.seq);
+    }
+    if (typeof recorded === "string") {
+      skip(check, recorded, telling, standing);
+      continue;
+    }
+    if (typeof force === "string") {
+      skip(check, force, telling, standing);
+      continue;
+    }
+    const without = telling.withoutInput ?? ((): string => inputNotKept);
+    const cut = recorded.cutInput && without(force, recorded);
+    if (cut !== undefined) {
+      moveCut(recorded, force, standing);
+      if (typeof cut === "string") telling.skipped(recorded.leaf.seq, cut);
+      else telling.differs(recorded, cut);
+      continue;
+    }
+    const asked = askAgain(force, recorded);
+    const again = decideAsked(asked, (lookup) => standing.value(lookup), recorded.leaf.mode ?? "enforce");
+    const found = difference(recorded, again, history);
+    if (found === undefined) telling.agreed(recorded);
+    else if (asked.lookups.some((lookup) => standing.isLacking(lookup)))
+      telling.skipped(recorded.leaf.seq, standsOnErased);
+    else telling.differs(recorded, found);
+    // By what happened: one row that differs does not make others differ.
+    const { verdict, answered, at } = recorded.leaf;
+    if (verdict !== null && answered !== null) standing.add(count(again.prepared, { verdict, answered }), at);
+  }
+}
+
+/** Why a row is skipped that differs and has read a counter which cannot be had as it was. */
+export const standsOnErased = "a counter that it read stands on a row that cannot be read";
+
+export interface Comparison extends Telling {
+  decided(recorded: Recorded, again: Again): void;
+}
+
+export interface Against {
+  readonly force: ContractInForce;
+  /** In place of the mode that each row was answered in. */
+  readonly mode: Mode | undefined;
+  /** The rows to decide; all by default. */
+  readonly span?: Span;
+}
+
+/**
+ * Decides each row of a span as if another contract had come into force at the first of them. Its own decisions move its
+ * counters. Before that, its counters count what was recorded, as they do when a gate reloads.
+ */
+export async function decideAllAgain(
+  history: History,
+  { force, mode, span = everyRow }: Against,
+  telling: Comparison,
+): Promise<void> {
+  const standing = new Standing(history);
+  await standing.align(force, 1);
+  const owned = countersOf(force);
+  const from = await firstCounted(history, owned, span);
+  for await (const check of checksOf(history, { from, span }, telling, standing)) {
+    const { recorded } = check;
+    if (check.row.seq < span.first) {
+      countRecorded(check, owned, telling, standing);
+      continue;
+    }
+    if (typeof recorded === "string") {
+      skip(check, recorded, telling, standing);
+      continue;
+    }
+    if (recorded.cutInput !== undefined) {
+      skip(check, inputNotKept, telling, standing);
+      continue;
+    }
+    const again = decideAgain(force, recorded, standing, mode ?? recorded.leaf.mode ?? "enforce");
+    telling.decided(recorded, again);
+    const { decision, answered, prepared } = again;
+    standing.add(count(prepared, { verdict: decision.verdict, answered }), recorded.leaf.at);
+  }
+}
+
+/** The first row before a span that a counter may count at the first row of the span. */
+async function firstCounted(history: History, owned: readonly Owned[], { first }: Span): Promise<number> {
+  if (first === 1 || owned.length === 0) return first;
+  const row = await rowFrom(history, first);
+  if (row === undefined) return first;
+  const at = recordedAt(row.leaf);
+  const start = Math.min(...owned.map(({ counter }) => windowStart(counter.window, at)));
+  return start < 0 ? 1 : Math.min(first, await firstSince(history, start));
+}
+
+async function rowFrom(history: History, seq: number): Promise<RecordedRow | undefined> {
+  for await (const [row] of history.scan(seq)) if (row !== undefined) return row;
+  return undefined;
+}
+
+/** A row before the span is not decided again: the counters count it by the verdict and the answer that it records. */
+function countRecorded({ row, leaf }: Check, owned: readonly Owned[], telling: Telling, standing: Standing): void {
+  const found = owned.map((each) => leaf && recountRow(each, leaf, row.evidence));
+  if (found.includes(undefined)) telling.skipped(row.seq, notCounted);
+  for (const moves of found) standing.add(moves ?? [], recordedAt(row.leaf));
+}
+
+const notCounted = "it is before the first receipt to decide, and a counter cannot count it: a part cannot be read";
+
+/** The row of a check, as far as it can be read. */
+interface Check {
+  readonly row: RecordedRow;
+  /** Undefined where not even that can be read. */
+  readonly leaf: Leaf | undefined;
+  /** A clause that says why it cannot be decided again, where it cannot. */
+  readonly recorded: Recorded | string;
+}
+
+interface Walk {
+  /** The first row to read, at or before the first of the span. */
+  readonly from: number;
+  readonly span: Span;
+}
+
+async function* checksOf(
+  history: History,
+  { from, span }: Walk,
+  telling: Telling,
+  standing: Standing,
+): AsyncGenerator<Check> {
+  for await (const slice of history.scan(from)) {
+    for (const row of slice) {
+      if (row.seq >= span.end) return;
+      telling.passed(row.seq);
+      const recorded = otherKind(row) === undefined ? readRecorded(row) : undefined;
+      const leaf = typeof recorded === "object" ? recorded.leaf : readLeaf(row);
+      const read = typeof leaf === "string" ? undefined : leaf;
+      if (recorded === undefined) {
+        if (read !== undefined) standing.act(read, row.evidence);
+        continue;
+      }
+      yield { row, leaf: read, recorded };
+      standing.answered();
+    }
+  }
+}
+
+/** The call still moves counters that need no input. Otherwise an agent could prevent their replay. */
+function moveCut({ leaf, row }: Recorded, force: ContractInForce, standing: Standing): void {
+  const lacking = new Set(movedCounters(row));
+  for (const owned of countersOf(force)) {
+    const digest = counterDigest(owned.counter.identity);
+    const moves = lacking.has(digest) ? recountRow(owned, leaf, row.evidence) : undefined;
+    if (moves === undefined || moves.length === 0) continue;
+    standing.add(moves, leaf.at);
+    lacking.delete(digest);
+  }
+  standing.skip(leaf.at, lacking);
+}
+
+function skip({ row }: Check, why: string, telling: Telling, standing: Standing): void {
+  standing.skip(recordedAt(row.leaf), movedCounters(row));
+  telling.skipped(row.seq, why);
+}

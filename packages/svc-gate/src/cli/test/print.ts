@@ -1,0 +1,168 @@
+import { styleText } from "node:util";
+import { renderPlace } from "../../contract/mod.ts";
+import { printRule } from "../explain/print.ts";
+import type { Judged } from "../judge.ts";
+import { clip, placeText, textAt } from "../place.ts";
+import { nameOf, outcomes, type Coverage, type Target } from "./coverage.ts";
+import type { TestCall } from "./document.ts";
+import type { FileResult } from "./round.ts";
+import type { Failure, Mismatch } from "./run.ts";
+
+/** One file for a person: a line for each case, and for a failed one what was expected, what came and why. */
+export function printFile({ file, results }: FileResult): string {
+  const lines = results.flatMap(({ case: testCase, failure, ms }) => {
+    const slow = ms > 1000 ? paint("yellow", ` (${(ms / 1000).toFixed(1)} s)`) : "";
+    if (failure === undefined) return [`  ${paint("green", "✔")} ${testCase.name}${slow}`];
+    return [`  ${paint("red", `✖ ${testCase.name}`)}${slow}`, ...printFailure(failure, testCase.calls.length)];
+  });
+  return [paint("bold", file.source.name), ...lines].join("\n").trimEnd();
+}
+
+/** What was expected of a call, what came, and the rules that spoke or were expected to. */
+export function printFailure(
+  { call, number, mismatches, judged, explanation }: Failure,
+  calls: number,
+): readonly string[] {
+  const which = calls === 1 ? "" : `, call ${number} of ${calls}`;
+  const lines = [
+    `at ${placeText(call.expect?.span ?? call.span)}${which}, ${new Date(call.at).toISOString()}`,
+    ...callLines(call, judged),
+    "",
+    `${paint("green", "- expected")}  ${paint("red", "+ came")}`,
+    ...mismatches.flatMap(printMismatch),
+  ];
+  if (explanation !== undefined && judged !== undefined) {
+    const { rules } = explanation;
+    const telling = rules.filter(({ id, speaks }) => speaks !== undefined || isNamed(call.expect?.rule, id));
+    const { rule, reason } = judged.decision;
+    lines.push("", `decided by ${rule}: ${reason.replace(/^Svc: /, "")}`, ...telling.flatMap(printRule));
+    for (const { name, value } of judged.counters) lines.push(`counter ${name}  ${value ?? "not known"}`);
+  }
+  return ["", ...lines, ""].map((line) => (line === "" ? "" : `      ${line}`));
+}
+
+function callLines({ tool, body, session, key }: TestCall, judged: Judged | undefined): readonly string[] {
+  const who = `${tool}  ${session === null ? "no session" : `session ${session}`}, key ${key}`;
+  if (judged === undefined) return [who, `  body      ${cut(body)}`];
+  const { inputText, platformText } = judged.prepared.request;
+  return [who, `  input     ${cut(inputText)}`, `  platform  ${cut(platformText ?? "none")}`];
+}
+
+function isNamed(rule: string | undefined, id: string): boolean {
+  return rule !== undefined && (rule === id || id.endsWith(`.${rule}`));
+}
+
+function printMismatch({ what, expected, came }: Mismatch): readonly string[] {
+  const label = what.padEnd(9);
+  if (what !== "reason")
+    return [`  ${label} ${paint("green", `- ${expected}`)}`, `  ${" ".repeat(9)} ${paint("red", `+ ${came}`)}`];
+  return [
+    `  ${label} ${paint("green", `- ${expected}`)}`,
+    `  ${" ".repeat(9)} ${paint("red", "+ ")}${wordDiff(expected, came)}`,
+  ];
+}
+
+/** What came, with the words that were not expected marked; a part is held against no more than itself. */
+function wordDiff(expected: string, came: string): string {
+  if (!expected.startsWith("Svc:")) return paint("red", came);
+  const [left, right] = [wordsOf(expected), wordsOf(came)];
+  const most = Math.min(left.length, right.length);
+  let first = 0;
+  while (first < most && left[first] === right[first]) first += 1;
+  let last = 0;
+  while (last < most - first && left.at(-1 - last) === right.at(-1 - last)) last += 1;
+  const other = right.slice(first, right.length - last).join("");
+  const marked = other === "" ? "" : paint("red", `{+${other}+}`);
+  return [...right.slice(0, first), marked, ...right.slice(right.length - last)].join("");
+}
+
+/** Words, and what stands between them. */
+function wordsOf(text: string): readonly string[] {
+  return text.match(/\s+|[\p{L}\p{N}]+|./gu) ?? [];
+}
+
+export function printTotal(files: readonly FileResult[]): string {
+  const all = files.flatMap(({ results }) => results);
+  const failed = all.filter(({ failure }) => failure !== undefined).length;
+  const calls = all.reduce((sum, { case: { calls: wanted }, failure }) => sum + (failure?.number ?? wanted.length), 0);
+  const passed = paint(
+    failed === 0 ? "green" : "red",
+    `${all.length - failed} of ${plural(all.length, "case")} passed`,
+  );
+  return `${passed}, ${plural(calls, "call")} in ${plural(files.length, "file")}`;
+}
+
+function plural(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+/** A contract in a folder of tests that no test is about. */
+export function printUntested(name: string): string {
+  return `${paint("bold", `coverage of ${name}`)}: ${paint("red", "no test is about it")}`;
+}
+
+/** The table of one contract, and the place of what was never seen. */
+export function printCoverage(name: string, coverage: Coverage): string {
+  const { seen, all } = outcomes(coverage);
+  const rows = coverage.targets.map(row);
+  const tools = [...coverage.tools.values()].flatMap(({ tool, calls, otherwise }) => [
+    `  ${tool.padEnd(width)} ${count(calls)}          ${calls === 0 ? paint("red", "no test calls it") : ""}`.trimEnd(),
+    ...[...otherwise].map(([contract, times]) => {
+      const missing = times === 0 ? paint("red", "never reached") : "";
+      return `    ${`${contract}.$otherwise`.padEnd(width - 2)} ${count(times)}          ${missing}`.trimEnd();
+    }),
+  ]);
+  return [
+    `${paint("bold", `coverage of ${name}`)}: ${seen} of ${all} outcomes, ${percent(coverage)} %`,
+    "",
+    `  ${"condition".padEnd(width)}    true   false`,
+    ...rows,
+    "",
+    `  ${"tool".padEnd(width)}   calls`,
+    ...tools,
+    ...coverage.targets.flatMap(printMissing),
+  ].join("\n");
+}
+
+const width = 60;
+
+function row(target: Target): string {
+  const { isWhole, trues, falses } = target;
+  const counts = `${count(trues)} ${count(falses)}  ${paint("red", missingOf(target))}`.trimEnd();
+  const text = `${isWhole ? "  " : "    "}${isWhole ? nameOf(target) : clip(textAt(target.span), width - 2)}`;
+  return `${text.padEnd(width + 2)} ${counts}`;
+}
+
+function missingOf({ trues, falses }: Target): string {
+  if (trues === 0) return falses === 0 ? "never true nor false" : "never true";
+  return falses === 0 ? "never false" : "";
+}
+
+function printMissing(target: Target): readonly string[] {
+  const missing = missingOf(target);
+  if (missing === "") return [];
+  return [
+    "",
+    `${paint("red", missing)}: ${target.isWhole ? "the condition" : "a part"} of ${nameOf(target)}`,
+    ...renderPlace(target.span),
+  ];
+}
+
+/** Rounded down: 100 is all of it. */
+export function percent(coverage: Coverage): number {
+  const { seen, all } = outcomes(coverage);
+  return all === 0 ? 100 : Math.floor((seen * 10_000) / all) / 100;
+}
+
+function count(times: number): string {
+  return String(times).padStart(7);
+}
+
+function cut(body: string): string {
+  return clip(body, 400);
+}
+
+/** In colour on a terminal only, whatever the environment forces: elsewhere a file or a program reads it. */
+function paint(style: Parameters<typeof styleText>[0], text: string): string {
+  return process.stdout.isTTY && text !== "" ? styleText(style, text, { stream: process.stdout }) : text;
+}

@@ -1,0 +1,133 @@
+import type { Command } from "commander";
+import { run } from "../run.ts";
+import { inFolder, placed, type FolderOption } from "./options.ts";
+import type { ExplainOptions } from "../explain/command.ts";
+import type { ReplayOptions } from "../replay/command.ts";
+import type { ReportOptions } from "../report.ts";
+import type { TestOptions } from "../test/command.ts";
+
+/** Adds what is done with contracts before they are in force, and with receipts under them. */
+export function addContractCommands(program: Command): void {
+  addCheck(program);
+  addTest(program);
+  addExplain(program);
+  addReplay(program);
+  addReport(program);
+  addInit(program);
+}
+
+function addCheck(program: Command): void {
+  program
+    .command("check")
+    .description("compile a mandate or a contract: every error at once, with file, line, column and a hint")
+    .argument("[file]", "a mandate or a contract", "mandate.yaml")
+    .option("--json", "for editors and CI", false)
+    .addHelpText(
+      "after",
+      "\nExit code 0: no errors. 2: errors, or the file cannot be read.\n\nExample:\n  svc-gate check contracts/payments.yaml",
+    )
+    .action((file: string, options: { json: boolean }) =>
+      run(async () => (await import("../check.ts")).checkCommand(file, options)),
+    );
+}
+
+function addTest(program: Command): void {
+  program
+    .command("test")
+    .description("decide the calls of *.test.yaml files as the gate would, and compare with what they expect")
+    .argument(
+      "[paths...]",
+      "test files, contracts with one beside them, or folders (contracts, else the current folder)",
+    )
+    .option("--json", "for programs", false)
+    .option("--junit <file>", "write a report for CI as well, in JUnit's XML")
+    .option("--coverage", "which conditions were seen to be true and to be false, and which tools have no test", false)
+    .option("--min <percent>", "fail where fewer outcomes are covered")
+    .option("--filter <text>", "only cases whose name, or whose file's title, holds the text")
+    .option("--watch", "run again when a test, a contract or a mandate changes", false)
+    .addHelpText(
+      "after",
+      "\nExit code 0: all passed. 1: a case failed, or too little is covered. 2: no tests, or they cannot be read." +
+        "\n\nExample:\n  svc-gate test contracts --coverage --min 100",
+    )
+    .action((paths: string[], options: TestOptions) =>
+      run(async () => (await import("../test/command.ts")).testCommand(paths, options)),
+    );
+}
+
+function addExplain(program: Command): void {
+  program
+    .command("explain")
+    .description("explain a verdict: each rule with the values of its operands, counters and places")
+    .argument("[call]", "a file with the body of a POST /check; - reads standard input")
+    .option("--contract <file>", "the contract or mandate that decides", "mandate.yaml")
+    .option("--counters <json>", 'what counters stand at, such as {"attempts": 5}; others at 0')
+    .option("--now <moment>", "the moment of the check; by default, this one")
+    .option("--key <name>", "the name of the API key that asks", "default")
+    .option("--mode <mode>", "the mode of the gate", "enforce")
+    .option("--receipt <number>", "a receipt in place of a call: with its contract, its moment and its counters")
+    .addOption(inFolder("with --receipt: the data folder"))
+    .option("--database [tenant]", "with --receipt: a ledger in SVC_DATABASE_URL, the root's or a tenant's")
+    .option("--url <url>", "with --receipt: a running gate, in place of the folder")
+    .option("--key-file <file>", "with --url: a file that holds a key (SVC_API_KEY otherwise)")
+    .option("--json", "for programs", false)
+    .addHelpText(
+      "after",
+      "\nExit code 0. 1: a receipt does not come to what it says. 2: what was given cannot be used." +
+        "\n\nExamples:\n  svc-gate explain call.json --contract contracts/payments.yaml\n  svc-gate explain --receipt 17",
+    )
+    .action((file: string | undefined, options: ExplainOptions) =>
+      run(async () => (await import("../explain/command.ts")).explainCommand(file, options)),
+    );
+}
+
+function addReplay(program: Command): void {
+  placed(program.command("replay"))
+    .description("decide recorded receipts again: under what was in force, or as if another contract had been")
+    .option(
+      "--contract <file>",
+      "a contract or mandate to decide under; without it each receipt must agree with itself",
+    )
+    .option("--mode <mode>", "with --contract: as if every answer had been given in this mode")
+    .option("--sum <member>", "with --contract: add up a member of what changes, such as input.amount")
+    .option(
+      "--since <when>",
+      "with --contract: decide receipts from then on: 24h or 7d ago, a day, or a moment in RFC 3339",
+    )
+    .option("--until <when>", "with --contract: decide receipts before then")
+    .option("--last <number>", "with --contract: decide the last so many of these rows")
+    .option("--examples <number>", "receipts shown of each change", "3")
+    .option("--json", "for programs", false)
+    .addHelpText(
+      "after",
+      "\nA recorded agent does not react to another answer: what came after a changed verdict is what really came." +
+        "\nExit code 0: nothing differs. 1: a verdict differs. 2: what was given cannot be used." +
+        "\n\nExample:\n  svc-gate replay ./data --contract contracts/payments-next.yaml --since 7d --sum input.amount",
+    )
+    .action((folder: string | undefined, options: ReplayOptions & FolderOption) =>
+      run(async () => (await import("../replay/command.ts")).replayCommand(folder ?? options.dataDir, options)),
+    );
+}
+
+function addReport(program: Command): void {
+  placed(program.command("report"))
+    .description("what the receipts say was, or would have been, refused or held: by rule, with examples")
+    .option("--from <number>", "the first receipt to count", "1")
+    .option("--since <when>", "count receipts from then on: 24h or 7d ago, a day, or a moment in RFC 3339")
+    .option("--until <when>", "count receipts before then")
+    .option("--last <number>", "count the last so many of these rows")
+    .option("--examples <number>", "receipts shown of each rule", "2")
+    .option("--json", "for programs", false)
+    .addHelpText("after", "\nExit code 0, also if calls were refused.\n\nExample:\n  svc-gate report ./data --since 7d")
+    .action((folder: string | undefined, options: ReportOptions & FolderOption) =>
+      run(async () => (await import("../report.ts")).reportCommand(folder ?? options.dataDir, options)),
+    );
+}
+
+function addInit(program: Command): void {
+  program
+    .command("init")
+    .description("write a mandate and a starter contract; nothing is overwritten")
+    .argument("[folder]", "where to", ".")
+    .action((folder: string) => run(async () => (await import("../init.ts")).initCommand(folder)));
+}

@@ -1,0 +1,137 @@
+import {
+  inspectLedger,
+  inspectSharedLedger,
+  readLedger,
+  readSharedLedger,
+  type LedgerCheck,
+  type LedgerHistory,
+} from "../../ledger/mod.ts";
+import { sharedPlace } from "../database.ts";
+import { decidedLines, differsText, isSound, shownDeep, type DeepFound } from "../deep/found.ts";
+import { BadInput, type Outcome } from "../outcome.ts";
+import { progressStride, showProgress } from "../progress.ts";
+import { lookBeside, type FolderFound } from "./folder.ts";
+import { holdAgainstSinks, tenantOf } from "./sinks.ts";
+
+export interface VerifyOptions {
+  readonly json: boolean;
+  readonly pin: string | undefined;
+  readonly chain: boolean;
+  /** Every check is decided again too, and the counters are folded again. */
+  readonly deep: boolean;
+  readonly database: string | true | undefined;
+  /** Files of collected checkpoints; empty: the one that SVC_SEEN names. */
+  readonly seen?: readonly string[];
+}
+
+/** `svc-gate verify`: walks the chain of a ledger in a folder or a database, from outside. */
+export async function verifyCommand(folder: string, options: VerifyOptions): Promise<Outcome> {
+  const { json, chain, database } = options;
+  const shared = sharedPlace(database);
+  const open = (): Promise<LedgerHistory> => (shared === undefined ? readLedger(folder) : readSharedLedger(shared));
+  const walked = shared === undefined ? await walkFolder(folder, options) : await inspectSharedLedger(shared);
+  const tenant = typeof database === "string" ? database : shared === undefined ? tenantOf(folder) : null;
+  const { check, isUnknown } = await holdAgainstSinks(walked, { tenant, seen: options.seen ?? [] }, open);
+  const isWhole = check.broken === undefined;
+  const beside = shared === undefined && isWhole ? await lookBeside(folder, options.pin) : nothingBeside;
+  const isDeep = options.deep && check.broken === undefined;
+  const deep = isDeep ? await deepen(open()) : undefined;
+  const isSame = beside.changed.length === 0;
+  const exitCode = isWhole && isSame && (deep === undefined || isSound(deep)) ? 0 : 1;
+  if (json) return { exitCode, text: JSON.stringify(found(check, deep, beside)), forPrograms: true };
+  if (check.broken !== undefined) {
+    const { seq, problem, expected, found: stood } = check.broken;
+    return {
+      exitCode,
+      text: `${brokenAt(seq, check.rows)}: ${problem}\n  expected  ${expected}\n  found     ${stood}`,
+    };
+  }
+  const { rows, log, head, anchored } = check;
+  const anchor =
+    anchored === undefined
+      ? `nothing outside the ${shared === undefined ? "data folder" : "database"} anchors it (SVC_PIN)`
+      : `anchored through row ${anchored.seq} by the ${anchored.by}`;
+  const looked = chain && shared === undefined ? "the chain alone" : "chain and evidence";
+  const ok = `${rows} rows, ${looked} verified`;
+  const verdict = (deep && wrongText(deep)) ?? (isSame ? `ok: ${ok}` : `CHANGED beside the ledger: ${ok}`);
+  const besides = [
+    ...beside.changed.map((sentence) => `  changed  ${sentence}`),
+    ...beside.warnings.map((sentence) => `  warning  ${sentence}`),
+  ];
+  const unknown = isUnknown ? ["  no file of SVC_SINKS, SVC_SEEN or --seen has a checkpoint of it"] : [];
+  const lines = [
+    verdict,
+    `  ledger  ${log}`,
+    `  head    ${head.hash}`,
+    `  ${anchor}`,
+    ...unknown,
+    ...deepLines(deep),
+    ...besides,
+  ];
+  return { exitCode, text: lines.join("\n") };
+}
+
+async function walkFolder(folder: string, { pin, chain }: VerifyOptions): Promise<LedgerCheck> {
+  const check = await inspectLedger({ folder, pinFile: pin, chainAlone: chain });
+  if (pin === undefined || check.broken !== undefined || check.anchored !== undefined || check.rows === 0) return check;
+  throw new BadInput(
+    `the ledger's ${check.rows} rows hold together, and the head pin ${pin} is not there to hold them against: ` +
+      "name the right one (--pin, SVC_PIN), or none",
+  );
+}
+
+async function deepen(opening: Promise<LedgerHistory>): Promise<DeepFound> {
+  const { replayAndFold } = await import("../deep/deep.ts");
+  const ledger = await opening;
+  const progress = showProgress(ledger.rows);
+  try {
+    return await replayAndFold(ledger, (seq) => progress.at(seq - (seq % progressStride)));
+  } finally {
+    progress.end();
+    await ledger.close();
+  }
+}
+
+const nothingBeside: FolderFound = { changed: [], warnings: [] };
+
+function found(
+  { rows, head, broken, anchored }: LedgerCheck,
+  deep: DeepFound | undefined,
+  { changed, warnings }: FolderFound,
+): object {
+  if (broken !== undefined) return { ok: false, rows, first_broken: broken };
+  const ok = changed.length === 0 && (deep === undefined || isSound(deep));
+  return {
+    ok,
+    rows,
+    head,
+    anchored: anchored ?? null,
+    ...(changed.length === 0 ? {} : { changed }),
+    ...(warnings.length === 0 ? {} : { warnings }),
+    ...(deep === undefined ? {} : { deep: shownDeep(deep) }),
+  };
+}
+
+/** A row after the last one should exist, and does not. */
+function brokenAt(seq: number, rows: number): string {
+  if (seq <= rows) return `BROKEN at row ${seq} of ${rows}`;
+  return `BROKEN: row ${seq} should exist but does not; the last row is ${rows}`;
+}
+
+/** Undefined where all agrees. */
+function wrongText(deep: DeepFound): string | undefined {
+  const differing = differsText(deep);
+  const { firstWrong } = deep.counters;
+  if (differing !== undefined || firstWrong === undefined) return differing;
+  const { counter, seq, problem, expected, found: stood } = firstWrong;
+  return `WRONG COUNTER ${counter}, at row ${seq}: ${problem}\n  expected  ${expected}\n  found     ${stood}`;
+}
+
+function deepLines(deep: DeepFound | undefined): readonly string[] {
+  if (deep === undefined) return [];
+  const { kept, events, unsure } = deep.counters;
+  return [
+    ...decidedLines(deep, 8),
+    `  fold    ${kept} counters, ${events} events of older rows found again${unsure === 0 ? "" : `, ${unsure} counters not for sure`}`,
+  ];
+}

@@ -1,0 +1,72 @@
+import { statSync } from "node:fs";
+import { BadInput, type Outcome } from "../outcome.ts";
+import type { TrustedKeys } from "../trusted-keys.ts";
+import type { VerifyOptions } from "./command.ts";
+
+type AllOptions = VerifyOptions & TrustedKeys;
+
+/**
+ * `svc-gate verify`: what lies at the path says how it is verified.
+ *
+ * @param path undefined where none was named
+ * @param dataDir the data folder then
+ */
+export async function verifyPathCommand(
+  path: string | undefined,
+  dataDir: string,
+  options: AllOptions,
+): Promise<Outcome> {
+  const at = path ?? dataDir;
+  const kind = await kindOf(path, at, options);
+  refuseOthers(kind, at, options);
+  if (options.chain && options.deep)
+    throw new BadInput("--chain looks at the chain alone, and --deep at all there is: choose one");
+  if (kind === "proof") return (await import("./proof.ts")).verifyProofCommand(at, options, options.json);
+  if (kind === "export") return (await import("./export.ts")).verifyExportCommand(at, options);
+  const pin = options.pin ?? (process.env["SVC_PIN"] || undefined);
+  return (await import("./command.ts")).verifyCommand(at, { ...options, pin });
+}
+
+const kinds = {
+  folder: "a data folder",
+  database: "a ledger in SVC_DATABASE_URL",
+  export: "an export",
+  proof: "a proof",
+} as const;
+
+type Kind = keyof typeof kinds;
+
+async function kindOf(path: string | undefined, at: string, { database }: AllOptions): Promise<Kind> {
+  if (database !== undefined) {
+    if (path === undefined) return "database";
+    throw new BadInput(`--database names ${kinds.database}, in place of ${path}: leave one of them out`);
+  }
+  if (at.endsWith(".tlog-proof")) return "proof";
+  if (statSync(at, { throwIfNoEntry: false })?.isFile() === true)
+    throw new BadInput(
+      `${at} is a file: name a data folder, the folder of an export, or a file that ends with .tlog-proof`,
+    );
+  return (await import("./export.ts")).isExport(at) ? "export" : "folder";
+}
+
+/** An option that would be left unread is refused: who gave it would take the answer for one to it. `--json` fits all. */
+function refuseOthers(kind: Kind, at: string, { chain, deep, key, pin, seen = [], witness }: AllOptions): void {
+  const options: readonly { readonly name: string; readonly isGiven: boolean; readonly of: readonly Kind[] }[] = [
+    { name: "--key", isGiven: key.length > 0, of: ["export", "proof"] },
+    { name: "--witness", isGiven: witness.length > 0, of: ["export", "proof"] },
+    { name: "--chain", isGiven: chain, of: ["folder", "export"] },
+    { name: "--deep", isGiven: deep, of: ["folder", "database", "export"] },
+    { name: "--seen", isGiven: seen.length > 0, of: ["folder", "database"] },
+    { name: "--pin", isGiven: pin !== undefined, of: ["folder"] },
+  ];
+  const other = options.find(({ isGiven, of }) => isGiven && !of.includes(kind));
+  if (other === undefined) return;
+  const owners = other.of.map((owner) => kinds[owner]).join(" or ");
+  throw new BadInput(`${other.name} belongs to ${owners}, and ${whatIs(kind, at)}`);
+}
+
+function whatIs(kind: Kind, at: string): string {
+  if (kind === "database") return `this is ${kinds[kind]}`;
+  if (kind === "folder") return `${at} is neither: a data folder is verified by the key on its own record`;
+  return `${at} is ${kinds[kind]}`;
+}

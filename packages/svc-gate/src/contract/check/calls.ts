@@ -1,0 +1,316 @@
+import { nearest } from "../../wire/mod.ts";
+import type { Checker } from "./check.ts";
+import { macros, type Core, type Macro } from "./core.ts";
+import { pathOf, same, type Checked, type Facts } from "./facts.ts";
+import { functions, leftOut, type ContractFunction } from "../functions/functions.ts";
+import { textOf } from "./check-types.ts";
+import { EvaluationError } from "../run/rational.ts";
+import type { Call, Syntax } from "../text/syntax.ts";
+import { boolean, broken, join, listOf, string, typeText, type Type } from "./type.ts";
+
+/** `has`, the folds over lists, and `orValue`: what looks like a call but is none. Undefined for a real call. */
+export function checkMacro(checker: Checker, call: Call, facts: Facts): Checked | undefined {
+  if (call.target === undefined) return call.name === "has" ? checkHas(checker, call, facts) : undefined;
+  if ((macros as readonly string[]).includes(call.name)) return checkFold(checker, call, call.target, facts);
+  if (call.name === "orValue" || call.name === "hasValue") return checkOptional(checker, call, call.target, facts);
+  return undefined;
+}
+
+function checkHas(checker: Checker, call: Call, facts: Facts): Checked {
+  const [argument, ...more] = call.args;
+  const literalKey =
+    argument?.kind === "index" && argument.at.kind === "literal" && typeof argument.at.value === "string";
+  if (
+    argument === undefined ||
+    more.length > 0 ||
+    (argument.kind !== "member" && !literalKey) ||
+    (argument.kind === "member" && argument.optional)
+  ) {
+    if (argument?.kind === "broken") return same({ op: "broken", type: broken, span: call.span }, facts);
+    return checker.refuse(call.span, "has", "`has` takes one member, such as `has(input.note)`", facts);
+  }
+  if (
+    argument.kind === "member" &&
+    argument.of.kind === "name" &&
+    ["limits", "counters", "session"].includes(argument.of.name)
+  ) {
+    return checker.refuse(
+      call.span,
+      "has",
+      `\`${argument.of.name}\` has the members that are declared, no others`,
+      facts,
+    );
+  }
+  const name = argument.kind === "member" ? argument.name : literalText(argument);
+  const of = checker.check(
+    argument.kind === "index" || argument.kind === "member" ? argument.of : argument,
+    facts,
+  ).core;
+  const path = pathOf(of, name);
+  const known: Facts = path === undefined ? facts : new Set([...facts, path]);
+  // Reading it where it is known to be there reports all that is wrong with it but absence.
+  const nameSpan = argument.kind === "member" ? argument.nameSpan : argument.span;
+  if (of.type.kind === "record" && (of.type.fields.has(name) || of.type.others !== undefined)) {
+    return { core: { op: "has", of, name, type: boolean, span: call.span }, whenTrue: known, whenFalse: facts };
+  }
+  return checker.readMember(of, name, { span: argument.span, nameSpan, optional: false }, known);
+}
+
+function literalText(syntax: Syntax): string {
+  return syntax.kind === "index" && syntax.at.kind === "literal" && typeof syntax.at.value === "string"
+    ? syntax.at.value
+    : "";
+}
+
+function checkFold(checker: Checker, call: Call, target: Syntax, facts: Facts): Checked {
+  const macro = call.name as Macro;
+  const range = checker.check(target, facts).core;
+  const [variable, ...bodies] = call.args;
+  const wanted = macro === "map" ? [1, 2] : [1];
+  if (variable?.kind !== "name" || !wanted.includes(bodies.length)) {
+    const shape = macro === "map" ? "list.map(x, value)" : `list.${macro}(x, condition)`;
+    return checker.refuse(call.nameSpan, "macro", `\`${macro}\` is written \`${shape}\``, facts);
+  }
+  if (checker.isName(variable.name)) {
+    checker.scope.report.add(
+      "shadowed-name",
+      variable.span,
+      `\`${variable.name}\` already has a meaning here`,
+      "choose another name for the item",
+    );
+  }
+  const item = itemType(range.type);
+  if (item === undefined) {
+    return checker.refuse(
+      range.span,
+      "type",
+      `\`${macro}\` goes over a list or the names of an object, not over ${typeText(range.type)}`,
+      facts,
+    );
+  }
+  return checker.withVariable(variable.name, item, (slot) => {
+    const parts: Core[] = [];
+    let inside = facts;
+    for (const body of bodies) {
+      const checked = checker.check(body, inside);
+      parts.push(checked.core);
+      inside = checked.whenTrue;
+    }
+    const [test, body] = macro === "map" ? (parts.length === 1 ? [undefined, parts[0]] : parts) : [parts[0], undefined];
+    if (test !== undefined) checker.demand(test, "boolean", `the condition of \`${macro}\``);
+    const type =
+      macro === "filter"
+        ? listOf(item, maxItems(range.type))
+        : macro === "map"
+          ? listOf(body?.type ?? broken, maxItems(range.type))
+          : boolean;
+    return same({ op: "fold", macro, range, slot, test, body, type, span: call.span }, facts);
+  });
+}
+
+function itemType(type: Type): Type | undefined {
+  if (type.kind === "list") return type.of;
+  if (type.kind === "record") return string;
+  return type.kind === "broken" ? broken : undefined;
+}
+
+function maxItems(type: Type): number | undefined {
+  return type.kind === "list" ? type.maxItems : undefined;
+}
+
+function checkOptional(checker: Checker, call: Call, target: Syntax, facts: Facts): Checked {
+  const of = checker.check(target, facts).core;
+  const args = call.args.map((arg) => checker.check(arg, facts).core);
+  if (of.type.kind === "broken") return same({ op: "broken", type: broken, span: call.span }, facts);
+  if (of.type.kind !== "optional") {
+    return checker.refuse(
+      call.nameSpan,
+      "type",
+      `\`${call.name}\` is for a member that may be absent, not for ${typeText(of.type)}`,
+      facts,
+      "write `.?member` before it",
+    );
+  }
+  const wanted = call.name === "orValue" ? 1 : 0;
+  if (args.length !== wanted)
+    return checker.refuse(
+      call.nameSpan,
+      "arguments",
+      `\`${call.name}\` takes ${wanted === 1 ? "one default" : "nothing"}`,
+      facts,
+    );
+  const [fallback] = args;
+  const entry = optionalFunctions[fallback === undefined ? "hasValue" : "orValue"];
+  if (fallback === undefined) return same({ op: "call", entry, args: [of], type: boolean, span: call.span }, facts);
+  const type = join(of.type.of, fallback.type);
+  if (type === undefined) {
+    return checker.refuse(
+      fallback.span,
+      "type",
+      `the default is ${typeText(fallback.type)}, the member is ${typeText(of.type.of)}`,
+      facts,
+    );
+  }
+  return same({ op: "call", entry, args: [of, fallback], type, span: call.span }, facts);
+}
+
+const optionalFunctions: Readonly<Record<"orValue" | "hasValue", ContractFunction>> = {
+  orValue: {
+    name: "orValue",
+    style: "method",
+    parameters: ["optional", "any"],
+    result: broken,
+    doc: "The member, or the default where it is absent.",
+    examples: [],
+    run: ([optional, fallback]) => (optional as { value: never }).value ?? fallback ?? null,
+  },
+  hasValue: {
+    name: "hasValue",
+    style: "method",
+    parameters: ["optional"],
+    result: boolean,
+    doc: "Is the member there?",
+    examples: [],
+    run: ([optional]) => (optional as { value: unknown }).value !== undefined,
+  },
+};
+
+/** A call of an entry of the function table, as a method or by itself. */
+export function checkCall(checker: Checker, call: Call, facts: Facts): Checked {
+  const space = call.target?.kind === "name" && !checker.isName(call.target.name) ? call.target.name : "";
+  if (namespaces.has(space)) {
+    const message = `\`${space}.${call.name}\` is not part of the contract language`;
+    return checker.refuse(call.span, "left-out", message, facts, "name a part of an expression under `let:`");
+  }
+  const written = call.target === undefined ? call.args : [call.target, ...call.args];
+  const args = written.map((arg) => checker.check(arg, facts).core);
+  const named = functions.filter((entry) => entry.name === call.name && styleFits(entry, call));
+  if (named.length === 0) return unknownFunction(checker, call, facts);
+  if (args.some((arg) => arg.type.kind === "broken"))
+    return same({ op: "broken", type: broken, span: call.span }, facts);
+  const entry = named.find(
+    ({ parameters }) =>
+      parameters.length === args.length && parameters.every((kind, at) => kind === args[at]?.type.kind),
+  );
+  if (entry === undefined) {
+    const takes = named.map(({ parameters }) => parameters.join(", ").replace("record", "object")).join("; or ");
+    const given = args.map((arg) => typeText(arg.type)).join(", ");
+    return checker.refuse(
+      call.span,
+      "arguments",
+      `\`${call.name}\` takes (${takes.replaceAll("string", "text")}), not (${given})`,
+      facts,
+      argumentsHint(call, named, args),
+    );
+  }
+  return bindCall(checker, call, entry, args, facts);
+}
+
+/** An optional value as an argument, or a moment without its time zone. */
+function argumentsHint(call: Call, named: readonly ContractFunction[], args: readonly Core[]): string | undefined {
+  if (args.some(({ type }) => type.kind === "optional"))
+    return 'say what holds without it: `.?name.orValue(other)`, with `[]` for a list and `""` for a text';
+  const takesZone = named.some(({ parameters }) => parameters.join() === "timestamp,string");
+  if (!takesZone) return undefined;
+  return `name the moment and a time zone: \`${call.name}(now, "Europe/Berlin")\``;
+}
+
+/** Where CEL's extensions live. */
+const namespaces: ReadonlySet<string> = new Set(["cel", "math", "optional", "base64", "proto", "strings"]);
+
+/** `size` is a method and a function, as in CEL. */
+function styleFits(entry: ContractFunction, call: Call): boolean {
+  return entry.name === "size" || (entry.style === "method") === (call.target !== undefined);
+}
+
+function bindCall(checker: Checker, call: Call, entry: ContractFunction, args: readonly Core[], facts: Facts): Checked {
+  const { span } = call;
+  checker.scope.calls?.add(entry);
+  const literals = args.map((arg) => (arg.op === "constant" ? arg.value : undefined));
+  if (entry.bind !== undefined) {
+    const literal = literals.at(-1);
+    if (typeof literal !== "string")
+      return checker.refuse(
+        args.at(-1)?.span ?? span,
+        "literal",
+        `the last argument of \`${call.name}\` must be a text written here`,
+        facts,
+      );
+    const bound = entry.bind(literal);
+    if (!bound.ok)
+      return checker.refuse(args.at(-1)?.span ?? span, "pattern", bound.problem.message, facts, bound.problem.hint);
+    return same({ op: "call", entry: { ...entry, ...bound.value }, args, type: entry.result, span }, facts);
+  }
+  const last = literals.at(-1);
+  const problem = typeof last === "string" ? entry.checkLiteral?.(last) : undefined;
+  if (problem !== undefined)
+    return checker.refuse(args.at(-1)?.span ?? span, "literal", problem.message, facts, problem.hint);
+  if (!literals.includes(undefined) && args.length > 0 && entry.load === undefined) {
+    try {
+      const value = entry.run(literals.filter((literal) => literal !== undefined));
+      return same({ op: "constant", value, type: entry.result, span }, facts);
+    } catch (error) {
+      if (!(error instanceof EvaluationError)) throw error;
+      return checker.refuse(span, "literal", error.message, facts);
+    }
+  }
+  return same({ op: "call", entry, args, type: entry.result, span }, facts);
+}
+
+function unknownFunction(checker: Checker, call: Call, facts: Facts): Checked {
+  const hint = leftOut.get(call.name);
+  if (hint !== undefined)
+    return checker.refuse(
+      call.nameSpan,
+      "left-out",
+      `\`${call.name}\` is not part of the contract language`,
+      facts,
+      hint,
+    );
+  const other = functions.find(({ name }) => name === call.name);
+  if (other !== undefined) {
+    const shape = other.style === "method" ? `value.${other.name}(...)` : `${other.name}(...)`;
+    return checker.refuse(call.nameSpan, "unknown-function", `\`${call.name}\` is written \`${shape}\``, facts);
+  }
+  const ours = otherNames.get(call.name);
+  if (ours !== undefined) {
+    const of = call.target ?? call.args[0];
+    const fix = `write \`${ours.replace(/\bx\b/, of === undefined ? "x" : textOf(of.span))}\``;
+    return checker.refuse(call.nameSpan, "unknown-function", `there is no function \`${call.name}\``, facts, fix);
+  }
+  const fix = insteadOf.get(call.name);
+  if (fix !== undefined)
+    return checker.refuse(call.nameSpan, "unknown-function", `there is no function \`${call.name}\``, facts, fix);
+  const near = nearest(call.name, [...functions.map(({ name }) => name), ...macros, "has"]);
+  return checker.refuse(
+    call.nameSpan,
+    "unknown-function",
+    `there is no function \`${call.name}\``,
+    facts,
+    near === undefined ? undefined : `did you mean \`${near}\`?`,
+  );
+}
+
+/** Functions of other languages, as the contract language writes them. */
+const otherNames: ReadonlyMap<string, string> = new Map([
+  ...["len", "length", "count", "strlen"].map((name) => [name, "size(x)"] as const),
+  ...["lower", "toLower", "toLowerCase", "lowercase"].map((name) => [name, "x.lowerAscii()"] as const),
+  ["includes", "contains"],
+  ["any", "exists"],
+  ["some", "exists"],
+  ["every", "all"],
+]);
+
+/** What to write for functions of other languages that have no single counterpart. */
+const insteadOf: ReadonlyMap<string, string> = new Map([
+  ["now", "`now` is a value: write it without brackets"],
+  ["max", "write `a > b ? a : b`"],
+  ["min", "write `a < b ? a : b`"],
+  ["abs", "write `a < 0 ? -a : a`"],
+  ...["weekday", "dayOfWeek", "day_of_week"].map(
+    (name) => [name, 'write `day(now, "Europe/Berlin")`, with your time zone'] as const,
+  ),
+  ...["str", "toString"].map(
+    (name) => [name, "compare values of their own type; a reason prints any value with `{...}`"] as const,
+  ),
+]);

@@ -1,0 +1,40 @@
+import { children, type Core } from "./core.ts";
+import { noCounters } from "../run/consult.ts";
+import { plan, stepsMax, type Situation } from "../run/plan.ts";
+import { EvaluationError } from "../run/rational.ts";
+import type { Value } from "../run/value.ts";
+
+/** The value of an expression that reads nothing of a call; undefined where it does, or cannot be evaluated. */
+export function constantValue(core: Core): Value | undefined {
+  if (readsCall(core, new Set())) return undefined;
+  try {
+    return plan(core)(outsideCalls([]));
+  } catch (error) {
+    if (error instanceof EvaluationError) return undefined;
+    throw error;
+  }
+}
+
+/** What an expression without roots and counters is evaluated against. */
+export function outsideCalls(variables: Value[]): Situation {
+  return {
+    tool: "",
+    input: new Map(),
+    platform: null,
+    hasSession: false,
+    now: 0,
+    counters: noCounters,
+    variables,
+    steps: stepsMax,
+  };
+}
+
+function readsCall(core: Core, bound: ReadonlySet<number>): boolean {
+  if (core.op === "root" || core.op === "counter" || core.op === "broken") return true;
+  if (core.op === "variable") return !bound.has(core.slot);
+  if (core.op !== "fold") return children(core).some((part) => readsCall(part, bound));
+  const inside = new Set([...bound, core.slot]);
+  return (
+    readsCall(core.range, bound) || [core.test, core.body].some((part) => part !== undefined && readsCall(part, inside))
+  );
+}

@@ -1,0 +1,82 @@
+import { bad, good, type Json, type Result } from "../../wire/mod.ts";
+import { checkExpression } from "./check.ts";
+import { outsideCalls } from "./constant.ts";
+import { Report, type Diagnostic } from "../text/diagnostic.ts";
+import { parseExpression } from "../text/parser.ts";
+import { plan } from "../run/plan.ts";
+import { compare, EvaluationError, isExact } from "../run/rational.ts";
+import { newBudget } from "./scope.ts";
+import { spellValue } from "../text/spell.ts";
+import { any, boolean, join, listOf, number, size, string, typeText, type Field, type Type } from "./type.ts";
+import { isList, show, type Value } from "../run/value.ts";
+
+/** One expression by itself, with names that stand for values: what `explain` shows of an operand. */
+export interface Expression {
+  /** The type that it was proven to have, as messages name it. */
+  readonly type: string;
+  /** The value, or a clause that says why there is none. Never throws. */
+  evaluate(): Result<Shown, string>;
+}
+
+export interface Shown {
+  /** As a reason prints it: numbers as they were sent, long values cut. */
+  readonly shown: string;
+  /** Whole and in one fixed spelling: equal values have the same, others have another. */
+  readonly exact: string;
+}
+
+/**
+ * Compiles one expression outside a contract. Each binding is a name that stands for a value; what is known of it is
+ * what is there: its members are present, its items are of their type. Roots (`input`, `limits`) are not there.
+ *
+ * @param text the expression, as it would stand after `when:`
+ */
+export function compileExpression(
+  text: string,
+  bindings: ReadonlyMap<string, Json> = new Map(),
+): Result<Expression, readonly Diagnostic[]> {
+  const file = { name: "expression", text };
+  const report = new Report();
+  const offsets = Array.from({ length: text.length + 1 }, (_, at) => at);
+  const syntax = parseExpression({ file, text, offsets }, report);
+  const names = [...bindings].map(([name, value], slot) => [name, { slot, type: typeOf(value) }] as const);
+  const scope = {
+    input: undefined,
+    platform: undefined,
+    limits: new Map<string, never>(),
+    counters: undefined,
+    lets: new Map<string, never>(),
+    bindings: new Map(names),
+    budget: newBudget(),
+    report,
+  };
+  const { core } = checkExpression(syntax, scope, new Set());
+  if (report.size > 0) return bad(report.sorted([file]));
+  const run = plan(core);
+  return good({ type: typeText(core.type), evaluate: () => evaluate(run, [...bindings.values()]) });
+}
+
+function evaluate(run: ReturnType<typeof plan>, variables: Value[]): Result<Shown, string> {
+  try {
+    const value = run(outsideCalls(variables));
+    return good({ shown: show(value), exact: spellValue(value) });
+  } catch (error) {
+    return bad(error instanceof EvaluationError ? error.message : `the engine failed on it: ${String(error)}`);
+  }
+}
+
+/** The type of a value that is there. Items without a type in common are untyped. */
+function typeOf(value: Json): Type {
+  if (value === null) return { kind: "null" };
+  if (typeof value === "string") return string;
+  if (typeof value === "boolean") return boolean;
+  if (isExact(value)) return compare(value, 0) >= 0 ? size : number;
+  if (isList(value)) {
+    const [first, ...rest] = value.map(typeOf);
+    const of = rest.reduce<Type>((joined, next) => join(joined, next) ?? any, first ?? any);
+    return listOf(of, value.length);
+  }
+  const fields = [...value].map(([name, member]): [string, Field] => [name, { type: typeOf(member), required: true }]);
+  const others = fields.map(([, { type }]) => type).reduce<Type>((a, b) => (a === any ? b : (join(a, b) ?? any)), any);
+  return { kind: "record", fields: new Map(fields), others, open: false };
+}

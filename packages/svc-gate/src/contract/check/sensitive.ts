@@ -1,0 +1,182 @@
+import { isMemberName, memberCharactersMax, nearest } from "../../wire/mod.ts";
+import type { Report, Span } from "../text/diagnostic.ts";
+import type { ContractDocument } from "../text/document.ts";
+import { definitionIn } from "../schema/read.ts";
+import type { YamlMap, YamlNode, YamlScalar } from "../text/yaml.ts";
+
+/** Each is a part of the evidence with a salt and a digest of its own, on every receipt of the tool. */
+export const sensitiveMax = 16;
+
+/** Names such as `input.customer.email`, sorted by code units, none inside another. */
+export interface Sensitive {
+  /** By the tools that contracts route, each with what all of its contracts list. A tool without any is not in it. */
+  readonly ofTool: ReadonlyMap<string, readonly string[]>;
+  /** What any contract lists: a call that none routes may be one of them under a name that was mistaken. */
+  readonly unrouted: readonly string[];
+}
+
+export const nothingSensitive: Sensitive = { ofTool: new Map(), unrouted: [] };
+
+/**
+ * What contracts list under `sensitive:`. Of two names one inside the other the outer one stands. Problems go to the
+ * report.
+ */
+export function readSensitive(contracts: readonly ContractDocument[], report: Report): Sensitive {
+  const found = new Map<string, readonly string[]>();
+  for (const contract of contracts) {
+    const [first] = contract.sensitive;
+    if (first === undefined) continue;
+    const names = namesOf(contract, report);
+    for (const tool of contract.tools.keys()) {
+      const known = found.get(tool) ?? [];
+      const together = outermost([...known, ...names]);
+      if (together.length > sensitiveMax && known.length <= sensitiveMax && names.length <= sensitiveMax)
+        report.add(
+          "too-large",
+          first.span,
+          `contracts together list over ${sensitiveMax} sensitive members of \`${tool}\``,
+          "list an object that holds several of them",
+        );
+      if (together.length > 0) found.set(tool, together);
+    }
+  }
+  return { ofTool: found, unrouted: outermost([...found.values()].flat()) };
+}
+
+function outermost(names: readonly string[]): readonly string[] {
+  return [...new Set(names)].filter((name) => !names.some((other) => isInside(name, other))).toSorted(byCodeUnits);
+}
+
+function byCodeUnits(a: string, b: string): number {
+  return a < b ? -1 : 1;
+}
+
+function isInside(name: string, other: string): boolean {
+  return name.startsWith(`${other}.`);
+}
+
+function namesOf(contract: ContractDocument, report: Report): readonly string[] {
+  const listed = contract.sensitive;
+  const past = listed[sensitiveMax];
+  if (past !== undefined)
+    report.add(
+      "too-large",
+      past.span,
+      `over ${sensitiveMax} members under \`sensitive:\``,
+      "list an object that holds several of them",
+    );
+  for (const [at, name] of listed.entries()) {
+    if (!isName(name, report) || !standsAlone(name, at, listed, report)) continue;
+    checkDeclared(name, contract, report);
+  }
+  return listed.map(({ text }) => text);
+}
+
+function isName({ text, span }: YamlScalar, report: Report): boolean {
+  if (isMemberName(text) && text.length <= memberCharactersMax) return true;
+  const isWhole = text === "input" || text === "platform";
+  report.add(
+    "sensitive",
+    span,
+    isWhole ? `\`${text}\` is a part by itself already` : `\`${text.slice(0, memberCharactersMax)}\` names no member`,
+    isWhole
+      ? `list members of it, such as \`${text}.customer.email\``
+      : "a member is `input.` or `platform.` and its names, such as `input.customer.email`; names are of letters, " +
+          `digits and \`_\`, at most ${memberCharactersMax} characters together`,
+  );
+  return false;
+}
+
+/** Is it listed once, and not inside another? A part is erased as a whole. */
+function standsAlone({ text, span }: YamlScalar, at: number, listed: readonly YamlScalar[], report: Report): boolean {
+  if (listed.findIndex((other) => other.text === text) < at) {
+    report.add("sensitive", span, `\`${text}\` is listed twice`, "remove one");
+    return false;
+  }
+  const outer = listed.find((other) => isMemberName(other.text) && isInside(text, other.text));
+  if (outer === undefined) return true;
+  report.add(
+    "sensitive",
+    span,
+    `\`${text}\` lies inside \`${outer.text}\`, which is listed too`,
+    "list the one that is to be erased by itself: with an object goes all that is in it",
+  );
+  return false;
+}
+
+/** What no schema declares is misspelt, or sent by nobody: it would be found too late, when it is to be erased. */
+function checkDeclared(name: YamlScalar, { tools, platform }: ContractDocument, report: Report): void {
+  const [root = "", ...path] = name.text.split(".");
+  const schemas = root === "platform" ? [platform] : [...tools.values()].map(({ input }) => input);
+  const reached = schemas.map((schema) => reach(schema, path));
+  const depth = Math.max(0, ...reached.map((one) => one.depth));
+  if (depth === path.length) return;
+  const deepest = reached.filter((one) => one.depth === depth);
+  const owner = [root, ...path.slice(0, depth)].join(".");
+  const member = path[depth] ?? "";
+  const span = stepSpan(name, owner.length + 1, member);
+  if (deepest.some(({ isList }) => isList)) {
+    const message = `\`${owner}\` is a list, and nothing inside a list is a part by itself`;
+    report.add("sensitive", span, message, `list \`${owner}\``);
+    return;
+  }
+  const near = nearest(member, new Set(deepest.flatMap(({ names }) => names)));
+  const hint =
+    near === undefined
+      ? `declare \`${member}\` under the \`properties\` of its schema${root === "input" ? ", for one tool at least" : ""}`
+      : `did you mean \`${near}\`?`;
+  report.add("unknown-member", span, `\`${owner}\` has no member \`${member}\``, hint);
+}
+
+function stepSpan({ span, offsets }: YamlScalar, at: number, step: string): Span {
+  return { ...span, from: offsets[at] ?? span.from, to: offsets[at + step.length] ?? span.to };
+}
+
+/** How many names of a path are declared, one below the other, and what there is where the path goes on otherwise. */
+interface Reached {
+  readonly depth: number;
+  readonly names: readonly string[];
+  readonly isList: boolean;
+}
+
+function reach(root: YamlNode | undefined, path: readonly string[]): Reached {
+  let shapes = root === undefined ? [] : shapesOf([root], root);
+  for (const [depth, name] of path.entries()) {
+    const properties = shapes.flatMap((shape) => mapAt(shape, "properties") ?? []);
+    const next = properties.flatMap(({ entries }) => entries.get(name)?.value ?? []);
+    if (root === undefined || next.length === 0)
+      return {
+        depth,
+        names: properties.flatMap(({ entries }) => [...entries.keys()]),
+        isList: shapes.some(takesLists),
+      };
+    shapes = shapesOf(next, root);
+  }
+  return { depth: path.length, names: [], isList: false };
+}
+
+/** The schemas with all that they refer to or leave open, each once. */
+function shapesOf(schemas: readonly YamlNode[], root: YamlNode): readonly YamlMap[] {
+  const met = new Set(schemas);
+  // A set hands out what is added to it on the way.
+  for (const schema of met) {
+    if (schema.kind !== "map") continue;
+    const branches = schema.entries.get("anyOf")?.value;
+    for (const branch of branches?.kind === "list" ? branches.items : []) met.add(branch);
+    const reference = schema.entries.get("$ref")?.value;
+    const definition = reference?.kind === "scalar" ? definitionIn(root, reference.text) : undefined;
+    if (definition !== undefined) met.add(definition);
+  }
+  return [...met].filter((schema) => schema.kind === "map");
+}
+
+function mapAt({ entries }: YamlMap, key: string): YamlMap | undefined {
+  const value = entries.get(key)?.value;
+  return value?.kind === "map" ? value : undefined;
+}
+
+function takesLists({ entries }: YamlMap): boolean {
+  const type = entries.get("type")?.value;
+  const types = type?.kind === "list" ? type.items : [type];
+  return types.some((item) => item?.kind === "scalar" && item.text === "array");
+}

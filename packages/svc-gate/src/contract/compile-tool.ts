@@ -1,0 +1,197 @@
+import type { Json, Verdict } from "../wire/mod.ts";
+import { checkCondition } from "./check/check.ts";
+import { walk, worstCost, type Core } from "./check/core.ts";
+import type { Mover, Reader } from "./counters/counters.ts";
+import type { OutcomeDocument, RequireDocument, RuleDocument } from "./text/document.ts";
+import type { Span } from "./text/diagnostic.ts";
+import type { Facts } from "./check/facts.ts";
+import { planCondition, type Situation } from "./run/plan.ts";
+import { checkReason, planReason, type Reason, type ReasonSyntax } from "./run/reason.ts";
+import type { Validator } from "./schema/schema.ts";
+import type { Scope } from "./check/scope.ts";
+import { askedOf, type Asked } from "./counters/memory.ts";
+import { parts, type Syntax } from "./text/syntax.ts";
+
+/** All that is in force for one tool. */
+export interface ToolPlan {
+  readonly tool: string;
+  /** One for each contract that lists the tool, in the mandate's order. */
+  readonly routes: readonly Route[];
+  /** The rules of all routes that observe, apart: few calls meet one. */
+  readonly observing: readonly Rule[];
+  readonly movers: readonly Mover[];
+  /** The counters that rules of this tool read, by full name. */
+  readonly readers: ReadonlyMap<string, Reader>;
+  /** The most steps that one decision can take. */
+  readonly worstCost: number;
+}
+
+/** What one contract says of one tool. */
+export interface Route {
+  readonly contract: string;
+  /** Those that read presence or the tool's name alone: checked before the schemas. */
+  readonly presence: readonly Requirement[];
+  /** The schemas as they were written, `platform` where there is one: for those who reason about values. */
+  readonly schemas: { readonly input: Json | undefined; readonly platform: Json | undefined };
+  readonly validateInput: Validator;
+  readonly validatePlatform: Validator | undefined;
+  readonly requires: readonly Requirement[];
+  readonly rules: readonly Rule[];
+  readonly otherwise: Verdict;
+  readonly otherwiseReason: Reason;
+  /** What that reason shows: where a part of it cannot be evaluated, the verdict is BLOCK. */
+  readonly otherwiseShows: readonly Core[];
+}
+
+export interface Requirement {
+  /** `contract.$requires.N`, N counted from 1. */
+  readonly id: string;
+  readonly when: Core;
+  readonly holds: (situation: Situation) => boolean;
+  readonly reason: Reason;
+}
+
+export interface Rule {
+  /** `contract.rule`. */
+  readonly id: string;
+  /** The rule's name in the text. */
+  readonly span: Span;
+  readonly when: Core;
+  readonly fires: (situation: Situation) => boolean;
+  readonly verdict: Verdict;
+  readonly final: boolean;
+  /** It is evaluated and recorded, and decides nothing. */
+  readonly observed: boolean;
+  readonly reason: Reason;
+  /** What its reason shows: where a part of it cannot be evaluated, the verdict is BLOCK. */
+  readonly shows: readonly Core[];
+}
+
+interface CheckedReason {
+  readonly reason: Reason;
+  readonly shows: readonly Core[];
+}
+
+/** The counters that are read, by full name, each with the values that are asked of it where it remembers. */
+export type Reads = ReadonlyMap<string, readonly Asked[]>;
+
+/** Compiles what one contract says of one tool. */
+export class ToolCompiler {
+  readonly #contract: string;
+  readonly #tool: string;
+  readonly #scope: Scope;
+  /** For what is evaluated before the schemas: nothing of the call is known to be as they say. */
+  readonly #early: Scope;
+  /** What its conditions and reasons read of counters. */
+  readonly reads: Map<string, Asked[]> = new Map();
+  cost: number = 0;
+
+  constructor(contract: string, tool: string, scope: Scope) {
+    this.#contract = contract;
+    this.#tool = tool;
+    this.#scope = scope;
+    this.#early = { ...scope, input: undefined, platform: undefined, counters: undefined };
+  }
+
+  /** Splits the requirements into those on presence and the rest; `early` is what the first prove, `facts` what all do. */
+  requires(documents: readonly RequireDocument[]): {
+    readonly presence: readonly Requirement[];
+    readonly requires: readonly Requirement[];
+    readonly early: Facts;
+    readonly facts: Facts;
+  } {
+    const presence: Requirement[] = [];
+    const requires: Requirement[] = [];
+    let early: Facts = new Set();
+    const later: (readonly [RequireDocument, number])[] = [];
+    for (const [at, document] of documents.entries()) {
+      if (!isOnPresence(document.when)) later.push([document, at]);
+      else early = this.#require(document, at, early, { scope: this.#early, into: presence });
+    }
+    let facts = early;
+    for (const [document, at] of later)
+      facts = this.#require(document, at, facts, { scope: this.#scope, into: requires });
+    return { presence, requires, early, facts };
+  }
+
+  #require(
+    document: RequireDocument,
+    at: number,
+    facts: Facts,
+    { scope, into }: { readonly scope: Scope; readonly into: Requirement[] },
+  ): Facts {
+    const { core, whenTrue, whenFalse } = checkCondition(document.when, scope, facts);
+    const fallback = `\`${document.text}\` is required`;
+    const { reason } = this.#reason(document.reason ?? [fallback], whenFalse, { scope, observed: false });
+    this.#note([core], false);
+    into.push({ id: `${this.#contract}.$requires.${at + 1}`, when: core, holds: this.#planned(core), reason });
+    return whenTrue;
+  }
+
+  rule(document: RuleDocument, facts: Facts): Rule {
+    const scope: Scope =
+      document.lets.size === 0
+        ? this.#scope
+        : { ...this.#scope, lets: new Map([...this.#scope.lets, ...document.lets]) };
+    for (const name of document.lets.keys()) {
+      if (this.#scope.lets.has(name))
+        this.#scope.report.add("shadowed-name", document.span, `\`${name}\` is already defined by the contract`);
+    }
+    const { core, whenTrue } = checkCondition(document.when, scope, facts);
+    const { name, span, verdict, final, observed } = document;
+    this.#note([core], observed);
+    const { reason, shows } = this.#reason(document.reason, whenTrue, { scope, observed });
+    return {
+      id: `${this.#contract}.${name}`,
+      span,
+      when: core,
+      fires: this.#planned(core),
+      verdict,
+      final,
+      observed,
+      reason,
+      shows,
+    };
+  }
+
+  otherwise(document: OutcomeDocument | undefined, facts: Facts): CheckedReason {
+    const fallback = {
+      ALLOW: `allowed; no rule in contract "${this.#contract}" applies`,
+      ESCALATE: `${this.#contract} leaves ${this.#tool} to a person where no rule decides`,
+      BLOCK: `${this.#contract} refuses ${this.#tool} where no rule allows it`,
+    }[document?.verdict ?? "BLOCK"];
+    return this.#reason(document?.reason ?? [fallback], facts, { scope: this.#scope, observed: false });
+  }
+
+  #reason(
+    written: ReasonSyntax,
+    facts: Facts,
+    { scope, observed }: { readonly scope: Scope; readonly observed: boolean },
+  ): CheckedReason {
+    const checked = checkReason(written, scope, facts);
+    const shows = checked.filter((part) => typeof part !== "string");
+    this.#note(shows, observed);
+    return { reason: scope.report.size > 0 ? () => "" : planReason(checked), shows };
+  }
+
+  #planned(core: Core): (situation: Situation) => boolean {
+    return this.#scope.report.size > 0 ? () => false : planCondition(core, this.#scope.probe);
+  }
+
+  #note(cores: readonly Core[], observed: boolean): void {
+    for (const core of cores) {
+      this.cost += worstCost(core);
+      for (const node of walk(core))
+        if (node.op === "counter" && !this.reads.has(node.name)) this.reads.set(node.name, []);
+      for (const asked of askedOf(core, this.#scope.report, { observed })) this.reads.get(asked.counter)?.push(asked);
+    }
+  }
+}
+
+/** Does the condition read nothing but `platform.present`, `session.present` and `tool`? */
+function isOnPresence(syntax: Syntax): boolean {
+  if (syntax.kind === "member" && syntax.of.kind === "name" && !syntax.optional)
+    return syntax.name === "present" && ["platform", "session"].includes(syntax.of.name);
+  if (syntax.kind === "name") return syntax.name === "tool";
+  return syntax.kind !== "broken" && parts(syntax).every(isOnPresence);
+}

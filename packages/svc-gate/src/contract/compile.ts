@@ -1,0 +1,415 @@
+import { bad, good, nearest, type Result } from "../wire/mod.ts";
+import { ToolCompiler, type Reads, type Route, type ToolPlan } from "./compile-tool.ts";
+import { planMover, planReader, readCounter, type Mover, type Reader } from "./counters/counters.ts";
+import type { Counter } from "./counters/counter.ts";
+import { Report, type Diagnostic, type SourceFile } from "./text/diagnostic.ts";
+import type { ContractDocument, MandateDocument, MandateEntry } from "./text/document.ts";
+import type { Facts } from "./check/facts.ts";
+import type { ContractFunction } from "./functions/functions.ts";
+import { limitDeclarations, limitValues, type Limits } from "./check/limits.ts";
+import type { Probe } from "./run/plan.ts";
+import { readContract, readMandate } from "./text/read-document.ts";
+import { readSchema } from "./schema/read.ts";
+import type { Validator } from "./schema/schema.ts";
+import { newBudget, type Scope } from "./check/scope.ts";
+import { nothingSensitive, readSensitive, type Sensitive } from "./check/sensitive.ts";
+import type { Syntax } from "./text/syntax.ts";
+import type { RecordType } from "./check/type.ts";
+import { toJson, type YamlMap, type YamlScalar } from "./text/yaml.ts";
+
+/** The compiled rule set that decides: a mandate's contracts, planned tool by tool. Immutable. */
+export interface ContractInForce {
+  /** The body of GET /rules, byte for byte: the mandate, then each contract, each after a line `--- # file`. */
+  readonly text: string;
+  readonly mandate: string;
+  readonly contracts: readonly string[];
+  /** The contracts as they were written: for those who look at more than what is decided. */
+  readonly documents: readonly ContractDocument[];
+  readonly tools: ReadonlyMap<string, ToolPlan>;
+  readonly counters: readonly Counter[];
+  /** The members that are parts of the evidence by themselves. */
+  readonly sensitive: Sensitive;
+  /** What its conditions call. */
+  readonly functions: ReadonlySet<ContractFunction>;
+}
+
+export interface CompileOptions {
+  /** Sees what each part of each condition comes to. */
+  readonly probe?: Probe;
+}
+
+/** Brings in the parsers that a contract calls. Until then, what calls one is an error, so BLOCK. */
+export async function loadFunctions({ functions }: ContractInForce): Promise<void> {
+  await Promise.all([...functions].map(async ({ load }) => load?.()));
+}
+
+/** Compiles again what was in force: the text of GET /rules, as a ledger keeps it for each digest on its receipts. */
+export function recompile(text: string, options: CompileOptions = {}): Result<ContractInForce, readonly Diagnostic[]> {
+  const marks = [...text.matchAll(mark)];
+  const files = marks.map((line, at) => ({
+    name: line[1] ?? "",
+    text: text.slice(line.index + line[0].length, marks[at + 1]?.index),
+  }));
+  const [mandate, ...others] = files;
+  if (mandate === undefined || isContract(mandate.text)) return compileContracts(files, options);
+  const open: OpenFile = (name) => {
+    const file = others.find((other) => other.name === name);
+    return file === undefined ? bad("it is not in the text") : good(file);
+  };
+  return compileMandate(mandate, open, options);
+}
+
+/** The line before each file in that text. Lines end in LF alone, whatever else a text or a pattern takes for an end. */
+const mark = /(?<![^\n])--- # ([^\n]*)\n/g;
+
+/** No file holds such a line, and no name breaks it: what is compiled again is what was in force. */
+function checkMarks(files: readonly SourceFile[], report: Report): void {
+  for (const file of files) {
+    if (/[\p{Cc}\u2028\u2029]/u.test(file.name))
+      report.add("name", { file, from: 0, to: 1 }, "a file's name has no line breaks and no control characters");
+    for (const { index } of file.text.matchAll(/(?<![^\n])--- #/g))
+      report.add(
+        "yaml",
+        { file, from: index, to: index + 5 },
+        "a line that begins like this stands between the files in the text of GET /rules",
+        "write the comment on a line of its own",
+      );
+  }
+}
+
+/** Is the text a contract's, rather than a mandate's? */
+export function isContract(text: string): boolean {
+  return /^contract\s*:/m.test(text) && !/^mandate\s*:/m.test(text);
+}
+
+/** Finds a file that a mandate names, or says in a clause why it cannot be had. */
+export type OpenFile = (name: string) => Result<SourceFile, string>;
+
+/** Compiles a mandate and every contract that it names. All problems of all files come at once, in order. */
+export function compileMandate(
+  mandate: SourceFile,
+  open: OpenFile,
+  options: CompileOptions = {},
+): Result<ContractInForce, readonly Diagnostic[]> {
+  const report = new Report();
+  const document = readMandate(mandate, report);
+  const files = [mandate];
+  const read = ({ file, tools }: MandateEntry): readonly Contract[] => {
+    const opened = open(file.text);
+    if (!opened.ok) {
+      report.add(
+        "no-file",
+        file.span,
+        `\`${file.text}\` cannot be read: ${opened.problem}`,
+        "paths are relative to the mandate",
+      );
+      return [];
+    }
+    files.push(opened.value);
+    const contract = readContract(opened.value, report);
+    return contract === undefined ? [] : [{ document: contract, tools }];
+  };
+  const contracts = (document?.contracts ?? []).flatMap(read);
+  return compile({ files, mandate: document, contracts, report, options });
+}
+
+/** Compiles contracts that no mandate names, with the limits that they declare. */
+export function compileContracts(
+  files: readonly SourceFile[],
+  options: CompileOptions = {},
+): Result<ContractInForce, readonly Diagnostic[]> {
+  const report = new Report();
+  const contracts = files.flatMap((file) => {
+    const document = readContract(file, report);
+    return document === undefined ? [] : [{ document, tools: undefined }];
+  });
+  return compile({ files, mandate: undefined, contracts, report, options });
+}
+
+interface Contract {
+  readonly document: ContractDocument;
+  readonly tools: readonly YamlScalar[] | undefined;
+}
+
+interface Sources {
+  readonly files: readonly SourceFile[];
+  readonly mandate: MandateDocument | undefined;
+  readonly contracts: readonly Contract[];
+  readonly report: Report;
+  readonly options: CompileOptions;
+}
+
+function compile(sources: Sources): Result<ContractInForce, readonly Diagnostic[]> {
+  const { files, contracts, report } = sources;
+  checkMarks(files, report);
+  checkNames(sources);
+  const force = link(sources);
+  const sensitive = readSensitive(
+    contracts.map(({ document }) => document),
+    report,
+  );
+  if (report.size > 0) return bad(report.sorted(files));
+  return good({ ...force, sensitive });
+}
+
+/** No two contracts in force have one name; and the mandate sets nothing of others. */
+function checkNames({ mandate, contracts, report }: Sources): void {
+  const names = contracts.map(({ document }) => document.name);
+  for (const [at, { document }] of contracts.entries()) {
+    if (names.indexOf(document.name) < at)
+      report.add(
+        "twice",
+        document.span,
+        `two contracts are called \`${document.name}\``,
+        "rules and receipts name them: give one another name",
+      );
+  }
+  checkMandateNames(mandate, names, report);
+}
+
+function link({ files, mandate, contracts, report, options }: Sources): ContractInForce {
+  const compilers = contracts.map(({ document, tools }) => {
+    if (tools !== undefined) checkAllowance(document, tools, report);
+    return new ContractCompiler(document, mandate, report, options);
+  });
+  const names = contracts.map(({ document }) => document.name);
+  const tools = new Map<string, ToolPlan>();
+  for (const compiler of compilers) {
+    for (const part of compiler.tools()) tools.set(part.tool, merge(tools.get(part.tool), part));
+  }
+  return {
+    text: files.map(({ name, text }) => `--- # ${name}\n${text}${text.endsWith("\n") ? "" : "\n"}`).join(""),
+    mandate: mandate?.name ?? "",
+    contracts: names,
+    documents: contracts.map(({ document }) => document),
+    tools,
+    counters: compilers.flatMap((compiler) => [...compiler.counters.values()]),
+    sensitive: nothingSensitive,
+    functions: new Set(compilers.flatMap((compiler) => [...compiler.calls])),
+  };
+}
+
+function merge(known: ToolPlan | undefined, part: ToolPlan): ToolPlan {
+  if (known === undefined) return part;
+  return {
+    tool: part.tool,
+    routes: [...known.routes, ...part.routes],
+    observing: [...known.observing, ...part.observing],
+    movers: distinct([...known.movers, ...part.movers]),
+    readers: new Map([...known.readers, ...part.readers]),
+    worstCost: known.worstCost + part.worstCost,
+  };
+}
+
+/** Two counters of one definition are one: a call moves it once. */
+function distinct(movers: readonly Mover[]): readonly Mover[] {
+  const seen = new Map(movers.toReversed().map((mover) => [mover.counter.identity, mover]));
+  return movers.filter((mover) => seen.get(mover.counter.identity) === mover);
+}
+
+/** A contract routes no tool beyond those that the mandate lets it route. */
+function checkAllowance(document: ContractDocument, allowed: readonly YamlScalar[], report: Report): void {
+  for (const [tool, { span }] of document.tools) {
+    if (allowed.some(({ text }) => fits(text, tool))) continue;
+    const list = allowed.map(({ text }) => `\`${text}\``).join(", ");
+    report.add(
+      "not-allowed",
+      span,
+      `the mandate does not let \`${document.name}\` route \`${tool}\``,
+      `it may route ${list === "" ? "nothing" : list}`,
+    );
+  }
+}
+
+/** A tool's name, or a beginning of names: `mail.*`. */
+function fits(pattern: string, tool: string): boolean {
+  return pattern.endsWith("*") ? tool.startsWith(pattern.slice(0, -1)) : pattern === tool;
+}
+
+function checkMandateNames(mandate: MandateDocument | undefined, contracts: readonly string[], report: Report): void {
+  for (const section of [mandate?.limits, mandate?.counters]) {
+    for (const [name, { span }] of section ?? []) {
+      if (contracts.includes(name)) continue;
+      const near = nearest(name, contracts);
+      report.add(
+        "unknown-contract",
+        span,
+        `no contract of this mandate is called \`${name}\``,
+        near === undefined ? `it has ${contracts.join(", ") || "none"}` : `did you mean \`${near}\`?`,
+      );
+    }
+  }
+}
+
+const noFields: RecordType = { kind: "record", fields: new Map(), others: undefined, open: false };
+
+/** Compiles one contract; `tools` gives its part of each tool's plan. */
+class ContractCompiler {
+  readonly counters = new Map<string, Counter>();
+  readonly calls = new Set<ContractFunction>();
+  readonly #probe: Probe | undefined;
+  readonly #document: ContractDocument;
+  readonly #report: Report;
+  readonly #budget = newBudget();
+  readonly #used = new Set<Syntax>();
+  readonly #limits: Limits;
+  readonly #platform: { readonly type: RecordType; readonly validate: Validator } | undefined;
+
+  constructor(
+    document: ContractDocument,
+    mandate: MandateDocument | undefined,
+    report: Report,
+    { probe }: CompileOptions,
+  ) {
+    this.#probe = probe;
+    this.#document = document;
+    this.#report = report;
+    this.#limits = limitValues(limitDeclarations(document.limits, report), mandate?.limits.get(document.name), report);
+    this.#platform =
+      document.platform === undefined ? undefined : readSchema(document.platform, "platform", this.#budget, report);
+    this.#readCounters(mandate?.counters.get(document.name));
+    this.#checkRuleNames();
+  }
+
+  tools(): readonly ToolPlan[] {
+    const plans = [...this.#document.tools.keys()].map((tool) => this.#tool(tool));
+    if (this.#report.size === 0) this.#checkUnusedLets();
+    return plans;
+  }
+
+  /** What nothing reads is checked against nothing: its mistakes would go unseen. */
+  #checkUnusedLets(): void {
+    for (const lets of [this.#document.lets, ...this.#document.rules.map((rule) => rule.lets)]) {
+      for (const [name, syntax] of lets) {
+        if (!this.#used.has(syntax))
+          this.#report.add("unused-name", syntax.span, `nothing reads \`${name}\``, "use it, or remove it");
+      }
+    }
+  }
+
+  #readCounters(settings: YamlMap | undefined): void {
+    const { counters, lets, name: contract } = this.#document;
+    const empty = this.#startsEmpty(settings);
+    for (const [name, document] of counters) {
+      const of = this.#select(document.of);
+      const context = { of, startsEmpty: empty.has(name), limits: this.#limits, lets, report: this.#report };
+      this.counters.set(name, readCounter(`${contract}.${name}`, document, context));
+    }
+  }
+
+  #startsEmpty(settings: YamlMap | undefined): ReadonlySet<string> {
+    const found = new Set<string>();
+    for (const [name, { key, value }] of settings?.entries ?? []) {
+      const starts = value.kind === "map" ? value.entries.get("starts")?.value : undefined;
+      if (!this.#document.counters.has(name)) {
+        this.#report.add("unknown-counter", key.span, `\`${this.#document.name}\` has no counter \`${name}\``);
+      } else if (
+        starts?.kind !== "scalar" ||
+        starts.text !== "empty" ||
+        (value.kind === "map" && value.entries.size > 1)
+      ) {
+        this.#report.add(
+          "counter",
+          value.span,
+          "the one thing that a mandate says of a counter is `{ starts: empty }`",
+        );
+      } else found.add(name);
+    }
+    return found;
+  }
+
+  /** The tools of this contract that a list of names and beginnings of names means. */
+  #select(scalars: readonly YamlScalar[]): readonly string[] {
+    const tools = [...this.#document.tools.keys()];
+    const found = scalars.flatMap(({ text, span }) => {
+      const fitting = tools.filter((tool) => fits(text, tool));
+      if (fitting.length === 0) {
+        const near = nearest(text, tools);
+        this.#report.add(
+          "unknown-tool",
+          span,
+          `this contract lists no tool \`${text}\``,
+          near === undefined ? "list it under `tools:`" : `did you mean \`${near}\`?`,
+        );
+      }
+      return fitting;
+    });
+    return [...new Set(found)];
+  }
+
+  #checkRuleNames(): void {
+    const names = new Set<string>();
+    for (const { name, span, on } of this.#document.rules) {
+      if (names.has(name))
+        this.#report.add(
+          "twice",
+          span,
+          `two rules are called \`${name}\``,
+          "receipts name the rule that decided: give one another name",
+        );
+      names.add(name);
+      this.#select(on);
+    }
+  }
+
+  #tool(tool: string): ToolPlan {
+    const document = this.#document.tools.get(tool);
+    const input =
+      document?.input === undefined ? undefined : readSchema(document.input, "input", this.#budget, this.#report);
+    const scope: Scope = {
+      input: input?.type ?? noFields,
+      platform: this.#platform?.type ?? noFields,
+      limits: this.#limits,
+      counters: this.counters,
+      lets: this.#document.lets,
+      used: this.#used,
+      calls: this.calls,
+      probe: this.#probe,
+      budget: this.#budget,
+      report: this.#report,
+    };
+    const compiler = new ToolCompiler(this.#document.name, tool, scope);
+    const { presence, requires, early, facts } = compiler.requires([
+      ...this.#document.requires,
+      ...(document?.requires ?? []),
+    ]);
+    const rules = this.#document.rules
+      .filter(({ on }) => on.some(({ text }) => fits(text, tool)))
+      .map((rule) => compiler.rule(rule, facts));
+    const otherwise = document?.otherwise;
+    const said = compiler.otherwise(otherwise, facts);
+    const route: Route = {
+      contract: this.#document.name,
+      presence,
+      schemas: {
+        input: document?.input && toJson(document.input),
+        platform: this.#document.platform && toJson(this.#document.platform),
+      },
+      validateInput: input?.validate ?? (() => undefined),
+      validatePlatform: this.#platform?.validate,
+      requires,
+      rules: rules.flatMap((rule) => rule ?? []),
+      otherwise: otherwise?.verdict ?? "BLOCK",
+      otherwiseReason: said.reason,
+      otherwiseShows: said.shows,
+    };
+    const { movers, readers } = this.#counters(tool, scope, early, compiler.reads);
+    const observing = route.rules.filter(({ observed }) => observed);
+    return { tool, routes: [route], observing, movers, readers, worstCost: compiler.cost };
+  }
+
+  #counters(tool: string, scope: Scope, early: Facts, reads: Reads): Pick<ToolPlan, "movers" | "readers"> {
+    const movers: Mover[] = [];
+    const readers = new Map<string, Reader>();
+    const ownScope: Scope = { ...scope, counters: undefined };
+    for (const [name, counter] of this.counters) {
+      const document = this.#document.counters.get(name);
+      if (document === undefined) continue;
+      if (counter.of.includes(tool)) movers.push(planMover(counter, document, ownScope, early));
+      const asked = reads.get(counter.name);
+      if (asked !== undefined)
+        readers.set(counter.name, planReader(counter, document, ownScope, { facts: early, asked }));
+    }
+    return { movers: distinct(movers), readers };
+  }
+}

@@ -1,0 +1,79 @@
+import { addressFunctions } from "./net/address.ts";
+import { calendarFunctions } from "./calendar.ts";
+import { emailFunctions } from "./net/email.ts";
+import type { ContractFunction } from "./function.ts";
+import { globFunctions } from "./glob.ts";
+import { hostFunctions } from "./net/host.ts";
+import { mentionFunctions } from "./text/mentions.ts";
+import { pathFunctions } from "./path.ts";
+import { shellFunctions } from "./shell/shell.ts";
+import { similarFunctions } from "./text/similar.ts";
+import { sizeFunctions } from "./size.ts";
+import { sqlFunctions } from "./sql/sql.ts";
+import { sumFunctions } from "./sum.ts";
+import { textFunctions } from "./text/text.ts";
+import { timeFunctions } from "./time.ts";
+import { urlFunctions } from "./net/url.ts";
+
+export type { ContractFunction } from "./function.ts";
+
+/** What conditions may call. To add one: an entry in the list that it belongs to, in the folder `functions`. */
+export const functions: readonly ContractFunction[] = [
+  ...sizeFunctions,
+  ...textFunctions,
+  ...timeFunctions,
+  ...calendarFunctions,
+  ...urlFunctions,
+  ...hostFunctions,
+  ...addressFunctions,
+  ...pathFunctions,
+  ...globFunctions,
+  ...emailFunctions,
+  ...similarFunctions,
+  ...shellFunctions,
+  ...sqlFunctions,
+  ...mentionFunctions,
+  ...sumFunctions,
+];
+
+/** The message and hint for a function of CEL that the contract language leaves out. */
+export const leftOut: ReadonlyMap<string, string> = new Map([
+  ["int", "there is one numeric type, and it is exact: remove `int(...)`"],
+  ["uint", "there is one numeric type, and it is exact: remove `uint(...)`"],
+  ["double", "there is one numeric type, and it is exact: remove `double(...)`"],
+  ["string", "compare values of their own type; a reason prints any value with `{...}`"],
+  ["bool", "conditions are booleans already; compare texts with `==`"],
+  ["bytes", "JSON has text only"],
+  ["dyn", "types come from the schemas: give the member a `type`"],
+  ["type", "types come from the schemas: give the member a `type`"],
+  ["orValue", "write `.?member.orValue(default)`"],
+  ["value", "write `.?member.orValue(default)`"],
+  ["or", "write `.?member.orValue(default)`"],
+  ["optMap", "write `.?member.orValue(default)`"],
+  ["optFlatMap", "write `.?member.orValue(default)`"],
+  ["existsOne", "write `exists_one`, with one name for the item"],
+  ["transformList", "write `map`, with one name for the item"],
+  ...named("transformMap transformMapEntry", "send what is compared as a list, or name each member"),
+  ...named(
+    "charAt format indexOf join lastIndexOf quote replace reverse split substring trim upperAscii",
+    "a text is tested as it was sent: `startsWith`, `endsWith`, `contains`, `matches`, `lowerAscii`, `size`",
+  ),
+  ...named(
+    "distinct flatten range slice sort sortBy first last",
+    "test lists with `exists`, `all`, `filter`, `map`, `size`",
+  ),
+  ["getHours", 'write `hour(now, "Europe/Berlin")`, with your time zone'],
+  ["getDayOfWeek", 'write `day(now, "Europe/Berlin")`, with your time zone'],
+  ...named(
+    "getDate getDayOfMonth getDayOfYear getFullYear getMonth",
+    'write `date(now, "Europe/Berlin")`, with your time zone: its text is such as 2026-01-31',
+  ),
+  ...named(
+    "getMilliseconds getMinutes getSeconds",
+    "compare moments with `timestamp(...)` and lengths of time with `duration(...)`",
+  ),
+]);
+
+function named(names: string, hint: string): readonly (readonly [string, string])[] {
+  return names.split(" ").map((name) => [name, hint]);
+}

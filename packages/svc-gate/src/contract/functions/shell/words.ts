@@ -1,0 +1,185 @@
+import type { SyntaxNode, Word, WordPart } from "unbash";
+import { understood, type Shapes } from "./shapes.ts";
+
+/** A word of a command, as far as it is known before the shell runs. */
+export interface Arg {
+  /** Without its quotes. Anything that the shell fills in at run time stays as written: `$HOME/x`. */
+  readonly text: string;
+  /** The part of the text that is in the code itself, with `mark` for everything that the shell fills in. */
+  readonly fixed: string;
+  /** Is the text what the program gets? Variables, substitutions, `~` and braces are not known. */
+  readonly known: boolean;
+  /** Is it a pattern for names of files? */
+  readonly glob: boolean;
+  /** Is it one word, whatever is put in? `$x` without quotes may come to several words or to none. */
+  readonly single: boolean;
+  /** Does it name a file that a command writes while this one runs: `<(...)`? */
+  readonly process: boolean;
+}
+
+export function literal(text: string): Arg {
+  return { text, fixed: text, known: true, glob: false, single: true, process: false };
+}
+
+/** Replaces everything that the shell fills in. No shell text contains this character. */
+export const mark = "\u0000";
+
+/** A word, or a part of one, that is known only when the shell runs. */
+export function putIn(text: string): Arg {
+  return { text, fixed: mark, known: false, glob: false, single: false, process: false };
+}
+
+export function readWord(word: Word, shapes: Pick<Shapes, "braces"> = understood): Arg {
+  const home = /(?:^|[=:])~/.test(word.text);
+  const found = (word.parts ?? []).map(readPart);
+  const bare = word.parts === undefined ? word.text : word.parts.map(bareText).join("");
+  const text = word.parts === undefined ? word.value : found.map((part) => part.text).join("");
+  return {
+    text,
+    fixed: word.parts === undefined ? text : found.map((part) => part.fixed).join(""),
+    known: !home && shapes.braces(bare.replace(/\\./gs, "")) && found.every(({ known }) => known),
+    glob: found.some(({ glob }) => glob),
+    single: found.every(({ single }) => single),
+    process: found.some(({ process }) => process),
+  };
+}
+
+/** The unquoted letters of a part. A brace expansion that the parser sees is not known anyway. */
+function bareText(part: WordPart): string {
+  return part.type === "Literal" || part.type === "Glob" ? part.text : "_";
+}
+
+function readPart(part: WordPart): Arg {
+  switch (part.type) {
+    case "Literal":
+    case "SingleQuoted":
+    case "AnsiCQuoted":
+      return literal(part.value);
+    case "DoubleQuoted":
+    case "LocaleString": {
+      const inner = part.parts.map(readPart);
+      const isList = part.parts.some(({ text }) => /^\$(?:@|\{.*[@*]\]?)/s.test(text));
+      return {
+        ...literal(inner.map(({ text }) => text).join("")),
+        fixed: inner.map(({ fixed }) => fixed).join(""),
+        // The locale may translate `$"..."`.
+        known: part.type === "DoubleQuoted" && inner.every(({ known }) => known),
+        single: !isList,
+      };
+    }
+    case "Glob":
+    case "ExtendedGlob":
+      return { ...literal(part.text), glob: true, single: false };
+    case "ProcessSubstitution":
+      return { ...putIn(part.text), single: true, process: true };
+    case "SimpleExpansion":
+    case "ParameterExpansion":
+    case "CommandExpansion":
+    case "ArithmeticExpansion":
+    case "BraceExpansion":
+      return putIn(part.text);
+    default:
+      return part satisfies never;
+  }
+}
+
+/**
+ * What a node that is neither an argument nor a file takes in at run time. It tells as much as an argument does:
+ * `cat <<< $KEY`, `[[ $KEY == a* ]] && echo a`.
+ */
+export function unknownIn(node: SyntaxNode): readonly string[] {
+  if (node.type === "ArithmeticWord") return /^\d+$/.test(node.value) ? [] : [node.value];
+  // `[[ KEY -gt 5 ]]` reads variables by their names alone, as `((KEY > 5))` does.
+  if (node.type === "TestBinary" && /^-(?:eq|ne|lt|le|gt|ge)$/.test(node.operator))
+    return [node.left, node.right].map((word) => readWord(word).text).filter((text) => !/^[-+]?\d+$/.test(text));
+  return wordsBeside(node)
+    .map((word) => readWord(word))
+    .filter(({ known }) => !known)
+    .map(({ text }) => text);
+}
+
+function wordsBeside(node: SyntaxNode): readonly Word[] {
+  switch (node.type) {
+    case "HereString":
+      return node.target === undefined ? [] : [node.target];
+    case "HereDocBody":
+      return [{ type: "Word", text: "", value: "", pos: node.pos, end: node.end, parts: node.parts }];
+    case "Case":
+      return [node.word];
+    case "CaseItem":
+      return node.pattern;
+    case "TestUnary":
+      return [node.operand];
+    case "TestBinary":
+      return [node.left, node.right];
+    default:
+      return [];
+  }
+}
+
+/**
+ * The single options of a command, sorted: `-rf` is `-f` and `-r`, `--mode=x` is `--mode`; none after `--`. Directly after
+ * an option, `--` may be its value, as in `git push -o -- --force`: then more options may follow.
+ */
+export function flagsOf(args: readonly Arg[]): readonly string[] {
+  const found = new Set<string>();
+  for (const [at, { text, known }] of args.entries()) {
+    if (text === "--" && !/^-(?!-[^=]*=)/.test(args[at - 1]?.text ?? "")) break;
+    if (/^--[^=]/.test(text)) {
+      if (known || /^--[A-Za-z0-9-]+=/.test(text)) found.add(text.split("=", 1)[0] ?? text);
+    } else if (known && /^-[^-]/.test(text)) {
+      for (const letter of text.slice(1)) found.add(`-${letter}`);
+    }
+  }
+  return [...found].toSorted();
+}
+
+/** Options before a subcommand that take the next word. */
+const globalValues: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries({
+    git: "-C -c --git-dir --work-tree --namespace --config-env --attr-source --exec-path",
+    docker: "-c --context -H --host -l --log-level --config",
+    podman: "-c --connection --url --log-level --root --runroot",
+    kubectl: "-n --namespace --context --kubeconfig --cluster --user -s --server --as --token --request-timeout",
+    helm: "-n --namespace --kube-context --kubeconfig",
+    aws: "--profile --region --output --endpoint-url --query --ca-bundle --cli-read-timeout --cli-connect-timeout --color",
+    gcloud: "--project --account --configuration --format --verbosity",
+    az: "--subscription --output -o --query",
+    gh: "-R --repo",
+    npm: "--prefix -C -w --workspace",
+    pnpm: "--dir -C --filter -F",
+    yarn: "--cwd",
+    cargo: "--manifest-path --config --color -Z -C",
+    systemctl: "-H --host -M --machine -t --type",
+    nats: "-s --server --creds --nkey --context --user --password",
+    rclone: "--config --log-level",
+    restic: "-r --repo -p --password-file --cache-dir",
+    vault: "-address -namespace",
+    doppler: "--token --scope --config-dir",
+    velero: "-n --namespace --kubeconfig --kubecontext",
+  }).map(([name, options]) => [name, options.split(" ")]),
+);
+
+/** The index of the first word that is not an option or its value; the number of arguments if there is none. */
+export function subcommandIndex(name: string, args: readonly Arg[]): number {
+  const values = globalValues.get(name) ?? [];
+  for (let at = 0; at < args.length; at += 1) {
+    const { text } = args[at] ?? literal("");
+    if (!/^-./.test(text)) return at;
+    if (values.includes(text)) at += 1;
+  }
+  return args.length;
+}
+
+/** What is no option, in order; values of options before the subcommand are left out where they are known. */
+export function wordsOf(name: string, args: readonly Arg[]): readonly string[] {
+  const values = globalValues.get(name) ?? [];
+  const found: string[] = [];
+  for (let at = 0; at < args.length; at += 1) {
+    const { text } = args[at] ?? literal("");
+    if (text === "--") return [...found, ...args.slice(at + 1).map((arg) => arg.text)];
+    if (!/^-./.test(text)) found.push(text);
+    else if (found.length === 0 && values.includes(text)) at += 1;
+  }
+  return found;
+}

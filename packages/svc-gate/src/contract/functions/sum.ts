@@ -1,0 +1,26 @@
+import { add, EvaluationError, isExact, type Exact } from "../run/rational.ts";
+import { number } from "../check/type.ts";
+import type { Value } from "../run/value.ts";
+import type { ContractFunction } from "./function.ts";
+
+/** What numbers come to together. */
+export const sumFunctions: readonly ContractFunction[] = [
+  {
+    name: "sum",
+    style: "method",
+    parameters: ["list"],
+    result: number,
+    doc: "The numbers of a list added up, exactly; of an empty list, 0.",
+    examples: [["[12.5, 0.1, 7].sum()", "19.6"]],
+    cost: ([list]) => (list as readonly Value[]).length * additionSteps,
+    run: ([list]) => (list as readonly Value[]).reduce<Exact>(addTo, 0),
+  },
+];
+
+/** An addition of numbers that may be fractions, as spec/contract.md, "Limits of the language", has it. */
+const additionSteps = 128;
+
+function addTo(total: Exact, item: Value): Exact {
+  if (!isExact(item)) throw new EvaluationError("a list that holds something other than numbers");
+  return add(total, item);
+}

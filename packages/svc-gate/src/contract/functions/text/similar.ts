@@ -1,0 +1,88 @@
+import { EvaluationError } from "../../run/rational.ts";
+import { boolean } from "../../check/type.ts";
+import type { Value } from "../../run/value.ts";
+import type { ContractFunction } from "../function.ts";
+import { skeleton } from "./look-alikes.ts";
+
+const lengthMax = 256;
+
+/** What is nearly, but not, what is listed. */
+export const similarFunctions: readonly ContractFunction[] = [
+  {
+    name: "similar",
+    style: "function",
+    parameters: ["string", "list"],
+    result: boolean,
+    doc:
+      "Is the text none of the listed ones, but like one: by look-alike letters, case, invisible characters, or by one slip of " +
+      "the pen (two from eight characters on, none below four)? For names; numbers are alike too easily.",
+    examples: [
+      ['similar("paypa1.com", ["paypal.com"])', "true"],
+      ['similar("paypal.com", ["paypal.com"])', "false"],
+    ],
+    cost: ([text, list]) => costOfSimilar(text as string, list as readonly Value[]),
+    run: ([text, list]) => isSimilar(text as string, list as readonly Value[]),
+  },
+];
+
+function isSimilar(text: string, list: readonly Value[]): boolean {
+  if (text.length > lengthMax) throw new EvaluationError(`a text of over ${lengthMax} characters, too long to compare`);
+  if (list.includes(text)) return false;
+  const seen = Array.from(skeleton(text));
+  return list.some((item) => {
+    if (typeof item !== "string") throw new EvaluationError("a list that holds something other than texts");
+    return item.length <= lengthMax * 2 && isNear(seen, Array.from(skeleton(item)));
+  });
+}
+
+/** A step is about half a microsecond. Folding takes long for what unfolds to many letters, comparing for what is near. */
+function costOfSimilar(text: string, list: readonly Value[]): number {
+  const own = costOfFolding(text);
+  return list.reduce<number>((steps, item) => {
+    if (typeof item !== "string" || item.length > lengthMax * 2) return steps + 1;
+    return steps + 2 + costOfFolding(item) + Math.min(text.length, item.length);
+  }, own);
+}
+
+function costOfFolding(text: string): number {
+  return /^[ -~]*$/.test(text) ? text.length >> 1 : text.length * 4;
+}
+
+function isNear(a: readonly string[], b: readonly string[]): boolean {
+  const shorter = Math.min(a.length, b.length);
+  const most = shorter < 4 ? 0 : shorter < 8 ? 1 : 2;
+  return Math.abs(a.length - b.length) <= most && distance(a, b, most) <= most;
+}
+
+/**
+ * How many characters must be put in, taken out, replaced, or swapped with their neighbour (optimal string alignment);
+ * more than `most` where it is more. Only the cells within `most` of the diagonal are worked out, row by row while one of
+ * them is within it: three rows take turns, so what lies beside the cells of a row is set anew.
+ */
+function distance(a: readonly string[], b: readonly string[], most: number): number {
+  const far = most + 1;
+  let before: number[] = [];
+  let last = Array.from({ length: b.length + 2 }, (_, at) => Math.min(at, far));
+  let next: number[] = [];
+  for (let row = 1; row <= a.length; row += 1) {
+    const [from, to] = [Math.max(1, row - most), Math.min(b.length, row + most)];
+    next[from - 1] = from === 1 ? Math.min(row, far) : far;
+    let least = next[from - 1] ?? far;
+    for (let column = from; column <= to; column += 1) {
+      const changed = a[row - 1] === b[column - 1] ? 0 : 1;
+      const swapped = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
+      const cell = Math.min(
+        (last[column] ?? far) + 1,
+        (next[column - 1] ?? far) + 1,
+        (last[column - 1] ?? far) + changed,
+        swapped ? (before[column - 2] ?? far) + 1 : far,
+      );
+      next[column] = cell;
+      least = Math.min(least, cell);
+    }
+    next[to + 1] = far;
+    if (least > most) return far;
+    [before, last, next] = [last, next, before];
+  }
+  return last[b.length] ?? far;
+}

@@ -1,0 +1,33 @@
+/**
+ * The second door of contracts, for programs about contracts: analysis, differences, explanations, editors. It shows what
+ * a contract compiles to: expressions after checking, plans of tools, documents, values and exact numbers.
+ *
+ * Does not: decide. A service that decides needs mod.ts alone.
+ */
+export type { KeyPart } from "./counters/keys.ts";
+export { diagnosticCodes } from "./text/diagnostic-codes.ts";
+export { documentKeys } from "./text/document-keys.ts";
+export { compileExpression } from "./check/expression.ts";
+export { functions } from "./functions/functions.ts";
+export type { Requirement, Route, Rule, ToolPlan } from "./compile-tool.ts";
+export { children, type Core, walk } from "./check/core.ts";
+export { type Plan, type Probe, stepsMax } from "./run/plan.ts";
+export { constantValue } from "./check/constant.ts";
+export type { ContractDocument, CounterDocument } from "./text/document.ts";
+export {
+  add,
+  compare,
+  divide,
+  exactText,
+  floor,
+  fromBigint,
+  isExact,
+  isInteger,
+  multiply,
+  negate,
+  type Exact,
+} from "./run/rational.ts";
+export { spellValue } from "./text/spell.ts";
+export { parts, type Syntax } from "./text/syntax.ts";
+export { Duration, isList, Timestamp } from "./run/value.ts";
+export { typeText } from "./check/type.ts";

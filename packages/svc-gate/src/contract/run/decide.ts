@@ -1,0 +1,259 @@
+import {
+  isStricter,
+  nearest,
+  quote,
+  quoteAscii,
+  type CheckRequest,
+  type JsonObject,
+  type Verdict,
+} from "../../wire/mod.ts";
+import type { ContractInForce } from "../compile.ts";
+import type { Requirement, Route, Rule, ToolPlan } from "../compile-tool.ts";
+import {
+  counterValues,
+  evaluationMessage,
+  noCounters,
+  situationOf,
+  type Consultation,
+  type Move,
+  type Prepared,
+} from "./consult.ts";
+import type { Caller } from "../counters/keys.ts";
+import type { Decision, Observation } from "./decision.ts";
+import type { Counter } from "../counters/counter.ts";
+import { stepsMax, type Situation } from "./plan.ts";
+import { EvaluationError } from "./rational.ts";
+import { mismatchText } from "../schema/schema.ts";
+
+const noMoves: readonly Move[] = [];
+const noNames: readonly string[] = [];
+const noPairs: readonly (readonly [string, string])[] = [];
+
+/** Routes the call, checks presence and schemas, and finds what it would count. Never throws. */
+export function prepare(force: ContractInForce, request: CheckRequest, caller: Caller): Prepared {
+  const plan = force.tools.get(request.toolName);
+  if (plan === undefined)
+    return { request, caller, plan, early: unknownTool(force, request.toolName), moves: noMoves, broken: noPairs };
+  const early = checkPresence(plan, request) ?? checkSchemas(plan, request);
+  if (plan.movers.length === 0) return { request, caller, plan, early, moves: noMoves, broken: noPairs };
+  const moves: Move[] = [];
+  const broken: (readonly [string, string])[] = [];
+  const situation = situationOf(request, 0);
+  for (const { counter, holds, keys, amount, blind } of plan.movers) {
+    if (early !== undefined && !blind) continue;
+    try {
+      if (!holds(situation)) continue;
+      for (const key of keys(situation, caller)) moves.push({ counter, key, amount: amount(situation) });
+    } catch (error) {
+      broken.push([counter.name.replace(".", ".$counters."), evaluationMessage(error)]);
+    }
+  }
+  return { request, caller, plan, early, moves, broken };
+}
+
+/**
+ * The decision. Total: whatever cannot be evaluated is a BLOCK that names it.
+ *
+ * @param values for each lookup, the decimal that the ledger found, or undefined where the counter's history is not known
+ */
+export function decide(consultation: Consultation, values: readonly (string | undefined)[]): Decision {
+  const { prepared, now } = consultation;
+  const { plan, early, request } = prepared;
+  if (early !== undefined || plan === undefined) return early ?? unknownTool(undefined, request.toolName);
+  const read = new Map<string, string>();
+  const counters = plan.readers.size === 0 ? noCounters : counterValues(consultation, values, read);
+  const situation = situationOf(request, now, counters);
+  const tally = new Tally(situation);
+  for (const { requires } of plan.routes) {
+    const failed = firstFailing(requires, situation);
+    if (failed !== undefined) return withRead(failed, read);
+  }
+  for (const route of plan.routes) tally.route(route);
+  for (const [rule, why] of prepared.broken)
+    tally.fails(rule, `the counter ${rule.replace(".$counters.", ".")} cannot be moved: ${why}`);
+  if (plan.observing.length > 0) tally.observe(plan.observing);
+  return tally.decision(read);
+}
+
+/** How a call was decided, and what the mode let out. */
+export interface Outcome {
+  readonly verdict: Verdict;
+  readonly answered: Verdict;
+}
+
+/** What the decision counts: the moves whose counter counts calls that were decided and answered so. */
+export function count(prepared: Prepared, outcome: Outcome): readonly Move[] {
+  if (prepared.moves.length === 0) return noMoves;
+  return prepared.moves.filter(({ counter }) => isCounted(counter, outcome));
+}
+
+/** Does the counter count calls that were decided and answered so? */
+export function isCounted({ counting }: Counter, { verdict, answered }: Outcome): boolean {
+  switch (counting) {
+    case "attempts":
+      return true;
+    case "released":
+      return answered === "ALLOW";
+    case "possible":
+      return answered !== "BLOCK";
+    case "blocked":
+      return verdict === "BLOCK";
+    case "escalated":
+      return verdict === "ESCALATE";
+    default:
+      return counting satisfies never;
+  }
+}
+
+/** Gathers what the contracts say of one call; the strictest wins, the first in the text gives the reason. */
+class Tally {
+  readonly #situation: Situation;
+  readonly #fired: string[] = [];
+  readonly #errors: (readonly [string, string])[] = [];
+  readonly #observed: Observation[] = [];
+  #defect: unknown;
+  #winner: { readonly verdict: Verdict; readonly rule: string; readonly reason: string } | undefined;
+  #final = false;
+
+  constructor(situation: Situation) {
+    this.#situation = situation;
+  }
+
+  route(route: Route): void {
+    let any = false;
+    for (const rule of route.rules) {
+      if (rule.observed) continue;
+      try {
+        if (!rule.fires(this.#situation)) continue;
+        this.#add(rule.verdict, rule.id, rule.reason(this.#situation), rule.final);
+        this.#fired.push(rule.id);
+      } catch (error) {
+        this.fails(rule.id, `the rule ${rule.id} cannot be evaluated: ${evaluationMessage(error)}`, error);
+      }
+      any = true;
+    }
+    if (any) return;
+    const id = `${route.contract}.$otherwise`;
+    try {
+      this.#add(route.otherwise, id, route.otherwiseReason(this.#situation), route.otherwise === "BLOCK");
+    } catch (error) {
+      this.fails(id, `what ${route.contract} says otherwise cannot be evaluated: ${evaluationMessage(error)}`, error);
+    }
+  }
+
+  /** After all that decides, with steps of their own: what is observed takes nothing from what decides. */
+  observe(rules: readonly Rule[]): void {
+    this.#situation.steps = stepsMax;
+    for (const rule of rules) {
+      try {
+        if (!rule.fires(this.#situation)) continue;
+        this.#observed.push({ rule: rule.id, verdict: rule.verdict, reason: rule.reason(this.#situation) });
+      } catch (error) {
+        this.#unexpected(error);
+        const reason = `the rule ${rule.id} cannot be evaluated: ${evaluationMessage(error)}`;
+        this.#observed.push({ rule: rule.id, verdict: "BLOCK", reason });
+      }
+    }
+  }
+
+  #unexpected(error: unknown): void {
+    if (!(error instanceof EvaluationError)) this.#defect ??= error;
+  }
+
+  fails(rule: string, why: string, error?: unknown): void {
+    this.#errors.push([rule, why]);
+    if (error !== undefined) this.#unexpected(error);
+    this.#add("BLOCK", rule, why, true);
+  }
+
+  #add(verdict: Verdict, rule: string, reason: string, final: boolean): void {
+    if (final && verdict === "BLOCK") this.#final = true;
+    if (this.#winner === undefined || isStricter(verdict, this.#winner.verdict))
+      this.#winner = { verdict, rule, reason };
+  }
+
+  decision(read: ReadonlyMap<string, string>): Decision {
+    const { verdict, rule, reason } = this.#winner ?? {
+      verdict: "BLOCK",
+      rule: "$route",
+      reason: "no contract decides",
+    };
+    return {
+      verdict,
+      reason: `Svc: ${reason}`,
+      rule,
+      final: this.#final,
+      fired: this.#fired,
+      errors: this.#errors,
+      read: read.size === 0 ? noPairs : [...read],
+      observed: this.#observed,
+      defect: this.#defect,
+    };
+  }
+}
+
+function blocked(rule: string, reason: string, error?: unknown): Decision {
+  const failed = error !== undefined;
+  return {
+    verdict: "BLOCK",
+    reason: `Svc: ${reason}`,
+    rule,
+    final: true,
+    fired: noNames,
+    errors: failed ? [[rule, reason]] : noPairs,
+    read: noPairs,
+    observed: [],
+    defect: failed && !(error instanceof EvaluationError) ? error : undefined,
+  };
+}
+
+function withRead(decision: Decision, read: ReadonlyMap<string, string>): Decision {
+  return read.size === 0 ? decision : { ...decision, read: [...read] };
+}
+
+function unknownTool(force: ContractInForce | undefined, name: string): Decision {
+  const near = nearest(name, force?.tools.keys() ?? []);
+  const resembles = near === undefined ? "" : `; it resembles ${quote(near)}`;
+  return blocked("$route", `unknown tool ${quoteAscii(name)}: no contract routes it${resembles}`);
+}
+
+function checkPresence(plan: ToolPlan, request: CheckRequest): Decision | undefined {
+  let situation: Situation | undefined;
+  for (const { presence } of plan.routes) {
+    if (presence.length === 0) continue;
+    situation ??= situationOf(request, 0);
+    const failed = firstFailing(presence, situation);
+    if (failed !== undefined) return failed;
+  }
+  return undefined;
+}
+
+function firstFailing(requirements: readonly Requirement[], situation: Situation): Decision | undefined {
+  for (const { id, holds, reason } of requirements) {
+    try {
+      if (!holds(situation)) return blocked(id, reason(situation));
+    } catch (error) {
+      return blocked(id, `the requirement ${id} cannot be evaluated: ${evaluationMessage(error)}`, error);
+    }
+  }
+  return undefined;
+}
+
+function checkSchemas(plan: ToolPlan, request: CheckRequest): Decision | undefined {
+  for (const { contract, validateInput, validatePlatform } of plan.routes) {
+    try {
+      const wrong = validateInput(request.toolInput);
+      if (wrong !== undefined) return blocked(`${contract}.$input`, mismatchText("input", wrong));
+      const snapshot: JsonObject | null = request.platformState;
+      const off = snapshot === null ? undefined : validatePlatform?.(snapshot);
+      if (off !== undefined) return blocked(`${contract}.$platform`, mismatchText("platform", off));
+    } catch (error) {
+      return blocked(
+        `${contract}.$input`,
+        `the schemas of ${contract} cannot be applied: ${evaluationMessage(error)}`,
+        error,
+      );
+    }
+  }
+  return undefined;
+}

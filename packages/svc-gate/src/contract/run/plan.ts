@@ -1,0 +1,444 @@
+import type { JsonObject } from "../../wire/mod.ts";
+import { walk, type CallCore, type Core, type FoldCore, type Root } from "../check/core.ts";
+import {
+  add,
+  compare,
+  divide,
+  EvaluationError,
+  floor,
+  isExact,
+  isInteger,
+  multiply,
+  negate,
+  remainder,
+  subtract,
+} from "./rational.ts";
+import type { Exact } from "./rational.ts";
+import type { ContractFunction } from "../functions/functions.ts";
+import { spellValue } from "../text/spell.ts";
+import type { BinaryOperator } from "../text/syntax.ts";
+import { Duration, equals, isList, Optional, Timestamp, type Value, type ValueList, type ValueMap } from "./value.ts";
+
+/** Counters, as they stand for one call. @throws {EvaluationError} where what is asked is not known */
+export interface CounterValues {
+  value(name: string): Exact;
+  /** Does a counter remember the value? */
+  recalls(name: string, value: Value): boolean;
+}
+
+/** What parsers made of texts in one decision, by place and by texts. */
+type Parsed = Map<string, Value | EvaluationError>;
+
+/** What an expression is evaluated against: one call, its snapshot, the counters it reads and the moment. */
+export interface Situation {
+  readonly tool: string;
+  readonly input: JsonObject;
+  readonly platform: JsonObject | null;
+  readonly hasSession: boolean;
+  /** Milliseconds since the epoch: the receipt's `at`. */
+  readonly now: number;
+  readonly counters: CounterValues;
+  /** Items of the folds that are under way. */
+  readonly variables: Value[];
+  parsed?: Parsed;
+  /** Steps left; an evaluation that needs more is an error. */
+  steps: number;
+}
+
+/**
+ * Enough for a pass over a thousand items within another. About a second at most, since what takes longer than a step
+ * is charged as many: see `exactSteps`, `divisionSteps` and `itemSteps`.
+ */
+export const stepsMax = 2_000_000;
+
+/** An operation on a number that is no small integer, or on a time: up to 10 us on integers of 4,096 bits. */
+const exactSteps = 128;
+/** Of those, a division: up to 50 us, in lowest terms. */
+const divisionSteps = 512;
+/** An item that is compared or copied: it may itself be such a number. */
+const itemSteps = 32;
+
+/** A compiled expression. @throws {EvaluationError} when it cannot be evaluated: the caller turns that into BLOCK. */
+export type Plan = (situation: Situation) => Value;
+type Condition = (situation: Situation) => boolean;
+
+/** Stands around the plan of each part of an expression, and sees what it comes to: for `explain` and coverage. */
+export type Probe = (core: Core, run: Plan) => Plan;
+
+export function planCondition(core: Core, probe?: Probe): Condition {
+  return asCondition(plan(core, probe));
+}
+
+/** Turns a checked expression into closures. Operands go left to right; none that is evaluated may fail. */
+export function plan(core: Core, probe?: Probe): Plan {
+  const into = (part: Core): Plan => plan(part, probe);
+  return probe === undefined ? planNode(core, into) : probe(core, planNode(core, into));
+}
+
+function planNode(core: Core, into: (part: Core) => Plan): Plan {
+  switch (core.op) {
+    case "constant": {
+      const { value } = core;
+      return () => value;
+    }
+    case "root":
+      return planRoot(core.root);
+    case "counter": {
+      const { name, type } = core;
+      if (type.kind === "memory") return () => null;
+      return ({ counters }) => counters.value(name);
+    }
+    case "variable": {
+      const { slot } = core;
+      return ({ variables }) => variables[slot] ?? null;
+    }
+    case "member":
+      return planMember(into(core.of), core.name);
+    case "has": {
+      const [of, { name }] = [into(core.of), core];
+      return (situation) => asMap(of(situation)).has(name);
+    }
+    case "select":
+      return planSelect(into(core.of), into(core.at));
+    case "index":
+      return planIndex(into(core.of), into(core.at));
+    case "not": {
+      const of = asCondition(into(core.of));
+      return (situation) => !of(situation);
+    }
+    case "negate":
+      return planNegate(into(core.of));
+    case "and": {
+      const [left, right] = [asCondition(into(core.left)), asCondition(into(core.right))];
+      return (situation) => left(situation) && right(situation);
+    }
+    case "or": {
+      const [left, right] = [asCondition(into(core.left)), asCondition(into(core.right))];
+      return (situation) => left(situation) || right(situation);
+    }
+    case "conditional": {
+      const [test, yes, no] = [asCondition(into(core.test)), into(core.yes), into(core.no)];
+      return (situation) => (test(situation) ? yes(situation) : no(situation));
+    }
+    case "binary":
+      if (core.right.op === "counter" && core.right.type.kind === "memory")
+        return planRecall(core.right.name, into(core.left));
+      return planBinary(core.operator, into(core.left), into(core.right));
+    case "call":
+      return core.entry.load === undefined
+        ? planCall(core.entry, core.args.map(into))
+        : planParser(core, core.args.map(into));
+    case "list": {
+      const items = core.items.map(into);
+      return (situation) => items.map((item) => item(situation));
+    }
+    case "map":
+      return planMap(core.entries.map(([key, value]) => [into(key), into(value)] as const));
+    case "fold":
+      return planFold(core, into);
+    case "broken":
+      throw new Error("a contract with an error was planned");
+    default:
+      return core satisfies never;
+  }
+}
+
+function planRecall(name: string, value: Plan): Plan {
+  return (situation) => {
+    const item = value(situation);
+    spendOnAsking(situation, item);
+    return situation.counters.recalls(name, item);
+  };
+}
+
+/** What writing a value as a key takes. */
+export function spendOnAsking(situation: Situation, value: Value): void {
+  if (isHeavy(value)) spend(situation, exactSteps);
+}
+
+function asCondition(run: Plan): Condition {
+  return (situation) => truth(run(situation));
+}
+
+function planCall({ run, cost = costOfArguments }: ContractFunction, args: readonly Plan[]): Plan {
+  return (situation) => {
+    const values = args.map((arg) => arg(situation));
+    spend(situation, cost(values));
+    return run(values);
+  };
+}
+
+/**
+ * A call of a parser: a decision parses a text once. It is found again by its place, which is one for all that read a
+ * `let:`, or else by its texts.
+ */
+function planParser(core: CallCore, args: readonly Plan[]): Plan {
+  const { name, run, cost = costOfArguments } = core.entry;
+  const parse = (situation: Situation, parsed: Parsed): Value | EvaluationError => {
+    const values = args.map((arg) => arg(situation));
+    const key = `${name}(${values.map(spellValue).join(" ")})`;
+    const known = parsed.get(key);
+    if (known !== undefined) return known;
+    spend(situation, cost(values));
+    const found = attempt(() => run(values));
+    parsed.set(key, found);
+    return found;
+  };
+  const isFixed = ![...walk(core)].some(({ op }) => op === "variable");
+  const { file, from, to } = core.span;
+  const place = `${file.name}:${from}:${to}`;
+  return (situation) => {
+    const parsed = (situation.parsed ??= new Map());
+    let found = isFixed ? parsed.get(place) : undefined;
+    if (found === undefined) {
+      found = parse(situation, parsed);
+      if (isFixed) parsed.set(place, found);
+    }
+    if (found instanceof EvaluationError) throw found;
+    return found;
+  };
+}
+
+function attempt(run: () => Value): Value | EvaluationError {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof EvaluationError) return error;
+    throw error;
+  }
+}
+
+function planRoot(root: Root): Plan {
+  switch (root) {
+    case "input":
+      return ({ input }) => input;
+    case "platform":
+      return ({ platform }) => {
+        if (platform === null) throw new EvaluationError("no snapshot came");
+        return platform;
+      };
+    case "tool":
+      return ({ tool }) => tool;
+    case "now":
+      return ({ now }) => new Timestamp(divide(now, 1000));
+    case "platform.present":
+      return ({ platform }) => platform !== null;
+    case "session.present":
+      return ({ hasSession }) => hasSession;
+    default:
+      return root satisfies never;
+  }
+}
+
+function planMember(of: Plan, name: string): Plan {
+  return (situation) => {
+    const value = asMap(of(situation)).get(name);
+    if (value === undefined) throw new EvaluationError(`the member ${JSON.stringify(name)} is absent`);
+    return value;
+  };
+}
+
+function planSelect(of: Plan, at: Plan): Plan {
+  return (situation) => {
+    const value = of(situation);
+    const owner = value instanceof Optional ? value.value : value;
+    const key = at(situation);
+    if (owner === undefined) return new Optional(undefined);
+    if (!isList(owner)) return new Optional(asMap(owner).get(key as string));
+    return new Optional(isExact(key) && isInteger(key) ? owner[Number(floor(key))] : undefined);
+  };
+}
+
+function planIndex(of: Plan, at: Plan): Plan {
+  return (situation) => {
+    const owner = of(situation);
+    const key = at(situation);
+    const found = isList(owner) ? owner[listIndex(key, owner.length)] : asMap(owner).get(key as string);
+    if (found === undefined)
+      throw new EvaluationError(`there is nothing at ${typeof key === "string" ? JSON.stringify(key) : "that index"}`);
+    return found;
+  };
+}
+
+function listIndex(key: Value, items: number): number {
+  if (!isExact(key) || !isInteger(key)) throw new EvaluationError("an index that is not a whole number");
+  if (compare(key, 0) < 0 || compare(key, items) >= 0) throw new EvaluationError(`an index beyond the ${items} items`);
+  return Number(floor(key));
+}
+
+function planNegate(of: Plan): Plan {
+  return (situation) => {
+    const value = of(situation);
+    if (typeof value === "object") spend(situation, exactSteps);
+    return value instanceof Duration ? new Duration(negate(value.seconds)) : negate(value as Exact);
+  };
+}
+
+function planMap(entries: readonly (readonly [Plan, Plan])[]): Plan {
+  return (situation) => {
+    const map = new Map<string, Value>();
+    for (const [key, value] of entries) {
+      const name = key(situation) as string;
+      if (map.has(name)) throw new EvaluationError(`the key ${JSON.stringify(name)} stands twice`);
+      map.set(name, value(situation));
+    }
+    return map;
+  };
+}
+
+function planBinary(operator: BinaryOperator, left: Plan, right: Plan): Plan {
+  switch (operator) {
+    case "==":
+      return (situation) => charged(situation, left(situation), right(situation), equals);
+    case "!=":
+      return (situation) => !charged(situation, left(situation), right(situation), equals);
+    case "in":
+      return (situation) => charged(situation, left(situation), right(situation), isIn);
+    case "<":
+      return (situation) => order(situation, left(situation), right(situation)) < 0;
+    case "<=":
+      return (situation) => order(situation, left(situation), right(situation)) <= 0;
+    case ">":
+      return (situation) => order(situation, left(situation), right(situation)) > 0;
+    case ">=":
+      return (situation) => order(situation, left(situation), right(situation)) >= 0;
+    case "+":
+      return (situation) => charged(situation, left(situation), right(situation), plus);
+    case "-":
+      return (situation) => charged(situation, left(situation), right(situation), minus);
+    case "*":
+      return planArithmetic(left, right, multiply, exactSteps);
+    case "/":
+      return planArithmetic(left, right, divide, divisionSteps);
+    case "%":
+      return planArithmetic(left, right, remainder, divisionSteps);
+    default:
+      throw new Error(`\`${operator}\` is planned elsewhere`);
+  }
+}
+
+function planArithmetic(left: Plan, right: Plan, run: (a: Exact, b: Exact) => Exact, steps: number): Plan {
+  return (situation) => {
+    const a = left(situation) as Exact;
+    const b = right(situation) as Exact;
+    if (typeof a === "object" || typeof b === "object") spend(situation, steps);
+    return run(a, b);
+  };
+}
+
+/** Charges what an operator takes before it runs: plain numbers nothing beyond their own step. */
+function charged<Result>(situation: Situation, a: Value, b: Value, run: (a: Value, b: Value) => Result): Result {
+  if (typeof a !== "number" || typeof b !== "number") spend(situation, costOfPair(a, b));
+  return run(a, b);
+}
+
+function costOfPair(a: Value, b: Value): number {
+  const items = length(a) + length(b);
+  if (typeof a === "string" || typeof b === "string") return items;
+  if (items > 0) return items * itemSteps;
+  return isHeavy(a) || isHeavy(b) ? exactSteps : 0;
+}
+
+function isHeavy(value: Value): boolean {
+  return typeof value === "object" && value !== null;
+}
+
+function costOfArguments(values: readonly Value[]): number {
+  let cost = 0;
+  for (const value of values) cost += length(value);
+  return cost;
+}
+
+function length(value: Value): number {
+  if (typeof value === "string") return value.length >> 4;
+  if (isList(value)) return value.length;
+  return value instanceof Map ? value.size : 0;
+}
+
+function spend(situation: Situation, steps: number): void {
+  situation.steps -= steps;
+  if (situation.steps < 0) throw new EvaluationError(`it takes over ${stepsMax} steps`);
+}
+
+function isIn(item: Value, range: Value): boolean {
+  if (range instanceof Map) return typeof item === "string" && range.has(item);
+  if (typeof item === "string") return (range as ValueList).includes(item);
+  return (range as ValueList).some((other) => equals(item, other));
+}
+
+function order(situation: Situation, a: Value, b: Value): number {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  spend(situation, costOfPair(a, b));
+  if (typeof a === "string") return compareText(a, b as string);
+  if (a instanceof Duration || a instanceof Timestamp) return compare(a.seconds, (b as Duration | Timestamp).seconds);
+  return compare(a as Exact, b as Exact);
+}
+
+/** By code points, as CEL and UTF-8 order text; JavaScript's own order differs beyond U+FFFF. */
+function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  let at = 0;
+  while (at < a.length && a.charCodeAt(at) === b.charCodeAt(at)) at += 1;
+  if (at > 0 && (a.charCodeAt(at - 1) & 0xfc00) === 0xd800) at -= 1;
+  return (a.codePointAt(at) ?? -1) - (b.codePointAt(at) ?? -1);
+}
+
+function plus(a: Value, b: Value): Value {
+  if (typeof a === "string") return a + (b as string);
+  if (isList(a)) return [...a, ...(b as ValueList)];
+  if (a instanceof Timestamp) return new Timestamp(add(a.seconds, (b as Duration).seconds));
+  if (a instanceof Duration) {
+    return b instanceof Timestamp
+      ? new Timestamp(add(a.seconds, b.seconds))
+      : new Duration(add(a.seconds, (b as Duration).seconds));
+  }
+  return add(a as Exact, b as Exact);
+}
+
+function minus(a: Value, b: Value): Value {
+  if (a instanceof Timestamp) {
+    return b instanceof Timestamp
+      ? new Duration(subtract(a.seconds, b.seconds))
+      : new Timestamp(subtract(a.seconds, (b as Duration).seconds));
+  }
+  return a instanceof Duration
+    ? new Duration(subtract(a.seconds, (b as Duration).seconds))
+    : subtract(a as Exact, b as Exact);
+}
+
+function planFold({ macro, range, slot, test, body }: FoldCore, into: (part: Core) => Plan): Plan {
+  const items = into(range);
+  const holds = test === undefined ? () => true : asCondition(into(test));
+  const make = body === undefined ? undefined : into(body);
+  const each = 1 + (test === undefined ? 0 : size(test)) + (body === undefined ? 0 : size(body));
+  return (situation) => {
+    const list = items(situation);
+    const found: Value[] = [];
+    for (const item of isList(list) ? list : asMap(list).keys()) {
+      spend(situation, each);
+      situation.variables[slot] = item;
+      const held = holds(situation);
+      if (macro === "exists" && held) return true;
+      if (macro === "all" && !held) return false;
+      if (held) found.push(make === undefined ? item : make(situation));
+    }
+    if (macro === "filter" || macro === "map") return found;
+    return macro === "exists_one" ? found.length === 1 : macro === "all";
+  };
+}
+
+function size(core: Core): number {
+  let nodes = 0;
+  for (const _ of walk(core)) nodes += 1;
+  return nodes;
+}
+
+function truth(value: Value): boolean {
+  if (typeof value !== "boolean") throw new EvaluationError("a condition that is neither true nor false");
+  return value;
+}
+
+function asMap(value: Value): ValueMap {
+  if (!(value instanceof Map)) throw new EvaluationError("a member of something that is not an object");
+  return value;
+}

@@ -1,0 +1,69 @@
+import type { Json } from "../../wire/mod.ts";
+import { isOfType, mismatch, typesValidator, type JsonType, type Schema } from "./schema.ts";
+import { any, join, type Type } from "../check/type.ts";
+import { equals } from "../run/value.ts";
+import { toJson, type YamlNode } from "../text/yaml.ts";
+
+/** One alternative: its schema, the types that it names, and what it says, through a reference. */
+export interface Branch {
+  readonly schema: Schema;
+  readonly types: readonly JsonType[] | undefined;
+  readonly node: YamlNode;
+}
+
+/** One of several schemas, by what tells them apart; undefined where nothing does, and two could take one value. */
+export function anyOfSchema(branches: readonly Branch[]): Schema | undefined {
+  const type = branches
+    .map(({ schema }): Type | undefined => schema.type)
+    .reduce((joined, next) => (joined === undefined || next === undefined ? undefined : join(joined, next)));
+  const tag = sharedConst(branches.map(({ node }) => node));
+  const validate = tag === undefined ? byType(branches) : byTag(branches, tag);
+  return validate === undefined ? undefined : { type: type ?? any, validate };
+}
+
+function byTag(branches: readonly Branch[], tag: string): Schema["validate"] {
+  const values = branches.map(({ node }) => constOf(node, tag));
+  const expected = `must have a \`${tag}\` that is one of its kinds`;
+  return (found) => {
+    if (!(found instanceof Map)) return mismatch("must be an object", found);
+    const at = values.findIndex((value) => value !== undefined && found.has(tag) && equals(value, found.get(tag)));
+    return at < 0 ? { path: [], expected, found: "" } : branches[at]?.schema.validate(found);
+  };
+}
+
+function byType(branches: readonly Branch[]): Schema["validate"] | undefined {
+  const kinds = branches.map(({ types }) => types?.map((type) => (type === "integer" ? "number" : type)));
+  const all = kinds.flatMap((types) => types ?? []);
+  if (kinds.includes(undefined) || new Set(all).size < all.length) return undefined;
+  const none = typesValidator(all);
+  return (found) => {
+    const at = kinds.findIndex((types) => types?.some((type) => isOfType(type, found)));
+    return at < 0 ? none(found) : branches[at]?.schema.validate(found);
+  };
+}
+
+/** The required member that has another `const` in every branch, where there is one. */
+function sharedConst(nodes: readonly YamlNode[]): string | undefined {
+  const [first] = nodes;
+  const properties = first?.kind === "map" ? first.entries.get("properties")?.value : undefined;
+  for (const name of properties?.kind === "map" ? properties.entries.keys() : []) {
+    const values = nodes.map((node) => constOf(node, name));
+    const distinct = values.every(
+      (value, at) =>
+        value !== undefined && !values.slice(0, at).some((other) => other !== undefined && equals(other, value)),
+    );
+    if (distinct) return name;
+  }
+  return undefined;
+}
+
+function constOf(node: YamlNode, name: string): Json | undefined {
+  if (node.kind !== "map") return undefined;
+  const required = node.entries.get("required")?.value;
+  const isRequired =
+    required?.kind === "list" && required.items.some((item) => item.kind === "scalar" && item.text === name);
+  const properties = node.entries.get("properties")?.value;
+  const property = properties?.kind === "map" ? properties.entries.get(name)?.value : undefined;
+  const constant = property?.kind === "map" ? property.entries.get("const") : undefined;
+  return isRequired && constant !== undefined ? toJson(constant.value) : undefined;
+}

@@ -1,0 +1,401 @@
+import { nearest, type Json } from "../../wire/mod.ts";
+import type { Report, Span } from "../text/diagnostic.ts";
+import { anyOfSchema, type Branch } from "./any-of.ts";
+import { compilePattern } from "../run/pattern.ts";
+import { compare, isExact, type Exact } from "../run/rational.ts";
+import { annotations, bounds, keywords, leftOut, owners } from "./keywords.ts";
+import {
+  boundValidator,
+  every,
+  itemsValidator,
+  jsonTypes,
+  mismatch,
+  objectValidator,
+  oneOfValues,
+  typesValidator,
+  uniqueValidator,
+  type JsonType,
+  type Schema,
+  type Validator,
+} from "./schema.ts";
+import { schemasMax, type Budget } from "../check/scope.ts";
+import {
+  any,
+  boolean,
+  broken,
+  join,
+  listOf,
+  number,
+  size,
+  string,
+  type Field,
+  type RecordType,
+  type Type,
+} from "../check/type.ts";
+import { toJson, type YamlEntry, type YamlMap, type YamlNode } from "../text/yaml.ts";
+
+/** Which schema is read: an input closes its objects in so many words, a snapshot has a reserved name. */
+export type SchemaPlace = "input" | "platform";
+
+/** Compiles the published subset of JSON Schema 2020-12. Problems go to the report; a broken part takes nothing. */
+export function readSchema(
+  node: YamlNode,
+  place: SchemaPlace,
+  budget: Budget,
+  report: Report,
+): Schema & { readonly type: RecordType } {
+  const schema = new SchemaReader(node, place, budget, report).root();
+  if (schema.type.kind === "record") return { type: schema.type, validate: schema.validate };
+  if (schema.type.kind !== "broken") {
+    report.add("schema", node.span, `\`${place}\` is always an object`, "write `type: object` and its `properties`");
+  }
+  return { type: { kind: "record", fields: new Map(), others: broken, open: false }, validate: schema.validate };
+}
+
+class SchemaReader {
+  readonly #root: YamlNode;
+  readonly #place: SchemaPlace;
+  readonly #budget: Budget;
+  readonly #report: Report;
+  readonly #open: string[] = [];
+
+  constructor(root: YamlNode, place: SchemaPlace, budget: Budget, report: Report) {
+    this.#root = root;
+    this.#place = place;
+    this.#budget = budget;
+    this.#report = report;
+  }
+
+  root(): Schema {
+    const schema = this.#schema(this.#root);
+    const reserved =
+      this.#place === "platform" && this.#root.kind === "map" ? this.#root.entries.get("properties")?.value : undefined;
+    const present = reserved?.kind === "map" ? reserved.entries.get("present") : undefined;
+    if (present !== undefined) {
+      this.#report.add(
+        "reserved-name",
+        present.key.span,
+        "`present` is a reserved name: `platform.present` says whether a snapshot came",
+        "give the fact another name",
+      );
+    }
+    return schema;
+  }
+
+  #schema(node: YamlNode): Schema {
+    this.#budget.schemas -= 1;
+    if (this.#budget.schemas < 0) return this.#tooLarge(node);
+    if (node.kind === "scalar" && node.value === true) return { type: any, validate: () => undefined };
+    if (node.kind !== "map") return this.#refuse(node.span, "a schema is a map such as `{ type: string }`");
+    for (const [name, { key }] of node.entries) this.#known(name, key.span);
+    const reference = node.entries.get("$ref");
+    const branches = node.entries.get("anyOf");
+    const whole = reference ?? branches;
+    if (whole === undefined) return this.#plain(node);
+    this.#alone(node, whole.key.text);
+    if (reference !== undefined) return this.#reference(reference);
+    return branches === undefined ? this.#plain(node) : this.#anyOf(branches);
+  }
+
+  /** Said once: every part that follows is too much as well. */
+  #tooLarge(node: YamlNode): Schema {
+    if (this.#budget.schemas === -1)
+      this.#report.add(
+        "too-large",
+        node.span,
+        `schemas of over ${schemasMax} parts in one contract, each \`$ref\` written out`,
+        "references inside referenced schemas multiply: flatten them",
+      );
+    return { type: broken, validate: () => undefined };
+  }
+
+  /** Beside `$ref` or `anyOf` nothing else constrains: a keyword that was read and not applied would be a hole. */
+  #alone(node: YamlMap, whole: string): void {
+    for (const [name, { key }] of node.entries) {
+      if (name === whole || annotations.has(name) || !keywords.includes(name)) continue;
+      this.#report.add(
+        "schema",
+        key.span,
+        `\`${name}\` cannot stand beside \`${whole}\``,
+        whole === "anyOf" ? "write it into each of the branches" : "write it into the schema that is referred to",
+      );
+    }
+  }
+
+  #known(name: string, span: Span): void {
+    if (keywords.includes(name)) return;
+    const near = nearest(name, keywords);
+    const hint = leftOut.get(name) ?? (near === undefined ? undefined : `did you mean \`${near}\`?`);
+    this.#report.add("schema", span, `\`${name}\` is not part of the schema language`, hint);
+  }
+
+  #refuse(span: Span, message: string, hint?: string): Schema {
+    this.#report.add("schema", span, message, hint);
+    return { type: broken, validate: (value) => mismatch("must be what a schema without an error says", value) };
+  }
+
+  #plain(node: YamlMap): Schema {
+    const types = this.#types(node);
+    const values = this.#values(node);
+    const validators: Validator[] = types === undefined ? [] : [typesValidator(types)];
+    if (values !== undefined) validators.push(...values.map(oneOfValues));
+    for (const [name, owner] of owners) {
+      const entry = node.entries.get(name);
+      if (entry === undefined) continue;
+      if (types?.some((type) => type === owner || (owner === "number" && type === "integer")) !== true) {
+        this.#report.add("schema", entry.key.span, `\`${name}\` needs \`type: ${owner}\` beside it`);
+        continue;
+      }
+      const validator = this.#keyword(name, entry);
+      if (validator !== undefined) validators.push(validator);
+    }
+    const object = types?.includes("object") === true ? this.#object(node) : undefined;
+    const list = types?.includes("array") === true ? this.#list(node) : undefined;
+    for (const part of [object, list]) if (part !== undefined) validators.push(part.validate);
+    const type = types === undefined ? valuesType(values?.[0]) : this.#type(types, node, object?.type, list?.type);
+    return { type, validate: every(validators) };
+  }
+
+  #types(node: YamlMap): readonly JsonType[] | undefined {
+    const entry = node.entries.get("type");
+    if (entry === undefined) return undefined;
+    const items = entry.value.kind === "list" ? entry.value.items : [entry.value];
+    return items.flatMap((item) => {
+      const name = item.kind === "scalar" ? (item.value === null ? "null" : item.text) : "";
+      const type = jsonTypes.find((candidate) => candidate === name);
+      if (type !== undefined) return [type];
+      const near = nearest(name, jsonTypes);
+      this.#report.add(
+        "schema",
+        item.span,
+        `\`${name}\` is not a type of JSON`,
+        near === undefined ? `types are ${jsonTypes.join(", ")}` : `did you mean \`${near}\`?`,
+      );
+      return [];
+    });
+  }
+
+  /** The values of `const`, then those of `enum`: a value must be among each. */
+  #values(node: YamlMap): readonly (readonly Json[])[] | undefined {
+    const constant = node.entries.get("const");
+    const listed = node.entries.get("enum");
+    const found: (readonly Json[])[] = constant === undefined ? [] : [[toJson(constant.value)]];
+    if (listed?.value.kind === "list" && listed.value.items.length > 0) found.push(listed.value.items.map(toJson));
+    else if (listed !== undefined) this.#report.add("schema", listed.key.span, "`enum` is a list of values");
+    return found.length === 0 ? undefined : found;
+  }
+
+  #type(types: readonly JsonType[], node: YamlMap, object: Type | undefined, list: Type | undefined): Type {
+    const parts = types.map((type): Type => {
+      if (type === "object") return object ?? broken;
+      if (type === "array") return list ?? broken;
+      if (type === "number" || type === "integer") return this.#isNotNegative(node) ? size : number;
+      return type === "string" ? string : type === "boolean" ? boolean : { kind: "null" };
+    });
+    return (
+      parts.reduce<Type | undefined>(
+        (joined, part) => (joined === undefined ? undefined : join(joined, part)),
+        parts[0] ?? broken,
+      ) ?? any
+    );
+  }
+
+  #isNotNegative(node: YamlMap): boolean {
+    const lower = ["minimum", "exclusiveMinimum"].map((name) => node.entries.get(name)?.value);
+    if (lower.some((value) => value?.kind === "scalar" && isExact(value.value) && compare(value.value, 0) >= 0))
+      return true;
+    return this.#values(node)?.[0]?.every((value) => isExact(value) && compare(value, 0) >= 0) === true;
+  }
+
+  #keyword(name: string, entry: YamlEntry): Validator | undefined {
+    const { value } = entry;
+    if (bounds.has(name)) {
+      const bound = value.kind === "scalar" ? value.value : null;
+      const isCount = name.endsWith("Length") || name.endsWith("Items");
+      const fits = isExact(bound) && (isCount ? isCountable(bound) : name !== "multipleOf" || compare(bound, 0) > 0);
+      if (fits) return boundValidator(name, bound);
+      this.#report.add(
+        "schema",
+        value.span,
+        `\`${name}\` is ${isCount ? "a whole number of 0 or more" : name === "multipleOf" ? "a number above 0" : "a number"}`,
+      );
+    }
+    if (name === "pattern") return this.#pattern(value);
+    if (name !== "uniqueItems") return undefined;
+    if (value.kind !== "scalar" || typeof value.value !== "boolean")
+      this.#report.add("schema", value.span, "`uniqueItems` is true or false");
+    return value.kind === "scalar" && value.value === true ? uniqueValidator : undefined;
+  }
+
+  #pattern(node: YamlNode): Validator | undefined {
+    const text = node.kind === "scalar" && typeof node.value === "string" ? node.value : undefined;
+    if (text === undefined) {
+      this.#report.add("schema", node.span, "`pattern` is a text");
+      return undefined;
+    }
+    const compiled = compilePattern(text);
+    if (!compiled.ok) {
+      this.#report.add("pattern", node.span, compiled.problem.message, compiled.problem.hint);
+      return undefined;
+    }
+    const { test } = compiled.value;
+    return (value) => {
+      const fits = typeof value === "string" ? test(value) : true;
+      if (fits === true) return undefined;
+      return mismatch(fits === undefined ? "is too long for its pattern" : `must match the pattern ${text}`, value);
+    };
+  }
+
+  #object(node: YamlMap): Schema {
+    const fields = new Map<string, Field>();
+    const validators = new Map<string, Validator>();
+    const required = this.#required(node);
+    const properties = node.entries.get("properties")?.value;
+    if (properties !== undefined && properties.kind !== "map")
+      this.#report.add("schema", properties.span, "`properties` is a map of names to schemas");
+    for (const [name, { value }] of properties?.kind === "map" ? properties.entries : []) {
+      const schema = this.#schema(value);
+      fields.set(name, { type: schema.type, required: required.has(name) });
+      validators.set(name, schema.validate);
+    }
+    for (const [name, span] of required) {
+      if (fields.has(name)) continue;
+      const near = nearest(name, fields.keys());
+      this.#report.add(
+        "schema",
+        span,
+        `\`${name}\` is required but not declared`,
+        near === undefined ? `declare it under \`properties\`` : `did you mean \`${near}\`?`,
+      );
+    }
+    const { others, type } = this.#others(node);
+    return {
+      type: { kind: "record", fields, others: type, open: others !== undefined && type === undefined },
+      validate: objectValidator({ properties: validators, required: [...required.keys()], others }),
+    };
+  }
+
+  #required(node: YamlMap): ReadonlyMap<string, Span> {
+    const value = node.entries.get("required")?.value;
+    if (value === undefined) return new Map();
+    if (value.kind === "list" && value.items.every((item) => item.kind === "scalar"))
+      return new Map(value.items.map((item) => [item.kind === "scalar" ? item.text : "", item.span]));
+    this.#report.add("schema", value.span, "`required` is a list of names");
+    return new Map();
+  }
+
+  #others(node: YamlMap): { readonly others: Validator | undefined; readonly type: Type | undefined } {
+    const entry = node.entries.get("additionalProperties");
+    if (entry === undefined) {
+      if (this.#place === "input") {
+        const span = node.entries.get("type")?.key.span ?? node.span;
+        this.#report.add(
+          "open-object",
+          span,
+          "an object of an input must say whether it takes members that are not declared",
+          "add `additionalProperties: false`, or `true` if the tool ignores what it does not know",
+        );
+      }
+      return { others: () => undefined, type: undefined };
+    }
+    if (entry.value.kind === "scalar" && typeof entry.value.value === "boolean") {
+      return { others: entry.value.value ? () => undefined : undefined, type: undefined };
+    }
+    const schema = this.#schema(entry.value);
+    return { others: schema.validate, type: schema.type };
+  }
+
+  #list(node: YamlMap): Schema {
+    const items = node.entries.get("items");
+    const schema = items === undefined ? { type: any, validate: () => undefined } : this.#schema(items.value);
+    const most = node.entries.get("maxItems")?.value;
+    const maxItems = most?.kind === "scalar" && typeof most.value === "number" ? most.value : undefined;
+    const wanted = node.entries.get("uniqueItems");
+    const unique = wanted?.value.kind === "scalar" && wanted.value.value === false ? undefined : wanted;
+    const scalar = ["string", "number", "boolean", "null"].includes(schema.type.kind);
+    if (unique !== undefined && (!scalar || maxItems === undefined)) {
+      this.#report.add("schema", unique.key.span, "`uniqueItems` needs `items` of one scalar type and a `maxItems`");
+    }
+    return { type: listOf(schema.type, maxItems), validate: itemsValidator(schema.validate) };
+  }
+
+  #reference({ value }: YamlEntry): Schema {
+    const target = value.kind === "scalar" ? value.text : "";
+    const name = definitionName(target);
+    const definition = definitionIn(this.#root, target);
+    if (definition === undefined)
+      return this.#refuse(
+        value.span,
+        `\`${target}\` names no schema here`,
+        "a `$ref` is `#/$defs/name`, defined in the same schema",
+      );
+    if (this.#open.includes(name))
+      return this.#refuse(
+        value.span,
+        `\`${name}\` contains itself`,
+        "schemas are finite: write out as many levels as you need",
+      );
+    this.#open.push(name);
+    const schema = this.#schema(definition);
+    this.#open.pop();
+    return schema;
+  }
+
+  /** What a branch of `anyOf` says, through a reference: its kinds are told apart by that. */
+  #resolved(node: YamlNode, open: readonly YamlNode[] = []): YamlNode {
+    const target = node.kind === "map" ? node.entries.get("$ref")?.value : undefined;
+    const definition = target?.kind === "scalar" ? definitionIn(this.#root, target.text) : undefined;
+    return definition === undefined || open.includes(definition)
+      ? node
+      : this.#resolved(definition, [...open, definition]);
+  }
+
+  #anyOf({ key, value }: YamlEntry): Schema {
+    const nodes = value.kind === "list" ? value.items : [];
+    if (nodes.length === 0) return this.#refuse(key.span, "`anyOf` is a list of schemas");
+    const branches = nodes.map((node): Branch => {
+      const resolved = this.#resolved(node);
+      const types = resolved.kind === "map" ? this.#types(resolved) : undefined;
+      return { schema: this.#schema(node), types, node: resolved };
+    });
+    if (branches.some(({ schema }) => schema.type.kind === "broken"))
+      return { type: broken, validate: () => undefined };
+    return (
+      anyOfSchema(branches) ??
+      this.#refuse(
+        key.span,
+        "the branches of `anyOf` must be told apart by `type`, or by one required member with a `const`",
+      )
+    );
+  }
+}
+
+/** The schema that a `$ref` inside the root's names. */
+export function definitionIn(root: YamlNode, target: string): YamlNode | undefined {
+  const definitions = root.kind === "map" ? root.entries.get("$defs")?.value : undefined;
+  return definitions?.kind === "map" ? definitions.entries.get(definitionName(target))?.value : undefined;
+}
+
+function definitionName(target: string): string {
+  return /^#\/\$defs\/([^/]+)$/.exec(target)?.[1] ?? "";
+}
+
+function isCountable(bound: Exact): boolean {
+  return typeof bound === "number" && bound >= 0;
+}
+
+function valuesType(values: readonly Json[] | undefined): Type {
+  if (values === undefined) return any;
+  const types = values.map((value): Type => {
+    if (typeof value === "string") return string;
+    if (typeof value === "boolean") return boolean;
+    if (value === null) return { kind: "null" };
+    return isExact(value) ? (compare(value, 0) >= 0 ? size : number) : any;
+  });
+  return (
+    types.reduce<Type | undefined>(
+      (joined, type) => (joined === undefined ? undefined : join(joined, type)),
+      types[0] ?? any,
+    ) ?? any
+  );
+}

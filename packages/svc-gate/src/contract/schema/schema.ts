@@ -1,0 +1,224 @@
+import { typeName, type Json, type JsonObject } from "../../wire/mod.ts";
+import { compare, exactText, isExact, isInteger, remainder, type Exact } from "../run/rational.ts";
+import type { Type } from "../check/type.ts";
+import { equals, isList, show } from "../run/value.ts";
+
+/** Where a value differs from its schema, for a reason: the member, what was expected, what stands there. */
+export interface Mismatch {
+  readonly path: readonly (string | number)[];
+  readonly expected: string;
+  readonly found: string;
+}
+
+/** Undefined when the value is as the schema says. Total: never throws. */
+export type Validator = (value: Json) => Mismatch | undefined;
+
+/** A compiled JSON Schema: what values it takes, and what a condition may rely on about them. */
+export interface Schema {
+  readonly type: Type;
+  readonly validate: Validator;
+}
+
+export function mismatch(expected: string, value: Json): Mismatch {
+  return {
+    path: [],
+    expected,
+    found: typeof value === "object" && value !== null && !isExact(value) ? typeName(value) : show(value),
+  };
+}
+
+function inside(step: string | number, problem: Mismatch): Mismatch {
+  return { ...problem, path: [step, ...problem.path] };
+}
+
+/** A mismatch as a clause: `input.lines[2].amount must be above 0, not -1`. */
+export function mismatchText(root: string, { path, expected, found }: Mismatch): string {
+  const steps = path.map((step) => {
+    if (typeof step === "number") return `[${step}]`;
+    return /^[A-Za-z_]\w{0,63}$/.test(step) ? `.${step}` : `[${show(step)}]`;
+  });
+  return `${root}${steps.join("")} ${expected}${found === "" ? "" : `, not ${found}`}`;
+}
+
+export const jsonTypes = ["object", "array", "string", "number", "integer", "boolean", "null"] as const;
+export type JsonType = (typeof jsonTypes)[number];
+
+export function isOfType(type: JsonType, value: Json): boolean {
+  switch (type) {
+    case "object":
+      return value instanceof Map;
+    case "array":
+      return Array.isArray(value);
+    case "string":
+      return typeof value === "string";
+    case "boolean":
+      return typeof value === "boolean";
+    case "null":
+      return value === null;
+    case "number":
+      return isExact(value);
+    case "integer":
+      return isExact(value) && isInteger(value);
+    default:
+      return type satisfies never;
+  }
+}
+
+export function typesValidator(types: readonly JsonType[]): Validator {
+  const [only] = types;
+  const expected = `must be ${types.map((type) => articles[type]).join(" or ")}`;
+  if (types.length === 1 && only !== undefined) {
+    return (value) => (isOfType(only, value) ? undefined : mismatch(expected, value));
+  }
+  return (value) => (types.some((type) => isOfType(type, value)) ? undefined : mismatch(expected, value));
+}
+
+const articles: Readonly<Record<JsonType, string>> = {
+  object: "an object",
+  array: "a list",
+  string: "a text",
+  number: "a number",
+  integer: "a whole number",
+  boolean: "true or false",
+  null: "null",
+};
+
+export interface ObjectShape {
+  readonly properties: ReadonlyMap<string, Validator>;
+  readonly required: readonly string[];
+  /** Takes what is not declared; undefined where nothing undeclared may come. */
+  readonly others: Validator | undefined;
+}
+
+export function objectValidator({ properties, required, others }: ObjectShape): Validator {
+  return (value) => {
+    if (!(value instanceof Map)) return undefined;
+    const members: JsonObject = value;
+    for (const name of required) {
+      if (!members.has(name)) return { path: [name], expected: "is missing", found: "" };
+    }
+    for (const [name, member] of members) {
+      const validate = properties.get(name) ?? others;
+      if (validate === undefined) return { path: [name], expected: "is not a member that this tool takes", found: "" };
+      const problem = validate(member);
+      if (problem !== undefined) return inside(name, problem);
+    }
+    return undefined;
+  };
+}
+
+export function itemsValidator(validate: Validator): Validator {
+  return (value) => {
+    if (!isList(value)) return undefined;
+    for (let at = 0; at < value.length; at += 1) {
+      const problem = validate(value[at] as Json);
+      if (problem !== undefined) return inside(at, problem);
+    }
+    return undefined;
+  };
+}
+
+export function uniqueValidator(value: Json): Mismatch | undefined {
+  if (!isList(value)) return undefined;
+  const seen = new Set<string>();
+  for (const item of value) {
+    const key = scalarKey(item) ?? show(item);
+    if (seen.has(key)) return { path: [], expected: "must not hold the same item twice", found: show(item) };
+    seen.add(key);
+  }
+  return undefined;
+}
+
+const shownMax = 8;
+
+/** `const` and `enum`. Single values are looked up, so that a long list costs no more than a short one. */
+export function oneOfValues(values: readonly Json[]): Validator {
+  const shown = values.slice(0, shownMax).map(show).join(", ");
+  const more = values.length > shownMax ? ", …" : "";
+  const expected = values.length === 1 ? `must be ${shown}` : `must be one of ${shown}${more}`;
+  const [only] = values;
+  if (values.length === 1 && typeof only === "string") {
+    return (value) => (value === only ? undefined : mismatch(expected, value));
+  }
+  const single = new Set(values.map(scalarKey));
+  const nested = values.filter((value) => scalarKey(value) === undefined);
+  return (value) => {
+    const key = scalarKey(value);
+    const found = key === undefined ? nested.some((allowed) => equals(allowed, value)) : single.has(key);
+    return found ? undefined : mismatch(expected, value);
+  };
+}
+
+/** A text that only equal values share; undefined for arrays and objects. */
+function scalarKey(value: Json): string | undefined {
+  if (typeof value === "string") return `s${value}`;
+  if (isExact(value)) return `n${exactText(value)}`;
+  return typeof value === "object" && value !== null ? undefined : String(value);
+}
+
+/** `keyword` of JSON Schema 2020-12 (validation, section 6) with a number as its value. */
+export function boundValidator(keyword: string, bound: Exact): Validator | undefined {
+  const limit = show(bound);
+  const count = Number(limit);
+  switch (keyword) {
+    case "minimum":
+      return onNumber(`at least ${limit}`, (value) => compare(value, bound) >= 0);
+    case "maximum":
+      return onNumber(`at most ${limit}`, (value) => compare(value, bound) <= 0);
+    case "exclusiveMinimum":
+      return onNumber(`above ${limit}`, (value) => compare(value, bound) > 0);
+    case "exclusiveMaximum":
+      return onNumber(`below ${limit}`, (value) => compare(value, bound) < 0);
+    case "multipleOf":
+      return onNumber(`a multiple of ${limit}`, (value) => compare(remainder(value, bound), 0) === 0);
+    case "minLength":
+      return onText(`at least ${limit} characters long`, (text) => codePoints(text, count) >= count);
+    case "maxLength":
+      return onText(
+        `at most ${limit} characters long`,
+        (text) => text.length <= count || codePoints(text, count) <= count,
+      );
+    case "minItems":
+      return onList(`at least ${limit} items`, (length) => length >= count);
+    case "maxItems":
+      return onList(`at most ${limit} items`, (length) => length <= count);
+    default:
+      return undefined;
+  }
+}
+
+function onNumber(expected: string, holds: (value: Exact) => boolean): Validator {
+  return (value) => (isExact(value) && !holds(value) ? mismatch(`must be ${expected}`, value) : undefined);
+}
+
+function onText(expected: string, holds: (text: string) => boolean): Validator {
+  return (value) => (typeof value === "string" && !holds(value) ? mismatch(`must be ${expected}`, value) : undefined);
+}
+
+function onList(expected: string, holds: (length: number) => boolean): Validator {
+  return (value) =>
+    isList(value) && !holds(value.length)
+      ? { path: [], expected: `must hold ${expected}`, found: `${value.length}` }
+      : undefined;
+}
+
+/** The length in code points; where the text is far longer than asked for, a lower bound that says as much. */
+function codePoints(text: string, enough: number): number {
+  if (text.length > 2 * enough + 2) return text.length / 2;
+  return Array.from(text).length;
+}
+
+/** All of these, the first problem counts. */
+export function every(validators: readonly Validator[]): Validator {
+  const [first, second] = validators;
+  if (first === undefined) return () => undefined;
+  if (second === undefined) return first;
+  if (validators.length === 2) return (value) => first(value) ?? second(value);
+  return (value) => {
+    for (const validate of validators) {
+      const problem = validate(value);
+      if (problem !== undefined) return problem;
+    }
+    return undefined;
+  };
+}

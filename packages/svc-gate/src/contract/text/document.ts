@@ -1,0 +1,88 @@
+import type { Verdict } from "../../wire/mod.ts";
+import type { SourceFile, Span } from "./diagnostic.ts";
+import type { ReasonSyntax } from "../run/reason.ts";
+import type { Syntax } from "./syntax.ts";
+import type { YamlMap, YamlNode, YamlScalar } from "./yaml.ts";
+
+/** A contract as it was written: its parts with their places, names not yet resolved, nothing checked across parts. */
+export interface ContractDocument {
+  readonly file: SourceFile;
+  readonly name: string;
+  readonly span: Span;
+  readonly limits: ReadonlyMap<string, YamlNode>;
+  readonly platform: YamlNode | undefined;
+  /** Members whose text is a part of the evidence by itself, as they were listed. */
+  readonly sensitive: readonly YamlScalar[];
+  readonly requires: readonly RequireDocument[];
+  readonly lets: ReadonlyMap<string, Syntax>;
+  readonly tools: ReadonlyMap<string, ToolDocument>;
+  readonly counters: ReadonlyMap<string, CounterDocument>;
+  readonly rules: readonly RuleDocument[];
+}
+
+export interface RequireDocument {
+  readonly span: Span;
+  readonly when: Syntax;
+  readonly text: string;
+  readonly reason: ReasonSyntax | undefined;
+}
+
+export interface ToolDocument {
+  readonly span: Span;
+  readonly input: YamlNode | undefined;
+  readonly requires: readonly RequireDocument[];
+  readonly otherwise: OutcomeDocument | undefined;
+}
+
+export interface OutcomeDocument {
+  readonly verdict: Verdict;
+  readonly reason: ReasonSyntax | undefined;
+}
+
+/** An expression with the text it was parsed from: a counter's identity is made of texts. */
+export interface WrittenExpression {
+  readonly syntax: Syntax;
+  readonly text: string;
+}
+
+export interface CounterDocument {
+  readonly span: Span;
+  readonly of: readonly YamlScalar[];
+  readonly when: WrittenExpression | undefined;
+  readonly per: readonly WrittenExpression[];
+  readonly sum: WrittenExpression | undefined;
+  readonly remembers: WrittenExpression | undefined;
+  readonly counting: YamlScalar | undefined;
+  readonly within: YamlScalar | undefined;
+  readonly timezone: YamlScalar | undefined;
+  readonly weekStarts: YamlScalar | undefined;
+  readonly since: WrittenExpression | undefined;
+  readonly settlesWithin: YamlScalar | undefined;
+}
+
+export interface RuleDocument {
+  readonly name: string;
+  readonly span: Span;
+  readonly on: readonly YamlScalar[];
+  readonly lets: ReadonlyMap<string, Syntax>;
+  readonly when: Syntax;
+  readonly verdict: Verdict;
+  readonly final: boolean;
+  /** It is evaluated and recorded, and decides nothing. */
+  readonly observed: boolean;
+  readonly reason: ReasonSyntax;
+}
+
+/** A mandate as it was written. */
+export interface MandateDocument {
+  readonly name: string;
+  readonly contracts: readonly MandateEntry[];
+  readonly limits: ReadonlyMap<string, YamlMap>;
+  readonly counters: ReadonlyMap<string, YamlMap>;
+}
+
+export interface MandateEntry {
+  readonly file: YamlScalar;
+  /** The tools that the contract may route; undefined for any. */
+  readonly tools: readonly YamlScalar[] | undefined;
+}

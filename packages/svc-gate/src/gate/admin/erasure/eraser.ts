@@ -1,0 +1,367 @@
+import { setTimeout as wait } from "node:timers/promises";
+import type { Ledger, Scrubbed } from "../../../ledger/mod.ts";
+import {
+  covers,
+  eraseAct,
+  erasureBody,
+  missingParts,
+  parseLeaf,
+  presentParts,
+  rangesMax,
+  rangesOf,
+  withWhatQuotes,
+  type Durable,
+  type ErasablePart,
+  type PartName,
+  type Receipt,
+  type RowRange,
+  type StoredRow,
+  readCutInput,
+} from "../../../ledger/entry/mod.ts";
+import { bad, good, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
+import type { Acts } from "../act.ts";
+import type { EraseRequest, EraseTarget } from "./request.ts";
+import { hasValues, type Where } from "./where.ts";
+
+/** What was erased. */
+export interface Erased {
+  /** Checks that were named, erased before or not, as far as was looked when there is more. */
+  readonly matched: number;
+  /** Parts that were named and that some of those never had: members that no contract listed, or that were not sent. */
+  readonly lacking: readonly Lacking[];
+  /** Rows of which something was erased now. */
+  readonly rows: number;
+  /** Parts of them. */
+  readonly parts: number;
+  /** Rows that were named and record acts of people, which are never erased. */
+  readonly acts: number;
+  /** The rows that say so. */
+  readonly receipts: readonly Receipt[];
+  /** There is more than is erased at once: ask again. */
+  readonly more: boolean;
+  /** What may still hold of it what the gate cannot reach, as a sentence; null where nothing does. */
+  readonly remains: string | null;
+  /** Only with `where`: checks that were not searched, because their input was not kept whole. */
+  readonly unsearched?: number;
+  /** Only for a preview, which erases nothing: what would be erased. */
+  readonly preview?: Preview;
+}
+
+/** What would be erased. */
+export interface Preview {
+  /** The number of receipts for each part, ordered by name. */
+  readonly parts: readonly { readonly part: PartName; readonly count: number }[];
+  /** The receipts, in as many ranges as one answer can have. */
+  readonly rows: readonly RowRange[];
+}
+
+/** A part that some receipts never had. */
+export interface Lacking {
+  readonly part: ErasablePart;
+  /** How many, and which: as many ranges as one answer holds. */
+  readonly count: number;
+  readonly rows: readonly RowRange[];
+}
+
+export interface EraserOptions {
+  readonly ledger: Pick<Ledger, "find" | "head" | "rows">;
+  readonly enact: Acts["enact"];
+  /** Clears the engine's files; see `Ledger.scrub`. */
+  readonly scrub: Ledger["scrub"];
+}
+
+/** Rows of one turn, in which no check is decided, and characters of their evidence. */
+const slice = { rows: 500, characters: 4_000_000 } as const;
+/** Rows that are erased before an answer is due. */
+const rowsMax = 20_000;
+/** How often, and how far apart, files are tried that a reader holds. */
+const patience = { times: 10, ms: 200 } as const;
+/** After that it is tried again so often. */
+const retryMs = 60_000;
+
+/** What an erasure goes by. */
+interface Work {
+  readonly candidates: AsyncIterable<readonly StoredRow[]>;
+  /** Of these a row must have one, so that what goes along does not go alone. */
+  readonly asked: readonly ErasablePart[];
+  /** Rows of this key alone. */
+  readonly key?: string | undefined;
+  /** What the row says that erases so many. */
+  readonly reason: (slice: Pick<Slice, "parts" | "seqs">) => string;
+  readonly by: string;
+  readonly rowsMax: number;
+}
+
+/**
+ * Erases parts of receipts, in slices between batches of checks: each slice and the row that records it become durable
+ * together. Then the engine's files are cleared of what they may still hold.
+ */
+export class Eraser {
+  readonly #options: EraserOptions;
+  #retry: NodeJS.Timeout | undefined;
+
+  constructor(options: EraserOptions) {
+    this.#options = options;
+  }
+
+  /** @returns a refusal where rows are named that are not there, or the ledger takes no row now: what came before stays */
+  async erase({ target, parts, reason, preview = false }: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
+    const last = this.#options.ledger.head.seq;
+    const beyond = "rows" in target ? target.rows.find(([, to]) => to > last) : undefined;
+    if (beyond !== undefined)
+      return bad(refuse("invalid-request", `there is no row ${beyond[1]}: the ledger ends at row ${last}`));
+    const skipped: Skipped = { count: 0 };
+    const work = {
+      candidates: this.#find(target, skipped),
+      asked: parts,
+      key: "session" in target ? target.key : undefined,
+      reason: ({ parts: gone, seqs }: Pick<Slice, "parts" | "seqs">) =>
+        `Svc: ${by} erased ${gone.join(", ")} of ${seqs.length} receipt${seqs.length === 1 ? "" : "s"}: ${reason}`,
+      by,
+      rowsMax,
+    };
+    const erased = preview ? good(await previewOf(work)) : await this.#run(work, true);
+    return erased.ok && "wheres" in target ? good({ ...erased.value, unsearched: skipped.count }) : erased;
+  }
+
+  /**
+   * Erases all parts of the checks from a row on that are older than a moment.
+   *
+   * @param rewrite may hold up checks for as long as the indexes of the ledger's file take to be written anew
+   */
+  eraseOlder({ from, before, parts, reason, by }: OlderThan, rewrite: boolean): Promise<Result<Erased, Refusal>> {
+    const candidates = olderThan(this.#options.ledger.rows(from), before);
+    const work = { candidates, asked: parts, reason: () => reason, by, rowsMax: Number.POSITIVE_INFINITY };
+    return this.#run(work, rewrite);
+  }
+
+  /** Forgets what was still to be tried: a start finishes it. */
+  close(): void {
+    clearTimeout(this.#retry);
+  }
+
+  async #run(work: Work, rewrite: boolean): Promise<Result<Erased, Refusal>> {
+    const found = { matched: 0, rows: 0, parts: 0, acts: 0 };
+    const lacking: Lackings = new Map();
+    const receipts: Receipt[] = [];
+    let more = false;
+    for await (const one of slicesOf(work, lacking)) {
+      const { matched, seqs, count, acts } = one;
+      found.matched += matched;
+      found.acts += acts;
+      more = seqs.length > 0 && found.rows >= work.rowsMax;
+      if (more) break;
+      if (seqs.length === 0) continue;
+      const receipt = await this.#eraseSlice(one, work);
+      if (!receipt.ok) return receipt;
+      receipts.push(receipt.value);
+      found.rows += seqs.length;
+      found.parts += count;
+    }
+    const remains = receipts.length === 0 ? null : await this.clear(rewrite && !more);
+    return good({ ...found, lacking: [...lacking].map(lackingOf), receipts, more, remains });
+  }
+
+  #eraseSlice({ parts, seqs }: Slice, { reason, by }: Work): Promise<Result<Durable<Receipt>, Refusal>> {
+    const erases = { parts, rows: rangesOf(seqs.toSorted((a, b) => a - b)) };
+    const act = { by, act: eraseAct, body: erasureBody(erases), reason: reason({ parts, seqs }), erases };
+    return this.#options.enact(() => Promise.resolve(good(act)));
+  }
+
+  #find(target: EraseTarget, skipped: Skipped): AsyncIterable<readonly StoredRow[]> {
+    const { ledger } = this.#options;
+    const all = { before: Number.MAX_SAFE_INTEGER, limit: Number.MAX_SAFE_INTEGER };
+    if ("before" in target) return olderThan(ledger.rows(1), target.before);
+    if ("wheres" in target) return withValues(ledger.rows(1), target.wheres, skipped);
+    if ("session" in target) return ledger.find({ ...all, session: target.session });
+    return rowsIn(ledger, target.rows);
+  }
+
+  /**
+   * What is erased is out of the tables: now out of what else the engine has written.
+   *
+   * @returns what may still hold of it what cannot be cleared now, as a sentence
+   */
+  async clear(rewrite: boolean): Promise<string | null> {
+    clearTimeout(this.#retry);
+    for (let time = 1; ; time += 1) {
+      const left = await this.#options.scrub(rewrite);
+      if (left !== "held" || time === patience.times) {
+        if (left === "held") this.#retryLater();
+        return sentences[left];
+      }
+      await wait(patience.ms);
+    }
+  }
+
+  #retryLater(): void {
+    const again = (): void => void this.clear(false).catch(() => undefined); // A disk that fails is met by the next check.
+    this.#retry = setTimeout(again, retryMs).unref();
+  }
+}
+
+export interface OlderThan {
+  /** Rows before it are done. */
+  readonly from: number;
+  /** Milliseconds since the epoch. */
+  readonly before: number;
+  readonly parts: readonly ErasablePart[];
+  readonly reason: string;
+  readonly by: string;
+}
+
+const sentences: Readonly<Record<Scrubbed, string | null>> = {
+  clean: null,
+  later:
+    "unused parts of index pages may still have session ids and tool names: they are written anew with the next erasure by " +
+    "an operator, within a day of one by age, or at the next start",
+  held:
+    "the write-ahead log still has it, because another program is reading the ledger's file: it goes when that has ended, " +
+    "at the latest with the next start",
+  vacuum:
+    "PostgreSQL keeps the rows as they were until VACUUM (FULL, ANALYZE) svc_gate.receipts, then VACUUM FULL pg_statistic " +
+    "have run, and its write-ahead log until its segments are removed; standbys, archives and backups have their own",
+};
+
+async function* olderThan(
+  slices: AsyncIterable<readonly StoredRow[]>,
+  before: number,
+): AsyncGenerator<readonly StoredRow[]> {
+  for await (const rows of slices) {
+    const older = rows.filter(({ leaf }) => (parseLeaf(leaf)?.at ?? before) < before);
+    yield older;
+    if (older.length < rows.length) return;
+  }
+}
+
+/** Checks whose values are not known. */
+interface Skipped {
+  count: number;
+}
+
+async function* withValues(
+  slices: AsyncIterable<readonly StoredRow[]>,
+  wheres: readonly Where[],
+  skipped: Skipped,
+): AsyncGenerator<readonly StoredRow[]> {
+  const needsInput = wheres.some(({ part }) => part === "input");
+  for await (const rows of slices) {
+    yield rows.filter((row) => {
+      const isCut = needsInput && readCutInput(row.evidence) !== undefined;
+      if (isCut) skipped.count += 1;
+      return !isCut && hasValues(row, wheres);
+    });
+  }
+}
+
+async function previewOf(work: Work): Promise<Erased> {
+  const lacking: Lackings = new Map();
+  const counts = new Map<PartName, number>();
+  const seqs: number[] = [];
+  let [matched, parts] = [0, 0];
+  for await (const one of slicesOf(work, lacking)) {
+    matched += one.matched;
+    parts += one.count;
+    seqs.push(...one.seqs);
+    for (const name of one.gone) counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  const sorted = [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const preview = {
+    parts: sorted.map(([part, count]) => ({ part, count })),
+    rows: rangesOf(seqs.toSorted((a, b) => a - b)).slice(0, rangesMax),
+  };
+  const nothing = { acts: 0, receipts: [], more: false, remains: null };
+  return { matched, lacking: [...lacking].map(lackingOf), rows: seqs.length, parts, ...nothing, preview };
+}
+
+async function* rowsIn(
+  ledger: Pick<Ledger, "find">,
+  ranges: Extract<EraseTarget, { readonly rows: unknown }>["rows"],
+): AsyncGenerator<readonly StoredRow[]> {
+  for (const [from, to] of ranges) yield* ledger.find({ before: to + 1, limit: to - from + 1 });
+}
+
+function lackingOf([part, seqs]: readonly [ErasablePart, readonly number[]]): Lacking {
+  const rows = rangesOf(seqs.toSorted((a, b) => a - b));
+  return { part, count: seqs.length, rows: rows.slice(0, rangesMax) };
+}
+
+/** Rows that never had a part that was asked for, by its name. */
+type Lackings = Map<ErasablePart, number[]>;
+
+interface Slice {
+  readonly matched: number;
+  readonly seqs: readonly number[];
+  /** What is there of what was asked for, in one of the rows at least, and what goes with it: no name that says nothing. */
+  readonly parts: readonly ErasablePart[];
+  /** The parts to erase in all rows, each as often as it occurs. */
+  readonly gone: readonly PartName[];
+  readonly count: number;
+  readonly acts: number;
+}
+
+/** The rows that have something to erase, few enough for one turn. */
+async function* slicesOf({ candidates, asked, key }: Work, lacking: Lackings): AsyncGenerator<Slice> {
+  let tally = new Tally(asked, lacking);
+  for await (const rows of candidates) {
+    for (const { seq, leaf, evidence } of rows) {
+      const { kind, key: by } = parseLeaf(leaf) ?? {};
+      if (kind === "change") tally.acts += 1;
+      if (kind === undefined || kind === "change" || (key !== undefined && by !== key)) continue;
+      tally.add(seq, evidence, kind === "check");
+      if (!tally.isFull) continue;
+      yield tally.slice();
+      tally = new Tally(asked, lacking);
+    }
+  }
+  yield tally.slice();
+}
+
+/** What comes together for one turn. */
+class Tally {
+  readonly #asked: readonly ErasablePart[];
+  readonly #met = new Set<ErasablePart>();
+  readonly #seqs: number[] = [];
+  readonly #present: (readonly PartName[])[] = [];
+  readonly #lacking: Lackings;
+  #matched = 0;
+  #characters = 0;
+  acts = 0;
+
+  constructor(asked: readonly ErasablePart[], lacking: Lackings) {
+    this.#asked = asked;
+    this.#lacking = lacking;
+  }
+
+  get isFull(): boolean {
+    return this.#seqs.length >= slice.rows || this.#characters >= slice.characters;
+  }
+
+  /** @param isCheck a result has no members, so it lacks none */
+  add(seq: number, evidence: string, isCheck: boolean): void {
+    this.#matched += 1;
+    const present = presentParts(evidence);
+    const met = this.#asked.filter((part) => present.some((name) => covers([part], name)));
+    if (isCheck && met.length < this.#asked.length) this.#note(seq, missingParts(evidence), met);
+    if (met.length === 0) return;
+    for (const part of met) this.#met.add(part);
+    this.#present.push(present);
+    this.#characters += evidence.length;
+    this.#seqs.push(seq);
+  }
+
+  #note(seq: number, missing: readonly PartName[], met: readonly ErasablePart[]): void {
+    for (const part of this.#asked) {
+      if (met.includes(part) || missing.some((name) => covers([part], name))) continue;
+      const rows = this.#lacking.get(part) ?? [];
+      rows.push(seq);
+      this.#lacking.set(part, rows);
+    }
+  }
+
+  slice(): Slice {
+    const parts = withWhatQuotes([...this.#met]);
+    const gone = this.#present.flat().filter((name) => covers(parts, name));
+    return { matched: this.#matched, seqs: this.#seqs, parts, gone, count: gone.length, acts: this.acts };
+  }
+}

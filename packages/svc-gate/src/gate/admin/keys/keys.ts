@@ -1,0 +1,21 @@
+/**
+ * API keys: who may ask, for what, how often and until when. They are rows of the root's ledger, digests alone, and a
+ * ring in memory folds them. See docs/decisions/0014-keys-in-the-root-ledger.md.
+ */
+export {
+  createFault,
+  createKey,
+  listKeys,
+  revokeKey,
+  rotateKey,
+  type ActedKey,
+  type DeskAsking,
+  type ShownKey,
+} from "./desk.ts";
+export { KeyFileDamaged, keptFirstKey, loadFirstKey, type FirstKey } from "./first-key.ts";
+export { firstKeyFileFault, makeFirstKey } from "./first-row.ts";
+export { otherFirstKey, recordFirstKey } from "./first-key-note.ts";
+export { openIdleKeys, type IdleKeys } from "./idle.ts";
+export { type Scope } from "./record.ts";
+export { KeyRing, type Key } from "./ring.ts";
+export { hasKeyForm, looksLikeKey } from "./token.ts";

@@ -1,0 +1,176 @@
+import { Decimal, bad, good, nearest, quote, refuse, typeName, utf8Bytes } from "../../../wire/mod.ts";
+import type { Json, JsonObject, Refusal, Result } from "../../../wire/mod.ts";
+import { retentionName } from "../erasure/retention.ts";
+import { readMembers } from "../../http/body.ts";
+import { lengthMs } from "../../start/moment.ts";
+import { operatorName } from "./operator-name.ts";
+import { scopes, type Rate, type Scope } from "./record.ts";
+
+/** What a key is asked to be. */
+export interface CreateRequest {
+  readonly name: string;
+  readonly owner: string | null;
+  readonly scopes: readonly Scope[];
+  /** Milliseconds since the epoch. */
+  readonly expires: number | null;
+  /** Undefined where the body does not say. */
+  readonly tenant: string | null | undefined;
+  readonly tools: readonly string[] | null;
+  readonly rate: Rate | null;
+}
+
+export interface RotateRequest {
+  readonly overlapMs: number;
+  /** Undefined leaves it as it is. */
+  readonly expires: number | null | undefined;
+}
+
+const dayMs = 86_400_000;
+const overlapMsMax = 30 * dayMs;
+const ownerBytesMax = 256;
+const toolsMax = 64;
+const patternBytesMax = 256;
+const rateMax = 1_000_000;
+
+/** Who acts without a key of that name: no key may pass for them on a row. */
+const reserved: readonly string[] = [operatorName, retentionName, "start"];
+
+/** A body of POST /admin/keys. @param now milliseconds since the epoch */
+export function readCreate(body: unknown, now: number): Result<CreateRequest, Refusal> {
+  return readBody(body, ["name", "owner", "scopes", "expires", "tenant", "tools", "rate"], (members) => ({
+    name: readName(members.get("name")),
+    owner: readOwner(members.get("owner") ?? null),
+    scopes: readScopes(members.get("scopes") ?? ["check"]),
+    expires: readExpiry(members.get("expires") ?? null, now),
+    tenant: readTenant(members.get("tenant")),
+    tools: readTools(members.get("tools") ?? null),
+    rate: readRate(members.get("rate") ?? null),
+  }));
+}
+
+/** A body of POST /admin/keys/{name}/rotate. */
+export function readRotate(body: unknown, now: number): Result<RotateRequest, Refusal> {
+  return readBody(body, ["overlap", "expires"], (members) => ({
+    overlapMs: readOverlap(members.get("overlap") ?? "24h"),
+    expires: members.has("expires") ? readExpiry(members.get("expires") ?? null, now) : undefined,
+  }));
+}
+
+/** A body that says nothing. */
+export function readNothing(body: unknown): Result<null, Refusal> {
+  return readBody(body, [], () => null);
+}
+
+/** What is wrong with a member, as one sentence. */
+class Wrong extends Error {}
+
+function readBody<Request>(
+  body: unknown,
+  known: readonly string[],
+  read: (members: JsonObject) => Request,
+): Result<Request, Refusal> {
+  const members = readMembers(body, known);
+  if (!members.ok) return members;
+  try {
+    return good(read(members.value));
+  } catch (error) {
+    if (error instanceof Wrong) return bad(refuse("invalid-request", error.message));
+    throw error;
+  }
+}
+
+function readName(value: Json | undefined): string {
+  const name = readText("name", value);
+  if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name))
+    throw new Wrong('"name" must be 1 to 64 of a-z, 0-9 and . _ -, beginning with a letter or a digit');
+  if (reserved.includes(name)) throw new Wrong(`the name ${quote(name)} is the gate's own: choose another`);
+  return name;
+}
+
+function readOwner(value: Json): string | null {
+  if (value === null) return null;
+  const owner = readText("owner", value);
+  if (owner === "" || utf8Bytes(owner) > ownerBytesMax || /\p{C}/u.test(owner))
+    throw new Wrong(`"owner" must be 1 to ${ownerBytesMax} bytes of visible characters`);
+  return owner;
+}
+
+function readScopes(value: Json): readonly Scope[] {
+  const asked = readList("scopes", value, scopes.length).map((each) => readScope(readText("a scope", each)));
+  return scopes.filter((scope) => asked.includes(scope));
+}
+
+function readScope(text: string): Scope {
+  const found = scopes.find((scope) => scope === text);
+  if (found !== undefined) return found;
+  const near = nearest(text, scopes);
+  throw new Wrong(
+    `there is no scope ${quote(text)}; ${near === undefined ? `scopes are ${scopes.join(", ")}` : `did you mean "${near}"?`}`,
+  );
+}
+
+function readTenant(value: Json | undefined): string | null | undefined {
+  return value === undefined || value === null ? value : readText("tenant", value);
+}
+
+function readTools(value: Json): readonly string[] | null {
+  if (value === null) return null;
+  const patterns = readList("tools", value, toolsMax).map((each) => readText("a pattern of tools", each));
+  const odd = patterns.find((each) => each === "" || utf8Bytes(each) > patternBytesMax || each.includes("\0"));
+  if (odd !== undefined) throw new Wrong(`${quote(odd)} is no pattern of tools: it has 1 to ${patternBytesMax} bytes`);
+  return patterns;
+}
+
+function readRate(value: Json): Rate | null {
+  if (value === null) return null;
+  if (!(value instanceof Map)) throw new Wrong(`"rate" must be an object, not ${typeName(value)}`);
+  const rate: JsonObject = value;
+  const stranger = rate.keys().find((name) => name !== "per_second" && name !== "burst");
+  if (stranger !== undefined) throw new Wrong(`"rate" has no member ${quote(stranger)}, only "per_second" and "burst"`);
+  const perSecond = readCount("per_second", rate.get("per_second"));
+  return { perSecond, burst: rate.has("burst") ? readCount("burst", rate.get("burst")) : perSecond };
+}
+
+function readCount(member: string, value: Json | undefined): number {
+  if (typeof value === "number" && value >= 1 && value <= rateMax) return value;
+  const found = value === undefined ? "" : `, not ${value instanceof Decimal ? value.text : typeName(value)}`;
+  throw new Wrong(`"${member}" of "rate" must be a whole number from 1 to ${rateMax}${found}`);
+}
+
+function readOverlap(value: Json): number {
+  const ms = lengthMs(readText("overlap", value));
+  if (ms === undefined || ms > overlapMsMax) throw new Wrong('"overlap" must be a time such as 24h, from 0s to 30d');
+  return ms;
+}
+
+/** A moment of RFC 3339, or a length of time from now. */
+function readExpiry(value: Json, now: number): number | null {
+  if (value === null) return null;
+  const text = readText("expires", value);
+  const length = lengthMs(text);
+  const at = length === undefined ? momentMs(text) : now + length;
+  if (at === undefined)
+    throw new Wrong('"expires" must be a time such as 90d, or a moment such as 2027-01-31T00:00:00Z');
+  if (at <= now) throw new Wrong('"expires" is past');
+  return at;
+}
+
+function momentMs(text: string): number | undefined {
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/.test(text)) return undefined;
+  try {
+    return Temporal.Instant.from(text).epochMilliseconds;
+  } catch {
+    return undefined; // a day or an hour that there is not
+  }
+}
+
+function readText(what: string, value: Json | undefined): string {
+  if (typeof value === "string") return value;
+  const name = what.includes(" ") ? what : `"${what}"`;
+  throw new Wrong(value === undefined ? `${name} is missing` : `${name} must be a string, not ${typeName(value)}`);
+}
+
+function readList(member: string, value: Json, max: number): readonly Json[] {
+  if (Array.isArray(value) && value.length >= 1 && value.length <= max) return value as readonly Json[];
+  throw new Wrong(`"${member}" must be a list of 1 to ${max} strings`);
+}

@@ -1,0 +1,222 @@
+import { hash } from "node:crypto";
+import { windowStart, type ContractInForce, type Counter } from "../../contract/mod.ts";
+import {
+  LedgerRefused,
+  openPastPin,
+  resetMoment,
+  resetThroughOf,
+  resumeAct,
+  resumeBody,
+  resumeOf,
+  type AskOthers,
+  type InForce,
+  type Ledger,
+  type PastPin,
+  type Turn,
+} from "../../ledger/mod.ts";
+import { nearest, visible, type Canonical, type Mode } from "../../wire/mod.ts";
+import { Clock, systemTime } from "../core/clock.ts";
+import { keptContracts } from "../core/contracts.ts";
+import { openIdle, type IdlePlace } from "./idle.ts";
+import { lastInForce } from "./keys/idle.ts";
+import { signerAct } from "./signer-act.ts";
+import { isLater } from "../core/standing.ts";
+
+export interface ResumePlace extends IdlePlace {
+  /** How far others have seen the ledger. */
+  readonly askOthers: AskOthers;
+}
+
+/** Who goes on, and why. */
+export interface Resuming {
+  readonly by: string;
+  /** The operator's sentence. */
+  readonly reason: string;
+  /** Names of counters, `contract.counter`, that count from zero from the row on. */
+  readonly reset: readonly string[];
+}
+
+/** A counter that was in force in the last row, as the row leaves it. */
+export interface ResumedCounter {
+  readonly name: string;
+  readonly window: Counter["window"];
+  readonly isReset: boolean;
+}
+
+export interface Resumed {
+  /** The row that records it. */
+  readonly seq: number;
+  /** Milliseconds: its moment. */
+  readonly at: number;
+  readonly counters: readonly ResumedCounter[];
+}
+
+/** What a row that goes on after a restore came to. */
+export interface ResumedPast extends Resumed {
+  readonly lost: readonly [from: number, to: number | null];
+  /** The row that is another than the one that was seen; undefined where rows are merely missing. */
+  readonly parted: number | undefined;
+  /** As it was in the last row; one that was put in force in the lost rows is lost too. */
+  readonly mode: string;
+}
+
+/**
+ * Goes on after a restore: one row records what is lost, every counter that was kept is unknown through its moment, but
+ * for those that are reset, and the pin moves to it.
+ *
+ * @returns undefined where that row was written before, and only the pin had to be moved
+ * @throws {LedgerRefused} where nothing is lost, the ledger is not whole, or a gate serves it
+ */
+export async function resumeAfterRestore(place: ResumePlace, resuming: Resuming): Promise<ResumedPast | undefined> {
+  const { askOthers, ...idle } = place;
+  const past = await openIdle(idle, (options) => openPastPin(options, askOthers));
+  try {
+    if (!past.recorded) return await goOn(past, resuming);
+    if (resuming.reset.length > 0)
+      throw new LedgerRefused("a row records this loss already: run this without --reset, then `resume --reset` alone");
+    await past.putAside();
+    past.settle();
+    return undefined;
+  } finally {
+    await past.close();
+  }
+}
+
+async function goOn({ ledger, loss, putAside }: PastPin, resuming: Resuming): Promise<ResumedPast> {
+  const before = await lastInForce(ledger);
+  const { live, reset } = await prepare(ledger, before, resuming);
+  await putAside();
+  const done = await act(ledger, { before, resuming }, async (turn, now) => {
+    const unknown: string[] = [];
+    for (const { definition, through, unknownThrough } of await ledger.counters()) {
+      const digest = digestOf(definition);
+      if (reset.has(digest)) continue;
+      unknown.push(digest);
+      await turn.keepCounter({ definition, through, unknownThrough: Math.max(unknownThrough, now) }, []);
+    }
+    await resetAll(turn, reset, now);
+    return resumeBody(loss, { reset: namesOf(reset), unknown });
+  });
+  const { lost, parted } = loss;
+  return { ...done, lost, parted, mode: before.mode, counters: named(live, reset) };
+}
+
+/**
+ * Resets counters that a loss made unknown: one row more, from which on they count from zero.
+ *
+ * @throws {LedgerRefused} where no row records a loss, or a counter is not unknown because of one
+ */
+export async function resetCounters(place: IdlePlace, resuming: Resuming): Promise<Resumed> {
+  const { ledger, close } = await openIdle(place);
+  try {
+    return await resetIn(ledger, resuming);
+  } finally {
+    await close();
+  }
+}
+
+async function resetIn(ledger: Ledger, resuming: Resuming): Promise<Resumed> {
+  const changes = await ledger.changes(0);
+  const losses = new Set(changes.filter((change) => resumeOf(change.act, change.body)?.lost).map(({ at }) => at));
+  if (losses.size === 0)
+    throw new LedgerRefused("no row of the ledger records a loss, so every counter is known and none can be reset");
+  const before = await lastInForce(ledger);
+  const { reset } = await prepare(ledger, before, resuming);
+  const done = await act(ledger, { before, resuming }, async (turn, now) => {
+    for (const { definition, unknownThrough } of await ledger.counters()) {
+      const counter = reset.get(digestOf(definition));
+      if (counter === undefined) continue;
+      // A reset weakens a limit, so it is for nothing but what cannot be known.
+      if (!losses.has(unknownThrough) || windowStart(counter.window, now) >= unknownThrough)
+        throw new LedgerRefused(
+          `the counter ${counter.name} is known, or is not unknown because of a loss: nothing is reset`,
+        );
+    }
+    await resetAll(turn, reset, now);
+    return resumeBody(undefined, { reset: namesOf(reset), unknown: [] });
+  });
+  return { ...done, counters: named([...reset.values()], reset) };
+}
+
+async function resetAll(turn: Turn, reset: Reset, now: number): Promise<void> {
+  for (const { identity: definition } of reset.values())
+    await turn.keepCounter({ definition, through: null, unknownThrough: -1, resetThrough: resetThroughOf(now) }, []);
+}
+
+/** What is reset, by the counter's digest. */
+type Reset = ReadonlyMap<string, Counter>;
+
+/** What the row before the act left. */
+interface Prepared {
+  /** Counters in force that are kept up with every row. */
+  readonly live: readonly Counter[];
+  readonly reset: Reset;
+}
+
+async function prepare(ledger: Ledger, { contract }: InForce, { reset }: Resuming): Promise<Prepared> {
+  const force = await keptContracts(ledger, contract);
+  const kept = new Set(
+    (await ledger.counters()).filter(({ through }) => through === null).map(({ definition }) => definition),
+  );
+  const live = (force?.counters ?? []).filter(({ identity }) => kept.has(identity));
+  if (reset.length > 0 && force === undefined)
+    throw new LedgerRefused(
+      `the contract sha256:${contract} of the last row does not compile under this version, so nothing can be reset`,
+    );
+  const found = reset.map((name) => live.find((counter) => counter.name === name) ?? refuse(name, live, force));
+  return { live, reset: new Map(found.map((counter) => [digestOf(counter.identity), counter])) };
+}
+
+/** Says why a counter cannot be reset. */
+function refuse(name: string, live: readonly Counter[], force: ContractInForce | undefined): never {
+  if (force?.counters.some((counter) => counter.name === name) === true)
+    throw new LedgerRefused(
+      `the counter ${name} is not kept in this ledger: another contract was put in force after its last row`,
+    );
+  const names = live.map((counter) => counter.name);
+  const near = nearest(name, names);
+  const hint = near === undefined ? `there are ${names.join(", ") || "none"}` : `did you mean ${near}?`;
+  throw new LedgerRefused(`no counter in force in the last row is called ${visible(name)}; ${hint}`);
+}
+
+function namesOf(reset: Reset): ReadonlyMap<string, string> {
+  return new Map([...reset].map(([digest, { name }]) => [digest, name]));
+}
+
+function named(counters: readonly Counter[], reset: Reset): readonly ResumedCounter[] {
+  return counters.map(({ identity, name, window }) => ({ name, window, isReset: reset.has(digestOf(identity)) }));
+}
+
+function digestOf(definition: string): string {
+  return hash("sha256", definition, "hex");
+}
+
+interface Acting {
+  readonly before: InForce;
+  readonly resuming: Resuming;
+}
+
+/** Appends the operator's row. `body` says what of the counters changes with it. */
+async function act(
+  ledger: Ledger,
+  { before, resuming: { by, reason } }: Acting,
+  body: (turn: Turn, now: number) => Promise<Canonical>,
+): Promise<Pick<Resumed, "at" | "seq">> {
+  const turn = await ledger.begin();
+  try {
+    const time = new Clock(systemTime).read(turn.head.at, turn.sharedTime);
+    if (!time.ok) throw new LedgerRefused(`${time.problem}: set it right first`);
+    const { contract, mode, engine: writer } = turn.inForce ?? before;
+    if (isLater(writer)) throw new LedgerRefused(`a later gate (${writer}) wrote this ledger: use its version`);
+    const { signerChange } = ledger;
+    const at = resetMoment(time.value, turn.head.at);
+    const entry = { at, contract, mode: mode as Mode };
+    if (signerChange !== undefined) turn.change({ ...entry, ...signerAct(signerChange, by) });
+    turn.change({ ...entry, by, act: resumeAct, body: await body(turn, at), reason: `Svc: ${by}: ${reason}` });
+    await turn.commit(undefined, signerChange?.to);
+    return { seq: turn.head.seq, at };
+  } catch (error) {
+    await turn.abort();
+    throw error;
+  }
+}

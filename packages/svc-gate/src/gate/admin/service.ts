@@ -1,0 +1,197 @@
+import type { Logger } from "pino";
+import { bad, isMode, modes, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
+import { NoSuchFile } from "../core/contracts.ts";
+import type { Gate, Reloaded } from "../core/gate.ts";
+import type { KeyRing } from "./keys/keys.ts";
+import { loadForce, type OpenPlace, type Place } from "../start/place.ts";
+import type { Rates } from "../admission/rate.ts";
+import type { Readings } from "../telemetry/exposition.ts";
+import type { Tally } from "../telemetry/tally.ts";
+import type { Traces } from "../telemetry/traces.ts";
+import { noSuchTenant, type Tenants } from "../start/tenants.ts";
+
+/** Runs the tests of contracts before they are put in force; says what failed, or nothing. */
+export type ContractTests = (path: string) => Promise<string | undefined>;
+
+/** The tests that a reload runs first, and where they are. */
+export interface ReloadTests {
+  readonly path: string;
+  readonly run: ContractTests;
+}
+
+export interface ServiceOptions {
+  readonly log: Logger;
+  readonly keys: KeyRing;
+  readonly root: OpenPlace;
+  readonly rootPlace: Place;
+  /** Undefined on a gate without tenants. */
+  readonly tenants: Tenants | undefined;
+  /** Reads the file of tenants again. */
+  readonly readPlaces: () => Promise<Result<readonly Place[], string>>;
+  /** Where tests lie that must pass before a reload takes effect, and what runs them. */
+  readonly tests: ReloadTests | undefined;
+  readonly tally: Tally;
+  /** Undefined where no collector is named. */
+  readonly traces: Traces | undefined;
+  /** How often keys may ask. */
+  readonly rates: Rates;
+}
+
+/** What one process serves: the root's gate, the tenants' gates, and whose keys open them. */
+export class Service {
+  readonly #options: ServiceOptions;
+  /** One reload at a time. */
+  #reloading: Promise<unknown> = Promise.resolve();
+
+  constructor(options: ServiceOptions) {
+    this.#options = options;
+  }
+
+  get keys(): KeyRing {
+    return this.#options.keys;
+  }
+
+  get root(): Gate {
+    return this.#options.root.gate;
+  }
+
+  get tenants(): Tenants | undefined {
+    return this.#options.tenants;
+  }
+
+  get rates(): Rates {
+    return this.#options.rates;
+  }
+
+  /** The gate of the root (null) or of a tenant, if it is open now. */
+  openGate(tenant: string | null): Gate | undefined {
+    return tenant === null ? this.root : this.tenants?.open.get(tenant)?.place.gate;
+  }
+
+  get tally(): Tally {
+    return this.#options.tally;
+  }
+
+  get traces(): Traces | undefined {
+    return this.#options.traces;
+  }
+
+  /** Does the log take a line for each answered check? */
+  get logsAnswers(): boolean {
+    return this.#options.log.isLevelEnabled("debug");
+  }
+
+  /** All metrics as text; what writes them is loaded when somebody asks. */
+  async metrics(): Promise<string> {
+    const { exposition } = await import("../telemetry/exposition.ts");
+    return exposition(this.tally, await this.#readings());
+  }
+
+  async #readings(): Promise<Readings> {
+    const { contract, mode } = this.root.standing;
+    const open = [...(this.tenants?.open.values() ?? [])].map(({ place }) => place.gate);
+    const gates = [this.root, ...open];
+    return {
+      queue: {
+        calls: sum(gates.map(({ queued }) => queued.calls)),
+        bytes: sum(gates.map(({ queued }) => queued.bytes)),
+      },
+      rows: sum(gates.map(({ rows }) => rows)),
+      inForce: { contract, mode },
+      keys: this.keys.live,
+      tenants: open.length,
+      ready: (await this.root.unready()) === undefined,
+      anchors: gates.flatMap(({ anchorReadings }) => anchorReadings),
+    };
+  }
+
+  /** Does an operator's work on the gate of the root (null) or of a tenant, which is opened for it. */
+  workOn<Value>(
+    tenant: string | null,
+    work: (gate: Gate) => Promise<Result<Value, Refusal>>,
+  ): Promise<Result<Value, Refusal>> {
+    if (tenant === null) return work(this.root);
+    return this.tenants?.workOn(tenant, work) ?? Promise.resolve(bad(noSuchTenant));
+  }
+
+  /**
+   * Puts in force what the files say now, for the root (null) or a tenant.
+   *
+   * @param mode undefined keeps the mode
+   * @param by the name of the key that asks
+   */
+  reload(tenant: string | null, mode: string | undefined, by: string): Promise<Result<Reloaded, Refusal>> {
+    const reloading = this.#reloading.then(() => this.#reload(tenant, mode, by));
+    this.#reloading = reloading.then(
+      ({ ok }) => this.tally.reloaded(ok ? "applied" : "refused"),
+      () => this.tally.reloaded("refused"),
+    );
+    return reloading;
+  }
+
+  /** Everything that this process serves, as the files say now: for a signal, which nobody waits for. */
+  async reloadAll(by: string): Promise<void> {
+    const { log, tenants } = this.#options;
+    const begun = tenants?.begun ?? [];
+    for (const tenant of [null, ...begun]) {
+      try {
+        const reloaded = await this.reload(tenant, undefined, by);
+        if (!reloaded.ok) log.error({ tenant }, `nothing was put in force: ${reloaded.problem.detail}`);
+      } catch (error) {
+        // Such as a ledger that is damaged: that is no matter of the others, nor of those who wait for answers.
+        log.error({ tenant, err: error }, "nothing was put in force: the reload failed");
+      }
+    }
+  }
+
+  async #reload(tenant: string | null, mode: string | undefined, by: string): Promise<Result<Reloaded, Refusal>> {
+    if (mode !== undefined && !isMode(mode))
+      return bad(refuse("invalid-request", `there is no mode "${mode}"; modes are ${modes.join(", ")}`));
+    const { tenants, readPlaces, rootPlace, root } = this.#options;
+    if (tenants !== undefined) {
+      const places = await readPlaces();
+      if (!places.ok) return bad(this.#badPlaces(tenant, places.problem));
+      await tenants.redefine(places.value);
+    }
+    if (tenant === null) return this.#reloadGate(root.gate, rootPlace, mode, by);
+    const place = tenants?.placeOf(tenant);
+    if (tenants === undefined || place === undefined) return bad(noSuchTenant);
+    return tenants.workOn(tenant, (gate) => this.#reloadGate(gate, place, mode, by), mode);
+  }
+
+  /** What is wrong in the file of tenants shows lines of it, and they may be of others than the one who asks. */
+  #badPlaces(tenant: string | null, problem: string): Refusal {
+    if (tenant === null) return refuse("contract-refused", problem);
+    this.#options.log.error({ tenant }, `nothing was put in force: ${problem}`);
+    return refuse("contract-refused", "the file of tenants is not right; its operator finds why in the log");
+  }
+
+  async #reloadGate(gate: Gate, place: Place, mode: Mode | undefined, by: string): Promise<Result<Reloaded, Refusal>> {
+    const { log, tests } = this.#options;
+    const { tenant } = place;
+    try {
+      const force = await loadForce(place, log);
+      if (!force.ok) return bad(refuse("contract-refused", force.problem));
+      const failed = await tests?.run(tests.path);
+      if (failed !== undefined) return bad(refuse("contract-refused", failed));
+      const setting = mode === undefined && place.statedMode !== undefined ? place.modeSetting : undefined;
+      const reloaded = await gate.reload({ force: force.value, mode: mode ?? place.statedMode, setting }, by);
+      if (reloaded.ok) this.#say(tenant, reloaded.value, by);
+      return reloaded;
+    } catch (error) {
+      if (error instanceof NoSuchFile) return bad(refuse("contract-refused", error.message));
+      throw error;
+    }
+  }
+
+  #say(tenant: string | null, { changed, now, folded }: Reloaded, by: string): void {
+    const { log } = this.#options;
+    const { contract, mode } = now;
+    log.info({ tenant, contract, mode, by }, changed ? "put in force" : "reloaded; nothing has changed");
+    for (const counter of folded) log.info({ tenant, ...counter }, "a counter begins to be kept");
+  }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

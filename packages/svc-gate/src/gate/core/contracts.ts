@@ -1,0 +1,105 @@
+import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { dirname, isAbsolute, join, relative } from "node:path";
+import {
+  compileContracts,
+  compileMandate,
+  isContract,
+  loadFunctions,
+  recompile,
+  renderDiagnostic,
+  type CompileOptions,
+  type ContractInForce,
+  type Diagnostic,
+  type SourceFile,
+} from "../../contract/mod.ts";
+import { bad, good, type Result } from "../../wire/mod.ts";
+
+/**
+ * Reads and compiles a mandate with the contracts that it names, or a contract alone.
+ *
+ * @param called what the file is called in the text of GET /rules, and so in its digest; where it lies is no part of that
+ * @throws {NoSuchFile} when the file itself cannot be read
+ */
+export async function loadContracts(
+  file: string,
+  called: string = file,
+  options: CompileOptions = {},
+): Promise<Result<ContractInForce, readonly Diagnostic[]>> {
+  const source = { ...(await readSource(file)), name: called };
+  if (isContract(source.text)) return ready(compileContracts([source], options));
+  return ready(compileMandate(source, (name) => openBeside(file, name), options));
+}
+
+/** Brings in what the contract calls. */
+async function ready(
+  compiled: Result<ContractInForce, readonly Diagnostic[]>,
+): Promise<Result<ContractInForce, readonly Diagnostic[]>> {
+  if (compiled.ok) await loadFunctions(compiled.value);
+  return compiled;
+}
+
+/** What is or was in force on a ledger, made again from the text that it keeps; undefined where that cannot be. */
+export async function keptContracts(
+  ledger: { contractText(digest: string): Promise<string | undefined> },
+  digest: string,
+): Promise<ContractInForce | undefined> {
+  const text = await ledger.contractText(digest);
+  const compiled = text === undefined ? undefined : await ready(recompile(text));
+  return compiled?.ok === true ? compiled.value : undefined;
+}
+
+/** No contract at all: every tool is unknown, so every verdict is BLOCK. */
+export function noContracts(): ContractInForce {
+  const compiled = compileContracts([]);
+  if (!compiled.ok) throw new Error("nothing at all did not compile");
+  return compiled.value;
+}
+
+/** All diagnostics for a terminal, and how many there are. */
+export function renderDiagnostics(diagnostics: readonly Diagnostic[]): string {
+  const count = `${diagnostics.length} ${diagnostics.length === 1 ? "error" : "errors"}`;
+  return `${diagnostics.map(renderDiagnostic).join("\n\n")}\n\n${count}`;
+}
+
+/** A file named on the command line or by a setting cannot be read. */
+export class NoSuchFile extends Error {}
+
+async function readSource(file: string): Promise<SourceFile> {
+  try {
+    return { name: file, text: decode(await readFile(file)) };
+  } catch (error) {
+    throw new NoSuchFile(`${file} cannot be read: ${whyNot(error)}`);
+  }
+}
+
+/** The name is in the text of GET /rules, so in the digest on each receipt: it must not contain a path of this machine. */
+function openBeside(mandate: string, name: string): Result<SourceFile, string> {
+  if (isAbsolute(name)) {
+    const beside = relative(dirname(mandate), name).replaceAll("\\", "/");
+    return bad(
+      `it is an absolute path, but a mandate names files by paths relative to its own folder: write \`${beside}\``,
+    );
+  }
+  try {
+    return good({ name, text: decode(readFileSync(join(dirname(mandate), name))) });
+  } catch (error) {
+    return bad(whyNot(error));
+  }
+}
+
+function decode(bytes: Buffer): string {
+  return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+}
+
+/** Why a file cannot be read, in a clause. */
+export function whyNot(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT") return "there is no such file";
+  if (code === "EISDIR") return "it is a folder";
+  if (code === "EACCES" || code === "EPERM") return "this user may not use it";
+  if (code === "EROFS") return "its file system is read-only";
+  if (code === "ENOTDIR") return "a part of its path is no folder";
+  if (code === "EEXIST") return "it is already there";
+  return code === "ERR_ENCODING_INVALID_ENCODED_DATA" ? "it is not UTF-8" : String(code ?? error);
+}

@@ -1,0 +1,453 @@
+import type { Act, Acts } from "../admin/act.ts";
+import type { ContractInForce } from "../../contract/mod.ts";
+import { NotKept, type Change, type InForce, type Ledger, type Scrubbed, type Turn } from "../../ledger/mod.ts";
+import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
+import type { Tile } from "../../ledger/tree/mod.ts";
+import {
+  bad,
+  good,
+  isWeaker,
+  refuse,
+  type Canonical,
+  type CheckRequest,
+  type Mode,
+  type Refusal,
+  type Result,
+} from "../../wire/mod.ts";
+import { holdAgainst, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring.ts";
+import { answerBody, answered } from "./answer.ts";
+import type { Clock } from "./clock.ts";
+import { keptContracts } from "./contracts.ts";
+import { alignCounters, foldAhead, type Folded, type Progress } from "./counters.ts";
+import { Eraser, type Erased } from "../admin/erasure/eraser.ts";
+import type { EraseRequest } from "../admin/erasure/request.ts";
+import { Retention, type RetentionOptions } from "../admin/erasure/retention.ts";
+import { pinReading, pinTrails } from "../anchoring/pin-standing.ts";
+import { prepareCall, Sequencer, unavailable, type SequencerOptions } from "./sequencer.ts";
+import { signerAct } from "../admin/signer-act.ts";
+import { agrees, standingOf, type Standing } from "./standing.ts";
+import { beginCourse, type AnsweredCheck, type Course } from "../telemetry/watch.ts";
+
+export interface GateOptions extends Pick<SequencerOptions, "budget" | "keepRefused" | "onDefect" | "watch"> {
+  readonly force: ContractInForce;
+  /** The mode that this start sets; undefined keeps the ledger's last mode, else observe. */
+  readonly mode: Mode | undefined;
+  /** What set it, for the row and for messages. */
+  readonly modeSetting?: string | undefined;
+  readonly ledger: Ledger;
+  /** The tenant, for messages; null is the root. */
+  readonly tenant?: string | null;
+  /** Who anchors the ledger outside. */
+  readonly anchors?: Anchors | undefined;
+  readonly clock: Clock;
+  /** On a ledger that gates share: put this start's contract in force even if another one is. */
+  readonly acceptChange?: boolean;
+  /** On a ledger that gates share: this start may weaken the mode for all of them. */
+  readonly acceptWeakerMode?: boolean | undefined;
+  /** On a ledger that gates share: a stricter mode in force stays, and does not refuse this start. */
+  readonly keepsStricterMode?: boolean | undefined;
+  /** Evidence is erased by its age. */
+  readonly retention?: Omit<RetentionOptions, "eraser" | "ledger"> | undefined;
+  /** Called when another gate on the same ledger has put something else in force, and this one has taken it up. */
+  readonly onFollow?: (standing: Standing) => void;
+}
+
+/** Who asks, and what came over the wire beside the request itself. */
+export interface Asking {
+  readonly keyName: string;
+  /** The size of the body. */
+  readonly bytes: number;
+  /** SHA-256 of the body received, in hex. */
+  readonly digest: string;
+  /** When the check began; now, where it is not given. */
+  readonly course?: Course;
+  /** Called when the answer is made. */
+  readonly onAnswer?: ((check: AnsweredCheck, course: Course) => void) | undefined;
+}
+
+/** What a reload came to. */
+export interface Reloaded {
+  /** False when that very contract and mode were in force already: no row was written. */
+  readonly changed: boolean;
+  readonly before: InForce;
+  readonly now: InForce;
+  /** Counters that begin to be kept. */
+  readonly folded: readonly Folded[];
+  readonly receipt: Receipt | undefined;
+}
+
+/** What to put in force. */
+interface Wanted {
+  /** Undefined keeps the contract. */
+  readonly force: ContractInForce | undefined;
+  /** Undefined keeps the mode. */
+  readonly mode: Mode | undefined;
+  /** The setting that names the mode; undefined if a person asked for it. */
+  readonly setting?: string | undefined;
+  /** On a ledger that gates share: may it weaken the mode for all of them? */
+  readonly mayWeaken: boolean;
+  /** Of two gates that begin a ledger at once, the second goes by the contract of the first. */
+  readonly yields?: boolean;
+}
+
+/**
+ * Opens a gate over a ledger: counters are brought in line before anything is decided.
+ *
+ * @returns the gate and what was folded, or why nothing can be decided now
+ */
+export async function openGate(
+  options: GateOptions,
+): Promise<Result<{ readonly gate: Gate; readonly folded: readonly Folded[] }, Refusal>> {
+  const gate = new Gate(options);
+  const begun = await gate.begin();
+  return begun.ok ? good({ gate, folded: begun.value?.folded ?? [] }) : begun;
+}
+
+/** One gate: what is in force, and a ledger. It answers the question, and shows what it wrote. */
+export class Gate implements Acts {
+  readonly #options: GateOptions;
+  readonly #ledger: Ledger;
+  readonly #sequencer: Sequencer;
+  readonly #eraser: Eraser;
+  readonly #retention: Retention | undefined;
+  #standing: Standing;
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+    this.#ledger = options.ledger;
+    this.#standing = standingOf(options.force, options.ledger.modeAtOpen ?? options.mode ?? "observe");
+    this.#sequencer = new Sequencer({
+      ...options,
+      standing: () => this.#standing,
+      follow: (inForce) => this.#follow(inForce),
+    });
+    const { ledger, retention } = options;
+    this.#eraser = new Eraser({
+      ledger,
+      enact: (actOf) => this.enact(actOf),
+      scrub: (rewrite) => this.#scrub(rewrite),
+    });
+    this.#retention = retention && new Retention({ ...retention, ledger, eraser: this.#eraser });
+    this.#sequencer.failed.catch(() => this.#endErasing());
+  }
+
+  /** What it decides by now. */
+  get standing(): Standing {
+    return this.#standing;
+  }
+
+  /** Rejects when the gate must answer nothing more. */
+  get failed(): Promise<never> {
+    return this.#sequencer.failed;
+  }
+
+  /** Is nothing waiting, and nothing being decided? */
+  get isIdle(): boolean {
+    return this.#sequencer.isIdle;
+  }
+
+  /**
+   * May this call run?
+   *
+   * @returns the body of the answer, made after the receipt is on disk, or a refusal. A fault never settles it.
+   */
+  async check(request: CheckRequest, asking: Asking): Promise<Result<string, Refusal>> {
+    const { keyName, bytes, digest, course = beginCourse(), onAnswer } = asking;
+    const { sessionId, toolName } = request;
+    const caller = { keyName, sessionId };
+    const prepared = prepareCall(this.#standing, request, caller);
+    course.prepare = performance.now();
+    const recorded = await this.#sequencer.submit({ request, caller, prepared, bytes, course });
+    if (!recorded.ok) return recorded;
+    const { decision, mode, receipt, routed } = recorded.value;
+    const answer = answerBody(decision, receipt, mode, digest);
+    course.answer = performance.now();
+    const { verdict, rule } = decision;
+    const check = {
+      verdict,
+      answered: answered(decision, mode),
+      mode,
+      toolName,
+      routed,
+      rule,
+      seq: receipt.seq,
+      sessionId,
+    };
+    this.#options.watch?.answered(check, course);
+    onAnswer?.(check, course);
+    return good(answer);
+  }
+
+  /**
+   * Puts a contract and a mode in force, between two batches, with a row that says who did it. Counters keep their
+   * history: a definition that is new is folded from the receipts first, beside the checks that go on.
+   *
+   * @param wanted `setting` names the file or variable that sets the mode: on a shared ledger it never weakens the mode
+   */
+  reload(
+    wanted: { readonly force: ContractInForce; readonly mode: Mode | undefined; readonly setting?: string | undefined },
+    by: string,
+  ): Promise<Result<Reloaded, Refusal>> {
+    return this.#put({ ...wanted, mayWeaken: wanted.setting === undefined }, by);
+  }
+
+  /** Appends a row for a person's act that changes nothing of what is in force. `admit` sees the turn first. */
+  async enact(actOf: (turn: Turn) => Promise<Result<Act, Refusal>>): Promise<Result<Durable<Receipt>, Refusal>> {
+    let found: Result<Durable<Receipt>, Refusal> | undefined;
+    const done = await this.#sequencer.exclusively(async (turn, at) => {
+      const act = await actOf(turn);
+      if (!act.ok) {
+        found = act;
+        return turn.abort();
+      }
+      const { contract, mode } = this.#standing;
+      turn.change({ ...act.value, at, contract, mode });
+      const [receipt] = await turn.commit();
+      found = good(receipt as Durable<Receipt>);
+    });
+    return done.ok ? (found as NonNullable<typeof found>) : done;
+  }
+
+  /** Erases parts of receipts, between batches; see docs/erasure.md. */
+  erase(request: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
+    return this.#eraser.erase(request, by);
+  }
+
+  async #scrub(rewrite: boolean): Promise<Scrubbed> {
+    let left: Scrubbed = "later";
+    await this.#sequencer.exclusively(async (turn) => {
+      await turn.abort();
+      left = await this.#ledger.scrub(rewrite);
+    }, true);
+    return left;
+  }
+
+  async #endErasing(): Promise<void> {
+    this.#eraser.close();
+    await this.#retention?.stop();
+  }
+
+  /** Who anchors the ledger outside; undefined where nobody does. */
+  get anchors(): Anchors | undefined {
+    return this.#options.anchors;
+  }
+
+  /** The head that was signed last: a C2SP checkpoint. */
+  checkpoint(): Promise<string> {
+    return this.#ledger.checkpoint();
+  }
+
+  /** A tile of the tree, or a bundle of its leaves; undefined where the signed head has none. */
+  tile(tile: Tile): Promise<Buffer | undefined> {
+    return this.#ledger.tile(tile);
+  }
+
+  /** What people did since a row, oldest first. */
+  changes(after: number): Promise<readonly Change[]> {
+    return this.#ledger.changes(after);
+  }
+
+  /**
+   * Brings ledger and gate in line before the first check. On a shared ledger the contract in force stays, so that a
+   * replica with older files changes nothing for the others. A mode that this start sets takes effect everywhere, but
+   * does not weaken a shared ledger by itself.
+   *
+   * @returns what was put in force; undefined if nothing changed
+   */
+  async begin(): Promise<Result<Reloaded | undefined, Refusal>> {
+    const { force, mode, modeSetting: setting, acceptChange, acceptWeakerMode, keepsStricterMode } = this.#options;
+    const mayWeaken = acceptWeakerMode === true;
+    let isFollowing = false;
+    let weaker: Refusal | undefined;
+    const look = (turn: Turn): Promise<void> => {
+      isFollowing = turn.inForce !== undefined;
+      weaker = this.#weakerRefusal(turn, { force: undefined, mode, setting, mayWeaken }, "start");
+      return turn.abort();
+    };
+    const looked = await this.#sequencer.exclusively(look, true);
+    if (!looked.ok) return looked;
+    // Before anything is written: the row of a rotated key would stop gates that do not have that key.
+    if (weaker !== undefined && keepsStricterMode !== true) return bad(weaker);
+    const told = weaker === undefined ? mode : undefined;
+    const recorded = await this.#recordSigner();
+    if (!recorded.ok) return recorded;
+    const yields = acceptChange !== true;
+    const own = isFollowing && yields ? undefined : force;
+    const isNothing = own === undefined && (told ?? this.#standing.mode) === this.#standing.mode;
+    const wanted = { force: own, mode: told, setting, mayWeaken, yields };
+    const put = isNothing ? good(undefined) : await this.#put(wanted, "start", true);
+    if (put.ok) this.#retention?.start();
+    return put;
+  }
+
+  /** The key that signs heads is another since this start: the row that says so is under both signatures. */
+  async #recordSigner(): Promise<Result<void, Refusal>> {
+    const change = this.#ledger.signerChange;
+    if (change === undefined) return good(undefined);
+    const { to } = change;
+    const prepared = await this.#prepare(this.#standing.force); // The row names a contract, so its text is stored first.
+    if (!prepared.ok) return prepared;
+    return this.#sequencer.exclusively(async (turn, at) => {
+      if (turn.signer === to) return turn.abort();
+      const { contract, mode } = this.#standing;
+      turn.change({ ...signerAct(change, "start"), at, contract, mode });
+      await turn.commit(undefined, to);
+    }, true);
+  }
+
+  /** Without a wanted contract or mode, keeps the one that is in force inside the turn: another gate may have changed it. */
+  async #put(wanted: Wanted, by: string, anyClock = false): Promise<Result<Reloaded, Refusal>> {
+    const ledger = this.#ledger;
+    const prepared = await this.#prepare(wanted.force ?? this.#standing.force);
+    if (!prepared.ok) return prepared;
+    const ahead = prepared.value;
+    let outcome: Result<Reloaded, Refusal> | undefined;
+    const put = async (turn: Turn, at: number): Promise<void> => {
+      const before = turn.inForce ?? this.#standing;
+      const own = wanted.yields === true && turn.inForce !== undefined ? undefined : wanted.force;
+      const next = standingOf(own ?? this.#standing.force, wanted.mode ?? this.#standing.mode);
+      const weaker = this.#weakerRefusal(turn, wanted, by);
+      if (weaker !== undefined) {
+        outcome = bad(weaker);
+        return turn.abort();
+      }
+      const folded = await alignCounters(next.force, ledger, turn, ahead);
+      const changed = !agrees(before, next);
+      if (changed) {
+        const now = shownInForce(next);
+        const body = { before: shownInForce(before), now, ...(wanted.setting && { setting: wanted.setting }) };
+        turn.change({ at, by, act: "reload", body, reason: reloadReason(before, next, by, wanted.setting), ...next });
+      }
+      const [receipt] = await turn.commit(next);
+      this.#standing = next;
+      outcome = good({ changed, before, now: next, folded, receipt });
+    };
+    const done = await this.#sequencer.exclusively(put, anyClock);
+    return done.ok ? (outcome as NonNullable<typeof outcome>) : done;
+  }
+
+  /** Why a mode must not be put in force on a ledger that gates share; undefined where it may be. */
+  #weakerRefusal(
+    { inForce }: Turn,
+    { mode = this.#standing.mode, setting, mayWeaken }: Wanted,
+    by: string,
+  ): Refusal | undefined {
+    if (inForce === undefined || mayWeaken || !isWeaker(mode, this.#standing.mode)) return undefined;
+    const others = `the gates on this ledger are in mode ${this.#standing.mode}, and one gate's setting must not weaken the others`;
+    const way = `run \`${reloadCommand(this.#options.tenant ?? null)} --mode ${mode}\` to weaken them all`;
+    const atStart = by === "start" ? ", or start once with --accept weaker-mode" : "";
+    return refuse("contract-refused", `${setting} says ${mode}, but ${others}: ${way}${atStart}`);
+  }
+
+  /** What needs no turn, beside the checks that go on. A database that is away is no fault, here as in a turn. */
+  async #prepare(force: ContractInForce): Promise<Result<ReadonlyMap<string, Progress>, Refusal>> {
+    try {
+      await this.#ledger.keepContract(force.text);
+      return good(await foldAhead(force, this.#ledger));
+    } catch (error) {
+      if (error instanceof NotKept) return bad(unavailable(error));
+      throw error;
+    }
+  }
+
+  /** Takes up what another gate has put in force: its text is in the ledger, under the digest that the ledger names. */
+  async #follow(inForce: InForce): Promise<void> {
+    const { contract, mode } = inForce;
+    const force = await keptContracts(this.#ledger, contract);
+    if (force === undefined) throw new Error(`the contract ${contract} that is in force cannot be made again`);
+    this.#standing = standingOf(force, mode as Mode);
+    this.#options.onFollow?.(this.#standing);
+  }
+
+  /** Why a check of this key would be refused now, from what its headers say; undefined where it can be tried. */
+  refusalFor(keyName: string, bytes: number): Refusal | undefined {
+    return this.#sequencer.refusalFor(keyName, bytes);
+  }
+
+  /** Can a check be answered now: is there room for a receipt, and is the clock right? */
+  async isServing(): Promise<boolean> {
+    const { isShared, head } = this.#ledger;
+    return (isShared || this.#options.clock.read(head.at).ok) && (await this.#ledger.hasRoom());
+  }
+
+  /**
+   * Why no check should be sent here now, in a few words; undefined if a check would be answered and its receipt kept. If
+   * only the pin is behind, checks are still answered, and the caller may choose another gate.
+   */
+  async unready(): Promise<string | undefined> {
+    const refusal = this.#sequencer.refusalFor("", 0);
+    if (refusal?.code === "stopping") return "the gate is stopping";
+    if (refusal !== undefined) return "the queue is full";
+    if (this.#sequencer.isSuperseded) return "a later gate serves this ledger";
+    const time = this.#options.clock.read(this.#ledger.head.at);
+    if (!time.ok) return time.problem;
+    return (await this.#ledger.hasRoom()) ? pinTrails(this.#ledger.pin) : "the ledger cannot take a receipt";
+  }
+
+  /** The state of each anchor of the ledger, for metrics: the head pin first. */
+  get anchorReadings(): readonly AnchorReading[] {
+    const { pin } = this.#ledger;
+    return [...(pin === undefined ? [] : [pinReading(pin, this.rows)]), ...(this.anchors?.readings ?? [])];
+  }
+
+  /** What waits for its turn: calls, and their bodies together. */
+  get queued(): { readonly calls: number; readonly bytes: number } {
+    return this.#sequencer.queued;
+  }
+
+  /** The number of the ledger's last row. */
+  get rows(): number {
+    return this.#ledger.head.seq;
+  }
+
+  /** The text of what is or was in force, by its SHA-256 in hex. */
+  async rules(digest: string): Promise<string | undefined> {
+    const { contract, force } = this.#standing;
+    return digest === contract ? force.text : this.#ledger.contractText(digest);
+  }
+
+  receipts(query: Parameters<Ledger["receipts"]>[0]): ReturnType<Ledger["receipts"]> {
+    return this.#ledger.receipts(query);
+  }
+
+  /**
+   * Walks the chain and holds it against all who anchor it. One walk at a time: who asks while one is under way gets the
+   * result of the next.
+   */
+  verify(): Promise<AnchoredCheck> {
+    this.#nextWalk ??= this.#walk.then(() => {
+      this.#nextWalk = undefined;
+      const walk = this.#ledger.verify().then((check) => holdAgainst(check, this.#options.anchors));
+      this.#walk = walk.catch(() => undefined);
+      return walk;
+    });
+    return this.#nextWalk;
+  }
+  #walk: Promise<unknown> = Promise.resolve();
+  #nextWalk: Promise<AnchoredCheck> | undefined;
+
+  /** Takes no more checks and answers those that wait. */
+  async drain(): Promise<void> {
+    const drained = this.#sequencer.drain();
+    await this.#endErasing();
+    await drained;
+  }
+}
+
+function shownInForce({ contract, mode }: InForce): Canonical {
+  return { contract: `sha256:${contract}`, mode };
+}
+
+function reloadReason(before: InForce, now: InForce, by: string, setting: string | undefined): string {
+  const parts = [
+    before.mode === now.mode ? "" : `mode ${before.mode} to ${now.mode}`,
+    before.contract === now.contract ? "" : `contract ${before.contract.slice(0, 12)} to ${now.contract.slice(0, 12)}`,
+  ];
+  const told = before.mode === now.mode || setting === undefined ? "" : `, as ${setting} says`;
+  return `Svc: ${parts.filter(Boolean).join(", ")}, put in force by ${by}${told}`;
+}
+
+/** What an operator types to reload the root (null) or a tenant. */
+export function reloadCommand(tenant: string | null): string {
+  return tenant === null ? "svc-gate reload" : `svc-gate reload --tenant ${tenant}`;
+}

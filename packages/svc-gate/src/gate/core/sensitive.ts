@@ -1,0 +1,30 @@
+import type { ContractInForce } from "../../contract/mod.ts";
+import type { CheckEntry } from "../../ledger/mod.ts";
+import { findMembers, isMemberName, type CheckRequest } from "../../wire/mod.ts";
+
+type Sensitive = NonNullable<CheckEntry["sensitive"]>;
+
+/** The members of a call that its contracts call sensitive, and that it has. @param routed does a contract route it? */
+export function sensitiveOf(
+  { sensitive: { ofTool, unrouted } }: Pick<ContractInForce, "sensitive">,
+  { toolName, inputText, platformText }: Pick<CheckRequest, "inputText" | "platformText" | "toolName">,
+  routed: boolean,
+): Sensitive {
+  const names = ofTool.get(toolName) ?? (routed ? none : unrouted);
+  if (names.length === 0) return none;
+  return [...within("input", inputText, names), ...within("platform", platformText ?? "null", names)];
+}
+
+const none: readonly never[] = [];
+
+function within(parent: "input" | "platform", text: string, names: readonly string[]): Sensitive {
+  const listed = names.filter((name) => name.startsWith(`${parent}.`)).filter(isMemberName);
+  const spans = findMembers(
+    text,
+    listed.map((name) => name.split(".").slice(1)),
+  );
+  return listed.flatMap((name, place) => {
+    const span = spans[place];
+    return span === undefined ? [] : [{ name, ...span }];
+  });
+}

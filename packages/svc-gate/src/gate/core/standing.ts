@@ -1,0 +1,44 @@
+import { hash } from "node:crypto";
+import type { ContractInForce } from "../../contract/mod.ts";
+import type { InForce } from "../../ledger/mod.ts";
+import type { Mode } from "../../wire/mod.ts";
+import { countersOf } from "./counters.ts";
+import { engine } from "../version.ts";
+
+/** What a gate decides by. It changes between two batches, never within one. */
+export interface Standing extends InForce {
+  readonly force: ContractInForce;
+  /** SHA-256 in hex of the body of GET /rules: what `contract` on each receipt names. */
+  readonly contract: string;
+  readonly mode: Mode;
+  /** The digest under which the ledger keeps a counter, by the counter's identity. */
+  readonly counterDigests: ReadonlyMap<string, string>;
+}
+
+export function standingOf(force: ContractInForce, mode: Mode): Standing {
+  return {
+    force,
+    contract: hash("sha256", force.text, "hex"),
+    mode,
+    engine,
+    counterDigests: new Map(
+      countersOf(force).map(({ counter: { identity } }) => [identity, hash("sha256", identity, "hex")]),
+    ),
+  };
+}
+
+/** Do both decide by the same contract in the same mode? */
+export function agrees(one: InForce, other: InForce): boolean {
+  return one.contract === other.contract && one.mode === other.mode;
+}
+
+/** Is the engine later than this one? Two that decide a ledger by turns could decide the same call in two ways. */
+export function isLater(other: string): boolean {
+  const [theirs, ours] = [numbersOf(other), numbersOf(engine)];
+  const at = ours.findIndex((number, place) => number !== theirs[place]);
+  return at !== -1 && (theirs[at] ?? 0) > (ours[at] ?? 0);
+}
+
+function numbersOf(name: string): readonly number[] {
+  return name.replace(/^.*\//, "").split(".").map(Number);
+}

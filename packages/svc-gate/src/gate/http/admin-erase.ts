@@ -1,0 +1,18 @@
+import type { FastifyReply } from "fastify";
+import type { Erased } from "../admin/erasure/eraser.ts";
+import { readErase } from "../admin/erasure/request.ts";
+import { sendJson } from "./body.ts";
+import { refuseWith } from "./refusing.ts";
+import type { Asked } from "./route.ts";
+
+/** POST /admin/erase: parts of receipts of the ledger in the path go, and rows say who had it done, and why. */
+export async function erase({ service, tenant, key, request, reply }: Asked): Promise<FastifyReply> {
+  const asked = readErase(request.body);
+  if (!asked.ok) return refuseWith(reply, asked.problem);
+  const erased = await service.workOn(tenant, (gate) => gate.erase(asked.value, key?.id ?? ""));
+  return erased.ok ? sendJson(reply, JSON.stringify(shown(erased.value))) : refuseWith(reply, erased.problem);
+}
+
+function shown({ receipts, ...erased }: Erased): object {
+  return { ...erased, receipts: receipts.map(({ seq, hash }) => ({ seq, hash })) };
+}

@@ -1,0 +1,49 @@
+import type { FastifyReply } from "fastify";
+import { modes, refuse, type Refusal } from "../../wire/mod.ts";
+import { readMembers, sendJson } from "./body.ts";
+import type { Folded } from "../core/counters.ts";
+import { refuseWith } from "./refusing.ts";
+import type { Asked } from "./route.ts";
+import type { InForce } from "../../ledger/mod.ts";
+
+/** POST /admin/reload: what the files say now is put in force; `mode` changes the mode. */
+export async function reload({ service, tenant, key, request, reply }: Asked): Promise<FastifyReply> {
+  const mode = modeAsked(request.body);
+  if (typeof mode === "object") return refuseWith(reply, mode);
+  const reloaded = await service.reload(tenant, mode, key?.id ?? "");
+  if (!reloaded.ok) return refuseWith(reply, reloaded.problem);
+  const { changed, before, now, folded, receipt = null } = reloaded.value;
+  return sendJson(
+    reply,
+    JSON.stringify({ changed, before: shown(before), now: shown(now), counters: folded.map(shownCounter), receipt }),
+  );
+}
+
+/** An empty body asks for no more than the files. */
+function modeAsked(body: unknown): string | undefined | Refusal {
+  const read = readMembers(body, ["mode"]);
+  if (!read.ok) return read.problem;
+  const mode = read.value.get("mode");
+  if (mode === undefined || typeof mode === "string") return mode;
+  return refuse("invalid-request", `"mode" must be one of ${modes.join(", ")}`);
+}
+
+function shown({ contract, mode }: InForce): Readonly<Record<string, string>> {
+  return { contract: `sha256:${contract}`, mode };
+}
+
+/** From when a counter counts: from the first receipt, from a moment before which it cannot be known, or from now. */
+function shownCounter({
+  counter,
+  rows,
+  events,
+  unknownThrough,
+  startsEmpty,
+}: Folded): Readonly<Record<string, unknown>> {
+  const counts = startsEmpty
+    ? "from now on"
+    : unknownThrough < 0
+      ? "from the first receipt"
+      : "after `unknown_through`";
+  return { counter, counts, receipts: rows, events, unknown_through: unknownThrough < 0 ? null : unknownThrough };
+}

@@ -1,0 +1,120 @@
+import { Readable } from "node:stream";
+import type { FastifyReply } from "fastify";
+import { leafKinds, type LeafKind } from "../../ledger/entry/mod.ts";
+import type { ReceiptQuery } from "../../ledger/mod.ts";
+import { bad, good, isMode, isVerdict, limits, refuse, utf8Bytes, type Result } from "../../wire/mod.ts";
+import { readMoment } from "../start/moment.ts";
+import { sendJson } from "./body.ts";
+import { badQuery, queryOf } from "./query.ts";
+import { refuseWith } from "./refusing.ts";
+import type { Asked } from "./route.ts";
+
+/** The parameters, each with what is wrong with a value; undefined if it is valid. */
+const parameters: Readonly<Record<string, (value: string, name: string) => string | undefined>> = {
+  limit: (value, name) => badNumber(value, name, limits.receiptsLimitMax),
+  before: (value, name) => badNumber(value, name, Number.MAX_SAFE_INTEGER),
+  session_id: () => undefined,
+  tool_name: () => undefined,
+  verdict: badVerdict,
+  answered: badVerdict,
+  mode: (value) => (isMode(value) ? undefined : '"mode" must be observe, assist or enforce'),
+  key: badName,
+  act: badName,
+  kind: (value) => (value === "all" || isKind(value) ? undefined : `"kind" must be ${leafKinds.join(", ")} or all`),
+  since: badMoment,
+  until: badMoment,
+};
+
+export function receipts({ gate, request, reply }: Asked): FastifyReply {
+  const asked = queryOf(request);
+  const problem = badQuery(asked, Object.keys(parameters));
+  const read: Result<ReceiptQuery, string> = problem === undefined ? readQuery(asked.parameters) : bad(problem);
+  if (!read.ok) return refuseWith(reply, refuse("invalid-query", read.problem));
+  return sendJson(reply, Readable.from(pageText(gate.receipts(read.value), read.value.limit)));
+}
+
+function readQuery(query: URLSearchParams): Result<ReceiptQuery, string> {
+  for (const [name, value] of query) {
+    const problem = parameters[name]?.(value, name);
+    if (problem !== undefined) return bad(problem);
+  }
+  const text = (name: string): string | undefined => query.get(name) ?? undefined;
+  const moment = (name: string): number | undefined => readMoment(query.get(name) ?? "");
+  const [answered, mode, since, until] = [text("answered"), text("mode"), moment("since"), moment("until")];
+  if (since !== undefined && until !== undefined && since > until) return bad('"since" must not be after "until"');
+  return good({
+    before: Number(query.get("before") ?? Number.MAX_SAFE_INTEGER),
+    limit: Number(query.get("limit") ?? limits.receiptsLimitDefault),
+    session: text("session_id"),
+    tool: text("tool_name"),
+    verdict: text("verdict"),
+    answered: answered !== undefined && isVerdict(answered) ? answered : undefined,
+    mode: mode !== undefined && isMode(mode) ? mode : undefined,
+    key: text("key"),
+    act: text("act"),
+    kind: kindOf(text("kind"), text("act")),
+    since,
+    until,
+  });
+}
+
+/** Checks alone, unless another kind is asked for. Whoever asks for an act asks for a change. */
+function kindOf(kind: string | undefined, act: string | undefined): LeafKind | undefined {
+  if (kind === undefined) return act === undefined ? "check" : undefined;
+  return isKind(kind) ? kind : undefined;
+}
+
+function isKind(value: string): value is LeafKind {
+  return leafKinds.some((kind) => kind === value);
+}
+
+/**
+ * The page as it is read, so that a thousand large rows are never in memory together. It begins only after the first rows
+ * were read: if the ledger cannot be read, the answer is a refusal, not a truncated page.
+ */
+async function* pageText(
+  slices: AsyncIterable<readonly { readonly seq: number; readonly json: string }[]>,
+  limit: number,
+): AsyncGenerator<string> {
+  let unsent = '{"receipts":[';
+  let count = 0;
+  let last = 0;
+  for await (const slice of slices) {
+    if (slice.length === 0) {
+      yield ""; // Nothing matched here. If the client has gone, the search ends at this point.
+      continue;
+    }
+    yield unsent + slice.map(({ json }) => json).join(",");
+    unsent = ",";
+    count += slice.length;
+    last = slice.at(-1)?.seq ?? last;
+  }
+  yield `${count === 0 ? unsent : ""}],"next":${count === limit && last > 1 ? last : "null"}}`;
+}
+
+function badNumber(value: string, name: string, max: number): string | undefined {
+  if (/^[1-9][0-9]{0,15}$/.test(value) && Number(value) <= max) return undefined;
+  return `"${name}" must be a whole number from 1 to ${max}`;
+}
+
+function badVerdict(value: string, name: string): string | undefined {
+  return isVerdict(value) ? undefined : `"${name}" must be ALLOW, BLOCK or ESCALATE`;
+}
+
+const nameBytesMax = 256;
+
+function badName(value: string, name: string): string | undefined {
+  const isName = value !== "" && utf8Bytes(value) <= nameBytesMax && !/\p{C}/u.test(value);
+  return isName ? undefined : `"${name}" must be a name from receipts, such as ${examples[name]}`;
+}
+
+const examples: Readonly<Record<string, string>> = { key: "default", act: "reload" };
+
+function badMoment(value: string, name: string): string | undefined {
+  if (readMoment(value) !== undefined) return undefined;
+  const hint = value.includes(" ") ? "; write a + as %2B in a query" : "";
+  return (
+    `"${name}" must be a moment such as 2026-01-31T12:00:00Z, a day such as 2026-01-31, or milliseconds since the epoch as ` +
+    `in \`at\` of a receipt${hint}`
+  );
+}

@@ -1,0 +1,139 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { limits, refusals, refuse, type Refusal } from "../../wire/mod.ts";
+import { isFramingLost, headTooLarge } from "./head.ts";
+import type { RefusalLog } from "./refusal-log.ts";
+import type { Watch } from "../telemetry/watch.ts";
+import type { Valve } from "../admission/valve.ts";
+import { traceOf, whose } from "./whose.ts";
+
+declare module "fastify" {
+  interface FastifyInstance {
+    /** Hears of each refusal. */
+    readonly watch: Watch;
+    /** Logs them, counting those of a flood. */
+    readonly refusalLog: RefusalLog;
+    /** What they go through to those who are refused. */
+    readonly refusalValve: Valve;
+  }
+}
+
+/**
+ * Sends a refusal as problem details (RFC 9457) and logs it. What is still to come of the body is read and dropped,
+ * within the time that a request has, so that the sender sees the refusal and not a connection that was reset.
+ */
+export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply {
+  const { status } = refusals[refusal.code];
+  if (status === 401) reply.header("www-authenticate", "Bearer");
+  if (status === 503 || status === 429) reply.header("retry-after", String(refusal.retrySeconds ?? 1));
+  if (refusal.allow !== undefined) reply.header("allow", refusal.allow);
+  if (refusal.code === "stopping" || isFramingLost(reply.request.raw)) reply.header("connection", "close");
+  else if (reply.hasHeader("connection")) reply.removeHeader("connection");
+  if (!reply.request.raw.complete) answeredEarly.add(reply.request.raw.socket);
+  reply.server.watch.refused(refusal.code);
+  traceOf(reply.request)?.refused(refusal);
+  const { request, server } = reply;
+  server.refusalLog.note(refusal.code, () => ({ ...whose(request), status, detail: refusal.detail }));
+  reply
+    .code(status)
+    .header("content-type", "application/problem+json; charset=utf-8")
+    .header("cache-control", "no-store");
+  const send = (): boolean => {
+    const isThere = !reply.raw.destroyed;
+    if (isThere) reply.send(problemText(refusal));
+    return isThere;
+  };
+  if (refusal.code === "stopping") send();
+  else if (!server.refusalValve.pass(send)) letGoOfBody(request);
+  return reply;
+}
+
+/** A request that waits for its refusal holds nothing of its body. */
+function letGoOfBody(request: FastifyRequest): void {
+  request.body = undefined;
+  request.raw.resume();
+}
+
+/** Connections that have their answer while the request was still coming: they get no second one. */
+const answeredEarly = new WeakSet<object>();
+
+/** For each connection how many answers it is owed, and the request that came last. */
+const owing = new WeakMap<object, { answers: number; last: IncomingMessage }>();
+
+/** Notes that a request came, until its answer is out. */
+export function noteOwed(request: IncomingMessage, response: ServerResponse): void {
+  const { socket } = request;
+  const owed = owing.get(socket) ?? { answers: 0, last: request };
+  owing.set(socket, owed);
+  owed.answers += 1;
+  owed.last = request;
+  response.once("close", () => (owed.answers -= 1));
+}
+
+/** Would what is written now be taken for the answer to an earlier request? One that is still coming is the fault's own. */
+function owesEarlier(socket: object): boolean {
+  const owed = owing.get(socket);
+  return owed !== undefined && owed.answers > (owed.last.complete ? 0 : 1);
+}
+
+function problemText({ code, detail }: Refusal): string {
+  const { status, title } = refusals[code];
+  return JSON.stringify({ type: `urn:svc-gate:refusal:${code}`, title, status, code, detail });
+}
+
+/** What the server refuses by itself, in the gate's words. */
+export function toRefusal(error: unknown, request: FastifyRequest): Refusal {
+  const { code, statusCode } = error as { readonly code?: string; readonly statusCode?: number };
+  if (code === "FST_ERR_CTP_BODY_TOO_LARGE") {
+    return refuse("body-too-large", `a body is at most ${limits.bodyBytesMax} bytes`);
+  }
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+    return refuse("bad-http", "the request is not HTTP that the gate reads");
+  }
+  request.log.error({ ...whose(request), err: error }, "a request failed");
+  return refuse("ledger-unavailable", "the gate could not answer; see its log");
+}
+
+/** A connection whose request never became one. */
+export interface BareSocket {
+  readonly writable: boolean;
+  readonly destroyed: boolean;
+  end(text: string): unknown;
+  destroy(): unknown;
+}
+
+/** Answers on the bare socket what never became a request; ends it without a word where an earlier one waits. */
+export function refuseConnection(
+  error: Error & { code?: string },
+  socket: BareSocket,
+  { refusalLog, watch }: { readonly refusalLog: RefusalLog; readonly watch: Watch },
+): void {
+  const mute = answeredEarly.has(socket) || owesEarlier(socket);
+  if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable || mute) {
+    socket.destroy();
+    return;
+  }
+  const refusal = connectionRefusal(error.code);
+  const { status, title } = refusals[refusal.code];
+  const body = problemText(refusal);
+  watch.refused(refusal.code);
+  refusalLog.note(refusal.code, () => ({ status, detail: refusal.detail }));
+  const head = [
+    `HTTP/1.1 ${status} ${title}`,
+    "Content-Type: application/problem+json; charset=utf-8",
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    "Cache-Control: no-store",
+    "Connection: close",
+  ];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+}
+
+function connectionRefusal(code: string | undefined): Refusal {
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") {
+    return refuse("body-timeout", `the whole request must arrive within ${limits.bodyTimeoutMs / 1000} s`);
+  }
+  if (code === "HPE_HEADER_OVERFLOW") {
+    return headTooLarge();
+  }
+  return refuse("bad-http", "the request is not HTTP that the gate reads");
+}

@@ -1,0 +1,262 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { Logger } from "pino";
+import { limits, quote, refuse, type Refusal } from "../../wire/mod.ts";
+import { boundConnections } from "../admission/connections.ts";
+import { hasEscapedPath, refusalForBody, refusalForHead } from "./head.ts";
+import type { Key } from "../admin/keys/keys.ts";
+import { rateFields } from "../admission/rate.ts";
+import { RefusalLog } from "./refusal-log.ts";
+import { noteOwed, refuseConnection, refuseWith, toRefusal, type BareSocket } from "./refusing.ts";
+import type { Route } from "./route.ts";
+import { routes } from "./routes.ts";
+import type { Service } from "../admin/service.ts";
+import { Valve } from "../admission/valve.ts";
+import { requestId } from "../telemetry/requests.ts";
+import { keyOf, noteKey } from "./whose.ts";
+
+export interface HttpOptions {
+  readonly service: Service;
+  readonly basePath: string;
+  /** How many there may be at once. */
+  readonly connections: number;
+  readonly log: Logger;
+  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+}
+
+/**
+ * The routes over HTTP: key before body, body within limits, strict reading, refusals as problem details (RFC 9457).
+ * It holds no state but connections.
+ */
+export function makeServer({ service, basePath, connections, log, tls }: HttpOptions): FastifyInstance {
+  const { tally } = service;
+  const refusalLog = new RefusalLog(log);
+  const server = Fastify(serverOptions({ service, log, tls }, refusalLog)) as unknown as FastifyInstance;
+  addKeyHooks(server, service, basePath, boundConnections(server.server, connections, log));
+  server.decorateRequest("known", undefined);
+  server.decorate("watch", tally);
+  server.decorate("refusalLog", refusalLog);
+  server.decorate(
+    "refusalValve",
+    new Valve({
+      perSecond: limits.refusalsPerSecond,
+      waitMs: limits.refusalWaitMs,
+      waitingMax: limits.refusalsWaitingMax,
+    }),
+  );
+  server.removeAllContentTypeParsers();
+  server.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+  server.setErrorHandler((error, request, reply) => refuseWith(reply, toRefusal(error, request)));
+  server.setNotFoundHandler((request, reply) => refuseWith(reply, notFound(request, basePath)));
+  addRoutes(server, service, basePath);
+  server.server.maxHeadersCount = 0; // their bytes are bounded; dropping the last of them in silence would hide one
+  noteAllOwed(server, service);
+  return server;
+}
+
+function serverOptions(
+  { service, log, tls }: Pick<HttpOptions, "log" | "service" | "tls">,
+  refusalLog: RefusalLog,
+): Parameters<typeof Fastify>[0] {
+  const { keys, tally } = service;
+  const http = {
+    maxHeaderSize: limits.headerBytesMax,
+    headersTimeout: limits.bodyTimeoutMs,
+    requestTimeout: limits.bodyTimeoutMs,
+    connectionsCheckingInterval: 1000,
+    requireHostHeader: false, // refused below, in the gate's words
+  };
+  return {
+    loggerInstance: log,
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: limits.bodyBytesMax,
+    requestTimeout: limits.bodyTimeoutMs,
+    keepAliveTimeout: 72_000,
+    forceCloseConnections: "idle",
+    return503OnClosing: false,
+    exposeHeadRoutes: false,
+    genReqId: ({ headers }: IncomingMessage) => requestId(headers["x-request-id"]),
+    childLoggerFactory: (logger: Logger) => logger, // a line says itself whose it is; most requests have none
+    frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
+      refuseWith(reply, keys.find(request.headers.authorization) === undefined ? noKey : unrouted(error, request)),
+    clientErrorHandler: (error: Error, socket: BareSocket) =>
+      refuseConnection(error, socket, { refusalLog, watch: tally }),
+    ...(tls === undefined ? { http } : { https: { ...tls, ...http, handshakeTimeout: limits.bodyTimeoutMs } }),
+  } as Parameters<typeof Fastify>[0];
+}
+
+/** The key is looked up before the body is read, and once more where it has changed by then. */
+function addKeyHooks(
+  server: FastifyInstance,
+  service: Service,
+  basePath: string,
+  keyless: ReturnType<typeof boundConnections>,
+): void {
+  const { keys } = service;
+  server.addHook("onRequest", (request, reply, done) => {
+    const key = keys.find(request.headers.authorization);
+    const refusal =
+      refusalForKey(request, key) ??
+      refusalForRate(reply, key, service) ??
+      refusalBeforeBody(request, basePath) ??
+      refusalForLoad(request, key, service);
+    reply.header("x-request-id", request.id);
+    // A key that was good on this connection may have been revoked since.
+    if (key === undefined) keyless.add(request.raw.socket);
+    else {
+      noteKey(request, key);
+      keyless.delete(request.raw.socket);
+    }
+    if (refusal !== undefined) return refuseWith(reply, refusal);
+    return done();
+  });
+  // A body may take seconds to arrive. A key that was revoked or expired meanwhile is refused.
+  server.addHook("preHandler", (request, reply, done) => {
+    const found = request.method === "POST" ? keyOf(request) : undefined;
+    if (found === undefined || keys.isUnchanged(found)) return done();
+    const key = keys.find(request.headers.authorization);
+    if (key === undefined) return refuseWith(reply, noKey);
+    noteKey(request, key);
+    return done();
+  });
+}
+
+function addRoutes(server: FastifyInstance, service: Service, basePath: string): void {
+  const { tenants } = service;
+  for (const { method, path, scope, orScope, handle, ofRoot = false } of routes) {
+    server.route({
+      method,
+      url: basePath + path,
+      config: { scope, orScope },
+      handler: (request, reply) =>
+        handle({ service, gate: service.root, tenant: null, key: keyOf(request), request, reply }),
+    });
+    if (tenants === undefined || ofRoot) continue;
+    server.route({
+      method,
+      url: `${basePath}/t/:tenant${path}`,
+      config: { scope, orScope },
+      handler: async (request, reply) => {
+        const { tenant } = request.params as { readonly tenant: string };
+        const key = keyOf(request);
+        // The open route: anyone else gets the same answer as for a tenant that does not exist.
+        if (key === undefined || (scope === undefined && key.tenant !== tenant))
+          return handle({ service, gate: service.root, tenant: null, key, request, reply });
+        // What looks after a tenant needs no gate of it that can be opened: that may be what is wrong.
+        if (scope === "admin" && tenants.has(tenant))
+          return handle({ service, gate: service.root, tenant, key, request, reply });
+        const gate = await tenants.gateFor(tenant, reply);
+        if (!gate.ok) return refuseWith(reply, gate.problem);
+        return handle({ service, gate: gate.value, tenant, key, request, reply });
+      },
+    });
+  }
+}
+
+/** Notes each request that is owed an answer, those too that never reach a route. */
+function noteAllOwed(server: FastifyInstance, { keys }: Service): void {
+  server.server.prependListener("request", noteOwed);
+  server.server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
+    noteOwed(request, response);
+    if (keys.find(request.headers.authorization) !== undefined) response.writeContinue();
+    server.routing(request, response);
+  });
+  server.server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
+    noteOwed(request, response);
+    server.routing(request, response);
+  });
+}
+
+const noKey = refuse(
+  "unauthorized",
+  "the API key is missing or wrong: send `Authorization: Bearer <key>`; " +
+    "the first key is SVC_API_KEY if the gate was started with it, else the content of first-key in its data folder",
+);
+
+const notEscaped = refuse("not-found", "no path of the gate has a percent sign: write the path without escapes");
+
+/**
+ * A key opens the root or the one tenant that it is bound to. To everybody else a tenant that there is and one that there
+ * is not are the same: no key of it came. The root's administrators look after all of them.
+ */
+function refusalForKey(request: FastifyRequest, key: Key | undefined): Refusal | undefined {
+  const { scope, orScope } = request.routeOptions.config as RouteConfig;
+  if (isUnknown(request)) return key === undefined ? noKey : undefined;
+  if (scope === undefined) return undefined;
+  if (key === undefined) return noKey;
+  const { tenant = null } = request.params as { readonly tenant?: string };
+  const looksAfter = key.tenant === null && scope === "admin" && key.scopes.has("admin");
+  if (tenant !== key.tenant && !looksAfter) return noKey;
+  if (key.scopes.has(scope) || (orScope !== undefined && key.scopes.has(orScope))) return undefined;
+  const wanted = orScope === undefined ? scope : `${scope} or ${orScope}`;
+  return refuse("forbidden", `the key ${quote(key.name)} has not the scope ${wanted}`);
+}
+
+interface RouteConfig {
+  readonly scope?: Route["scope"];
+  readonly orScope?: Route["orScope"];
+}
+
+/** Charges a request to its key, and says in the answer's header fields what is left. */
+function refusalForRate(reply: FastifyReply, key: Key | undefined, { rates }: Service): Refusal | undefined {
+  const charged = key && rates.charge(key);
+  if (charged === undefined) return undefined;
+  for (const [name, value] of rateFields(charged)) reply.header(name, value);
+  if (charged.ok) return undefined;
+  const { perSecond, burst } = charged.rate;
+  const sentence = `this key may ask ${perSecond} times a second, and ${burst} times at once; nothing was decided`;
+  return { ...refuse("rate-limited", sentence), retrySeconds: charged.nextSeconds };
+}
+
+/** A check that would find no room in the line is refused before its body is read. */
+function refusalForLoad(request: FastifyRequest, key: Key | undefined, service: Service): Refusal | undefined {
+  const { scope } = request.routeOptions.config as RouteConfig;
+  if (scope !== "check" || key === undefined) return undefined;
+  const bytes = Number(request.headers["content-length"] ?? 0);
+  return service.openGate(key.tenant)?.refusalFor(key.name, Math.min(bytes, limits.bodyBytesMax));
+}
+
+/** What headers alone say against a request, before any of its body is read. */
+function refusalBeforeBody(request: FastifyRequest, basePath: string): Refusal | undefined {
+  const { raw } = request;
+  const refusal = refusalForHead(raw);
+  if (refusal !== undefined) return refusal;
+  if (isUnknown(request)) return notFound(request, basePath);
+  return raw.method === "POST" ? refusalForBody(raw) : undefined;
+}
+
+/** Paths are exact, but the router decodes escapes. So a path with an escape is refused. */
+function isUnknown(request: FastifyRequest): boolean {
+  return request.is404 || hasEscapedPath(request.url);
+}
+
+function notFound(request: FastifyRequest, basePath: string): Refusal {
+  if (hasEscapedPath(request.url)) return notEscaped;
+  const [path = ""] = request.url.split("?");
+  const below = path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : "";
+  const local = below.replace(/^\/t\/[^/]+(?=\/)/, "");
+  const methods = routes.filter((route) => patternOf(route).test(local)).map(({ method }) => method);
+  if (methods.some((method) => method === request.method))
+    return refuse(
+      "not-found",
+      "no tenants are served here (SVC_TENANTS names their file), or a tenant has not this route",
+    );
+  if (methods.length === 0) {
+    const paths = new Set(routes.map((route) => basePath + shown(route)));
+    return refuse("not-found", `the gate has ${[...paths].join(", ")}`);
+  }
+  return { ...refuse("method-not-allowed", `this path takes ${methods.join(", ")}`), allow: methods.join(", ") };
+}
+
+/** The router itself refuses some paths, such as one with an escape that is not UTF-8. */
+function unrouted(error: unknown, request: FastifyRequest): Refusal {
+  return hasEscapedPath(request.url) ? notEscaped : toRefusal(error, request);
+}
+
+function patternOf({ path }: Route): RegExp {
+  return new RegExp(`^${path.replace(/:\w+/g, "[^/]+")}$`);
+}
+
+function shown({ path }: Route): string {
+  return path.replace(/:(\w+)/g, "{$1}");
+}

@@ -1,0 +1,26 @@
+import type { FastifyReply } from "fastify";
+import { refuse } from "../../wire/mod.ts";
+import type { AnchoredCheck } from "../anchoring.ts";
+import { sendJson } from "./body.ts";
+import { badQuery, queryOf } from "./query.ts";
+import { refuseWith } from "./refusing.ts";
+import type { Asked } from "./route.ts";
+
+/** The walk over the chain. */
+export async function verify({ gate, request, reply }: Asked): Promise<FastifyReply> {
+  const problem = badQuery(queryOf(request), []);
+  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
+  return sendJson(reply, JSON.stringify(shown(await gate.verify())));
+}
+
+function shown(check: AnchoredCheck): object {
+  const { rows, head, broken, anchored, anchors } = check;
+  const { seq, hash } = head;
+  const found =
+    broken === undefined ? { ok: true, rows, head: { seq, hash } } : { ok: false, rows, first_broken: broken };
+  const note =
+    anchored === undefined
+      ? { note: "nothing outside the data folder anchors this ledger: set SVC_PIN, SVC_SINKS or SVC_WITNESS_POLICY" }
+      : {};
+  return { ...found, anchored: anchored ?? null, anchors, ...note };
+}

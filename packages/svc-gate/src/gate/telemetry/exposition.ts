@@ -1,0 +1,172 @@
+import { collectDefaultMetrics, Counter, Gauge, Registry } from "prom-client";
+import { modes, refusals, verdicts, type Mode, type RefusalCode } from "../../wire/mod.ts";
+import type { AnchorReading } from "../anchoring.ts";
+import { engine } from "../version.ts";
+import { histogramText, type HistogramOptions } from "./histogram-text.ts";
+import type { CheckCounts, Tally } from "./tally.ts";
+import { reloadOutcomes } from "./watch.ts";
+
+/** What stands at the moment when somebody looks. */
+export interface Readings {
+  /** Calls that wait for a verdict, and their bodies together. */
+  readonly queue: { readonly calls: number; readonly bytes: number };
+  /** Rows of the ledgers that are open. */
+  readonly rows: number;
+  /** What the gate itself decides by: the SHA-256 in hex of its contract's text, and its mode. Tenants have their own. */
+  readonly inForce: { readonly contract: string; readonly mode: Mode };
+  readonly keys: number;
+  readonly tenants: number;
+  readonly ready: boolean;
+  /** Of each ledger that is open. */
+  readonly anchors: readonly AnchorReading[];
+}
+
+/** All metrics in the Prometheus text format, with what the process says of itself. */
+export async function exposition(tally: Tally, readings: Readings): Promise<string> {
+  const anchors = anchorsRegistry(readings.anchors, tally.anchorFailures);
+  const checks = await checksRegistry(tally).metrics();
+  const registries = [eventsRegistry(tally), readingsRegistry(readings), anchors, ofProcess()];
+  const others = await Promise.all(registries.map((registry) => registry.metrics()));
+  return [checks, ...histograms(tally).map(histogramText), ...others].join("\n");
+}
+
+function checksRegistry(tally: Tally): Registry {
+  const registry = new Registry();
+  showChecks(tally.checks, registry);
+  showAnswers(tally.answers, registry);
+  return registry;
+}
+
+/** A histogram of prom-client takes values, not counts; `histogramText` writes counts. */
+function histograms(tally: Tally): readonly HistogramOptions[] {
+  return [
+    {
+      name: "svc_gate_check_seconds",
+      help: "From the last byte of a check's body to its answer.",
+      series: { whole: tally.whole },
+    },
+    {
+      name: "svc_gate_stage_seconds",
+      help: "What a check passed through: parse, prepare, queue, decide, commit, answer.",
+      label: "stage",
+      series: tally.stages,
+    },
+    {
+      name: "svc_gate_batch_calls",
+      help: "Calls decided together, under one flush.",
+      series: { calls: tally.batches },
+    },
+    {
+      name: "svc_gate_flush_seconds",
+      help: "How long a batch took until it was durable.",
+      series: { flush: tally.flushes },
+    },
+  ];
+}
+
+function eventsRegistry(tally: Tally): Registry {
+  const registry = new Registry();
+  const refused = new Counter({
+    name: "svc_gate_refusals_total",
+    help: "Requests refused without a verdict, by the code of the refusal.",
+    labelNames: ["code"],
+    registers: [registry],
+  });
+  const codes = Object.keys(refusals) as RefusalCode[];
+  for (const code of codes) refused.inc({ code }, tally.refusals.get(code) ?? 0);
+  const defects = new Counter({
+    name: "svc_gate_defects_total",
+    help: "Calls blocked because the engine itself failed on a rule. More than none is an alarm.",
+    registers: [registry],
+  });
+  defects.inc(tally.defects);
+  const reloads = new Counter({
+    name: "svc_gate_reloads_total",
+    help: "Changes asked for while the gate ran: applied, or refused and the old one kept.",
+    labelNames: ["outcome"],
+    registers: [registry],
+  });
+  for (const outcome of reloadOutcomes) reloads.inc({ outcome }, tally.reloads.get(outcome) ?? 0);
+  return registry;
+}
+
+function showChecks(counts: CheckCounts, registry: Registry): void {
+  const checks = new Counter({
+    name: "svc_gate_checks_total",
+    help: "Checks decided and recorded, by the verdict reached. Tools that no contract routes are `other`.",
+    labelNames: ["verdict", "mode", "tool"],
+    registers: [registry],
+  });
+  for (const { count, ...labels } of counts.entries()) checks.inc(labels, count);
+}
+
+/** Every combination from the start, so that a rate of none is seen as none. */
+function showAnswers(counts: CheckCounts, registry: Registry): void {
+  const answers = new Counter({
+    name: "svc_gate_answers_total",
+    help: "Checks answered, by the verdict that the mode let out.",
+    labelNames: ["verdict", "mode"],
+    registers: [registry],
+  });
+  for (const verdict of verdicts) for (const mode of modes) answers.inc({ verdict, mode }, 0);
+  for (const { count, verdict, mode } of counts.entries()) answers.inc({ verdict, mode }, count);
+}
+
+function readingsRegistry({ queue, rows, inForce, keys, tenants, ready }: Readings): Registry {
+  const registry = new Registry();
+  const gauge = (name: string, help: string, value: number): void =>
+    new Gauge({ name, help, registers: [registry] }).set(value);
+  gauge("svc_gate_queue_calls", "Calls that wait for a verdict.", queue.calls);
+  gauge("svc_gate_queue_bytes", "Bodies of the calls that wait.", queue.bytes);
+  gauge("svc_gate_ledger_rows", "Rows of the ledgers that are open.", rows);
+  gauge("svc_gate_keys", "Keys that may be used now.", keys);
+  gauge("svc_gate_tenants", "Tenants whose ledger is open.", tenants);
+  gauge("svc_gate_ready", "1 when checks can be answered, as GET /ready says.", ready ? 1 : 0);
+  const info = new Gauge({
+    name: "svc_gate_contract_info",
+    help: "1, with the digest of the contract in force, the mode and the engine: replicas must agree.",
+    labelNames: ["contract", "mode", "engine"],
+    registers: [registry],
+  });
+  info.set({ ...inForce, engine }, 1);
+  return registry;
+}
+
+/** One series for each anchor, whichever ledger it is furthest behind of: a tenant is no label. */
+function anchorsRegistry(anchors: readonly AnchorReading[], failures: ReadonlyMap<string, number>): Registry {
+  const registry = new Registry();
+  const names = [...new Set(anchors.map(({ by }) => by))];
+  const most = (name: string, help: string, value: (reading: AnchorReading) => number): void => {
+    const gauge = new Gauge({ name, help, labelNames: ["anchor"], registers: [registry] });
+    for (const anchor of names)
+      gauge.set({ anchor }, Math.max(...anchors.filter(({ by }) => by === anchor).map(value)));
+  };
+  most("svc_gate_anchor_lag_rows", "Rows that an anchor does not vouch for yet.", ({ lagRows }) => lagRows);
+  most("svc_gate_anchor_behind_seconds", "How long there have been such rows.", ({ behindMs }) => behindMs / 1000);
+  most("svc_gate_anchor_parted", "1 when an anchor has seen another history than the gate: an alarm.", ({ isParted }) =>
+    isParted ? 1 : 0,
+  );
+  const failed = new Counter({
+    name: "svc_gate_anchor_failures_total",
+    help: "Heads that an anchor was not told of, or did not take; they are tried again.",
+    labelNames: ["anchor"],
+    registers: [registry],
+  });
+  for (const anchor of names) failed.inc({ anchor }, failures.get(anchor) ?? 0);
+  return registry;
+}
+
+/** Gauges that call themselves counters; what they add up is there by type. */
+const misnamed = ["nodejs_active_resources_total", "nodejs_active_handles_total", "nodejs_active_requests_total"];
+
+/** The process has one memory and one event loop, however many gates a test starts in it. */
+let processRegistry: Registry | undefined;
+
+function ofProcess(): Registry {
+  if (processRegistry === undefined) {
+    processRegistry = new Registry();
+    collectDefaultMetrics({ register: processRegistry });
+    for (const name of misnamed) processRegistry.removeSingleMetric(name);
+  }
+  return processRegistry;
+}

@@ -1,0 +1,76 @@
+import { hash } from "node:crypto";
+import { canonical } from "../../wire/mod.ts";
+import { isListInput, partText, type SensitiveMember } from "./evidence.ts";
+
+/** What a receipt keeps of an input that the gate does not keep whole. */
+export interface CutInput {
+  /** The size of the input: its received text without white space outside strings, in UTF-8. */
+  readonly bytes: number;
+  /** The first bytes of that text, `headBytesMax` at most. */
+  readonly head: string;
+  /** SHA-256 of that text, in hex. */
+  readonly sha256: string;
+  /** Sensitive members whose value is `null` in `head` and under `sha256`. Absent when there are none. */
+  readonly withheld?: readonly string[];
+}
+
+/** A shorter input is never cut: its marker would be larger than the input. */
+export const headBytesMax = 256;
+
+/**
+ * The value of the part `input` in place of an input that is not kept whole. It is a list, and an input is always an
+ * object: no agent can send an input that looks like a marker.
+ *
+ * @param sensitive the input's sensitive members: after one is erased, nothing must be left from which to guess it
+ */
+export function cutInputText(inputText: string, sensitive: readonly SensitiveMember[]): string {
+  const members = sensitive.filter(({ name }) => name.startsWith("input."));
+  const shown = members
+    .toSorted((a, b) => b.from - a.from)
+    .reduce((text, { from, to }) => `${text.slice(0, from)}null${text.slice(to)}`, inputText);
+  const cut = {
+    bytes: Buffer.byteLength(inputText),
+    head: headOf(shown),
+    sha256: hash("sha256", shown, "hex"),
+    ...(members.length === 0 ? {} : { withheld: members.map(({ name }) => name).toSorted() }),
+  };
+  return canonical([cut]);
+}
+
+/** The first bytes of a text, up to the last whole character. */
+function headOf(text: string): string {
+  const bytes = Buffer.from(text.slice(0, headBytesMax));
+  let end = Math.min(bytes.length, headBytesMax);
+  // In UTF-8 a byte of the form 10xxxxxx continues a character.
+  while (end < bytes.length && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return bytes.toString("utf8", 0, end);
+}
+
+/** The marker in a check's evidence, whose digest was verified; undefined if the input is whole or erased. */
+export function readCutInput(evidence: string): CutInput | undefined {
+  if (!isListInput(evidence)) return undefined;
+  const [cut] = listOf(partText(evidence, "input") ?? "");
+  return isCutInput(cut) ? cut : unreadable;
+}
+
+function listOf(text: string): readonly unknown[] {
+  try {
+    return JSON.parse(text) as readonly unknown[];
+  } catch {
+    return [];
+  }
+}
+
+/** A gate writes no other list, and a list is never an input. */
+const unreadable: CutInput = { bytes: 0, head: "", sha256: "" };
+
+function isCutInput(value: unknown): value is CutInput {
+  const { bytes, head, sha256, withheld = [] } = (value ?? {}) as Partial<CutInput>;
+  return (
+    Number.isSafeInteger(bytes) &&
+    typeof head === "string" &&
+    typeof sha256 === "string" &&
+    Array.isArray(withheld) &&
+    withheld.every((name) => typeof name === "string")
+  );
+}

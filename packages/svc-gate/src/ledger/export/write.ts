@@ -1,0 +1,340 @@
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { makeFolders, replaceFile } from "../durable-file.ts";
+import { eraseAct, Missing, readErasure, type Erasure } from "../entry/erasure.ts";
+import { withoutParts } from "../entry/evidence.ts";
+import { parseLeaf } from "../entry/leaf.ts";
+import type { LedgerHistory } from "../history/history.ts";
+import { LedgerRefused } from "../store/store.ts";
+import type { StoredRow } from "../entry/row.ts";
+import { openCheckpoint, parseCheckpointText, type Checkpoint } from "../tree/checkpoint.ts";
+import { Frontier, hashBytes } from "../tree/merkle.ts";
+import { parseNote, parseVerifierKey } from "../tree/note.ts";
+import {
+  entryBundle,
+  frontierRoots,
+  levelSize,
+  levelsOf,
+  tilePath,
+  tilesOf,
+  tileWidth,
+  type HashReader,
+  type Tile,
+} from "../tree/tiles.ts";
+import { firstLink, linkOf, verifyRow, type Link } from "../entry/verifier.ts";
+import { FlushedFiles } from "./files.ts";
+import { checkpointName, contractPath, evidencePath, hintName, hintText, readHint, readTextIfThere } from "./layout.ts";
+
+/** What an export became. */
+export interface Exported {
+  readonly log: string;
+  readonly size: number;
+  /** Rows that it had before. */
+  readonly before: number;
+  /** The verifier key on record: for who is given the export, by another way than the export. */
+  readonly vkey: string;
+}
+
+/** A ledger as it is read, with the signed head through which it is exported. */
+export interface ExportSource {
+  readonly history: LedgerHistory;
+  /** A signed checkpoint of it. */
+  readonly note: string;
+}
+
+/** A part is gone from a row, and the row that says so is not under the head yet: a later head is needed. */
+export class NotYetUnderHead extends Error {}
+
+/**
+ * Brings an export up to a signed head, or begins one. What was there stays a valid export until the new checkpoint
+ * takes its place in one step; what was erased since is taken out of it then.
+ *
+ * @param passed called now and then with the last row
+ * @throws {LedgerRefused} where the folder holds something else, or the ledger is not a continuation of what was exported
+ * @throws {NotYetUnderHead} and the export is as it was
+ */
+export async function writeExport(
+  { history, note }: ExportSource,
+  folder: string,
+  passed: (row: number) => void,
+): Promise<Exported> {
+  const { name: log, signer: vkey = "" } = history;
+  const head = readHead(note, history);
+  const old = await openFolder(folder, log);
+  if (old.size > head.size)
+    throw new LedgerRefused(
+      `the export in ${folder} has ${old.size} rows, and the signed head of the ledger ${head.size}: ` +
+        "the ledger lost rows, or it is a copy of an older time",
+    );
+  const files = new FlushedFiles(folder);
+  const writing = await Writing.begin(history, files, old);
+  try {
+    await writing.through(head, passed);
+    await files.flush();
+  } finally {
+    await files.close();
+  }
+  await replaceFile(join(folder, checkpointName), note);
+  for (const [place, erasures] of writing.touched) await takeOut(folder, place, erasures);
+  await removePartials(folder, old.settled, head.size);
+  await replaceFile(join(folder, hintName), hintText({ log, size: head.size, vkeys: [vkey] }));
+  return { log, size: head.size, before: old.size, vkey };
+}
+
+function readHead(note: string, { name: log, signer = "" }: LedgerHistory): Checkpoint {
+  const key = parseVerifierKey(signer);
+  const head = key.ok ? openCheckpoint(note, [key.value]) : key;
+  if (head.ok && head.value.origin === log) return head.value;
+  throw new LedgerRefused(
+    `the signed head that is kept of the ledger "${log}" is not signed by its key on record (${signer}): run \`svc-gate verify\``,
+  );
+}
+
+/** What is in the folder already. */
+interface OldExport {
+  /** Rows under its checkpoint. */
+  readonly size: number;
+  readonly root: Buffer | undefined;
+  /** Through this row all is done, what erasures want too: less than `size` where an export was interrupted. */
+  readonly settled: number;
+}
+
+async function openFolder(folder: string, log: string): Promise<OldExport> {
+  await makeFolder(folder);
+  const hint = await readHint(folder);
+  if (hint === undefined) {
+    if ((await readdir(folder)).some((name) => !name.endsWith(".new")))
+      throw new LedgerRefused(`${folder} holds something that is no export: name a new folder, or one with an export`);
+    // What is begun says so, and of which ledger: an export that is interrupted is gone on with.
+    await replaceFile(join(folder, hintName), hintText({ log, size: 0, vkeys: [] }));
+    return { size: 0, root: undefined, settled: 0 };
+  }
+  if (hint.log !== log)
+    throw new LedgerRefused(
+      `${folder} holds an export of the ledger "${hint.log}", and this is "${log}": name another folder`,
+    );
+  const note = await readTextIfThere(join(folder, checkpointName));
+  if (note === undefined) return { size: 0, root: undefined, settled: 0 };
+  const checkpoint = parseCheckpointText(parseNote(note)?.text ?? "");
+  if (checkpoint === undefined || checkpoint.origin !== log)
+    throw new LedgerRefused(`the checkpoint in ${folder} is damaged: verify the export, or name a new folder`);
+  return { size: checkpoint.size, root: checkpoint.root, settled: Math.min(hint.size, checkpoint.size) };
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await makeFolders(folder, 0o700);
+  } catch (error) {
+    throw new LedgerRefused(
+      `the folder ${folder} cannot be made (${(error as NodeJS.ErrnoException).code}): name a new one, or one with an export`,
+    );
+  }
+}
+
+/** The first row of the bundle that is rewritten, less one: old bundles before it are full and stay. */
+const startOf = (size: number): number => size - (size % tileWidth);
+
+/** Rows on their way from a ledger into files. */
+class Writing {
+  readonly #history: LedgerHistory;
+  readonly #files: FlushedFiles;
+  readonly #old: OldExport;
+  readonly #frontier: Frontier;
+  /** Hashes of the tile of each level that is not full yet. */
+  readonly #open: Buffer[][];
+  readonly #missing = new Missing();
+  readonly #contracts = new Set<string>();
+  #bundle: StoredRow[] = [];
+  /** Erasures of rows that stand in old bundles, by the bundle's place. */
+  readonly touched = new Map<number, Erasure[]>();
+
+  private constructor(
+    history: LedgerHistory,
+    files: FlushedFiles,
+    old: OldExport,
+    frontier: Frontier,
+    open: Buffer[][],
+  ) {
+    this.#history = history;
+    this.#files = files;
+    this.#old = old;
+    this.#frontier = frontier;
+    this.#open = open;
+  }
+
+  static async begin(history: LedgerHistory, files: FlushedFiles, old: OldExport): Promise<Writing> {
+    const start = startOf(old.size);
+    const frontier = new Frontier(start, await frontierRoots(history.hashes, start));
+    // Level 0 begins a new tile here; the levels above it go on with theirs.
+    const above = levelsOf(start).slice(1);
+    const open = [[], ...(await Promise.all(above.map((level) => openTile(history.hashes, level, start))))];
+    const writing = new Writing(history, files, old, frontier, open);
+    writing.#holdAgainstOld();
+    return writing;
+  }
+
+  /** Writes all rows through a head, and whatever its tree needs, but for the checkpoint. */
+  async through(head: Checkpoint, passed: (row: number) => void): Promise<void> {
+    const start = startOf(this.#old.size);
+    await this.#findErasures(this.#old.settled + 1, start);
+    let link = start === 0 ? firstLink : await this.#linkAt(start);
+    for await (const slice of start < head.size ? this.#history.scan(start + 1) : []) {
+      for (const row of slice.slice(0, head.size - link.seq)) {
+        link = await this.#take(row, link);
+        passed(row.seq);
+      }
+      if (link.seq >= head.size) break;
+    }
+    if (link.seq < head.size) throw damaged(link.seq + 1, "it is not there, and the signed head covers it");
+    if (!this.#frontier.root().equals(head.root)) throw damaged(head.size, "the rows are not those of the signed head");
+    const { first } = this.#missing;
+    if (first !== undefined)
+      throw new NotYetUnderHead(
+        `row ${first.seq} lacks a part, and no row under the signed head says that it was erased`,
+      );
+    await this.#closeBundle();
+    for (const [level, hashes] of this.#open.entries()) if (hashes.length > 0) await this.#placeTile(level, hashes);
+  }
+
+  async #take(row: StoredRow, before: Link): Promise<Link> {
+    const verified = verifyRow(row, before, this.#history.name);
+    if ("problem" in verified) throw damaged(verified.seq, verified.problem);
+    const { link, leaf, missing } = verified;
+    const broken = this.#missing.pass(leaf, row.evidence, missing);
+    if (broken !== undefined) throw damaged(broken.seq, broken.problem);
+    if (leaf.act === eraseAct && leaf.seq > this.#old.settled) this.#touch(readErasure(row.evidence, leaf.seq));
+    if (leaf.contract !== null) await this.#keepContract(leaf.contract);
+    await this.#grow(link.hash);
+    this.#bundle.push(row);
+    if (this.#bundle.length === tileWidth) await this.#closeBundle();
+    return link;
+  }
+
+  async #grow(hash: string): Promise<void> {
+    const nodes = this.#frontier.append(hash);
+    for (const node of [{ level: 0, hash: Buffer.from(hash, "hex") }, ...nodes]) {
+      const hashes = (this.#open[node.level] ??= []);
+      hashes.push(node.hash);
+      if (hashes.length === tileWidth) {
+        await this.#placeTile(node.level, hashes);
+        this.#open[node.level] = [];
+      }
+    }
+    this.#holdAgainstOld();
+  }
+
+  /** The old export is a beginning of this tree, or nothing is written. */
+  #holdAgainstOld(): void {
+    const { size, root } = this.#old;
+    if (root === undefined || this.#frontier.size !== size || this.#frontier.root().equals(root)) return;
+    throw new LedgerRefused(
+      `the ledger's first ${size} rows are not those that were exported: ` +
+        "its history was changed, or the export was; keep both, and verify both",
+    );
+  }
+
+  async #placeTile(level: number, hashes: readonly Buffer[]): Promise<void> {
+    const reached = levelSize(this.#frontier.size, level);
+    const tile = { level, place: (reached - hashes.length) / tileWidth, width: hashes.length };
+    await this.#files.write(tilePath(tile), Buffer.concat(hashes));
+  }
+
+  async #closeBundle(): Promise<void> {
+    const [first] = this.#bundle;
+    if (first === undefined) return;
+    const bundle: Tile = { level: "entries", place: (first.seq - 1) / tileWidth, width: this.#bundle.length };
+    await this.#files.write(tilePath(bundle), entryBundle(this.#bundle.map(({ leaf }) => leaf)));
+    await this.#files.write(evidencePath(bundle), this.#bundle.map(({ evidence }) => `${evidence}\n`).join(""));
+    this.#bundle = [];
+  }
+
+  async #keepContract(name: string): Promise<void> {
+    if (this.#contracts.has(name)) return;
+    const digest = name.replace(/^sha256:/, "");
+    const text = await this.#history.contractText(digest);
+    if (text === undefined)
+      throw new LedgerRefused(`the text of the contract ${name} is not in the ledger: run \`svc-gate verify --deep\``);
+    await this.#files.write(contractPath(digest), text);
+    this.#contracts.add(name);
+  }
+
+  /** Erasures of rows that an interrupted export had under its checkpoint already, and had not acted upon. */
+  async #findErasures(from: number, to: number): Promise<void> {
+    if (from > to) return;
+    for await (const slice of this.#history.scan(from)) {
+      for (const { seq, leaf, evidence } of slice) {
+        if (seq > to) return;
+        if (parseLeaf(leaf)?.act === eraseAct) this.#touch(readErasure(evidence, seq));
+      }
+    }
+  }
+
+  #touch(erasure: Erasure | undefined): void {
+    const bundles = startOf(this.#old.size) / tileWidth;
+    for (const [from, to] of erasure?.rows ?? []) {
+      const last = Math.min(bundles - 1, Math.floor((to - 1) / tileWidth));
+      for (let place = Math.floor((from - 1) / tileWidth); place <= last; place += 1) {
+        const known = this.touched.get(place) ?? [];
+        known.push({ parts: erasure?.parts ?? [], rows: [[from, to]] });
+        this.touched.set(place, known);
+      }
+    }
+  }
+
+  async #linkAt(seq: number): Promise<Link> {
+    for await (const [row] of this.#history.scan(seq)) if (row?.seq === seq) return linkOf(row);
+    throw damaged(seq, "it is not there, and the signed head covers it");
+  }
+}
+
+async function openTile(read: HashReader, level: number, size: number): Promise<Buffer[]> {
+  const reached = levelSize(size, level);
+  const count = reached % tileWidth;
+  if (count === 0) return [];
+  const hashes = await read(level, reached - count, count);
+  return Array.from({ length: count }, (_, at) => hashes.subarray(at * hashBytes, (at + 1) * hashBytes));
+}
+
+function damaged(seq: number, problem: string): LedgerRefused {
+  return new LedgerRefused(
+    `the ledger is damaged at row ${seq}: ${problem}; run \`svc-gate verify\`, and restore it from a backup`,
+  );
+}
+
+/** Takes parts out of an old bundle of evidence; its bytes are written beside, flushed, and take the old one's place. */
+async function takeOut(folder: string, place: number, erasures: readonly Erasure[]): Promise<void> {
+  const file = join(folder, evidencePath({ place, width: tileWidth }));
+  const text = await readTextIfThere(file);
+  if (text === undefined)
+    throw new LedgerRefused(`${file} is gone, and what was erased from it may be elsewhere: export into a new folder`);
+  const lines = text.split("\n");
+  for (const { parts, rows } of erasures) {
+    for (const [from, to] of rows) {
+      const first = Math.max(from - 1 - place * tileWidth, 0);
+      const last = Math.min(to - 1 - place * tileWidth, tileWidth - 1);
+      for (let at = first; at <= last; at += 1) lines[at] = withoutParts(lines[at] ?? "", parts);
+    }
+  }
+  await replaceFile(file, lines.join("\n"));
+}
+
+/** Removes what is left of partial tiles and bundles of older sizes: an older text of erased parts would stand in them. */
+async function removePartials(folder: string, from: number, size: number): Promise<void> {
+  const kinds = [
+    { entry: (tile: Tile) => evidencePath(tile), level: "entries" as const },
+    { entry: tilePath, level: "entries" as const },
+    ...levelsOf(size).map((level) => ({ entry: tilePath, level })),
+  ];
+  for (const { entry, level } of kinds) {
+    const first = Math.floor((level === "entries" ? from : levelSize(from, level)) / tileWidth);
+    for (const tile of tilesOf(size, level, first)) await keepOnly(folder, entry({ ...tile, width: 1 }), tile.width);
+  }
+}
+
+/** @param partial the path of a tile's narrowest form, `.../067.p/1` */
+async function keepOnly(folder: string, partial: string, width: number): Promise<void> {
+  const widths = join(folder, partial.slice(0, partial.lastIndexOf("/")));
+  if (width === tileWidth) return rm(widths, { recursive: true, force: true });
+  for (const name of await readdir(widths))
+    if (name !== String(width)) await rm(join(widths, name), { recursive: true });
+}

@@ -1,0 +1,43 @@
+/**
+ * The ledger: receipts in a hash chain, durable before they are answered.
+ *
+ * Promises: a committed batch is on disk, whole and in order; leaves are never rewritten, dropped or begun anew in
+ * silence, and of their evidence only goes what a row says was erased; a changed byte is found, at its row; counters are
+ * what the receipts say; one owner at a time. It owns the head of the chain, the counters' events, the pin and the lock.
+ * Reading never holds up writing.
+ *
+ * Does not: know what a contract is, decide, choose what a caller is told, read the clock, or retry a flush that
+ * failed. A body is JSON text to it.
+ */
+export { Ledger, type Change, type LedgerCheck } from "./ledger.ts";
+export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./opening.ts";
+export type { LedgerHistory } from "./history/history.ts";
+export { Turn, type CheckEntry, type CounterLookup, type CounterMove, type FoldedMove } from "./turn.ts";
+export type { Database } from "./store/postgres/postgres.ts";
+export {
+  inspectSharedLedger,
+  migratePostgres,
+  openPostgres,
+  readSharedLedger,
+  type SharedPlace,
+} from "./in-database.ts";
+export { sqliteThreads, type SqliteThreads } from "./store/sqlite/sqlite.ts";
+export { backUpLedger, hasLedger, type Backup } from "./backup.ts";
+export { placeRestoration, planRestore, type Restoration } from "./restore.ts";
+export { headOf, notesIn, partings, readCollected, type AskOthers, type SeenHead } from "./history/seen.ts";
+export {
+  openPastPin,
+  readResume,
+  resetMoment,
+  resetThroughOf,
+  resumeAct,
+  resumeBody,
+  resumeOf,
+  type PastPin,
+} from "./resume.ts";
+export { missingCheckpoint, otherSigningKey } from "./history/folder-check.ts";
+export { readPin, type PinReading } from "./history/pin.ts";
+export { firstSince, type ReceiptQuery } from "./history/query.ts";
+export type { KeptCounter } from "./store/store.ts";
+export { LedgerRefused, NoLedger, NotKept, type EventPlace, type InForce, type Scrubbed } from "./store/store.ts";
+export { makeFolders, replaceFile } from "./durable-file.ts";

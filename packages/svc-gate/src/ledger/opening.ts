@@ -1,0 +1,254 @@
+import type { LedgerHistory } from "./history/history.ts";
+import { join } from "node:path";
+import { leafHash, parseLeaf, zeroHash } from "./entry/leaf.ts";
+import { keyDigester, Ledger, type LedgerCheck } from "./ledger.ts";
+import { makeFolders, readIfThere } from "./durable-file.ts";
+import { HeadPin, noRows, readPin, writePin, type Pin } from "./history/pin.ts";
+import { missingCheckpoint } from "./history/folder-check.ts";
+import { keepPrivate } from "./private-files.ts";
+import {
+  checkpointFile,
+  cosignedFile,
+  headOf,
+  openOwn,
+  ownHead,
+  pinnedHead,
+  readCheckpointNote,
+  requireName,
+  requireSeen,
+} from "./history/seen.ts";
+import type { Database } from "./store/postgres/postgres.ts";
+import { inspectSqlite, openSqlite, readSqlite, type SqliteThreads } from "./store/sqlite/sqlite.ts";
+import { LedgerRefused, type LedgerStore, type StoredHead } from "./store/store.ts";
+import type { Broken } from "./entry/row.ts";
+import { openSigner } from "./tree/signer.ts";
+import { readerOf, treeAt } from "./tree/reader.ts";
+import { readSigningKeys, requireSigningKeys, Signer } from "./tree/signing-key.ts";
+import type { LedgerHead } from "./turn.ts";
+
+export interface LedgerOptions {
+  /** Made with mode 0700 where it is not there. */
+  readonly folder: string;
+  /** The database that keeps the ledger in place of the folder, and the ledger's id there. */
+  readonly shared?: { readonly database: Database; readonly ledger: string } | undefined;
+  /** Refuses a ledger that does not exist; otherwise a new one is begun. */
+  readonly mustExist?: boolean | undefined;
+  /** Threads that many ledgers in folders share; without them it has its own. */
+  readonly threads?: SqliteThreads | undefined;
+  /** Where the head pin is kept; when undefined in the folder, which anchors nothing outside it, and nowhere if shared. */
+  readonly pinFile?: string | undefined;
+  /** The name of a new ledger, at most 100 bytes; a random one when undefined. */
+  readonly name?: string | undefined;
+  /** What writes the receipts, such as `svc-gate/1.0.0`. */
+  readonly engine: string;
+  /** Where the private key lies that signs heads; by default `signing.key` in the folder, made where none ever was. */
+  readonly signingKeyFile?: string | undefined;
+  /** The operator says that the ledger is whole though its pin is not there. */
+  readonly acceptMissingPin?: boolean;
+  /** The operator says that the key which signed heads is lost, or given up, and vouches for the one there is now. */
+  readonly acceptSigningKey?: boolean;
+  /** It is known to be behind or beside its pin, which moves with the first commit: `openPastPin` alone says so. */
+  readonly isPastPin?: boolean;
+}
+
+const tailRows = 1000;
+const nameBytesMax = 100;
+
+/**
+ * Opens a ledger, or begins one where none ever was.
+ *
+ * @throws {NoLedger} if there is none and `mustExist` is set
+ * @throws {LedgerRefused} with a sentence for the operator, when it must not be served
+ */
+export async function openLedger(options: LedgerOptions): Promise<Ledger> {
+  const { folder, name } = options;
+  if (name !== undefined && !isName(name)) {
+    throw new LedgerRefused(
+      `the ledger's name must be 1 to ${nameBytesMax} bytes of visible characters without + " \\, such as example.org/payments`,
+    );
+  }
+  const { mustExist = false, shared } = options;
+  const pinFile = options.pinFile ?? (shared === undefined ? join(folder, "head.pin") : undefined);
+  const isFolder = shared === undefined;
+  if (isFolder && mustExist) await requireFile(folder);
+  // A key that cannot be used is refused before a ledger is begun; one in the folder cannot be there before the folder.
+  const keyFile = signingKeyPlace(options);
+  const isKeyInside = keyFile === signingKeyPlace({ folder });
+  if (!isKeyInside) await readSigningKeys(keyFile);
+  if (isFolder && !mustExist) await makeFolder(folder);
+  if (isKeyInside) await readSigningKeys(keyFile);
+  const warnings = shared === undefined ? await keepPrivate(folder) : [];
+  const pin = pinFile === undefined ? undefined : await readPin(pinFile);
+  const store =
+    shared === undefined
+      ? await openSqlite({ folder, log: name, mustExist: mustExist || pin !== undefined }, options.threads)
+      : await shared.database.open({ ledger: shared.ledger, log: name, mustExist });
+  try {
+    return await admit(store, pin, pinFile, { ...options, warnings });
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+export interface InspectOptions extends Pick<LedgerOptions, "folder" | "pinFile"> {
+  /** Order, links and hashes of the leaves, and nothing of what they commit to. */
+  readonly chainAlone?: boolean;
+}
+
+/**
+ * Walks the ledger of a folder from outside, whether a gate is serving it or not, and holds it against its pin and the
+ * checkpoint that was left in the folder.
+ *
+ * @throws {LedgerRefused} when there is none, or its pin is damaged
+ */
+export async function inspectLedger({ folder, pinFile, chainAlone }: InspectOptions): Promise<LedgerCheck> {
+  const pin = await readPin(pinFile ?? join(folder, "head.pin"));
+  const pinned = pin === undefined ? [] : [pinnedHead(pin)];
+  const note = await readCheckpointNote(folder);
+  const signed = note && headOf(note, "checkpoint");
+  const { signer, ...check } = await inspectSqlite(folder, {
+    anchors: signed ? [...pinned, signed] : pinned,
+    chainAlone: chainAlone === true,
+    mustExist: pin !== undefined,
+  });
+  requireName(check.log, pinned);
+  return {
+    ...check,
+    broken: check.broken ?? wrongSignature(note, signer, check.rows),
+    anchored: pin === undefined || pinFile === undefined ? undefined : { seq: pin.seq, by: "head pin" },
+  };
+}
+
+/** The checkpoint that is left in the folder, which says what the walk has found, is not of the key on record. */
+function wrongSignature(note: string | undefined, signer: string | undefined, rows: number): Broken | undefined {
+  if (note === undefined || signer === undefined) return undefined;
+  const opened = openOwn(note, signer);
+  const expected = `one that ${signer} signed; a gate that has just started with another key writes it within a second`;
+  const problem = "the checkpoint in the folder does not hold";
+  return opened.ok ? undefined : { seq: rows + 1, problem, expected, found: opened.problem };
+}
+
+/** @throws {LedgerRefused} when there is none, or it cannot be read */
+export async function readLedger(folder: string): Promise<LedgerHistory> {
+  const { log, counterSecret, history, ...described } = await readSqlite(folder);
+  const kept = await Promise.all([checkpointFile, cosignedFile].map((name) => readIfThere(join(folder, name))));
+  return {
+    ...described,
+    ...history,
+    name: log,
+    keyDigest: keyDigester(counterSecret),
+    checkpoints: kept.filter((note) => note !== undefined).map(String),
+    hashes: readerOf(history),
+  };
+}
+
+/** What a signed note takes as the name of its key, and what stands in a leaf as it is. */
+function isName(name: string): boolean {
+  return Buffer.byteLength(name) <= nameBytesMax && name.isWellFormed() && /^[^\s\p{C}+"\\]+$/u.test(name);
+}
+
+/** @throws {NoLedger} if the folder has no ledger */
+async function requireFile(folder: string): Promise<void> {
+  await (await readLedger(folder)).close();
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await makeFolders(folder, 0o700);
+  } catch (error) {
+    throw new LedgerRefused(
+      `the data folder ${folder} cannot be made (${(error as NodeJS.ErrnoException).code}): make it, or name another with SVC_DATA_DIR`,
+    );
+  }
+}
+
+function signingKeyPlace({ folder, signingKeyFile }: Pick<LedgerOptions, "folder" | "signingKeyFile">): string {
+  return signingKeyFile ?? join(folder, "signing.key");
+}
+
+/** Holds what was opened against the pin and its own tail before anything is served. */
+async function admit(
+  store: LedgerStore,
+  pin: Pin | undefined,
+  pinFile: string | undefined,
+  options: LedgerOptions & Pick<Ledger, "warnings">,
+): Promise<Ledger> {
+  const { log, head } = store.opened;
+  const where = options.shared === undefined ? options.folder : "the database";
+  if (options.name !== undefined && options.name !== log) {
+    throw new LedgerRefused(
+      `the ledger in ${where} is called "${log}", not "${options.name}": remove SVC_LEDGER_NAME, or name another folder`,
+    );
+  }
+  const isPastPin = options.isPastPin === true;
+  const mayLack = isPastPin || options.acceptMissingPin === true;
+  if (pinFile !== undefined && pin === undefined && head !== undefined && !mayLack) {
+    throw new LedgerRefused(
+      `the ledger has ${head.seq} rows but its head pin ${pinFile} is not there: ` +
+        "restore it. If no row after the last can be missing, verify the ledger and start once with --accept missing-pin; " +
+        'if rows may be missing, run `svc-gate resume --after-restore --reason "..."`',
+    );
+  }
+  const isShared = options.shared !== undefined;
+  const own = isShared ? undefined : await ownHead(options.folder, store.opened.signer);
+  const seen = isPastPin ? [] : [pin && pinnedHead(pin), own].filter((known) => known !== undefined);
+  const found = { name: log, rows: head?.seq ?? 0, hashes: readerOf(store.history) };
+  const rowsSeen = seen.map((known) => ({ ...known, root: undefined }));
+  await requireSeen(found, rowsSeen); // Before anything is written, such as a key.
+  const keyPlace = {
+    file: signingKeyPlace(options),
+    acceptNew: options.acceptSigningKey === true,
+  };
+  const signer = await openSigner(store, keyPlace);
+  const check = await store.verify(Math.max(1, (head?.seq ?? 0) - tailRows), []);
+  if (check.broken !== undefined) throw damaged(check.broken);
+  await requireSeen(found, seen);
+  const current = lastRow(head);
+  const tree = await treeAt(store.history, current.seq);
+  const root = tree.root().toString("base64");
+  const certain = !isShared || isPastPin ? { ...current, root } : (pin ?? noRows);
+  if (pinFile !== undefined && !isPastPin) await placePin(pinFile, { ...certain, log });
+  const besideFile = isShared ? undefined : join(options.folder, checkpointFile);
+  const ledger = new Ledger({
+    store,
+    head: current,
+    tree,
+    signer,
+    readSigner: async () => new Signer(log, await requireSigningKeys(keyPlace.file)),
+    certain,
+    pin:
+      pinFile === undefined
+        ? undefined
+        : new HeadPin({ pin: pinFile, checkpoint: besideFile }, isPastPin ? 0 : certain.seq),
+    isShared,
+    isAnchored: options.pinFile !== undefined,
+    engine: options.engine,
+    warnings: [...options.warnings, ...(isShared || isPastPin ? [] : await missingCheckpoint(options.folder, pin))],
+  });
+  if (!isShared && !isPastPin) ledger.pinHead();
+  return ledger;
+}
+
+function damaged({ seq, problem }: Pick<Broken, "problem" | "seq">): LedgerRefused {
+  return new LedgerRefused(
+    `the ledger is damaged at row ${seq}: ${problem}; run \`svc-gate verify\`, and restore it from a backup`,
+  );
+}
+
+/** As it was when the store was opened: on a shared ledger others may have added rows since. */
+function lastRow(head: StoredHead | undefined): LedgerHead {
+  if (head === undefined) return { seq: 0, hash: zeroHash, at: 0 };
+  return { seq: head.seq, hash: leafHash(head.leaf), at: parseLeaf(head.leaf)?.at ?? 0 };
+}
+
+async function placePin(file: string, pin: Pin): Promise<void> {
+  try {
+    await writePin(file, pin);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new LedgerRefused(
+      `the head pin ${file} cannot be written (${code}): SVC_PIN names a file that this user can write`,
+    );
+  }
+}

@@ -1,0 +1,88 @@
+import type { Pool } from "pg";
+import { leafHash } from "../../entry/leaf.ts";
+import { readCounters, storedRow } from "./rows.ts";
+import { beginOn, connect, readOne } from "./session.ts";
+import { ask, commit, type Asked } from "./sql.ts";
+import { joinHashes, type EventPlace, type HistoryReader, type KeyNotes } from "../store.ts";
+import type { StoredRow } from "../../entry/row.ts";
+
+/** Rows of one slice of a long read, and characters, which bound memory where rows are large. */
+export const slice = { rows: 512, characters: 1_000_000 } as const;
+
+type Read = (...asked: readonly Asked[]) => ReturnType<typeof readOne>;
+
+/** Reads one ledger in a database, outside the transactions that add to it. */
+export function historyOf(reads: Pool, ledger: string): HistoryReader {
+  const read: Read = (...asked) => readOne(reads, ledger, ...asked);
+  const counters = async (): Promise<ReturnType<typeof readCounters>> => {
+    const [rows = []] = await read(ask("counters", ledger));
+    return readCounters(rows);
+  };
+  const leaves = async (from: number, count: number): Promise<readonly string[]> => {
+    const [rows = []] = await read(ask("leaves", ledger, from, from + count - 1));
+    return rows.map(([leaf]) => String(leaf));
+  };
+  const nodes = async (level: number, from: number, count: number): Promise<readonly string[]> => {
+    const [rows = []] = await read(ask("nodes", ledger, level, from, from + count - 1));
+    return rows.map(([hash]) => Buffer.from(hash as Uint8Array).toString("hex"));
+  };
+  return {
+    scan: (from) => scan(read, ledger, from),
+    contractText: async (digest) => {
+      const [rows] = await read(ask("contract", ledger, digest));
+      return rows?.[0]?.[0] as string | undefined;
+    },
+    counters: async () => [...(await counters()).values()],
+    totals: async (places) => {
+      const kept = await counters();
+      const ids = places.map(({ counter }) => kept.get(counter)?.id ?? -1);
+      const [rows = []] = await read(ask("totalsBefore", ledger, ids, ...columnsOf(places)));
+      const totals = rows as readonly (readonly (string | null)[])[];
+      return places.map(({ counter }, index) => (kept.has(counter) ? (totals[index]?.[0] ?? "0") : undefined));
+    },
+    hashes: async (level, from, count) => {
+      const hashes = level === 0 ? (await leaves(from + 1, count)).map(leafHash) : await nodes(level, from, count);
+      return joinHashes(hashes, { level, from, count });
+    },
+    leaves,
+  };
+}
+
+async function* scan(read: Read, ledger: string, from: number): AsyncGenerator<readonly StoredRow[]> {
+  for (let next = from; ;) {
+    const [found = []] = await read(ask("scan", ledger, next, slice.rows, slice.characters));
+    const rows = found.map(storedRow);
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    yield rows;
+    next = last.seq + 1;
+  }
+}
+
+function columnsOf(places: readonly EventPlace[]): readonly (readonly (Buffer | number)[])[] {
+  return [places.map(({ key }) => Buffer.from(key, "hex")), places.map(({ at }) => at), places.map(({ seq }) => seq)];
+}
+
+/** Notes about keys, in the database. */
+export function keyNotesOf(reads: Pool, ledger: string): KeyNotes {
+  return {
+    /** Each gate of a shared ledger is given its first key by its own setting. */
+    keepFirst: () => Promise.resolve(),
+    uses: async () => {
+      const [rows = []] = await readOne(reads, ledger, ask("uses", ledger));
+      return new Map(rows.map(([name, at]) => [String(name), Number(at)]));
+    },
+    keepUses: async (uses) => {
+      const client = await connect(reads).catch(() => undefined);
+      if (client === undefined) return;
+      const notes = [...uses].map(([name, at]) => ask("keepUse", ledger, name, at));
+      try {
+        await beginOn(client, ledger, notes);
+        await client.query(commit);
+        client.release();
+      } catch {
+        client.release(true);
+      }
+    },
+  };
+}

@@ -1,0 +1,228 @@
+import { Client, type ClientConfig } from "pg";
+import { migrate, migrations as all, newer, readVersion, type Migration } from "./schema.ts";
+import { bounds, clientConfig, explained, makePool, placeOf, type Bounds } from "./session.ts";
+import { openStore, type LedgerPlace, type Pools } from "./store.ts";
+import { LedgerRefused, NotKept, type LedgerStore } from "../store.ts";
+
+/** One PostgreSQL database, in which many ledgers are kept, each under its id. */
+export interface Database {
+  /** What the operator should know of how it is set up, one sentence each. */
+  readonly warnings: readonly string[];
+  /**
+   * Opens the ledger of an id, or begins one where none is.
+   *
+   * @param log the name of a new ledger
+   * @param mustExist begins none
+   * @throws {NoLedger} if there is none and none may be begun
+   * @throws {LedgerRefused} when it must not be served
+   */
+  open(options: LedgerPlace): Promise<LedgerStore>;
+  isReachable(): Promise<boolean>;
+  /** Lets all connections go, those of the ledgers too. */
+  close(): Promise<void>;
+}
+
+export interface DatabaseOptions {
+  /** `postgres://user:password@host:port/database?sslmode=verify-full&sslrootcert=...` */
+  readonly url: string;
+  /** Connections at most, 2 or more; one in five reads. */
+  readonly connectionsMax?: number | undefined;
+  /** Brings the schema up to this gate where it is behind. */
+  readonly mayMigrate?: boolean | undefined;
+  /** All migrations that this gate knows, where they are not as usual. */
+  readonly migrations?: readonly Migration[] | undefined;
+  /** How long things may take, where it is not as usual. */
+  readonly within?: Partial<Bounds> | undefined;
+}
+
+const connectionsDefault = 10;
+
+/** @throws {LedgerRefused} with a sentence for the operator, when the database cannot be served from */
+export async function openPostgres(options: DatabaseOptions): Promise<Database> {
+  const { url, connectionsMax = connectionsDefault } = options;
+  if (connectionsMax < 2)
+    throw new LedgerRefused("SVC_DATABASE_POOL must be 2 or more: one connection writes, one reads");
+  const found = await inspect(options);
+  const within = { ...bounds, ...options.within };
+  const config = clientConfig(url, within, found.synchronousCommit);
+  const readers = Math.max(1, Math.floor(connectionsMax / 5));
+  const [turns, reads] = [makePool(config, connectionsMax - readers), makePool(config, readers)];
+  return new PostgresDatabase({ config, settleMs: within.settle, turns, reads }, found.warnings);
+}
+
+export interface MigrateOptions {
+  readonly url: string;
+  /** The role that gates connect as: it is given what it needs, and nothing more. */
+  readonly servingRole?: string | undefined;
+  /** All migrations that this gate knows, where they are not as usual. */
+  readonly migrations?: readonly Migration[] | undefined;
+}
+
+/**
+ * Brings the database's schema up to this gate.
+ *
+ * @returns the numbers of the migrations that were run
+ * @throws {LedgerRefused} when it cannot be, with a sentence for the operator
+ */
+export function migratePostgres({ url, servingRole, migrations = all }: MigrateOptions): Promise<readonly number[]> {
+  return withClient(url, (client) => migrate(client, migrations, servingRole));
+}
+
+async function withClient<Result>(url: string, work: (client: Client) => Promise<Result>): Promise<Result> {
+  const config = { ...parsed(url), pipeline: false, query_timeout: undefined };
+  let client: Client | undefined;
+  try {
+    client = new Client(config).on("error", () => undefined);
+    await client.connect();
+    return await work(client);
+  } catch (error) {
+    throw refusal(error, url);
+  } finally {
+    await client?.end().catch(() => undefined);
+  }
+}
+
+function parsed(url: string): ClientConfig {
+  const address = URL.parse(url);
+  if (address === null || !["postgres:", "postgresql:"].includes(address.protocol))
+    throw new LedgerRefused("SVC_DATABASE_URL must be like postgres://user:password@host:5432/database");
+  return clientConfig(url, bounds);
+}
+
+interface Found {
+  readonly warnings: readonly string[];
+  readonly synchronousCommit: "on" | "remote_apply";
+}
+
+/** Looks at the database before anything is served from it. */
+function inspect({ url, mayMigrate = false, migrations = all }: DatabaseOptions): Promise<Found> {
+  return withClient(url, async (client) => {
+    const warnings = isPlainFarAway(url)
+      ? [`the connection to ${placeOf(url)} is not encrypted: add ?sslmode=verify-full to SVC_DATABASE_URL`]
+      : [];
+    const strength = await requireDurable(client);
+    let version = await readVersion(client);
+    const needed = migrations.length;
+    if (version < needed && mayMigrate) {
+      await migrate(client, migrations, undefined);
+      version = await readVersion(client);
+    }
+    if (version > needed) throw newer(version, needed);
+    if (version < needed) {
+      throw new LedgerRefused(
+        `the database's schema is at version ${version}, and this gate needs version ${needed}: run \`svc-gate migrate\``,
+      );
+    }
+    return { warnings: [...warnings, ...(await rightsWarnings(client))], synchronousCommit: strength };
+  });
+}
+
+function isPlainFarAway(url: string): boolean {
+  const { hostname, searchParams } = new URL(url);
+  const host = searchParams.get("host") ?? hostname;
+  const isNear = host === "" || host.startsWith("/") || /^(localhost|127\..*|\[?::1\]?)$/.test(host);
+  return !isNear && ["", "disable", "allow"].includes(searchParams.get("sslmode") ?? "");
+}
+
+/** What is committed must be on disk, here and on the standby that a commit waits for. */
+async function requireDurable(client: Client): Promise<Found["synchronousCommit"]> {
+  const { rows } = await client.query<Readonly<Record<string, string | null>>>(
+    `SELECT current_setting('fsync', true) AS fsync, current_setting('full_page_writes', true) AS full_page_writes,
+       current_setting('server_encoding', true) AS server_encoding, current_setting('synchronous_commit', true) AS synchronous_commit`,
+  );
+  const { fsync, full_page_writes: pages, server_encoding: encoding } = rows[0] ?? {};
+  const off = Object.entries({ fsync, full_page_writes: pages }).filter(([, value]) => value === "off");
+  if (off.length > 0) {
+    throw new LedgerRefused(
+      `the database runs with ${off.map(([name]) => `${name}=off`).join(" and ")}, and loses receipts with its power: turn it on`,
+    );
+  }
+  if (encoding !== null && encoding !== undefined && encoding !== "UTF8")
+    throw new LedgerRefused(`the database's encoding is ${encoding}, and must be UTF8: create another`);
+  return rows[0]?.["synchronous_commit"] === "remote_apply" ? "remote_apply" : "on";
+}
+
+interface Rights {
+  readonly role: string;
+  readonly bypasses: boolean;
+  readonly may_add: boolean;
+  readonly may_change: boolean;
+}
+
+async function rightsWarnings(client: Client): Promise<readonly string[]> {
+  const { rows } = await client.query<Rights>(
+    `SELECT current_user AS role, rolsuper OR rolbypassrls AS bypasses,
+       has_table_privilege('svc_gate.receipts', 'INSERT') AND has_table_privilege('svc_gate.nodes', 'INSERT')
+         AND has_column_privilege('svc_gate.ledgers', 'checkpoint', 'UPDATE') AS may_add,
+       has_table_privilege('svc_gate.receipts', 'UPDATE') OR has_table_privilege('svc_gate.receipts', 'DELETE')
+         OR has_table_privilege('svc_gate.receipts', 'TRUNCATE') AS may_change
+     FROM pg_roles WHERE rolname = current_user`,
+  );
+  const { role = "", may_add: mayAdd, may_change: mayChange, bypasses }: Partial<Rights> = rows[0] ?? {};
+  if (mayAdd === false) {
+    throw new LedgerRefused(
+      `the role "${role}" may not add receipts: run \`svc-gate migrate --role ${role}\` as the owner of the schema`,
+    );
+  }
+  const can = [mayChange === true ? "change receipts" : "", bypasses === true ? "see every tenant's rows" : ""].filter(
+    Boolean,
+  );
+  if (can.length === 0) return [];
+  return [
+    `the role "${role}" may ${can.join(" and ")}: let the gate connect as a role of its own (docs/postgresql.md)`,
+  ];
+}
+
+/** What an error while connecting or migrating means to the operator. */
+function refusal(error: unknown, url: string): unknown {
+  if (!(error instanceof Error) || error instanceof LedgerRefused) return error;
+  const { code = "", path } = error as { readonly code?: string; readonly path?: string };
+  if (path !== undefined) return new LedgerRefused(`SVC_DATABASE_URL names ${path}, which cannot be read (${code})`);
+  const place = placeOf(url);
+  if (["28P01", "28000"].includes(code))
+    return new LedgerRefused(
+      `the database at ${place} does not admit this role: check SVC_DATABASE_URL (${error.message})`,
+    );
+  if (code === "3D000") return new LedgerRefused(`there is no such database at ${place}: create it`);
+  if (code === "42501")
+    return new LedgerRefused(
+      `the role may not do that at ${place} (${error.message}): run \`svc-gate migrate --role ROLE\` as the owner`,
+    );
+  if (code === "25006")
+    return new LedgerRefused(`the server at ${place} is a standby that only reads: name the primary`);
+  const reason = explained(error);
+  return reason instanceof NotKept
+    ? new LedgerRefused(
+        `the database at ${place} cannot be reached (${code === "" ? error.message : code}): start it, or check SVC_DATABASE_URL`,
+      )
+    : error;
+}
+
+class PostgresDatabase implements Database {
+  readonly warnings: readonly string[];
+  readonly #pools: Pools;
+  #closing: Promise<void> | undefined;
+
+  constructor(pools: Pools, warnings: readonly string[]) {
+    this.#pools = pools;
+    this.warnings = warnings;
+  }
+
+  open(place: LedgerPlace): Promise<LedgerStore> {
+    return openStore(this.#pools, place);
+  }
+
+  async isReachable(): Promise<boolean> {
+    try {
+      await this.#pools.reads.query("SELECT 1");
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing ??= Promise.all([this.#pools.turns.end(), this.#pools.reads.end()]).then(() => undefined);
+    await this.#closing;
+  }
+}

@@ -1,0 +1,206 @@
+/**
+ * Every statement of the PostgreSQL store, in one place, so that a test can hold each against the rule by which they
+ * also run on engines that spread ledgers over machines: the ledger's id is compared, or written, in each; rows come as
+ * VALUES; nothing is asked of a sequence, a notification or an advisory lock.
+ */
+
+import { changeColumns, resultVerdict } from "../../entry/row.ts";
+import type { RowQuery } from "../store.ts";
+
+/** What a ledger's id may be: it is written into `SET LOCAL`, which takes no parameters. */
+export const ledgerIds: RegExp = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
+
+/** A statement that is prepared once on each connection, under its name. */
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+}
+
+export const begin = "BEGIN ISOLATION LEVEL READ COMMITTED";
+export const beginReading = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
+export const commit = "COMMIT";
+export const rollback = "ROLLBACK";
+/** A COMMIT may wait for a standby, and a wait that is cancelled would look like a commit. */
+export const withoutTimeout = "SET LOCAL statement_timeout TO 0";
+
+/** Lets the transaction see one ledger, and no other. */
+export function asLedger(ledger: string): string {
+  if (!ledgerIds.test(ledger)) throw new Error(`"${ledger}" is no ledger's id`);
+  return `SET LOCAL svc.ledger TO '${ledger}'`;
+}
+
+/** One statement and what it is given. */
+export interface Asked {
+  readonly statement: Statement;
+  readonly values: readonly unknown[];
+}
+
+export function ask(name: keyof typeof statements, ...values: readonly unknown[]): Asked {
+  return { statement: { name, text: statements[name] }, values };
+}
+
+export const statements = {
+  findLedger: `SELECT log, counter_secret, seal, seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer
+    FROM svc_gate.ledgers WHERE ledger = $1`,
+  addLedger: `INSERT INTO svc_gate.ledgers (ledger, log, counter_secret, seal, seq, changed, counters)
+    VALUES ($1, $2, $3, $4, 0, 0, 0) ON CONFLICT DO NOTHING`,
+  lockHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer
+    FROM svc_gate.ledgers WHERE ledger = $1 FOR UPDATE`,
+  readHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer
+    FROM svc_gate.ledgers WHERE ledger = $1`,
+  /** Asked after the lock: a time in the statement that locks would be read before it had waited. */
+  clock: `SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at FROM svc_gate.ledgers WHERE ledger = $1`,
+  moveHead: `UPDATE svc_gate.ledgers SET seq = $2, leaf = $3, changed = $4, counters = $5, contract = $6, mode = $7, engine = $8,
+      frontier = $9, checkpoint = $10, signer = $11 WHERE ledger = $1`,
+  touchHead: `UPDATE svc_gate.ledgers SET seq = seq WHERE ledger = $1`,
+  leafAt: `SELECT leaf FROM svc_gate.receipts WHERE ledger = $1 AND seq = $2`,
+  /** For each counter and key: its latest event, and its total at a moment. */
+  totals: `SELECT latest.at, latest.total, earlier.total AS before
+    FROM unnest($2::int[], $3::bytea[], $4::bigint[]) WITH ORDINALITY AS asked (counter, key, after, place)
+    LEFT JOIN LATERAL (SELECT e.at, e.total FROM svc_gate.effects e
+      WHERE e.ledger = $1 AND e.counter = asked.counter AND e.key = asked.key ORDER BY e.at DESC, e.seq DESC LIMIT 1) latest ON true
+    LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e
+      WHERE e.ledger = $1 AND e.counter = asked.counter AND e.key = asked.key AND e.at <= asked.after
+      ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true
+    ORDER BY asked.place`,
+  leaves: `SELECT leaf FROM svc_gate.receipts WHERE ledger = $1 AND seq BETWEEN $2 AND $3 ORDER BY seq`,
+  nodes: `SELECT hash FROM svc_gate.nodes WHERE ledger = $1 AND level = $2 AND place BETWEEN $3 AND $4 ORDER BY place`,
+  /** How many inner hashes each level has. */
+  countNodes: `SELECT level, count(*) AS count FROM svc_gate.nodes WHERE ledger = $1 GROUP BY level`,
+  keepSigner: `UPDATE svc_gate.ledgers SET signer = $2 WHERE ledger = $1 AND signer IS NULL`,
+  signer: `SELECT signer FROM svc_gate.ledgers WHERE ledger = $1`,
+  counters: `SELECT id, digest, definition, through, unknown_through, reset_through, folded, seal
+    FROM svc_gate.counters WHERE ledger = $1 ORDER BY id`,
+  keepCounter: `INSERT INTO svc_gate.counters (ledger, id, digest, definition, through, unknown_through, reset_through, folded, seal)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    ON CONFLICT (ledger, digest) DO UPDATE SET through = excluded.through, unknown_through = excluded.unknown_through,
+      reset_through = excluded.reset_through, folded = excluded.folded, seal = excluded.seal`,
+  keepContract: `INSERT INTO svc_gate.contracts (ledger, digest, text) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
+  contract: `SELECT text FROM svc_gate.contracts WHERE ledger = $1 AND digest = $2`,
+  contracts: `SELECT digest, text FROM svc_gate.contracts WHERE ledger = $1 AND digest > $2 ORDER BY digest LIMIT 16`,
+  uses: `SELECT key_name, at FROM svc_gate.key_uses WHERE ledger = $1`,
+  keepUse: `INSERT INTO svc_gate.key_uses (ledger, key_name, at) VALUES ($1, $2, $3)
+    ON CONFLICT (ledger, key_name) DO UPDATE SET at = greatest(svc_gate.key_uses.at, excluded.at)`,
+  /** Oldest first: rows from $2 on, at most $3, of at most $4 characters. */
+  scan: `SELECT seq, leaf, evidence, session, tool, verdict FROM (
+      SELECT slice.*, sum(octet_length(leaf) + octet_length(evidence)) OVER (ORDER BY seq)
+        - (octet_length(leaf) + octet_length(evidence)) AS before FROM (
+          SELECT seq, leaf, evidence, session, tool, verdict FROM svc_gate.receipts
+          WHERE ledger = $1 AND seq >= $2 ORDER BY seq LIMIT $3) slice) sized
+    WHERE before < $4 ORDER BY seq`,
+  /** The last of the next $6 events after the event ($2, $3, $4, $5). */
+  walkedEnd: `SELECT counter, key, at, seq FROM svc_gate.effects
+    WHERE ledger = $1 AND (counter, key, at, seq) > ($2, $3, $4, $5) ORDER BY counter, key, at, seq LIMIT 1 OFFSET $6`,
+  /** Events after ($2 to $5) and up to ($6 to $9); what receipts up to $10 recorded, what folds found, what no row knows. */
+  walkedTally: `SELECT count(*) FILTER (WHERE folded IS NULL AND seq <= $10) AS live, count(folded) AS folded,
+      count(*) FILTER (WHERE seq > (SELECT l.seq FROM svc_gate.ledgers l WHERE l.ledger = $1)) AS beyond,
+      (SELECT l.seq FROM svc_gate.ledgers l WHERE l.ledger = $1) AS last
+    FROM svc_gate.effects WHERE ledger = $1 AND (counter, key, at, seq) > ($2, $3, $4, $5)
+      AND (counter, key, at, seq) <= ($6, $7, $8, $9)`,
+  walkedFolds: `SELECT found.counter, found.key, found.at, found.seq, found.total, found.folded, earlier.total AS before
+    FROM (SELECT counter, key, at, seq, total, folded FROM svc_gate.effects
+      WHERE ledger = $1 AND folded IS NOT NULL AND (counter, key, at, seq) > ($2, $3, $4, $5)
+        AND (counter, key, at, seq) <= ($6, $7, $8, $9)) found
+    LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = found.counter
+      AND e.key = found.key AND (e.at, e.seq) < (found.at, found.seq) ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true`,
+  /** For each event ($2 counters, $3 keys, $4 times, $5 rows): its total where a receipt recorded it, and the one before. */
+  walkedEvents: `SELECT event.total, earlier.total AS before
+    FROM unnest($2::int[], $3::bytea[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS asked (counter, key, at, seq, place)
+    LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = asked.counter
+      AND e.key = asked.key AND e.at = asked.at AND e.seq = asked.seq AND e.folded IS NULL) event ON true
+    LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = asked.counter
+      AND e.key = asked.key AND (e.at, e.seq) < (asked.at, asked.seq) ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true
+    ORDER BY asked.place`,
+  /** For each place ($2 counters, $3 keys, $4 times, $5 rows): the total before it. */
+  totalsBefore: `SELECT earlier.total
+    FROM unnest($2::int[], $3::bytea[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS asked (counter, key, at, seq, place)
+    LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = asked.counter
+      AND e.key = asked.key AND (e.at, e.seq) < (asked.at, asked.seq) ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true
+    ORDER BY asked.place`,
+  /** How many events each row after row $2 has; $3 rows at most. */
+  walkedRows: `SELECT seq, count(*) AS count FROM svc_gate.effects WHERE ledger = $1 AND folded IS NULL AND seq > $2
+    GROUP BY seq ORDER BY seq LIMIT $3`,
+  checksIn: `SELECT seq, evidence FROM svc_gate.receipts WHERE ledger = $1 AND seq >= $2 AND seq <= $3 AND verdict <> 'CHANGE'`,
+  erase: `UPDATE svc_gate.receipts SET evidence = $3 WHERE ledger = $1 AND seq = $2`,
+  eraseWithCall: `UPDATE svc_gate.receipts SET evidence = $3, session = NULL, tool = '' WHERE ledger = $1 AND seq = $2`,
+  evidenceAt: `SELECT evidence FROM svc_gate.receipts WHERE ledger = $1 AND seq = $2`,
+} as const;
+
+export type Filters = Pick<RowQuery, "checks" | "leafHas" | "refused" | "session" | "tool" | "verdict">;
+
+/** Newest first: rows below $2 and from $5 on, at most $3, of at most $4 characters; then one parameter for each filter. */
+export function readRows({ leafHas = [], refused = false, checks = false, ...equal }: Filters): Asked {
+  const { session, tool, verdict } = equal;
+  const given = Object.entries({ session, tool, verdict }).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined,
+  );
+  // The literal lets the planner see that the partial index of refusals has every row that is asked for.
+  const isIndexed = refused || (verdict !== undefined && verdict !== "ALLOW");
+  const where = [
+    ...given.map(([name], at) => ` AND ${name} = $${at + 6}`),
+    ...leafHas.map((_, at) => ` AND strpos(leaf, $${at + 6 + given.length}) > 0`),
+    refused ? " AND verdict IN ('BLOCK', 'ESCALATE')" : "",
+    checks ? ` AND verdict NOT IN ('${changeColumns.verdict}', '${resultVerdict}')` : "",
+    isIndexed ? " AND verdict <> 'ALLOW'" : "",
+  ].join("");
+  const text = `SELECT seq, leaf, evidence, session, tool, verdict FROM (
+      SELECT slice.*, sum(octet_length(leaf) + octet_length(evidence)) OVER (ORDER BY seq DESC)
+        - (octet_length(leaf) + octet_length(evidence)) AS before FROM (
+          SELECT seq, leaf, evidence, session, tool, verdict FROM svc_gate.receipts
+          WHERE ledger = $1 AND seq < $2 AND seq >= $5${where} ORDER BY seq DESC LIMIT $3) slice) sized
+    WHERE before < $4 ORDER BY seq DESC`;
+  const name = `read ${given.map(([filter]) => filter).join(" ")} ${leafHas.length} ${refused} ${checks} ${isIndexed}`;
+  return { statement: { name, text }, values: [...given.map(([, value]) => value), ...leafHas] };
+}
+
+/** So many rows in one statement: sizes that come again, so that each is planned once. */
+const sizes = [64, 16, 4, 1] as const;
+
+/** Receipts: seq, session, tool, verdict, leaf, evidence. */
+export const receiptColumns = ["seq", "session", "tool", "verdict", "leaf", "evidence"] as const;
+/** Events: counter, key, at, seq, total, folded. */
+export const effectColumns = ["counter", "key", "at", "seq", "total", "folded"] as const;
+const nodeColumns = ["level", "place", "hash"] as const;
+
+/** The tables that many rows are written to at once. */
+type Written = "receipts" | "effects" | "nodes";
+
+const columnsOf: Readonly<Record<Written, readonly string[]>> = {
+  receipts: receiptColumns,
+  effects: effectColumns,
+  nodes: nodeColumns,
+};
+
+export type Value = string | number | Uint8Array | null;
+
+/** Statements that write rows of one ledger, each with its parameters. */
+export function insertions(table: Written, ledger: string, rows: readonly (readonly Value[])[]): readonly Asked[] {
+  const written = [];
+  for (let from = 0; from < rows.length;) {
+    const size = sizes.find((candidate) => candidate <= rows.length - from) ?? 1;
+    written.push({
+      statement: insertion(table, size),
+      values: [ledger, ...rows.slice(from, from + size).flat()],
+    });
+    from += size;
+  }
+  return written;
+}
+
+const inserting = new Map<string, Statement>();
+
+/** The statement that writes so many rows: $1 is the ledger, then the columns of each row. */
+export function insertion(table: Written, rows: number): Statement {
+  const name = `${table} ${rows}`;
+  const known = inserting.get(name);
+  if (known !== undefined) return known;
+  const columns = columnsOf[table];
+  const tuples = Array.from({ length: rows }, (_, at) => {
+    const places = columns.map((_column, place) => `$${at * columns.length + place + 2}`);
+    return `($1, ${places.join(", ")})`;
+  });
+  const text = `INSERT INTO svc_gate.${table} (ledger, ${columns.join(", ")}) VALUES ${tuples.join(", ")}`;
+  const statement = { name, text };
+  inserting.set(name, statement);
+  return statement;
+}

@@ -1,0 +1,278 @@
+import { randomBytes } from "node:crypto";
+import { Worker } from "node:worker_threads";
+import type { ClientConfig, Pool, PoolClient } from "pg";
+import { setTimeout as wait } from "node:timers/promises";
+import { Caller } from "../calls.ts";
+import { historyOf, keyNotesOf, slice } from "./history.ts";
+import { headRow, ledgerSeal, readCounters, storedRow, type Counters } from "./rows.ts";
+import { beginOn, connect, explained, readOne, rollBack, send } from "./session.ts";
+import { ask, commit, readRows, type Asked } from "./sql.ts";
+import { PostgresTurn } from "./turn.ts";
+import { verifyPostgres } from "./verify.ts";
+import { LedgerRefused, NoLedger, NotKept } from "../store.ts";
+import type {
+  Anchor,
+  HistoryReader,
+  KeyNotes,
+  LedgerStore,
+  OpenedStore,
+  RowQuery,
+  Scrubbed,
+  StoredCounter,
+  StoredEffect,
+  StoreTurn,
+  Verification,
+} from "../store.ts";
+import type { StoredRow } from "../../entry/row.ts";
+
+export interface Pools {
+  readonly config: ClientConfig;
+  /** To find out what became of a COMMIT, in milliseconds. */
+  readonly settleMs: number;
+  readonly turns: Pool;
+  /** Apart, so that no read holds up a turn, and few, so that they leave the server to the turns. */
+  readonly reads: Pool;
+}
+
+/** A ledger in a database. */
+export interface LedgerPlace {
+  /** Its id there. */
+  readonly ledger: string;
+  /** The name of a new one. */
+  readonly log: string | undefined;
+  /** Begins none. */
+  readonly mustExist?: boolean;
+}
+
+interface Opening {
+  readonly opened: OpenedStore;
+  readonly version: number;
+  readonly counters: Counters;
+}
+
+/** Opens the ledger of an id, or begins one where none is. @throws {LedgerRefused} when it must not be served */
+export async function openStore(pools: Pools, place: LedgerPlace): Promise<LedgerStore> {
+  const client = await connect(pools.turns);
+  try {
+    const opening = await openOn(client, place);
+    client.release();
+    return new PostgresStore(pools, place.ledger, opening);
+  } catch (error) {
+    client.release(true);
+    throw explained(error);
+  }
+}
+
+async function openOn(client: PoolClient, { ledger, log, mustExist = false }: LedgerPlace): Promise<Opening> {
+  const find = ask("findLedger", ledger);
+  let [found = []] = await beginOn(client, ledger, [find]);
+  const secret = randomBytes(32).toString("hex");
+  if (found.length === 0) {
+    if (mustExist) throw new NoLedger(`there is no ledger "${ledger}" in the database`);
+    const name = log ?? `svc-gate/${randomBytes(16).toString("hex")}`;
+    await send(client, ask("addLedger", ledger, name, secret, ledgerSeal(ledger, name, secret)));
+    found = await send(client, find);
+  }
+  const counters = readCounters(await send(client, ask("counters", ledger)));
+  const { command } = await client.query(commit);
+  if (command !== "COMMIT") throw new NotKept("not-committed", "the database did not keep the new ledger");
+  const [name = "", counterSecret = "", seal = "", ...columns] = (found[0] ?? []) as readonly string[];
+  if (seal !== ledgerSeal(ledger, name, counterSecret)) {
+    throw new LedgerRefused(
+      `the description of the ledger "${ledger}" (its name, or the secret of its counters) is damaged: restore it from a backup`,
+    );
+  }
+  const headFound = headRow(columns);
+  const { seq, leaf, changed, counters: version, signer } = headFound;
+  const head = leaf === null ? undefined : { seq, leaf };
+  // Of two gates that begin it at once, one has: the row has its secret.
+  const created = counterSecret === secret;
+  const opened = {
+    log: name,
+    created,
+    counterSecret,
+    head,
+    changed,
+    signer: signer ?? undefined,
+    mode: headFound.mode ?? undefined,
+    counters: [...counters.values()],
+  };
+  return { opened, version, counters };
+}
+
+/** A walk over more has a thread of its own: hashing them all would hold up the checks that come meanwhile. */
+const tailRows = 2000;
+/** Rows that one statement looks through for those that a filter lets pass. */
+const windowRows = 65_536;
+
+class PostgresStore implements LedgerStore {
+  readonly opened: OpenedStore;
+  readonly history: HistoryReader;
+  readonly keyNotes: KeyNotes;
+  readonly #pools: Pools;
+  readonly #ledger: string;
+  #counters: Counters;
+  #version: number;
+  #room: { readonly at: number; readonly is: Promise<boolean> } | undefined;
+
+  constructor(pools: Pools, ledger: string, { opened, version, counters }: Opening) {
+    this.#pools = pools;
+    this.#ledger = ledger;
+    this.opened = opened;
+    this.#version = version;
+    this.#counters = counters;
+    this.history = historyOf(pools.reads, ledger);
+    this.keyNotes = keyNotesOf(pools.reads, ledger);
+  }
+
+  begin(): Promise<StoreTurn> {
+    return this.#begin();
+  }
+
+  async #begin(): Promise<PostgresTurn> {
+    const ledger = this.#ledger;
+    const client = await connect(this.#pools.turns);
+    try {
+      const first = [ask("lockHead", ledger), ask("clock", ledger)];
+      const [locked, clock] = await beginOn(client, ledger, first);
+      const columns = locked?.[0];
+      if (columns === undefined) throw new LedgerRefused(`the ledger "${ledger}" is not in the database any more`);
+      const head = headRow(columns);
+      if (head.counters !== this.#version) {
+        this.#counters = readCounters(await send(client, ask("counters", ledger)));
+        this.#version = head.counters;
+      }
+      return new PostgresTurn({
+        client,
+        config: this.#pools.config,
+        settleMs: this.#pools.settleMs,
+        ledger,
+        head,
+        at: Number(clock?.[0]?.[0]),
+        counters: this.#counters,
+        kept: (version, counters) => {
+          this.#version = version;
+          this.#counters = counters;
+        },
+      });
+    } catch (error) {
+      await rollBack(client);
+      throw explained(error);
+    }
+  }
+
+  /** Can it be reached, and written? Asked once a second at most. */
+  hasRoom(): Promise<boolean> {
+    const now = performance.now();
+    if (this.#room === undefined || now - this.#room.at > 1000)
+      this.#room = { at: now, is: isWritable(this.#pools.reads) };
+    return this.#room.is;
+  }
+
+  async keepContract(digest: string, text: string): Promise<void> {
+    const ledger = this.#ledger;
+    const client = await connect(this.#pools.turns);
+    try {
+      const [, kept] = await beginOn(client, ledger, [
+        ask("keepContract", ledger, digest, text),
+        ask("contract", ledger, digest),
+      ]);
+      await client.query(commit);
+      client.release();
+      if (kept?.[0]?.[0] !== text)
+        throw new LedgerRefused(
+          `the text of the contract ${digest} in the database is damaged: restore it from a backup`,
+        );
+    } catch (error) {
+      client.release(true);
+      throw explained(error);
+    }
+  }
+
+  async keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void> {
+    const turn = await this.#begin();
+    const known = this.#counters.get(counter.digest);
+    // Another gate has finished the same fold: what is kept up with every row is not taken back to a row of the past.
+    const isLate = known !== undefined && known.through === null && counter.through !== null;
+    try {
+      if (!isLate) await turn.keepCounter(counter, folded);
+    } catch (error) {
+      await turn.abort();
+      throw error;
+    }
+    await turn.commit([], []);
+  }
+
+  async *read({ before, from = 1, limit, ...filters }: RowQuery): AsyncGenerator<readonly StoredRow[]> {
+    const { statement, values } = readRows(filters);
+    const [head] = await this.#read(ask("readHead", this.#ledger));
+    let top = Math.min(before, Number(head?.[0]?.[0] ?? 0) + 1);
+    for (let left = limit; left > 0 && top > from;) {
+      const floor = Math.max(from, top - windowRows);
+      const rowsMax = Math.min(left, slice.rows);
+      const [found = []] = await this.#read({
+        statement,
+        values: [this.#ledger, top, rowsMax, slice.characters, floor, ...values],
+      });
+      const rows = found.map(storedRow);
+      yield rows;
+      left -= rows.length;
+      top = rows.at(-1)?.seq ?? floor;
+    }
+  }
+
+  async keepSigner(verifier: string): Promise<string> {
+    const ledger = this.#ledger;
+    const client = await connect(this.#pools.turns);
+    try {
+      const asked = [ask("keepSigner", ledger, verifier), ask("signer", ledger)];
+      const [, kept] = await beginOn(client, ledger, asked);
+      await client.query(commit);
+      client.release();
+      return String(kept?.[0]?.[0]);
+    } catch (error) {
+      client.release(true);
+      throw explained(error);
+    }
+  }
+
+  async checkpoint(): Promise<string | undefined> {
+    const [head] = await this.#read(ask("readHead", this.#ledger));
+    return headRow(head?.[0] ?? []).checkpoint ?? undefined;
+  }
+
+  async verify(from: number, anchors: readonly Anchor[]): Promise<Verification> {
+    const walk = { ledger: this.#ledger, from, anchors };
+    const [head] = await this.#read(ask("readHead", this.#ledger));
+    const last = headRow(head?.[0] ?? []).seq;
+    if (!(last - from > tailRows)) return verifyPostgres((...asked) => this.#read(...asked), walk);
+    const walker = new Caller(new Worker(new URL("./walker.ts", import.meta.url)));
+    try {
+      return await walker.call("verify", this.#pools.config, walk);
+    } finally {
+      await walker.end();
+    }
+  }
+
+  /** Old versions of rows are the server's: who owns the table has them removed. */
+  scrub(): Promise<Scrubbed> {
+    return Promise.resolve("vacuum");
+  }
+
+  /** The connections are the database's, and stay. */
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  #read(...asked: readonly Asked[]): ReturnType<typeof readOne> {
+    return readOne(this.#pools.reads, this.#ledger, ...asked);
+  }
+}
+
+async function isWritable(pool: Pool): Promise<boolean> {
+  const asked = pool.query<{ readonly: string }>("SELECT current_setting('transaction_read_only') AS readonly");
+  const late = wait(2000, undefined, { ref: false });
+  const answer = await Promise.race([asked, late]).catch(() => undefined);
+  asked.catch(() => undefined);
+  return answer?.rows[0]?.readonly === "off";
+}

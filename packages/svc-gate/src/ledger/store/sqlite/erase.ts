@@ -1,0 +1,71 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { Erasure } from "../../entry/erasure.ts";
+import { withoutParts } from "../../entry/evidence.ts";
+import { busyTimeoutMs, files } from "./file.ts";
+import { flushCut } from "./log.ts";
+import { type Scrubbed } from "../store.ts";
+import { changeColumns } from "../../entry/row.ts";
+
+// The file's `user_version` says what its pages may keep beside its rows. SQLite clears what it deletes (`secure_delete`),
+// but a page of an index that was split keeps older copies of its keys, and so do pages of a file that was begun without.
+const cleared = 1;
+const rewriteDue = 2;
+
+/** Says of a new file that whatever is deleted in it is cleared from the first page on. */
+export function markCleared(database: DatabaseSync): void {
+  database.exec(`PRAGMA user_version = ${cleared}`);
+}
+
+/** Takes the text and the salt of parts out of rows, within the transaction of the row that says so. */
+export function eraseParts(database: DatabaseSync, { parts, rows }: Erasure): void {
+  const hasCall = parts.includes("call");
+  const find = database.prepare("SELECT seq, evidence FROM receipts WHERE seq BETWEEN ? AND ? AND verdict <> ?");
+  const write = database.prepare(
+    `UPDATE receipts SET evidence = ?${hasCall ? ", session = NULL, tool = ''" : ""} WHERE seq = ?`,
+  );
+  for (const [from, to] of rows) {
+    for (const { seq, evidence } of find.all(from, to, changeColumns.verdict))
+      write.run(withoutParts(String(evidence), parts), Number(seq));
+  }
+  const state = stateOf(database);
+  if (hasCall || (state & cleared) === 0) database.exec(`PRAGMA user_version = ${state | rewriteDue}`);
+}
+
+/** As `LedgerStore.scrub`: copies in pages first, where it may, then the log. */
+export function scrub(database: DatabaseSync, folder: string, mayRewrite: boolean): Scrubbed {
+  const state = stateOf(database);
+  const isDue = (state & rewriteDue) !== 0;
+  const isRewritten = isDue && mayRewrite && rewrite(database, state);
+  database.exec("PRAGMA busy_timeout = 0");
+  const busy = database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.["busy"];
+  database.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+  if (busy !== 0) return "held";
+  flushCut(folder, files.log);
+  return isDue && !isRewritten ? "later" : "clean";
+}
+
+/** @returns false where the disk has no room for it, or another program is in the way: all is as before */
+function rewrite(database: DatabaseSync, state: number): boolean {
+  try {
+    if ((state & cleared) === 0) {
+      database.exec("VACUUM");
+      markCleared(database);
+    } else {
+      database.exec("BEGIN IMMEDIATE; REINDEX receipts_by_session; REINDEX receipts_by_tool");
+      markCleared(database);
+      database.exec("COMMIT");
+    }
+    return true;
+  } catch (error) {
+    if (database.isTransaction) database.exec("ROLLBACK");
+    if (passing.includes(((error as { readonly errcode?: number }).errcode ?? 0) & 0xff)) return false;
+    throw error;
+  }
+}
+
+/** SQLite's result codes for a file that is busy or locked, and for a disk that is full. */
+const passing = [5, 6, 13];
+
+function stateOf(database: DatabaseSync): number {
+  return Number(database.prepare("PRAGMA user_version").get()?.["user_version"]);
+}

@@ -1,0 +1,303 @@
+import { hash, randomBytes } from "node:crypto";
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { counterSeal } from "../seals.ts";
+import type { KeptCounter } from "../store.ts";
+import { makePrivate } from "../../private-files.ts";
+import { flushAgain } from "./log.ts";
+import { LedgerRefused } from "../store.ts";
+
+/** The layout of the file. A file of another layout is refused, never converted in silence. */
+const layout = 1;
+
+/** `nodes` holds the inner hashes that tiles need: the roots over 256, 65,536, ... leaves. */
+const schema = `
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE receipts (
+  seq INTEGER PRIMARY KEY, session TEXT, tool TEXT NOT NULL, verdict TEXT NOT NULL, leaf TEXT NOT NULL, evidence TEXT NOT NULL
+) STRICT;
+CREATE INDEX receipts_by_session ON receipts (session, seq) WHERE session IS NOT NULL;
+CREATE INDEX receipts_by_tool ON receipts (tool, seq);
+CREATE INDEX receipts_refused ON receipts (verdict, seq) WHERE verdict <> 'ALLOW';
+CREATE TABLE contracts (digest TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE counters (
+  id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, definition TEXT NOT NULL, through INTEGER, unknown_through INTEGER NOT NULL,
+  reset_through INTEGER NOT NULL, folded INTEGER NOT NULL, seal TEXT NOT NULL
+) STRICT;
+CREATE TABLE effects (
+  counter INTEGER NOT NULL, key BLOB NOT NULL, at INTEGER NOT NULL, seq INTEGER NOT NULL, total TEXT NOT NULL, folded TEXT,
+  PRIMARY KEY (counter, key, at, seq)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE nodes (level INTEGER NOT NULL, place INTEGER NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (level, place)) STRICT, WITHOUT ROWID;
+`;
+
+export const files = { database: "ledger.db", log: "ledger.db-wal", lock: "owner.lock" } as const;
+
+/** Is there a file with something in it? */
+export function isThere(folder: string): boolean {
+  return (statSync(join(folder, files.database), { throwIfNoEntry: false })?.size ?? 0) > 0;
+}
+
+export function gone(folder: string): LedgerRefused {
+  return new LedgerRefused(
+    `a ledger was here (its head is pinned), and its file in ${folder} is gone or empty: ` +
+      "restore it from a backup; a new history is not begun over an old one",
+  );
+}
+
+/** Free space that a batch must leave: enough to stop cleanly, and for the write-ahead log to be folded back. */
+export const reserveBytes: number = 64 * 1024 * 1024;
+
+/** Pages of the write-ahead log at which it is folded back into the file: 16 MB. */
+export const logPagesMax = 2000;
+
+/** How long a tool that looks into the file, or a start that takes up its log, may be waited for. */
+export const busyTimeoutMs = 2000;
+
+/**
+ * WAL with a flush for each commit, checked and not assumed. It folds nothing back by itself: SQLite would keep to itself
+ * that the disk failed under it. SQLite 3.51.3 mends a loss in write-ahead logs.
+ */
+export function openForWriting(folder: string): DatabaseSync {
+  makePrivate(join(folder, files.database)); // SQLite gives its log and index the mode of the file.
+  flushAgain(folder, files.log);
+  return openFile(folder, false, (database) => {
+    requireVersion(database);
+    database.exec(
+      "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = 1;" +
+        "PRAGMA checkpoint_fullfsync = 1; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -4096;" +
+        "PRAGMA secure_delete = ON;",
+    );
+    const found = [pragma(database, "journal_mode"), pragma(database, "synchronous")].join(" ");
+    if (found !== "wal 2")
+      throw new LedgerRefused(
+        `the ledger's file does not take the settings that durability needs (it says: ${found}); use a local disk`,
+      );
+  });
+}
+
+export function openForReading(folder: string): DatabaseSync {
+  return openFile(folder, true, (database) => database.exec("PRAGMA cache_size = -2048;"));
+}
+
+/** A file that cannot be prepared is let go: the thread that opened it lives on. */
+function openFile(folder: string, readOnly: boolean, prepare: (database: DatabaseSync) => void): DatabaseSync {
+  const database = new DatabaseSync(join(folder, files.database), { readOnly, timeout: busyTimeoutMs });
+  try {
+    prepare(database);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function pragma(database: DatabaseSync, name: string): string {
+  return String(Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
+}
+
+function requireVersion(database: DatabaseSync): void {
+  const version = String(database.prepare("SELECT sqlite_version() AS version").get()?.["version"]);
+  const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
+  if (major * 1e6 + minor * 1e3 + patch < 3_051_003)
+    throw new LedgerRefused(`this runtime brings SQLite ${version}; the ledger needs 3.51.3 or later`);
+}
+
+/**
+ * Takes the ledger for this process: a file of its own that nothing else opens, locked until the process ends, however
+ * it ends.
+ *
+ * @throws {LedgerRefused} while another process has it
+ */
+export function takeOwnership(folder: string): DatabaseSync {
+  makePrivate(join(folder, files.lock));
+  const lock = new DatabaseSync(join(folder, files.lock));
+  try {
+    lock.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;");
+    return lock;
+  } catch (error) {
+    lock.close();
+    if (!String(error).includes("locked")) throw error;
+    throw new LedgerRefused(
+      `another gate is serving the ledger in ${folder}; stop it, or give this one a folder of its own (SVC_DATA_DIR)`,
+    );
+  }
+}
+
+export interface Meta {
+  readonly log: string;
+  readonly counterSecret: string;
+  /** The verifier key whose private half signs heads; undefined before the first. */
+  readonly signer: string | undefined;
+  /** The last mode of a ledger without rows; undefined if it was never served, or if rows name the mode. */
+  readonly mode: string | undefined;
+  /** What was noted of the first key; undefined before the first note. */
+  readonly firstKey: string | undefined;
+}
+
+/** Writes the empty tables and the ledger's name, in one transaction. */
+export function createTables(database: DatabaseSync, log: string | undefined): void {
+  const name = log ?? `svc-gate/${randomBytes(16).toString("hex")}`;
+  const counterSecret = randomBytes(32).toString("hex");
+  database.exec("BEGIN IMMEDIATE");
+  database.exec(schema);
+  const insert = database.prepare("INSERT INTO meta (name, value) VALUES (?, ?)");
+  const meta = { layout: String(layout), log: name, counter_secret: counterSecret, signer: "" };
+  for (const [key, value] of Object.entries({ ...meta, check: metaCheck(meta) })) insert.run(key, value);
+  database.exec("COMMIT");
+}
+
+/** Writes the ledger's description anew, within a transaction. */
+export function writeMeta(database: DatabaseSync, { log, counterSecret, signer, ...noted }: Meta): void {
+  const kept = notesOf(noted.mode, noted.firstKey);
+  const meta = { layout: String(layout), log, counter_secret: counterSecret, signer: signer ?? "", ...kept };
+  const write = database.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)");
+  if (noted.mode === undefined) database.exec("DELETE FROM meta WHERE name = 'mode'");
+  for (const [name, value] of Object.entries({ ...meta, check: metaCheck(meta) })) write.run(name, value);
+}
+
+/** Undefined for a file without tables: one that was never a ledger. @throws {LedgerRefused} for a damaged one */
+export function readMeta(database: DatabaseSync): Meta | undefined {
+  if (objectsOf(database).length === 0) return undefined;
+  const values = new Map(readTable(database, "SELECT name, value FROM meta"));
+  const found = values.get("layout");
+  if (found !== undefined && found !== String(layout) && /^[0-9]+$/.test(found))
+    throw new LedgerRefused(`the ledger's file has layout ${found}; this version reads layout ${layout}`);
+  const [log, counterSecret, signer] = ["log", "counter_secret", "signer"].map((name) => values.get(name) ?? "");
+  const mode = values.get("mode");
+  const firstKey = values.get("first_key");
+  const kept = notesOf(mode, firstKey);
+  const meta = {
+    layout: found ?? "",
+    log: log ?? "",
+    counter_secret: counterSecret ?? "",
+    signer: signer ?? "",
+    ...kept,
+  };
+  requireWhole(values, meta, database);
+  if (found !== String(layout)) throw damagedMeta;
+  return {
+    log: meta.log,
+    counterSecret: meta.counter_secret,
+    signer: meta.signer === "" ? undefined : meta.signer,
+    mode,
+    firstKey,
+  };
+}
+
+/** A ledger that never served has none of them. */
+function notesOf(mode: string | undefined, firstKey: string | undefined): Readonly<Record<string, string>> {
+  return { ...(mode !== undefined && { mode }), ...(firstKey !== undefined && { first_key: firstKey }) };
+}
+
+const damagedMeta = new LedgerRefused(
+  "the ledger's own description (its layout, its name, its signing key, or the secret of its counters) is damaged: " +
+    "restore the file from a backup",
+);
+
+/** The description and the tables are those that were written. */
+function requireWhole(
+  values: ReadonlyMap<string, string>,
+  meta: Readonly<Record<string, string>>,
+  database: DatabaseSync,
+): void {
+  if (values.size !== Object.keys(meta).length + 1 || values.get("check") !== metaCheck(meta)) throw damagedMeta;
+  const expected = schema.trim().split(/\n(?=CREATE)/);
+  if (objectsOf(database).join("\n") === expected.toSorted().join("\n")) return;
+  throw new LedgerRefused(
+    "the tables of the ledger's file are not those that it was made with: restore the file from a backup",
+  );
+}
+
+function objectsOf(database: DatabaseSync): readonly string[] {
+  return database
+    .prepare("SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+    .all()
+    .map(({ sql }) => `${String(sql)};`)
+    .toSorted();
+}
+
+function readTable(database: DatabaseSync, sql: string): readonly (readonly [string, string])[] {
+  try {
+    return database
+      .prepare(sql)
+      .all()
+      .map(({ name, value }) => [String(name), String(value)] as const);
+  } catch (error) {
+    if (!String(error).includes("no such")) throw error;
+    return [];
+  }
+}
+
+function metaCheck(meta: Readonly<Record<string, string>>): string {
+  return hash("sha256", JSON.stringify(meta), "hex");
+}
+
+const counterNumbers = ["id", "through", "unknown_through", "reset_through", "folded"];
+
+/**
+ * The counters, and the first one whose row is not what was written, if any. Numbers are read as text, because a
+ * changed one may be past what the driver reads.
+ */
+export function readCounters(database: DatabaseSync): {
+  readonly kept: readonly KeptCounter[];
+  readonly damaged: KeptCounter | undefined;
+} {
+  const rows = database
+    .prepare(`SELECT ${counterNumbers.map((name) => `cast(${name} AS TEXT) AS ${name}`).join(", ")},
+         digest, definition, seal FROM counters ORDER BY counters.id`)
+    .all();
+  let damaged: KeptCounter | undefined;
+  const kept = rows.map((row) => {
+    const counter: KeptCounter = {
+      id: Number(row["id"]),
+      digest: String(row["digest"]),
+      definition: String(row["definition"]),
+      through: row["through"] === null ? null : Number(row["through"]),
+      unknownThrough: Number(row["unknown_through"]),
+      resetThrough: Number(row["reset_through"]),
+      folded: Number(row["folded"]),
+    };
+    const sound = row["seal"] === counterSeal(counter) && hash("sha256", counter.definition, "hex") === counter.digest;
+    if (!sound) damaged ??= counter;
+    return counter;
+  });
+  return { kept, damaged };
+}
+
+const unwritable = [3, 8, 14, 23];
+const unwritableFiles = ["EACCES", "ENOENT", "EPERM", "EROFS", "EISDIR"];
+const damage = [1, 11, 26];
+
+/**
+ * What an error of the engine means to the operator while a ledger is being opened, as a sentence; anything else is a
+ * fault, and stays what it is. The numbers are SQLite's result codes; the names are the system's, of the log that is
+ * flushed again.
+ */
+export function explain(error: unknown, folder: string): unknown {
+  const { errcode, errstr, code } = error as {
+    readonly errcode?: number;
+    readonly errstr?: string;
+    readonly code?: string;
+  };
+  const primary = (errcode ?? 0) & 0xff;
+  if (unwritable.includes(primary) || unwritableFiles.includes(code ?? "")) {
+    return new LedgerRefused(
+      `the ledger in ${folder} cannot be written (${errstr ?? code}): let this user write the folder, or name another with SVC_DATA_DIR`,
+    );
+  }
+  if (damage.includes(primary) || code === "ERR_OUT_OF_RANGE") {
+    return new LedgerRefused(
+      `the ledger's file in ${folder} is damaged (${errstr ?? "a number is out of range"}): restore it from a backup`,
+    );
+  }
+  if (primary === 5)
+    return new LedgerRefused(`another program holds the ledger's file in ${folder}: let it finish, and start again`);
+  if (primary === 10 || primary === 13 || ["ENOSPC", "EDQUOT"].includes(code ?? "")) {
+    return new LedgerRefused(
+      `the disk of ${folder} is full or fails (${errstr ?? code}): free space on it, or restore the ledger on another`,
+    );
+  }
+  return error;
+}

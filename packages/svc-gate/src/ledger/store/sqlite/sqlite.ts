@@ -1,0 +1,308 @@
+import { readFile, rename, statfs, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { gone, isThere, reserveBytes } from "./file.ts";
+import type { KeptTogether, OpenOptions, WrittenBeside } from "./writer.ts";
+import type {
+  Anchor,
+  Beside,
+  HistoryReader,
+  KeyNotes,
+  LedgerStore,
+  OpenedStore,
+  RowQuery,
+  RowSlice,
+  Scrubbed,
+  StoredCounter,
+  StoredEffect,
+  StoredHead,
+  StoredHistory,
+  StoreTurn,
+  Verification,
+} from "../store.ts";
+import type { Broken, StoredRow } from "../../entry/row.ts";
+import { LedgerRefused, NoLedger } from "../store.ts";
+import { changeColumns } from "../../entry/row.ts";
+import { Threads, type Remote } from "../threads.ts";
+
+/** The threads in which ledgers live, where many share them. */
+export interface SqliteThreads {
+  readonly writers: Threads;
+  readonly readers: Threads;
+}
+
+/** @param max threads that write, and as many that read; ledgers beyond that share them */
+export function sqliteThreads(max: number): SqliteThreads {
+  return {
+    writers: new Threads(new URL("./writer.ts", import.meta.url), max),
+    readers: new Threads(new URL("./reader.ts", import.meta.url), max),
+  };
+}
+
+/**
+ * Opens the embedded engine: SQLite with a write-ahead log in one folder, written by one thread and read by another.
+ *
+ * @param threads by default it has its own
+ * @throws {LedgerRefused} when the ledger has another owner, is damaged, or is gone though it must be there
+ */
+export async function openSqlite(
+  options: OpenOptions,
+  threads: SqliteThreads = sqliteThreads(1),
+): Promise<LedgerStore> {
+  const { remote, said } = await threads.writers.open(options);
+  return new SqliteStore(options.folder, said as OpenedStore, remote, threads.readers);
+}
+
+const nothing: Promise<readonly (string | undefined)[]> = Promise.resolve([]);
+
+/** When keys were last used: beside the ledger, because it is no part of the history. */
+const usesFile = "key-uses.json";
+
+/** A reading thread without a read for this long is ended. */
+const idleMs = 5000;
+
+class SqliteStore implements LedgerStore {
+  readonly opened: OpenedStore;
+  readonly history: HistoryReader;
+  readonly keyNotes: KeyNotes;
+  readonly #folder: string;
+  readonly #writer: Remote;
+  readonly #readers: Threads;
+  #reader: Promise<Remote> | undefined;
+  #asking = 0;
+  #idle: NodeJS.Timeout | undefined;
+  #head: StoredHead | undefined;
+  #changed: number;
+
+  constructor(folder: string, opened: OpenedStore, writer: Remote, readers: Threads) {
+    this.#folder = folder;
+    this.opened = opened;
+    this.#writer = writer;
+    this.#readers = readers;
+    this.#head = opened.head;
+    this.#changed = opened.changed;
+    this.history = {
+      ...historyOf((name, ...args) => this.#ask(name, ...args)),
+      counters: () => writer.call("counters"),
+    };
+    this.keyNotes = new KeyFile(folder, writer);
+  }
+
+  /** The one owner is this process, so a turn locks nothing and asks nobody. */
+  begin(): Promise<StoreTurn> {
+    const counters: KeptTogether[] = [];
+    return Promise.resolve({
+      head: this.#head,
+      changed: this.#changed,
+      inForce: undefined,
+      frontier: undefined,
+      signer: undefined,
+      at: undefined,
+      values: (lookups) => (lookups.length === 0 ? nothing : this.#writer.call("values", lookups)),
+      keepCounter: (counter, folded) => {
+        counters.push([counter, folded]);
+        return Promise.resolve();
+      },
+      commit: (rows, effects, beside) => this.#commit(rows, effects, writtenBeside(counters, beside)),
+      abort: () => Promise.resolve(),
+    });
+  }
+
+  async #commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], beside: WrittenBeside): Promise<void> {
+    const isNothing = rows.length + beside.counters.length + beside.nodes.length === 0 && beside.mode === undefined;
+    if (isNothing) return;
+    await this.#writer.call("commit", rows, effects, beside);
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    this.#head = { seq: last.seq, leaf: last.leaf };
+    this.#changed = rows.findLast(({ verdict }) => verdict === changeColumns.verdict)?.seq ?? this.#changed;
+  }
+
+  async hasRoom(): Promise<boolean> {
+    const { bavail, bsize } = await statfs(this.#folder);
+    return bavail * bsize >= reserveBytes;
+  }
+
+  keepContract(digest: string, text: string): Promise<void> {
+    return this.#writer.call("keepContract", digest, text);
+  }
+
+  keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void> {
+    return this.#writer.call("keepCounter", counter, folded);
+  }
+
+  scrub(rewrite: boolean): Promise<Scrubbed> {
+    return this.#writer.call("scrub", rewrite);
+  }
+
+  keepSigner(verifier: string): Promise<string> {
+    return this.#writer.call("keepSigner", verifier);
+  }
+
+  /** Its one owner has it in memory. */
+  checkpoint(): Promise<undefined> {
+    return Promise.resolve(undefined);
+  }
+
+  async *read(query: RowQuery): AsyncGenerator<readonly StoredRow[]> {
+    const { from = 1 } = query;
+    let { before, limit } = query;
+    while (limit > 0 && before > from) {
+      const { rows, next }: RowSlice = await this.#ask("read", { ...query, before, limit });
+      yield rows;
+      limit -= rows.length;
+      before = next;
+    }
+  }
+
+  verify(from: number, anchors: readonly Anchor[]): Promise<Verification> {
+    return this.#ask("verify", from, anchors);
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#idle);
+    await this.#endReader();
+    await this.#writer.end();
+  }
+
+  /** The reading thread starts with the first read and ends when none has come for a while: it is memory. */
+  async #ask<Value>(name: string, ...args: readonly unknown[]): Promise<Value> {
+    clearTimeout(this.#idle);
+    this.#asking += 1;
+    try {
+      if ((await this.#reader)?.hasEnded === true) this.#reader = undefined;
+      const reader = await this.#reading();
+      return await reader.call<Value>(name, ...args);
+    } finally {
+      this.#asking -= 1;
+      if (this.#asking === 0) this.#idle = setTimeout(() => void this.#endReader(), idleMs).unref();
+    }
+  }
+
+  /** A thread that did not start is not kept: the next read tries again. */
+  #reading(): Promise<Remote> {
+    this.#reader ??= startReader({ readers: this.#readers }, this.#folder).catch((error: unknown) => {
+      this.#reader = undefined;
+      throw error;
+    });
+    return this.#reader;
+  }
+
+  async #endReader(): Promise<void> {
+    const reading = this.#reader;
+    this.#reader = undefined;
+    await (await reading)?.end();
+  }
+}
+
+/** The first key's note is in the database; the uses of keys are in a file beside it. */
+class KeyFile implements KeyNotes {
+  readonly #writer: Remote;
+  readonly #file: string;
+
+  constructor(folder: string, writer: Remote) {
+    this.#writer = writer;
+    this.#file = join(folder, usesFile);
+  }
+
+  keepFirst(note: string): Promise<void> {
+    return this.#writer.call("keepFirstKey", note);
+  }
+
+  async uses(): Promise<ReadonlyMap<string, number>> {
+    try {
+      const kept: unknown = JSON.parse(await readFile(this.#file, "utf8"));
+      return new Map(Object.entries(kept as Readonly<Record<string, number>>));
+    } catch {
+      return new Map();
+    }
+  }
+
+  async keepUses(uses: ReadonlyMap<string, number>): Promise<void> {
+    const merged = new Map([...(await this.uses()), ...uses]);
+    await writeFile(`${this.#file}.new`, `${JSON.stringify(Object.fromEntries(merged))}\n`, { mode: 0o600 });
+    await rename(`${this.#file}.new`, this.#file);
+  }
+}
+
+function writtenBeside(
+  counters: readonly KeptTogether[],
+  { inForce, tree, signer, erasures }: Beside = {},
+): WrittenBeside {
+  return { counters, nodes: tree?.nodes ?? [], signer, mode: inForce?.mode, erasures: erasures ?? [] };
+}
+
+async function startReader({ readers }: Pick<SqliteThreads, "readers">, folder: string): Promise<Remote> {
+  return (await readers.open(folder)).remote;
+}
+
+export interface Inspection {
+  readonly anchors: readonly Anchor[];
+  readonly chainAlone: boolean;
+  /** Something outside says that a ledger was here. */
+  readonly mustExist: boolean;
+}
+
+/** @throws {LedgerRefused} when there is none, or it cannot be read */
+export async function readSqlite(
+  folder: string,
+): Promise<StoredHistory & { readonly history: HistoryReader; readonly close: () => Promise<void> }> {
+  if (!isThere(folder)) throw new NoLedger(`there is no ledger in ${folder}`);
+  const reader = await startReader(sqliteThreads(1), folder);
+  const described = await reader.call<StoredHistory>("describe");
+  return {
+    ...described,
+    history: historyOf((name, ...args) => reader.call(name, ...args)),
+    close: () => reader.end(),
+  };
+}
+
+/** @param ask has the reading thread run one of its functions */
+function historyOf(ask: <Value>(name: string, ...args: readonly unknown[]) => Promise<Value>): HistoryReader {
+  return {
+    scan: (from) => scanSlices(from, (next) => ask("scan", next)),
+    contractText: (digest) => ask("contractText", digest),
+    counters: () => ask("counters"),
+    totals: (places) => ask("totals", places),
+    hashes: (level, from, count) => ask("hashes", level, from, count),
+    leaves: (from, count) => ask("leaves", from, count),
+  };
+}
+
+/** Asks for the next slice while the one before is being used. */
+async function* scanSlices(
+  from: number,
+  ask: (next: number) => Promise<readonly StoredRow[]>,
+): AsyncGenerator<readonly StoredRow[]> {
+  let coming = ask(from);
+  for (;;) {
+    const slice = await coming;
+    const last = slice.at(-1);
+    if (last === undefined) return;
+    coming = ask(last.seq + 1);
+    coming.catch(() => undefined);
+    yield slice;
+  }
+}
+
+/** What came of a walk. */
+export interface Inspected extends Verification {
+  /** The verifier key on record, of a ledger that was found whole. */
+  readonly signer?: string | undefined;
+}
+
+/** Walks a ledger from outside, whether a gate is serving it or not: nothing is locked, written or begun. */
+export async function inspectSqlite(folder: string, inspection: Inspection): Promise<Inspected> {
+  const { anchors, chainAlone, mustExist } = inspection;
+  if (!isThere(folder)) throw mustExist ? gone(folder) : new LedgerRefused(`there is no ledger in ${folder}`);
+  const reader = await startReader(sqliteThreads(1), folder);
+  try {
+    if (chainAlone) return await reader.call<Verification>("verifyChain", anchors);
+    const check = await reader.call<Verification>("verify", 1, anchors);
+    const broken = check.broken ?? (await reader.call<Broken | undefined>("structure"));
+    if (broken !== undefined) return { ...check, broken };
+    const { signer } = await reader.call<StoredHistory>("describe");
+    return { ...check, signer };
+  } finally {
+    await reader.end();
+  }
+}

@@ -1,0 +1,68 @@
+import { closeSync, openSync, readSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { createTables, files } from "./file.ts";
+
+/**
+ * What is wrong with a ledger's file beside what its rows say: its header, its tables' names, its pages, and each index
+ * beside its table, without which a page of receipts would lack rows. It takes as long as the file is.
+ *
+ * @returns undefined where it is as the engine keeps it
+ */
+export function structureProblem(database: DatabaseSync, folder: string): string | undefined {
+  const [first] = database.prepare("PRAGMA integrity_check(1)").all();
+  const found = String(first?.["integrity_check"]);
+  return headerProblem(folder) ?? objectsProblem(database) ?? (found === "ok" ? undefined : found);
+}
+
+/** Every table and index, with its name to the letter: where it is looked up by name, a capital is the same to SQLite. */
+function objectsProblem(database: DatabaseSync): string | undefined {
+  const made = new DatabaseSync(":memory:");
+  createTables(made, "made");
+  const [expected, found] = [made, database].map((of) =>
+    JSON.stringify(
+      of.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid").all().toSorted(byName),
+    ),
+  );
+  made.close();
+  const numbers = database.prepare("SELECT rowid AS number FROM sqlite_schema ORDER BY rowid").all();
+  const isNumbered = numbers.every(({ number }, place) => number === place + 1);
+  return isNumbered && expected === found ? undefined : "a table or an index is not described as it was made";
+}
+
+function byName(a: Readonly<Record<string, unknown>>, b: Readonly<Record<string, unknown>>): number {
+  return String(a["name"]) < String(b["name"]) ? -1 : 1;
+}
+
+/**
+ * The first 100 bytes, as the file format has them. What is left out is what SQLite counts there, and reads as no more
+ * than a hint that something has changed: its change counter (24), the schema's (40), and for which of its versions
+ * and changes the size at 28 was written (92 to 99). Page counts (28 to 39) are held against the pages.
+ */
+const constants: readonly (readonly [from: number, bytes: string])[] = [
+  [0, Buffer.from("SQLite format 3\0").toString("hex")],
+  [16, "2000"], // pages of 8192 bytes
+  [20, "00402020"], // fixed by the format
+  [44, "00000004"], // the schema's format
+  [48, "00000000"], // no cache size, no vacuum
+  [52, "00000000"],
+  [56, "00000001"], // UTF-8
+  [60, "000000"], // of `user_version`, whose last byte says what is left to do of an erasure
+  [64, "00".repeat(28)], // nobody's number, and what the format reserves
+];
+
+function headerProblem(folder: string): string | undefined {
+  const header = Buffer.alloc(100);
+  const file = openSync(join(folder, files.database), "r");
+  try {
+    readSync(file, header, 0, header.length, 0);
+  } finally {
+    closeSync(file);
+  }
+  const wrong = constants.find(([from, bytes]) => header.toString("hex", from, from + bytes.length / 2) !== bytes);
+  if (wrong !== undefined) return `the file's header is not as it was made, at byte ${wrong[0]}`;
+  if ((header[63] ?? 0) > 3) return "the file's header is not as it was made, at byte 63";
+  // 2 is a write-ahead log, 1 a copy that no gate has opened yet.
+  const versions = header.toString("hex", 18, 20);
+  return versions === "0202" || versions === "0101" ? undefined : "the file's header is not as it was made, at byte 18";
+}

@@ -1,0 +1,323 @@
+import { statfsSync } from "node:fs";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { addDecimals } from "../../../wire/mod.ts";
+import type { Erasure } from "../../entry/erasure.ts";
+import { serveOpened } from "../calls.ts";
+import { eraseParts, markCleared, scrub } from "./erase.ts";
+import {
+  createTables,
+  explain,
+  gone,
+  isThere,
+  logPagesMax,
+  openForWriting,
+  readCounters,
+  readMeta,
+  reserveBytes,
+  takeOwnership,
+  writeMeta,
+  type Meta,
+} from "./file.ts";
+import { countedAfter, counterSeal, foldSeal } from "../seals.ts";
+import type { KeptCounter } from "../store.ts";
+import { LedgerRefused, NotKept } from "../store.ts";
+import { changeColumns } from "../../entry/row.ts";
+import type { TreeNode } from "../../tree/merkle.ts";
+import type { OpenedStore, Scrubbed, StoredCounter, StoredEffect, StoredHead, StoredLookup } from "../store.ts";
+import type { StoredRow } from "../../entry/row.ts";
+
+export interface OpenOptions {
+  readonly folder: string;
+  /** The name of a new ledger. */
+  readonly log: string | undefined;
+  /** Something outside says that a ledger was here, so a new one must not be begun. */
+  readonly mustExist: boolean;
+}
+
+/** A counter that is kept, with what was folded into it, in the transaction of a batch. */
+export type KeptTogether = readonly [counter: StoredCounter, folded: readonly StoredEffect[]];
+
+/** What a batch writes beside its rows and their events. */
+export interface WrittenBeside {
+  readonly counters: readonly KeptTogether[];
+  readonly nodes: readonly TreeNode[];
+  /** The key that signs heads from now on, where it changes. */
+  readonly signer: string | undefined;
+  /** The mode of the ledger from now on, if it changes. */
+  readonly mode: string | undefined;
+  readonly erasures: readonly Erasure[];
+}
+
+/** The one connection that writes. Everything here is synchronous: it runs in a thread of its own. */
+class Writer {
+  readonly opened: OpenedStore;
+  readonly #folder: string;
+  readonly #lock: DatabaseSync;
+  readonly #database: DatabaseSync;
+  readonly #insertRow: StatementSync;
+  readonly #insertEffect: StatementSync;
+  readonly #insertNode: StatementSync;
+  readonly #latest: StatementSync;
+  readonly #totalThrough: StatementSync;
+  readonly #head: StatementSync;
+  readonly #log: StatementSync;
+  #counters: ReadonlyMap<string, KeptCounter>;
+  /** Totals that the turn under way has asked for, so that what it then adds needs no second look. */
+  readonly #asked = new Map<string, string | undefined>();
+  /** The leaf that this owner wrote last; each commit checks that it is still the last one. */
+  #headLeaf: string | undefined;
+  #meta: Meta;
+
+  constructor({ folder, log, mustExist }: OpenOptions, lock: DatabaseSync, database: DatabaseSync) {
+    this.#folder = folder;
+    this.#lock = lock;
+    this.#database = database;
+    let meta = readMeta(this.#database);
+    const created = meta === undefined;
+    if (meta === undefined) {
+      if (mustExist) throw gone(folder);
+      createTables(this.#database, log);
+      markCleared(this.#database);
+      meta = readMeta(this.#database);
+    }
+    if (meta === undefined) throw new Error("the tables that were just made are not there");
+    this.#meta = meta;
+    this.#head = this.#database.prepare("SELECT seq, leaf FROM receipts ORDER BY seq DESC LIMIT 1");
+    this.#insertRow = this.#database.prepare(
+      "INSERT INTO receipts (seq, session, tool, verdict, leaf, evidence) VALUES (?, ?, ?, ?, ?, ?)",
+    );
+    this.#insertEffect = this.#database.prepare(
+      "INSERT INTO effects (counter, key, at, seq, total, folded) VALUES (?, ?, ?, ?, ?, ?)",
+    );
+    this.#insertNode = this.#database.prepare("INSERT INTO nodes (level, place, hash) VALUES (?, ?, ?)");
+    this.#latest = this.#database.prepare(
+      "SELECT at, total FROM effects WHERE counter = ? AND key = ? ORDER BY at DESC, seq DESC LIMIT 1",
+    );
+    this.#totalThrough = this.#database.prepare(
+      "SELECT total FROM effects WHERE counter = ? AND key = ? AND at <= ? ORDER BY at DESC, seq DESC LIMIT 1",
+    );
+    this.#log = this.#database.prepare("PRAGMA wal_checkpoint(NOOP)");
+    this.#counters = this.#readCounters();
+    const head = this.#readHead();
+    this.#headLeaf = head?.leaf;
+    const changed = this.#database
+      .prepare("SELECT max(seq) AS seq FROM receipts WHERE verdict = ? AND verdict <> 'ALLOW'")
+      .get(changeColumns.verdict)?.["seq"];
+    this.scrub(true); // What a kill or a reader kept the owner before from clearing.
+    this.opened = { ...meta, created, head, changed: Number(changed ?? 0), counters: this.counters() };
+  }
+
+  counters(): readonly StoredCounter[] {
+    return [...this.#counters.values()];
+  }
+
+  values(lookups: readonly StoredLookup[]): readonly (string | undefined)[] {
+    return lookups.map(({ counter, key, after: asked }) => {
+      const known = this.#counters.get(counter);
+      if (known === undefined || asked < known.unknownThrough) return undefined;
+      const after = countedAfter(asked, known);
+      const under = Buffer.from(key, "hex");
+      const latest = this.#latest.get(known.id, under);
+      const total = latest === undefined ? undefined : String(latest["total"]);
+      this.#asked.set(`${known.id} ${key}`, total);
+      if (total === undefined || Number(latest?.["at"]) <= after) return "0";
+      if (after < 0) return total;
+      const before = this.#totalThrough.get(known.id, under, after);
+      return before === undefined ? total : addDecimals(total, `-${String(before["total"])}`);
+    });
+  }
+
+  commit(
+    rows: readonly StoredRow[],
+    effects: readonly StoredEffect[],
+    { counters, nodes, signer, mode, erasures }: WrittenBeside,
+  ): void {
+    this.#requireRoom();
+    this.#database.exec("BEGIN IMMEDIATE");
+    if (this.#readHead()?.leaf !== this.#headLeaf)
+      throw new Error(
+        "the ledger's last row is not the one that this gate wrote: somebody else has written to the file",
+      );
+    for (const { seq, session, tool, verdict, leaf, evidence } of rows)
+      this.#insertRow.run(seq, session, tool, verdict, leaf, evidence);
+    for (const [counter, folded] of counters) this.#keep(counter, folded);
+    for (const effect of effects) this.#addEffect(effect, false);
+    for (const { level, place, hash } of nodes) this.#insertNode.run(level, place, hash);
+    for (const erasure of erasures) eraseParts(this.#database, erasure);
+    const hasRows = rows.length > 0 || this.#headLeaf !== undefined;
+    const keptMode = hasRows ? undefined : (mode ?? this.#meta.mode); // Rows name the mode themselves.
+    const isOther = signer !== undefined || keptMode !== this.#meta.mode;
+    const meta = isOther ? { ...this.#meta, signer: signer ?? this.#meta.signer, mode: keptMode } : this.#meta;
+    if (isOther) writeMeta(this.#database, meta);
+    this.#database.exec("COMMIT");
+    this.#meta = meta;
+    this.#asked.clear();
+    this.#headLeaf = rows.at(-1)?.leaf ?? this.#headLeaf;
+    this.#foldBack(logPagesMax);
+  }
+
+  /** What the log holds goes into the file, as far as no reader is in the way. @throws when the disk fails at it */
+  #foldBack(fromPages: number): void {
+    if (Number(this.#log.get()?.["log"]) >= fromPages) this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)");
+  }
+
+  #requireRoom(): void {
+    const { bavail, bsize } = statfsSync(this.#folder);
+    if (bavail * bsize >= reserveBytes) return;
+    this.#asked.clear(); // the turn ends here, and a disk may be full for long
+    throw new NotKept("disk-full", `under ${reserveBytes >> 20} MiB are free in ${this.#folder}`);
+  }
+
+  keepContract(digest: string, text: string): void {
+    this.#database.prepare("INSERT OR IGNORE INTO contracts (digest, text) VALUES (?, ?)").run(digest, text);
+    const kept = this.#database.prepare("SELECT text FROM contracts WHERE digest = ?").get(digest)?.["text"];
+    if (kept !== text)
+      throw new LedgerRefused(
+        `the text of the contract ${digest} in the ledger is damaged: restore the file from a backup`,
+      );
+  }
+
+  scrub(rewrite: boolean): Scrubbed {
+    return scrub(this.#database, this.#folder, rewrite);
+  }
+
+  /** Unless one is kept already. */
+  keepSigner(verifier: string): string {
+    if (this.#meta.signer !== undefined) return this.#meta.signer;
+    this.commit([], [], { counters: [], nodes: [], signer: verifier, mode: undefined, erasures: [] });
+    return verifier;
+  }
+
+  keepFirstKey(note: string): void {
+    const meta = { ...this.#meta, firstKey: note };
+    this.#database.exec("BEGIN IMMEDIATE");
+    writeMeta(this.#database, meta);
+    this.#database.exec("COMMIT");
+    this.#meta = meta;
+  }
+
+  /** Where it fails nothing of it stays, neither here nor in the file: batches go on. */
+  keepCounter(kept: StoredCounter, folded: readonly StoredEffect[]): void {
+    this.#requireRoom();
+    const before = this.#counters;
+    this.#database.exec("BEGIN IMMEDIATE");
+    try {
+      this.#keep(kept, folded);
+      this.#database.exec("COMMIT");
+    } catch (error) {
+      this.#counters = before;
+      this.#asked.clear();
+      if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+      throw error;
+    }
+    this.#foldBack(logPagesMax);
+  }
+
+  #keep(kept: StoredCounter, folded: readonly StoredEffect[]): void {
+    const { digest, definition, through, unknownThrough } = kept;
+    const known = this.#counters.get(digest);
+    const resetThrough = Math.max(known?.resetThrough ?? -1, kept.resetThrough ?? -1);
+    const id = known?.id ?? Math.max(0, ...[...this.#counters.values()].map((counter) => counter.id)) + 1;
+    const counter = {
+      id,
+      digest,
+      definition,
+      through,
+      unknownThrough,
+      resetThrough,
+      folded: (known?.folded ?? 0) + folded.length,
+    };
+    this.#database
+      .prepare(
+        `INSERT OR REPLACE INTO counters (id, digest, definition, through, unknown_through, reset_through, folded, seal)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      )
+      .run(id, digest, definition, through, unknownThrough, resetThrough, counter.folded, counterSeal(counter));
+    this.#counters = new Map(this.#counters).set(digest, counter);
+    this.#asked.clear();
+    for (const effect of folded) this.#addEffect(effect, true);
+    this.#asked.clear();
+  }
+
+  /** What a fault has left half-done is left out. */
+  close(): void {
+    try {
+      if (!this.#database.isTransaction) this.#foldBack(1);
+    } finally {
+      this.#database.close();
+      this.#lock.close();
+    }
+  }
+
+  /** Each event carries the total up to it, so that a window of any length is two look-ups and a difference. */
+  #addEffect({ counter, key, at, seq, amount }: StoredEffect, isFolded: boolean): void {
+    const known = this.#counters.get(counter);
+    if (known === undefined) throw new Error(`the ledger keeps no counter ${counter}`);
+    const under = Buffer.from(key, "hex");
+    const place = `${known.id} ${key}`;
+    const before = this.#asked.has(place) ? this.#asked.get(place) : this.#latestTotal(known.id, under);
+    const total = before === undefined ? amount : addDecimals(before, amount);
+    this.#asked.set(place, total);
+    const seal = isFolded ? foldSeal({ counter, key: under, at, seq, total, before }) : null;
+    this.#insertEffect.run(known.id, under, at, seq, total, seal);
+  }
+
+  #latestTotal(id: number, under: Uint8Array): string | undefined {
+    const latest = this.#latest.get(id, under);
+    return latest === undefined ? undefined : String(latest["total"]);
+  }
+
+  #readHead(): StoredHead | undefined {
+    const row = this.#head.get();
+    return row === undefined ? undefined : { seq: Number(row["seq"]), leaf: String(row["leaf"]) };
+  }
+
+  #readCounters(): ReadonlyMap<string, KeptCounter> {
+    const { kept, damaged } = readCounters(this.#database);
+    if (damaged !== undefined) {
+      throw new LedgerRefused(
+        `the counter ${damaged.id} in the ledger's file is damaged: restore the file from a backup`,
+      );
+    }
+    return new Map(kept.map((counter) => [counter.digest, counter]));
+  }
+}
+
+/** What is opened halfway is let go: the thread lives on, and the ledger would be nobody's and locked. */
+function openWriter(options: OpenOptions): Writer {
+  const { folder, mustExist } = options;
+  const lock = takeOwnership(folder);
+  let database: DatabaseSync | undefined;
+  try {
+    if (mustExist && !isThere(folder)) throw gone(folder);
+    database = openForWriting(folder);
+    return new Writer(options, lock, database);
+  } catch (error) {
+    database?.close();
+    lock.close();
+    throw error;
+  }
+}
+
+serveOpened(
+  (options: OpenOptions) => {
+    try {
+      const writer = openWriter(options);
+      return { opened: writer, said: writer.opened };
+    } catch (error) {
+      throw explain(error, options.folder);
+    }
+  },
+  {
+    values: (writer: Writer, lookups: readonly StoredLookup[]) => writer.values(lookups),
+    commit: (writer: Writer, rows: readonly StoredRow[], effects: readonly StoredEffect[], beside: WrittenBeside) =>
+      writer.commit(rows, effects, beside),
+    scrub: (writer: Writer, rewrite: boolean) => writer.scrub(rewrite),
+    keepSigner: (writer: Writer, verifier: string) => writer.keepSigner(verifier),
+    keepFirstKey: (writer: Writer, note: string) => writer.keepFirstKey(note),
+    keepContract: (writer: Writer, digest: string, text: string) => writer.keepContract(digest, text),
+    keepCounter: (writer: Writer, counter: StoredCounter, folded: readonly StoredEffect[]) =>
+      writer.keepCounter(counter, folded),
+    counters: (writer: Writer) => writer.counters(),
+  },
+);

@@ -1,0 +1,101 @@
+import { openCheckpoint } from "./checkpoint.ts";
+import { Frontier, type TreeNode } from "./merkle.ts";
+import { parseVerifierKey } from "./note.ts";
+import { levelSize } from "./tiles.ts";
+import type { Anchor } from "../store/store.ts";
+import type { Broken } from "../entry/row.ts";
+
+/** What a store keeps beside its last row. */
+export interface KeptHead {
+  readonly frontier: string;
+  /** The signed checkpoint. */
+  readonly checkpoint: string;
+  /** A verifier key. */
+  readonly signer: string;
+}
+
+/** The tree over the rows of a walk that began at row 1. */
+export class TreeWalk {
+  readonly #frontier = new Frontier();
+  readonly #anchors: readonly Anchor[];
+
+  constructor(anchors: readonly Anchor[]) {
+    this.#anchors = anchors.filter(({ root }) => root !== undefined);
+  }
+
+  get size(): number {
+    return this.#frontier.size;
+  }
+
+  /** The inner hashes that are complete with a row. @param hash the row's */
+  append(hash: string): readonly TreeNode[] {
+    return this.#frontier.append(hash);
+  }
+
+  /** The root over the rows so far is not the one that an anchor has seen. */
+  parted(): Broken | undefined {
+    for (const { seq, root = "", by } of this.#anchors) {
+      const broken = seq === this.size ? this.#differs(root, `the ${by} has seen`) : undefined;
+      if (broken !== undefined) return broken;
+    }
+    return undefined;
+  }
+
+  #differs(expected: string, by: string): Broken | undefined {
+    const found = this.#frontier.root().toString("base64");
+    const problem = `the root of the tree is not the one that ${by}`;
+    return found === expected ? undefined : { seq: this.size, problem, expected, found };
+  }
+
+  /** What a store keeps of the tree at its last row. */
+  kept({ frontier, checkpoint, signer }: KeptHead): Broken | undefined {
+    const text = this.#frontier.text();
+    const problem = "the tree that is kept at the head is not that of the rows";
+    if (frontier !== text) return { seq: this.size, problem, expected: text, found: frontier };
+    const key = parseVerifierKey(signer);
+    const opened = key.ok ? openCheckpoint(checkpoint, [key.value]) : key;
+    if (!opened.ok)
+      return {
+        seq: this.size,
+        problem: "the signature at the head does not hold",
+        expected: signer,
+        found: opened.problem,
+      };
+    const signed = opened.value;
+    const { size } = signed;
+    if (size !== this.size)
+      return {
+        seq: this.size,
+        problem: "the head was signed at another row",
+        expected: String(this.size),
+        found: String(size),
+      };
+    return this.#differs(signed.root.toString("base64"), "was signed");
+  }
+}
+
+/** An inner hash is not what the rows under it make. */
+export function wrongNode({ level, place, hash }: TreeNode, kept: Uint8Array | undefined): Broken | undefined {
+  const [expected, found] = [hash, kept].map((bytes) => bytes && Buffer.from(bytes).toString("hex"));
+  if (expected === found) return undefined;
+  const problem = `the inner hash ${place} of level ${level} is not what its rows make`;
+  return { seq: (place + 1) * 256 ** level, problem, expected: expected ?? "", found: found ?? "no hash" };
+}
+
+/**
+ * A level has more inner hashes than rows, or fewer.
+ *
+ * @param counts how many each level has
+ * @param through the last row that was walked
+ * @param last the last row that there was when they were counted
+ */
+export function strayNodes(counts: ReadonlyMap<number, number>, through: number, last: number): Broken | undefined {
+  const levels = [...new Set([1, 2, 3, 4, 5, 6, ...counts.keys()])];
+  for (const level of levels) {
+    const found = counts.get(level) ?? 0;
+    const [least, most] = level < 1 ? [0, 0] : [levelSize(through, level), levelSize(last, level)];
+    const problem = `the tree has inner hashes of level ${level} that no rows make`;
+    if (found > most || found < least) return { seq: through, problem, expected: String(most), found: String(found) };
+  }
+  return undefined;
+}

@@ -1,0 +1,38 @@
+import type { ContractInForce } from "../../../svc-gate/src/contract/mod.ts";
+import { findInCounters } from "./findings/counters.ts";
+import { findInFacts } from "./findings/facts.ts";
+import { findFailures } from "./findings/failures.ts";
+import { findInNames } from "./findings/names.ts";
+import { findInRules } from "./findings/rules.ts";
+import { findInTexts } from "./findings/texts.ts";
+import { findInTools } from "./findings/tools.ts";
+import type { Finding } from "./findings/finding.ts";
+import { subjectsOf } from "./formula/subject.ts";
+import { withoutSuppressed } from "./findings/suppressions.ts";
+
+/**
+ * What is wrong with contracts although they compile, in the order of the files and of their text; without what comments
+ * in them allow. What is said not to be possible is proven; where a proof is not found, nothing is said.
+ */
+export function analyze(force: ContractInForce): readonly Finding[] {
+  const subjects = subjectsOf(force);
+  const found = [
+    ...findInRules(subjects),
+    ...findFailures(subjects),
+    ...findInCounters(subjects),
+    ...findInFacts(subjects),
+    ...findInTools(subjects, force),
+    ...findInNames(force.documents),
+    ...findInTexts(subjects),
+  ];
+  const files = [...new Set(force.documents.map(({ file }) => file))];
+  const left = withoutSuppressed(distinct(found), files);
+  const order = ({ span }: Finding): number => files.indexOf(span.file);
+  return left.toSorted((a, b) => order(a) - order(b) || a.span.from - b.span.from);
+}
+
+/** One finding for each place: a rule on several tools has it once. */
+function distinct(findings: readonly Finding[]): readonly Finding[] {
+  const key = ({ code, span }: Finding): string => `${code} ${span.file.name} ${span.from} ${span.to}`;
+  return [...new Map(findings.toReversed().map((finding) => [key(finding), finding])).values()].toReversed();
+}

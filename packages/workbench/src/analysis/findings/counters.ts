@@ -1,0 +1,225 @@
+import type { Span } from "../../../../svc-gate/src/contract/mod.ts";
+import { walk, type Core, type CounterDocument, type Syntax } from "../../../../svc-gate/src/contract/ir.ts";
+import { directionOf } from "../formula/direction.ts";
+import type { Finding } from "./finding.ts";
+import { impossible } from "../formula/reasoner.ts";
+import { isFalse, presenceOf, type Subject } from "../formula/subject.ts";
+
+/** Counters that the agent can escape, or that count the wrong calls. */
+export function findInCounters(subjects: readonly Subject[]): readonly Finding[] {
+  const counters = [...Map.groupBy(subjects, ({ document }) => document).values()].flatMap(countersOf);
+  const findings: Finding[] = [];
+  for (const counter of counters) {
+    findings.push(...keyFindings(counter, counters), ...countingFindings(counter));
+    findings.push(...sessionFindings(counter), ...lifetimeFindings(counter));
+  }
+  return findings;
+}
+
+interface CounterInUse {
+  readonly name: string;
+  /** `contract.counter`. */
+  readonly id: string;
+  readonly document: CounterDocument;
+  /** The tools whose calls it counts. */
+  readonly of: readonly Subject[];
+  readonly uses: readonly Use[];
+  readonly parts: ReadonlySet<KeyRoot>;
+  /** The part of its key that the agent chooses. */
+  readonly chosen: Span | undefined;
+}
+
+/** A condition that reads the counter. */
+interface Use {
+  readonly subject: Subject;
+  readonly core: Core;
+  readonly span: Span;
+  /** A higher count makes the verdict stricter: a limit, a budget, a taint. */
+  readonly limits: boolean;
+  /** A higher count makes the verdict milder: it proves that something was done. */
+  readonly proves: boolean;
+}
+
+type KeyRoot = "session" | "key" | "gate" | "input" | "platform";
+
+function countersOf(subjects: readonly Subject[]): readonly CounterInUse[] {
+  const [first] = subjects;
+  if (first === undefined) return [];
+  const { document } = first;
+  return [...document.counters].map(([name, counter]) => {
+    const id = `${document.name}.${name}`;
+    return {
+      name,
+      id,
+      document: counter,
+      of: subjects.filter(({ tool }) => counter.of.some(({ text }) => fits(text, tool))),
+      uses: subjects.flatMap((subject) => usesIn(subject, id)),
+      parts: new Set(counter.per.flatMap(({ syntax, text }) => keyRoot(text, syntax, document.lets))),
+      chosen: counter.per.find(({ syntax, text }) => keyRoot(text, syntax, document.lets).includes("input"))?.syntax
+        .span,
+    };
+  });
+}
+
+function fits(pattern: string, tool: string): boolean {
+  return pattern.endsWith("*") ? tool.startsWith(pattern.slice(0, -1)) : pattern === tool;
+}
+
+function keyRoot(text: string, syntax: Syntax, lets: ReadonlyMap<string, Syntax>): readonly KeyRoot[] {
+  if (text === "session" || text === "key" || text === "gate") return [text];
+  let open: Syntax | undefined = syntax;
+  while (open?.kind === "member" || open?.kind === "index") open = open.of;
+  if (open?.kind !== "name") return [];
+  if (open.name === "input" || open.name === "platform") return [open.name];
+  const definition = lets.get(open.name);
+  return definition === undefined ? [] : keyRoot("", definition, lets);
+}
+
+function usesIn(subject: Subject, id: string): readonly Use[] {
+  const { rules, requirements } = subject;
+  const strict = rules.filter(({ verdict }) => verdict !== "ALLOW");
+  const milder = subject.route.otherwise === "ALLOW" ? [] : rules.filter(({ verdict }) => verdict === "ALLOW");
+  const reads = (core: Core): boolean => [...walk(core)].some((part) => part.op === "counter" && part.name === id);
+  return [
+    ...strict.map((rule) => ({ core: rule.when, restricts: true })),
+    ...milder.map((rule) => ({ core: rule.when, restricts: false })),
+    ...requirements.map(({ when }) => ({ core: when, restricts: false })),
+  ].flatMap(({ core, restricts }) => {
+    if (!reads(core)) return [];
+    const { grows, shrinks } = directionOf(core, id);
+    return [
+      { subject, core, span: core.span, limits: restricts ? grows : shrinks, proves: restricts ? shrinks : grows },
+    ];
+  });
+}
+
+/** A limit under a key that the agent, or whoever starts its sessions, can change at will. */
+function keyFindings(counter: CounterInUse, all: readonly CounterInUse[]): readonly Finding[] {
+  const { name, document, parts, uses } = counter;
+  if (!uses.some(({ limits }) => limits) || all.some((other) => backs(other, counter))) return [];
+  const span = document.per[0]?.syntax.span ?? document.span;
+  if (parts.has("input")) {
+    const { file, from, to } = counter.chosen ?? span;
+    const chosen = file.text.slice(from, to);
+    return [
+      {
+        code: "agent-controlled-key",
+        span,
+        within: document.span,
+        message: `the agent chooses \`${chosen}\`, so it can reset \`${name}\` by sending another value`,
+        hint: "count `per: key` or by a fact such as `platform.wallet_id`, or add a counter that limits all values together",
+      },
+    ];
+  }
+  if (!parts.has("session") || !isBudget(counter)) return [];
+  return [
+    {
+      code: "session-budget",
+      span,
+      within: document.span,
+      message: `\`${name}\` is a budget that begins at 0 again with each session, and a session is easily begun anew`,
+      hint: "count `per: key` or by a fact such as `platform.wallet_id`",
+    },
+  ];
+}
+
+/** Does another counter limit the same calls in the same measure, whatever the agent sends? */
+function backs(other: CounterInUse, counter: CounterInUse): boolean {
+  return (
+    other !== counter &&
+    !other.parts.has("input") &&
+    !other.parts.has("session") &&
+    (other.document.sum === undefined) === (counter.document.sum === undefined) &&
+    counter.of.every((subject) => other.of.includes(subject)) &&
+    other.uses.some(({ limits }) => limits)
+  );
+}
+
+/** What adds up, or counts the calls that it limits over a day or more; a rate within minutes and a taint are none. */
+function isBudget({ document, of, uses }: CounterInUse): boolean {
+  if (document.sum !== undefined) return true;
+  if (document.when !== undefined || document.remembers !== undefined || isShort(document.within?.text)) return false;
+  return uses.some(({ limits, subject }) => limits && of.includes(subject));
+}
+
+function isShort(within: string | undefined): boolean {
+  return (
+    within !== undefined &&
+    (within === "hour" || /^\d+(?:ms|s|m)$/.test(within) || /^(?:[1-9]|1\d|2[0-3])h$/.test(within))
+  );
+}
+
+function countingFindings({ name, document, of, uses }: CounterInUse): readonly Finding[] {
+  const counting = document.counting?.text ?? "attempts";
+  const at = { span: document.counting?.span ?? document.span, within: document.span };
+  const found: Finding[] = [];
+  const canRefuse = of.filter(
+    ({ rules, requirements, route }) =>
+      requirements.length > 0 || route.otherwise !== "ALLOW" || rules.some(({ verdict }) => verdict !== "ALLOW"),
+  );
+  if (
+    uses.some(({ proves }) => proves) &&
+    ["attempts", "blocked", "escalated"].includes(counting) &&
+    canRefuse.length > 0
+  )
+    found.push({
+      ...at,
+      code: "attempt-as-proof",
+      message: `\`${name}\` proves that something was done, and counts calls that were refused (\`counting: ${counting}\`)`,
+      hint: "write `counting: released`",
+    });
+  const asks = of.filter(
+    ({ rules, route }) => route.otherwise === "ESCALATE" || rules.some(({ verdict }) => verdict === "ESCALATE"),
+  );
+  if (uses.some(({ limits }) => limits) && counting === "released" && asks.length > 0)
+    found.push({
+      ...at,
+      code: "approved-uncounted",
+      message: `\`${name}\` limits \`${asks[0]?.tool ?? ""}\`, and a call that a person approves is not counted by \`released\``,
+      hint: "write `counting: possible`: what was let through, and what a person may yet let through",
+    });
+  return found;
+}
+
+/** Without a session, a counter per session reads 0: no limit, unless a session is required. */
+function sessionFindings({ name, document, parts, uses }: CounterInUse): readonly Finding[] {
+  if (!parts.has("session")) return [];
+  const open: Use[] = [];
+  for (const use of uses) {
+    if (!use.limits) continue;
+    const { subject, span } = use;
+    const stops = subject.rules.filter(({ verdict }) => verdict !== "ALLOW").map(({ when }) => isFalse(when));
+    const without = isFalse(presenceOf("session.present", span));
+    const others = stops.filter(({ core }) => readsSession(core));
+    if (!impossible(subject, without, ...others)) open.push(use);
+  }
+  const [first] = open;
+  if (first === undefined) return [];
+  return [
+    {
+      code: "session-not-required",
+      span: first.span,
+      within: document.span,
+      message: `\`${name}\` reads 0 for a call without a session, and \`${first.subject.tool}\` takes such calls: nothing limits them`,
+      hint: "add `session.present` to `requires:`",
+    },
+  ];
+}
+
+/** After a data loss such a counter is unknown for ever. One that is kept per session ends with its session. */
+function lifetimeFindings({ name, document, parts, uses }: CounterInUse): readonly Finding[] {
+  const ends = document.within !== undefined || document.since !== undefined || parts.has("session");
+  if (ends || uses.length === 0) return [];
+  return [
+    {
+      code: "counts-for-ever",
+      span: document.span,
+      message: `\`${name}\` has no \`within\`, so after a data loss each call that reads it is BLOCK until somebody resets it`,
+      hint: "add `within:`, such as `within: 30d`",
+    },
+  ];
+}
+
+function readsSession(core: Core): boolean {
+  return [...walk(core)].some((part) => part.op === "root" && part.root === "session.present");
+}

@@ -1,0 +1,163 @@
+import { compare, walk, type Core } from "../../../../svc-gate/src/contract/ir.ts";
+import type { Finding } from "./finding.ts";
+import { formulaOf, type Formula } from "../formula/formula.ts";
+import type { Linear } from "../formula/linear.ts";
+import { impossible } from "../formula/reasoner.ts";
+import {
+  conditionPlace,
+  isFalse,
+  isTrue,
+  presenceOf,
+  rulesOf,
+  shortName,
+  type RuleOnTools,
+  type Subject,
+} from "../formula/subject.ts";
+import { keyOf } from "../formula/world.ts";
+
+/** Rules that what is absent, or negative, gets past. */
+export function findInFacts(subjects: readonly Subject[]): readonly Finding[] {
+  const findings: Finding[] = [];
+  for (const each of rulesOf(subjects)) {
+    if (each.rule.verdict === "ALLOW") continue;
+    findings.push(
+      ...platformFindings(each),
+      ...(each.rule.verdict === "BLOCK" ? factFindings(each) : []),
+      ...negativeFindings(each),
+    );
+  }
+  return findings;
+}
+
+function platformFindings({ id, rule, document, places }: RuleOnTools): readonly Finding[] {
+  for (const { subject, rule: own } of places) {
+    const present = presenceOf("platform.present", own.when.span);
+    if (!readsPlatform(own.when) || impossible(subject, isFalse(present))) continue;
+    if (!isSkipped(own.id, isFalse(present).core, { subject, own: own.when })) continue;
+    return [
+      {
+        code: "platform-not-required",
+        ...conditionPlace(rule, document),
+        message: `\`${shortName(id)}\` says nothing of a call without a snapshot, and \`${subject.tool}\` takes such calls`,
+        hint: "add `platform.present` to `requires:`, or a rule that says what holds without it",
+      },
+    ];
+  }
+  return [];
+}
+
+function readsPlatform(core: Core): boolean {
+  return [...walk(core)].some((part) => part.op === "root" && part.root === "platform");
+}
+
+/** Facts that may be missing, without which a BLOCK is skipped and no other rule steps in. */
+function factFindings({ id, rule, document, places }: RuleOnTools): readonly Finding[] {
+  const found: Finding[] = [];
+  for (const test of optionalFacts(rule.when)) {
+    const skipped = places.every(({ subject, rule: own }) => isSkipped(own.id, test, { subject, own: own.when }));
+    if (!skipped) continue;
+    const name = `platform.${test.name}`;
+    found.push({
+      code: "absent-fact-skips",
+      ...conditionPlace(rule, document),
+      message: `\`${shortName(id)}\` does not BLOCK where the platform leaves \`${name}\` out`,
+      hint: `make it \`required\`, or BLOCK without it: \`!has(${name}) || ...\``,
+    });
+  }
+  return found;
+}
+
+/** Does the rule never fire where the test is false, so that the call passes, with no other rule for that case? */
+function isSkipped(
+  id: string,
+  test: Core,
+  { subject, own }: { readonly subject: Subject; readonly own: Core },
+): boolean {
+  if (!impossible(subject, isTrue(own), isFalse(test))) return false;
+  const { rules, route } = subject;
+  const allows = rules.filter(({ verdict }) => verdict === "ALLOW");
+  const mayPass =
+    route.otherwise === "ALLOW" || !allows.every(({ when }) => impossible(subject, isTrue(when), isFalse(test)));
+  if (!mayPass || impossible(subject, isFalse(test))) return false;
+  const key = keyOf(test);
+  const others = rules.filter((rule) => rule.id !== id && rule.verdict !== "ALLOW" && testsIn(rule.when).has(key));
+  return others.every(({ when }) => impossible(subject, isTrue(when), isFalse(test)));
+}
+
+function testsIn(core: Core): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const part of walk(core)) {
+    if (part.op === "has" || part.op === "root") found.add(keyOf(part));
+    if (part.op === "select") {
+      const test = testOf(part);
+      if (test !== undefined) found.add(keyOf(test));
+    }
+  }
+  return found;
+}
+
+type FactTest = Core & { readonly op: "has" };
+
+function testOf(part: Core): FactTest | undefined {
+  if (part.op !== "select" || part.at.op !== "constant" || typeof part.at.value !== "string") return undefined;
+  return { op: "has", of: part.of, name: part.at.value, type: { kind: "boolean" }, span: part.span };
+}
+
+function optionalFacts(core: Core): readonly FactTest[] {
+  const found = new Map<string, FactTest>();
+  for (const part of walk(core)) {
+    const test = part.op === "has" ? part : testOf(part);
+    if (test?.of.op === "root" && test.of.root === "platform") found.set(test.name, test);
+  }
+  return [...found.values()];
+}
+
+/** Amounts of the input that are added to what is spent, and may be below zero. */
+function negativeFindings({ id, rule, places }: RuleOnTools): readonly Finding[] {
+  const found: Finding[] = [];
+  for (const amount of amountsIn(rule.when)) {
+    const zero: Core = { op: "constant", value: 0, type: { kind: "number", notNegative: true }, span: amount.span };
+    const below: Core = {
+      op: "binary",
+      operator: "<",
+      left: amount,
+      right: zero,
+      type: { kind: "boolean" },
+      span: amount.span,
+    };
+    const safe = places.every(({ subject }) => {
+      const blocks = subject.rules.filter(({ verdict }) => verdict === "BLOCK").map(({ when }) => isFalse(when));
+      return impossible(subject, isTrue(below), ...blocks);
+    });
+    if (safe) continue;
+    const text = amount.span.file.text.slice(amount.span.from, amount.span.to);
+    found.push({
+      code: "may-be-negative",
+      span: amount.span,
+      within: rule.span,
+      message: `\`${text}\` may be negative, and \`${shortName(id)}\` would count it as room in the budget`,
+      hint: "say `minimum: 0` or `exclusiveMinimum: 0` in its schema",
+    });
+  }
+  return found;
+}
+
+function amountsIn(core: Core): readonly Core[] {
+  const found = new Map<string, Core>();
+  for (const form of formsOf(formulaOf(core))) {
+    const raising = [...form.terms].filter(([, { factor }]) => compare(factor, 0) > 0);
+    const isBudget = raising.some(([, term]) => !readsInput(term.core));
+    for (const [key, term] of raising)
+      if (isBudget && term.core.op === "member" && readsInput(term.core)) found.set(key, term.core);
+  }
+  return [...found.values()];
+}
+
+function formsOf(formula: Formula): readonly Linear[] {
+  if (formula.kind === "all" || formula.kind === "any") return formula.parts.flatMap(formsOf);
+  return formula.kind === "at-least" ? [formula.form] : [];
+}
+
+function readsInput(core: Core): boolean {
+  return [...walk(core)].some((part) => part.op === "root" && part.root === "input");
+}

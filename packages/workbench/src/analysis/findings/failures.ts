@@ -1,0 +1,145 @@
+import { children, functions, isExact, isInteger, type Core } from "../../../../svc-gate/src/contract/ir.ts";
+import type { Finding } from "./finding.ts";
+import { impossible } from "../formula/reasoner.ts";
+import { truth } from "../formula/rewrite.ts";
+import { isFalse, isTrue, type Condition, type Subject } from "../formula/subject.ts";
+import { isWhole, withItem } from "../formula/world.ts";
+
+/** Operations that may have no value, for calls that the schemas let through: each such call is BLOCK. */
+export function findFailures(subjects: readonly Subject[]): readonly Finding[] {
+  const findings: Finding[] = [];
+  for (const subject of subjects) {
+    // A requirement is evaluated after those before it.
+    for (const [at, { when }] of subject.requirements.entries()) {
+      const context = subject.requirements.slice(0, at).map((earlier) => isTrue(earlier.when));
+      findings.push(...failuresIn(when, { ...subject, context }));
+    }
+    for (const { when, span } of subject.rules)
+      findings.push(...failuresIn(when, subject).map((finding) => ({ ...finding, within: span })));
+  }
+  return findings;
+}
+
+function failuresIn(when: Core, subject: Subject): readonly Finding[] {
+  const findings: Finding[] = [];
+  for (const { core, place, ways, message, hint } of risksIn(when, { subject, before: [] })) {
+    if (ways.every((way) => impossible(place.subject, ...place.before, way))) continue;
+    findings.push({ code: "may-fail", span: core.span, message, hint });
+  }
+  return findings;
+}
+
+/** Where an expression is evaluated, and what holds there. */
+interface Place {
+  readonly subject: Subject;
+  readonly before: readonly Condition[];
+}
+
+interface Risk {
+  readonly core: Core;
+  readonly place: Place;
+  /** The operation has no value where one of these holds. */
+  readonly ways: readonly Condition[];
+  readonly message: string;
+  readonly hint: string;
+}
+
+function risksIn(core: Core, place: Place): readonly Risk[] {
+  const reached = (...conditions: readonly Condition[]): Place => ({
+    ...place,
+    before: [...place.before, ...conditions],
+  });
+  switch (core.op) {
+    case "and":
+      return [...risksIn(core.left, place), ...risksIn(core.right, reached(isTrue(core.left)))];
+    case "or":
+      return [...risksIn(core.left, place), ...risksIn(core.right, reached(isFalse(core.left)))];
+    case "conditional":
+      return [
+        ...risksIn(core.test, place),
+        ...risksIn(core.yes, reached(isTrue(core.test))),
+        ...risksIn(core.no, reached(isFalse(core.test))),
+      ];
+    case "fold": {
+      const { subject } = place;
+      const inside = { ...place, subject: { ...subject, world: withItem(subject.world, core.slot, core.range) } };
+      const found = [...risksIn(core.range, place), ...(core.test === undefined ? [] : risksIn(core.test, inside))];
+      if (core.body === undefined) return found;
+      const before = core.test === undefined ? inside.before : [...inside.before, isTrue(core.test)];
+      return [...found, ...risksIn(core.body, { ...inside, before })];
+    }
+    default:
+      return [...children(core).flatMap((part) => risksIn(part, place)), ...ownRisk(core, place)];
+  }
+}
+
+function ownRisk(core: Core, place: Place): readonly Risk[] {
+  if (core.op === "binary" && (core.operator === "/" || core.operator === "%")) return [divisionRisk(core, place)];
+  if (core.op !== "index") return [];
+  return core.of.type.kind === "list" ? [listRisk(core, place)] : [memberRisk(core, place)];
+}
+
+function divisionRisk(core: Core & { op: "binary" }, place: Place): Risk {
+  const by = textOf(core.right);
+  return {
+    core,
+    place,
+    ways: [isTrue(compared("==", core.right, zeroAt(core)))],
+    message: `\`${by}\` ${core.right.op === "constant" ? "is" : "may be"} 0, and a division by it has no value: such a call is BLOCK`,
+    hint: `test it first (\`${by} != 0 && ...\`), or say \`exclusiveMinimum: 0\` in its schema`,
+  };
+}
+
+function listRisk(core: Core & { op: "index" }, place: Place): Risk {
+  const { of, at } = core;
+  const isNumber = at.op === "constant" ? isExact(at.value) && isInteger(at.value) : isWhole(at, place.subject.world);
+  const size: Core = sizeOf(of, core);
+  return {
+    core,
+    place,
+    ways: [
+      isTrue(compared(">=", at, size)),
+      isTrue(compared("<", at, zeroAt(core))),
+      ...(isNumber ? [] : [isTrue(truth(true, core))]),
+    ],
+    message: `\`${textOf(of)}\` may have no item at \`${textOf(at)}\`: such a call is BLOCK`,
+    hint: `say \`minItems\` in its schema, test \`${textOf(of)}.size() > ...\` first, or write \`[?${textOf(at)}].orValue(...)\``,
+  };
+}
+
+function memberRisk(core: Core & { op: "index" }, place: Place): Risk {
+  const { of, at } = core;
+  const isThere: Core = {
+    op: "binary",
+    operator: "in",
+    left: at,
+    right: of,
+    type: { kind: "boolean" },
+    span: core.span,
+  };
+  return {
+    core,
+    place,
+    ways: [isFalse(isThere)],
+    message: `\`${textOf(of)}\` may have no member named by \`${textOf(at)}\`: such a call is BLOCK`,
+    hint: `test it first (\`${textOf(at)} in ${textOf(of)} && ...\`), or write \`[?${textOf(at)}].orValue(...)\``,
+  };
+}
+
+function compared(operator: "==" | ">=" | "<", left: Core, right: Core): Core {
+  return { op: "binary", operator, left, right, type: { kind: "boolean" }, span: left.span };
+}
+
+function zeroAt({ span }: Core): Core {
+  return { op: "constant", value: 0, type: { kind: "number", notNegative: true }, span };
+}
+
+function sizeOf(of: Core, { span }: Core): Core {
+  const entry = functions.find(({ name, parameters }) => name === "size" && parameters[0] === "list");
+  if (entry === undefined) throw new Error("lists have no size");
+  return { op: "call", entry, args: [of], type: entry.result, span };
+}
+
+function textOf({ span }: Core): string {
+  return span.file.text.slice(span.from, span.to);
+}

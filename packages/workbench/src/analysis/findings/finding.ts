@@ -1,0 +1,77 @@
+import type { Span } from "../../../../svc-gate/src/contract/mod.ts";
+
+/** What is wrong with a contract although it compiles, or looks so; each has a page in docs/findings. */
+export interface Finding {
+  readonly code: FindingCode;
+  readonly message: string;
+  readonly span: Span;
+  /** The rule or tool that it stands in: a comment before its line speaks of this finding as well. */
+  readonly within?: Span | undefined;
+  readonly hint: string;
+}
+
+/** A warning fails `svc-gate analyze`; a note does not, unless it is asked to. */
+export type Severity = "warning" | "note";
+
+const table = {
+  "absent-fact-skips": { severity: "warning", title: "A BLOCK is skipped when the platform leaves out a fact." },
+  "agent-controlled-key": {
+    severity: "warning",
+    title: "What limits the agent is counted under a key that the agent chooses.",
+  },
+  "always-fires": { severity: "warning", title: "A rule fires on every call, so `otherwise` never decides." },
+  "approved-uncounted": { severity: "warning", title: "A limit does not count the calls that a person approves." },
+  "attempt-as-proof": { severity: "warning", title: "A refused attempt counts as proof that something was done." },
+  contradiction: { severity: "warning", title: "Two rules with the same condition say different verdicts." },
+  "counts-for-ever": { severity: "note", title: "A counter without `within` is not known again after a data loss." },
+  "dead-part": { severity: "warning", title: "A part of a condition changes nothing." },
+  "domain-suffix": { severity: "warning", title: "The end of a host name is compared without a dot before it." },
+  "escalate-under-block": { severity: "warning", title: "An ESCALATE is hidden under a wider BLOCK." },
+  "look-alike-names": { severity: "warning", title: "Two names can be taken for one another." },
+  "may-be-negative": { severity: "warning", title: "A negative amount would widen a budget." },
+  "may-exhaust": { severity: "note", title: "A decision may take more steps than there are, and is BLOCK then." },
+  "may-fail": { severity: "warning", title: "A condition may not be evaluable, and the call is BLOCK then." },
+  "never-decides": { severity: "warning", title: "A rule's verdict is never the one that counts." },
+  "never-fires": { severity: "warning", title: "A rule's condition cannot be true." },
+  "no-rule": { severity: "note", title: "A tool is let through without any rule." },
+  "nothing-passes": { severity: "warning", title: "The rules of a tool together refuse every call." },
+  "only-allow": { severity: "warning", title: "Every rule of a tool says ALLOW, and so does `otherwise`." },
+  "open-input": { severity: "note", title: "A tool takes members that no schema declares and no rule sees." },
+  "path-prefix": { severity: "warning", title: "A path is judged by its beginning as text." },
+  "platform-not-required": { severity: "warning", title: "A rule is skipped when no snapshot comes." },
+  "requires-never-hold": { severity: "warning", title: "The requirements of a tool exclude one another." },
+  "session-budget": { severity: "warning", title: "A budget begins anew with each session." },
+  "session-not-required": {
+    severity: "warning",
+    title: "A limit per session does not hold for calls without a session.",
+  },
+  shadowed: { severity: "warning", title: "Whenever a rule fires, another one decides." },
+  "stale-suppression": { severity: "warning", title: "A comment allows a finding that there is not." },
+  "substring-test": { severity: "warning", title: "An address, a command or a query is judged by a part of its text." },
+  "suppression-without-reason": { severity: "warning", title: "A comment allows a finding and does not say why." },
+  "unbounded-list": { severity: "warning", title: "A condition walks over a list that may be of any length." },
+  "unused-counter": { severity: "warning", title: "A counter that no condition reads." },
+  "unused-fact": { severity: "warning", title: "A fact that the platform must send and nothing reads." },
+  "unused-limit": { severity: "warning", title: "A limit that no condition reads." },
+};
+
+export type FindingCode = keyof typeof table;
+
+/** All findings that there are, in the order of their names. */
+export const findingKinds: readonly {
+  readonly code: FindingCode;
+  readonly severity: Severity;
+  readonly title: string;
+}[] = (Object.keys(table) as FindingCode[]).map((code) => ({
+  code,
+  severity: severityOf(code),
+  title: table[code].title,
+}));
+
+export function severityOf(code: FindingCode): Severity {
+  return table[code].severity === "note" ? "note" : "warning";
+}
+
+export function isFindingCode(text: string): text is FindingCode {
+  return Object.hasOwn(table, text);
+}

@@ -1,0 +1,129 @@
+import { looksLike } from "../../../../svc-gate/src/wire/mod.ts";
+import type { Span } from "../../../../svc-gate/src/contract/mod.ts";
+import { parts, type ContractDocument, type Syntax } from "../../../../svc-gate/src/contract/ir.ts";
+import type { Finding } from "./finding.ts";
+
+/** Names that nothing reads, and names that can be taken for one another. */
+export function findInNames(documents: readonly ContractDocument[]): readonly Finding[] {
+  const tools = documents.flatMap((document) => [...document.tools].map(([name, { span }]) => ({ name, span })));
+  return [
+    ...documents.flatMap(unusedIn),
+    ...lookAlikes("tool", tools),
+    ...documents.flatMap((document) => [
+      ...lookAlikes("rule", document.rules),
+      ...lookAlikes(
+        "limit",
+        [...document.limits].map(([name, { span }]) => ({ name, span })),
+      ),
+      ...lookAlikes(
+        "counter",
+        [...document.counters].map(([name, { span }]) => ({ name, span })),
+      ),
+      ...lookAlikes("fact", factsOf(document)),
+    ]),
+  ];
+}
+
+interface Named {
+  readonly name: string;
+  readonly span: Span;
+}
+
+function factsOf({ platform }: ContractDocument): readonly Named[] {
+  const properties = platform?.kind === "map" ? platform.entries.get("properties")?.value : undefined;
+  if (properties?.kind !== "map") return [];
+  return [...properties.entries].map(([name, { key }]) => ({ name, span: key.span }));
+}
+
+function unusedIn(document: ContractDocument): readonly Finding[] {
+  const conditions = readIn(conditionsOf(document));
+  const anywhere = new Set([...conditions, ...readIn(reasonsOf(document))]);
+  const limits = [...document.limits].map(([name, { span }]) => ({ name, span }));
+  const counters = [...document.counters].map(([name, { span }]) => ({ name, span }));
+  const unused = (root: string, named: readonly Named[], read: ReadonlySet<string>): readonly Named[] =>
+    named.filter(({ name }) => !read.has(root) && !read.has(`${root}.${name}`));
+  const shown = (name: string): string => (anywhere.has(name) ? "; a reason shows it" : "");
+  return [
+    ...unused("limits", limits, conditions).map(({ name, span }): Finding => ({
+      code: "unused-limit",
+      span,
+      message: `no condition reads \`limits.${name}\`, so that setting it changes nothing${shown(`limits.${name}`)}`,
+      hint: "use it in a condition, or remove it",
+    })),
+    ...unused("platform", factsOf(document), anywhere).map(({ name, span }): Finding => ({
+      code: "unused-fact",
+      span,
+      message: `nothing reads \`platform.${name}\``,
+      hint: "use it in a condition, or remove it: the platform need not send it",
+    })),
+    ...unused("counters", counters, conditions).map(({ name, span }): Finding => ({
+      code: "unused-counter",
+      span,
+      message: `no condition reads \`counters.${name}\`: it is counted and limits nothing${shown(`counters.${name}`)}`,
+      hint: "use it in a rule, or remove it",
+    })),
+  ];
+}
+
+function conditionsOf({ rules, requires, lets, tools, counters }: ContractDocument): readonly Syntax[] {
+  const required = [...requires, ...[...tools.values()].flatMap((tool) => tool.requires)];
+  return [
+    ...lets.values(),
+    ...required.map(({ when }) => when),
+    ...rules.flatMap((rule) => [rule.when, ...rule.lets.values()]),
+    ...[...counters.values()].flatMap(({ when, per, sum, since, remembers }) =>
+      [...per, when, sum, since, remembers].flatMap((expression) => expression?.syntax ?? []),
+    ),
+  ];
+}
+
+function reasonsOf({ rules, requires, tools }: ContractDocument): readonly Syntax[] {
+  const outcomes = [...tools.values()].flatMap(({ otherwise, requires: own }) => [
+    ...own,
+    ...(otherwise === undefined ? [] : [otherwise]),
+  ]);
+  return [...rules, ...requires, ...outcomes].flatMap(({ reason }) => syntaxIn(reason));
+}
+
+/** What expressions read, as `root.name`; a root by itself where it is read as a whole. */
+function readIn(expressions: readonly Syntax[]): ReadonlySet<string> {
+  const open = [...expressions];
+  const read = new Set<string>();
+  for (let syntax = open.pop(); syntax !== undefined; syntax = open.pop()) {
+    const member = memberOfRoot(syntax);
+    if (member !== undefined) read.add(member);
+    else if (syntax.kind === "name") read.add(syntax.name);
+    open.push(...(member === undefined ? parts(syntax) : []));
+  }
+  return read;
+}
+
+function syntaxIn(reason: readonly (string | Syntax)[] | undefined): readonly Syntax[] {
+  return (reason ?? []).filter((part) => typeof part !== "string");
+}
+
+function memberOfRoot(syntax: Syntax): string | undefined {
+  if (syntax.kind === "member" && syntax.of.kind === "name") return `${syntax.of.name}.${syntax.name}`;
+  if (syntax.kind !== "index" || syntax.of.kind !== "name" || syntax.at.kind !== "literal") return undefined;
+  return typeof syntax.at.value === "string" ? `${syntax.of.name}.${syntax.at.value}` : undefined;
+}
+
+/** The later of two names that differ by what an eye, or a careless hand, passes over. */
+function lookAlikes(what: string, named: readonly Named[]): readonly Finding[] {
+  const found: Finding[] = [];
+  for (const [at, { name, span }] of named.entries()) {
+    const twin = named.slice(0, at).find((other) => other.name !== name && looksLike(other.name, name));
+    const mixed = twin === undefined && looksLike(name, name);
+    if (twin === undefined && !mixed) continue;
+    found.push({
+      code: "look-alike-names",
+      span,
+      message:
+        twin === undefined
+          ? `the name of the ${what} \`${name}\` mixes letters of two scripts that look alike`
+          : `the ${what} \`${name}\` can be taken for \`${twin.name}\``,
+      hint: `give the ${what} a name of its own, in letters of one script`,
+    });
+  }
+  return found;
+}

@@ -1,0 +1,258 @@
+import { isStricter } from "../../../../svc-gate/src/wire/mod.ts";
+import { walk, type Core, type Rule } from "../../../../svc-gate/src/contract/ir.ts";
+import type { Finding } from "./finding.ts";
+import { covered, impossible } from "../formula/reasoner.ts";
+import {
+  conditionPlace,
+  isFalse,
+  isShared,
+  isTrue,
+  rulesOf,
+  shortName,
+  type RuleOnTools,
+  type Subject,
+} from "../formula/subject.ts";
+import { keyOf } from "../formula/world.ts";
+
+/** Rules that never fire, always fire, or never decide. */
+export function findInRules(subjects: readonly Subject[]): readonly Finding[] {
+  const findings: Finding[] = [];
+  const open: Subject[] = [];
+  for (const subject of subjects) {
+    const [first] = subject.requirements;
+    if (first === undefined || !impossible(subject)) open.push(subject);
+    else findings.push(requiresNeverHold(subject, first.when));
+  }
+  for (const each of rulesOf(open)) {
+    const found = findInRule(each);
+    findings.push(...found);
+    if (!found.some(({ code }) => code === "never-fires")) findings.push(...deadParts(each));
+  }
+  const named = new Set(findings.filter(({ code }) => code === "always-fires").map(({ within }) => within?.from));
+  for (const subject of open) findings.push(...nothingPasses(subject, named));
+  return findings;
+}
+
+function requiresNeverHold({ tool }: Subject, when: Core): Finding {
+  return {
+    code: "requires-never-hold",
+    span: when.span,
+    message: `the requirements of \`${tool}\` exclude one another, so every call of it is BLOCK`,
+    hint: "remove one of them, or take the tool out of the contract",
+  };
+}
+
+function findInRule(each: RuleOnTools): readonly Finding[] {
+  const { rule, places } = each;
+  const at = conditionPlace(rule, each.document);
+  const name = shortName(each.id);
+  if (places.every(({ subject, rule: { when } }) => impossible(subject, isTrue(when))))
+    return [
+      {
+        ...at,
+        code: "never-fires",
+        message: `\`${name}\` never fires: its condition is false for every call that its schemas and requirements let through`,
+        hint: "compare it with the schema's bounds, the limits in force and the other parts of the condition",
+      },
+    ];
+  const covering = findCover(each);
+  if (covering !== undefined) return [{ ...at, ...covering }];
+  if (places.every(({ subject, rule: { when } }) => impossible(subject, isFalse(when))))
+    return [
+      {
+        ...at,
+        code: "always-fires",
+        message: `\`${name}\` fires on every call, so that \`otherwise\` never decides`,
+        hint: `if ${rule.verdict} is meant for every call, write it as the tool's \`otherwise\`; else narrow the condition`,
+      },
+    ];
+  return [];
+}
+
+type Cover = Pick<Finding, "code" | "message" | "hint">;
+
+/** Why a rule's verdict never counts; undefined where it may. */
+function findCover(each: RuleOnTools): Cover | undefined {
+  const { rule, places } = each;
+  const name = shortName(each.id);
+  if (rule.verdict === "ALLOW" && places.every(({ subject }) => subject.route.otherwise === "ALLOW"))
+    return {
+      code: "never-decides",
+      message: `\`${name}\` says ALLOW where \`otherwise\` is ALLOW already: it changes no verdict`,
+      hint: "remove it, or write `otherwise: ESCALATE` (or BLOCK) if only what a rule allows may pass",
+    };
+  const isCovered = places.every((place) => {
+    const others = strongerThan(place.rule, place.subject);
+    return covered(
+      place.subject,
+      others.map(({ when }) => isTrue(when)),
+      isTrue(place.rule.when),
+    );
+  });
+  if (!isCovered) return undefined;
+  const single = findSingleCover(each);
+  if (single === undefined)
+    return {
+      code: "never-decides",
+      message: `whenever \`${name}\` fires, another rule decides: its ${rule.verdict} is never the verdict`,
+      hint: "narrow the other rules, or remove this one",
+    };
+  return coverOf(each, single);
+}
+
+/** Rules that are compared with one; of more, the last are left out. */
+const rivalsMax = 200;
+
+/**
+ * The rules of the same contract and tool that win over one: stricter ones, and earlier ones of its verdict. Those that read
+ * nothing that it reads are left out, unless they read nothing at all.
+ */
+function strongerThan(rule: Rule, { rules }: Subject): readonly Rule[] {
+  const at = rules.findIndex(({ id }) => id === rule.id);
+  const read = readsOf(rule.when);
+  const wins = (other: Rule, index: number): boolean =>
+    isStricter(other.verdict, rule.verdict) ||
+    (other.verdict === rule.verdict && index < at && (other.final || !rule.final));
+  const related = ({ when }: Rule): boolean => readsOf(when).size === 0 || !readsOf(when).isDisjointFrom(read);
+  return rules.filter((other, index) => wins(other, index) && related(other)).slice(0, rivalsMax);
+}
+
+const readsOfConditions = new WeakMap<Core, ReadonlySet<string>>();
+
+/** The members and counters that a condition reads. */
+function readsOf(core: Core): ReadonlySet<string> {
+  let read = readsOfConditions.get(core);
+  if (read === undefined) {
+    const parts = [...walk(core)].filter(
+      ({ op }) => op === "member" || op === "has" || op === "counter" || op === "select",
+    );
+    read = new Set(parts.map((part) => (part.op === "has" ? keyOf(part).slice(4, -1) : keyOf(part))));
+    readsOfConditions.set(core, read);
+  }
+  return read;
+}
+
+function findSingleCover({ places }: RuleOnTools): Rule | undefined {
+  const [first] = places;
+  const stronger = first === undefined ? [] : strongerThan(first.rule, first.subject);
+  // A stricter verdict says more of what is wrong than an earlier rule of the same.
+  for (const { id } of stronger.toSorted(
+    (a, b) => Number(isStricter(b.verdict, a.verdict)) - Number(isStricter(a.verdict, b.verdict)),
+  )) {
+    const alone = places.every(({ subject, rule }) => {
+      const other = strongerThan(rule, subject).find((each) => each.id === id);
+      return other !== undefined && covered(subject, [isTrue(other.when)], isTrue(rule.when));
+    });
+    if (alone) return first?.subject.rules.find((rule) => rule.id === id);
+  }
+  return undefined;
+}
+
+function coverOf(each: RuleOnTools, cover: Rule): Cover {
+  const { rule, places } = each;
+  const [name, other] = [shortName(each.id), shortName(cover.id)];
+  if (cover.verdict === rule.verdict)
+    return {
+      code: "shadowed",
+      message: `whenever \`${name}\` fires, \`${other}\` has fired before it with the same verdict`,
+      hint: `remove \`${name}\`, or write it before \`${other}\` if its reason is the better one`,
+    };
+  const same = places.every(({ subject, rule: { when } }) => {
+    const rival = subject.rules.find(({ id }) => id === cover.id);
+    return rival !== undefined && covered(subject, [isTrue(when)], isTrue(rival.when));
+  });
+  if (same)
+    return {
+      code: "contradiction",
+      message: `\`${name}\` says ${rule.verdict} of the calls of which \`${other}\` says ${cover.verdict}: ${cover.verdict} wins`,
+      hint: "decide which of the two is meant, and remove the other",
+    };
+  if (rule.verdict === "ESCALATE")
+    return {
+      code: "escalate-under-block",
+      message: `no person is ever asked by \`${name}\`: \`${other}\` BLOCKs each call that it would ESCALATE`,
+      hint: `narrow \`${other}\`, or remove \`${name}\``,
+    };
+  return {
+    code: "shadowed",
+    message: `whenever \`${name}\` fires, \`${other}\` fires too and says ${cover.verdict}`,
+    hint: `narrow \`${other}\`, or remove \`${name}\``,
+  };
+}
+
+/** All rules that BLOCK, together, refuse every call. */
+function nothingPasses(subject: Subject, named: ReadonlySet<number | undefined>): readonly Finding[] {
+  const blocks = subject.rules.filter(({ verdict }) => verdict === "BLOCK");
+  const isOpen = subject.route.otherwise !== "BLOCK" || subject.rules.length > blocks.length;
+  const [last] = blocks.toReversed();
+  if (!isOpen || last === undefined || blocks.some(({ span }) => named.has(span.from))) return [];
+  if (!impossible(subject, ...blocks.map(({ when }) => isFalse(when)))) return [];
+  return [
+    {
+      code: "nothing-passes",
+      ...conditionPlace(last, subject.document),
+      message: `the rules that BLOCK refuse every call of \`${subject.tool}\` together, so that nothing else decides`,
+      hint: `narrow one of ${blocks.map(({ id }) => `\`${shortName(id)}\``).join(", ")}`,
+    },
+  ];
+}
+
+/** Sides of `||` that are never true, and sides of `&&` that always are. */
+function deadParts({ document, places }: RuleOnTools): readonly Finding[] {
+  const [first] = places;
+  if (first === undefined) return [];
+  const found: Finding[] = [];
+  for (const side of sidesOf(first.rule.when).filter(({ core }) => !isShared(core, document))) {
+    const dead = places.every(({ subject, rule }) => {
+      const same = sidesOf(rule.when).find(({ at }) => at.join() === side.at.join());
+      if (same === undefined) return false;
+      const before = same.before;
+      return impossible(subject, ...before, side.of === "or" ? isTrue(same.core) : isFalse(same.core));
+    });
+    if (!dead) continue;
+    found.push({
+      code: "dead-part",
+      span: side.core.span,
+      within: first.rule.span,
+      message:
+        side.of === "or"
+          ? "this side of `||` is never true where it is reached, so it changes nothing"
+          : "this side of `&&` is always true where it is reached, so it changes nothing",
+      hint: "remove it, or mend what was meant",
+    });
+  }
+  return found;
+}
+
+interface Side {
+  readonly of: "and" | "or";
+  readonly core: Core;
+  /** What holds where it is reached. */
+  readonly before: readonly ReturnType<typeof isTrue>[];
+  /** Left and right turns from the whole condition. */
+  readonly at: readonly string[];
+}
+
+function sidesOf(core: Core, before: Side["before"] = [], at: readonly string[] = []): readonly Side[] {
+  if (core.op === "not") return sidesOf(core.of, before, at);
+  if (core.op !== "and" && core.op !== "or") return [];
+  const reached = [...before, core.op === "and" ? isTrue(core.left) : isFalse(core.left)];
+  const sides: readonly Side[] = [
+    { of: core.op, core: core.left, before, at: [...at, "left"] },
+    { of: core.op, core: core.right, before: reached, at: [...at, "right"] },
+  ];
+  return [
+    // A side that is a chain of the same kind has sides of its own.
+    ...sides.filter((side) => !(side.of === "and" && isGuard(side.core)) && side.core.op !== core.op),
+    ...sidesOf(core.left, before, [...at, "left"]),
+    ...sidesOf(core.right, reached, [...at, "right"]),
+  ];
+}
+
+/** What proves that something is there may say more than it must. */
+function isGuard(core: Core): boolean {
+  if (core.op === "constant" || core.op === "has" || core.op === "root") return true;
+  if (core.op === "not") return isGuard(core.of);
+  if (core.op === "and" || core.op === "or") return isGuard(core.left) && isGuard(core.right);
+  return core.op === "binary" && [core.left, core.right].some(({ type }) => type.kind === "null");
+}

@@ -1,0 +1,97 @@
+import { position, type SourceFile, type Span } from "../../../../svc-gate/src/contract/mod.ts";
+import { nearest } from "../../../../svc-gate/src/wire/mod.ts";
+import { findingKinds, isFindingCode, type Finding } from "./finding.ts";
+
+/** `# svc-gate: allow never-decides because ...`, on a line of its own before what it speaks of, or behind it. */
+interface Suppression {
+  readonly code: string;
+  readonly reason: string | undefined;
+  readonly span: Span;
+  /** The line, from 1, that it speaks of. */
+  readonly line: number;
+}
+
+/** Takes away what comments allow with a reason. A comment without one, or one that allows nothing, is a finding itself. */
+export function withoutSuppressed(findings: readonly Finding[], files: readonly SourceFile[]): readonly Finding[] {
+  const suppressions = files.flatMap(suppressionsIn);
+  const used = new Set<Suppression>();
+  const left = findings.filter((finding) => {
+    const found = suppressions.filter((suppression) => speaksOf(suppression, finding));
+    for (const suppression of found) used.add(suppression);
+    return !found.some(({ reason }) => reason !== undefined);
+  });
+  const own = suppressions.flatMap((suppression) => problemOf(suppression, used.has(suppression)));
+  return [...left, ...own];
+}
+
+function speaksOf({ code, span, line }: Suppression, finding: Finding): boolean {
+  if (code !== finding.code || span.file !== finding.span.file) return false;
+  return [finding.span, finding.within].some(
+    (place) => place !== undefined && position(place.file, place.from).line === line,
+  );
+}
+
+const pattern = /#[ \t]*svc-gate:[ \t]*allow\b[ \t]*(\S*)[ \t]*(.*)$/;
+const reasonPattern = /^because[ \t]+(\S.*)$/;
+
+function suppressionsIn(file: SourceFile): readonly Suppression[] {
+  const lines = file.text.split(/\r?\n/);
+  const found: Suppression[] = [];
+  let offset = 0;
+  for (const [at, line] of lines.entries()) {
+    const match = pattern.exec(line);
+    if (match !== null) {
+      const from = offset + match.index;
+      const target = line.slice(0, match.index).trim() === "" ? nextLine(lines, at) : at + 1;
+      found.push({
+        code: match[1] ?? "",
+        reason: reasonPattern.exec(match[2] ?? "")?.[1],
+        span: { file, from, to: offset + line.length },
+        line: target,
+      });
+    }
+    offset = file.text.indexOf("\n", offset + line.length) + 1;
+  }
+  return found;
+}
+
+/** The line, from 1, after a comment and those that follow it. */
+function nextLine(lines: readonly string[], at: number): number {
+  const next = lines.findIndex((line, index) => index > at && !/^\s*(?:#.*)?$/.test(line));
+  return next + 1;
+}
+
+function problemOf({ code, reason, span }: Suppression, isUsed: boolean): readonly Finding[] {
+  if (!isFindingCode(code)) {
+    const near = nearest(
+      code,
+      findingKinds.map((known) => known.code),
+    );
+    return [
+      {
+        code: "stale-suppression",
+        span,
+        message: `there is no finding \`${code}\``,
+        hint: near === undefined ? "docs/findings lists them" : `did you mean \`${near}\`?`,
+      },
+    ];
+  }
+  if (reason === undefined)
+    return [
+      {
+        code: "suppression-without-reason",
+        span,
+        message: `the comment does not say why \`${code}\` is allowed here, so the finding stays`,
+        hint: `write \`# svc-gate: allow ${code} because ...\``,
+      },
+    ];
+  if (isUsed) return [];
+  return [
+    {
+      code: "stale-suppression",
+      span,
+      message: `there is no \`${code}\` here for the comment to allow`,
+      hint: "remove the comment, or move it to the line before the finding",
+    },
+  ];
+}

@@ -1,0 +1,109 @@
+import type { ContractInForce, Span } from "../../../../svc-gate/src/contract/mod.ts";
+import { stepsMax, walk, type Core } from "../../../../svc-gate/src/contract/ir.ts";
+import type { Finding } from "./finding.ts";
+import type { Subject } from "../formula/subject.ts";
+import { keyOf } from "../formula/world.ts";
+
+/** Tools that nothing judges, inputs that nothing sees, lists without an end. */
+export function findInTools(subjects: readonly Subject[], force: ContractInForce): readonly Finding[] {
+  return subjects.flatMap((subject) => [
+    ...ruleFindings(subject, force),
+    ...openInput(subject),
+    ...unboundedLists(subject),
+    ...stepFindings(subject, force),
+  ]);
+}
+
+function placeOf({ document, tool }: Subject): Span {
+  return document.tools.get(tool)?.span ?? document.span;
+}
+
+function ruleFindings(subject: Subject, force: ContractInForce): readonly Finding[] {
+  const { tool, rules, route, requirements } = subject;
+  if (route.otherwise !== "ALLOW" || rules.some(({ verdict }) => verdict !== "ALLOW")) return [];
+  const span = placeOf(subject);
+  if (rules.length > 0)
+    return [
+      {
+        code: "only-allow",
+        span,
+        message: `every rule of \`${tool}\` says ALLOW, and so does its \`otherwise\`: no call of it is ever stopped`,
+        hint: "write `otherwise: BLOCK` or ESCALATE, so that only what a rule allows may pass",
+      },
+    ];
+  const isCounted = force.counters.some(({ of }) => of.includes(tool));
+  if (isCounted || requirements.length > 0 || (force.tools.get(tool)?.routes.length ?? 0) > 1) return [];
+  return [
+    {
+      code: "no-rule",
+      span,
+      message: `nothing judges \`${tool}\`: it has no rule and no requirement, no counter counts it, and \`otherwise\` is ALLOW`,
+      hint: "add a rule, or write `otherwise: ESCALATE`; if every call may pass, say why in a comment that allows this note",
+    },
+  ];
+}
+
+function openInput({ document, tool }: Subject): readonly Finding[] {
+  const input = document.tools.get(tool)?.input;
+  const entry = input?.kind === "map" ? input.entries.get("additionalProperties") : undefined;
+  if (entry?.value.kind !== "scalar" || entry.value.value !== true) return [];
+  return [
+    {
+      code: "open-input",
+      span: entry.key.span,
+      message: `\`${tool}\` takes members that its schema does not declare, and no rule sees them`,
+      hint: "write `additionalProperties: false`, and declare what the tool takes",
+    },
+  ];
+}
+
+function unboundedLists({ rules, requirements }: Subject): readonly Finding[] {
+  const conditions = [
+    ...requirements.map(({ when }) => ({ when, within: when.span })),
+    ...rules.map(({ when, span }) => ({ when, within: span })),
+  ];
+  const found = new Map<string, Finding>();
+  for (const { when, within } of conditions) {
+    for (const list of [...walk(when)].flatMap(listsOf)) {
+      const text = list.span.file.text.slice(list.span.from, list.span.to);
+      found.set(keyOf(list), {
+        code: "unbounded-list",
+        span: list.span,
+        within,
+        message: `\`${text}\` may hold any number of items, and this condition walks over them`,
+        hint: "say `maxItems` in its schema: a longer list is then refused before any rule runs",
+      });
+    }
+  }
+  return [...found.values()];
+}
+
+/** The lists that an expression itself walks over, where a schema could bound them and does not. */
+function listsOf(core: Core): readonly Core[] {
+  const ranges = core.op === "fold" ? [core.range] : core.op === "binary" && core.operator === "in" ? [core.right] : [];
+  return ranges
+    .flatMap((range) => (range.op === "fold" ? [] : range.op === "call" ? range.args.flatMap(insideOptional) : [range]))
+    .filter(({ op, type }) => (op === "member" || op === "select") && isUnbounded(type));
+}
+
+function insideOptional(core: Core): readonly Core[] {
+  return core.op === "select" ? [core] : [];
+}
+
+function isUnbounded(type: Core["type"]): boolean {
+  const of = type.kind === "optional" || type.kind === "nullable" ? type.of : type;
+  return of.kind === "list" && of.maxItems === undefined;
+}
+
+function stepFindings(subject: Subject, force: ContractInForce): readonly Finding[] {
+  const plan = force.tools.get(subject.tool);
+  if (plan === undefined || plan.worstCost <= stepsMax || plan.routes[0] !== subject.route) return [];
+  return [
+    {
+      code: "may-exhaust",
+      span: placeOf(subject),
+      message: `one decision on \`${subject.tool}\` may take ${plan.worstCost} steps, and over ${stepsMax} it is BLOCK`,
+      hint: "bound the lists by `maxItems` and the texts by `maxLength`, or walk over one list in place of two within another",
+    },
+  ];
+}

@@ -1,0 +1,103 @@
+import type { ContractInForce, Span } from "../../../../svc-gate/src/contract/mod.ts";
+import type { ContractDocument, Core, Requirement, Route, Rule } from "../../../../svc-gate/src/contract/ir.ts";
+import type { Finding } from "../findings/finding.ts";
+import { shapeOf } from "./shapes.ts";
+import type { World } from "./world.ts";
+
+/** What one contract says of one tool, with what is known of each call that its rules see. */
+export interface Subject {
+  readonly document: ContractDocument;
+  readonly tool: string;
+  readonly route: Route;
+  readonly requirements: readonly Requirement[];
+  /** Those that decide: a rule that is only observed changes nothing. */
+  readonly rules: readonly Rule[];
+  readonly world: World;
+  /** What holds of every call that the rules see. */
+  readonly context: readonly Condition[];
+}
+
+/** A condition that is true, or false. */
+export interface Condition {
+  readonly core: Core;
+  readonly holds: boolean;
+}
+
+export function subjectsOf(force: ContractInForce): readonly Subject[] {
+  return [...force.tools.values()].flatMap(({ tool, routes }) =>
+    routes.flatMap((route) => {
+      const document = force.documents.find(({ name }) => name === route.contract);
+      return document === undefined ? [] : [subjectOf(document, tool, route)];
+    }),
+  );
+}
+
+function subjectOf(document: ContractDocument, tool: string, route: Route): Subject {
+  const requirements = [...route.presence, ...route.requires];
+  const counting = [...document.counters].filter(([, { sum }]) => sum === undefined);
+  return {
+    document,
+    tool,
+    route,
+    requirements,
+    rules: route.rules.filter(({ observed }) => !observed),
+    world: {
+      input: shapeOf(route.schemas.input),
+      platform: shapeOf(route.schemas.platform),
+      ranges: new Map(),
+      whole: new Set(counting.map(([name]) => `${document.name}.${name}`)),
+    },
+    context: requirements.map(({ when }) => ({ core: when, holds: true })),
+  };
+}
+
+/** One rule of a contract with each tool that it is on. */
+export interface RuleOnTools {
+  readonly id: string;
+  readonly rule: Rule;
+  readonly document: ContractDocument;
+  readonly places: readonly { readonly subject: Subject; readonly rule: Rule }[];
+}
+
+export function rulesOf(subjects: readonly Subject[]): readonly RuleOnTools[] {
+  const found = new Map<string, { subject: Subject; rule: Rule }[]>();
+  for (const subject of subjects) {
+    for (const rule of subject.rules) {
+      const places = found.get(rule.id) ?? [];
+      places.push({ subject, rule });
+      found.set(rule.id, places);
+    }
+  }
+  return [...found].flatMap(([id, places]) => {
+    const [first] = places;
+    return first === undefined ? [] : [{ id, rule: first.rule, document: first.subject.document, places }];
+  });
+}
+
+/** Where a rule's condition is written; its name where that is under the contract's `let:`, which others may read. */
+export function conditionPlace({ when, span }: Rule, document: ContractDocument): Pick<Finding, "span" | "within"> {
+  return { span: isShared(when, document) ? span : when.span, within: span };
+}
+
+/** Does an expression stand under the contract's `let:`, where others may read it? */
+export function isShared({ span }: Core, { lets }: ContractDocument): boolean {
+  return [...lets.values()].some((definition) => definition.span.from <= span.from && span.to <= definition.span.to);
+}
+
+/** A rule's or counter's name without its contract's. */
+export function shortName(id: string): string {
+  return id.slice(id.indexOf(".") + 1);
+}
+
+export function isTrue(core: Core): Condition {
+  return { core, holds: true };
+}
+
+export function isFalse(core: Core): Condition {
+  return { core, holds: false };
+}
+
+/** The test for a snapshot, or for a session, as a condition writes it. */
+export function presenceOf(root: "platform.present" | "session.present", span: Span): Core {
+  return { op: "root", root, type: { kind: "boolean" }, span };
+}

@@ -1,0 +1,176 @@
+import type { Value } from "../../../../svc-gate/src/contract/mod.ts";
+import {
+  compare,
+  isExact,
+  isInteger,
+  spellValue,
+  type Core,
+  type Exact,
+} from "../../../../svc-gate/src/contract/ir.ts";
+import { constantForm, minus, plus, termForm, times, type Inequality } from "./linear.ts";
+import { isWholeShape, itemShape, listedValues, memberShape, numberUnder, type Shape } from "./shapes.ts";
+
+/** What is known of a call before its conditions are read: the schemas of one tool, and which counters count. */
+export interface World {
+  readonly input: Shape | undefined;
+  readonly platform: Shape | undefined;
+  /** The lists that the items of folds under way come from, by slot. */
+  readonly ranges: ReadonlyMap<number, Core>;
+  /** Counters of whole numbers: those without a `sum`. */
+  readonly whole: ReadonlySet<string>;
+}
+
+/** The schema of what an expression reads, where one says it. */
+export function shapeAt(core: Core, world: World): Shape | undefined {
+  switch (core.op) {
+    case "root":
+      return core.root === "input" ? world.input : core.root === "platform" ? world.platform : undefined;
+    case "member":
+      return memberShape(shapeAt(core.of, world), core.name);
+    case "index":
+      return core.of.type.kind === "list" ? itemShape(shapeAt(core.of, world)) : undefined;
+    case "variable": {
+      const range = world.ranges.get(core.slot);
+      return range?.type.kind === "list" ? itemShape(shapeAt(range, world)) : undefined;
+    }
+    case "fold":
+      return core.macro === "filter" ? shapeAt(core.range, world) : undefined;
+    default:
+      return undefined;
+  }
+}
+
+export function withItem(world: World, slot: number, range: Core): World {
+  return { ...world, ranges: new Map([...world.ranges, [slot, range]]) };
+}
+
+export function isWhole(core: Core, world: World): boolean {
+  if (core.op === "counter") return world.whole.has(core.name);
+  if (core.op === "constant") return isExact(core.value) && isInteger(core.value);
+  if (core.op === "call") return core.entry.name === "size";
+  if (core.op === "binary")
+    return ["+", "-", "*"].includes(core.operator) && isWhole(core.left, world) && isWhole(core.right, world);
+  return isWholeShape(shapeAt(core, world));
+}
+
+/** What holds of a number whatever the call is: from its schema, and from what it is. */
+export function boundsOf(key: string, core: Core, world: World): readonly Inequality[] {
+  const form = termForm(key, core);
+  const least = (bound: Exact, strict = false): Inequality => ({ form: minus(form, constantForm(bound)), strict });
+  const most = (bound: Exact, strict = false): Inequality => ({ form: minus(constantForm(bound), form), strict });
+  const found = isNeverNegative(core) ? [least(0)] : [];
+  if (core.op === "call" && core.entry.name === "size")
+    return [...found, ...sizeBounds(core.args[0], world, least, most)];
+  if (core.op === "binary" && core.operator === "%" && core.right.op === "constant" && isExact(core.right.value)) {
+    const by = core.right.value;
+    const size = compare(by, 0) < 0 ? times(constantForm(by), -1).constant : by;
+    return [...found, most(size, true), { form: plus(form, constantForm(size)), strict: true }];
+  }
+  const shape = shapeAt(core, world);
+  if (shape === undefined) return found;
+  for (const [keyword, make, strict] of [
+    ["minimum", least, false],
+    ["exclusiveMinimum", least, true],
+    ["maximum", most, false],
+    ["exclusiveMaximum", most, true],
+  ] as const) {
+    const bound = numberUnder(shape, keyword);
+    if (bound !== undefined) found.push(make(bound, strict));
+  }
+  const listed = listedValues(shape, core)?.filter(isExact).toSorted(compare) ?? [];
+  const [first, last] = [listed[0], listed.at(-1)];
+  if (first !== undefined && last !== undefined) found.push(least(first), most(last));
+  return found;
+}
+
+function isNeverNegative({ type, op }: Core): boolean {
+  return op === "counter" || (type.kind === "number" && type.notNegative);
+}
+
+type Bound = (bound: Exact, strict?: boolean) => Inequality;
+
+function sizeBounds(of: Core | undefined, world: World, least: Bound, most: Bound): readonly Inequality[] {
+  if (of === undefined) return [];
+  const shape = shapeAt(of, world);
+  const [low, high] = of.type.kind === "list" ? ["minItems", "maxItems"] : ["minLength", "maxLength"];
+  const found: Inequality[] = [];
+  if (of.type.kind === "list" && of.type.maxItems !== undefined) found.push(most(of.type.maxItems));
+  const [from, to] = shape === undefined ? [] : [numberUnder(shape, low ?? ""), numberUnder(shape, high ?? "")];
+  if (from !== undefined) found.push(least(from));
+  if (to !== undefined) found.push(most(to));
+  return found;
+}
+
+/** The values that an expression may have, where its schema lists them. */
+export function valuesOf(core: Core, world: World): readonly Value[] | undefined {
+  return listedValues(shapeAt(core, world), core);
+}
+
+/** One text for expressions that read and do the same; names of items are by their depth. */
+export function keyOf(core: Core): string {
+  let key = keys.get(core);
+  if (key === undefined) {
+    key = keyWithin(core, new Map());
+    keys.set(core, key);
+  }
+  return key;
+}
+
+const keys = new WeakMap<Core, string>();
+
+function keyWithin(core: Core, slots: ReadonlyMap<number, number>): string {
+  const inner = (part: Core): string => (slots.size === 0 ? keyOf(part) : keyWithin(part, slots));
+  switch (core.op) {
+    case "constant":
+      return spellValue(core.value);
+    case "root":
+      return core.root;
+    case "counter":
+      return `counters.${core.name}`;
+    case "variable": {
+      const depth = slots.get(core.slot);
+      return depth === undefined ? `$${core.slot}` : `#${depth}`;
+    }
+    case "member":
+      return `${inner(core.of)}.${JSON.stringify(core.name)}`;
+    case "has":
+      return `has(${inner(core.of)}.${JSON.stringify(core.name)})`;
+    case "select":
+      return `${inner(core.of)}[?${inner(core.at)}]`;
+    case "index":
+      return `${inner(core.of)}[${inner(core.at)}]`;
+    case "not":
+      return `!(${inner(core.of)})`;
+    case "negate":
+      return `-(${inner(core.of)})`;
+    case "and":
+    case "or":
+      return `(${[inner(core.left), inner(core.right)].join(` ${core.op} `)})`;
+    case "conditional":
+      return `(${inner(core.test)} ? ${inner(core.yes)} : ${inner(core.no)})`;
+    case "binary":
+      return binaryKey(core.operator, inner(core.left), inner(core.right), core.left.type.kind);
+    case "call":
+      return `${core.entry.name}(${core.args.map(inner).join(", ")})`;
+    case "list":
+      return `[${core.items.map(inner).join(", ")}]`;
+    case "map":
+      return `{${core.entries.map(([name, value]) => `${inner(name)}: ${inner(value)}`).join(", ")}}`;
+    case "fold": {
+      const inside = new Map([...slots, [core.slot, slots.size]]);
+      const parts = [core.test, core.body].map((part) => (part === undefined ? "" : keyWithin(part, inside)));
+      return `${inner(core.range)}.${core.macro}(${parts.join(", ")})`;
+    }
+    case "broken":
+      return "?";
+    default:
+      return core satisfies never;
+  }
+}
+
+/** `a == b` and `b == a` are one; so are sums and products of numbers. */
+function binaryKey(operator: string, left: string, right: string, kind: Core["type"]["kind"]): string {
+  const turns = ["==", "!="].includes(operator) || (["+", "*"].includes(operator) && kind === "number");
+  const [a, b] = turns && right < left ? [right, left] : [left, right];
+  return `(${a} ${operator} ${b})`;
+}

@@ -1,0 +1,14 @@
+/**
+ * What can be said of a contract without a call: what it can never do, and how it differs from another.
+ *
+ * Promises: nothing is said that the engine does not confirm; what is not known is said to be unknown. Pure, apart from
+ * the solver, which is loaded when contracts are compared.
+ *
+ * Does not: decide calls, read files or receipts, change a contract.
+ */
+export { analyze } from "./analyze.ts";
+export { findingKinds, severityOf, type Finding } from "./findings/finding.ts";
+export { looseningRules, type Loosening } from "./loosening.ts";
+export { compareContracts, type ToolDifference } from "./proof/compare.ts";
+export { type Compared, type Direction } from "./proof/call.ts";
+export { openSolver, type Solver } from "./proof/solver.ts";

@@ -1,0 +1,59 @@
+import {
+  consult,
+  decide,
+  prepare,
+  type ContractInForce,
+  type Decision,
+} from "../../../../svc-gate/src/contract/mod.ts";
+import { isStricter, parseCheckRequest } from "../../../../svc-gate/src/wire/mod.ts";
+
+/** A call with all that its decision depends on. */
+export interface Call {
+  readonly tool: string;
+  /** JSON text of an object. */
+  readonly input: string;
+  /** JSON text of an object; null where no snapshot comes. */
+  readonly platform: string | null;
+  readonly hasSession: boolean;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  /** What counters stand at, as decimals, by identity or by name; those that are not here stand at 0. */
+  readonly counters: ReadonlyMap<string, string>;
+}
+
+/** What two contracts say of one call. */
+export interface Compared {
+  readonly call: Call;
+  readonly before: Decision;
+  readonly after: Decision;
+}
+
+export type Direction = "weaker" | "stricter";
+
+/** Both decisions, by the engine; undefined for a call that the gate would not read. */
+export function compareCall(before: ContractInForce, after: ContractInForce, call: Call): Compared | undefined {
+  const a = decideCall(before, call);
+  const b = a === undefined ? undefined : decideCall(after, call);
+  return a === undefined || b === undefined ? undefined : { call, before: a, after: b };
+}
+
+/** Is the call judged more leniently, or more strictly, after than before? */
+export function directionOf({ before, after }: Compared): Direction | undefined {
+  if (isStricter(before.verdict, after.verdict)) return "weaker";
+  return isStricter(after.verdict, before.verdict) ? "stricter" : undefined;
+}
+
+function decideCall(force: ContractInForce, call: Call): Decision | undefined {
+  const session = call.hasSession ? ',"session_id":"s"' : "";
+  const facts = call.platform ?? "null";
+  const body = `{"tool_name":${JSON.stringify(call.tool)},"tool_input":${call.input}${session},"platform_state":${facts}}`;
+  const request = parseCheckRequest(body);
+  if (!request.ok) return undefined;
+  const caller = { keyName: "k", sessionId: request.value.sessionId };
+  const consultation = consult(prepare(force, request.value, caller), call.now);
+  const values = consultation.lookups.map(({ counter }) => {
+    const value = call.counters.get(counter.identity) ?? call.counters.get(counter.name) ?? "0";
+    return counter.remembers && value !== "0" ? "1" : value;
+  });
+  return decide(consultation, values);
+}

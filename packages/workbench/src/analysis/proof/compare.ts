@@ -1,0 +1,237 @@
+import type { ContractInForce } from "../../../../svc-gate/src/contract/mod.ts";
+import type { ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
+import { compareCall, directionOf, type Compared, type Direction } from "./call.ts";
+import { Guesser } from "./guess.ts";
+import { questionOf, type Question } from "./question.ts";
+import { sameFinality, samePlans } from "./same.ts";
+import { shrink } from "./shrink.ts";
+import type { Solver } from "./solver.ts";
+import { undecided } from "./untranslated.ts";
+
+export type Answer = "equivalent" | "weaker" | "stricter" | "changed" | "unknown";
+
+/** What became of one tool. */
+export interface ToolDifference {
+  readonly tool: string;
+  readonly answer: Answer;
+  /** For each direction a call that shows it, decided by the engine on both sides. */
+  readonly shown: ReadonlyMap<Direction, Compared>;
+  /** What else is to be known: why it is unknown, what was left out. */
+  readonly notes: readonly string[];
+  /** A call that the translation says to differ, exactly, and the engine judges otherwise. */
+  readonly defects: readonly Compared[];
+}
+
+export interface CompareOptions {
+  readonly solver: Solver | undefined;
+  /** For each tool. */
+  readonly timeMs: number;
+  /** Calls that are tried before the solver is asked. */
+  readonly guesses?: number;
+  readonly seed?: number;
+}
+
+interface Pair {
+  readonly before: ContractInForce;
+  readonly after: ContractInForce;
+}
+
+/** Every tool of either, by name. */
+export async function compareContracts(
+  before: ContractInForce,
+  after: ContractInForce,
+  options: CompareOptions,
+): Promise<readonly ToolDifference[]> {
+  const tools = [...new Set([...before.tools.keys(), ...after.tools.keys()])].toSorted();
+  const found: ToolDifference[] = [];
+  for (const tool of tools) found.push(await compareTool({ before, after }, tool, options));
+  return found;
+}
+
+async function compareTool(pair: Pair, tool: string, options: CompareOptions): Promise<ToolDifference> {
+  const [a, b] = [planOf(pair.before, tool), planOf(pair.after, tool)];
+  const notes = [
+    ...(sameFinality(a, b) ? [] : ["other rules are final: in assist mode, other BLOCKs may be waved through"]),
+    ...sensitiveNotes(pair, tool),
+  ];
+  if (samePlans(a, b)) return { tool, answer: "equivalent", shown: new Map(), notes, defects: [] };
+  const search = new Search(pair, [a, b], options);
+  search.guess();
+  await search.prove();
+  search.guessOn();
+  const found = search.difference();
+  return { ...found, notes: [...found.notes, ...notes] };
+}
+
+/** What receipts keep as parts by themselves: no verdict depends on it. */
+function sensitiveNotes({ before, after }: Pair, tool: string): readonly string[] {
+  const had = before.sensitive.ofTool.get(tool) ?? [];
+  const has = after.sensitive.ofTool.get(tool) ?? [];
+  const more = has.filter((name) => !had.includes(name)).join(", ");
+  const gone = had.filter((name) => !has.includes(name)).join(", ");
+  const changes = [...(more === "" ? [] : [`with ${more}`]), ...(gone === "" ? [] : [`without ${gone}`])];
+  return changes.length === 0 ? [] : [`receipts alone: \`sensitive\` ${changes.join(", ")}`];
+}
+
+/** A tool that no contract routes has a plan without routes: it blocks every call. */
+function planOf(force: ContractInForce, tool: string): ToolPlan {
+  return force.tools.get(tool) ?? { tool, routes: [], observing: [], movers: [], readers: new Map(), worstCost: 0 };
+}
+
+/** How many values of a function that the solver cannot model are tried one by one, before all of them together. */
+const roundsMax = 6;
+
+const directions: readonly Direction[] = ["weaker", "stricter"];
+
+/** Looks for calls that are judged differently, and for the proof that there are none. */
+class Search {
+  readonly #pair: Pair;
+  readonly #plans: readonly [ToolPlan, ToolPlan];
+  readonly #options: CompareOptions;
+  readonly #guesser: Guesser;
+  #until: number;
+  readonly #shown = new Map<Direction, Compared>();
+  readonly #excluded = new Set<Direction>();
+  readonly #notes = new Set<string>();
+  readonly #defects: Compared[] = [];
+  readonly #freeFunctions = new Set<string>();
+  /** The solver found a call that the engine judges alike on both sides, because the solver chose a value freely. */
+  #isUnconfirmed = false;
+
+  constructor(pair: Pair, plans: readonly [ToolPlan, ToolPlan], options: CompareOptions) {
+    this.#pair = pair;
+    this.#plans = plans;
+    this.#options = options;
+    this.#guesser = new Guesser(plans, options.seed ?? 1);
+    this.#until = performance.now() + options.timeMs;
+  }
+
+  /** Calls made from what the conditions compare with: quick, and often enough. */
+  guess(): void {
+    this.#try(this.#options.guesses ?? 2000);
+  }
+
+  /** More of them, where the solver does not know. */
+  guessOn(): void {
+    if (this.#open().length > 0) this.#try(15 * (this.#options.guesses ?? 2000));
+  }
+
+  #try(count: number): void {
+    for (let left = count; left > 0; left -= 1) {
+      if (left % 64 === 0 && (performance.now() > this.#until || this.#shown.size === 2)) return;
+      const compared = compareCall(this.#pair.before, this.#pair.after, this.#guesser.next());
+      if (compared !== undefined) this.#show(compared);
+    }
+  }
+
+  #show(compared: Compared): Direction | undefined {
+    const direction = directionOf(compared);
+    if (direction === undefined) return undefined;
+    const known = this.#shown.get(direction);
+    if (known === undefined || size(compared) < size(known)) this.#shown.set(direction, compared);
+    return direction;
+  }
+
+  /** Asks the solver for what was not found: first of short lists, for a call; then of all, for the proof. */
+  async prove(): Promise<void> {
+    const { solver } = this.#options;
+    if (solver === undefined) {
+      if (this.#shown.size < 2) this.#notes.add("z3-solver is not installed, so that nothing is proven");
+      return;
+    }
+    const from = performance.now();
+    await solver.ready();
+    this.#until += performance.now() - from;
+    const words = questionOf(...this.#plans, "words");
+    for (const name of words.redefined)
+      this.#notes.add(`counter ${name} changed; verdicts were compared as if it had the same value in both`);
+    for (const direction of this.#open()) await this.#exclude(solver, words, direction);
+    if (this.#open().length === 0) return;
+    const few = questionOf(...this.#plans, "few");
+    for (const name of few.freeFunctions) this.#freeFunctions.add(name);
+    for (const direction of this.#open()) await this.#askTried(solver, few, direction);
+    for (const direction of this.#open()) await this.#ask(solver, few, direction, !few.leavesOut);
+    if (!few.leavesOut || this.#open().length === 0) return;
+    const any = questionOf(...this.#plans, "any");
+    for (const direction of this.#open()) await this.#ask(solver, any, direction, true);
+  }
+
+  #open(): readonly Direction[] {
+    return directions.filter((direction) => !this.#shown.has(direction) && !this.#excluded.has(direction));
+  }
+
+  /** What is excluded though little is known is excluded; what is not may still be. */
+  async #exclude(solver: Solver, question: Question, direction: Direction): Promise<void> {
+    if (question.redefined.length > 0) return;
+    const answer = await solver.ask(question.text(direction), [], this.#options.timeMs / 8);
+    if (answer.kind === "no") this.#excluded.add(direction);
+  }
+
+  /** A value that the solver chooses is rarely the real one, so this asks for a call with values that the engine computed. */
+  async #askTried(solver: Solver, question: Question, direction: Direction): Promise<void> {
+    if (question.freeFunctions.size === 0) return;
+    for (const round of [...Array(roundsMax).keys(), undefined]) {
+      const left = this.#until - performance.now();
+      if (left <= 0) return;
+      const answer = await solver.ask(question.text(direction, { round }), question.constants, left / roundsMax);
+      if (answer.kind !== "yes") continue;
+      const compared = compareCall(this.#pair.before, this.#pair.after, question.call(answer.model).call);
+      if (compared !== undefined && this.#show(compared) === direction) return;
+    }
+  }
+
+  /** @param isWhole nothing that exists is left out of the question: where nothing fulfils it, nothing does */
+  async #ask(solver: Solver, question: Question, direction: Direction, isWhole: boolean): Promise<void> {
+    const left = (this.#until - performance.now()) * 0.6;
+    if (left <= 0) {
+      this.#notes.add(`not decided: the time is up (--time)`);
+      return;
+    }
+    const answer = await solver.ask(question.text(direction), question.constants, left);
+    if (answer.kind === "no" && isWhole && question.redefined.length === 0) this.#excluded.add(direction);
+    if (answer.kind === "unknown") this.#notes.add("not decided: the solver found no answer in time (--time)");
+    if (answer.kind !== "yes") return;
+    const { call, isFaithful } = question.call(answer.model);
+    const compared = compareCall(this.#pair.before, this.#pair.after, call);
+    if (compared !== undefined && this.#show(compared) === direction) return;
+    if (question.isExact && isFaithful && compared !== undefined) this.#defects.push(compared);
+    this.#isUnconfirmed = true;
+  }
+
+  difference(): ToolDifference {
+    const answer = this.#answer();
+    return {
+      tool: this.#plans[0].tool,
+      answer,
+      shown: new Map([...this.#shown].map(([direction, found]) => [direction, this.#small(found)])),
+      notes: [...this.#notes, ...this.#undecided()].filter(
+        (note) => answer === "unknown" || note.startsWith("counter "),
+      ),
+      defects: this.#defects,
+    };
+  }
+
+  #undecided(): readonly string[] {
+    if (this.#options.solver === undefined || this.#defects.length > 0) return [];
+    const named = undecided(this.#plans, this.#freeFunctions);
+    if (named.length > 0 || !this.#isUnconfirmed) return named;
+    return ["not decided: the solver cannot model a part of the conditions"];
+  }
+
+  #small(found: Compared): Compared {
+    return shrink(this.#pair.before, this.#pair.after, found);
+  }
+
+  #answer(): Answer {
+    if (this.#defects.length > 0) return "unknown";
+    const settled = directions.every((direction) => this.#shown.has(direction) || this.#excluded.has(direction));
+    if (!settled) return "unknown";
+    if (this.#shown.size === 2) return "changed";
+    const [only] = this.#shown.keys();
+    return only ?? "equivalent";
+  }
+}
+
+function size({ call }: Compared): number {
+  return call.input.length + (call.platform?.length ?? 0) + (call.hasSession ? 1 : 0);
+}

@@ -1,0 +1,149 @@
+import type { Core } from "../../../../svc-gate/src/contract/ir.ts";
+import { singles, some, type Single } from "./lists.ts";
+import type { Evaluated, ListPart, Sym, SymList } from "./sym.ts";
+import { and, equal, implies, not, or, sum, choose, type Term } from "./term.ts";
+import type { Bindings, Translator } from "./translate.ts";
+
+type Fold = Core & { readonly op: "fold" };
+
+/** `exists`, `all`, `exists_one`, `filter` and `map`, with the errors of their bodies. */
+export function foldSym(translator: Translator, core: Fold, bound: Bindings, key: string): Evaluated {
+  const range = translator.evaluate(core.range, bound);
+  if (range.value.kind !== "list") {
+    const fails =
+      core.test === undefined && core.body === undefined ? range.fails : translator.world.unknown(`${key} fails`);
+    return translator.opaque(core, key, or(range.fails, fails));
+  }
+  const list = range.value;
+  const body = new Body(translator, core, bound);
+  const items = singles(list);
+  const made = items === undefined ? ofAny(translator, { core, list, body, key }) : ofFew(core, items, body);
+  return { value: made.value, fails: or(range.fails, made.fails) };
+}
+
+/** What a fold evaluates of one item. */
+class Body {
+  readonly #translator: Translator;
+  readonly #core: Fold;
+  readonly #bound: Bindings;
+
+  constructor(translator: Translator, core: Fold, bound: Bindings) {
+    this.#translator = translator;
+    this.#core = core;
+    this.#bound = bound;
+  }
+
+  #inside(value: Sym, key: string): Bindings {
+    return new Map([...this.#bound, [this.#core.slot, { value, key }]]);
+  }
+
+  test(value: Sym, key: string): { readonly holds: Term; readonly fails: Term } {
+    if (this.#core.test === undefined) return { holds: "true", fails: "false" };
+    return this.#translator.condition(this.#core.test, this.#inside(value, key));
+  }
+
+  make(value: Sym, key: string): Evaluated {
+    if (this.#core.body === undefined) return { value, fails: "false" };
+    return this.#translator.evaluate(this.#core.body, this.#inside(value, key));
+  }
+
+  /** Does the test fail, or what is made of an item that it takes? */
+  fails(value: Sym, key: string): Term {
+    const { holds, fails } = this.test(value, key);
+    return or(fails, and(holds, this.make(value, key).fails));
+  }
+
+  /** Names one item among those of other folds. */
+  get name(): string {
+    return this.#translator.key(this.#core.range, this.#bound);
+  }
+}
+
+/** One item after the other, as the engine does. */
+function ofFew({ macro }: Fold, items: readonly Single[], body: Body): Evaluated {
+  const tests = items.map(({ value }, at) => body.test(value, `${body.name}#${at}`));
+  const holds = items.map(({ isThere }, at) => and(isThere, tests[at]?.holds ?? "false"));
+  const failed = items.map(({ isThere, value }, at) => and(isThere, body.fails(value, `${body.name}#${at}`)));
+  if (macro === "exists" || macro === "all") {
+    const stops = items.map(({ isThere }, at) => {
+      const test = tests[at] ?? { holds: "false", fails: "false" };
+      return and(isThere, not(test.fails), macro === "exists" ? test.holds : not(test.holds));
+    });
+    const fails = or(...failed.map((each, at) => and(each, ...stops.slice(0, at).map(not))));
+    const stopped = or(...stops);
+    return { value: { kind: "boolean", term: macro === "exists" ? stopped : not(stopped) }, fails };
+  }
+  const fails = or(...failed);
+  if (macro === "exists_one") {
+    const count = sum(["0.0", ...holds.map((each) => choose(each, "1.0", "0.0"))]);
+    return { value: { kind: "boolean", term: equal(count, "1.0") }, fails };
+  }
+  const parts = items.map(({ value }, at): ListPart => ({
+    isThere: holds[at] ?? "false",
+    value: body.make(value, `${body.name}#${at}`).value,
+  }));
+  return { value: { kind: "list", parts }, fails };
+}
+
+interface Whole {
+  readonly core: Fold;
+  readonly list: SymList;
+  readonly body: Body;
+  readonly key: string;
+}
+
+/** By what is said of some item and of every item: true of lists of any length. */
+function ofAny({ world }: Translator, { core, list, body, key }: Whole): Evaluated {
+  const { name } = body;
+  switch (core.macro) {
+    case "exists":
+    case "all": {
+      const stops = some(list, name, (value, item) => {
+        const { holds, fails } = body.test(value, item);
+        return and(not(fails), core.macro === "exists" ? holds : not(holds));
+      });
+      return {
+        value: { kind: "boolean", term: core.macro === "exists" ? stops : not(stops) },
+        fails: failsBefore(stops),
+      };
+    }
+    case "exists_one": {
+      const term = world.unknown(key);
+      const found = some(list, name, (value, item) => body.test(value, item).holds);
+      world.script.assert(implies(term, found));
+      return { value: { kind: "boolean", term }, fails: failsAnywhere() };
+    }
+    case "filter":
+    case "map":
+      return { value: { kind: "list", parts: list.parts.map(taken) }, fails: failsAnywhere() };
+    default:
+      return core.macro satisfies never;
+  }
+
+  function failsAnywhere(): Term {
+    return some(list, name, (value, item) => body.fails(value, item));
+  }
+
+  /** What fails may stand behind what stops the fold: then it is not reached. */
+  function failsBefore(stops: Term): Term {
+    const anywhere = failsAnywhere();
+    if (anywhere === "false") return "false";
+    const before = world.unknown(`${key} fails first`);
+    return and(anywhere, or(not(stops), before));
+  }
+
+  function taken(part: ListPart, at: number): ListPart {
+    if ("value" in part) {
+      const item = `${name}#${at}`;
+      const { holds } = body.test(part.value, item);
+      return { isThere: and(part.isThere, holds), value: body.make(part.value, item).value };
+    }
+    return {
+      isThere: part.isThere,
+      place: part.place,
+      takes: (item) => and(part.takes(item), body.test(part.make(item), `${name}#${item.id}`).holds),
+      make: (item) => body.make(part.make(item), `${name}#${item.id}`).value,
+      isWhole: part.isWhole && core.macro === "map" && core.test === undefined,
+    };
+  }
+}

@@ -1,0 +1,135 @@
+import type { Core } from "../../../../svc-gate/src/contract/ir.ts";
+import { merge, sameSym, type Evaluated, type ListPart, type Sym, type SymList } from "./sym.ts";
+import { and, choose, equal, implies, not, or, sum, type Term } from "./term.ts";
+import type { Script } from "./script.ts";
+import { loweredEquals } from "./texts.ts";
+import type { Translator } from "./translate.ts";
+import { opaqueValue } from "./values.ts";
+import type { Type } from "./world.ts";
+
+export type Single = ListPart & { readonly value: Sym };
+
+/** Every item by itself, where the list is seen so; else undefined. */
+export function singles({ parts }: SymList): readonly Single[] | undefined {
+  const found = parts.filter((part): part is Single => "value" in part);
+  return found.length === parts.length ? found : undefined;
+}
+
+/** What is done with one item: its value, and a key that says which it is. */
+type OnItem = (value: Sym, key: string) => Term;
+
+/** Does it hold of every item? */
+function every({ parts }: SymList, name: string, of: OnItem): Term {
+  return and(
+    ...parts.map((part, at) =>
+      "value" in part
+        ? implies(part.isThere, of(part.value, `${name}#${at}`))
+        : implies(
+            part.isThere,
+            part.place.every((item) => implies(part.takes(item), of(part.make(item), `${name}#${item.id}`))),
+          ),
+    ),
+  );
+}
+
+export function some(list: SymList, name: string, of: OnItem): Term {
+  return not(every(list, name, (value, key) => not(of(value, key))));
+}
+
+/** `value in list`, and `"name" in object`; undefined where there is no translation. */
+export function isIn(script: Script, core: Core & { op: "binary" }, left: Sym, right: Sym): Term | undefined {
+  if (right.kind === "list") {
+    let isKnown = true;
+    const found = some(right, "in", (value) => {
+      const same = loweredEquals(script, left, value) ?? sameSym(left, value);
+      isKnown &&= same !== undefined;
+      return same ?? "false";
+    });
+    const item = core.right.type.kind === "list" ? core.right.type.of : core.right.type;
+    return isKnown && (isSingleType(core.left.type) || isSingleType(item)) ? found : undefined;
+  }
+  const name = core.left.op === "constant" && typeof core.left.value === "string" ? core.left.value : undefined;
+  if (name === undefined) return undefined;
+  if (right.kind === "map") return right.entries.has(name) ? "true" : "false";
+  return right.kind === "tagged" && right.place !== undefined ? right.place.member(name).present : undefined;
+}
+
+function isSingleType(type: Type): boolean {
+  if (type.kind === "nullable") return isSingleType(type.of);
+  return !["any", "list", "record", "broken"].includes(type.kind);
+}
+
+/** Are the lists equal? Undefined where that is not said by their items. */
+export function listsEqual(left: SymList, right: SymList): Term | undefined {
+  const [a, b] = [singles(left), singles(right)];
+  if (right.parts.length === 0) return every(left, "==", () => "false");
+  if (left.parts.length === 0) return every(right, "==", () => "false");
+  if (a === undefined || b === undefined) return undefined;
+  // Items stand in their order, each only where those before it do.
+  if (!isPrefix(a) || !isPrefix(b)) return undefined;
+  const length = Math.max(a.length, b.length);
+  const pairs = Array.from({ length }, (_, at): Term | undefined => {
+    const [x, y] = [a[at], b[at]];
+    if (x === undefined || y === undefined) return not((x ?? y)?.isThere ?? "false");
+    const same = sameSym(x.value, y.value);
+    return same === undefined ? undefined : and(equal(x.isThere, y.isThere), implies(x.isThere, same));
+  });
+  return pairs.includes(undefined) ? undefined : and(...pairs.map((pair) => pair ?? "false"));
+}
+
+function isPrefix(parts: readonly Single[]): boolean {
+  const [first] = parts;
+  const length = /^\(< 0 (c[0-9]+)\)$/.exec(first?.isThere ?? "")?.[1];
+  return (
+    parts.every(({ isThere }, at) => isThere === "true" || isThere === `(< ${at} ${length ?? ""})`) &&
+    new Set(parts.map(({ isThere }) => isThere === "true")).size === 1
+  );
+}
+
+/** How many items; of a list of any length that was filtered, a number that fits what is known. */
+export function sizeOf({ world }: Translator, list: SymList, key: string): Sym {
+  const counts = list.parts.map((part, at): Term => {
+    if ("value" in part) return choose(part.isThere, "1.0", "0.0");
+    const length = `(to_real ${part.place.length})`;
+    if (part.isWhole) return choose(part.isThere, length, "0.0");
+    const count = world.opaque(`${key}#${at}`, { kind: "number", notNegative: true }).number;
+    const isEmpty = part.place.every((item) => not(part.takes(item)));
+    world.script.assert(and(`(is_int ${count})`, `(<= ${count} ${length})`, equal(equal(count, "0.0"), isEmpty)));
+    return choose(part.isThere, count, "0.0");
+  });
+  return { kind: "number", term: sum(counts.length === 0 ? ["0.0"] : counts) };
+}
+
+interface Asked {
+  readonly at: Sym;
+  readonly key: string;
+  readonly type: Type;
+}
+
+/** The item at a place; it fails where there is none. */
+export function indexed(translator: Translator, list: SymList, { at, key, type }: Asked): Evaluated {
+  const { world } = translator;
+  const index = at.kind === "number" ? at.term : "0.0";
+  const items = singles(list);
+  const [part] = list.parts;
+  if (items !== undefined) {
+    const place = (position: number): Term =>
+      and(
+        items[position]?.isThere ?? "false",
+        equal(index, sum(["0.0", ...items.slice(0, position).map(({ isThere }) => choose(isThere, "1.0", "0.0"))])),
+      );
+    const isAt = items.map((_, position) => place(position));
+    const value = items.reduceRight<Sym | undefined>(
+      (rest, item, position) =>
+        rest === undefined ? undefined : merge(isAt[position] ?? "false", item.value, rest, isSingleType(type)),
+      items.at(-1)?.value,
+    );
+    return { value: value ?? opaqueValue(world, key, type), fails: not(or(...isAt)) };
+  }
+  const number = /^([0-9]{1,6})\.0$/.exec(index)?.[1];
+  if (list.parts.length === 1 && part !== undefined && "place" in part && part.isWhole && number !== undefined) {
+    const item = part.place.itemAt(Number(number));
+    return { value: part.make(item), fails: not(and(part.isThere, `(< ${number} ${part.place.length})`)) };
+  }
+  return { value: opaqueValue(world, key, type), fails: world.unknown(`${key} fails`) };
+}

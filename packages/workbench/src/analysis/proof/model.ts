@@ -1,0 +1,152 @@
+import { decimalText } from "../../../../svc-gate/src/wire/mod.ts";
+import type { Place } from "./place.ts";
+import { tags } from "./place.ts";
+import type { Term } from "./term.ts";
+
+/** A fraction, as the solver writes numbers. */
+export interface Ratio {
+  readonly numerator: bigint;
+  readonly denominator: bigint;
+}
+
+export type ModelValue = boolean | string | Ratio;
+
+/** What the solver gave each constant. Values that no JSON can hold, such as roots, are left out. */
+export type Model = ReadonlyMap<Term, ModelValue>;
+
+type Expression = string | readonly Expression[];
+
+export function readModel(text: string): Model {
+  const [pairs = []] = readExpressions(text);
+  const found = new Map<Term, ModelValue>();
+  for (const pair of typeof pairs === "string" ? [] : pairs) {
+    const [name, written] = typeof pair === "string" ? [] : pair;
+    const value = written === undefined ? undefined : valueOf(written);
+    if (typeof name === "string" && value !== undefined) found.set(name, value);
+  }
+  return found;
+}
+
+function readExpressions(text: string): readonly Expression[] {
+  const tokens = text.match(/"(?:[^"]|"")*"|[()]|[^\s()"]+/g) ?? [];
+  const stack: Expression[][] = [[]];
+  for (const token of tokens) {
+    if (token === "(") stack.push([]);
+    else if (token !== ")") stack.at(-1)?.push(token);
+    else {
+      const closed = stack.pop() ?? [];
+      stack.at(-1)?.push(closed);
+    }
+  }
+  return stack[0] ?? [];
+}
+
+function valueOf(written: Expression): ModelValue | undefined {
+  if (written === "true" || written === "false") return written === "true";
+  if (typeof written === "string" && written.startsWith('"')) return textOf(written);
+  return ratioOf(written);
+}
+
+function textOf(written: string): string {
+  return written
+    .slice(1, -1)
+    .replaceAll('""', '"')
+    .replace(/\\u\{([0-9a-fA-F]+)\}/g, (_, code: string) => String.fromCodePoint(Number.parseInt(code, 16)));
+}
+
+function ratioOf(written: Expression): Ratio | undefined {
+  if (typeof written === "string") {
+    if (!/^[0-9]+(?:\.[0-9]+)?$/.test(written)) return undefined;
+    const [whole = "", fraction = ""] = written.split(".");
+    return { numerator: BigInt(whole + fraction), denominator: 10n ** BigInt(fraction.length) };
+  }
+  const [operator, first, second] = written;
+  const a = first === undefined ? undefined : ratioOf(first);
+  if (operator === "-" && second === undefined && a !== undefined) return { ...a, numerator: -a.numerator };
+  const b = second === undefined ? undefined : ratioOf(second);
+  if (operator !== "/" || a === undefined || b === undefined) return undefined;
+  return { numerator: a.numerator * b.denominator, denominator: a.denominator * b.numerator };
+}
+
+/** Digits behind the point of a number that no decimal is equal to. */
+const places = 12;
+
+/** As JSON writes it; rounded where no decimal is equal to it. */
+export function decimalOf({ numerator, denominator }: Ratio): string {
+  for (let at = 0; at <= 40; at += 1) {
+    const scaled = numerator * 10n ** BigInt(at);
+    if (scaled % denominator === 0n) return decimalText(scaled / denominator, -at);
+  }
+  return decimalText((numerator * 10n ** BigInt(places)) / denominator, -places);
+}
+
+/** Can JSON hold the value as it is? */
+export function isDecimal(value: ModelValue | undefined): boolean {
+  if (typeof value !== "object") return value !== undefined;
+  return (10n ** 40n * value.numerator) % value.denominator === 0n;
+}
+
+/** The value that stands at a place, as JSON text. What the question did not ask about is as small as can be. */
+export function jsonAt(place: Place, model: Model): string {
+  const part = (name: string): ModelValue | undefined => model.get(place.parts.get(name) ?? "");
+  const tag = part("tag");
+  const kind = typeof tag === "object" ? Number(tag.numerator) : tagOfParts(place);
+  switch (kind) {
+    case tags.boolean:
+      return String(part("boolean") === true);
+    case tags.number: {
+      const number = part("number");
+      return typeof number === "object" ? decimalOf(number) : "0";
+    }
+    case tags.text:
+      return JSON.stringify(part("text") ?? "");
+    case tags.list:
+      return listAt(place, model, count(part("length")));
+    case tags.object:
+      return objectAt(place, model);
+    default:
+      return "null";
+  }
+}
+
+/** More items than a body could hold are not written. */
+const longest = 2000;
+
+/** Items that are known of, those with a place of their own there, and the first again and again up to the length. */
+function listAt(place: Place, model: Model, length: number): string {
+  const { numbered } = place;
+  const free = place.items.filter((item) => ![...numbered.values()].includes(item)).map((item) => jsonAt(item, model));
+  const texts = place.view === "few" ? free : [...new Set(free)];
+  const [first = "null"] = [...texts, ...[...numbered.values()].map((item) => jsonAt(item, model))];
+  const items = Array.from({ length: Math.min(length, longest) }, (_, at): string => {
+    const own = numbered.get(at);
+    return own === undefined ? (texts.shift() ?? first) : jsonAt(own, model);
+  });
+  return `[${items.join(", ")}]`;
+}
+
+function count(length: ModelValue | undefined): number {
+  return typeof length === "object" ? Number(length.numerator) : 0;
+}
+
+function objectAt(place: Place, model: Model): string {
+  const members = [...place.members].filter(([, { present }]) => model.get(present) === true);
+  const written = members.map(([name, member]) => `${JSON.stringify(name)}: ${jsonAt(member.place, model)}`);
+  if (model.get(place.parts.get("others") ?? "") === true) written.push(`${JSON.stringify(freshName(place))}: 0`);
+  return `{${written.join(", ")}}`;
+}
+
+function freshName(place: Place): string {
+  let name = "other";
+  while (place.members.has(name)) name += "_";
+  return name;
+}
+
+/** Where no kind was asked for: what its parts were read as. */
+function tagOfParts({ parts, members }: Place): number {
+  if (members.size > 0) return tags.object;
+  if (parts.has("text")) return tags.text;
+  if (parts.has("number")) return tags.number;
+  if (parts.has("length")) return tags.list;
+  return parts.has("boolean") ? tags.boolean : tags.null;
+}

@@ -1,0 +1,90 @@
+import type { ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
+import type { Call, Direction } from "./call.ts";
+import { textsOf } from "./guess.ts";
+import { decimalOf, isDecimal, jsonAt, readModel } from "./model.ts";
+import type { ListView } from "./place.ts";
+import { and, not, or, type Term } from "./term.ts";
+import { Translator } from "./translate.ts";
+import { closeShared, declareCounters, PlanTerms, type VerdictTerms } from "./verdict-terms.ts";
+import { tried } from "./untranslated.ts";
+import { World } from "./world.ts";
+
+/** Two plans of one tool over the same free call, ready to be asked about. */
+export interface Question {
+  /**
+   * For the solver: a call that satisfies it is judged differently, in that direction. With `only`, functions without a
+   * translation are called only with arguments that were tried: those of one round, or any of them.
+   */
+  readonly text: (direction: Direction, only?: { readonly round: number | undefined }) => string;
+  /** The functions that are called and have no translation. */
+  readonly freeFunctions: ReadonlySet<string>;
+  readonly constants: readonly Term[];
+  /** Everything is said exactly: a model is a call that the engine judges as the question says. */
+  readonly isExact: boolean;
+  /** There are calls that it does not look at: that nothing fulfils it proves nothing. */
+  readonly leavesOut: boolean;
+  /** Counters that the plans define differently, by full name. */
+  readonly redefined: readonly string[];
+  /** The call that a model describes, and whether it is exactly that: some numbers are no decimals. */
+  readonly call: (model: string) => { readonly call: Call; readonly isFaithful: boolean };
+}
+
+/**
+ * How closely the plans are looked at: `words` takes what both say in the same words for anything at all, which is quick and
+ * enough where little differs; the others translate all of it.
+ */
+export type Detail = ListView | "words";
+
+export function questionOf(before: ToolPlan, after: ToolPlan, detail: Detail): Question {
+  const world = new World(before.tool, detail === "words" ? "any" : detail);
+  const sides = [before, after].map((plan) => [plan, new Translator(world)] as const);
+  const redefined = declareCounters(sides);
+  const closed = detail === "words" ? closeShared(sides) : undefined;
+  const terms = sides.map(([plan, translator]) => new PlanTerms(plan, translator, closed));
+  for (const each of terms) each.declare();
+  const [a, b] = terms.map((each) => each.verdict());
+  world.settle();
+  if (a === undefined || b === undefined) throw new Error("a question is about two plans");
+  const known = world.script.text();
+  const counters = new Map(
+    sides.flatMap(([, translator]) => [...translator.counters.values()].map(({ key, free }) => [key, free])),
+  );
+  return {
+    text: (direction, only) =>
+      [
+        known,
+        ...(only === undefined ? [] : [`(assert ${tried(world.freeCalls, textsOf([before, after]), only.round)})`]),
+        `(assert ${direction === "weaker" ? isLess(b, a) : isLess(a, b)})`,
+      ].join("\n"),
+    freeFunctions: new Set(world.freeCalls.map(({ core }) => core.entry.name)),
+    constants: world.script.constants,
+    isExact: world.isExact,
+    leavesOut: world.leavesOut,
+    redefined,
+    call: (model) => callOf(world, counters, model),
+  };
+}
+
+/** The first verdict is more lenient than the second. */
+function isLess(first: VerdictTerms, second: VerdictTerms): Term {
+  const escalatesOnly = and(second.escalates, not(first.escalates));
+  return and(not(first.blocks), or(second.blocks, escalatesOnly));
+}
+
+function callOf(world: World, counters: ReadonlyMap<string, Term>, text: string): ReturnType<Question["call"]> {
+  const model = readModel(text);
+  const decimal = (term: Term): string | undefined => {
+    const value = model.get(term);
+    return typeof value === "object" ? decimalOf(value) : undefined;
+  };
+  const call: Call = {
+    tool: world.tool,
+    input: jsonAt(world.input, model),
+    platform: model.get(world.hasPlatform) === true ? jsonAt(world.platform, model) : null,
+    hasSession: model.get(world.hasSession) === true,
+    now: Number(decimal(world.now) ?? "0"),
+    counters: new Map([...counters].map(([key, free]) => [key, decimal(free) ?? "0"])),
+  };
+  const isFaithful = world.script.constants.every((name) => isDecimal(model.get(name)));
+  return { call, isFaithful };
+}

@@ -1,0 +1,59 @@
+import { spellValue, type Core, type KeyPart, type ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
+import type { Verdict } from "../../../../svc-gate/src/wire/mod.ts";
+import { keyOf, type KeyNames } from "./key.ts";
+
+/** Do the plans say the same in the same words? Names of rules, reasons without values and the order of rules aside. */
+export function samePlans(a: ToolPlan, b: ToolPlan): boolean {
+  return spellPlan(a) === spellPlan(b);
+}
+
+/** Are the same conditions final BLOCKs? */
+export function sameFinality(a: ToolPlan, b: ToolPlan): boolean {
+  return finalRules(a).join("\n") === finalRules(b).join("\n");
+}
+
+function finalRules(plan: ToolPlan): readonly string[] {
+  const rules = plan.routes.flatMap((route) => route.rules);
+  return rules
+    .filter(({ final, observed }) => final && !observed)
+    .map(({ when }) => keyOf(when, namesOf(plan)))
+    .toSorted();
+}
+
+function namesOf(plan: ToolPlan): KeyNames {
+  return {
+    variable: (slot) => `$${slot}`,
+    counter: (name) => plan.readers.get(name)?.counter.identity ?? name,
+  };
+}
+
+function spellPlan(plan: ToolPlan): string {
+  const names = namesOf(plan);
+  const spell = (core: Core): string => keyOf(core, names);
+  const spellAll = (cores: readonly Core[]): readonly string[] =>
+    cores.map(spell).filter((text) => !text.startsWith('"'));
+  const key = (per: readonly KeyPart[]): readonly string[] =>
+    per.map((part) => (typeof part === "string" ? part : spell(part)));
+  const routes = plan.routes.map((route) => {
+    const rules = route.rules
+      .filter(({ observed }) => !observed)
+      .map(({ when, verdict, shows }) => [verdict, spell(when), spellFailing(verdict, spellAll(shows))]);
+    return {
+      schemas: [route.schemas.input, route.schemas.platform].map((schema) =>
+        schema === undefined ? null : spellValue(schema),
+      ),
+      requires: [...route.presence, ...route.requires].map(({ when }) => spell(when)).toSorted(),
+      rules: rules.map((rule) => JSON.stringify(rule)).toSorted(),
+      otherwise: [route.otherwise, spellFailing(route.otherwise, spellAll(route.otherwiseShows))],
+    };
+  });
+  const movers = plan.movers.map(({ reads: { when, per, values } }) =>
+    JSON.stringify([when === undefined ? null : spell(when), key(per), spellAll(values)]),
+  );
+  return JSON.stringify([routes.map((route) => JSON.stringify(route)).toSorted(), movers.toSorted()]);
+}
+
+/** A reason that fails makes a BLOCK: of a BLOCK nothing else. */
+function spellFailing(verdict: Verdict, shows: readonly string[]): readonly string[] {
+  return verdict === "BLOCK" ? [] : shows.toSorted();
+}

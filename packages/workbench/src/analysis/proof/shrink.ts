@@ -1,0 +1,43 @@
+import { spellValue } from "../../../../svc-gate/src/contract/ir.ts";
+import { readJson, type JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
+import { compareCall, directionOf, type Call, type Compared } from "./call.ts";
+import type { ContractInForce } from "../../../../svc-gate/src/contract/mod.ts";
+
+/** The call with everything left out that the difference does not need: what remains is what shows it. */
+export function shrink(before: ContractInForce, after: ContractInForce, found: Compared): Compared {
+  const direction = directionOf(found);
+  let best = found;
+  for (let goesOn = true; goesOn;) {
+    goesOn = false;
+    for (const call of simpler(best.call)) {
+      const compared = compareCall(before, after, call);
+      if (compared === undefined || directionOf(compared) !== direction) continue;
+      best = compared;
+      goesOn = true;
+      break;
+    }
+  }
+  return best;
+}
+
+/** The same call with one thing less. */
+function* simpler(call: Call): Generator<Call> {
+  if (call.platform !== null) yield { ...call, platform: null };
+  if (call.hasSession) yield { ...call, hasSession: false };
+  for (const [name, value] of call.counters)
+    if (value !== "0") yield { ...call, counters: new Map([...call.counters, [name, "0"]]) };
+  for (const input of withoutOne(call.input)) yield { ...call, input };
+  if (call.platform !== null) for (const platform of withoutOne(call.platform)) yield { ...call, platform };
+}
+
+function* withoutOne(text: string): Generator<string> {
+  const document = readJson(text);
+  if (!document.ok) return;
+  const { members } = document.value;
+  for (const gone of members.keys()) yield written(new Map([...members].filter(([name]) => name !== gone)));
+}
+
+function written(members: JsonObject): string {
+  const texts = [...members].map(([name, value]) => `${JSON.stringify(name)}: ${spellValue(value)}`);
+  return `{${texts.join(", ")}}`;
+}

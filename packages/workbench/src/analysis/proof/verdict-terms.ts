@@ -1,0 +1,205 @@
+import type { Counter } from "../../../../svc-gate/src/contract/mod.ts";
+import {
+  spellValue,
+  type Core,
+  type KeyPart,
+  type Requirement,
+  type Route,
+  type ToolPlan,
+} from "../../../../svc-gate/src/contract/ir.ts";
+import type { Place } from "./place.ts";
+import { declareSchema, meets } from "./shape-term.ts";
+import { and, choose, not, or, type Term } from "./term.ts";
+import { Translator } from "./translate.ts";
+import type { World } from "./world.ts";
+
+/** When a plan says BLOCK, and when ESCALATE where it does not: what is neither is ALLOW. */
+export interface VerdictTerms {
+  readonly blocks: Term;
+  readonly escalates: Term;
+}
+
+/** What one plan says of any call, as terms over the world. Its counters must be known to the world. */
+export class PlanTerms {
+  /** What is not looked into: schemas and movers that every plan has, by their spelling. */
+  readonly #closed: ReadonlySet<string>;
+  readonly #plan: ToolPlan;
+  readonly #translator: Translator;
+  readonly #world: World;
+
+  constructor(plan: ToolPlan, translator: Translator, closed: ReadonlySet<string> = new Set()) {
+    this.#closed = closed;
+    this.#plan = plan;
+    this.#translator = translator;
+    this.#world = translator.world;
+  }
+
+  /** To be called of every plan of a question before the verdict of any: a closed object refuses the others' members. */
+  declare(): void {
+    for (const { schemas } of this.#plan.routes) {
+      declareSchema(schemas.input, this.#world.input, this.#world.sight);
+      declareSchema(schemas.platform, this.#world.platform, this.#world.sight);
+      this.#world.sight.schemas += 1;
+    }
+  }
+
+  /** Presence, schemas and the other requirements hold, so that the rules are asked. */
+  admitted(): Term {
+    const { routes } = this.#plan;
+    const [presence, requires] = [routes.flatMap((route) => route.presence), routes.flatMap((route) => route.requires)];
+    return and(this.#allHold(presence), ...routes.map((route) => this.#meetsSchemas(route)), this.#allHold(requires));
+  }
+
+  verdict(): VerdictTerms {
+    const { routes, movers } = this.#plan;
+    if (routes.length === 0) return { blocks: "true", escalates: "false" };
+    const said = routes.map((route) => this.#route(route));
+    const broken = movers.map(({ counter, reads }) => this.#cannotMove(counter, reads));
+    const refused = not(this.admitted());
+    const blocks = or(refused, ...said.map((each) => each.blocks), ...broken);
+    const escalates = and(not(blocks), or(...said.map((each) => each.escalates)));
+    return { blocks: this.#short(blocks), escalates: this.#short(escalates) };
+  }
+
+  #short(term: Term): Term {
+    return this.#world.script.shared("Bool", term);
+  }
+
+  #allHold(requirements: readonly Requirement[]): Term {
+    return and(
+      ...requirements.map(({ when }) => {
+        const { holds, fails } = this.#translator.condition(when);
+        return and(holds, not(fails));
+      }),
+    );
+  }
+
+  #meetsSchemas({ schemas }: Route): Term {
+    const { input, platform, hasPlatform } = this.#world;
+    const snapshot = this.#meets(schemas.platform, platform);
+    return this.#short(and(this.#meets(schemas.input, input), or(not(hasPlatform), snapshot)));
+  }
+
+  #meets(schema: Route["schemas"]["input"], place: Place): Term {
+    if (schema === undefined) return "true";
+    const key = `${place.id} meets ${spellValue(schema)}`;
+    return this.#closed.has(spellValue(schema)) ? this.#world.unknown(key) : meets(schema, place, this.#world);
+  }
+
+  /** Rules of one contract: its verdict is the strictest of those that fire, else what it says otherwise. */
+  #route({ rules, otherwise, otherwiseShows }: Route): VerdictTerms {
+    const blocks: Term[] = [];
+    const escalates: Term[] = [];
+    const fired: Term[] = [];
+    for (const { when, verdict, shows, observed } of rules) {
+      if (observed) continue;
+      const { holds, fails } = this.#translator.condition(when);
+      const wrong = or(fails, and(holds, this.#anyFails(shows)));
+      blocks.push(verdict === "BLOCK" ? or(wrong, holds) : wrong);
+      if (verdict === "ESCALATE") escalates.push(and(holds, not(fails)));
+      fired.push(or(fails, holds));
+    }
+    const none = not(or(...fired));
+    blocks.push(and(none, otherwise === "BLOCK" ? "true" : this.#anyFails(otherwiseShows)));
+    if (otherwise === "ESCALATE") escalates.push(none);
+    return { blocks: or(...blocks), escalates: or(...escalates) };
+  }
+
+  #anyFails(cores: readonly Core[]): Term {
+    return or(...cores.map((core) => this.#translator.evaluate(core).fails));
+  }
+
+  /** A counter that the call should move and cannot: its key is too long, or a part of it fails. */
+  #cannotMove(counter: Counter, { when, per, values }: ToolPlan["movers"][number]["reads"]): Term {
+    if (this.#closed.has(counter.identity)) return this.#world.unknown(`${counter.identity} cannot be moved`);
+    const condition = when === undefined ? { holds: "true", fails: "false" } : this.#translator.condition(when);
+    const amount = counter.remembers
+      ? or(this.#anyFails(values), this.#world.unknown(`${counter.identity} cannot remember`))
+      : this.#anyFails(values);
+    const session = per.includes("session") ? this.#world.hasSession : "true";
+    const wrong = or(keyFails(this.#translator, per), and(session, amount));
+    return or(condition.fails, and(condition.holds, wrong));
+  }
+}
+
+/** What both plans say in the same words: expressions by key, schemas and movers by their spelling. */
+export function closeShared(sides: readonly (readonly [ToolPlan, Translator])[]): ReadonlySet<string> {
+  const [a, b] = sides.map(([{ routes, movers }, translator]) => ({
+    keys: routes
+      .flatMap(({ requires, rules }) => [...requires, ...rules])
+      .map(({ when }) => translator.key(when, new Map())),
+    words: [
+      ...routes.flatMap(({ schemas }) => [schemas.input ?? [], schemas.platform ?? []]).map(spellValue),
+      ...movers.map(({ counter }) => counter.identity),
+    ],
+  }));
+  for (const [, translator] of sides)
+    for (const key of a?.keys ?? []) if (b?.keys.includes(key) === true) translator.closed.add(key);
+  return new Set(a?.words.filter((word) => b?.words.includes(word)));
+}
+
+/** A key fails if one of its parts fails, or is a text of over 16,384 bytes. Parts after `session` fail only in a session. */
+function keyFails(translator: Translator, per: readonly KeyPart[]): Term {
+  const { world } = translator;
+  let reached: Term = "true";
+  const found: Term[] = [];
+  for (const part of per) {
+    if (part === "session") reached = world.hasSession;
+    if (typeof part === "string") continue;
+    const { value, fails } = translator.evaluate(part);
+    found.push(and(reached, fails));
+    if (value.kind !== "text") continue;
+    const length = `(str.len ${value.term})`;
+    const key = translator.key(part, new Map());
+    // A character takes one to four bytes, so a key of 4,097 to 16,384 characters may be too long.
+    found.push(
+      and(reached, or(`(> ${length} 16384)`, and(`(> ${length} 4096)`, world.rarely(`${key} takes over 16384 bytes`)))),
+    );
+  }
+  return or(...found);
+}
+
+/**
+ * Makes the counters of every plan known to its translator. Counters of one definition, and those of one name, are one
+ * number: verdicts are compared for equal values of it.
+ *
+ * @returns the names that stand for other definitions in other plans
+ */
+export function declareCounters(plans: readonly (readonly [ToolPlan, Translator])[]): readonly string[] {
+  const readers = plans.flatMap(([plan, translator]) =>
+    [...plan.readers].map((entry) => [...entry, translator] as const),
+  );
+  const values = new Map<string, Term>();
+  const redefined = new Set<string>();
+  for (const [name, { counter, per, since }, translator] of readers) {
+    const { world } = translator;
+    const namesakes = readers.filter(([other]) => other === name).map(([, reader]) => reader.counter.identity);
+    const isRedefined = namesakes.some((identity) => identity !== counter.identity);
+    if (isRedefined) redefined.add(name);
+    const key = isRedefined ? name : counter.identity;
+    const free = values.get(key) ?? freeCounter(world, counter);
+    values.set(key, free);
+    const session = per.includes("session") ? world.hasSession : "true";
+    const late = since === undefined ? "false" : sinceFails(translator, since);
+    translator.counters.set(name, {
+      value: choose(session, free, "0.0"),
+      fails: or(keyFails(translator, per), and(session, late)),
+      key,
+      free,
+    });
+  }
+  return [...redefined];
+}
+
+function freeCounter({ script }: World, { sums }: Counter): Term {
+  const value = script.constant("Real");
+  script.assert(and(`(>= ${value} 0.0)`, sums ? "true" : `(is_int ${value})`));
+  return value;
+}
+
+/** The moment that lets events go is still to come. */
+function sinceFails(translator: Translator, since: Core): Term {
+  const { value, fails } = translator.evaluate(since);
+  const isLate = value.kind === "number" ? `(> (* 1000.0 ${value.term}) (to_real ${translator.world.now}))` : "false";
+  return or(fails, isLate);
+}

@@ -1,0 +1,97 @@
+import type { Core } from "../../../../svc-gate/src/contract/ir.ts";
+import { Place, type ListView, type Sight } from "./place.ts";
+import { Script } from "./script.ts";
+import type { FreeCall } from "./untranslated.ts";
+import { and, type Term } from "./term.ts";
+
+export type Type = Core["type"];
+
+/** A counter as a question sees it: a number that is free, and whether reading it fails. */
+export interface CounterTerms {
+  readonly value: Term;
+  readonly fails: Term;
+  /** One name, whichever contract reads it. */
+  readonly key: string;
+  /** The number, before a call without a session makes it nothing. */
+  readonly free: Term;
+}
+
+/** What a question is about: any call of one tool, with any snapshot, at any moment. */
+export class World {
+  readonly script: Script = new Script();
+  readonly sight: Sight;
+  readonly tool: string;
+  readonly input: Place;
+  readonly platform: Place;
+  readonly hasPlatform: Term;
+  readonly hasSession: Term;
+  /** Milliseconds since the epoch. */
+  readonly now: Term;
+  /** Calls of functions that have no translation. */
+  readonly freeCalls: FreeCall[] = [];
+  readonly #opaque = new Map<string, Place>();
+  #leavesOut = false;
+  readonly #unknown = new Map<string, Term>();
+
+  constructor(tool: string, view: ListView) {
+    this.tool = tool;
+    this.sight = { script: this.script, view, schemas: 0 };
+    this.input = new Place(this.sight);
+    this.platform = new Place(this.sight);
+    this.hasPlatform = this.script.constant("Bool");
+    this.hasSession = this.script.constant("Bool");
+    this.now = this.script.constant("Int");
+    this.script.assert(and(this.input.is("object"), this.platform.is("object")));
+    this.script.assert(`(and (<= 0 ${this.now}) (<= ${this.now} 4102444800000))`);
+  }
+
+  /** Is everything that the question says exact? Else what it finds may not be real. */
+  get isExact(): boolean {
+    if (this.sight.view === "any" && this.readsLong) return false;
+    return this.#opaque.size === 0 && this.#unknown.size === 0;
+  }
+
+  /** Are there calls that the question leaves out: those with longer lists than it looks at, or what is rarely so? */
+  get leavesOut(): boolean {
+    return this.#leavesOut || this.readsLong;
+  }
+
+  /** Is a list asked about that may be longer than `itemsMax`? */
+  get readsLong(): boolean {
+    return [this.input, this.platform, ...this.#opaque.values()].some((place) => place.readsLong);
+  }
+
+  /** True or false, nobody knows which; the same for one key. */
+  unknown(key: string): Term {
+    let term = this.#unknown.get(key);
+    if (term === undefined) {
+      term = this.script.constant("Bool");
+      this.#unknown.set(key, term);
+    }
+    return term;
+  }
+
+  /** The same; where only short lists are looked at, so that what is found is real, it is false instead. */
+  rarely(key: string): Term {
+    if (this.sight.view === "any") return this.unknown(key);
+    this.#leavesOut = true;
+    return "false";
+  }
+
+  /** Where a value of the type stands of which nothing else is known; the same for one key. */
+  opaque(key: string, type: Type): Place {
+    let place = this.#opaque.get(key);
+    if (place === undefined) {
+      place = new Place(this.sight);
+      this.#opaque.set(key, place);
+      if (type.kind === "number" && type.notNegative) this.script.assert(`(>= ${place.number} 0.0)`);
+    }
+    return place;
+  }
+
+  /** Says of lists what there is to say of each item; when nothing more is asked. */
+  settle(): void {
+    const places = [this.input, this.platform, ...this.#opaque.values()];
+    for (let rounds = 4; rounds > 0; rounds -= 1) if (!places.some((place) => place.settle(rounds))) return;
+  }
+}

@@ -1,0 +1,82 @@
+import { analyze, looseningRules, severityOf, type Finding, type Loosening } from "../analysis/mod.ts";
+import { position, renderPlace } from "../../../svc-gate/src/contract/mod.ts";
+import { loadContracts } from "../../../svc-gate/src/cli/mod.ts";
+import { badInput } from "../../../svc-gate/src/cli/mod.ts";
+import type { Outcome } from "../../../svc-gate/src/cli/mod.ts";
+
+export interface AnalyzeOptions {
+  readonly json: boolean;
+  /** Notes fail as warnings do. */
+  readonly deny: boolean;
+}
+
+/** `svc-gate analyze`: what is wrong with contracts although they compile. */
+export async function analyzeCommand(file: string, { json, deny }: AnalyzeOptions): Promise<Outcome> {
+  const compiled = await loadContracts(file);
+  if (!compiled.ok) return badInput(compiled.problem, json);
+  const findings = analyze(compiled.value);
+  const failing = findings.filter(({ code }) => deny || severityOf(code) === "warning");
+  const exitCode = failing.length > 0 ? 1 : 0;
+  const loosening = looseningRules(compiled.value);
+  if (json) {
+    const report = { ok: exitCode === 0, findings: findings.map(asJson), loosening: loosening.map(looseningJson) };
+    return { exitCode, text: JSON.stringify(report), forPrograms: true };
+  }
+  const { contracts, tools } = compiled.value;
+  const looked = `${count(contracts.length, "contract")}, ${count(tools.size, "tool")}`;
+  const notes = findings.filter(({ code }) => severityOf(code) === "note").length;
+  const summary =
+    findings.length === 0
+      ? `${file}: nothing found in ${looked}`
+      : `${count(findings.length - notes, "warning")} and ${count(notes, "note")} in ${looked}`;
+  return {
+    exitCode,
+    text: [...findings.map(renderFinding), ...renderLoosening(loosening), summary].join("\n\n"),
+    forPrograms: true,
+  };
+}
+
+function renderLoosening(loosening: readonly Loosening[]): readonly string[] {
+  if (loosening.length === 0) return [];
+  const rows = loosening.map(
+    ({ tool, rule, otherwise }) => `  ${tool}: ${rule.id} says ${rule.verdict}, \`otherwise\` ${otherwise}`,
+  );
+  return [["what lets calls through (any other rule can only make a verdict stricter):", ...rows].join("\n")];
+}
+
+function looseningJson({ tool, rule, otherwise }: Loosening): object {
+  return { tool, rule: rule.id, verdict: rule.verdict, otherwise };
+}
+
+function renderFinding({ code, message, span, hint }: Finding): string {
+  const gutter = " ".repeat(String(position(span.file, span.from).line).length);
+  return [
+    `${severityOf(code)}[${code}]: ${message}`,
+    ...renderPlace(span),
+    `${gutter} = help: ${hint}`,
+    `${gutter} = page: ${pageOf(code)}`,
+  ].join("\n");
+}
+
+function asJson({ code, message, span, hint }: Finding): object {
+  const [from, to] = [position(span.file, span.from), position(span.file, span.to)];
+  return {
+    severity: severityOf(code),
+    code,
+    message,
+    hint,
+    page: pageOf(code),
+    file: span.file.name,
+    ...from,
+    endLine: to.line,
+    endColumn: to.column,
+  };
+}
+
+function pageOf(code: string): string {
+  return `docs/findings/${code}.md`;
+}
+
+function count(items: number, what: string): string {
+  return `${items} ${what}${items === 1 ? "" : "s"}`;
+}

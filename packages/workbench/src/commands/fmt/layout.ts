@@ -1,0 +1,63 @@
+import { readYaml, Report, toJson, type Diagnostic, type SourceFile } from "../../../../svc-gate/src/contract/mod.ts";
+import { documentKeys, spellValue } from "../../../../svc-gate/src/contract/ir.ts";
+import { bad, good, type Result } from "../../../../svc-gate/src/wire/mod.ts";
+import { arrange } from "./arrange.ts";
+import { commentsOf } from "./comments.ts";
+import { print, type Style } from "./print.ts";
+
+/**
+ * A contract, a mandate or a test file in the one layout: two spaces, parts in their order, braces kept where they fit
+ * into 120 columns, quotes only where they are needed. What it says stays as it is, and so does every comment.
+ *
+ * @returns the text, or what is wrong with the YAML
+ */
+export function layOut(source: SourceFile): Result<string, readonly Diagnostic[]> {
+  const report = new Report();
+  const root = readYaml(source, report);
+  if (root === undefined || report.size > 0) return bad(report.sorted([source]));
+  const keys = root.kind === "map" ? [...root.entries.keys()] : [];
+  const text = print(arrange(root), styleOf(keys));
+  const after = readYaml({ name: source.name, text }, report);
+  const isSame = after !== undefined && spellValue(toJson(after)) === spellValue(toJson(root));
+  if (isSame && commentTexts(text) === commentTexts(source.text)) return good(text);
+  report.add("yaml", root.span, "it cannot be laid out without a change of what it says", "write it in a plainer way");
+  return bad(report.sorted([source]));
+}
+
+function commentTexts(text: string): string {
+  const texts = commentsOf(text).map((comment) => comment.text);
+  return texts.toSorted().join("\n");
+}
+
+function styleOf(keys: readonly string[]): Style {
+  if (keys.includes("contract") && !keys.includes("cases")) return contractStyle;
+  if (keys.includes("mandate") && !keys.includes("cases")) return mandateStyle;
+  return { order: () => undefined, isAiry: (path) => path.join(".") === "cases" };
+}
+
+const contractStyle: Style = {
+  isAiry: (path) => path.length === 0 || path.join(".") === "rules",
+  order: ([part, name, inner, ...deeper]) => {
+    if (part === undefined) return documentKeys.contract;
+    if (part === "requires") return name === "*" && inner === undefined ? documentKeys.requirement : undefined;
+    if (name === undefined || deeper.length > 1) return undefined;
+    if (inner === undefined)
+      return new Map<string, readonly string[]>([
+        ["tools", documentKeys.tool],
+        ["counters", documentKeys.counter],
+        ["rules", documentKeys.rule],
+        ["limits", documentKeys.limit],
+      ]).get(part);
+    if (part !== "tools") return undefined;
+    if (inner === "otherwise" && deeper.length === 0) return documentKeys.outcome;
+    return inner === "requires" && deeper[0] === "*" ? documentKeys.requirement : undefined;
+  },
+};
+
+const mandateStyle: Style = {
+  isAiry: () => false,
+  order: ([part, name, inner]) => {
+    if (part === undefined) return documentKeys.mandate;
+    return part === "contracts" && name === "*" && inner === undefined ? documentKeys.entry : undefined;
+  },
+};

@@ -1,0 +1,178 @@
+import type { YamlNode } from "../../../../svc-gate/src/contract/mod.ts";
+import type { Collection, Item, Part } from "./arrange.ts";
+import { scalarBlock, scalarLine } from "./scalars.ts";
+
+/** What the layout knows of the kind of file: in which order parts stand, and where blank lines part them. */
+export interface Style {
+  /** The order of a map's keys; undefined where they stay as they are. A path has `*` for names and places. */
+  readonly order: (path: readonly string[]) => readonly string[] | undefined;
+  /** Do blank lines part the items of this collection that take several lines? */
+  readonly isAiry: (path: readonly string[]) => boolean;
+}
+
+const columnsMax = 120;
+
+/** The document in the one layout. */
+export function print(root: Part, style: Style): string {
+  if (root.kind === "scalar") return `${scalarLine(root.scalar, "block")}\n`;
+  const block = root.kind === "flow" ? root.block : root;
+  if (block.items.length === 0) return `${[...block.tail, block.kind === "map" ? "{}" : "[]"].join("\n")}\n`;
+  return `${withoutBlankEnds(new Printer(style).root(block)).join("\n")}\n`;
+}
+
+function withoutBlankEnds(lines: readonly string[]): readonly string[] {
+  const first = lines.findIndex((line) => line !== "");
+  return lines.slice(first, lines.findLastIndex((line) => line !== "") + 1);
+}
+
+interface Printed {
+  /** The lines above, not indented yet. */
+  readonly lead: readonly string[];
+  readonly body: readonly string[];
+  /** It is a map or a list over several lines. */
+  readonly isLong: boolean;
+}
+
+class Printer {
+  readonly #style: Style;
+
+  constructor(style: Style) {
+    this.#style = style;
+  }
+
+  /** What stands above the first part is the file's own, whatever part comes to be the first. */
+  root(block: Collection): readonly string[] {
+    const [first, ...rest] = block.items;
+    if (first === undefined) return block.tail;
+    return [...first.lead, ...this.#collection({ ...block, items: [{ ...first, lead: [] }, ...rest] }, 0, [])];
+  }
+
+  #collection(block: Collection, indent: number, path: readonly string[]): string[] {
+    const isAiry = this.#style.isAiry(path);
+    const lines: string[] = [];
+    let wasLong = false;
+    for (const [at, item] of this.#ordered(block, path).entries()) {
+      const { lead, body, isLong } = this.#item(item, indent, path);
+      const above = at === 0 ? dropBlankStart(lead) : lead;
+      if (at > 0 && isAiry && (isLong || wasLong) && above[0] !== "") lines.push("");
+      lines.push(...above.map((line) => indented(line, indent)), ...body);
+      wasLong = isLong;
+    }
+    return [...lines, ...block.tail.map((line) => indented(line, indent))];
+  }
+
+  #ordered({ kind, items }: Collection, path: readonly string[]): readonly Item[] {
+    const order = kind === "map" ? (this.#style.order(path) ?? []) : [];
+    return items.toSorted((a, b) => rankIn(order, a.key?.text) - rankIn(order, b.key?.text));
+  }
+
+  #item(item: Item, indent: number, path: readonly string[]): Printed {
+    const { key, value, lead } = item;
+    const inside = [...path, key === undefined ? "*" : key.text];
+    const head = " ".repeat(indent) + (key === undefined ? "-" : `${scalarLine(key, "key")}:`);
+    if (value.kind === "scalar") return { lead, body: this.#scalar(item, head, indent), isLong: false };
+    const flow = this.#flowLines(item, head, indent, inside);
+    if (flow !== undefined) return { lead, body: flow, isLong: false };
+    return this.#block(written(item), head, indent, inside);
+  }
+
+  #scalar({ value, trail }: Item, head: string, indent: number): string[] {
+    if (value.kind !== "scalar") return [];
+    const line = joined(head, scalarLine(value.scalar, "block"));
+    const block = scalarBlock(value.scalar);
+    const isBlock = block !== undefined && (block.head !== ">-" || value.comment !== undefined || !isOnce(value, line));
+    if (!isBlock) return [withComment(line, trail ?? value.comment)];
+    const lines = block.lines.map((text) => indented(text, indent + 2));
+    return [withComment(`${head} ${block.head}`, value.comment ?? trail), ...lines];
+  }
+
+  #flowLines(
+    { value, keyComment, trail }: Item,
+    head: string,
+    indent: number,
+    path: readonly string[],
+  ): string[] | undefined {
+    const node = value.kind === "flow" ? value.node : emptyOf(value);
+    if (node === undefined) return undefined;
+    const text = typeof node === "string" ? node : this.#flow(node, path);
+    const line = keyComment === undefined ? `${head} ${text}` : `${" ".repeat(indent + 2)}${text}`;
+    if (Array.from(line).length > columnsMax) return undefined;
+    const whole = withComment(line, trail);
+    return keyComment === undefined ? [whole] : [withComment(head, keyComment), whole];
+  }
+
+  #flow(node: YamlNode, path: readonly string[]): string {
+    if (node.kind === "scalar") return scalarLine(node, "flow");
+    if (node.kind === "list") return `[${node.items.map((item) => this.#flow(item, [...path, "*"])).join(", ")}]`;
+    const order = this.#style.order(path) ?? [];
+    const entries = [...node.entries.entries()].toSorted(([a], [b]) => rankIn(order, a) - rankIn(order, b));
+    const members = entries.map(
+      ([name, { key, value }]) => `${scalarLine(key, "key")}: ${this.#flow(value, [...path, name])}`,
+    );
+    return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
+  }
+
+  #block(item: Item, head: string, indent: number, path: readonly string[]): Printed {
+    const block = item.value.kind === "map" || item.value.kind === "list" ? item.value : undefined;
+    if (block === undefined) return { lead: item.lead, body: [], isLong: false };
+    if (item.key !== undefined) {
+      const body = [withComment(head, item.keyComment), ...this.#collection(block, indent + 2, path)];
+      return { lead: item.lead, body, isLong: true };
+    }
+    // The first line of the item stands behind its dash, and the comments above that line above the dash.
+    const lines = this.#collection(block, indent + 2, path);
+    const first = lines.findIndex((line) => !/^ *(?:#|$)/.test(line));
+    const above = lines.slice(0, first).map((line) => line.trimStart());
+    const [line = "", ...rest] = lines.slice(first);
+    return { lead: [...item.lead, ...above], body: [`${head} ${line.slice(indent + 2)}`, ...rest], isLong: true };
+  }
+}
+
+/** The item with its braces written out as lines. */
+function written(item: Item): Item {
+  const { value, trail, keyComment, key, lead } = item;
+  if (value.kind !== "flow") return item;
+  if (trail === undefined) return { ...item, value: value.block };
+  const takes = keyComment === undefined && key !== undefined;
+  return {
+    ...item,
+    value: value.block,
+    trail: undefined,
+    ...(takes ? { keyComment: trail } : { lead: [...lead, trail] }),
+  };
+}
+
+/** What the order does not name comes behind, as it was. */
+function rankIn(order: readonly string[], name: string | undefined): number {
+  const at = name === undefined ? -1 : order.indexOf(name);
+  return at === -1 ? order.length : at;
+}
+
+function emptyOf(value: Part): string | undefined {
+  if (value.kind !== "map" && value.kind !== "list") return undefined;
+  return value.items.length > 0 ? undefined : value.kind === "map" ? "{}" : "[]";
+}
+
+/** Does a text of several lines, which may be one, fit into one? Blocks stay blocks. */
+function isOnce(value: Part, line: string): boolean {
+  if (value.kind !== "scalar") return false;
+  const { span } = value.scalar;
+  return !/[|>]/.test(span.file.text.charAt(span.from)) && Array.from(line).length <= columnsMax;
+}
+
+function dropBlankStart(lines: readonly string[]): readonly string[] {
+  const first = lines.findIndex((line) => line !== "");
+  return first === -1 ? [] : lines.slice(first);
+}
+
+function indented(line: string, indent: number): string {
+  return line === "" ? "" : " ".repeat(indent) + line;
+}
+
+function joined(head: string, text: string): string {
+  return text === "" ? head : `${head} ${text}`;
+}
+
+function withComment(line: string, comment: string | undefined): string {
+  return comment === undefined ? line : `${line} ${comment}`;
+}

@@ -1,0 +1,90 @@
+import { readYaml, Report, type YamlNode, type YamlScalar } from "../../../../svc-gate/src/contract/mod.ts";
+
+/** Where a scalar stands: what may be written there without quotes. */
+export type ScalarPlace = "block" | "flow" | "key";
+
+/** A scalar on one line, in as few quotes as leave its meaning alone. */
+export function scalarLine(scalar: YamlScalar, place: ScalarPlace): string {
+  const raw = rawText(scalar);
+  if (scalar.value === null && scalar.text === "") return place === "flow" ? "null" : "";
+  if (place !== "key" && typeof scalar.value !== "string") return scalar.text;
+  if (isPlain(scalar.text, place)) return scalar.text;
+  // Escapes stay as they were written: what they stand for may not be visible.
+  if (raw.startsWith('"') && raw.includes("\\") && !raw.includes("\n")) return raw;
+  return quoted(scalar.text);
+}
+
+/** A scalar of several lines as a block: its head (`>-`) and its lines without their indentation. */
+export function scalarBlock(
+  scalar: YamlScalar,
+): { readonly head: string; readonly lines: readonly string[] } | undefined {
+  const raw = rawText(scalar);
+  const lines = raw.split(/\r?\n/);
+  if (/^[|>]/.test(raw)) return blockLines(lines);
+  if (lines.length === 1) return undefined;
+  const words = (isQuoted(raw) ? raw.slice(1, -1) : raw).split(/\r?\n/).map((line) => line.trim());
+  // Only what reads the same when it is folded again: no escapes, no empty lines.
+  return words.join(" ") === scalar.text ? { head: ">-", lines: words } : undefined;
+}
+
+/** As it stands in the file. */
+function rawText({ span }: YamlScalar): string {
+  return span.file.text.slice(span.from, span.to).replace(/[\r\n]+$/, "");
+}
+
+function isQuoted(raw: string): boolean {
+  return raw.startsWith('"') || raw.startsWith("'");
+}
+
+function blockLines([head = "", ...lines]: readonly string[]): ReturnType<typeof scalarBlock> {
+  const style = /^[|>]-?(?=\s|$)/.exec(head)?.[0];
+  // Kept line ends and indentation in so many words would change with the lines around them.
+  if (style === undefined) return undefined;
+  const first = lines.find((line) => line.trim() !== "");
+  if (first === undefined) return undefined;
+  const indent = first.length - first.trimStart().length;
+  const found = lines.map((line) => line.slice(indent));
+  const end = found.findLastIndex((line) => line !== "") + 1;
+  return { head: style, lines: found.slice(0, end) };
+}
+
+const known = new Map<string, boolean>();
+
+/** Does the text mean itself when it is written without quotes? The gate's own reader is asked. */
+function isPlain(text: string, place: ScalarPlace): boolean {
+  if (!/^[^\s"'#&*!|>%@`{}[\],][^\r\n\t]*$/.test(text) || / $|: | #|:$/.test(text) || text.startsWith("---"))
+    return false;
+  const key = `${place} ${text}`;
+  const before = known.get(key);
+  if (before !== undefined) return before;
+  const report = new Report();
+  const source = { block: `- ${text}`, flow: `- [${text}, 0]`, key: `- { ${text}: 0 }` }[place];
+  const isSame = readsAs(readYaml({ name: "scalar", text: source }, report), text, place) && report.size === 0;
+  // A key is text in any case here, but not for every reader of YAML.
+  const found = isSame && (place !== "key" || isPlain(text, "block") || /^(?:on|no|n|y|yes|off)$/.test(text));
+  known.set(key, found);
+  return found;
+}
+
+function readsAs(node: YamlNode | undefined, text: string, place: ScalarPlace): boolean {
+  const item = node?.kind === "list" && node.items.length === 1 ? node.items[0] : undefined;
+  if (place === "block") return item?.kind === "scalar" && item.value === text;
+  if (place === "key") return item?.kind === "map" && item.entries.size === 1 && item.entries.has(text);
+  const [value] = item?.kind === "list" && item.items.length === 2 ? item.items : [];
+  return value?.kind === "scalar" && value.value === text;
+}
+
+const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
+
+/** In double quotes; in single ones where those save escapes. */
+function quoted(text: string): string {
+  if (text.search(hidden) === -1) {
+    if (!/["\\]/.test(text)) return `"${text}"`;
+    return `'${text.replaceAll("'", "''")}'`;
+  }
+  const escaped = JSON.stringify(text).replace(hidden, (character) => {
+    const code = (character.codePointAt(0) ?? 0).toString(16);
+    return code.length > 4 ? `\\U${code.padStart(8, "0")}` : `\\u${code.padStart(4, "0")}`;
+  });
+  return escaped;
+}

@@ -1,0 +1,60 @@
+import { compare, isExact, spellValue } from "../../../../svc-gate/src/contract/ir.ts";
+import { quote, type Json, type JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
+
+/** Where the contract takes more than the source does, one clause each. What it narrows is not said. */
+export function compareBounds(source: JsonObject, contract: JsonObject): readonly string[] {
+  const found: string[] = [];
+  for (const [names, isWider] of [
+    [["minimum", "exclusiveMinimum", "minLength", "minItems"], (ours: Json, theirs: Json) => lower(ours, theirs)],
+    [["maximum", "exclusiveMaximum", "maxLength", "maxItems"], (ours: Json, theirs: Json) => lower(theirs, ours)],
+  ] as const) {
+    for (const name of names) {
+      const theirs = source.get(name);
+      const ours = contract.get(name) ?? contract.get(related.get(name) ?? "");
+      if (theirs === undefined || (valuesOf(contract) !== undefined && ours === undefined)) continue;
+      if (ours === undefined || isWider(ours, theirs))
+        found.push(`\`${name}\` is ${said(theirs)} in the source, ${said(ours)} in the contract`);
+    }
+  }
+  for (const name of ["pattern", "multipleOf", "uniqueItems"]) {
+    const theirs = source.get(name);
+    if (theirs === undefined || valuesOf(contract) !== undefined) continue;
+    if (spelled(theirs) !== spelled(contract.get(name)))
+      found.push(`\`${name}\` is ${said(theirs)} in the source, ${said(contract.get(name))} in the contract`);
+  }
+  const theirs = valuesOf(source);
+  const ours = valuesOf(contract);
+  if (theirs === undefined) return found;
+  const known = new Set(theirs.map(spellValue));
+  if (ours === undefined) found.push("the source lists its values, the contract does not");
+  else if (!ours.every((value) => known.has(spellValue(value))))
+    found.push("the contract takes values that the source does not list");
+  return found;
+}
+
+/** The bound that says as much. */
+const related: ReadonlyMap<string, string> = new Map([
+  ["minimum", "exclusiveMinimum"],
+  ["exclusiveMinimum", "minimum"],
+  ["maximum", "exclusiveMaximum"],
+  ["exclusiveMaximum", "maximum"],
+]);
+
+function lower(a: Json, b: Json): boolean {
+  return isExact(a) && isExact(b) && compare(a, b) < 0;
+}
+
+function valuesOf(schema: JsonObject): readonly Json[] | undefined {
+  const listed = schema.get("enum");
+  if (schema.has("const")) return [schema.get("const") ?? null];
+  return Array.isArray(listed) ? (listed as readonly Json[]) : undefined;
+}
+
+function spelled(value: Json | undefined): string {
+  return value === undefined ? "" : spellValue(value);
+}
+
+function said(value: Json | undefined): string {
+  if (value === undefined) return "not said";
+  return typeof value === "string" ? quote(value) : spellValue(value);
+}

@@ -1,0 +1,108 @@
+import type { ContractInForce } from "../../../../svc-gate/src/contract/mod.ts";
+import { spellValue } from "../../../../svc-gate/src/contract/ir.ts";
+import { compareBounds } from "./bounds.ts";
+import type { Json, JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
+import type { Stub } from "./stubs.ts";
+import { toSubset } from "./subset.ts";
+
+/** How a source and the contract in force differ. What the contract only narrows is its own business. */
+export interface Drift {
+  /** Tools that the contract does not list. */
+  readonly added: readonly string[];
+  /** Tools of the contract that the source does not have. */
+  readonly gone: readonly string[];
+  readonly changed: readonly { readonly tool: string; readonly members: readonly Change[] }[];
+}
+
+export interface Change {
+  /** As a condition would write it: `input.to[]`. */
+  readonly at: string;
+  readonly what: string;
+}
+
+export function driftOf(stubs: readonly Stub[], { tools }: ContractInForce): Drift {
+  const names = new Set(stubs.map(({ name }) => name));
+  return {
+    added: stubs.flatMap(({ name }) => (tools.has(name) ? [] : [name])),
+    gone: [...tools.keys()].filter((name) => !names.has(name)),
+    changed: stubs.flatMap(({ name, input }) => {
+      const schemas = tools.get(name)?.routes.map((route) => route.schemas.input) ?? [];
+      const members = schemas.flatMap((schema) =>
+        schema === undefined ? [] : changes(input, toSubset(schema).schema, "input"),
+      );
+      const distinct = new Map(members.map((change) => [`${change.at} ${change.what}`, change]));
+      return distinct.size === 0 ? [] : [{ tool: name, members: [...distinct.values()] }];
+    }),
+  };
+}
+
+/** What the source says that the contract does not hold to: members, types, and bounds that are wider there. */
+function changes(source: Json, contract: Json, at: string): readonly Change[] {
+  const theirs = asMap(source);
+  const ours = asMap(contract);
+  if (theirs.has("anyOf") || ours.has("anyOf")) {
+    const isSame = spellValue(source) === spellValue(contract);
+    return isSame || theirs.size === 0 ? [] : [{ at, what: "its alternatives differ" }];
+  }
+  return [
+    ...typeChanges(theirs, ours, at),
+    ...compareBounds(theirs, ours).map((what) => ({ at, what })),
+    ...memberChanges(theirs, ours, at),
+    ...(theirs.has("items") || ours.has("items")
+      ? changes(theirs.get("items") ?? new Map(), ours.get("items") ?? new Map(), `${at}[]`)
+      : []),
+  ];
+}
+
+function typeChanges(theirs: JsonObject, ours: JsonObject, at: string): readonly Change[] {
+  const wide = typesOf(theirs);
+  const narrow = typesOf(ours);
+  const values = valuesOf(ours);
+  if (wide.length === 0) return [];
+  if (values !== undefined) return [];
+  const isWider =
+    narrow.length === 0 ||
+    narrow.some((type) => !wide.includes(type) && !(type === "integer" && wide.includes("number")));
+  const said = narrow.length === 0 ? "anything" : narrow.join(" or ");
+  return isWider ? [{ at, what: `it is ${wide.join(" or ")} in the source, ${said} in the contract` }] : [];
+}
+
+function memberChanges(theirs: JsonObject, ours: JsonObject, at: string): readonly Change[] {
+  const declared = asMap(theirs.get("properties"));
+  const known = asMap(ours.get("properties"));
+  const added = [...declared.keys()].filter((name) => !known.has(name));
+  const gone = [...known.keys()].filter((name) => !declared.has(name) && theirs.get("additionalProperties") === false);
+  const wanted = namesOf(theirs).filter((name) => known.has(name) && !namesOf(ours).includes(name));
+  const eased = namesOf(ours).filter((name) => declared.has(name) && !namesOf(theirs).includes(name));
+  const both = [...declared].flatMap(([name, schema]) => {
+    const other = known.get(name);
+    return other === undefined ? [] : changes(schema, other, `${at}.${name}`);
+  });
+  return [
+    ...added.map((name) => ({ at: `${at}.${name}`, what: "the contract does not declare it" })),
+    ...gone.map((name) => ({ at: `${at}.${name}`, what: "the source no longer has it" })),
+    ...wanted.map((name) => ({ at: `${at}.${name}`, what: "the source requires it, the contract does not" })),
+    ...eased.map((name) => ({ at: `${at}.${name}`, what: "the contract requires it, the source does not" })),
+    ...both,
+  ];
+}
+
+function typesOf(schema: JsonObject): readonly string[] {
+  const type = schema.get("type");
+  return (Array.isArray(type) ? (type as readonly Json[]) : type === undefined ? [] : [type]).map(String);
+}
+
+function valuesOf(schema: JsonObject): readonly Json[] | undefined {
+  const listed = schema.get("enum");
+  if (schema.has("const")) return [schema.get("const") ?? null];
+  return Array.isArray(listed) ? (listed as readonly Json[]) : undefined;
+}
+
+function namesOf(schema: JsonObject): readonly string[] {
+  const required = schema.get("required");
+  return (Array.isArray(required) ? (required as readonly Json[]) : []).map(String);
+}
+
+function asMap(value: Json | undefined): JsonObject {
+  return value instanceof Map ? (value as JsonObject) : new Map<string, Json>();
+}

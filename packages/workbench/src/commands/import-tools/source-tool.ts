@@ -1,0 +1,11 @@
+import type { Json } from "../../../../svc-gate/src/wire/mod.ts";
+
+/** A tool as its source describes it. */
+export interface SourceTool {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of any dialect. */
+  readonly input: Json;
+  /** The document that references in `input` point into. */
+  readonly root: Json;
+}

@@ -1,0 +1,66 @@
+import { renderDiagnostic } from "../../../../svc-gate/src/contract/mod.ts";
+import type { Json } from "../../../../svc-gate/src/wire/mod.ts";
+import { layOut } from "../fmt/layout.ts";
+import type { Source } from "./source.ts";
+import type { SourceTool } from "./source-tool.ts";
+import { toSubset, type Note } from "./subset.ts";
+import { yamlFlow, yamlText } from "./yaml-flow.ts";
+
+/** A tool as a contract would list it. */
+export interface Stub {
+  readonly name: string;
+  readonly summary: string;
+  readonly input: Json;
+  /** What of the source's schema the contract does not say. */
+  readonly notes: readonly Note[];
+}
+
+const summaryCharactersMax = 200;
+
+export function stubsOf({ tools }: Source): readonly Stub[] {
+  return tools.map(({ name, description, input, root }: SourceTool) => {
+    const { schema, notes } = toSubset(input, root);
+    return { name, summary: summaryOf(description), input: schema, notes };
+  });
+}
+
+/** What a server says of its tool is quoted text of one line and bounded: nobody here acts on it. */
+function summaryOf(description: string): string {
+  const words = description
+    .slice(0, 4 * summaryCharactersMax)
+    .replaceAll(/\s+/g, " ")
+    .trim();
+  const characters = Array.from(words);
+  return characters.length > summaryCharactersMax ? `${characters.slice(0, summaryCharactersMax).join("")}…` : words;
+}
+
+/** A contract of stubs: every tool is listed with its schema, and every call is refused until a rule says otherwise. */
+export function contractOf(name: string, stubs: readonly Stub[]): string {
+  const head = [
+    "# Tools as their source describes them. Summaries are the source's words, not the gate's.",
+    "# Every call is refused until you write what holds instead of `otherwise: BLOCK`.",
+    "# Where the source says nothing of members that it does not declare, they are refused.",
+    `contract: ${name}`,
+    stubs.length === 0 ? "tools: {}" : "tools:",
+  ];
+  const text = [...head, ...stubs.flatMap(stubLines), ""].join("\n");
+  const laidOut = layOut({ name, text });
+  if (!laidOut.ok) throw new Error(`stubs that are no YAML: ${laidOut.problem.map(renderDiagnostic).join("\n")}`);
+  return laidOut.value;
+}
+
+function stubLines({ name, summary, input, notes }: Stub): readonly string[] {
+  return [
+    ...notes.map((note) => `  # ${noteText(note)}`),
+    `  ${yamlText(name)}:`,
+    ...(summary === "" ? [] : [`    summary: ${yamlText(summary)}`]),
+    `    input: ${yamlFlow(input)}`,
+    "    otherwise: BLOCK",
+  ];
+}
+
+/** Names of members are the source's: they end no line. */
+export function noteText({ at, text }: Note): string {
+  const path = yamlText(at).slice(1, -1);
+  return `${Array.from(path).slice(0, 80).join("")}: ${text}`;
+}

@@ -1,0 +1,101 @@
+import { TextDocument } from "vscode-languageserver-textdocument";
+import { DiagnosticSeverity, TextDocuments, TextDocumentSyncKind } from "vscode-languageserver";
+import type { Diagnostic as EditorDiagnostic } from "vscode-languageserver";
+import { createConnection, StreamMessageReader, StreamMessageWriter } from "vscode-languageserver/node";
+import type { Diagnostic } from "../../../../svc-gate/src/contract/mod.ts";
+import { version } from "../../../../svc-gate/src/cli/mod.ts";
+import type { Outcome } from "../../../../svc-gate/src/cli/mod.ts";
+import { complete, define, format, hover } from "./answers.ts";
+import { kindOf } from "./outline.ts";
+import { rangeOf, sourceOf, Workspace } from "./workspace.ts";
+
+/** How long after the last key stroke a document is compiled. */
+const pauseMs = 150;
+
+/** `svc-gate lsp`: a language server on standard input and output, until the editor ends it. */
+export async function lspCommand(): Promise<Outcome> {
+  const connection = createConnection(new StreamMessageReader(process.stdin), new StreamMessageWriter(process.stdout));
+  const documents = new TextDocuments(TextDocument);
+  const workspace = new Workspace((uri) => documents.get(uri));
+  const board = new Board(
+    (uri, diagnostics) => void connection.sendDiagnostics({ uri, diagnostics: [...diagnostics] }),
+  );
+  const timers = new Map<string, NodeJS.Timeout>();
+
+  const check = (document: TextDocument): void => board.put(document.uri, workspace.check(document));
+  /** A document, and the mandates that may name it. */
+  const checkAll = (uri: string): void => {
+    for (const document of documents.all())
+      if (document.uri === uri || kindOf(sourceOf(document)) === "mandate") check(document);
+  };
+  const later = (uri: string): void => {
+    clearTimeout(timers.get(uri));
+    timers.set(
+      uri,
+      setTimeout(() => checkAll(uri), pauseMs),
+    );
+  };
+
+  connection.onInitialize(() => ({
+    serverInfo: { name: "svc-gate", version },
+    capabilities: {
+      textDocumentSync: TextDocumentSyncKind.Incremental,
+      completionProvider: { triggerCharacters: [".", "{", " "] },
+      hoverProvider: true,
+      definitionProvider: true,
+      documentFormattingProvider: true,
+    },
+  }));
+  documents.onDidChangeContent(({ document }) => later(document.uri));
+  documents.onDidClose(({ document }) => {
+    clearTimeout(timers.get(document.uri));
+    workspace.forget(document.uri);
+    board.put(document.uri, new Map());
+  });
+  connection.onCompletion(async ({ textDocument, position }) => {
+    const document = documents.get(textDocument.uri);
+    return document === undefined ? [] : complete(workspace, document, document.offsetAt(position));
+  });
+  connection.onHover(async ({ textDocument, position }) => {
+    const document = documents.get(textDocument.uri);
+    return document === undefined ? null : hover(workspace, document, document.offsetAt(position));
+  });
+  connection.onDefinition(({ textDocument, position }) => {
+    const document = documents.get(textDocument.uri);
+    return document === undefined ? null : define(workspace, document, document.offsetAt(position));
+  });
+  connection.onDocumentFormatting(({ textDocument }) => {
+    const document = documents.get(textDocument.uri);
+    return document === undefined ? [] : format(document);
+  });
+  documents.listen(connection);
+  // The library ends the process when the editor says `exit`; one that goes without a word only closes the stream.
+  process.stdin.once("end", () => process.exit(0));
+  return new Promise<Outcome>(() => connection.listen());
+}
+
+/** What is shown at each file: the problems that it has by itself and as a part of mandates, each once. */
+class Board {
+  readonly #show: (uri: string, diagnostics: readonly EditorDiagnostic[]) => void;
+  readonly #byOwner = new Map<string, ReadonlyMap<string, readonly Diagnostic[]>>();
+
+  constructor(show: (uri: string, diagnostics: readonly EditorDiagnostic[]) => void) {
+    this.#show = show;
+  }
+
+  put(owner: string, found: ReadonlyMap<string, readonly Diagnostic[]>): void {
+    const touched = new Set([...found.keys(), ...(this.#byOwner.get(owner)?.keys() ?? [])]);
+    this.#byOwner.set(owner, found);
+    for (const uri of touched) {
+      const all = [...this.#byOwner.values()].flatMap((each) => each.get(uri) ?? []);
+      const distinct = new Map(all.map((problem) => [`${problem.span.from} ${problem.message}`, problem]));
+      this.#show(uri, [...distinct.values()].map(shown));
+    }
+  }
+}
+
+function shown(problem: Diagnostic): EditorDiagnostic {
+  const { code, message, hint } = problem;
+  const text = hint === undefined ? message : `${message}\nhelp: ${hint}`;
+  return { severity: DiagnosticSeverity.Error, source: "svc-gate", code, message: text, range: rangeOf(problem) };
+}

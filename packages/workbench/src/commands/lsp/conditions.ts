@@ -1,0 +1,195 @@
+import type { ContractInForce } from "../../../../svc-gate/src/contract/mod.ts";
+import { functions, walk, type Core } from "../../../../svc-gate/src/contract/ir.ts";
+import { find, kindsOf, namesUnder, schemaMember, written, type Found, type Outline } from "./outline.ts";
+import type { Place } from "./place.ts";
+
+/** One thing that may be written in a condition. */
+export interface Suggestion {
+  readonly name: string;
+  readonly kind: "root" | "member" | "function" | "name";
+  readonly detail: string;
+}
+
+const roots: readonly Suggestion[] = [
+  ["input", "the tool's input, as its schema declares it"],
+  ["platform", "the snapshot; `platform.present` says whether one came"],
+  ["limits", "a limit, with the value in force"],
+  ["counters", "a counter, as it stood before this call"],
+  ["session", "`session.present`: does the check belong to a session"],
+  ["tool", "the tool's name"],
+  ["now", "the moment of the check, a timestamp"],
+].map(([name = "", detail = ""]) => ({ name, kind: "root", detail }));
+
+const macros: readonly Suggestion[] = [
+  ["exists", "exists(x, condition): does it hold for an item?"],
+  ["all", "all(x, condition): does it hold for every item?"],
+  ["exists_one", "exists_one(x, condition): does it hold for one item alone?"],
+  ["filter", "filter(x, condition): the items for which it holds"],
+  ["map", "map(x, value): a value for each item"],
+].map(([name = "", detail = ""]) => ({ name, kind: "function", detail }));
+
+/** What may follow in a condition, by the chain of names before the cursor. */
+export function suggest(outline: Outline, place: Place): readonly Suggestion[] {
+  const [, chain = ""] = /((?:[A-Za-z_][A-Za-z0-9_]*\.\??)*)[A-Za-z0-9_]*$/.exec(place.before) ?? [];
+  const names = chain.split(/\.\??/).filter((name) => name !== "");
+  const [root, ...rest] = names;
+  if (root === undefined) return /[)\]"'`]\.\??\w*$/.test(place.before) ? methods([]) : beginnings(outline, place);
+  if (root === "limits" || root === "counters") {
+    return rest.length > 0
+      ? methods([])
+      : namesUnder(outline, root).map((name) => member(name, find(outline, root, name)));
+  }
+  if (root === "session") return [{ name: "present", kind: "member", detail: "does the check belong to a session?" }];
+  const schemas = schemasOf(outline, place, root);
+  const found = schemas.flatMap((schema) =>
+    rest.length === 0 ? [schema] : [schemaMember(schema.node, rest, schema.node)],
+  );
+  const members = found.flatMap((schema) => (schema === undefined ? [] : fields(schema)));
+  const presence: readonly Suggestion[] =
+    root === "platform" && rest.length === 0
+      ? [{ name: "present", kind: "member", detail: "did a snapshot come?" }]
+      : [];
+  const kinds = rest.length === 0 ? [] : found.flatMap((schema) => (schema === undefined ? [] : kindsOf(schema.node)));
+  const isRecord = rest.length === 0 && (root === "input" || root === "platform");
+  return [...presence, ...members, ...(isRecord ? [] : methods(kinds))];
+}
+
+/** What may follow in the name of a member: what its schema declares. */
+export function suggestMembers(outline: Outline, place: Place): readonly Suggestion[] {
+  if (!place.before.includes(".")) return roots.filter(({ name }) => name === "input" || name === "platform");
+  if (!/^(?:input|platform)\./.test(place.before)) return [];
+  return suggest(outline, place).filter(({ kind, name }) => kind === "member" && name !== "present");
+}
+
+function beginnings(outline: Outline, place: Place): readonly Suggestion[] {
+  const lets = letsOf(outline, place).map(([name, found]) => member(name, found));
+  const plain = functions.filter(({ style }) => style === "function" || style === "method").map(asSuggestion);
+  const distinct = new Map(
+    [...plain, { name: "has", kind: "function", detail: "has(a.b): is the member there?" } as const].map((each) => [
+      each.name,
+      each,
+    ]),
+  );
+  return [...roots, ...lets, ...distinct.values()];
+}
+
+function methods(kinds: readonly string[]): readonly Suggestion[] {
+  const fitting = functions.filter(
+    ({ style, parameters }) => style === "method" && (kinds.length === 0 || kinds.includes(parameters[0] ?? "")),
+  );
+  const folds = kinds.length === 0 || kinds.includes("list") || kinds.includes("record") ? macros : [];
+  const distinct = new Map([...fitting.map(asSuggestion), ...folds].map((each) => [each.name, each]));
+  return [...distinct.values()];
+}
+
+function asSuggestion({ name, doc }: (typeof functions)[number]): Suggestion {
+  return { name, kind: "function", detail: doc };
+}
+
+function member(name: string, found: Found | undefined): Suggestion {
+  return { name, kind: "member", detail: found === undefined ? "" : written(found.node) };
+}
+
+function fields({ node }: Found): readonly Suggestion[] {
+  const properties = node.kind === "map" ? node.entries.get("properties")?.value : undefined;
+  if (properties?.kind !== "map") return [];
+  return [...properties.entries].map(([name, { key, value }]) => member(name, { key: key.span, node: value }));
+}
+
+/** The schemas that a root stands for here: the inputs of the tools that the rule is for. */
+function schemasOf(outline: Outline, place: Place, root: string): readonly Found[] {
+  if (root === "platform") return [find(outline, "platform")].filter((found) => found !== undefined);
+  if (root !== "input") return [];
+  return toolsOf(outline, place).flatMap((tool) => find(outline, "tools", tool, "input") ?? []);
+}
+
+/** The tools that a place is about: its own, those of `on:` or `of:` beside it, or all. */
+export function toolsOf(outline: Outline, { path, around }: Place): readonly string[] {
+  const all = namesUnder(outline, "tools");
+  const [part, name] = path;
+  if (part === "tools" && name !== undefined) return [name];
+  if (part === "sensitive") return all;
+  const [, list = "*"] = /(?:^|[\s{,-])(?:on|of):\s*(\[[^\]]*\]|[^\s,}]+|(?:\n\s*- .*)+)/.exec(around) ?? [];
+  const patterns = Array.from(list.matchAll(/[^\s[\],"'-][^\s[\],"']*/g), ([pattern]) => pattern);
+  const fits = (tool: string): boolean =>
+    patterns.some((pattern) => (pattern.endsWith("*") ? tool.startsWith(pattern.slice(0, -1)) : pattern === tool));
+  const chosen = all.filter(fits);
+  return chosen.length === 0 ? all : chosen;
+}
+
+function letsOf(outline: Outline, { around }: Place): readonly (readonly [string, Found | undefined])[] {
+  const rules = find(outline, "rules")?.node;
+  const [, rule] = /rule:\s*([\w-]+)/.exec(around) ?? [];
+  const own = rules?.kind === "list" ? rules.items : [];
+  const maps = own.filter((item) => item.kind === "map" && textOf(item.entries.get("rule")?.value) === rule);
+  const inner = maps.flatMap((item) => {
+    const lets = item.kind === "map" ? item.entries.get("let")?.value : undefined;
+    return lets?.kind === "map"
+      ? [...lets.entries].map(([name, { key, value }]) => [name, { key: key.span, node: value }] as const)
+      : [];
+  });
+  return [...inner, ...namesUnder(outline, "let").map((name) => [name, find(outline, "let", name)] as const)];
+}
+
+function textOf(node: Found["node"] | undefined): string | undefined {
+  return node?.kind === "scalar" ? node.text : undefined;
+}
+
+/** What a chain of names, up to the word under the cursor, was declared as. */
+export function declared(outline: Outline, place: Place, chain: readonly string[]): Found | undefined {
+  const [root = "", ...rest] = chain;
+  if (rest.length === 0) return letsOf(outline, place).find(([name]) => name === root)?.[1];
+  if (root === "limits" || root === "counters") return rest.length === 1 ? find(outline, root, ...rest) : undefined;
+  for (const schema of schemasOf(outline, place, root)) {
+    const found = schemaMember(schema.node, rest, schema.node);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** The names up to the word at an offset: `input.to` for a cursor in `to` of `input.to.size()`. */
+export function chainAt(
+  text: string,
+  offset: number,
+): { readonly chain: readonly string[]; readonly from: number; readonly to: number } | undefined {
+  const start = text.lastIndexOf("\n", offset - 1) + 1;
+  const end = text.indexOf("\n", offset);
+  const line = text.slice(start, end === -1 ? undefined : end);
+  for (const { 0: whole, index } of line.matchAll(/[A-Za-z_][A-Za-z0-9_]*(?:\.\??[A-Za-z_][A-Za-z0-9_]*)*/g)) {
+    const at = offset - start - index;
+    if (at < 0 || at > whole.length) continue;
+    const rest = /^[A-Za-z0-9_]*/.exec(whole.slice(at))?.[0].length ?? 0;
+    const chain = whole.slice(0, at + rest).split(/\.\??/);
+    return { chain, from: start + index, to: start + index + at + rest };
+  }
+  return undefined;
+}
+
+/** A function's lines for a hover. */
+export function functionText(name: string): string | undefined {
+  const macro = macros.find((each) => each.name === name);
+  if (macro !== undefined) return macro.detail;
+  const found = functions.filter((each) => each.name === name);
+  if (found.length === 0) return roots.find((each) => each.name === name)?.detail;
+  const line = ({ doc, examples }: (typeof functions)[number]): string => {
+    const [[expression, shown] = []] = examples;
+    return expression === undefined ? doc : `${doc}\n\n\`${expression}\` is \`${shown}\``;
+  };
+  return found.map(line).join("\n\n");
+}
+
+/** The part of a compiled condition that a chain of names, or a call of the last of them, is. */
+export function coreAt(
+  { tools }: ContractInForce,
+  file: string,
+  word: { readonly from: number; readonly to: number },
+): Core | undefined {
+  const isIt = ({ op, span }: Core): boolean =>
+    span.file.name === file &&
+    span.from === word.from &&
+    (span.to === word.to || (span.to > word.to && ["call", "fold", "has"].includes(op)));
+  const routes = [...tools.values()].flatMap((plan) => plan.routes);
+  const conditions = routes.flatMap(({ presence, requires, rules }) => [...presence, ...requires, ...rules]);
+  const found = conditions.flatMap(({ when }) => [...walk(when)].filter(isIt));
+  return found.toSorted((a, b) => a.span.to - b.span.to)[0];
+}

@@ -1,0 +1,88 @@
+import { schemaText, type FileKind } from "../../../../svc-gate/src/cli/mod.ts";
+
+/** As much of JSON Schema as the schemas of our files use. */
+export interface Shape {
+  readonly $ref?: string;
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, Shape>>;
+  readonly additionalProperties?: boolean | Shape;
+  readonly items?: Shape;
+  readonly anyOf?: readonly Shape[];
+  readonly then?: Shape;
+  readonly else?: Shape;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly type?: unknown;
+  readonly $defs?: Readonly<Record<string, Shape>>;
+}
+
+/** What may stand at one place. */
+export interface Allowed {
+  /** Keys, with what they are for. */
+  readonly keys: ReadonlyMap<string, string>;
+  readonly values: readonly string[];
+  readonly isExpression: boolean;
+  readonly isReason: boolean;
+  readonly isTools: boolean;
+  readonly isMember: boolean;
+}
+
+const loaded = new Map<FileKind, Promise<Shape>>();
+
+export function shapeOf(kind: FileKind): Promise<Shape> {
+  const shape = loaded.get(kind) ?? schemaText(kind).then((text) => JSON.parse(text) as Shape);
+  loaded.set(kind, shape);
+  return shape;
+}
+
+/** What a file's schema allows at a path of keys, `*` for an item of a list. */
+export function allowedAt(root: Shape, path: readonly string[]): Allowed {
+  const names = new Set<string>();
+  const found = path.reduce<readonly Shape[]>(
+    (shapes, step) => {
+      if (step !== "*") names.clear();
+      return shapes
+        .flatMap((shape) => (step === "*" ? items(shape) : member(shape, step)))
+        .flatMap((shape) => branches(shape, root, names));
+    },
+    branches(root, root, names),
+  );
+  const keys = found.flatMap(({ properties = {} }) => Object.entries(properties));
+  return {
+    keys: new Map(keys.map(([name, shape]) => [name, descriptionOf(shape, root)])),
+    values: found
+      .flatMap((shape) => [
+        ...(shape.enum ?? []),
+        ...("const" in shape ? [shape.const] : []),
+        ...(shape.type === "boolean" ? [true, false] : []),
+      ])
+      .map(String),
+    isExpression: names.has("expression"),
+    isReason: names.has("reason"),
+    isTools: names.has("tools"),
+    isMember: names.has("member"),
+  };
+}
+
+function items({ items: inner }: Shape): readonly Shape[] {
+  return inner === undefined ? [] : [inner];
+}
+
+function member({ properties, additionalProperties }: Shape, name: string): readonly Shape[] {
+  const known = properties?.[name];
+  if (known !== undefined) return [known];
+  return typeof additionalProperties === "object" ? [additionalProperties] : [];
+}
+
+/** A shape and all that it refers to or chooses from; the names of definitions on the way are kept. */
+function branches(shape: Shape, root: Shape, names: Set<string>): readonly Shape[] {
+  const name = shape.$ref?.replace("#/$defs/", "");
+  if (name !== undefined) names.add(name);
+  const referred = name === undefined ? undefined : root.$defs?.[name];
+  const inner = [referred, ...(shape.anyOf ?? []), shape.then, shape.else].filter((part) => part !== undefined);
+  return [shape, ...inner.flatMap((part) => branches(part, root, names))];
+}
+
+function descriptionOf(shape: Shape, root: Shape): string {
+  return shape.description ?? root.$defs?.[shape.$ref?.replace("#/$defs/", "") ?? ""]?.description ?? "";
+}

@@ -1,0 +1,98 @@
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { TextDocument } from "vscode-languageserver-textdocument";
+import {
+  compileContracts,
+  compileMandate,
+  type ContractInForce,
+  type Diagnostic,
+  type SourceFile,
+} from "../../../../svc-gate/src/contract/mod.ts";
+import { bad, good, type Result } from "../../../../svc-gate/src/wire/mod.ts";
+import { readTests } from "../../../../svc-gate/src/cli/mod.ts";
+import { kindOf, outlineOf, type Outline } from "./outline.ts";
+
+/** The open documents, what is wrong with them, and what was last known of those that are no YAML just now. */
+export class Workspace {
+  readonly #open: (uri: string) => TextDocument | undefined;
+  readonly #outlines = new Map<string, Outline>();
+  readonly #inForce = new Map<string, ContractInForce>();
+
+  constructor(open: (uri: string) => TextDocument | undefined) {
+    this.#open = open;
+  }
+
+  /** The problems of a document, and for a mandate those of the contracts that it names, by URI. */
+  check(document: TextDocument): ReadonlyMap<string, readonly Diagnostic[]> {
+    const source = sourceOf(document);
+    const found = new Map<string, Diagnostic[]>([[document.uri, []]]);
+    for (const problem of this.#problems(source, document.uri)) {
+      const uri = problem.span.file.name;
+      found.set(uri, [...(found.get(uri) ?? []), problem]);
+    }
+    return found;
+  }
+
+  #problems(source: SourceFile, uri: string): readonly Diagnostic[] {
+    const kind = kindOf(source);
+    if (kind === undefined) return [];
+    if (kind === "test") {
+      const tests = readTests(source);
+      return tests.ok ? [] : tests.problem;
+    }
+    const compiled =
+      kind === "contract" ? compileContracts([source]) : compileMandate(source, (name) => this.#beside(uri, name));
+    if (!compiled.ok) return compiled.problem;
+    this.#inForce.set(uri, compiled.value);
+    return [];
+  }
+
+  /** A contract of a mandate: as it is in the editor, else as it is on the disk. Files are called by their URIs. */
+  #beside(mandate: string, name: string): Result<SourceFile, string> {
+    const uri = besideUri(mandate, name);
+    if (uri === undefined) return bad("the mandate is not saved yet");
+    const open = this.#open(uri);
+    if (open !== undefined) return good(sourceOf(open));
+    try {
+      return good({ name: uri, text: readFileSync(fileURLToPath(uri), "utf8") });
+    } catch (error) {
+      return bad((error as NodeJS.ErrnoException).code === "ENOENT" ? "there is no such file" : "it cannot be read");
+    }
+  }
+
+  /** What the document's last text that was YAML says. */
+  outline(document: TextDocument): Outline | undefined {
+    const outline = outlineOf(sourceOf(document));
+    if (outline !== undefined) this.#outlines.set(document.uri, outline);
+    return outline ?? this.#outlines.get(document.uri);
+  }
+
+  /** What was compiled of exactly this text. */
+  compiled(document: TextDocument): ContractInForce | undefined {
+    const compiled = this.#inForce.get(document.uri);
+    return compiled?.text.includes(document.getText().trimEnd()) === true ? compiled : undefined;
+  }
+
+  forget(uri: string): void {
+    this.#outlines.delete(uri);
+    this.#inForce.delete(uri);
+  }
+}
+
+export function sourceOf(document: TextDocument): SourceFile {
+  return { name: document.uri, text: document.getText() };
+}
+
+/** A file that another one names; undefined where that one lies nowhere on the disk. */
+export function besideUri(uri: string, name: string): string | undefined {
+  return uri.startsWith("file:") ? pathToFileURL(join(dirname(fileURLToPath(uri)), name)).href : undefined;
+}
+
+/** Offsets of a file as an editor counts: lines and UTF-16 units. */
+export function rangeOf({ span }: Pick<Diagnostic, "span">): { readonly start: Position; readonly end: Position } {
+  const document = TextDocument.create(span.file.name, "yaml", 0, span.file.text);
+  return { start: document.positionAt(span.from), end: document.positionAt(span.to) };
+}
+
+type Position = ReturnType<TextDocument["positionAt"]>;

@@ -1,0 +1,128 @@
+/**
+ * The workbench: the commands of those who write contracts, as `svc-gate` has them.
+ *
+ * Promises: it enters svc-gate by its doors; each command is loaded when it is called.
+ *
+ * Does not: serve, open ledgers, or change what a gate decides.
+ */
+import { run, type Command } from "../../../svc-gate/src/cli/mod.ts";
+import type { DiffOptions } from "./diff.ts";
+import type { AnalyzeOptions } from "./analyze.ts";
+import type { ImportOptions } from "./import-tools/command.ts";
+
+/** Adds what is done with contracts before they are in force. */
+export function addWorkbenchCommands(program: Command): void {
+  addFmt(program);
+  addAnalyze(program);
+  addSchema(program);
+  addImportTools(program);
+  addLsp(program);
+  addDiff(program);
+}
+
+function addFmt(program: Command): void {
+  program
+    .command("fmt")
+    .description("reformat contracts, mandates and test files in the standard layout; comments and meaning are kept")
+    .argument("[files...]", "files, or folders of them; `-` reads standard input and prints", ["."])
+    .option("--check", "change nothing, name the files that would change", false)
+    .addHelpText(
+      "after",
+      "\nThe digest of a contract is that of its text: a file that changes has another one, and so have the receipts." +
+        "\nExit code 0: done. 1: with --check, a file would change. 2: a file cannot be read, and was left alone." +
+        "\n\nExample:\n  svc-gate fmt --check contracts",
+    )
+    .action((files: string[], options: { check: boolean }) =>
+      run(async () => (await import("./fmt/command.ts")).fmtCommand(files, options)),
+    );
+}
+
+function addAnalyze(program: Command): void {
+  program
+    .command("analyze")
+    .description(
+      "find what is wrong with contracts that compile: rules that never fire, limits that can be escaped, names alike",
+    )
+    .argument("[file]", "a mandate or a contract", "mandate.yaml")
+    .option("--json", "for editors and CI", false)
+    .option("--deny", "notes fail as warnings do", false)
+    .addHelpText(
+      "after",
+      "\nA comment before a line allows a finding there: # svc-gate: allow never-fires because ..." +
+        "\nExit code 0: no warnings. 1: warnings. 2: errors, or the file cannot be read." +
+        "\n\nExample:\n  svc-gate analyze contracts/payments.yaml",
+    )
+    .action((file: string, options: AnalyzeOptions) =>
+      run(async () => (await import("./analyze.ts")).analyzeCommand(file, options)),
+    );
+}
+
+function addSchema(program: Command): void {
+  program
+    .command("schema")
+    .description("print the JSON Schema of a kind of file, for editors: contract, mandate or test")
+    .argument("<kind>", "contract, mandate or test")
+    .addHelpText(
+      "after",
+      "\nA file names it in its first line:\n  # yaml-language-server: $schema=.svc-gate/contract.schema.json" +
+        "\n\nExample:\n  svc-gate schema contract > contract.schema.json",
+    )
+    .action((kind: string) => run(async () => (await import("./schema.ts")).schemaCommand(kind)));
+}
+
+function addImportTools(program: Command): void {
+  program
+    .command("import-tools")
+    .description(
+      "write a contract that lists the tools of a source, all refused; or say where a contract has drifted from it",
+    )
+    .argument(
+      "[source]",
+      "an MCP tools/list result or a list of functions (JSON), or an OpenAPI 3 document (JSON, YAML)",
+    )
+    .option("--stdio <command>", "start an MCP server instead and ask it; no shell, and it is ended in any case")
+    .option("--timeout <seconds>", "how long the server has", "30")
+    .option("--contract <file>", "a contract or a mandate: write only the tools that it lacks")
+    .option("--check", "with --contract: which tools of the source are new, gone or changed", false)
+    .option("--name <name>", "what the written contract is called")
+    .option("--out <file>", "write there; nothing is overwritten")
+    .option("--json", "for programs", false)
+    .addHelpText(
+      "after",
+      "\nWhat the language cannot say of a schema is left open; a comment and a warning name it." +
+        "\nExit code 0: done. 1: with --check, they differ. 2: the source or the contract cannot be read." +
+        "\n\nExample:\n  svc-gate import-tools --stdio 'npx -y some-mcp-server' --contract contracts/mail.yaml --check",
+    )
+    .action((source: string | undefined, options: ImportOptions) =>
+      run(async () => (await import("./import-tools/command.ts")).importToolsCommand(source, options)),
+    );
+}
+
+function addLsp(program: Command): void {
+  program
+    .command("lsp")
+    .description("a language server for contracts, mandates and test files, on standard input and output")
+    .option("--stdio", "the one way to talk to it; editors say it by habit", true)
+    .addHelpText("after", "\nHow editors start it is in docs/editor.md.")
+    .action(() => run(async () => (await import("./lsp/command.ts")).lspCommand()));
+}
+
+function addDiff(program: Command): void {
+  program
+    .command("diff")
+    .description("how two contracts or mandates differ: in their text, and for which calls in their verdicts")
+    .argument("<before>", "a mandate or a contract")
+    .argument("<after>", "another, or another version")
+    .option("--json", "for programs", false)
+    .option("--no-text", "only what is decided differently, not how the texts differ")
+    .option("--no-weaker", "for CI: exit code 1 unless every tool is equivalent or stricter")
+    .option("--time <seconds>", "for each tool; what is not settled by then is unknown", "10")
+    .addHelpText(
+      "after",
+      "\nExit code 0: compared. 1: with --no-weaker, a tool is weaker, changed or unknown. 2: a contract does not compile." +
+        "\n\nExample:\n  svc-gate diff old/mandate.yaml mandate.yaml --no-weaker",
+    )
+    .action((before: string, after: string, options: DiffOptions) =>
+      run(async () => (await import("./diff.ts")).diffCommand(before, after, options)),
+    );
+}

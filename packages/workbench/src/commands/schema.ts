@@ -1,0 +1,12 @@
+import { fileKinds, schemaText, type Outcome } from "../../../svc-gate/src/cli/mod.ts";
+
+/** `svc-gate schema`: the JSON Schema (2020-12) of a kind of file, for editors. */
+export async function schemaCommand(kind: string): Promise<Outcome> {
+  const known = fileKinds.find((name) => name === kind);
+  if (known === undefined)
+    return {
+      exitCode: 2,
+      text: `there is no schema of \`${kind}\`: say ${fileKinds.join(", ").replace(/, (?=\w+$)/, " or ")}`,
+    };
+  return { exitCode: 0, text: (await schemaText(known)).trimEnd() };
+}

@@ -1,8 +1,0 @@
-/**
- * Anchors: whoever outside keeps heads of the ledger, so that its end cannot be cut off or rewritten unseen. Sinks are
- * given checkpoints, witnesses cosign them. See docs/anchors.md and docs/decisions/0025-anchors.md.
- */
-export { Anchors, type AnchorReading, type AnchorSites } from "./anchors/anchors.ts";
-export { holdAgainst, type AnchoredCheck } from "./anchors/check.ts";
-export { parseSinks } from "./anchors/sinks.ts";
-export { anchorSites } from "./anchors/sites.ts";

@@ -1,0 +1,158 @@
+/**
+ * Goal: the tests beside each contract in contracts/ see all of it, and `analyze` has nothing to say of it. Method:
+ * `svc-gate test` covers every outcome; then, as a control of those tests, each rule in turn is switched off
+ * (`mode: observe`), and each bound in its condition takes in one value more or less: some case must fail. Of the hostile
+ * texts in spec/vectors/functions, none is let through but those that are harmless, which are listed.
+ */
+import assert from "node:assert/strict";
+import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { after, suite, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { analyzeCommand } from "../../../packages/workbench/src/commands/analyze.ts";
+import { testCommand } from "../../../packages/svc-gate/src/cli/test/command.ts";
+import { compileContracts, loadFunctions } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { judge } from "../../support/contract-kit.ts";
+
+const contracts = fileURLToPath(new URL("../../../contracts", import.meta.url));
+const names = globSync("*.yaml", { cwd: contracts })
+  .filter((name) => !name.endsWith(".test.yaml"))
+  .map((name) => basename(name, ".yaml"))
+  .toSorted();
+const folder = mkdtempSync(join(tmpdir(), "svc-gate-library-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const options = { json: false, junit: undefined, coverage: false, filter: undefined, watch: false };
+
+interface Mutant {
+  readonly what: string;
+  readonly text: string;
+}
+
+/** The contract with one rule switched off, and with one bound of one rule moved. */
+function mutantsOf(text: string): readonly Mutant[] {
+  const begins = Array.from(text.matchAll(/^ {2}- rule: (\S+)/gm), ({ index, 1: rule = "" }) => ({ index, rule }));
+  return begins.flatMap(({ index, rule }, at) => {
+    const end = begins[at + 1]?.index ?? text.length;
+    const block = text.slice(index, end);
+    const replaced = (what: string, changed: string): Mutant[] =>
+      changed === block ? [] : [{ what: `${rule}: ${what}`, text: text.slice(0, index) + changed + text.slice(end) }];
+    return [
+      ...replaced("switched off", block.replace(/^ {4}verdict:/m, "    mode: observe\n    verdict:")),
+      ...replaced("not final", block.replace(/^ {4}final: true.*\n/m, "")),
+      ...replaced("`>=` for `>`", block.replace(/ > (?=limits|[0-9])/, " >= ")),
+      ...replaced("`>` for `>=`", block.replace(/ >= (?=limits|[0-9])/, " > ")),
+    ];
+  });
+}
+
+for (const name of names) {
+  suite(`contracts/${name}.yaml`, () => {
+    const file = join(contracts, `${name}.yaml`);
+
+    test("the contract's tests pass and cover every outcome", async () => {
+      const outcome = await testCommand([join(contracts, `${name}.test.yaml`)], { ...options, min: "100" });
+      assert.equal(outcome.exitCode, 0, outcome.text);
+    });
+
+    test("`analyze` reports no finding in the contract", async () => {
+      const outcome = await analyzeCommand(file, { json: false, deny: true });
+      assert.equal(outcome.exitCode, 0, outcome.text);
+    });
+
+    test("the contract's tests notice each rule that is disabled, not final or bounded differently", async () => {
+      cpSync(join(contracts, `${name}.test.yaml`), join(folder, `${name}.test.yaml`));
+      const missed: string[] = [];
+      const mutants = mutantsOf(readFileSync(file, "utf8"));
+      assert.ok(mutants.length >= 5, `${mutants.length} mutants`);
+      for (const { what, text } of mutants) {
+        writeFileSync(join(folder, `${name}.yaml`), text);
+        const outcome = await testCommand([join(folder, `${name}.test.yaml`)], { ...options, min: undefined });
+        assert.notEqual(outcome.exitCode, 2, `${what}: ${outcome.text}`);
+        if (outcome.exitCode === 0) missed.push(what);
+      }
+      assert.deepEqual(missed, []);
+    });
+  });
+}
+
+/** What is let through of each corpus, though it looks hostile or odd. */
+const harmless: Readonly<Record<string, readonly string[]>> = {
+  shell: [
+    "echo '$(rm x)'",
+    "cat <<'EOF'\n$(rm x)\nEOF",
+    "ls # $(rm x)",
+    'echo "\\"; rm x; echo \\""',
+    "ls 2>/dev/null >&2 2>&1",
+    "cat <<'E'\n$KEY\nE",
+    "[[ -v a[1] ]]",
+    "cat <<'E F'\nrm x\nE F\n",
+    "[[ ! -f src/main.ts ]] && ls",
+    "echo $'a\\tb\\x2e'",
+    "ls {} x{}y",
+    "grep -rn '/api/v1' src",
+    "grep -m 1 -A2 id_rsa -- docs",
+    "[ -f src/*.ts ]",
+    'echo "a \\\n b"',
+  ],
+  sql: [
+    "SHOW server_version",
+    "SELECT '/*! x */', $$ DELETE FROM t; $$, E'\\'' -- a comment\n",
+    "select o.date, o.count, c.name from orders o join customers c on c.id = o.customer_id limit 5",
+    "select (address).city, (address).name from customers limit 1",
+    "SELECT 1",
+    "select (json_each('{}')).key, (o).total, (select o).total, (max(o)).total from orders o limit 1",
+  ],
+  http: [
+    "HTTPS://API.Example.COM/Path",
+    "https://api.example.com/Path",
+    "https://example.com",
+    "https://example.com/caf%C3%A9/a%20b",
+    "https://example.com/?q=a%2Fb&x='1'#part",
+  ],
+};
+
+/** A text, or its parts, each with how often it stands. */
+type Written = string | readonly (readonly [part: string, times: number])[];
+
+interface Corpus {
+  readonly rows: readonly { readonly text?: Written; readonly given?: { readonly text?: string } }[];
+}
+
+function textsOf(corpus: string): readonly string[] {
+  const file = new URL(`../../../spec/vectors/functions/${corpus}.json`, import.meta.url);
+  const { rows } = JSON.parse(readFileSync(file, "utf8")) as Corpus;
+  return rows.map(({ text, given }) => written(text ?? given?.text ?? "")).filter((text) => text.isWellFormed());
+}
+
+function written(text: Written): string {
+  return typeof text === "string" ? text : text.map(([part, times]) => part.repeat(times)).join("");
+}
+
+/** The texts that the contract lets through, each in a call of its own. */
+async function allowedOf(name: string, corpus: string, callOf: (text: string) => object): Promise<readonly string[]> {
+  const source = { name, text: readFileSync(join(contracts, `${name}.yaml`), "utf8") };
+  const compiled = compileContracts([source]);
+  assert.ok(compiled.ok);
+  await loadFunctions(compiled.value);
+  const [tool = ""] = compiled.value.tools.keys();
+  const texts = textsOf(corpus);
+  assert.ok(texts.length > 50, `${texts.length} texts`);
+  return texts.filter((text) => judge(compiled.value, { tool, input: callOf(text) }).verdict === "ALLOW");
+}
+
+suite("hostile texts under the contracts shell, sql and http", () => {
+  test("the contract shell allows only the harmless texts", async () => {
+    const allowed = await allowedOf("shell", "shell", (command) => ({ command, cwd: "/srv" }));
+    assert.deepEqual(allowed, harmless["shell"]);
+  });
+  test("the contract sql allows only the harmless texts", async () => {
+    const allowed = await allowedOf("sql", "sql", (sql) => ({ sql, database: "app" }));
+    assert.deepEqual(allowed, harmless["sql"]);
+  });
+  test("the contract http allows only the harmless texts", async () => {
+    const allowed = await allowedOf("http", "url", (url) => ({ url }));
+    assert.deepEqual(allowed, harmless["http"]);
+  });
+});

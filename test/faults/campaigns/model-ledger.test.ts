@@ -1,0 +1,237 @@
+/**
+ * Goal: what the model says is what a gate writes to its ledger, in batches and over restarts, and what `replay` finds
+ * there again; a contract that goes and comes back, or follows another, is folded to the same.
+ * Method: random scenarios through gates over one ledger each, on the clock of the scenario, several calls at a time;
+ * each receipt is held against the model, then the ledger against itself. LEDGER_RUNS and MODEL_SEED set how many and which.
+ */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { isDeepStrictEqual } from "node:util";
+import { openHistory } from "../../../packages/svc-gate/src/cli/history.ts";
+import { replayAndFold } from "../../../packages/svc-gate/src/cli/deep/deep.ts";
+import { replayCommand } from "../../../packages/svc-gate/src/cli/replay/command.ts";
+import { readRecorded } from "../../../packages/svc-gate/src/cli/replay/recorded.ts";
+import type { ContractInForce } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { Clock } from "../../../packages/svc-gate/src/gate/core/clock.ts";
+import { openGate } from "../../../packages/svc-gate/src/gate/core/gate.ts";
+import { openLedger, readLedger } from "../../../packages/svc-gate/src/ledger/mod.ts";
+import { temporaryFolder } from "../../support/gate.ts";
+import { compile, requestOf } from "../../support/model/engine.ts";
+import { generateNext, generateWhole } from "../../support/model/generate-rollout.ts";
+import type { Call, Contract, Rule, Scenario } from "../../support/model/language.ts";
+import { decideCall, type Receipt } from "../../support/model/model.ts";
+import { names, reads } from "../../support/model/walk.ts";
+
+const runs = Number(process.env["LEDGER_RUNS"] ?? 6);
+const seed = Number(process.env["MODEL_SEED"] ?? Date.now() % 1_000_000_000);
+const callsMax = 40;
+
+/** Calls that come together: one to four, at the moment of the first, in the order in which the gate takes them. */
+function batchesOf(calls: readonly Call[], from: number): readonly (readonly Call[])[] {
+  const batches: Call[][] = [];
+  for (let next = 0; next < calls.length;) {
+    const size = 1 + ((from + batches.length * 7) % 4);
+    const together = calls.slice(next, next + size);
+    batches.push(inTurns(together).map((call) => ({ ...call, at: together[0]?.at ?? call.at })));
+    next += size;
+  }
+  return batches;
+}
+
+/** The keys take turns; what one key asks stays in its order. */
+function inTurns(calls: readonly Call[]): readonly Call[] {
+  const byKey = [...Map.groupBy(calls, ({ key }) => key).values()];
+  return calls.flatMap((_, turn) => byKey.flatMap((asked) => asked.slice(turn, turn + 1)));
+}
+
+/** Serves some batches and stops. */
+async function serve(data: string, force: ContractInForce, { mode }: Scenario, batches: readonly (readonly Call[])[]) {
+  let now = batches[0]?.[0]?.at ?? 0;
+  const ledger = await openLedger({ folder: data, engine: "svc-gate/test" });
+  const opened = await openGate({
+    force,
+    ledger,
+    clock: new Clock({ wall: () => now, monotonic: () => now }),
+    mode,
+    keepRefused: (call) => call, // The model writes long texts, and replay needs them whole.
+    onDefect: ({ rule, defect }) => assert.fail(`a defect in ${rule}: ${String(defect)}`),
+  });
+  assert.ok(opened.ok);
+  const { gate } = opened.value;
+  for (const batch of batches) {
+    now = batch[0]?.at ?? now;
+    const answers = batch.map((call) =>
+      gate.check(requestOf(call), { keyName: call.key, bytes: 1000, digest: "0".repeat(64) }),
+    );
+    for (const { ok } of await Promise.all(answers)) assert.ok(ok);
+  }
+  await gate.drain();
+  await ledger.close();
+}
+
+interface Written {
+  readonly verdict: string | null;
+  readonly rule: string | null;
+  readonly answered: string | null;
+  readonly observed: readonly (readonly [string, string])[];
+}
+
+/** With all that was written of how it came about. */
+type Found = Written & { readonly text: string };
+
+function shown({ text: _text, ...seen }: Found): Written {
+  return seen;
+}
+
+interface Said {
+  readonly rule: string;
+  readonly verdict: string;
+}
+
+async function written(data: string): Promise<readonly Found[]> {
+  const history = await openHistory({ folder: data });
+  const found: Found[] = [];
+  for await (const slice of history.scan(1)) {
+    for (const row of slice) {
+      const recorded = readRecorded(row);
+      if (typeof recorded === "string") assert.fail(recorded);
+      const { verdict, rule, answered } = recorded.leaf;
+      const { observed = [] } = JSON.parse(recorded.outcomeText) as { readonly observed?: readonly Said[] };
+      const pair = (said: Said): readonly [string, string] => [said.rule, said.verdict];
+      const text = recorded.outcomeText;
+      found.push({ verdict, rule, answered, observed: observed.map(pair), text });
+    }
+  }
+  await history.close();
+  return found;
+}
+
+/** The same schemas and requirements, and no counters: what comes after it counts, is folded from its receipts. */
+function withoutCounters(scenario: Scenario): Scenario {
+  const bare = ({ rules, counters: _counters, ...contract }: Contract): Contract => ({
+    ...contract,
+    lets: contract.lets.filter(([name]) => rules.some((rule) => isFree(rule) && names(rule.when).has(name))),
+    counters: [],
+    rules: rules.filter(isFree),
+  });
+  return { ...scenario, contracts: scenario.contracts.map(bare) };
+}
+
+/** It reads no counter. */
+function isFree({ when, lets }: Rule): boolean {
+  return lets.length === 0 && !reads(when, []).has("counters");
+}
+
+/** What the model says, where the calls before a place were decided under other contracts. */
+function expected(
+  scenario: Scenario,
+  calls: readonly Call[],
+  { before, from }: { readonly before: Scenario; readonly from: number } = { before: scenario, from: 0 },
+): readonly Written[] {
+  const past: Receipt[] = [];
+  return calls.map((call, index) => {
+    const now = index < from ? before : scenario;
+    const { verdict, rule, answered, observed, sound } = decideCall(now, past, call);
+    past.push({ call, verdict, answered, sound });
+    return { verdict, rule, answered, observed };
+  });
+}
+
+async function assertReplays(data: string, from: number): Promise<void> {
+  const { exitCode, text } = await replayCommand(data, { examples: "3", json: true });
+  const { agreed, disagreements, skipped, shown: first } = JSON.parse(text);
+  assert.deepEqual([exitCode, disagreements, skipped], [0, 0, []], `seed ${from}: ${JSON.stringify(first, null, 1)}`);
+  const ledger = await readLedger(data);
+  const { replayed, counters, ...deep } = await replayAndFold(ledger, () => undefined);
+  await ledger.close();
+  assert.deepEqual([replayed, deep.differs, deep.notReplayable], [agreed, 0, 0], `seed ${from}, deep`);
+  assert.equal(counters.firstWrong, undefined, `seed ${from}: ${JSON.stringify(counters)}`);
+  folded.events += counters.events;
+  folded.unsure += counters.unsure;
+}
+
+/** What was folded again, and what could not be for sure. */
+const folded = { events: 0, unsure: 0 };
+
+function compiled(scenario: Scenario): ContractInForce | undefined {
+  const force = compile(scenario);
+  return force.ok ? force.value : undefined;
+}
+
+async function eachScenario(t: TestContext, work: (data: string, scenario: Scenario, from: number) => Promise<void>) {
+  const folder = temporaryFolder(t);
+  for (let from = seed; from < seed + runs; from += 1)
+    await work(join(folder, String(from)), generateWhole(from, callsMax), from);
+}
+
+suite(`gates over a ledger, ${runs} scenarios from seed ${seed} (set MODEL_SEED to repeat)`, () => {
+  test("a gate writes what the model says, also after a restart", (t) =>
+    eachScenario(t, async (data, scenario, from) => {
+      const force = compiled(scenario);
+      if (force === undefined) return;
+      const batches = batchesOf(scenario.calls, from);
+      const half = Math.floor(batches.length / 2);
+      await serve(data, force, scenario, batches.slice(0, half));
+      await serve(data, force, scenario, batches.slice(half));
+      assert.deepEqual((await written(data)).map(shown), expected(scenario, batches.flat()), `seed ${from}`);
+      await assertReplays(data, from);
+    }));
+
+  test("replay agrees with the ledger after contract versions change back and forth", (t) =>
+    eachScenario(t, async (data, scenario, from) => {
+      const next = generateNext(scenario, from);
+      const forces = [scenario, next, scenario, next].map(compiled);
+      const batches = batchesOf(scenario.calls, from);
+      const share = Math.ceil(batches.length / forces.length);
+      for (const [stage, force] of forces.entries()) {
+        if (force === undefined) return;
+        await serve(data, force, scenario, batches.slice(stage * share, (stage + 1) * share));
+      }
+      await assertReplays(data, from);
+    }));
+
+  test("a new counter is folded from the receipts as the model says, or is unknown", async (t) => {
+    let [compared, unknown] = [0, 0];
+    await eachScenario(t, async (data, scenario, from) => {
+      const before = withoutCounters(scenario);
+      const forces = [before, scenario].map(compiled);
+      const batches = batchesOf(scenario.calls, from);
+      const half = Math.floor(batches.length / 2);
+      for (const [stage, force] of forces.entries()) {
+        if (force === undefined) return;
+        await serve(data, force, scenario, stage === 0 ? batches.slice(0, half) : batches.slice(half));
+      }
+      const first = batches.slice(0, half).flat().length;
+      const found = await written(data);
+      const model = expected(scenario, batches.flat(), { before, from: first });
+      const end = found.findIndex(({ text }) => text.includes("is not known"));
+      unknown += end < 0 ? 0 : 1;
+      const known = end < 0 ? found.length : end;
+      compared += known - first;
+      assert.deepEqual(found.slice(0, known).map(shown), model.slice(0, known), `seed ${from}`);
+      await assertReplays(data, from);
+    });
+    t.diagnostic(`${compared} receipts after a fold, ${unknown} scenarios came to what is not known`);
+    t.diagnostic(`${folded.events} events of older receipts were folded again, ${folded.unsure} counters not for sure`);
+    assert.ok(folded.events > 0);
+  });
+
+  test("positive control: a gate that decides by the next version is noticed", async (t) => {
+    const isOther = (each: number): boolean => {
+      const scenario = generateWhole(each, callsMax);
+      const next = generateNext(scenario, each);
+      const calls = batchesOf(scenario.calls, each).flat();
+      return compiled(next) !== undefined && !isDeepStrictEqual(expected(scenario, calls), expected(next, calls));
+    };
+    let from = 1;
+    while (!isOther(from)) from += 1;
+    const scenario = generateWhole(from, callsMax);
+    const data = join(temporaryFolder(t), "data");
+    const force = compiled(generateNext(scenario, from));
+    assert.ok(force !== undefined);
+    const batches = batchesOf(scenario.calls, from);
+    await serve(data, force, scenario, batches);
+    assert.notDeepEqual((await written(data)).map(shown), expected(scenario, batches.flat()));
+  });
+});

@@ -1,0 +1,73 @@
+/**
+ * Goal: no failure of gate, server, standby or network loses an answered check or writes one twice, whichever moment it
+ * strikes at. Method: gates with wrong clocks on a replicated PostgreSQL under load; one failure after another, some
+ * together; then the ledger is added up again by code that shares nothing with the gate, and held against what each
+ * client was told. `npm run campaign -- --failures 500` is the long form. Planted bugs must be found.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Bug } from "../../support/campaign/bugs.ts";
+import { runCampaign } from "../../support/campaign/campaign.ts";
+import type { FailureName } from "../../support/campaign/failures.ts";
+
+const seed = Number(process.env["CAMPAIGN_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const ordinary = { seed, clients: 8, pauseMs: 60, bounds: "short" } as const;
+
+const list: readonly FailureName[] = [
+  "network: cut after the COMMIT, before its answer",
+  "replica: frozen while it holds the head, longer than it may",
+  "network: the COMMIT arrives late",
+  "standby: kill -9",
+  "replica: kill -9 after its COMMIT is sent",
+  "server: kill -9",
+  "network: cut after the COMMIT, before its answer",
+  "standby promoted: the server still has sessions of gates",
+  "sessions: ended by the server",
+  "network: cut before the server has the COMMIT",
+  "network: dark for a while between server and standby",
+  "standby promoted: the server is dead",
+  "network: all lines of all gates cut",
+  "replica: kill -9",
+];
+
+test(
+  `${list.length} failures lose no answered check and write none twice`,
+  { tags: ["service.every-check-receipt"] },
+  async (t) => {
+    const report = await runCampaign({ ...ordinary, failures: list, replicas: 3 });
+    if (typeof report === "string") return t.skip(report);
+    const { lost, twice, keptThoughRefused, problems, happened, answered, rows, verified, after, ends } = report;
+    const failures = [...happened.values()].reduce((sum, times) => sum + times, 0);
+    t.diagnostic(
+      `seed ${seed}: ${failures} failures, ${answered} answered, ${rows} rows, ${report.unanswered} unanswered`,
+    );
+    assert.deepEqual(
+      { lost, twice, keptThoughRefused, problems },
+      { lost: [], twice: [], keptThoughRefused: [], problems: [] },
+    );
+    assert.deepEqual([verified.ok, verified.rows], [true, rows]);
+    assert.ok(failures >= list.length - 4, `moments to fail at came: ${failures}`);
+    assert.ok(answered >= 100 && after >= 20, `it was a load, and the gates serve after it: ${answered}, ${after}`);
+    assert.deepEqual(
+      ends.filter(({ exitCode }) => exitCode !== 1),
+      [],
+      "a gate that ends by itself says so",
+    );
+  },
+);
+
+const controls: Readonly<Partial<Record<Bug, FailureName>>> = {
+  "writes-again": "network: cut after the COMMIT, before its answer",
+  "answers-before-commit": "network: cut before the server has the COMMIT",
+  "believes-in-the-best": "network: cut in the midst of the COMMIT",
+};
+
+for (const [bug, failure] of Object.entries(controls)) {
+  test(`positive control: a gate that ${bug.replaceAll("-", " ")} is noticed`, async (t) => {
+    const failures = [failure, failure, failure];
+    const report = await runCampaign({ ...ordinary, failures, replicas: 2, bug: bug as Bug });
+    if (typeof report === "string") return t.skip(report);
+    const { lost, twice } = report;
+    assert.ok((bug === "writes-again" ? twice : lost).length > 0, JSON.stringify(report));
+  });
+}

@@ -1,0 +1,175 @@
+/**
+ * Goal: what a ledger recorded is decided again to the last character, whatever came between: sessions, counters,
+ * restarts, contracts that changed. Method: random calls on all contracts of the repository, through gates that are
+ * started one after another over one ledger on a clock that runs fast; then the commands on what they left.
+ * FIDELITY_RUNS sets how many calls.
+ */
+import assert from "node:assert/strict";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { after, suite, test } from "node:test";
+import { replayCommand, type ReplayOptions } from "../../../packages/svc-gate/src/cli/replay/command.ts";
+import { loadFunctions, compileMandate, type ContractInForce } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { Clock } from "../../../packages/svc-gate/src/gate/core/clock.ts";
+import { openGate } from "../../../packages/svc-gate/src/gate/core/gate.ts";
+import { openLedger } from "../../../packages/svc-gate/src/ledger/mod.ts";
+import { bad, good, modes, parseCheckRequest } from "../../../packages/svc-gate/src/wire/mod.ts";
+import { root } from "../../support/gate.ts";
+import { Chance } from "../../support/model/chance.ts";
+import { randomBody } from "../../support/random-call.ts";
+
+const runs = Number(process.env["FIDELITY_RUNS"] ?? 3000);
+const seed = Number(process.env["FIDELITY_SEED"] ?? 20_261_121);
+const folder = mkdtempSync(join(tmpdir(), "svc-gate-replay-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const files = readdirSync(join(root, "contracts")).filter((name) => /(?<!\.test)\.yaml$/.test(name));
+const texts = new Map(files.map((name) => [name, readFileSync(join(root, "contracts", name), "utf8")]));
+
+/** Rules that others observe, counters that came and went, names that are remembered. */
+const extra = `contract: extra
+tools:
+  note.add:
+    input:
+      type: object
+      additionalProperties: false
+      required: [to]
+      properties: { to: { type: string, maxLength: 60 }, about: { type: array, items: { type: string, maxLength: 60 }, maxItems: 9 } }
+    otherwise: ALLOW
+counters:
+  known: { of: note.add, per: session, counting: released, remembers: input.to }
+  often: { of: note.add, per: [session, key], within: 10m }
+  today: { of: note.add, per: gate, within: day, timezone: Europe/Berlin }
+rules:
+  - rule: stranger
+    on: note.add
+    when: "!(input.to in counters.known) && counters.often > 3"
+    verdict: ESCALATE
+    reason: "{input.to} is new"
+  - { rule: talkative, on: note.add, when: counters.today > 20, mode: observe, verdict: BLOCK, reason: "{counters.today} notes" }
+  - { rule: about, on: note.add, when: "input.?about.orValue([]).exists(x, x in counters.known)", verdict: BLOCK, reason: known }
+`;
+
+function force(names: readonly string[], settings = ""): ContractInForce {
+  const mandate = `mandate: all\ncontracts: [${names.join(", ")}]\n${settings}`;
+  const compiled = compileMandate({ name: "mandate.yaml", text: mandate }, (name) => {
+    const text =
+      name === "extra.yaml" ? extra : name === "stricter.yaml" ? extra.replace("> 3", "> 1") : texts.get(name);
+    return text === undefined ? bad("there is no such file") : good({ name, text });
+  });
+  if (!compiled.ok) throw new Error(compiled.problem.map(({ message }) => message).join("\n"));
+  return compiled.value;
+}
+
+/** What is in force from one start to the next: all, fewer, all with a stricter one, other limits, all again. */
+const stages: readonly (() => ContractInForce)[] = [
+  () => force([...files, "extra.yaml"]),
+  () => force(files),
+  () => force([...files, "stricter.yaml"]),
+  () => force(["extra.yaml", "payments.yaml"], "limits: { payments: { per_payment_usd: 20 } }\n"),
+  () => force([...files, "extra.yaml"]),
+];
+
+async function fill(data: string): Promise<void> {
+  const chance = new Chance(seed);
+  let now = Date.parse("2026-03-28T20:00:00Z");
+  const source = { wall: () => now, monotonic: () => now };
+  for (const [stage, inForce] of stages.entries()) {
+    const contract = inForce();
+    await loadFunctions(contract);
+    const ledger = await openLedger({ folder: data, engine: "svc-gate/test" });
+    const opened = await openGate({
+      force: contract,
+      ledger,
+      clock: new Clock(source),
+      mode: modes[stage % modes.length] ?? "enforce",
+      onDefect: ({ rule, defect }) => assert.fail(`a defect in ${rule}: ${String(defect)}`),
+    });
+    assert.ok(opened.ok);
+    const { gate } = opened.value;
+    for (let done = 0; done < runs / stages.length;) {
+      const asked = Array.from({ length: chance.whole(1, 8) }, () => randomBody(chance, contract));
+      done += asked.length;
+      now += chance.pick([1, 20, 900, 60_000, 400_000]);
+      const keyName = chance.pick(["default", "other"]);
+      await Promise.all(
+        asked.map(async (body) => {
+          const parsed = parseCheckRequest(body);
+          if (parsed.ok) await gate.check(parsed.value, { keyName, bytes: body.length, digest: "0".repeat(64) });
+        }),
+      );
+    }
+    await gate.drain();
+    await ledger.close();
+  }
+}
+
+const data = join(folder, "data");
+const plain: ReplayOptions = { examples: "3", json: true };
+
+suite(`${runs} random checks, seed ${seed}`, async () => {
+  await fill(data);
+
+  test("replay decides each check again with the same verdict, rule, reason, trace and counters", async () => {
+    const { exitCode, text } = await replayCommand(data, plain);
+    const found = JSON.parse(text);
+    assert.deepEqual([exitCode, found.disagreements, found.shown, found.skipped], [0, 0, [], []], text.slice(0, 2000));
+    assert.ok(found.agreed > runs * 0.9, `${found.agreed} of ${runs}`);
+    console.log(`# ${found.agreed} receipts agree`);
+  });
+
+  test("positive control: a changed verdict, a missing receipt and a missing contract are noticed", async () => {
+    const doctored: readonly (readonly [change: string, expected: RegExp])[] = [
+      ["DELETE FROM contracts WHERE digest = (SELECT min(digest) FROM contracts)", /"why":"the text of its contract/],
+      [
+        'UPDATE receipts SET leaf = replace(leaf, \'"verdict":"BLOCK"\', \'"verdict":"ALLOW"\') WHERE seq > 100',
+        /"what":"verdict"/,
+      ],
+      [
+        "DELETE FROM receipts WHERE seq = (SELECT min(seq) FROM receipts WHERE tool = 'note.add')",
+        /"what":"(?:reason|trace|verdict)"/,
+      ],
+    ];
+    for (const [change, expected] of doctored) {
+      const copy = join(folder, "copy");
+      cpSync(data, copy, { recursive: true });
+      const database = new DatabaseSync(join(copy, "ledger.db"));
+      database.exec(change);
+      database.close();
+      const { text } = await replayCommand(copy, plain);
+      assert.match(text, expected, change);
+      rmSync(copy, { recursive: true });
+    }
+  });
+
+  test("replay with another contract reports changed verdicts by rule, tool and session, with examples", async () => {
+    const other = join(folder, "mandate.yaml");
+    cpSync(join(root, "contracts"), join(folder, "contracts"), { recursive: true });
+    writeFileSync(
+      other,
+      "mandate: one\ncontracts: [contracts/payments.yaml]\nlimits: { payments: { per_payment_usd: 1 } }\n",
+    );
+    const { exitCode, text } = await replayCommand(data, { ...plain, contract: other, sum: "input.amount" });
+    const found = JSON.parse(text);
+    assert.equal(exitCode, 1);
+    assert.equal(
+      found.changed,
+      found.changes.reduce((sum: number, { receipts }: { receipts: number }) => sum + receipts, 0),
+    );
+    for (const groups of [found.by_rule, found.by_tool, found.by_session])
+      assert.equal(
+        found.changed,
+        groups.reduce((sum: number, { receipts }: { receipts: number }) => sum + receipts, 0),
+      );
+    assert.ok(
+      found.changes.some(
+        ({ was, wouldBe }: { was: string; wouldBe: string }) => was === "ALLOW" && wouldBe === "BLOCK",
+      ),
+    );
+    const shown = await replayCommand(data, { ...plain, json: false, contract: other, sum: "input.amount" });
+    assert.match(shown.text, /verdicts change\n\n +was +would be +receipts +sum of input\.amount\n/);
+    assert.match(shown.text, /\nexamples\n {2}receipt [0-9]+: /);
+  });
+});

@@ -1,0 +1,106 @@
+/**
+ * Goal: what was answered is durable, whatever becomes of process, power and disk; the chain, the tree and the counters are
+ * whole after each end, and a replay agrees.
+ * Method: the gate, the ledger and SQLite itself on a simulated machine (`simulation/`): clock, disk, crashes and clients come
+ * from one seed. After each life all is held against what people outside know. A history that fails is made as small as it
+ * goes and kept in `regressions/simulation`, where it is lived again for ever. SIMULATION_RUNS sets how many crashes,
+ * SIMULATION_SEED which.
+ */
+import assert from "node:assert/strict";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { controls, type Control } from "../../support/simulation/controls.ts";
+import { planOf, type Plan } from "../../support/simulation/plan.ts";
+import { shrink } from "../../support/simulation/shrink.ts";
+import { loadSources, type Sources } from "../../support/simulation/sources.ts";
+import { live, type Came } from "../../support/simulation/world.ts";
+
+const regressions = fileURLToPath(new URL("../../support/simulation/regressions", import.meta.url));
+const kept = readdirSync(regressions).map((name) => ({
+  name,
+  plan: JSON.parse(readFileSync(join(regressions, name), "utf8")) as Plan,
+}));
+const crashesWanted = Number(process.env["SIMULATION_RUNS"] ?? 250);
+const seed = Number(process.env["SIMULATION_SEED"] ?? Date.now() % 1_000_000_000);
+
+/** What is told of all histories together. */
+const counted = ["answers", "rows", "erased", "rotations", "refusals", "faults", "refusedStarts"] as const;
+const zeros = Object.fromEntries(counted.map((name) => [name, 0])) as Record<(typeof counted)[number], number>;
+
+/** Makes it as small as it goes, keeps it, and fails. */
+async function keep(sources: Sources, from: number, found: NonNullable<Came["problem"]>): Promise<never> {
+  const smallest = await shrink(planOf(from), async (plan) => (await live(sources, plan)).problem !== undefined);
+  const { problem } = await live(sources, smallest);
+  mkdirSync(regressions, { recursive: true });
+  const name = `seed-${from}.json`;
+  writeFileSync(join(regressions, name), `${JSON.stringify(smallest, null, 1)}\n`);
+  return assert.fail(
+    `seed ${from}, after life ${found.life}: ${found.what}\nkept as regressions/simulation/${name}, which fails with: ${problem?.what}`,
+  );
+}
+
+await suite("a gate on a simulated machine", async () => {
+  const sources = await loadSources("right");
+
+  for (const { name, plan } of kept) {
+    test(`a gate survives the kept history ${name}`, async () => {
+      assert.equal((await live(sources, plan)).problem?.what, undefined);
+    });
+  }
+
+  test(`a gate loses nothing in ${crashesWanted} crashes from seed ${seed} (set SIMULATION_SEED to repeat)`, async (t) => {
+    const sum = { histories: 0, crashes: 0, ...zeros };
+    const begun = performance.now();
+    for (let each = seed; sum.crashes < crashesWanted; each += 1) {
+      const came = await live(sources, planOf(each));
+      if (came.problem !== undefined) await keep(sources, each, came.problem);
+      sum.histories += 1;
+      sum.crashes += came.crashes;
+      for (const name of counted) sum[name] += came[name];
+    }
+    const seconds = (performance.now() - begun) / 1000;
+    t.diagnostic(
+      `${JSON.stringify(sum)} in ${seconds.toFixed(0)} s, ${(sum.crashes / seconds).toFixed(0)} crashes a second`,
+    );
+    assert.ok(sum.answers > sum.crashes, "a crash came after an answer or more");
+  });
+
+  test("a seed always gives the same history", async () => {
+    const [once, again] = [await live(sources, planOf(seed)), await live(sources, planOf(seed))];
+    assert.deepEqual(again, once);
+  });
+});
+
+/** Histories that a mistake may take to show. */
+const historiesMax = 400;
+
+await suite("positive control: defects that the simulation notices", async () => {
+  for (const [index, control] of controls.entries()) {
+    test(`positive control: the defect "${control.name}" is noticed`, async (t) => {
+      const sources = await loadSources(`wrong-${index}`, control.mutations);
+      t.diagnostic(await notice(sources, control));
+    });
+  }
+});
+
+async function notice(sources: Sources, control: Control): Promise<string> {
+  const { defect, noticed } = control;
+  const others: string[] = [];
+  let crashes = 0;
+  for (let each = 1; each <= historiesMax; each += 1) {
+    const came = await live(sources, planFor(control, each), defect);
+    crashes += came.crashes;
+    if (came.problem === undefined) continue;
+    if (noticed.test(came.problem.what)) return `noticed after ${crashes} crashes: ${came.problem.what.slice(0, 120)}`;
+    others.push(came.problem.what);
+  }
+  return assert.fail(`not noticed in ${crashes} crashes; others: ${others.slice(0, 5).join("\n")}`);
+}
+
+function planFor({ isOfErrands, isRare }: Control, from: number): Plan {
+  const plan = planOf(from, isRare === true ? 1 : 0);
+  if (isOfErrands !== true) return plan;
+  return { ...plan, lives: plan.lives.map((life) => ({ ...life, errands: 3 })) };
+}

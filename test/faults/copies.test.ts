@@ -1,0 +1,232 @@
+/**
+ * Goal: copies of a ledger do not pass for it, and a folder has one owner. Method: the real gate on copies of its own
+ * folder: put back after it went on, gone on with beside it, without what stands around the file, with what stands around
+ * another's; and several gates on one folder at once. What only somebody outside can tell is shown as that. A gate that
+ * looks at no pin, and one that takes no lock, must be noticed.
+ */
+import assert from "node:assert/strict";
+import { cpSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { Load } from "../support/faults/load.ts";
+import { examine, placeIn, type Place } from "../support/faults/place.ts";
+import { temporaryFolder } from "../support/ledger-fixture.ts";
+import type { Mutation } from "../support/mutation/mutate.ts";
+import { runGate, startGate, type GateProcess } from "../support/gate-process.ts";
+
+interface Yard {
+  /** The folder of the ledger, and a pin outside it. */
+  readonly data: string;
+  readonly pin: string;
+  readonly copy: string;
+  readonly settings: Place["settings"];
+}
+
+function yardIn(t: TestContext, changes: readonly Mutation[] = []): Yard {
+  const folder = temporaryFolder(t);
+  const { data, settings } = placeIn(folder, { changes });
+  const pin = join(folder, "outside", "pin");
+  mkdirSync(join(folder, "outside"));
+  return { data, pin, copy: join(folder, "copy"), settings: { ...settings, SVC_PIN: pin } };
+}
+
+/** So many calls by one gate on a folder, which is then stopped in order. */
+async function goOn(settings: Yard["settings"], load: Load, calls: number): Promise<void> {
+  const gate = await startGate({ settings });
+  await load.run(gate.url, 1, calls);
+  assert.equal(await gate.stop(), 0, gate.stderr());
+}
+
+function putBack(from: string, to: string): void {
+  rmSync(to, { recursive: true });
+  cpSync(from, to, { recursive: true });
+}
+
+interface Case {
+  readonly title: string;
+  /** What becomes of the folder; the gate is stopped. */
+  readonly change: (yard: Yard, load: Load) => Promise<void> | void;
+  /** With the pin outside, or with the one in the folder alone. */
+  readonly pinned: "inside" | "outside";
+  readonly said: RegExp;
+}
+
+const copied = async ({ data, copy, settings }: Yard, load: Load): Promise<void> => {
+  cpSync(data, copy, { recursive: true });
+  await goOn(settings, load, 3);
+};
+
+const cases: readonly Case[] = [
+  {
+    title: "yesterday's folder with today's pin",
+    change: async (yard, load) => {
+      await copied(yard, load);
+      putBack(yard.copy, yard.data);
+    },
+    pinned: "outside",
+    said: /ends at row 5, and its head pin has seen row 8: rows are missing from its end/,
+  },
+  {
+    title: "a copy that went further than the ledger, in its place",
+    change: async (yard, load) => {
+      cpSync(yard.pin, `${yard.pin}.copy`);
+      await copied(yard, load);
+      await goOn({ ...yard.settings, SVC_DATA_DIR: yard.copy, SVC_PIN: `${yard.pin}.copy` }, new Load(), 5);
+      putBack(yard.copy, yard.data);
+    },
+    pinned: "outside",
+    said: /row 8 of the ledger is not the one that its head pin has seen/,
+  },
+  {
+    title: "a ledger file without its pin, checkpoint and key",
+    change: ({ data }) => {
+      for (const name of ["head.pin", "checkpoint", "signing.key"]) rmSync(join(data, name), { force: true });
+    },
+    pinned: "inside",
+    said: /has 5 rows but its head pin .* is not there/,
+  },
+  {
+    title: "the file under another ledger's pin",
+    change: async ({ data, copy, settings }) => {
+      const { SVC_PIN: _, ...others } = settings;
+      await goOn({ ...others, SVC_DATA_DIR: copy }, new Load(), 1);
+      cpSync(join(copy, "head.pin"), join(data, "head.pin"));
+    },
+    pinned: "inside",
+    said: /the head pin is of the ledger ".*", and this one is ".*": put the right file back/,
+  },
+  {
+    title: "the file without its write-ahead log, copied while a gate served it",
+    change: async ({ data, copy, settings }, load) => {
+      const { SVC_PIN: _, ...others } = settings;
+      const gate = await startGate({ settings: others });
+      await load.run(gate.url, 1, 3);
+      cpSync(data, copy, { recursive: true });
+      await gate.stop();
+      cpSync(join(copy, "ledger.db"), join(data, "ledger.db"));
+    },
+    pinned: "inside",
+    said: /ends at row 5, and its head pin has seen row 8: rows are missing from its end/,
+  },
+];
+
+/** What a start says after a change; `served` when it serves. */
+async function startAfter(
+  t: TestContext,
+  { change, pinned }: Case,
+  changes: readonly Mutation[] = [],
+): Promise<string> {
+  const yard = yardIn(t, changes);
+  const { SVC_PIN: _, ...inside } = yard.settings;
+  const settings = pinned === "inside" ? inside : yard.settings;
+  const load = new Load();
+  await goOn(settings, load, 5);
+  await change(yard, load);
+  const ended = await runGate(["serve"], { settings });
+  return ended === "served" ? "served" : `${ended.code}: ${ended.stderr}`;
+}
+
+const looksAtNothingSeen: readonly Mutation[] = [
+  { within: "admit", find: "await requireSeen(found, rowsSeen)", put: "undefined" },
+  { within: "admit", find: "await requireSeen(found, seen)", put: "undefined" },
+];
+
+suite("starts on copies of a ledger", { tags: ["verify.walks-chain"] }, () => {
+  for (const each of cases) {
+    test(`a start refuses ${each.title}`, async (t) => assert.match(await startAfter(t, each), each.said));
+  }
+
+  test("positive control: a gate that ignores its pin is noticed: it serves yesterday's folder", async (t) => {
+    assert.equal(await startAfter(t, cases[0] as Case, looksAtNothingSeen), "served");
+  });
+
+  test("only the answers that clients hold reveal a folder put back with its pin", async (t) => {
+    const yard = yardIn(t);
+    const { SVC_PIN: _, ...settings } = yard.settings;
+    const load = new Load();
+    await goOn(settings, load, 5);
+    await copied({ ...yard, settings }, load);
+    putBack(yard.copy, yard.data);
+    const { lost, rows } = await examine({ data: yard.data, settings }, load.answers);
+    assert.deepEqual([rows, lost.map(({ seq }) => seq)], [5, [6, 7, 8]], "nothing in the folder remembers them");
+  });
+
+  test("two copies that both go on fork at the first new row", async (t) => {
+    const yard = yardIn(t);
+    const { SVC_PIN: _, ...settings } = yard.settings;
+    const [one, other] = [new Load(), new Load()];
+    await goOn(settings, one, 5);
+    await copied({ ...yard, settings }, one);
+    await goOn({ ...settings, SVC_DATA_DIR: yard.copy }, other, 3);
+    const [mine, theirs] = [one.answers.slice(5), other.answers];
+    assert.deepEqual(
+      mine.map(({ seq }) => seq),
+      theirs.map(({ seq }) => seq),
+    );
+    assert.ok(
+      mine.every(({ hash }, at) => hash !== theirs[at]?.hash),
+      "the same numbers, other hashes",
+    );
+    assert.deepEqual((await examine({ data: yard.data, settings }, mine)).lost, []);
+    assert.equal((await examine({ data: yard.data, settings }, theirs)).lost.length, 3);
+  });
+});
+
+/** As many gates at once on one folder as there are settings: those that serve, and what the others said. */
+async function race(
+  all: readonly Yard["settings"][],
+): Promise<{ serving: readonly GateProcess[]; said: readonly string[] }> {
+  const started = await Promise.allSettled(all.map((settings) => startGate({ settings })));
+  return {
+    serving: started.flatMap((each) => (each.status === "fulfilled" ? [each.value] : [])),
+    said: started.flatMap((each) => (each.status === "rejected" ? [String(each.reason)] : [])),
+  };
+}
+
+const takesNoLock: Mutation = {
+  within: "takeOwnership",
+  text: "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;",
+  put: "SELECT 1;",
+};
+
+suite("a folder has one owner", () => {
+  test("one of four gates that start at once on a folder serves it, even through a link", async (t) => {
+    const { data, settings } = placeIn(temporaryFolder(t));
+    mkdirSync(data);
+    symlinkSync(data, `${data}-too`);
+    const too = { ...settings, SVC_DATA_DIR: `${data}-too` };
+    const load = new Load();
+    for (let round = 0; round < 3; round += 1) {
+      const { serving, said } = await race([settings, too, settings, too]);
+      assert.equal(serving.length, 1, said.join("\n"));
+      for (const sentence of said)
+        assert.match(sentence, /another gate is serving the ledger in |another program holds/);
+      await load.run(serving[0]?.url ?? "", 2, 10);
+      await serving[0]?.kill();
+    }
+    const { lost, rows } = await examine({ data, settings }, load.answers, load);
+    assert.deepEqual([lost, rows], [[], 60]);
+  });
+
+  test("positive control: gates without the lock are noticed, and they still answer no row twice", async (t) => {
+    const { data, settings } = placeIn(temporaryFolder(t), { changes: [takesNoLock] });
+    await goOn(settings, new Load(), 1);
+    // Without a lock they also write the same small files at once, and at times one of them ends of that at its start.
+    let { serving } = await race([settings, settings]);
+    for (let again = 0; again < 5 && serving.length < 2; again += 1) {
+      await Promise.all(serving.map((gate) => gate.kill()));
+      ({ serving } = await race([settings, settings]));
+    }
+    assert.equal(serving.length, 2, "the lock is what keeps the second out");
+    const loads = [new Load(), new Load()];
+    await Promise.all(loads.map((load, at) => load.run(serving[at]?.url ?? "", 1, 20)));
+    await Promise.all(serving.map((gate) => gate.kill()));
+    const answers = loads.flatMap((load) => load.answers);
+    assert.ok(
+      loads.some((load) => load.answers.length < 20),
+      "one of them has ended",
+    );
+    assert.equal(new Set(answers.map(({ seq }) => seq)).size, answers.length, "no row was answered twice");
+    assert.deepEqual((await examine({ data, settings }, answers)).lost, []);
+  });
+});

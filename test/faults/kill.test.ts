@@ -1,0 +1,117 @@
+/**
+ * Goal: an answered check survives the sudden end of the gate, and its counters with it. Method: the real gate under
+ * load is killed (SIGKILL) at random moments and started again at once, now and then in the midst of its start; each
+ * answer that a client received is looked for in the file, the chain is walked, and the counters are added up again by
+ * code that shares nothing with the gate. A gate that answers before it commits must be caught. KILL_RUNS and KILL_SEED
+ * set the number of kills and the seed; a history is left for a new one after 100, so that a thousand end some day.
+ */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import { Dice } from "../support/campaign/random.ts";
+import { temporaryFolder } from "../support/ledger-fixture.ts";
+import { Load, type Answered } from "../support/faults/load.ts";
+import { answersEarly, placeIn, verifies, type Place } from "../support/faults/place.ts";
+import { Reckoning } from "../support/faults/reckoning.ts";
+import { spawnGate, startGate, type GateProcess } from "../support/gate-process.ts";
+
+const runs = Number(process.env["KILL_RUNS"] ?? 8);
+const seed = Number(process.env["KILL_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const clients = 4;
+const runsOfHistory = 100;
+
+interface Outcome {
+  readonly answered: number;
+  readonly rows: number;
+  readonly lost: readonly Answered[];
+  readonly twice: number;
+  /** Kills before the gate listened. */
+  readonly inStart: number;
+}
+
+/** Start, load, kill, again; after each start everything is looked at. */
+async function killLoop({ data, settings }: Place, count: number, dice: Dice): Promise<Outcome> {
+  const load = new Load();
+  const reckoning = new Reckoning();
+  const lost: Answered[] = [];
+  let looked = 0;
+  let inStart = 0;
+  for (let run = 0; run <= count; run += 1) {
+    const gate = await startGate({ settings });
+    try {
+      reckoning.follow(join(data, "ledger.db"));
+      lost.push(...load.answers.slice(looked).filter((answer) => !reckoning.isKept(answer)));
+      looked = load.answers.length;
+      if (run % 10 === 0 || run === count) await verifies(gate, reckoning.rows);
+      if (run < count) await loadAndKill(gate, load, dice.between(20, 420));
+    } finally {
+      await gate.kill();
+    }
+    if (run + 1 < count && dice.roll() < 0.2) {
+      await killInStart(settings, dice.between(50, 700));
+      inStart += 1;
+      run += 1;
+    }
+  }
+  const distinct = new Set(load.answers.map(({ seq }) => seq));
+  const answered = load.answers.length;
+  return { answered, rows: reckoning.rows, lost, twice: answered - distinct.size, inStart };
+}
+
+/** Some are answered first, however slow the machine: a gate that has answered nobody can lose nothing. */
+async function loadAndKill(gate: GateProcess, load: Load, afterMs: number): Promise<void> {
+  const before = load.answers.length;
+  const over = new AbortController();
+  const working = load.run(gate.url, clients).finally(() => over.abort());
+  while (!over.signal.aborted && load.answers.length < before + clients) await wait(5);
+  await wait(afterMs);
+  await gate.kill();
+  await working;
+}
+
+/** It may listen by then; nobody asks it anything. */
+async function killInStart(settings: Place["settings"], afterMs: number): Promise<void> {
+  const gate = spawnGate(["serve"], { settings });
+  const ended = once(gate, "exit");
+  await wait(afterMs);
+  gate.kill("SIGKILL");
+  await ended;
+}
+
+test(
+  `${runs} kills under load lose no answered check`,
+  { tags: ["service.every-check-receipt", "receipt.one-row", "receipt.chain-hashes"] },
+  async (t) => {
+    const dice = new Dice(seed);
+    const outcomes: Outcome[] = [];
+    for (let done = 0; done < runs; done += runsOfHistory) {
+      const folder = temporaryFolder(t);
+      const place = placeIn(folder);
+      const settings = { ...place.settings, SVC_PIN: join(folder, "pin") };
+      outcomes.push(await killLoop({ ...place, settings }, Math.min(runsOfHistory, runs - done), dice));
+    }
+    const sum = (of: (outcome: Outcome) => number): number => outcomes.reduce((total, each) => total + of(each), 0);
+    const [answered, rows, twice] = [sum((each) => each.answered), sum((each) => each.rows), sum((each) => each.twice)];
+    const inStart = sum((each) => each.inStart);
+    const lost = outcomes.flatMap((each) => each.lost);
+    console.log(
+      `  seed ${seed}: ${runs} kills (${inStart} in the start), ${answered} answered, ${rows} rows, ` +
+        `${lost.length} lost, ${twice} answered twice`,
+    );
+    assert.deepEqual(lost, []);
+    assert.equal(twice, 0);
+    assert.ok(answered >= (runs - inStart) * clients, `the load was a load: ${answered} answers`);
+    assert.ok(rows >= answered);
+  },
+);
+
+test("positive control: a gate that answers before it commits is noticed", async (t) => {
+  const place = placeIn(temporaryFolder(t), { changes: [answersEarly] });
+  const caught = await killLoop(place, 5, new Dice(seed)).then(
+    ({ lost }) => lost.length > 0,
+    (error: Error) => /rows are missing|not the one|read its counters|without a gap/.test(error.message),
+  );
+  assert.ok(caught, "the loss was seen");
+});

@@ -1,0 +1,486 @@
+/**
+ * Goal: whatever is changed in a ledger's file is reported, at its row. Method: a ledger of twelve rows that has one of
+ * everything; each byte of each column of each table is changed, each row dropped, doubled and swapped, one at a time,
+ * and the walk of `svc-gate verify` is asked; then bits of the file itself, by a map of what the format has them for. The
+ * same sweeps over a verifier with one check removed must miss some. TAMPER_BITS=all turns all eight bits of every byte.
+ */
+import assert from "node:assert/strict";
+import { closeSync, cpSync, openSync, readFileSync, renameSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import { basename, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { suite, test } from "node:test";
+import { Worker } from "node:worker_threads";
+import { inspectLedger, LedgerRefused, openLedger, readPin } from "../../../packages/svc-gate/src/ledger/mod.ts";
+import { leafHash } from "../../../packages/svc-gate/src/ledger/entry/mod.ts";
+import { Caller } from "../../../packages/svc-gate/src/ledger/store/calls.ts";
+import type { Verification } from "../../../packages/svc-gate/src/ledger/store/store.ts";
+import type { Broken } from "../../../packages/svc-gate/src/ledger/entry/row.ts";
+import { Frontier } from "../../../packages/svc-gate/src/ledger/tree/merkle.ts";
+import {
+  append,
+  contracts,
+  engine,
+  entry,
+  makeSample,
+  sampleRows,
+  temporaryFolder,
+} from "../../support/ledger-fixture.ts";
+import { mapFile, type Region } from "../../support/ledger-file-map.ts";
+import type { Mutation } from "../../support/mutation/mutate.ts";
+import { mutatedEnvironment, preload } from "../../support/mutation/sources.ts";
+import { bitsOf, byteChanges, cuts, rowChanges, type Change } from "../../support/ledger-tamper-cases.ts";
+
+interface Walker {
+  readonly walk: () => Promise<Verification>;
+  /** Opens the file anew, and asks for its structure too where `walk` finds nothing, as `svc-gate verify` does. */
+  readonly look: () => Promise<Pick<Broken, "problem" | "seq"> | undefined>;
+  readonly end: () => Promise<void>;
+}
+
+/** The reading thread of `svc-gate verify`, asked again and again. */
+async function startWalker(folder: string, defects: readonly Mutation[] = []): Promise<Walker> {
+  const env = { ...process.env, ...mutatedEnvironment(defects) };
+  const options = defects.length === 0 ? {} : { execArgv: [`--import=${preload}`], env };
+  const reader = new Caller(
+    new Worker(new URL("../../../packages/svc-gate/src/ledger/store/sqlite/reader.ts", import.meta.url), options),
+  );
+  await reader.call("open", 1, folder);
+  const pin = await readPin(join(folder, "head.pin"));
+  const anchors = pin === undefined ? [] : [{ seq: pin.seq, hash: pin.hash, by: "head pin" }];
+  const lookAt = async (): ReturnType<Walker["look"]> => {
+    try {
+      await reader.call("open", 2, folder);
+      const { broken } = await reader.call<Verification>("verify", 2, 1, anchors);
+      return broken ?? (await reader.call<Broken | undefined>("structure", 2));
+    } catch (error) {
+      if (!(error instanceof LedgerRefused)) throw error;
+      return { seq: 0, problem: error.message };
+    }
+  };
+  return {
+    walk: () => reader.call<Verification>("verify", 1, 1, anchors),
+    look: async () => {
+      const found = await lookAt();
+      await reader.call("close", 2);
+      return found;
+    },
+    end: () => reader.end(),
+  };
+}
+
+interface Tally {
+  changed: number;
+  found: number;
+  readonly missed: string[];
+}
+
+/** Applies each change, walks, takes the change back. What the file itself refuses (a key that is taken) is no case. */
+async function sweep(
+  folder: string,
+  changes: Iterable<Change>,
+  defects?: readonly Mutation[],
+): Promise<ReadonlyMap<string, Tally>> {
+  const { walk, end } = await startWalker(folder, defects);
+  try {
+    return await sweepWith(walk, folder, changes);
+  } finally {
+    await end();
+  }
+}
+
+async function sweepWith(
+  walk: () => Promise<Verification>,
+  folder: string,
+  changes: Iterable<Change>,
+): Promise<ReadonlyMap<string, Tally>> {
+  const tallies = new Map<string, Tally>();
+  const database = new DatabaseSync(join(folder, "ledger.db"));
+  database.exec("PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0; ATTACH ':memory:' AS kept;");
+  for (const table of ["receipts", "meta", "contracts", "counters", "effects", "nodes"]) {
+    database.exec(`CREATE TABLE kept.${table} AS SELECT * FROM main.${table}`);
+  }
+  for (const change of changes) {
+    database.exec("BEGIN");
+    try {
+      change.apply(database);
+      database.exec("COMMIT");
+    } catch (error) {
+      database.exec("ROLLBACK");
+      if (/UNIQUE|datatype|NOT NULL/.test(String(error))) continue;
+      throw error;
+    }
+    const tally = tallies.get(change.group) ?? { changed: 0, found: 0, missed: [] };
+    tallies.set(change.group, tally);
+    tally.changed += 1;
+    const { broken } = await walk();
+    if (broken !== undefined && change.rows.includes(broken.seq)) tally.found += 1;
+    else
+      tally.missed.push(
+        `${change.title}: ${broken === undefined ? "nothing" : `row ${broken.seq}, ${broken.problem}`}; expected ${change.rows.join()}`,
+      );
+    const table = /^\w+/.exec(change.group)?.[0] ?? "";
+    database.exec(
+      [
+        "BEGIN",
+        ...[...new Set([table, "effects"])].flatMap((name) => [
+          `DELETE FROM main.${name}`,
+          `INSERT INTO main.${name} SELECT * FROM kept.${name}`,
+        ]),
+        "COMMIT",
+      ].join("; "),
+    );
+  }
+  assert.equal((await walk()).broken, undefined, "every change was taken back");
+  database.close();
+  return tallies;
+}
+
+function report(tallies: ReadonlyMap<string, Tally>): void {
+  const rows = [...tallies].map(([group, { changed, found }]) => [group, changed, found] as const);
+  const total = [
+    rows.reduce((sum, [, changed]) => sum + changed, 0),
+    rows.reduce((sum, [, , found]) => sum + found, 0),
+  ] as const;
+  for (const [group, changed, found] of [...rows, ["all", ...total] as const]) {
+    console.log(`  ${group.padEnd(36)} ${String(changed).padStart(6)} changed ${String(found).padStart(6)} found`);
+  }
+  assert.deepEqual(
+    [...tallies.values()].flatMap(({ missed }) => missed),
+    [],
+  );
+}
+
+async function collect(
+  folder: string,
+  changesOf: (database: DatabaseSync) => Iterable<Change>,
+): Promise<readonly Change[]> {
+  const database = new DatabaseSync(join(folder, "ledger.db"), { readOnly: true });
+  try {
+    return [...changesOf(database)];
+  } finally {
+    database.close();
+  }
+}
+
+suite("a changed ledger is reported at its row", { tags: ["verify.walks-chain", "receipt.chain-hashes"] }, () => {
+  test("verify finds a change of any byte in any column of any table", async (t) => {
+    const folder = temporaryFolder(t);
+    await makeSample(folder);
+    const tallies = await sweep(folder, await collect(folder, byteChanges));
+    report(tallies);
+    assert.equal(tallies.size, 24, "every column of every table was changed");
+  });
+
+  test("verify finds a change of any byte of an inner tree hash or its position", async (t) => {
+    const folder = temporaryFolder(t);
+    const ledger = await openLedger({ folder, engine });
+    await ledger.keepContract(contracts[0]);
+    for (let rows = 0; rows < 300; rows += 50)
+      await append(
+        ledger,
+        Array.from({ length: 50 }, () => [entry(), []]),
+      );
+    await ledger.close();
+    const changes = (await collect(folder, byteChanges)).filter(({ group }) => group.startsWith("nodes."));
+    const tallies = await sweep(folder, changes);
+    report(tallies);
+    assert.equal(tallies.size, 3);
+  });
+
+  test("verify finds dropped, doubled and swapped rows and a truncated end", async (t) => {
+    const folder = temporaryFolder(t);
+    await makeSample(folder);
+    report(await sweep(folder, [...(await collect(folder, rowChanges)), ...cuts()]));
+  });
+
+  test("positive control: a verifier without the check of evidence digests is noticed", async (t) => {
+    const folder = temporaryFolder(t);
+    await makeSample(folder);
+    const evidence = (await collect(folder, byteChanges)).filter(
+      ({ group }, place) => group === "receipts.evidence" && place % 8 === 0,
+    );
+    const unchecked: Mutation = { within: "verifyRow", find: "digest !== leaf.evidence", put: "false" };
+    const tally = (await sweep(folder, evidence, [unchecked])).get("receipts.evidence");
+    // Salts, names and the parts that counters and columns are derived from are looked at besides; the rest is not.
+    assert.ok(
+      tally !== undefined && tally.missed.length > tally.changed / 4,
+      `${tally?.missed.length} of ${tally?.changed} missed`,
+    );
+  });
+});
+
+/** What a bit says that is found by nothing, and changes nothing of a receipt; undefined of every other. */
+function harmless({ part, tree, firstType }: Region, byte: number, bit: number): string | undefined {
+  const counted: Readonly<Record<number, string>> = {
+    24: "how often the file was changed",
+    40: "how often its schema was changed",
+    92: "after which change its size was written down",
+    96: "which version of SQLite wrote that",
+  };
+  if (part === "file header" && byte === 63 && bit < 2) return "what is left to do of an erasure";
+  if (part === "file header") return counted[byte - (byte % 4)];
+  // A row's number stands before its columns; the column of it is nothing (type 0), and type 8 has no byte either.
+  const isNumber = (tree === "receipts" || tree === "counters") && byte === firstType;
+  return isNumber && bit === 3 ? "which way a row's number is left out among its columns" : undefined;
+}
+
+interface Flips {
+  turned: number;
+  found: number;
+  readonly missed: string[];
+  /** Bits that are not found, by what they say. */
+  readonly harmless: Map<string, number>;
+}
+
+const isWhole = process.env["TAMPER_BITS"] === "all";
+
+/** Turns bits of the file one at a time: each outside the cells and at a cell's beginning, within it some, or all. */
+async function flipFile(
+  folder: string,
+  regions: readonly Region[],
+  defects?: readonly Mutation[],
+): Promise<ReadonlyMap<string, Flips>> {
+  const path = join(folder, "ledger.db");
+  const bytes = readFileSync(path);
+  const file = openSync(path, "r+");
+  const { look, end } = await startWalker(folder, defects);
+  const all = new Map<string, Flips>();
+  for (const region of regions) {
+    const { from, to, part, tree, row } = region;
+    const flips: Flips = all.get(`${tree}: ${part}`) ?? { turned: 0, found: 0, missed: [], harmless: new Map() };
+    all.set(`${tree}: ${part}`, flips);
+    for (let byte = from; byte < to; byte += 1) {
+      const isEdge = part !== "cell" || byte < from + 12;
+      if (!isWhole && !isEdge && byte % 5 !== 0) continue;
+      for (const bit of part === "cell" ? bitsOf(byte) : [0, 1, 2, 3, 4, 5, 6, 7]) {
+        const was = bytes[byte] ?? 0;
+        writeSync(file, Buffer.of(was ^ (1 << bit)), 0, 1, byte);
+        const found = await look();
+        writeSync(file, Buffer.of(was), 0, 1, byte);
+        const why = harmless(region, byte, bit);
+        const isRight = tree !== "receipts" || row === undefined || found?.seq === row;
+        flips.turned += 1;
+        if (why !== undefined) flips.harmless.set(why, (flips.harmless.get(why) ?? 0) + 1);
+        if (why === undefined && found !== undefined && isRight) flips.found += 1;
+        else if (why === undefined || found !== undefined)
+          flips.missed.push(
+            `${tree} ${part} ${row ?? ""}, byte ${byte - from}, bit ${bit}: ` +
+              (found === undefined ? "nothing" : `row ${found.seq}, ${found.problem}`),
+          );
+      }
+    }
+  }
+  assert.equal(await look(), undefined, "every bit was turned back");
+  await end();
+  closeSync(file);
+  return all;
+}
+
+suite("the ledger's file, bit by bit", { tags: ["verify.walks-chain"] }, () => {
+  test("verify finds each flipped bit at its row, except bits that affect no receipt", async (t) => {
+    const folder = temporaryFolder(t);
+    await makeSample(folder);
+    const path = join(folder, "ledger.db");
+    const regions = mapFile(path, readFileSync(path));
+    const flips = await flipFile(
+      folder,
+      regions.filter(({ part }) => part !== "unused"),
+    );
+    const harmlessBits = new Map<string, number>();
+    for (const [group, { turned, found, harmless: some }] of flips) {
+      const none = [...some.values()].reduce((sum, count) => sum + count, 0);
+      const [all, right, rest] = [turned, found, none].map((count) => String(count).padStart(6));
+      console.log(`  ${group.padEnd(42)} ${all} turned ${right} found ${rest} say nothing`);
+      for (const [why, count] of some) harmlessBits.set(why, (harmlessBits.get(why) ?? 0) + count);
+    }
+    console.log([...harmlessBits].map(([why, count]) => `  ${count} bits: ${why}`).join("\n"));
+    assert.deepEqual(
+      [...flips.values()].flatMap(({ missed }) => missed),
+      [],
+    );
+  });
+
+  test("verify and a start ignore changes in bytes that the file format leaves unused", async (t) => {
+    const folder = temporaryFolder(t);
+    await makeSample(folder);
+    const path = join(folder, "ledger.db");
+    const bytes = readFileSync(path);
+    const unused = mapFile(path, bytes).filter(({ part }) => part === "unused");
+    for (const { from, to } of unused)
+      for (let byte = from; byte < to; byte += 1) bytes[byte] = 255 - (bytes[byte] ?? 0);
+    writeFileSync(path, bytes);
+    assert.equal(await complaint(folder), undefined);
+    console.log(`  ${unused.reduce((sum, { from, to }) => sum + to - from, 0)} of ${bytes.length} bytes`);
+  });
+
+  test("positive control: a verifier without the check of the file's structure is noticed", async (t) => {
+    const folder = temporaryFolder(t);
+    await makeSample(folder);
+    const path = join(folder, "ledger.db");
+    const regions = mapFile(path, readFileSync(path)).filter(
+      ({ tree, part }) => tree === "receipts_by_tool" && part === "cell",
+    );
+    const unchecked: Mutation = { within: "structureProblem", find: 'found === "ok"', put: "true" };
+    const flips = await flipFile(folder, regions, [unchecked]);
+    const { turned, missed } = flips.get("receipts_by_tool: cell") ?? { turned: 0, missed: [] };
+    assert.ok(missed.length > turned / 2, `${missed.length} of ${turned} missed`);
+  });
+});
+
+/** What `svc-gate verify` or a start says; undefined when both find everything in order. */
+async function complaint(folder: string, pinFile?: string): Promise<string | undefined> {
+  const said = await sentence(async () => {
+    const { broken } = await inspectLedger({ folder, pinFile });
+    return broken === undefined ? undefined : `row ${broken.seq}: ${broken.problem}`;
+  });
+  if (said !== undefined) return said;
+  return sentence(async () => {
+    await (await openLedger({ folder, engine, pinFile })).close();
+    return undefined;
+  });
+}
+
+/** Turns bits of a small file that the walk is held against; the places of those that nothing is said of. */
+async function flipSmall(file: string, folder: string): Promise<readonly string[]> {
+  const pristine = readFileSync(file);
+  const missed: string[] = [];
+  let turns = 0;
+  for (const [byte, was] of pristine.entries()) {
+    for (const bit of isWhole || byte % 5 === 0 ? bitsOf(byte) : []) {
+      writeFileSync(file, Buffer.from(pristine).fill(was ^ (1 << bit), byte, byte + 1));
+      const said = await sentence(async () => (await inspectLedger({ folder })).broken?.problem);
+      turns += 1;
+      if (said === undefined) missed.push(`byte ${byte}, bit ${bit}`);
+    }
+  }
+  writeFileSync(file, pristine);
+  assert.equal((await inspectLedger({ folder })).broken, undefined, "every bit was turned back");
+  console.log(`  ${basename(file).padEnd(36)} ${turns} turned ${turns - missed.length} found`);
+  return missed;
+}
+
+async function sentence(act: () => Promise<string | undefined>): Promise<string | undefined> {
+  try {
+    return await act();
+  } catch (error) {
+    if (!(error instanceof LedgerRefused)) throw error;
+    return error.message;
+  }
+}
+
+suite("the ledger's files as a whole", { tags: ["verify.walks-chain"] }, () => {
+  test("verify finds flipped bits of the head pin", async (t) => {
+    const folder = temporaryFolder(t);
+    await makeSample(folder);
+    const file = join(folder, "head.pin");
+    assert.deepEqual(await flipSmall(file, folder), []);
+  });
+
+  test("verify finds flipped bits of the checkpoint beside the ledger", async (t) => {
+    const folder = temporaryFolder(t);
+    await makeSample(folder);
+    assert.deepEqual(await flipSmall(join(folder, "checkpoint"), folder), []);
+  });
+
+  const cases: readonly (readonly [title: string, change: (folder: string, other: string) => void, said: RegExp])[] = [
+    ["verify and a start accept an unchanged ledger", () => undefined, /^undefined$/],
+    [
+      "verify or a start refuses a ledger without its head pin",
+      (folder) => rmSync(join(folder, "head.pin")),
+      /its head pin .* is not there/,
+    ],
+    [
+      "verify or a start refuses the head pin of another ledger",
+      (folder, other) => cpSync(join(other, "head.pin"), join(folder, "head.pin")),
+      /the head pin is of the ledger "other"/,
+    ],
+    [
+      "verify or a start refuses a folder whose ledger file is gone",
+      (folder) => rmSync(join(folder, "ledger.db")),
+      /gone/,
+    ],
+    [
+      "verify or a start refuses an empty ledger file",
+      (folder) => writeFileSync(join(folder, "ledger.db"), ""),
+      /empty/,
+    ],
+    [
+      "verify or a start refuses a ledger file that is not a database",
+      (folder) => writeFileSync(join(folder, "ledger.db"), "x".repeat(8192)),
+      /damaged/,
+    ],
+    [
+      "verify or a start refuses a truncated ledger file",
+      (folder) => writeFileSync(join(folder, "ledger.db"), readFileSync(join(folder, "ledger.db")).subarray(0, 12_288)),
+      /damaged|cannot be read/,
+    ],
+    [
+      "verify or a start refuses the file of another ledger",
+      (folder, other) => cpSync(join(other, "ledger.db"), join(folder, "ledger.db")),
+      /the head pin is of the ledger/,
+    ],
+    [
+      "verify or a start refuses an older copy of the ledger file",
+      (folder) => renameSync(join(folder, "older.db"), join(folder, "ledger.db")),
+      /row 13: rows are missing from the end/,
+    ],
+    [
+      "verify or a start refuses a ledger with a trigger on a table",
+      (folder) => alter(folder, "CREATE TRIGGER t AFTER INSERT ON receipts BEGIN DELETE FROM effects; END"),
+      /the tables/,
+    ],
+    [
+      "verify or a start refuses a ledger without one of its indexes",
+      (folder) => alter(folder, "DROP INDEX receipts_by_tool"),
+      /the tables/,
+    ],
+  ];
+  for (const [title, change, said] of cases) {
+    test(title, async (t) => {
+      const folder = temporaryFolder(t);
+      const other = temporaryFolder(t);
+      await makeSample(folder);
+      cpSync(join(folder, "ledger.db"), join(folder, "older.db"));
+      const ledger = await openLedger({ folder, engine });
+      await append(ledger, [[entry({ at: Date.now() }), []]]);
+      await ledger.close();
+      await (await openLedger({ folder: other, engine, name: "other" })).close();
+      change(folder, other);
+      assert.match(String(await complaint(folder)), said);
+    });
+  }
+
+  test("only an outside pin reveals a truncation with a forged pin and a removed checkpoint", async (t) => {
+    const [folder, outside] = [temporaryFolder(t), temporaryFolder(t)];
+    const pinFile = join(outside, "pin");
+    await makeSample(folder, pinFile);
+    const before = pinAt(folder, sampleRows - 1);
+    alter(folder, `DELETE FROM receipts WHERE seq = ${sampleRows}; DELETE FROM effects WHERE seq = ${sampleRows}`);
+    assert.match(
+      String(await complaint(folder, pinFile)),
+      new RegExp(`row ${sampleRows}: rows are missing from the end`),
+    );
+    const pin = await readPin(pinFile);
+    writeFileSync(join(folder, "head.pin"), `${JSON.stringify({ log: pin?.log, ...before })}\n`);
+    assert.match(String(await complaint(folder)), /rows are missing from the end: the checkpoint has seen row/);
+    rmSync(join(folder, "checkpoint"));
+    assert.equal(await complaint(folder), undefined, "nothing in the folder remembers the row: SVC_PIN does");
+  });
+});
+
+function alter(folder: string, sql: string): void {
+  const database = new DatabaseSync(join(folder, "ledger.db"));
+  database.exec(sql);
+  database.close();
+}
+
+/** What a pin says when the ledger ends at a row, but for its name. */
+function pinAt(folder: string, seq: number): { readonly seq: number; readonly hash: string; readonly root: string } {
+  const database = new DatabaseSync(join(folder, "ledger.db"), { readOnly: true });
+  const rows = database.prepare("SELECT leaf FROM receipts WHERE seq <= ? ORDER BY seq").all(seq);
+  database.close();
+  const hashes = rows.map(({ leaf }) => leafHash(String(leaf)));
+  const tree = new Frontier();
+  for (const hash of hashes) tree.append(hash);
+  return { seq, hash: hashes.at(-1) ?? "", root: tree.root().toString("base64") };
+}

@@ -1,0 +1,61 @@
+/**
+ * Goal: gates that share a ledger share its anchors, and a database that was put back is found out before it is served.
+ * Method: two gates on one database, asked in turn, with one witness for both; then a copy of the database as it was before.
+ */
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, suite, test } from "node:test";
+import { policyText, TestWitness, until } from "../support/anchor-kit.ts";
+import { ask, check, desk, startGate, temporaryFolder, type Running } from "../support/gate.ts";
+import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+
+const server = await startPostgres({ after });
+const keyFile = join(temporaryFolder({ after }), "signing.key");
+const call = { tool_name: "note.add", tool_input: {} };
+
+if (typeof server === "string")
+  test("PostgreSQL: gates on one ledger share its anchors", { skip: server }, () => undefined);
+else suite("anchors of a ledger in PostgreSQL", () => anchored(server));
+
+function anchored(there: PostgresServer): void {
+  test("all gates share the anchors, which detect a database restored from an older copy", async (t) => {
+    const folder = temporaryFolder(t);
+    const witness = await new TestWitness("a").start(t);
+    writeFileSync(join(folder, "policy"), policyText([witness], 1));
+    const start = (url: string): Promise<Running> =>
+      startGate(t, {
+        contracts: { "desk.yaml": desk },
+        flags: {
+          "database-url": url,
+          "signing-key": keyFile,
+          "witness-policy": join(folder, "policy"),
+          "anchor-every": "1",
+          "ledger-name": "example.org/shared",
+        },
+      });
+    const database = there.url();
+    const gates = [await start(database), await start(database)] as const;
+    witness.trusted.set("example.org/shared", gates[0].ledger.verifiers);
+    await check(gates[0], call);
+    await until(() => gates[0].gate.anchors?.cosigned !== undefined);
+    await Promise.all(gates.map((gate) => gate.stop()));
+    await there.run("CREATE DATABASE before TEMPLATE postgres");
+    const replicas = [await start(database), await start(database)] as const;
+    for (let more = 0; more < 20; more += 1) for (const replica of replicas) await check(replica, call);
+    const rows = replicas[1].ledger.head.seq;
+    assert.ok(rows > 40);
+    await until(() => witness.seen.get("example.org/shared")?.size === rows);
+    for (const replica of replicas) {
+      const { json } = await ask(replica, "/ledger/verify");
+      assert.equal(json.ok, true);
+      assert.ok(json.anchors.length > 0);
+      assert.ok(replica.gate.anchors?.readings.every(({ isParted }) => !isParted));
+    }
+    await assert.rejects(start(database.replace(/\/postgres$/, "/before")), {
+      message: new RegExp(
+        `^the ledger ends at row \\d, and the witness w1 has a checkpoint through row ${rows}: rows are`,
+      ),
+    });
+  });
+}

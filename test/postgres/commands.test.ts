@@ -1,0 +1,58 @@
+/**
+ * Goal: what is said of a ledger in a folder is said of one in a database: verify, export, report, replay and explain, for the
+ * root and for a tenant, beside the gate that serves it. Method: the program, on a server of the test's own.
+ */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, test, type TestContext } from "node:test";
+import { ask, check, desk, finish, key, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";
+import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+
+const server = await startPostgres({ after });
+
+if (typeof server === "string") test("PostgreSQL: commands", { skip: server }, () => undefined);
+else commands(server);
+
+function commands(there: PostgresServer): void {
+  test("verify, report, replay and explain read a ledger in a database", async (t: TestContext) => {
+    const cwd = temporaryFolder(t);
+    writeContracts(cwd, { contracts: { "desk.yaml": desk } });
+    writeFileSync(join(cwd, "tenants.yaml"), "tenants:\n  acme: { mandate: contracts/desk.yaml, mode: enforce }\n");
+    const env = { SVC_DATABASE_URL: there.url(), SVC_API_KEY: key, SVC_TENANTS: "tenants.yaml", SVC_MODE: "enforce" };
+    const gate = await spawnGate(t, [], { cwd, env });
+    for (const tool of ["note.add", "safe.open", "mail.send"]) await check(gate, { tool_name: tool, tool_input: {} });
+    const { key: operator } = JSON.parse(readFileSync(join(cwd, "data", "operator.json"), "utf8")) as { key: string };
+    const made = await ask(gate, "/t/acme/admin/keys", {
+      method: "POST",
+      headers: { authorization: `Bearer ${operator}`, "content-type": "application/json" },
+      body: '{"name":"agent","scopes":["check","receipts"]}',
+    });
+    const acme = { address: `${gate.address}/t/acme` };
+    await check(acme, { tool_name: "safe.open", tool_input: {} }, { authorization: `Bearer ${made.json.key}` });
+    const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd, env });
+    const walked = await run("verify", "--database");
+    assert.match(walked.stdout, /^ok: 4 rows, chain and evidence verified\n/, walked.stderr);
+    assert.match((await run("verify", "--database", "acme", "--deep")).stdout, /^ok: 1 rows[^]*1 checks decided again/);
+    assert.match((await run("verify", "--database", "--deep")).stdout, /^ok: 4 rows[^]*3 checks decided again/);
+    assert.match((await run("report", "--database")).stdout, /safe\.open|desk\.\$otherwise/);
+    const replayed = await run("replay", "--database");
+    assert.deepEqual([replayed.code, replayed.stderr], [0, ""], replayed.stdout);
+    assert.match((await run("explain", "--receipt", "1", "--database", "acme")).stdout, /BLOCK/);
+    const exported = join(cwd, "exported");
+    assert.match((await run("export", exported, "--database")).stdout, /exported: 4 rows of /);
+    const again = await run("verify", "--deep", exported);
+    assert.match(again.stdout, /^ok: 4 rows, chain, tree and evidence verified\n[^]*3 checks decided again/);
+    const lines = await run("export", "-", "--database", "acme", "--format", "jsonl");
+    assert.match(lines.stdout, /^\{"seq":1,.*"tool":"safe\.open",.*"input":\{\},"platform":null\}\n$/, lines.stderr);
+    const nobody = await run("verify", "--database", "nobody");
+    assert.deepEqual(
+      [nobody.code, nobody.stderr],
+      [2, 'svc-gate: there is no ledger "tenant.nobody" in the database\n'],
+    );
+    const rows = await there.run("SELECT count(*) AS count FROM svc_gate.ledgers");
+    assert.equal(Number(rows[0]?.["count"]), 2, "asking for a ledger begins none");
+    await there.run("UPDATE svc_gate.receipts SET leaf = replace(leaf, 'BLOCK', 'ALLOW') WHERE ledger = 'tenant.acme'");
+    assert.match((await run("verify", "--database", "acme")).stderr, /^BROKEN at row 1 of 1/, "positive control");
+  });
+}

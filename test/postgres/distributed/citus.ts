@@ -1,0 +1,259 @@
+/**
+ * Goal: ledgers that are spread over the nodes of a distributed engine are what they are on one: every answered check
+ * kept once, in one chain, with exact counters, whatever happens to a node. Method: a Citus coordinator with two workers
+ * on loopback; the suite of all engines; two gates under load on several tenants while a worker is killed (SIGKILL) and
+ * started again. `npm run distributed` runs it; DISTRIBUTED_KILLS sets the number of kills.
+ */
+import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { Agent } from "node:http";
+import { basename, join } from "node:path";
+import { after, before, suite, test, type TestContext } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import pg from "pg";
+import { openPostgres, type Database } from "../../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import { startGate, type GateProcess } from "../../support/gate-process.ts";
+import { temporaryFolder } from "../../support/ledger-fixture.ts";
+import { findCitus, shardsOf, startCluster } from "./cluster.ts";
+import type { PostgresServer } from "../../support/postgres-server.ts";
+import { storeSuite } from "../../support/store-suite.ts";
+import { ask, Callers, contract, lostOf, problemsOf, type Row, type Tenant } from "./load.ts";
+
+const kills = Number(process.env["DISTRIBUTED_KILLS"] ?? 4);
+const ids = Array.from({ length: 8 }, (_, at) => `tenant-${at + 1}`);
+
+/** All gates of this file share the root's ledger, and so its key. */
+const signingKey = generateKeyPairSync("ed25519").privateKey.export({ format: "pem", type: "pkcs8" });
+
+const citus = findCitus();
+if ("missing" in citus) throw new Error(citus.missing);
+const cluster = await startCluster({ after }, citus.binaries);
+
+suite("Citus: the store", () => {
+  let database: Database;
+  before(async () => {
+    database = await openPostgres({ url: cluster.servingUrl });
+  });
+  after(() => database.close());
+
+  storeSuite("Citus", {
+    kind: "shared",
+    open: (place) => database.open({ ledger: basename(place), log: undefined }),
+    sharer: join(import.meta.dirname, "..", "..", "support", "store-sharer.ts"),
+    env: () => ({ SVC_DATABASE_URL: cluster.servingUrl }),
+    intrude: async (place) => {
+      await cluster.coordinator.run(
+        `INSERT INTO svc_gate.receipts (ledger, seq, tool, verdict, leaf, evidence)
+           VALUES ('${basename(place)}', 2, 't', 'ALLOW', 'x', 'y')`,
+      );
+    },
+    intruded: /duplicate key/,
+  });
+});
+
+suite("Citus: gates", () => {
+  test(`two under load, ${kills} kills of a worker and a move: no answered check is lost, counters are exact`, async (t) => {
+    const { gates, tenants } = await startGates(t, "agent");
+    const urls = gates.map(({ url }) => url);
+    const callers = new Callers(urls, tenants, 3);
+    t.after(() => callers.stop());
+    for (let kill = 0; kill < kills; kill += 1) {
+      await callers.more(ids, 40);
+      const worker = cluster.workers[kill % 2] ?? assert.fail();
+      await worker.kill();
+      await callers.more(await tenantsElsewhere(worker), 40);
+      await worker.start();
+    }
+    await callers.more(ids, 40);
+    await moveTenant(ledgerOf(ids[0] ?? ""));
+    await callers.more(ids, 40);
+    await callers.stop();
+    let rows = 0;
+    for (const tenant of tenants) rows += await assertKept(tenant, callers, urls);
+    const answers = `${callers.answers.length} answered, ${callers.unanswered} without a verdict`;
+    t.diagnostic(`${kills} kills, ${answers}, ${rows} rows, 0 lost`);
+    assert.ok(callers.unanswered > 0, "the kills were felt");
+  });
+
+  test("a worker that dies when it has committed and has not said so: the answer comes, with the one receipt", async (t) => {
+    const { gates, tenants } = await startGates(t, "lost-commit");
+    const [{ id, key }] = tenants as readonly [Tenant];
+    const worker = await cluster.workerOf(ledgerOf(id));
+    const kept = (await rowsOf(ledgerOf(id))).length;
+    // A commit that waits for a standby that there is not is on the worker's disk, and is not confirmed.
+    await worker.run("ALTER SYSTEM SET synchronous_standby_names TO 'nobody'");
+    await worker.run("SELECT pg_reload_conf()");
+    const body = JSON.stringify({ tool_name: "payment.send", tool_input: { amount: 1 }, session_id: "lost" });
+    const asked = ask(`${gates[0]?.url}/t/${id}/check`, { agent: new Agent(), key, body });
+    while ((await worker.run("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")).length === 0)
+      await wait(20);
+    await worker.kill();
+    writeFileSync(join(worker.folder, "postgresql.auto.conf"), "");
+    await worker.start();
+    const { receipt } = await asked;
+    const rows = await rowsOf(ledgerOf(id));
+    assert.equal(rows.length, kept + 1);
+    assert.deepEqual(lostOf([{ tenant: id, verdict: "ALLOW", ...receipt }], rows), []);
+    assert.equal(receipt.seq, rows.length);
+  });
+
+  test("each tenant's rows are in one shard, and both workers have tenants", async () => {
+    const places = await shardsOf(cluster.coordinator, ids.map(ledgerOf));
+    assert.deepEqual(new Set(places.map(({ port }) => port)), new Set(cluster.workers.map(({ port }) => port)));
+    for (const { ledger, shard, port } of places) {
+      const rows = (await rowsOf(ledger)).length;
+      assert.ok(rows > 0, ledger);
+      for (const worker of cluster.workers)
+        assert.equal(
+          await rowsIn(worker, shard, ledger),
+          worker.port === port ? rows : undefined,
+          `${ledger} at ${worker.port}`,
+        );
+    }
+  });
+
+  test("a transaction sees the rows of its own ledger, and of no other, on the workers too", async () => {
+    const [own, other] = [ledgerOf(ids[0] ?? ""), ledgerOf(ids[1] ?? "")];
+    const told = "-c citus.propagate_set_commands=local";
+    assert.ok((await seen(own, own, told)) > 0);
+    assert.equal(await seen(own, other, told), 0);
+    assert.equal(await seen(own, own, ""), 0, "workers that are not told which ledger it is show nothing");
+  });
+});
+
+/** All that was answered is kept as it was answered, once, and all that is kept is as it should be. */
+async function assertKept({ id, key }: Tenant, callers: Callers, urls: readonly string[]): Promise<number> {
+  const rows = await rowsOf(ledgerOf(id));
+  const answers = callers.answers.filter(({ tenant }) => tenant === id);
+  assert.deepEqual(problemsOf(rows).slice(0, 5), [], id);
+  assert.deepEqual(lostOf(answers, rows).slice(0, 5), [], id);
+  assert.equal(new Set(answers.map(({ seq }) => seq)).size, answers.length, `${id}: a receipt for each answer`);
+  for (const url of urls) await assertVerifies(`${url}/t/${id}`, key, rows.length);
+  assertNoticed(rows);
+  return rows.length;
+}
+
+async function assertVerifies(url: string, key: string, rows: number): Promise<void> {
+  const headers = { authorization: `Bearer ${key}`, connection: "close" };
+  const response = await fetch(`${url}/ledger/verify`, { headers });
+  const verified = (await response.json()) as { readonly ok: boolean; readonly rows: number };
+  assert.deepEqual({ ok: verified.ok, rows: verified.rows }, { ok: true, rows });
+}
+
+/** Positive control: a row that is gone, one that counted wrong and an answer without its row would have been seen. */
+function assertNoticed(rows: readonly Row[]): void {
+  const [first, second] = rows;
+  assert.ok(first !== undefined && second !== undefined);
+  assert.ok(problemsOf(rows.toSpliced(3, 1)).length > 0);
+  assert.ok(problemsOf([first, { ...second, evidence: first.evidence }]).length > 0);
+  const answer = { tenant: "", seq: rows.length, hash: "0".repeat(64), verdict: "ALLOW" };
+  assert.equal(lostOf([answer], rows).length, 1);
+  assert.equal(lostOf([answer], rows.slice(0, -1)).length, 1);
+}
+
+interface Started {
+  readonly gates: readonly GateProcess[];
+  readonly tenants: readonly Tenant[];
+}
+
+/** Two gates that share the cluster's ledgers, and a key for each tenant that both know. */
+async function startGates(t: TestContext, keyName: string): Promise<Started> {
+  const folder = temporaryFolder(t);
+  const contracts = join(folder, "load.yaml");
+  const tenantsFile = join(folder, "tenants.yaml");
+  writeFileSync(contracts, contract);
+  const entries = ids.map((id) => `  ${id}: { mandate: load.yaml, mode: enforce }\n`);
+  writeFileSync(tenantsFile, `tenants:\n${entries.join("")}`);
+  const gates: GateProcess[] = [];
+  for (const name of ["one", "two"]) {
+    mkdirSync(join(folder, name));
+    const settings = {
+      SVC_DATABASE_URL: cluster.servingUrl,
+      SVC_MANDATE: contracts,
+      SVC_MODE: "enforce",
+      SVC_TENANTS: tenantsFile,
+      SVC_DATA_DIR: join(folder, name),
+      SVC_SIGNING_KEY: signingKey,
+    };
+    const gate = await startGate({ settings });
+    t.after(() => gate.kill());
+    gates.push(gate);
+  }
+  const { key: operator } = JSON.parse(readFileSync(join(folder, "one", "operator.json"), "utf8")) as { key: string };
+  const tenants = await Promise.all(
+    ids.map(async (id) => ({ id, key: await makeKey(`${gates[0]?.url}/t/${id}`, operator, keyName) })),
+  );
+  for (const { url } of gates) for (const { id, key } of tenants) await known(`${url}/t/${id}/rules`, key);
+  return { gates, tenants };
+}
+
+async function makeKey(url: string, operator: string, name: string): Promise<string> {
+  const response = await fetch(`${url}/admin/keys`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${operator}`, "content-type": "application/json", connection: "close" },
+    body: JSON.stringify({ name, scopes: ["check", "rules", "receipts"] }),
+  });
+  const made = (await response.json()) as { readonly key: string };
+  assert.equal(response.status, 201, JSON.stringify({ ...made, key: undefined }));
+  return made.key;
+}
+
+/** A gate hears within a second of keys that another has made. */
+async function known(url: string, key: string): Promise<void> {
+  const headers = { authorization: `Bearer ${key}`, connection: "close" };
+  while ((await fetch(url, { headers })).status === 401) await wait(50);
+}
+
+function ledgerOf(tenant: string): string {
+  return `tenant.${tenant}`;
+}
+
+async function tenantsElsewhere({ port }: PostgresServer): Promise<readonly string[]> {
+  const places = await shardsOf(cluster.coordinator, ids.map(ledgerOf));
+  return ids.filter((id) => places.some((place) => place.ledger === ledgerOf(id) && place.port !== port));
+}
+
+async function rowsOf(ledger: string): Promise<readonly Row[]> {
+  const rows = await cluster.coordinator.run(
+    `SELECT seq::int, leaf, evidence FROM svc_gate.receipts WHERE ledger = '${ledger}' ORDER BY seq`,
+  );
+  return rows as unknown as readonly Row[];
+}
+
+/** What a rebalancing does: the shard of a ledger, of all tables, goes to the other worker. */
+async function moveTenant(ledger: string): Promise<void> {
+  const from = await cluster.workerOf(ledger);
+  const to = cluster.workers.find((worker) => worker !== from) ?? assert.fail();
+  const [place] = await shardsOf(cluster.coordinator, [ledger]);
+  await cluster.coordinator.run(
+    `SELECT citus_move_shard_placement(${place?.shard}, '127.0.0.1', ${from.port}, '127.0.0.1', ${to.port}, 'block_writes')`,
+  );
+  await cluster.coordinator.run("CALL citus_cleanup_orphaned_resources()");
+  assert.equal(await cluster.workerOf(ledger), to);
+}
+
+/** How many rows of a ledger the serving role sees in a transaction of one. */
+async function seen(transactionOf: string, ledger: string, options: string): Promise<number> {
+  const client = new pg.Client({ connectionString: cluster.servingUrl, options });
+  await client.connect();
+  try {
+    await client.query("BEGIN");
+    await client.query(`SET LOCAL svc.ledger TO '${transactionOf}'`);
+    const { rows } = await client.query("SELECT count(*)::int AS rows FROM svc_gate.receipts WHERE ledger = $1", [
+      ledger,
+    ]);
+    return Number(rows[0]?.rows);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Undefined where the shard is not on this worker. */
+async function rowsIn(worker: PostgresServer, shard: string, ledger: string): Promise<number | undefined> {
+  const table = `svc_gate.receipts_${shard}`;
+  const [place] = await worker.run(`SELECT to_regclass('${table}') IS NOT NULL AS here`);
+  if (place?.["here"] !== true) return undefined;
+  const [found] = await worker.run(`SELECT count(*)::int AS rows FROM ${table} WHERE ledger = '${ledger}'`);
+  return Number(found?.["rows"]);
+}

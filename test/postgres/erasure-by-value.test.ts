@@ -1,0 +1,195 @@
+/**
+ * Goal: one command finds a person's receipts by a value and erases them; without `--yes` it changes nothing. Method: the
+ * program is run on the same calls in a folder, in PostgreSQL and at a gate that serves, and the receipts are read afterwards.
+ */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, suite, test, type TestContext } from "node:test";
+import { openPostgres, openLedger, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { ask, check, finish, key, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";
+import { append, contracts, engine, entry } from "../support/ledger-fixture.ts";
+import { startPostgres } from "../support/postgres-server.ts";
+
+const server = await startPostgres({ after });
+const why = ["--reason", "request 4711"] as const;
+
+const inputs = [
+  { customer: { email: "anna@example.com" }, amount: 10 },
+  { customer: { email: "ANNA@example.com" }, amount: 10 },
+  { customer: { email: "ben@example.com" }, amount: 10 },
+  { customer: [{ email: "ben@example.com" }, { email: "anna@example.com" }], amount: 20 },
+  { customer: "anna@example.com", note: "customer.email is anna@example.com" },
+  { "customer.email": "anna@example.com", amount: "10" },
+];
+
+async function fill(ledger: Ledger): Promise<void> {
+  await ledger.keepContract(contracts[0]);
+  const rows = inputs.map((input, place) =>
+    entry({ inputText: JSON.stringify(input), platformText: JSON.stringify({ user: { id: place % 2 } }) }),
+  );
+  await append(ledger, rows.map((row) => [row, []])); // prettier-ignore
+}
+
+interface Place {
+  readonly env: Readonly<Record<string, string>>;
+  readonly open: () => Promise<Ledger>;
+}
+
+async function inFolder(t: TestContext): Promise<Place> {
+  const folder = join(temporaryFolder(t), "data");
+  return { env: { SVC_DATA_DIR: folder }, open: () => openLedger({ folder, engine }) };
+}
+
+async function inDatabase(t: TestContext): Promise<Place> {
+  assert.ok(typeof server !== "string");
+  const url = server.url();
+  const folder = join(temporaryFolder(t), "data");
+  const database = await openPostgres({ url, mayMigrate: true });
+  t.after(() => database.close());
+  const shared = { database, ledger: "root" };
+  return { env: { SVC_DATA_DIR: folder, SVC_DATABASE_URL: url }, open: () => openLedger({ folder, shared, engine }) };
+}
+
+suite("erasure by value", () => {
+  for (const [name, place] of [
+    ["a folder", inFolder],
+    ["PostgreSQL", inDatabase],
+  ] as const) {
+    test(
+      `erase in ${name} without a gate changes nothing in a preview and erases with --yes`,
+      { tags: ["first-use-13"] },
+      async (t) => {
+        if (name === "PostgreSQL" && typeof server === "string") return t.skip(server);
+        const { env, open } = await place(t);
+        const ledger = await open();
+        await fill(ledger);
+        await ledger.close();
+        const cwd = temporaryFolder(t);
+        const run = (...args: readonly string[]): ReturnType<typeof finish> =>
+          finish(t, ["erase", ...args], { cwd, env });
+        const head = async (): Promise<unknown> => {
+          const now = await open();
+          const { head: last, verify } = { head: { ...now.head }, verify: await now.verify() };
+          await now.close();
+          return [last, verify.rows, verify.broken];
+        };
+        const before = await head();
+        const where = ["--where", "input.customer.email=anna@example.com"] as const;
+        const shown = await run(...where);
+        assert.deepEqual([shown.code, shown.stderr], [0, ""]);
+        assert.match(
+          shown.stdout,
+          /^would erase 8 parts of 2 receipts \(1 4\): input of 2, outcome of 2, platform of 2, reason of 2\n {2}nothing was erased: /,
+        );
+        assert.deepEqual(await head(), before, "nothing has changed");
+        const both = await run(...where, "--where", "platform.user.id=1", "--json");
+        assert.deepEqual(JSON.parse(both.stdout).preview.rows, [[4, 4]], "all of them must match");
+        assert.deepEqual(JSON.parse((await run("--where", "input.amount=10", "--json")).stdout).preview.rows, [
+          [1, 3],
+          [6, 6],
+        ]);
+        const bare = await run(...where, "--yes");
+        assert.deepEqual(
+          [bare.code, bare.stderr],
+          [2, "svc-gate: say why with --reason, which stays in the ledger forever\n"],
+        );
+        assert.deepEqual(await head(), before, "nothing has changed");
+        const erased = await run(...where, "--yes", ...why);
+        assert.match(
+          erased.stdout,
+          /^erased 8 parts of 2 receipts; row 7 says so\n/,
+          `positive control: ${erased.stderr}`,
+        );
+        assert.notDeepEqual(await head(), before, "positive control: a change is seen");
+        for (const args of [where, [...where, "--yes", ...why]]) {
+          const again = await run(...args);
+          assert.equal(again.code, 1);
+          assert.match(
+            again.stderr,
+            /^nothing was erased: no receipt has input\.customer\.email=anna@example\.com\n {2}members/,
+          );
+        }
+        const rest = await open();
+        const receipts = (await Array.fromAsync(rest.receipts({ before: 100, limit: 100 }))).flat();
+        await rest.close();
+        const left = receipts
+          .map(({ json }) => JSON.parse(json))
+          .filter(({ tool_input: input, act }) => input !== null && !act);
+        assert.deepEqual(left.map(({ seq }) => seq), [6, 5, 3, 2]); // prettier-ignore
+      },
+    );
+  }
+
+  test(
+    "erase at a running gate changes nothing in a preview and erases a sensitive member with --yes",
+    { tags: ["first-use-13"] },
+    async (t) => {
+      const cwd = temporaryFolder(t);
+      const contract = `contract: desk
+sensitive: [input.customer.email]
+tools:
+  order:
+    input:
+      type: object
+      additionalProperties: true
+      properties: { customer: { type: object, additionalProperties: true, properties: { email: { type: string } } } }
+    otherwise: ALLOW
+`;
+      writeContracts(cwd, { contracts: { "desk.yaml": contract } });
+      const env = { SVC_DATA_DIR: join(cwd, "data"), SVC_LOG: "silent", SVC_API_KEY: key, SVC_MODE: "enforce" };
+      const gate = await spawnGate(t, [], { cwd, env });
+      for (const email of ["anna@example.com", "ben@example.com", "anna@example.com"])
+        await check(gate, { tool_name: "order", tool_input: { customer: { email } } });
+      const run = (...args: readonly string[]): ReturnType<typeof finish> =>
+        finish(t, ["erase", ...args], { cwd, env });
+      const where = ["--where", "input.customer.email=anna@example.com", "--part", "input.customer.email"] as const;
+      const shown = await run(...where);
+      assert.match(
+        shown.stdout,
+        /^would erase 6 parts of 2 receipts \(1 3\): input\.customer\.email of 2, outcome of 2, reason of 2\n/,
+        shown.stderr,
+      );
+      assert.equal((await ask(gate, "/receipts/1")).json.tool_input.customer.email, "anna@example.com");
+      assert.equal((await ask(gate, "/receipts?kind=all&limit=1")).json.receipts[0].seq, 3, "no row was added");
+      const erased = await run(...where, "--yes", ...why);
+      assert.equal(erased.stdout, "erased 6 parts of 2 receipts; row 4 says so\n", erased.stderr);
+      const emails = [];
+      for (const seq of [1, 2, 3]) emails.push((await ask(gate, `/receipts/${seq}`)).json.tool_input.customer.email);
+      assert.deepEqual(emails.map((email) => email === "ben@example.com"), [false, true, false]); // prettier-ignore
+      const again = await run(...where);
+      assert.deepEqual([again.code, again.stderr.includes("could not be searched")], [1, false]);
+      const long = { customer: { email: "anna@example.com" }, note: "x".repeat(20_000) };
+      await check(gate, { tool_name: "unknown", tool_input: long });
+      assert.match(
+        (await run(...where)).stderr,
+        /\n {2}1 receipt could not be searched, because the input was not kept whole/,
+      );
+      gate.kill("SIGTERM");
+      assert.equal(await gate.exit, 0, gate.stderr());
+    },
+  );
+
+  const refused: readonly (readonly [args: readonly string[], sentence: RegExp])[] = [
+    [
+      ["--where", "customer"],
+      /--where takes a member and its value, such as input\.customer\.email=anna@example\.com, not customer/,
+    ],
+    [["--where", "customer.email=a"], /"customer\.email" is not a member of a call: write its path, such as input\./],
+    [["--where", "input=a"], /"input" is not a member of a call/],
+    [["--where", "input.a=1", "--where", "input.a=2"], /--where names input\.a twice/],
+    [["--where", "input.a=1", "7"], /say what to erase with one of "rows", "session_id", "before" and "where"/],
+    [["7", "--yes", "--part", "input", ...why], /--yes only goes with --where/],
+    [["7", "--reason", "why"], /say what to erase with --part, such as --part input,platform$/m],
+    [["7"], /say what to erase with --part, .*, and why with --reason/],
+    [["7", "--part", "input"], /say why with --reason/],
+  ];
+  test("a wrong value is an error that says what to write", { tags: ["first-use-13"] }, async (t) => {
+    const { env, open } = await inFolder(t);
+    await (await open()).close();
+    for (const [args, sentence] of refused) {
+      const { code, stderr } = await finish(t, ["erase", ...args], { cwd: temporaryFolder(t), env });
+      assert.equal(code, 2, args.join(" "));
+      assert.match(stderr, sentence);
+    }
+  });
+});

@@ -1,0 +1,188 @@
+/**
+ * Goal: a database gets its first key from `svc-gate migrate --first-key`, in a file that only its owner can read, and nowhere else.
+ * Method: the program on a PostgreSQL of the test's own, with a new database for each case. A key counts as good when a gate
+ * on that database, which has no SVC_API_KEY, answers a check with it.
+ */
+import assert from "node:assert/strict";
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, suite, test, type TestContext } from "node:test";
+import { makeKey } from "../../packages/svc-gate/src/gate/admin/keys/token.ts";
+import { check, finish, key as configuredKey, spawnGate, temporaryFolder } from "../support/gate.ts";
+import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+
+const server = await startPostgres({ after });
+
+if (typeof server === "string") test("PostgreSQL: the first key", { skip: server }, () => undefined);
+else suite("svc-gate migrate --first-key", { tags: ["first-use-3"] }, () => cases(server));
+
+interface Place {
+  readonly folder: string;
+  readonly file: string;
+  /** Of the role that owns the database and is no superuser. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+let databases = 0;
+
+async function newPlace(t: TestContext, there: PostgresServer): Promise<Place> {
+  const name = `first_${++databases}`;
+  await there.run(`CREATE ROLE ${name} LOGIN PASSWORD 'secret'`);
+  await there.run(`CREATE DATABASE ${name} OWNER ${name}`);
+  const url = new URL(there.url({ user: name, password: "secret" }));
+  url.pathname = `/${name}`;
+  const folder = temporaryFolder(t);
+  const env = { SVC_DATABASE_URL: url.href, SVC_DATA_DIR: folder, SVC_LOG: "silent" };
+  return { folder, file: join(folder, "first-key"), env };
+}
+
+interface Run {
+  readonly code: number | string;
+  readonly said: string;
+}
+
+/** Runs the command; no run of it may print a key. */
+async function migrate(
+  t: TestContext,
+  { file, env }: Place,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Run> {
+  const { code, stdout, stderr } = await finish(t, ["migrate", "--first-key", file], { env: { ...env, ...more } });
+  assert.deepEqual(keysIn(stdout + stderr), []);
+  return { code, said: stdout + stderr };
+}
+
+function keysIn(text: string): readonly string[] {
+  return text.match(/svcg_[0-9A-Za-z]+/g) ?? [];
+}
+
+/** The answer of a gate without SVC_API_KEY to a check with each key. */
+async function statusesOf(t: TestContext, { folder, env }: Place, ...keys: readonly string[]): Promise<number[]> {
+  const gate = await spawnGate(t, [], { cwd: folder, env });
+  const statuses: number[] = [];
+  for (const each of keys) {
+    const answer = await check(gate, { tool_name: "a", tool_input: {} }, { authorization: `Bearer ${each}` });
+    statuses.push(answer.status);
+  }
+  gate.kill("SIGTERM");
+  assert.equal(await gate.exit, 0, gate.stderr());
+  return statuses;
+}
+
+const textIn = (file: string): string => readFileSync(file, "utf8").trim();
+
+function cases(there: PostgresServer): void {
+  test("the key is in a file of mode 0600, opens /check, and is never printed or recorded", async (t) => {
+    const place = await newPlace(t, there);
+    const { code, said } = await migrate(t, place);
+    assert.equal(code, 0, said);
+    assert.match(
+      said,
+      /\nthe first key is in \S+ \(row 1 of the ledger records it\); each gate needs \S+signing\.key too/,
+    );
+    if (process.platform !== "win32") assert.equal(statSync(place.file).mode & 0o777, 0o600);
+    const key = textIn(place.file);
+    assert.deepEqual(keysIn(`${key}\n`), [key], "positive control: a printed key would be found");
+    assert.deepEqual(await statusesOf(t, place, key, makeKey()), [200, 401]);
+    const exported = await finish(t, ["export", "-", "--database", "--format", "jsonl"], { env: place.env });
+    assert.match(exported.stdout, /"tool":"a"/, exported.stderr);
+    assert.deepEqual(keysIn(exported.stdout), []);
+  });
+
+  test("the row of the first key does not decide the contract and mode in force", async (t) => {
+    const place = await newPlace(t, there);
+    await migrate(t, place);
+    writeFileSync(
+      join(place.folder, "mandate.yaml"),
+      "contract: only\ntools:\n  a: { input: { type: object, additionalProperties: true }, otherwise: BLOCK }\n",
+    );
+    const gate = await spawnGate(t, [], { cwd: place.folder, env: { ...place.env, SVC_MODE: "enforce" } });
+    const headers = { authorization: `Bearer ${textIn(place.file)}` };
+    const { json } = await check(gate, { tool_name: "a", tool_input: {} }, headers);
+    assert.deepEqual([json.verdict, json.mode], ["BLOCK", "enforce"]);
+    assert.doesNotMatch(json.reason, /no contract/);
+    gate.kill("SIGTERM");
+    await gate.exit;
+  });
+
+  test("a second run changes nothing, for the same file and for another one", async (t) => {
+    const place = await newPlace(t, there);
+    await migrate(t, place);
+    const before = textIn(place.file);
+    const again = await migrate(t, place);
+    assert.deepEqual([again.code, textIn(place.file)], [0, before]);
+    assert.match(again.said, /the database already has a key, so \S+ was not written/);
+    const elsewhere = { ...place, file: join(place.folder, "another") };
+    assert.equal((await migrate(t, elsewhere)).code, 0);
+    assert.ok(!existsSync(elsewhere.file));
+  });
+
+  test("if SVC_API_KEY is set, it is the first key and no file is written", async (t) => {
+    const place = await newPlace(t, there);
+    const { code, said } = await migrate(t, place, { SVC_API_KEY: configuredKey });
+    assert.equal(code, 0, said);
+    assert.match(said, /SVC_API_KEY is the first key, so \S+ was not written/);
+    assert.ok(!existsSync(place.file) && !existsSync(join(place.folder, "signing.key")));
+    assert.equal((await migrate(t, place, { SVC_API_KEY: "" })).code, 0, "an empty variable is none");
+    assert.deepEqual(await statusesOf(t, place, textIn(place.file)), [200]);
+  });
+
+  for (const [title, names] of [
+    ["one file", ["first-key", "first-key", "first-key"]],
+    ["files of their own", ["one", "two", "three"]],
+  ] as const)
+    test(`runs that start together with ${title} make one key`, async (t) => {
+      const place = await newPlace(t, there);
+      const places = names.map((name) => ({ ...place, file: join(place.folder, name) }));
+      const runs = await Promise.all(places.map((each) => migrate(t, each)));
+      for (const { code, said } of runs) assert.equal(code, 0, said);
+      assert.equal(runs.filter(({ said }) => said.includes("row 1 of the ledger")).length, 1);
+      const files = [...new Set(places.map(({ file }) => file))].filter((file) => existsSync(file));
+      assert.equal(files.length, 1, "the others left no file");
+      assert.deepEqual(await statusesOf(t, place, textIn(files[0] ?? "")), [200]);
+    });
+
+  test("the next run finishes a run that was interrupted between the file and the row", async (t) => {
+    const place = await newPlace(t, there);
+    const left = makeKey();
+    writeFileSync(place.file, `${left}\n`, { mode: 0o600 });
+    const { code, said } = await migrate(t, place);
+    assert.equal(code, 0, said);
+    assert.equal(textIn(place.file), left);
+    assert.deepEqual(await statusesOf(t, place, left), [200]);
+  });
+
+  test("a file with other content, or that others can read, is refused and not changed", async (t) => {
+    const place = await newPlace(t, there);
+    for (const [text, mode, says] of [
+      ["", 0o600, /exists and has no API key: remove it, or name another/],
+      ["notes", 0o600, /has no API key/],
+      [makeKey(), 0o644, /exists and is not a file that only this user can read: remove it/],
+    ] as const) {
+      if (mode !== 0o600 && process.platform === "win32") continue;
+      writeFileSync(place.file, text);
+      chmodSync(place.file, mode);
+      const { code, said } = await migrate(t, place);
+      assert.equal(code, 2, said);
+      assert.match(said, says);
+      assert.equal(readFileSync(place.file, "utf8"), text);
+      assert.ok(!existsSync(join(place.folder, "signing.key")), "a run that is refused leaves no signing key");
+    }
+    const nowhere = { ...place, file: join(place.folder, "nowhere", "first-key") };
+    assert.match((await migrate(t, nowhere)).said, /cannot be written: there is no such folder/);
+    mkdirSync(join(place.folder, "nowhere"));
+    assert.equal((await migrate(t, nowhere)).code, 0, "positive control: with the folder it can");
+    assert.ok(existsSync(join(place.folder, "signing.key")), "positive control: a run that is not refused makes one");
+    assert.equal((await migrate(t, place)).code, 0, "with a key in the database, that file does not matter");
+  });
+
+  test("if every key is revoked, the error names the command that makes another", async (t) => {
+    const place = await newPlace(t, there);
+    await migrate(t, place);
+    const revoked = await finish(t, ["keys", "revoke", "first"], { env: place.env });
+    assert.equal(revoked.code, 0, revoked.stderr);
+    const { code, said } = await migrate(t, { ...place, file: join(place.folder, "another") });
+    assert.equal(code, 2);
+    assert.match(said, /every key of the database is revoked: make another with `svc-gate keys create NAME`/);
+  });
+}

@@ -1,0 +1,103 @@
+/**
+ * Goal: a command on a ledger that no gate serves begins none, because the name of a tenant may be mistyped. Method: each such
+ * command is run on a PostgreSQL of the test's own with a name that is not there, and the ledgers in it are counted.
+ */
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, test, type TestContext } from "node:test";
+import { openLedger, openPostgres } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { check, desk, finish, key, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";
+import { engine } from "../support/ledger-fixture.ts";
+import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+
+const server = await startPostgres({ after });
+
+if (typeof server === "string") test("PostgreSQL: ledgers that no gate serves", { skip: server }, () => undefined);
+else idle(server);
+
+const why = ["--reason", "request 4711"] as const;
+const erase = ["erase", "1", "--part", "input", ...why] as const;
+
+function idle(there: PostgresServer): void {
+  const ledgers = async (): Promise<readonly unknown[]> =>
+    (await there.run("SELECT ledger FROM svc_gate.ledgers ORDER BY ledger")).map(({ ledger }) => ledger);
+
+  test("[issue 12, item 5] in a database without a ledger only `keys create` begins one", async (t: TestContext) => {
+    const cwd = temporaryFolder(t);
+    const env = { SVC_DATABASE_URL: there.url() };
+    const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd, env });
+    const early = await run("keys", "list");
+    assert.deepEqual([early.code, early.stdout], [2, ""]);
+    assert.match(early.stderr, /schema is at version 0, .*: run `svc-gate migrate`/);
+    assert.deepEqual((await run("migrate")).code, 0);
+    for (const args of [["keys", "list"], ["keys", "list", "--tenant", "typo"], ["keys", "revoke", "ci"], erase]) {
+      const { code, stderr } = await run(...args);
+      assert.equal(code, 2, args.join(" "));
+      assert.match(stderr, /^svc-gate: there is no ledger in the database: run `svc-gate keys create`, or/);
+    }
+    const odd = await run("keys", "create", "ci", "--scopes", "chekc");
+    assert.match(odd.stderr, /^svc-gate: there is no scope "chekc"; did you mean "check"\?/);
+    assert.deepEqual(await ledgers(), []);
+    assert.ok(!existsSync(join(cwd, "data")), "nothing is left in the data folder either");
+    const made = await run("keys", "create", "ci", "--quiet");
+    assert.deepEqual([made.code, made.stderr], [0, ""]);
+    assert.deepEqual(await ledgers(), ["root"]);
+    assert.match((await run("keys", "list")).stdout, /\nci +active /);
+  });
+
+  test("[issue 12, item 5] a mistyped tenant name is an error that repeats the name, and begins no ledger", async (t) => {
+    const cwd = temporaryFolder(t);
+    writeContracts(cwd, { contracts: { "desk.yaml": desk } });
+    writeFileSync(join(cwd, "tenants.yaml"), "tenants:\n  acme: { mandate: contracts/desk.yaml, mode: enforce }\n");
+    await there.run("DROP SCHEMA svc_gate CASCADE");
+    const env = { SVC_DATABASE_URL: there.url(), SVC_API_KEY: key, SVC_TENANTS: "tenants.yaml" };
+    const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd, env });
+    const gate = await spawnGate(t, [], { cwd, env });
+    const agent = (await run("keys", "create", "agent", "--tenant", "acme", "--quiet")).stdout.trim();
+    const acme = { address: `${gate.address}/t/acme` };
+    const asked = { tool_name: "note.add", tool_input: { text: "KESTREL" } };
+    await check(acme, asked, { authorization: `Bearer ${agent}` });
+    gate.kill("SIGTERM");
+    assert.equal(await gate.exit, 0, gate.stderr());
+    const before = await ledgers();
+    assert.deepEqual(before, ["root", "tenant.acme"]);
+    for (const args of [erase, ["resume", "--after-restore", ...why], ["resume", "--reset", "desk.visits", ...why]]) {
+      const { code, stderr } = await run(...args, "--tenant", "typo");
+      assert.equal(code, 2, args.join(" "));
+      assert.equal(
+        stderr,
+        "svc-gate: the tenant typo has no ledger in the database: the file that SVC_TENANTS names lists the tenants, and a " +
+          "tenant's ledger begins with its first check\n",
+      );
+    }
+    assert.deepEqual(await ledgers(), before);
+    assert.ok(!existsSync(join(cwd, "data", "tenants")), "nothing is left in the data folder either");
+    const erased = await run(...erase, "--tenant", "acme");
+    assert.match(erased.stdout, /^erased 3 parts of 1 receipt; row 2 says so/, `positive control: ${erased.stderr}`);
+    const database = await openPostgres({ url: there.url() });
+    t.after(() => database.close());
+    const shared = { database, ledger: "tenant.typo" };
+    const folder = join(cwd, "data");
+    await (await openLedger({ folder, shared, engine })).close();
+    const begun = [...before, "tenant.typo"];
+    assert.deepEqual(await ledgers(), begun, "positive control: without `mustExist` the ledger would have been begun");
+  });
+
+  test("[issue 12, item 5] the error for a mistyped tenant in a folder lists the tenants with a ledger", async (t) => {
+    const cwd = temporaryFolder(t);
+    const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd });
+    const none = await run(...erase, "--tenant", "typo");
+    assert.match(
+      none.stderr,
+      /^svc-gate: there is no ledger in .*typo, so the tenant typo has none; no tenant has one\n$/,
+    );
+    for (const tenant of ["acme", "blue"]) mkdirSync(join(cwd, "data", "tenants", tenant), { recursive: true });
+    for (const args of [erase, ["resume", "--after-restore", ...why]]) {
+      const { code, stderr } = await run(...args, "--tenant", "typo");
+      assert.equal(code, 2);
+      assert.match(stderr, /so the tenant typo has none; these tenants have one: acme, blue\n$/);
+    }
+    assert.ok(!existsSync(join(cwd, "data", "tenants", "typo")));
+  });
+}

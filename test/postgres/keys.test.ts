@@ -1,0 +1,52 @@
+/**
+ * Goal: on a database that gates share there is no first key that each would make for itself: a start without any is
+ * refused and says what to do, and what it says works, before any gate has begun and beside those that serve. Method: the
+ * program is run on a server of the test's own.
+ */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, test, type TestContext } from "node:test";
+import { check, finish, spawnGate, temporaryFolder, type Spawned } from "../support/gate.ts";
+import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+
+const server = await startPostgres({ after });
+
+if (typeof server === "string")
+  test("PostgreSQL: a command makes the first key of a shared ledger", { skip: server }, () => undefined);
+else keys(server);
+
+function verdictWith(gate: Spawned, key: string): Promise<{ readonly status: number }> {
+  return check(gate, { tool_name: "note.add", tool_input: {} }, { authorization: `Bearer ${key}` });
+}
+
+function keys(there: PostgresServer): void {
+  test("a command makes the first key of a shared ledger, and all gates accept it", async (t: TestContext) => {
+    const cwd = temporaryFolder(t);
+    const shared = { SVC_DATABASE_URL: there.url(), SVC_SIGNING_KEY: join(cwd, "signing.key"), SVC_LOG: "silent" };
+    const env = { ...shared, SVC_DATA_DIR: join(cwd, "one") };
+    const refused = await finish(t, ["serve", "--port", "0"], { cwd, env });
+    assert.equal(refused.code, 1);
+    assert.match(
+      refused.stderr,
+      /^svc-gate: there is no API key, so nobody could call the gate: set SVC_API_KEY, or make one with `svc-gate migrate --first-key/,
+    );
+    const made = await finish(t, ["keys", "create", "first", "--quiet"], { cwd, env });
+    assert.deepEqual([made.code, made.stderr], [0, ""]);
+    const first = made.stdout.trim();
+    const one = await spawnGate(t, [], { cwd, env });
+    const two = await spawnGate(t, [], { cwd, env: { ...env, SVC_DATA_DIR: join(cwd, "two") } });
+    assert.deepEqual([(await verdictWith(one, first)).status, (await verdictWith(two, first)).status], [200, 200]);
+    const beside = { cwd, env: { ...env, SVC_DATA_DIR: join(cwd, "nowhere") } };
+    const listed = await finish(t, ["keys", "list"], beside);
+    assert.match(listed.stdout, /\nfirst +active +check /);
+    const revoked = await finish(t, ["keys", "revoke", "first"], beside);
+    assert.deepEqual([revoked.code, revoked.stderr], [0, ""]);
+    for (const gate of [one, two]) {
+      while ((await verdictWith(gate, first)).status !== 401) await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    for (const gate of [one, two]) {
+      gate.kill("SIGTERM");
+      assert.equal(await gate.exit, 0, gate.stderr());
+    }
+  });
+}

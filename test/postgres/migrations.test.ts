@@ -1,0 +1,140 @@
+/**
+ * Goal: the schema can move while a gate serves. Method: a second numbered step, which only this test has, runs on a database of the
+ * test's own beside a gate process under load. Control: a step that takes away a column that the gate reads makes its checks fail.
+ */
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { after, suite, test, type TestContext } from "node:test";
+import { migrations } from "../../packages/svc-gate/src/ledger/store/postgres/schema.ts";
+import { migratePostgres, openPostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import {
+  ask,
+  check,
+  finish,
+  key,
+  spawnGate,
+  temporaryFolder,
+  type ProcessOptions,
+  type Spawned,
+} from "../support/gate.ts";
+import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+
+const server = await startPostgres({ after });
+
+if (typeof server === "string") test("PostgreSQL: migrations", { skip: server }, () => undefined);
+else {
+  await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
+  migrating(server);
+}
+
+/** All migrations of a later version. */
+type Later = typeof migrations;
+
+/** A later version that adds a column, an index and a table. */
+const adding: Later = [
+  ...migrations,
+  [
+    "ALTER TABLE svc_gate.receipts ADD COLUMN note text",
+    "CREATE INDEX receipts_by_note ON svc_gate.receipts (ledger, note) WHERE note IS NOT NULL",
+    "CREATE TABLE svc_gate.notes (ledger text NOT NULL, note text NOT NULL, PRIMARY KEY (ledger, note))",
+  ],
+];
+
+/** A later version whose second step fails at its end. */
+const failing: Later = [...migrations, [...(adding[1] ?? []), "SELECT 1 / 0"]];
+
+/** A later version that takes away a column that gates of this version need. */
+const breaking: Later = [...migrations, ["ALTER TABLE svc_gate.receipts RENAME COLUMN evidence TO proof"]];
+
+interface Place {
+  /** As the owner of the schema. */
+  readonly url: string;
+  readonly gate: ProcessOptions;
+}
+
+async function place(t: TestContext, there: PostgresServer): Promise<Place> {
+  const name = `moving_${randomUUID().replaceAll("-", "")}`;
+  await there.run(`CREATE DATABASE ${name}`);
+  const at = (url: string): string => url.replace(/\/postgres$/, `/${name}`);
+  const url = at(there.url());
+  const folder = temporaryFolder(t);
+  const env = {
+    SVC_API_KEY: key,
+    SVC_LOG: "silent",
+    SVC_DATA_DIR: join(folder, "data"),
+    SVC_DATABASE_URL: at(there.url({ user: "gate", password: "gate" })),
+  };
+  assert.deepEqual(await migratePostgres({ url, servingRole: "gate" }), [1]);
+  return { url, gate: { cwd: folder, env } };
+}
+
+async function statusOf(gate: Spawned): Promise<number> {
+  const asked = check(gate, { tool_name: "note.add", tool_input: {} });
+  return asked.then(({ status }) => status).catch(() => 0); // 0 is a gate that has ended.
+}
+
+/** Sends checks one after another until the work is done, and 20 more. */
+async function checksDuring(gate: Spawned, work: () => Promise<unknown>): Promise<readonly number[]> {
+  const statuses = [await statusOf(gate)];
+  const done = new AbortController();
+  const working = work().finally(() => done.abort());
+  while (!done.signal.aborted) statuses.push(await statusOf(gate));
+  for (let more = 0; more < 20; more += 1) statuses.push(await statusOf(gate));
+  await working;
+  return statuses;
+}
+
+function migrating(there: PostgresServer): void {
+  suite("PostgreSQL: a second migration", () => {
+    test("a migration runs beside a serving gate, and the gate answers every check", async (t) => {
+      const { url, gate: options } = await place(t, there);
+      const later = { url, migrations: adding };
+      const gate = await spawnGate(t, [], options);
+      await assert.rejects(openPostgres(later), /at version 1, and this gate needs version 2: run `svc-gate migrate`/);
+      const statuses = await checksDuring(gate, async () =>
+        assert.deepEqual(await migratePostgres({ ...later, servingRole: "gate" }), [2]),
+      );
+      assert.deepEqual(new Set(statuses), new Set([200]));
+      assert.equal((await ask(gate, "/ledger/verify")).json.rows, statuses.length);
+      assert.equal((await ask(gate, "/ledger/verify")).json.ok, true);
+      assert.deepEqual(await migratePostgres(later), [], "each step runs once");
+      await (await openPostgres(later)).close();
+      const { code, stderr } = await finish(t, ["serve", "--port", "0"], options);
+      assert.equal(code, 1);
+      assert.match(stderr, /at version 2, and this gate knows version 1: run a newer gate/);
+    });
+
+    test("positive control: a migration that removes a column that the gate needs is noticed", async (t) => {
+      const { url, gate: options } = await place(t, there);
+      const gate = await spawnGate(t, [], options);
+      const statuses = await checksDuring(gate, () => migratePostgres({ url, migrations: breaking }));
+      assert.equal(statuses[0], 200);
+      assert.notEqual(statuses.at(-1), 200);
+    });
+
+    test("a failed migration leaves nothing behind and runs completely the next time", async (t) => {
+      const { url, gate: options } = await place(t, there);
+      const gate = await spawnGate(t, [], options);
+      const statuses = await checksDuring(gate, () =>
+        assert.rejects(migratePostgres({ url, migrations: failing }), /division by zero/),
+      );
+      assert.deepEqual(new Set(statuses), new Set([200]));
+      await (await openPostgres({ url })).close();
+      assert.deepEqual(await migratePostgres({ url, migrations: adding }), [2], "its table is not there yet");
+      assert.equal(await statusOf(gate), 200);
+    });
+
+    test("three concurrent migrators run a migration once", async (t) => {
+      const { url } = await place(t, there);
+      const done = await Promise.all([1, 2, 3].map(() => migratePostgres({ url, migrations: adding })));
+      assert.deepEqual(done.flat(), [2]);
+    });
+
+    test("a start with permission to migrate runs the migration", async (t) => {
+      const { url } = await place(t, there);
+      await (await openPostgres({ url, migrations: adding, mayMigrate: true })).close();
+      assert.deepEqual(await migratePostgres({ url, migrations: adding }), []);
+    });
+  });
+}

@@ -1,0 +1,268 @@
+/**
+ * Goal: on a ledger that gates share, a start makes the mode stricter for all and weakens it only on purpose
+ * [first-use 2], and a start that fails stores nothing [first-use 2, 16]. Method: gates as processes on a PostgreSQL of
+ * the test's own; banners, errors and receipts are read.
+ */
+import assert from "node:assert/strict";
+import { cpSync, existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, suite, test, type TestContext } from "node:test";
+import { Clock, systemTime } from "../../packages/svc-gate/src/gate/core/clock.ts";
+import { loadContracts } from "../../packages/svc-gate/src/gate/core/contracts.ts";
+import { Gate, type GateOptions } from "../../packages/svc-gate/src/gate/core/gate.ts";
+import { openLedger, openPostgres, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { ask, desk, finish, key, spawnGate, temporaryFolder, writeContracts, type Spawned } from "../support/gate.ts";
+import { engine } from "../support/ledger-fixture.ts";
+import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+
+const server = await startPostgres({ after });
+if (typeof server === "string")
+  test("PostgreSQL: gates on a shared ledger agree on the mode", { skip: server }, () => undefined);
+else modes(server);
+
+interface Place {
+  readonly folder: string;
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+async function place(t: TestContext, there: PostgresServer, name: string): Promise<Place> {
+  await there.run(`CREATE DATABASE ${name}`);
+  const folder = temporaryFolder(t);
+  const settings = {
+    SVC_API_KEY: key,
+    SVC_MANDATE: writeContracts(folder, { contracts: { "desk.yaml": desk } }),
+    SVC_DATA_DIR: join(folder, "data"),
+    SVC_DATABASE_URL: there.url().replace(/\/postgres$/, `/${name}`),
+  };
+  return { folder, settings };
+}
+
+type Settings = Readonly<Record<string, string>>;
+
+function start(t: TestContext, { folder, settings }: Place, own: Settings = {}): Promise<Spawned> {
+  return spawnGate(t, [], { cwd: folder, env: { ...settings, ...own } });
+}
+
+function refused(
+  t: TestContext,
+  { folder, settings }: Place,
+  own: Settings,
+): Promise<{ readonly code: number | string; readonly stderr: string }> {
+  return finish(t, ["serve", "--port", "0"], { cwd: folder, env: { ...settings, ...own } });
+}
+
+async function modeOf(gate: Spawned, path = ""): Promise<string> {
+  const asked = await ask(gate, `${path}/check`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: '{"tool_name":"note.add","tool_input":{}}',
+  });
+  return String(asked.json.mode);
+}
+
+async function changesOf(gate: Spawned): Promise<readonly unknown[]> {
+  const { receipts } = (await ask(gate, "/receipts?act=reload")).json;
+  return receipts.map(({ reason }: { readonly reason: string }) => reason);
+}
+
+function modes(there: PostgresServer): void {
+  suite("PostgreSQL: the mode at a start", () => {
+    test(
+      "a start with a stricter mode changes the mode of all gates and records a row",
+      { tags: ["first-use-2"] },
+      async (t) => {
+        const at = await place(t, there, "stricter");
+        const one = await start(t, at);
+        assert.equal(await modeOf(one), "observe");
+        const other = await start(t, at, { SVC_MODE: "enforce" });
+        assert.match(other.stdout(), /changed from observe to enforce, as SVC_MODE says; row 2 records it/);
+        assert.deepEqual([await modeOf(one), await modeOf(other)], ["enforce", "enforce"]);
+        assert.deepEqual(await changesOf(one), [
+          "Svc: mode observe to enforce, put in force by start, as SVC_MODE says",
+        ]);
+        const third = await start(t, at);
+        assert.equal(await modeOf(third), "enforce", "a plain start keeps the mode");
+      },
+    );
+
+    test(
+      "a weaker mode is refused unless --accept weaker-mode or `reload --mode` asks for it",
+      { tags: ["first-use-2"] },
+      async (t) => {
+        const at = await place(t, there, "weaker");
+        const one = await start(t, at, { SVC_MODE: "enforce" });
+        for (const accept of ["", "change"]) {
+          const failed = await refused(t, at, { SVC_MODE: "observe", SVC_ACCEPT: accept });
+          assert.equal(failed.code, 1);
+          assert.match(failed.stderr, /SVC_MODE says observe, but the gates on this ledger are in mode enforce/);
+          assert.match(failed.stderr, /`svc-gate reload --mode observe`.*--accept weaker-mode/);
+        }
+        assert.deepEqual([await modeOf(one), await changesOf(one)], ["enforce", []]);
+        const accepted = await start(t, at, { SVC_MODE: "assist", SVC_ACCEPT: "weaker-mode" });
+        assert.match(accepted.stdout(), /changed from enforce to assist, as SVC_MODE says/);
+        assert.equal(await modeOf(one), "assist");
+        const reloaded = await finish(t, ["reload", "--mode", "observe"], { cwd: at.folder, env: at.settings });
+        assert.equal(reloaded.code, 0, reloaded.stderr);
+        assert.equal(await modeOf(one), "observe");
+        assert.equal((await changesOf(one)).length, 2);
+      },
+    );
+
+    test(
+      "a start that is refused for its mode does not record its rotated signing key",
+      { tags: ["first-use-2", "first-use-16"] },
+      async (t) => {
+        const at = await place(t, there, "rotated");
+        const one = await start(t, at, { SVC_MODE: "enforce" });
+        const own = join(at.folder, "own.key");
+        cpSync(join(at.folder, "data", "signing.key"), own);
+        const rotated = await finish(t, ["keygen", "--rotate", "--signing-key", own], { cwd: at.folder });
+        assert.equal(rotated.code, 0, rotated.stderr);
+        const other = {
+          ...at,
+          settings: { ...at.settings, SVC_DATA_DIR: join(at.folder, "other"), SVC_SIGNING_KEY: own },
+        };
+        const failed = await refused(t, other, { SVC_MODE: "observe" });
+        assert.match(failed.stderr, /SVC_MODE says observe, but the gates on this ledger are in mode enforce/);
+        assert.equal(await modeOf(one), "enforce", "a row of the other key would have stopped this gate");
+        await start(t, other, { SVC_MODE: "observe", SVC_ACCEPT: "weaker-mode" });
+        await assert.rejects(modeOf(one), "positive control: a start that serves records its key");
+      },
+    );
+
+    test(
+      "if two gates begin a ledger at once, the second keeps the contract of the first",
+      { tags: ["first-use-2"] },
+      async (t) => {
+        for (const acceptChange of [false, true]) {
+          const { folder, settings } = await place(t, there, `at_once_${String(acceptChange)}`);
+          const database = await openPostgres({
+            url: settings.SVC_DATABASE_URL ?? "",
+            connectionsMax: 4,
+            mayMigrate: true,
+          });
+          const shared = { database, ledger: "root" };
+          const gateOf = async (contract: string, options: Partial<GateOptions>): Promise<[Gate, Ledger]> => {
+            const file = join(folder, `${contract}.yaml`);
+            writeFileSync(file, desk.replace("contract: desk", `contract: ${contract}`));
+            const loaded = await loadContracts(file, file);
+            assert.ok(loaded.ok);
+            const ledger = await openLedger({ folder, shared, engine });
+            const clock = new Clock(systemTime);
+            const parts = { force: loaded.value, ledger, clock, mode: "observe", onDefect: () => undefined } as const;
+            return [new Gate({ ...parts, ...options }), ledger];
+          };
+          const [first] = await gateOf("first", {});
+          const [second, ledger] = await gateOf("second", { mode: "enforce", acceptChange });
+          const keepContract = ledger.keepContract.bind(ledger);
+          t.mock.method(ledger, "keepContract", async (text: string) => {
+            assert.ok((await first.begin()).ok); // The second has seen a ledger that nobody has served.
+            return keepContract(text);
+          });
+          assert.ok((await second.begin()).ok);
+          assert.equal(second.standing.mode, "enforce");
+          const ofWhom = acceptChange ? "second" : "first";
+          assert.deepEqual(second.standing.force.contracts, [ofWhom], "positive control: --accept change replaces it");
+          await database.close();
+        }
+      },
+    );
+
+    test(
+      "a start without an API key leaves no ledger, no mode and no signing key",
+      { tags: ["first-use-2", "first-use-16"] },
+      async (t) => {
+        const at = await place(t, there, "keyless");
+        const { SVC_API_KEY: _none, ...settings } = at.settings;
+        const failed = await refused(t, { ...at, settings }, { SVC_MODE: "observe" });
+        assert.equal(failed.code, 1);
+        assert.match(failed.stderr, /there is no API key, so nobody could call the gate.*svc-gate migrate --first-key/);
+        assert.equal(existsSync(join(at.folder, "data", "signing.key")), false);
+        const gate = await start(t, at, { SVC_MODE: "enforce" });
+        assert.deepEqual([await modeOf(gate), await changesOf(gate)], ["enforce", []]);
+        assert.ok(existsSync(join(at.folder, "data", "signing.key")), "positive control: a start that serves makes it");
+      },
+    );
+
+    test("a start with only revoked keys says how to make another", async (t) => {
+      const at = await place(t, there, "revoked");
+      const { SVC_API_KEY: _none, ...env } = at.settings;
+      for (const args of [
+        ["create", "agent"],
+        ["revoke", "agent"],
+      ]) {
+        const done = await finish(t, ["keys", ...args], { cwd: at.folder, env });
+        assert.equal(done.code, 0, done.stderr);
+      }
+      const failed = await refused(t, { ...at, settings: env }, {});
+      assert.match(failed.stderr, /every API key is revoked, .* `svc-gate keys create NAME`/);
+    });
+
+    test("a reload keeps the mode that is in force, even if this gate last saw another one", async (t) => {
+      const at = await place(t, there, "stale");
+      const one = await start(t, at);
+      const other = await start(
+        t,
+        { ...at, settings: { ...at.settings, SVC_DATA_DIR: join(at.folder, "other") } },
+        {
+          SVC_SIGNING_KEY: join(at.folder, "data", "signing.key"),
+        },
+      );
+      const enforced = await finish(t, ["reload", "--mode", "enforce"], { cwd: at.folder, env: at.settings });
+      assert.equal(enforced.code, 0, enforced.stderr);
+      const env = { ...at.settings, SVC_DATA_DIR: join(at.folder, "other") };
+      const plain = await finish(t, ["reload"], { cwd: at.folder, env });
+      assert.equal(plain.code, 0, plain.stderr);
+      assert.deepEqual([await modeOf(one), await modeOf(other)], ["enforce", "enforce"]);
+    });
+
+    test("the mode of a tenant in the file of tenants follows the same rules", async (t) => {
+      const at = await place(t, there, "entries");
+      const tenants = join(at.folder, "tenants.yaml");
+      const write = (mode: string): void =>
+        writeFileSync(tenants, `tenants:\n  blue: { mandate: mandate.yaml${mode} }\n`);
+      write(", mode: enforce");
+      const one = await start(t, at, { SVC_TENANTS: tenants });
+      const operator = await finish(t, ["keys", "create", "blue", "--tenant", "blue"], {
+        cwd: at.folder,
+        env: at.settings,
+      });
+      assert.equal(operator.code, 0, operator.stderr);
+      const blueKey = operator.stdout.match(/svcg_\S+/)?.[0] ?? "";
+      const headers = { authorization: `Bearer ${blueKey}`, "content-type": "application/json" };
+      const body = '{"tool_name":"note.add","tool_input":{}}';
+      const blue = async (gate: Spawned): Promise<string> => {
+        const { status, json } = await ask(gate, "/t/blue/check", { method: "POST", headers, body });
+        return `${status} ${json.mode ?? json.code}`;
+      };
+      assert.equal(await blue(one), "200 enforce");
+      write(", mode: observe");
+      const plain = await finish(t, ["reload", "--tenant", "blue"], { cwd: at.folder, env: at.settings });
+      assert.notEqual(plain.code, 0);
+      assert.match(
+        plain.stderr + plain.stdout,
+        /`mode` in the file of tenants says observe.*svc-gate reload --tenant blue --mode observe/,
+      );
+      const elsewhere = { ...at.settings, SVC_DATA_DIR: join(at.folder, "other") };
+      const other = await start(
+        t,
+        { ...at, settings: elsewhere },
+        {
+          SVC_TENANTS: tenants,
+          SVC_SIGNING_KEY: join(at.folder, "data", "signing.key"),
+        },
+      );
+      assert.equal(await blue(other), "503 tenant-unavailable");
+      assert.match(other.stderr(), /the gates on this ledger are in mode enforce/);
+      assert.equal(await blue(one), "200 enforce");
+      // The gate that refused may be the only one, so the command must work there too.
+      const named = await finish(t, ["reload", "--tenant", "blue", "--mode", "observe"], {
+        cwd: at.folder,
+        env: elsewhere,
+      });
+      assert.equal(named.code, 0, named.stderr);
+      const both = [await blue(one), await blue(other)];
+      assert.deepEqual(both, ["200 observe", "200 observe"], "positive control: a person's own word weakens it");
+    });
+  });
+}

@@ -1,0 +1,55 @@
+/**
+ * Goal: the engine that gates share keeps what every engine promises. Method: the suite of all engines on a server of
+ * the test's own, whose binaries come from npm.
+ */
+import assert from "node:assert/strict";
+import { basename, join } from "node:path";
+import { after, before, test } from "node:test";
+import { openPostgres, type Database } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import { addDecimals } from "../../packages/svc-gate/src/wire/mod.ts";
+import { sha256 } from "../support/ledger-fixture.ts";
+import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { commit, storedRow, storeSuite } from "../support/store-suite.ts";
+
+const server = await startPostgres({ after });
+
+if (typeof server === "string")
+  test("PostgreSQL is available to the tests of the store", { skip: server }, () => undefined);
+else storesOn(server);
+
+function storesOn(there: PostgresServer): void {
+  let database: Database;
+  before(async () => {
+    database = await openPostgres({ url: there.url(), mayMigrate: true });
+  });
+  after(() => database.close());
+
+  storeSuite("PostgreSQL", {
+    kind: "shared",
+    open: (place) => database.open({ ledger: basename(place), log: undefined }),
+    sharer: join(import.meta.dirname, "..", "support", "store-sharer.ts"),
+    env: () => ({ SVC_DATABASE_URL: there.url() }),
+    intrude: async (place) => {
+      await there.run(
+        `INSERT INTO svc_gate.receipts (ledger, seq, tool, verdict, leaf, evidence)
+           VALUES ('${basename(place)}', 2, 't', 'ALLOW', 'x', 'y')`,
+      );
+    },
+    intruded: /duplicate key/,
+  });
+
+  test("PostgreSQL: sums are exact beyond the range of numbers and have the shortest form", async () => {
+    const store = await database.open({ ledger: "exact", log: undefined });
+    const [counter, key] = [sha256("c"), sha256("k")];
+    await store.keepCounter({ digest: counter, definition: "c", through: null, unknownThrough: -1 }, []);
+    const amounts = ["9".repeat(40), `0.${"0".repeat(39)}1`, "1.50", `1${"0".repeat(400)}`, "0", "0.1"];
+    for (const [at, amount] of amounts.entries())
+      await commit(store, [storedRow(at + 1)], [{ seq: at + 1, at: at + 1, counter, key, amount }]);
+    const turn = await store.begin();
+    const values = await turn.values([-1, 1, 2, 3, 5].map((moment) => ({ counter, key, after: moment })));
+    await turn.abort();
+    const large = `1${"0".repeat(400)}`;
+    const sum = (from: number): string => amounts.slice(from).reduce(addDecimals, "0");
+    assert.deepEqual(values, [sum(0), sum(1), sum(2), `${large}.1`, "0.1"]);
+  });
+}

@@ -1,0 +1,342 @@
+/**
+ * Goal: whatever is changed in a ledger's tables is reported, at its row. Method: a ledger that has one of everything,
+ * and an owner of the database who changes each value of each row, drops each row and adds some, one at a time; the walk
+ * is asked each time. Untouched it holds, also while rows are added and counters are folded.
+ */
+import assert from "node:assert/strict";
+import { after, suite, test, type TestContext } from "node:test";
+import pg from "pg";
+import { Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { leafHash, zeroHash } from "../../packages/svc-gate/src/ledger/entry/leaf.ts";
+import { readOne, makePool, clientConfig, bounds } from "../../packages/svc-gate/src/ledger/store/postgres/session.ts";
+import { verifyPostgres } from "../../packages/svc-gate/src/ledger/store/postgres/verify.ts";
+import { openPostgres, type Database } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import type { LedgerStore, Verification } from "../../packages/svc-gate/src/ledger/store/store.ts";
+import { Frontier } from "../../packages/svc-gate/src/ledger/tree/merkle.ts";
+import { makeSigningKey, Signer } from "../../packages/svc-gate/src/ledger/tree/signing-key.ts";
+import { append, contracts, engine, entry, fillSample, sampleRows, sha256 } from "../support/ledger-fixture.ts";
+import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+
+const server = await startPostgres({ after });
+
+if (typeof server === "string")
+  test("PostgreSQL is available to the tests of verify", { skip: server }, () => undefined);
+else verifying(server, await openPostgres({ url: server.url(), mayMigrate: true }));
+
+const signingKeys = { current: makeSigningKey(), before: undefined };
+
+function ledgerOn(store: LedgerStore): Ledger {
+  const head = { seq: 0, hash: zeroHash, at: 0 };
+  const signer = new Signer(store.opened.log, signingKeys);
+  return new Ledger({
+    store,
+    head,
+    tree: new Frontier(),
+    signer: { signer, change: undefined },
+    readSigner: () => Promise.resolve(signer),
+    pin: undefined,
+    isShared: true,
+    certain: head,
+    isAnchored: false,
+    engine,
+    warnings: [],
+  });
+}
+
+async function sample(
+  database: Database,
+  ledger: string,
+): Promise<{ readonly ledger: Ledger; readonly store: LedgerStore }> {
+  const store = await database.open({ ledger, log: "example.org/sample" });
+  const opened = ledgerOn(store);
+  await store.keepSigner(opened.verifiers[0]?.text ?? "");
+  await fillSample(opened);
+  const turn = await opened.begin();
+  const act = {
+    by: "admin",
+    act: "mode",
+    body: {},
+    reason: "a person did it",
+    contract: sha256(contracts[1]),
+    mode: "enforce",
+  } as const;
+  turn.change({ ...act, at: turn.head.at });
+  await turn.commit();
+  return { ledger: opened, store };
+}
+
+const rows = sampleRows + 1;
+
+/** A change to one row of one table, and the receipts of which one must be named; none where any row will do. */
+interface Tampering {
+  readonly sql: string;
+  readonly at?: readonly number[];
+}
+
+/** What names a row within its ledger. */
+const keys: Readonly<Record<string, readonly string[]>> = {
+  ledgers: [],
+  receipts: ["seq"],
+  contracts: ["digest"],
+  counters: ["digest"],
+  effects: ["counter", "key", "at", "seq"],
+  nodes: ["level", "place"],
+};
+
+const tables: Readonly<Record<string, readonly string[]>> = {
+  ledgers: ["log", "counter_secret", "seal", "seq", "leaf", "changed", "frontier", "checkpoint", "signer"],
+  receipts: ["seq", "session", "tool", "verdict", "leaf", "evidence"],
+  contracts: ["digest", "text"],
+  counters: ["id", "digest", "definition", "through", "unknown_through", "reset_through", "folded", "seal"],
+  effects: ["counter", "key", "at", "seq", "total", "folded"],
+  nodes: ["level", "place", "hash"],
+};
+
+/** What the ledger's own row says of the tree at the last row. */
+const treeColumns = ["frontier", "checkpoint", "signer"];
+
+/** An event that stands elsewhere is missed at its own row, or stands in the way of another's. */
+function movesEvent(table: string, column: string): boolean {
+  return column === "seq" || (table === "effects" && ["counter", "key", "at"].includes(column));
+}
+
+function literal(value: unknown): string {
+  return value instanceof Uint8Array ? `'\\x${Buffer.from(value).toString("hex")}'` : `'${String(value)}'`;
+}
+
+/** Other values than the one that is there, as SQL. */
+function others(column: string, value: unknown): readonly string[] {
+  if (value === null) return ["seq", "through"].includes(column) ? ["7"] : ["'x'"];
+  if (value instanceof Uint8Array) return [`'\\x${"00".repeat(32)}'`, "''"];
+  const text = `${value as string | number}`;
+  if (/^-?[0-9]+$/.test(text) && !["digest", "text", "total"].includes(column))
+    return [`${text} + 1000`, `-5 - abs(${text})`];
+  const changed = [`x${text.slice(1)}`, `${text.slice(0, -1)}\u{1f511}`, ""].map(
+    (each) => `'${each.replaceAll("'", "''")}'`,
+  );
+  const different = changed.filter((each) => each !== `'${text}'`);
+  return ["session", "folded", ...treeColumns].includes(column) ? [...different, "NULL"] : different;
+}
+
+async function tamperings(there: PostgresServer, ledger: string): Promise<readonly Tampering[]> {
+  const found: Tampering[] = [];
+  for (const [table, columns] of Object.entries(tables)) {
+    const kept = await there.run(`SELECT * FROM svc_gate.${table} WHERE ledger = '${ledger}'`);
+    for (const row of kept) {
+      const named = (keys[table] ?? []).map((column) => ` AND ${column} = ${literal(row[column])}`).join("");
+      const where = `WHERE ledger = '${ledger}'${named}`;
+      const isOwn = table === "receipts" || (table === "effects" && row["folded"] === null);
+      const at = isOwn ? { at: [Number(row["seq"])] } : {};
+      if (table !== "ledgers") found.push({ sql: `DELETE FROM svc_gate.${table} ${where}`, ...at });
+      for (const column of columns) {
+        for (const value of others(column, row[column]))
+          found.push({
+            sql: `UPDATE svc_gate.${table} SET ${column} = ${value} ${where}`,
+            ...(movesEvent(table, column) ? {} : treeColumns.includes(column) ? { at: [rows] } : at),
+          });
+      }
+    }
+  }
+  const effect = (columns: string): string =>
+    `INSERT INTO svc_gate.effects (ledger, counter, key, at, seq, total, folded) VALUES ('${ledger}', ${columns})`;
+  const node = (level: number, at: number): string =>
+    `INSERT INTO svc_gate.nodes (ledger, level, place, hash) VALUES ('${ledger}', ${level}, ${at}, '\\x00')`;
+  return [
+    ...found,
+    { sql: effect("1, '\\x00', 1, 3, '5', NULL"), at: [3] },
+    { sql: effect("1, '\\x00', 1, 900, '5', NULL") },
+    { sql: effect("2, '\\x00', 1, 2, '5', 'x'"), at: [2] },
+    { sql: `INSERT INTO svc_gate.contracts (ledger, digest, text) VALUES ('${ledger}', 'x', 'y')` },
+    ...[0, 1, 2, 9].map((level) => ({ sql: node(level, 0) })),
+    {
+      sql: `INSERT INTO svc_gate.receipts SELECT ledger, ${rows + 1}, session, tool, verdict, leaf, evidence
+        FROM svc_gate.receipts WHERE seq = ${rows}`,
+    },
+  ];
+}
+
+function verifying(there: PostgresServer, database: Database): void {
+  after(() => database.close());
+  const pool = makePool(clientConfig(there.url(), bounds), 1);
+  after(() => pool.end());
+  /** As the walk's own thread asks it. */
+  const walk = (ledger: string): Promise<Verification> =>
+    verifyPostgres((...asked) => readOne(pool, ledger, ...asked), { ledger, from: 1, anchors: [] });
+
+  suite("PostgreSQL: verify", { tags: ["verify.walks-chain"] }, () => {
+    test("verify stops at the end that the ledger had, however fast others add rows", async () => {
+      const { ledger, store } = await sample(database, "growing");
+      const more = entry({ at: ledger.head.at });
+      const grows: Parameters<typeof verifyPostgres>[0] = async (...asked) => {
+        const found = await readOne(pool, "growing", ...asked);
+        await append(ledger, [[more, []]]);
+        return found;
+      };
+      const { broken, rows: walked } = await verifyPostgres(grows, { ledger: "growing", from: 2, anchors: [] });
+      assert.equal(broken, undefined);
+      assert.ok(walked > rows && walked < ledger.head.seq, `${walked} of ${ledger.head.seq}`);
+      await store.close();
+    });
+
+    test("verify finds each changed value, each missing row and each added row, at its row", async (t) => {
+      const ledger = "tampered";
+      await sample(database, ledger);
+      const untouched = await walk(ledger);
+      assert.deepEqual([untouched.rows, untouched.broken], [rows, undefined]);
+      for (const table of Object.keys(tables))
+        await there.run(`CREATE TABLE kept_${table} AS SELECT * FROM svc_gate.${table} WHERE ledger = '${ledger}'`);
+      const owner = new pg.Client({ connectionString: there.url() });
+      await owner.connect();
+      t.after(() => owner.end());
+      const missed: string[] = [];
+      let tried = 0;
+      for (const { sql, at } of await tamperings(there, ledger)) {
+        const table = /svc_gate\.(\w+)/.exec(sql)?.[1] ?? "";
+        try {
+          await owner.query(sql);
+        } catch (error) {
+          if (/duplicate key|not-null/.test(String(error))) continue;
+          throw error;
+        }
+        tried += 1;
+        const { broken } = await walk(ledger);
+        if (broken === undefined || (at !== undefined && !at.includes(broken.seq)))
+          missed.push(`${sql}: ${broken === undefined ? "nothing" : `row ${broken.seq}, ${broken.problem}`}`);
+        await owner.query(
+          `BEGIN; DELETE FROM svc_gate.${table} WHERE ledger = '${ledger}';
+           INSERT INTO svc_gate.${table} SELECT * FROM kept_${table}; COMMIT`,
+        );
+      }
+      assert.ok(tried > 350, `${tried} changes`);
+      assert.deepEqual(missed, []);
+      assert.equal((await walk(ledger)).broken, undefined, "and put back, it holds again");
+    });
+
+    test("verify finds each changed, missing or added inner hash, at the last row below it", async (t) => {
+      const { ledger, store } = await sample(database, "inner");
+      const full = 3 * 256;
+      const more = Array.from({ length: full - rows + 10 }, () => [entry({ at: ledger.head.at }), []] as const);
+      await append(ledger, more);
+      const kept = await there.run("SELECT level, place FROM svc_gate.nodes WHERE ledger = 'inner' ORDER BY place");
+      assert.deepEqual(
+        kept,
+        [0, 1, 2].map((at) => ({ level: 1, place: String(at) })),
+      );
+      assert.equal((await store.verify(1, [])).broken, undefined);
+      const owner = new pg.Client({ connectionString: there.url() });
+      await owner.connect();
+      t.after(() => owner.end());
+      const where = "WHERE ledger = 'inner' AND level = 1 AND place = 1";
+      const set = (what: string): string => `UPDATE svc_gate.nodes SET ${what} ${where}`;
+      const added = (level: number, at: number): string =>
+        `INSERT INTO svc_gate.nodes SELECT ledger, ${level}, ${at}, hash FROM svc_gate.nodes ${where}`;
+      const flips = [0, 7, 128, 255].map((bit) => set(`hash = set_bit(hash, ${bit}, 1 - get_bit(hash, ${bit}))`));
+      const cases: readonly (readonly [sql: string, at: number])[] = [
+        ...flips.map((sql) => [sql, 512] as const),
+        [set("hash = ''"), 512],
+        [set("hash = hash || '\\x00'"), 512],
+        [set("place = 5"), 512],
+        [set("place = -1"), 512],
+        [set("level = 2"), 512],
+        [`DELETE FROM svc_gate.nodes ${where}`, 512],
+        [`DELETE FROM svc_gate.nodes WHERE ledger = 'inner'`, 256],
+        ...(
+          [
+            [1, 3],
+            [1, -1],
+            [0, 0],
+            [2, 0],
+            [3, 0],
+            [-1, 0],
+            [7, 1],
+          ] as const
+        ).map(([level, at]) => [added(level, at), full + 10] as const),
+      ];
+      for (const [sql, at] of cases) {
+        await owner.query("CREATE TEMPORARY TABLE kept_inner AS SELECT * FROM svc_gate.nodes WHERE ledger = 'inner'");
+        assert.ok(((await owner.query(sql)).rowCount ?? 0) > 0, sql);
+        assert.equal((await walk("inner")).broken?.seq, at, sql);
+        await owner.query(`BEGIN; DELETE FROM svc_gate.nodes WHERE ledger = 'inner';
+          INSERT INTO svc_gate.nodes SELECT * FROM kept_inner; DROP TABLE kept_inner; COMMIT`);
+      }
+      assert.equal((await walk("inner")).broken, undefined, "and put back, it holds again");
+    });
+
+    test("the head row, its tree, its signature or an anchor reveals rows missing from the end", async () => {
+      const { store } = await sample(database, "shorter");
+      const hash = (await store.verify(1, [])).head.hash;
+      const anchors = [{ seq: rows, hash, by: "head pin" }];
+      assert.equal((await store.verify(1, anchors)).broken, undefined);
+      const back = `WHERE ledger = 'shorter' AND seq = ${rows}`;
+      await there.run(`DELETE FROM svc_gate.receipts ${back}`);
+      assert.match((await store.verify(1, [])).broken?.problem ?? "", /the head row has seen row 13/);
+      const leaf = `(SELECT leaf FROM svc_gate.receipts WHERE ledger = 'shorter' AND seq = ${rows - 1})`;
+      const shorter = `UPDATE svc_gate.ledgers SET seq = ${rows - 1}, leaf = ${leaf}, changed = 0`;
+      await there.run(`${shorter} WHERE ledger = 'shorter'`);
+      assert.match((await store.verify(1, [])).broken?.problem ?? "", /the tree that is kept at the head/);
+      const tree = new Frontier();
+      for (const text of await store.history.leaves(1, rows - 1)) tree.append(leafHash(text));
+      const forger = new Signer(store.opened.log, { current: makeSigningKey(), before: undefined });
+      const forged = forger.sign({ origin: store.opened.log, size: tree.size, root: tree.root() });
+      const head = `frontier = '${tree.size} ${tree.text()}', checkpoint = '${forged}'`;
+      await there.run(`${shorter}, ${head} WHERE ledger = 'shorter'`);
+      assert.match((await store.verify(1, [])).broken?.problem ?? "", /the signature at the head/);
+      await there.run(`${shorter}, ${head}, signer = '${forger.current}' WHERE ledger = 'shorter'`);
+      assert.equal((await store.verify(1, [])).broken, undefined, "positive control: the tables alone do not tell");
+      assert.match((await store.verify(1, anchors)).broken?.problem ?? "", /the head pin has seen row 13/);
+    });
+
+    test("a long walk runs in its own thread and finds the same changes", async () => {
+      const { ledger, store } = await sample(database, "long");
+      const more = Array.from(
+        { length: 500 },
+        () => [entry({ at: ledger.head.at, contract: sha256(contracts[1]) }), []] as const,
+      );
+      for (let batch = 0; batch < 5; batch += 1) await append(ledger, more);
+      const { broken, head } = await store.verify(1, []);
+      assert.deepEqual([broken, head.seq], [undefined, rows + 2500]);
+      await there.run("UPDATE svc_gate.receipts SET tool = 'x' WHERE ledger = 'long' AND seq = 2200");
+      assert.equal((await store.verify(1, [])).broken?.seq, 2200);
+      assert.equal((await store.verify(2000, [])).broken?.seq, 2200);
+      assert.equal((await store.verify(2400, [])).broken, undefined);
+    });
+
+    test("verify succeeds while rows are added and counters are folded", async (t: TestContext) => {
+      const { ledger, store } = await sample(database, "busy");
+      const other = ledgerOn(await database.open({ ledger: "busy", log: undefined }));
+      const stop = new AbortController();
+      const load = (async () => {
+        for (let count = 0; !stop.signal.aborted; count += 1) {
+          const definition = `counter ${count % 7}`;
+          await ledger.keepCounter({ definition, through: null, unknownThrough: -1 }, []);
+          await append(
+            ledger,
+            Array.from(
+              { length: 20 },
+              () =>
+                [
+                  entry({ at: ledger.head.at, contract: sha256(contracts[1]) }),
+                  [{ counter: sha256(definition), key: "k", amount: "0.1" }],
+                ] as const,
+            ),
+          );
+          const folding = `folded ${count % 30}`;
+          await ledger.keepCounter({ definition: folding, through: 5, unknownThrough: -1 }, [
+            { counter: sha256(folding), key: "k", amount: "2", seq: 3, at: 3 },
+          ]);
+        }
+      })();
+      t.after(() => stop.abort());
+      for (let walks = 0; walks < 8; walks += 1) {
+        const { broken } = await Promise.race([
+          walks % 4 === 0 ? store.verify(1, []) : walk("busy"),
+          load.then(() => assert.fail()),
+        ]);
+        assert.equal(broken, undefined);
+      }
+      stop.abort();
+      await load;
+      assert.equal((await other.begin()).head.seq, ledger.head.seq);
+    });
+  });
+}

@@ -1,0 +1,463 @@
+/**
+ * Goal: what sinks and witnesses know that a ledger has not is found before it is served; sinks get each head, and the
+ * newest when they are back. Method: histories of one key are cut short or begun anew beside each other, and each way of
+ * knowing more is tried; whoever asks nothing is the control, and would serve.
+ */
+import assert from "node:assert/strict";
+import { appendFileSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { parsePolicy } from "../../packages/svc-gate/src/gate/anchoring/policy.ts";
+import { parseSinks } from "../../packages/svc-gate/src/gate/anchoring/sinks.ts";
+import { LedgerRefused, readCollected } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { makeSigningKey } from "../../packages/svc-gate/src/ledger/tree/signing-key.ts";
+import {
+  anchorsOf,
+  FakeLog,
+  grow,
+  policyText,
+  TestWitness,
+  until,
+  vouchedBy,
+  witnessOf,
+  type Given,
+} from "../support/anchor-kit.ts";
+import { temporaryFolder } from "../support/ledger-fixture.ts";
+
+const origin = "example.org/one";
+const key = makeSigningKey();
+
+/** The history as it was, with 60 rows. */
+function whole(): FakeLog {
+  return new FakeLog(origin, key).grow(60);
+}
+
+interface Knower {
+  readonly title: string;
+  /** Lets somebody know of a history, and says what a gate is told of them. */
+  readonly know: (t: TestContext, log: FakeLog, folder: string) => Promise<Partial<Given>>;
+  readonly by: string;
+  /** Is it under a signature? Then the operator cannot wave it through. */
+  readonly isProven: boolean;
+}
+
+async function witnessThatKnows(t: TestContext, log: FakeLog): Promise<TestWitness> {
+  const witness = await witnessOf(t, "a", log);
+  witness.answer("/add-checkpoint", `old 0\n\n${log.head()}`);
+  return witness;
+}
+
+async function sinkThatKnows(t: TestContext, log: FakeLog, sinks: string): Promise<Partial<Given>> {
+  const { anchors } = anchorsOf(t, { log, sinks, folder: temporaryFolder(t) });
+  await anchors.begin(true);
+  await anchors.close();
+  return { sinks };
+}
+
+/** The heads of these sizes, and the head of the whole log. */
+function notesOf(log: FakeLog, sizes: readonly number[]): readonly string[] {
+  return [...sizes.map((size) => new FakeLog(origin, key).grow(size).head()), log.head()];
+}
+
+const knowers: readonly Knower[] = [
+  {
+    title: "a witness that shows its checkpoint",
+    know: async (t, log) => ({ witnesses: [await witnessThatKnows(t, log)] }),
+    by: "witness w1",
+    isProven: true,
+  },
+  {
+    title: "a witness that states only a size",
+    know: async (t, log) => {
+      const witness = await witnessThatKnows(t, log);
+      witness.isOpen = false;
+      return { witnesses: [witness] };
+    },
+    by: "witness w1",
+    isProven: false,
+  },
+  {
+    title: "a file sink",
+    know: (t, log, folder) => sinkThatKnows(t, log, `file:${join(folder, "anchors", "gate")}`),
+    by: "file sink",
+    isProven: true,
+  },
+  {
+    title: "a file sink whose last checkpoint is torn",
+    know: async (t, log, folder) => {
+      const file = join(folder, "gate");
+      const given = await sinkThatKnows(t, log, `file:${file}`);
+      appendFileSync(file, `${origin}\n61\nAAAA`);
+      return given;
+    },
+    by: "file sink",
+    isProven: true,
+  },
+  {
+    title: "a file sink with a checkpoint of another key",
+    know: async (_t, log, folder) => {
+      const file = join(folder, "gate");
+      writeFileSync(file, new FakeLog(origin).grow(log.size, log.side).head());
+      return { sinks: `file:${file}` };
+    },
+    by: "file sink",
+    isProven: false,
+  },
+  {
+    title: "a file of checkpoints from oldest to newest",
+    know: (_t, log) => Promise.resolve({ collected: { file: "seen", notes: notesOf(log, [20, 40, 45]) } }),
+    by: "file seen",
+    isProven: true,
+  },
+  {
+    title: "a file of checkpoints from newest to oldest",
+    know: (_t, log) => Promise.resolve({ collected: { file: "seen", notes: notesOf(log, [20, 40, 45]).toReversed() } }),
+    by: "file seen",
+    isProven: true,
+  },
+  {
+    title: "a file of checkpoints under another key",
+    know: (_t, log) =>
+      Promise.resolve({ collected: { file: "seen", notes: [new FakeLog(origin).grow(log.size).head()] } }),
+    by: "file seen",
+    isProven: false,
+  },
+  {
+    title: "the gate's file checkpoint.cosigned",
+    know: async (t, log, folder) => {
+      const witness = await witnessOf(t, "a", log);
+      const { anchors } = anchorsOf(t, { log, witnesses: [witness], folder });
+      await anchors.begin(true);
+      await anchors.close();
+      witness.instead = () => ({ status: 503 });
+      return { witnesses: [witness] };
+    },
+    by: "file checkpoint.cosigned",
+    isProven: true,
+  },
+];
+
+/** What a start with a history is told. @returns the refusal, or undefined where it would be served */
+async function start(t: TestContext, given: Given): Promise<string | undefined> {
+  const { anchors } = anchorsOf(t, given);
+  try {
+    await anchors.begin(true);
+    return undefined;
+  } catch (error) {
+    assert.ok(error instanceof LedgerRefused, String(error));
+    assert.doesNotMatch(error.message, /\n/, "one line");
+    return error.message;
+  } finally {
+    await anchors.close();
+  }
+}
+
+suite("a start with a ledger that lacks rows", () => {
+  for (const { title, know, by, isProven } of knowers) {
+    test(`a start is refused if ${title} knows more rows`, async (t) => {
+      const folder = temporaryFolder(t);
+      const known = await know(t, whole(), folder);
+      const saysMissing = isProven
+        ? new RegExp(`^the ledger ends at row 50, and the ${by} has a checkpoint through row 60: rows are missing`)
+        : new RegExp(`^the ledger ends at row 50, and the ${by} says that it has seen row 60, and does not show it`);
+      const saysOther = isProven
+        ? new RegExp(`^the ${by} has a checkpoint through row 60 of another history`)
+        : new RegExp(`^the ${by} says that it has seen another history through row 60`);
+      const cut: Given = { folder, ...known, log: new FakeLog(origin, key).grow(50) };
+      const forked: Given = { folder, ...known, log: new FakeLog(origin, key).grow(49).grow(31, "fork") };
+      assert.match((await start(t, cut)) ?? "served", saysMissing);
+      assert.match((await start(t, forked)) ?? "served", saysOther);
+      assert.equal(
+        await start(t, { ...cut, sinks: "", witnesses: [], collected: undefined }),
+        undefined,
+        "who asks nobody would serve",
+      );
+      const waved = await start(t, { ...cut, acceptClaims: true });
+      assert.equal(waved === undefined, !isProven, "what is signed cannot be waved through");
+      if (isProven) assert.ok(readFileSync(join(folder, "checkpoint.seen"), "utf8").startsWith(`${origin}\n60\n`));
+      assert.equal(await start(t, { folder, ...known, log: whole().grow(3) }), undefined, "the history goes on");
+    });
+  }
+
+  test("a start accepts a recorded loss of rows, but not a checkpoint seen after the record", async (t) => {
+    const folder = temporaryFolder(t);
+    const file = join(folder, "gate");
+    const witness = await witnessThatKnows(t, whole());
+    const known = { ...(await sinkThatKnows(t, whole(), `file:${file}`)), witnesses: [witness] };
+    const log = new FakeLog(origin, key).grow(50);
+    const resume = (lost: readonly (number | null)[], at: number, more: object = {}): FakeLog => {
+      log.changesMade.splice(0, 1, { act: "resume", at, body: JSON.stringify({ lost, ...more }) });
+      return log;
+    };
+    const later = Date.now() + 3_600_000;
+    for (const lost of [
+      [51, 60],
+      [51, null],
+      [40, 70],
+    ])
+      assert.equal(await start(t, { folder, ...known, log: resume(lost, later) }), undefined, JSON.stringify(lost));
+    for (const lost of [
+      [51, 59],
+      [61, 70],
+    ])
+      assert.match((await start(t, { folder, ...known, log: resume(lost, later) })) ?? "served", /rows are missing/);
+    // By now the sink has the head of the ledger that goes on; what it knew is put back, as of a later time.
+    writeFileSync(file, whole().head());
+    utimesSync(file, new Date(later + 1000), new Date(later + 1000));
+    assert.match((await start(t, { folder, ...known, log: resume([51, 60], later) })) ?? "served", /file sink has/);
+    const root = whole().head().split("\n")[2];
+    const named = resume([51, 60], later, { checkpoints: [[60, root]] });
+    assert.equal(
+      await start(t, { folder, ...known, log: named }),
+      undefined,
+      "a row that names it passes it at any time",
+    );
+  });
+
+  test("if a witness or sink cannot be reached, the gate logs a warning and starts", async (t) => {
+    const log = whole();
+    const witness = await witnessOf(t, "a", log);
+    witness.url = "http://127.0.0.1:1";
+    const folder = temporaryFolder(t);
+    const sinks = `file:${folder}`;
+    const { anchors, lines } = anchorsOf(t, { log, witnesses: [witness], sinks, folder });
+    await anchors.begin(true);
+    assert.equal(lines.length, 2, lines.join("\n"));
+    for (const line of lines) assert.match(line, /^40: the .* does not take checkpoints: /);
+  });
+
+  test("the gate goes on and logs an alarm if a witness reports another history after the start", async (t) => {
+    const witness = await witnessThatKnows(t, whole());
+    const log = new FakeLog(origin, key).grow(50);
+    const opened = anchorsOf(t, { log, witnesses: [witness], folder: temporaryFolder(t) });
+    await opened.anchors.begin(false);
+    await until(() => opened.lines.length > 0);
+    assert.match(opened.lines[0] ?? "", /^50: the witness w1 has seen another history through row 60, under this/);
+    assert.ok(opened.anchors.readings[0]?.isParted);
+    grow(opened, log, 30);
+    await until(() => witness.requests.some((request) => request.endsWith("old 60 -> 200")));
+    await until(() => opened.anchors.readings[0]?.isParted === false);
+  });
+});
+
+suite("a file of collected checkpoints", () => {
+  const cut = (): FakeLog => new FakeLog(origin, key).grow(50);
+
+  test("the gate finds an older fork in the file even if the newest checkpoint matches", async (t) => {
+    const fork = new FakeLog(origin, key).grow(9).grow(20, "fork");
+    const folder = temporaryFolder(t);
+    const asked = (notes: readonly string[]): Given => ({ folder, log: whole(), collected: { file: "seen", notes } });
+    assert.equal(await start(t, asked(notesOf(whole(), [9, 30]))), undefined, "positive control");
+    for (const notes of [
+      [whole().head(), fork.head()],
+      [fork.head(), whole().head()],
+    ])
+      assert.match(
+        (await start(t, asked(notes))) ?? "served",
+        /^the file seen has a checkpoint through row 29 of another/,
+      );
+  });
+
+  test("the refusal names the furthest checkpoint under the ledger's key before those of other keys", async (t) => {
+    const folder = temporaryFolder(t);
+    const stranger = new FakeLog(origin).grow(90).head();
+    const notes = [...notesOf(whole(), [55, 51]), stranger];
+    const given: Given = { folder, log: cut(), collected: { file: "seen", notes }, acceptClaims: true };
+    assert.match(
+      (await start(t, given)) ?? "served",
+      /ends at row 50, and the file seen has a checkpoint through row 60/,
+    );
+  });
+
+  test("the gate accepts a loss only if a row names the checkpoint", async (t) => {
+    const folder = temporaryFolder(t);
+    const log = cut();
+    const root = (size: number): string => new FakeLog(origin, key).grow(size).head().split("\n")[2] ?? "";
+    const resume = (checkpoints: readonly (readonly [number, string])[]): Given => {
+      const body = JSON.stringify({ lost: [51, 60], checkpoints });
+      log.changesMade.splice(0, 1, { act: "resume", at: Date.now() + 3_600_000, body });
+      return { folder, log, collected: { file: "seen", notes: notesOf(whole(), [55]) } };
+    };
+    assert.match((await start(t, resume([]))) ?? "served", /through row 60/);
+    assert.match((await start(t, resume([[60, root(60)]]))) ?? "served", /through row 55/);
+    const both = [[55, root(55)] as const, [60, root(60)] as const];
+    assert.equal(await start(t, resume(both)), undefined);
+    const again = new FakeLog(origin, key).grow(50).grow(8, "again");
+    const second = { ...resume(both), collected: { file: "seen", notes: [again.head()] } };
+    assert.match((await start(t, second)) ?? "served", /through row 58/, "the same numbers, lost a second time");
+  });
+
+  test("a file without a checkpoint of the root's ledger is refused, but a tenant may be absent", async (t) => {
+    const folder = temporaryFolder(t);
+    const given: Given = {
+      folder,
+      log: whole(),
+      collected: { file: "seen", notes: [new FakeLog("other").grow(3).head()] },
+    };
+    const says = `SVC_SEEN: seen has no checkpoint of the ledger ${origin}: name the right file, or start once with --accept anchors`;
+    assert.equal(await start(t, given), says);
+    assert.equal(await start(t, { ...given, acceptClaims: true }), undefined);
+    assert.equal(await start(t, { ...given, tenant: "acme" }), undefined);
+  });
+
+  test("the reader skips other text in the file, and a file without a checkpoint is an error", async (t) => {
+    const file = join(temporaryFolder(t), "seen");
+    const [one = "", two = ""] = notesOf(whole(), [20]);
+    writeFileSync(file, `${one}${two}\nerror 503\n${origin}\n61\nAAAA\n${one}`);
+    assert.deepEqual(await readCollected(file), [one, two]);
+    for (const text of ["", "error 503\n", one.slice(0, -20)]) {
+      writeFileSync(file, text);
+      await assert.rejects(
+        readCollected(file),
+        /has no signed checkpoint: collect the answers of GET \/checkpoint in it$/,
+      );
+    }
+    await assert.rejects(readCollected(`${file}.none`), /cannot be read \(ENOENT\)$/);
+    writeFileSync(file, one.padEnd(4 * 1024 * 1024 + 1, "\n"));
+    await assert.rejects(readCollected(file), /is over 4 MiB: name a file with its newest checkpoints/);
+  });
+});
+
+suite("sinks", () => {
+  test("a file sink gets every head, and a tenant's heads go to a file beside it", async (t) => {
+    const folder = temporaryFolder(t);
+    const file = join(folder, "anchors", "gate");
+    const log = new FakeLog(origin, key);
+    const opened = anchorsOf(t, { log, sinks: `file:${file}`, folder });
+    await opened.anchors.begin(true);
+    for (let size = 1; size <= 5; size += 1) {
+      grow(opened, log, 1);
+      await until(() => vouchedBy(opened, "file sink") === size);
+    }
+    const heads = readFileSync(file, "utf8").match(/^\d+$/gm);
+    assert.deepEqual(heads?.map(Number), [1, 2, 3, 4, 5]);
+    appendFileSync(file, `${origin}\n6\nAAAA`);
+    grow(opened, log, 1);
+    await until(() => vouchedBy(opened, "file sink") === 6);
+    const again = anchorsOf(t, { log, sinks: `file:${file}`, folder });
+    await again.anchors.begin(true);
+    assert.equal(vouchedBy(again, "file sink"), 6, "what stands behind a torn one is read");
+    const tenant = anchorsOf(t, { log, sinks: `file:${file}`, folder, tenant: "acme" });
+    await tenant.anchors.begin(true);
+    await until(() => vouchedBy(tenant, "file sink") === 6);
+    assert.ok(readFileSync(`${file}.acme`, "utf8").startsWith(`${origin}\n6\n`));
+  });
+
+  test("a sink that failed gets the newest head when it recovers, and the log says so once", async (t) => {
+    const folder = temporaryFolder(t);
+    const place = join(folder, "anchors");
+    writeFileSync(place, "a file where the sink wants a folder");
+    const log = new FakeLog(origin, key).grow(1);
+    const opened = anchorsOf(t, { log, sinks: `file:${join(place, "gate")}`, folder });
+    await opened.anchors.begin(true);
+    grow(opened, log, 3);
+    await until(() => opened.failures.length > 3);
+    assert.equal(opened.anchors.readings[0]?.lagRows, log.size);
+    rmSync(place);
+    await until(() => vouchedBy(opened, "file sink") === log.size);
+    await until(() => opened.lines.length === 2);
+    assert.match(opened.lines[0] ?? "", /^40: the file sink does not take checkpoints: /);
+    assert.equal(opened.lines[1], "30: the file sink takes checkpoints again");
+    assert.deepEqual(readFileSync(join(place, "gate"), "utf8").match(/^\d+$/gm), ["4"]);
+  });
+});
+
+const badSinks: readonly (readonly [string, RegExp])[] = [
+  ["https://example.org/heads?token=secret", /^https:\/\/example\.org\/heads: a sink is a file, such as file:/],
+  ["git:/srv/repository", /^git:\/srv\/repository: a sink is a file, such as file:/],
+  ["file:relative", /file:relative: name it with its whole path/],
+  ["file:/a,file:/a", /stands twice/],
+  [Array.from({ length: 17 }, (_, at) => `file:/${at}`).join(","), /over 16 sinks/],
+];
+
+test("the error for a wrong setting of sinks says what is wrong", () => {
+  for (const [text, says] of badSinks) {
+    const parsed = parseSinks(text);
+    assert.ok(!parsed.ok, text);
+    assert.match(parsed.problem, says);
+  }
+  const parsed = parseSinks("file:/a, file:/b ");
+  assert.ok(parsed.ok);
+  assert.deepEqual(
+    parsed.value.map(({ by }) => by),
+    ["file sink", "file sink 2"],
+  );
+});
+
+suite("a witness policy", () => {
+  const [a, b, c] = ["a", "b", "c"].map((name) => new TestWitness(name).key.text) as [string, string, string];
+  const log = new FakeLog(origin, key).verifiers[0]?.text ?? "";
+  const at = "http://127.0.0.1:1";
+  const two = `witness A ${a} ${at}\nwitness B ${b} ${at}/b/\n`;
+
+  test("a policy is met only by the groups of witnesses that it names", () => {
+    const text = `log ${log} https://log.example/\n# people\n${two}\twitness C ${c}\n\ngroup X 2 A B\ngroup all any X C \nquorum all\n`;
+    const parsed = parsePolicy(text);
+    assert.ok(parsed.ok, parsed.ok ? "" : parsed.problem);
+    const { isMet, logs, witnesses } = parsed.value;
+    assert.deepEqual([logs.length, witnesses.map(({ url }) => url)], [1, [at, `${at}/b`, undefined]]);
+    for (const [signed, met] of [
+      [[], false],
+      [[a], false],
+      [[b, a], true],
+      [[c], true],
+      [["x", log], false],
+    ] as const)
+      assert.equal(isMet(new Set(signed)), met);
+    assert.ok(parsePolicy("quorum none\n").ok);
+    assert.ok(parsePolicy(`${two}quorum A`).ok);
+  });
+
+  const wrong: readonly (readonly [string, RegExp])[] = [
+    ["", /it has no quorum/],
+    [two, /it has no quorum/],
+    [`${two}quorum C\n`, /line 3: "C" is not defined above/],
+    [`quorum A\n${two}`, /line 1: "A" is not defined/],
+    [`${two}quorum A\nquorum B\n`, /line 4: there is a second quorum/],
+    [`${two}group X 3 A B\nquorum X\n`, /"3" must be all, any, or a number from 1 to 2/],
+    [`${two}group X 0 A B\nquorum X\n`, /"0" must be/],
+    [`${two}group X 01 A B\nquorum X\n`, /"01" must be/],
+    [`${two}group X any\nquorum X\n`, /a group is/],
+    [`${two}group X any A A\nquorum X\n`, /"A" is a member twice/],
+    [`${two}group X any A\ngroup Y any A B\nquorum Y\n`, /line 4: "A" is a member twice/],
+    [`${two}group A any B\nquorum A\n`, /the name "A" is taken/],
+    [`witness none ${a} ${at}\nquorum none\n`, /"none" is taken/],
+    [`${two}group X any none\nquorum X\n`, /"none" is not defined/],
+    [`witness A ${a} ${at}\nwitness B ${a} ${at}\nquorum A\n`, /the key of B stands twice/],
+    [`log ${log}\nlog ${log}\nquorum none\n`, /stands twice/],
+    [`witness A ${log} ${at}\nquorum A\n`, /the key of A is not one that cosigns/],
+    [`log ${a}\nquorum none\n`, /is not a log's/],
+    [
+      `witness A ${a.replace(/[+][0-9a-f]{8}[+]/, "+00000000+")} ${at}\nquorum A\n`,
+      /line 1: the verifier key of a is damaged/,
+    ],
+    [`witness A ${a}\nquorum A\n`, /its quorum can never be met by witnesses that have a URL/],
+    [`witness A ${a} http://example.org\nquorum A\n`, /the URL of A cannot be asked: it must begin with https/],
+    [`${two}quorum A\r\n`, /control characters/],
+    [`quorums A\n`, /"quorums" is none of log, witness, group, quorum/],
+    ["\n".repeat(1001), /over 1000 lines/],
+  ];
+  for (const [text, says] of wrong) {
+    test(`the error for a wrong policy says where: ${says.source}`, () => {
+      const parsed = parsePolicy(text);
+      assert.ok(!parsed.ok, text);
+      assert.match(parsed.problem, says);
+    });
+  }
+
+  test("the policy that docs/anchors.md shows is valid", () => {
+    const shown =
+      /```text\n(witness [\s\S]*?)```/.exec(
+        readFileSync(join(import.meta.dirname, "..", "..", "docs", "anchors.md"), "utf8"),
+      )?.[1] ?? "";
+    const parsed = parsePolicy(shown);
+    assert.ok(parsed.ok, parsed.ok ? "" : parsed.problem);
+    const [org = "", net = ""] = parsed.value.witnesses.map((witness) => witness.key.text);
+    assert.deepEqual([parsed.value.isMet(new Set([org])), parsed.value.isMet(new Set([net, org]))], [false, true]);
+  });
+
+  test("the policy that the other tests write is valid", () => {
+    const witness = Object.assign(new TestWitness("a"), { url: at });
+    assert.ok(parsePolicy(policyText([witness], 1)).ok);
+  });
+});

@@ -1,0 +1,439 @@
+/**
+ * Goal: a lost disk loses no more than it must, and nothing of it in silence. Method: the drill, with real processes: load,
+ * a backup beside it, more load, the data folder destroyed; then what each command answers, what the gate decides, and what
+ * verify and replay find. Time passes through a clock that is moved before the gate starts. A restore that does not ask
+ * the pin must be noticed.
+ */
+import assert from "node:assert/strict";
+import { hash as digestOf } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { test, type TestContext } from "node:test";
+import type { Mutation } from "../support/mutation/mutate.ts";
+import { mutatedEnvironment, preload } from "../support/mutation/sources.ts";
+import {
+  check,
+  finish,
+  key,
+  spawnGate,
+  temporaryFolder,
+  writeContracts,
+  type ProcessOptions,
+  type Spawned,
+} from "../support/gate.ts";
+
+const contract = `contract: purse
+platform: { type: object, required: [wallet], properties: { wallet: { type: string } } }
+tools:
+  pay:
+    input: { type: object, additionalProperties: false, required: [amount], properties: { amount: { type: number, minimum: 0 } } }
+    requires: [{ when: platform.present, reason: no wallet }]
+    otherwise: ALLOW
+  look: { input: { type: object, additionalProperties: true }, otherwise: ALLOW }
+counters:
+  spent: { of: [pay], per: platform.wallet, sum: input.amount, counting: released, within: 24h }
+  looks: { of: [look], per: session }
+rules:
+  - { rule: budget, on: [pay], when: counters.spent + input.amount > 100, verdict: BLOCK, reason: "{counters.spent} is spent" }
+  - { rule: often, on: [look], when: counters.looks >= 3, verdict: BLOCK, reason: "{counters.looks} looks" }
+`;
+
+const pay = (amount: number): object => ({ tool_name: "pay", tool_input: { amount }, platform_state: { wallet: "w" } });
+const look = { tool_name: "look", tool_input: {}, session_id: "s" };
+const dayMs = 86_400_000;
+
+/** Where a gate of the drill lives: its pin lies on another disk than its data. */
+interface Site {
+  readonly t: TestContext;
+  readonly folder: string;
+  readonly data: string;
+  readonly pin: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+function siteOf(t: TestContext): Site {
+  const folder = temporaryFolder(t);
+  const mandate = writeContracts(folder, { contracts: { "purse.yaml": contract } });
+  const [data, other] = [join(folder, "data"), join(folder, "other")];
+  mkdirSync(other);
+  const pin = join(other, "head.pin");
+  const env = {
+    SVC_API_KEY: key,
+    SVC_DATA_DIR: data,
+    SVC_PIN: pin,
+    SVC_MANDATE: mandate,
+    SVC_MODE: "enforce",
+    SVC_LOG: "silent",
+  };
+  return { t, folder, data, pin, env };
+}
+
+/** Starts the gate, some time ahead of the machine's clock. */
+async function serve({ t, env, folder }: Site, aheadMs = 0): Promise<Spawned> {
+  const clock = join(folder, "clock.mjs");
+  writeFileSync(clock, "const { now } = Date;\nDate.now = () => now() + Number(process.env.AHEAD_MS);\n");
+  return spawnGate(t, [], { env: { ...env, AHEAD_MS: String(aheadMs) }, preload: [clock] });
+}
+
+async function stop(gate: Spawned): Promise<void> {
+  gate.kill("SIGTERM");
+  assert.equal(await gate.exit, 0);
+}
+
+function run({ t, env }: Site, ...args: readonly string[]): ReturnType<typeof finish> {
+  return finish(t, args, { env });
+}
+
+async function done(site: Site, ...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await run(site, ...args);
+  assert.deepEqual([code, stderr], [0, ""], args.join(" "));
+  return stdout;
+}
+
+async function refused(site: Site, says: RegExp, ...args: readonly string[]): Promise<void> {
+  const { code, stdout, stderr } = await run(site, ...args);
+  assert.deepEqual([code, stdout], [2, ""], args.join(" "));
+  assert.match(stderr, says);
+}
+
+interface Answer {
+  readonly verdict: string;
+  readonly reason: string;
+  readonly receipt: { readonly seq: number; readonly hash: string };
+}
+
+async function ask(gate: Spawned, body: object): Promise<Answer> {
+  const { status, json } = await check(gate, body);
+  assert.equal(status, 200);
+  return json as Answer;
+}
+
+/** Calls without a pause until it is told to end. */
+function load(gate: Spawned): { end(): Promise<number> } {
+  const state = { isEnding: false, calls: 0 };
+  const client = async (at: number): Promise<void> => {
+    for (; !state.isEnding; state.calls += 1) await ask(gate, { ...look, session_id: `load-${at}` });
+  };
+  const clients = Promise.all(Array.from({ length: 8 }, (_, at) => client(at)));
+  return {
+    end: async () => {
+      state.isEnding = true;
+      await clients;
+      return state.calls;
+    },
+  };
+}
+
+interface Lost {
+  readonly backup: string;
+  /** The last row of the backup, and the last row that was answered. */
+  readonly kept: number;
+  readonly last: number;
+  readonly answers: readonly Answer[];
+}
+
+/** Load, a backup beside it, more load, and the data folder is gone. */
+async function lose(site: Site): Promise<Lost> {
+  const gate = await serve(site);
+  const answers = [await ask(gate, pay(30)), await ask(gate, look)];
+  const running = load(gate);
+  while (answers.length < 20) answers.push(await ask(gate, { ...look, session_id: "before" }));
+  const backup = join(site.folder, "backup");
+  const said = await done(site, "backup", backup, "--with-signing-key", "--json");
+  assert.ok((await running.end()) > 0, "no call was answered beside the backup");
+  const kept: number = JSON.parse(said).ledgers[0].rows;
+  answers.push(await ask(gate, pay(50)), await ask(gate, look));
+  await stop(gate);
+  rmSync(site.data, { recursive: true });
+  const last = answers.at(-1)?.receipt.seq ?? 0;
+  assert.ok(kept >= 20 && kept < last - 1);
+  return { backup, kept, last, answers };
+}
+
+/** Two answers that name the same row, and are not of the same row. */
+function forks(answers: readonly Answer[]): readonly number[] {
+  const hashes = new Map<number, string>();
+  return answers.flatMap(({ receipt: { seq, hash } }) => {
+    const other = hashes.get(seq) ?? hash;
+    hashes.set(seq, hash);
+    return other === hash ? [] : [seq];
+  });
+}
+
+test("resume records the rows lost since the backup, and sums stay unknown until their window passes", async (t) => {
+  const site = siteOf(t);
+  const { backup, kept, last } = await lose(site);
+  const started = await run(site, "serve", "--port", "0");
+  assert.equal(started.code, 1);
+  assert.match(started.stderr, /a ledger was here \(its head is pinned\)/);
+  const says = new RegExp(
+    `it ends at row ${kept}, and the head pin has seen row ${last}: rows ${kept + 1} to ${last} are lost`,
+  );
+  const pinBefore = readFileSync(site.pin, "utf8");
+  await refused(site, says, "restore", backup);
+  assert.ok(!existsSync(join(site.data, "ledger.db")));
+  assert.equal(readFileSync(site.pin, "utf8"), pinBefore);
+
+  const said = await done(site, "resume", "--after-restore", backup, "--reason", "the disk died", "--by", "Ada");
+  assert.match(said, new RegExp(`^row ${kept + 1} records that rows ${kept + 1} to ${last} are lost`));
+  assert.match(said, /purse\.spent {2}\d{4}-\d\d-\d\dT[\s\S]*purse\.looks {2}it is reset/);
+  assert.match(await done(site, "verify"), new RegExp(`${kept + 1} rows[\\s\\S]*anchored through row ${kept + 1} by`));
+  await refused(site, /nothing is lost/, "resume", "--after-restore", "--reason", "again");
+
+  let gate = await serve(site);
+  const unknown = await ask(gate, pay(1));
+  assert.equal(unknown.receipt.seq, kept + 2);
+  assert.equal(unknown.verdict, "BLOCK");
+  assert.match(unknown.reason, /the counter purse\.spent is not known: receipts that it needs are not there/);
+  await stop(gate);
+  gate = await serve(site, dayMs - 900_000);
+  assert.match((await ask(gate, pay(1))).reason, /purse\.spent is not known/);
+  await stop(gate);
+  gate = await serve(site, dayMs + 60_000);
+  assert.equal((await ask(gate, pay(60))).verdict, "ALLOW");
+  assert.equal((await ask(gate, pay(41))).reason, "Svc: 60 is spent");
+  assert.match((await ask(gate, look)).reason, /the counter purse\.looks is not known/);
+  await stop(gate);
+
+  const row = (await done(site, "replay", "--json")).trim();
+  assert.deepEqual(JSON.parse(row).disagreements, 0);
+  assert.deepEqual(JSON.parse(row).skipped, []);
+  assert.match(await done(site, "verify", "--deep"), /^ok: .*/);
+  const { body, reason, by } = resumeRow(site, kept + 1);
+  assert.deepEqual([body.lost, body.pin.seq, reason, by], [[kept + 1, last], last, "Svc: Ada: the disk died", "Ada"]);
+});
+
+function resumeRow({ data }: Site, seq: number): { body: any; reason: string; by: string; effects: any } {
+  const database = new DatabaseSync(join(data, "ledger.db"), { readOnly: true });
+  const row = database.prepare("SELECT leaf, evidence FROM receipts WHERE seq = ?").get(seq);
+  database.close();
+  const parts = String(row?.["evidence"])
+    .split("~")
+    .map((part) => JSON.parse(Buffer.from(part, "base64url").toString())[2]);
+  const leaf = JSON.parse(String(row?.["leaf"]));
+  assert.deepEqual([leaf.kind, leaf.act], ["change", "resume"]);
+  return { body: parts[1], reason: parts[3], by: leaf.key, effects: parts[5] };
+}
+
+test("a lifetime counter stays unknown after a loss until an operator resets it", async (t) => {
+  const site = siteOf(t);
+  const { backup, kept } = await lose(site);
+  const why = ["--reason", "nobody can say what was lost", "--by", "Ada"];
+  const said = await done(site, "resume", "--after-restore", backup, ...why, "--reset", "purse.spent");
+  assert.match(said, /purse\.looks {2}it is reset: it has no window[\s\S]*purse\.spent {2}counts from zero/);
+  const { body, effects } = resumeRow(site, kept + 1);
+  assert.deepEqual(effects, []);
+  assert.deepEqual([body.reset.length, body.reset[0][1], body.unknown.length], [1, "purse.spent", 1]);
+
+  // 30 were spent before the backup and 50 after it: from the row on, neither counts.
+  let gate = await serve(site);
+  assert.match(gate.stdout(), new RegExp(`warning {3}row ${kept + 1} \\(by Ada\\) reset purse\\.spent`));
+  assert.equal((await ask(gate, pay(99))).verdict, "ALLOW");
+  assert.equal((await ask(gate, pay(2))).reason, "Svc: 99 is spent");
+  assert.match((await ask(gate, look)).reason, /purse\.looks is not known/);
+  await stop(gate);
+  await refused(site, /purse\.spent is known/, "resume", ...why, "--reset", "purse.looks", "--reset", "purse.spent");
+  await refused(site, /called purse\.look; did you mean purse\.looks\?/, "resume", ...why, "--reset", "purse.look");
+  const later = await done(site, "resume", ...why, "--reset", "purse.looks");
+  assert.match(later, new RegExp(`^row ${kept + 5} resets counters:\\n {2}purse\\.looks {2}counts from zero`));
+  await refused(site, /purse\.looks is known/, "resume", ...why, "--reset", "purse.looks");
+  gate = await serve(site);
+  for (let call = 0; call < 3; call += 1) assert.equal((await ask(gate, look)).verdict, "ALLOW");
+  assert.equal((await ask(gate, look)).reason, "Svc: 3 looks");
+  assert.equal((await ask(gate, pay(2))).reason, "Svc: 99 is spent", "what another row has reset goes on");
+  await stop(gate);
+
+  assert.match(await done(site, "verify"), /^ok: /);
+  const again = JSON.parse(await done(site, "replay", "--json"));
+  assert.deepEqual([again.disagreements, again.skipped], [0, []]);
+  assert.match(await done(site, "verify", "--deep"), /^ok: .*/);
+  const out = join(site.folder, "export");
+  await done(site, "export", out);
+  assert.match(await done(site, "verify", out, "--deep"), /^ok: /);
+  const report = JSON.parse(await done(site, "report", "--json"));
+  assert.deepEqual(
+    report.resets.map(({ seq, counters }: { seq: number; counters: readonly string[] }) => [seq, counters]),
+    [
+      [kept + 1, ["purse.spent"]],
+      [kept + 5, ["purse.looks"]],
+    ],
+  );
+  assert.match(await done(site, "report"), /reset purse\.spent: calls before it do not count any more \(Ada: nobody/);
+  const explained = await done(site, "explain", "--receipt", String(kept + 9));
+  const receipts = [6, 7, 8].map((after) => `receipt ${kept + after} (1)`).join(", ");
+  assert.ok(explained.includes(` from ${receipts}\n`), explained);
+});
+
+/** What takes the reset out of each reader, and the command that must then differ. */
+const resetIgnored: readonly (readonly [mutation: Mutation, command: readonly string[]])[] = [
+  [{ within: "Standing.act", find: "this.#book.reset(identity);", put: ";" }, ["replay", "--json"]],
+  [{ within: "DeepReplay.#valuesOf", find: "acts.reset.get($counter) ?? -1", put: "-1" }, ["verify", "--deep"]],
+];
+
+test("positive control: a gate, replay or deep verification that ignores a reset is noticed", async (t) => {
+  const site = siteOf(t);
+  const { backup } = await lose(site);
+  const reset = ["--reset", "purse.spent", "--reset", "purse.looks"];
+  await done(site, "resume", "--after-restore", backup, "--reason", "r", ...reset);
+  let gate = await serve(site);
+  assert.equal((await ask(gate, pay(99))).verdict, "ALLOW");
+  await stop(gate);
+  for (const [mutation, command] of resetIgnored) {
+    assert.equal((await run(site, ...command)).code, 0, mutation.within);
+    assert.equal((await finish(t, command, wrong(site, mutation))).code, 1, mutation.within);
+  }
+  const database = new DatabaseSync(join(site.data, "ledger.db"));
+  const counters = database.prepare("SELECT * FROM counters").all();
+  for (const { id, digest, through, unknown_through: unknownThrough, folded } of counters) {
+    const kept = [id, digest, through, unknownThrough, -1, folded];
+    const seal = digestOf("sha256", JSON.stringify(kept), "hex");
+    database.prepare("UPDATE counters SET reset_through = -1, seal = ? WHERE id = ?").run(seal, Number(id));
+  }
+  database.close();
+  const deep = await run(site, "verify", "--deep");
+  assert.match(deep.stderr, /the ledger resets the counter at another moment than its receipts say/);
+  gate = await serve(site);
+  assert.equal((await ask(gate, pay(1))).reason, "Svc: 129 is spent", "positive control: the gate reads the table");
+  await stop(gate);
+  assert.equal((await run(site, "replay", "--json")).code, 1);
+});
+
+test("restore accepts a complete backup, and the gate continues at the next row", async (t) => {
+  const site = siteOf(t);
+  let gate = await serve(site);
+  const answers = [await ask(gate, pay(30)), await ask(gate, pay(1))];
+  await stop(gate);
+  const backup = join(site.folder, "deep", "backup");
+  assert.match(await done(site, "backup", backup, "--with-signing-key"), /: 2 rows, chain and evidence verified\n/);
+  await refused(site, /it is already there; a backup goes into a new folder/, "backup", backup);
+  await refused(site, /ledger\.db is there: nothing is restored over a ledger/, "restore", backup);
+  renameSync(site.data, join(site.folder, "old"));
+  await refused(
+    site,
+    /nothing is lost: .* use `svc-gate restore/,
+    "resume",
+    "--after-restore",
+    backup,
+    "--reason",
+    "r",
+  );
+  assert.match(await done(site, "restore", backup), /restored 2 rows .*; the head pin has seen row 2, and it is there/);
+  gate = await serve(site);
+  answers.push(await ask(gate, pay(70)));
+  assert.deepEqual(
+    answers.map(({ receipt, verdict }) => [receipt.seq, verdict]),
+    [1, 2, 3].map((seq) => [seq, seq === 3 ? "BLOCK" : "ALLOW"]),
+  );
+  await stop(gate);
+});
+
+test("after data and pin are lost, no gate starts until an operator runs resume", async (t) => {
+  const site = siteOf(t);
+  const gate = await serve(site);
+  await ask(gate, pay(30));
+  await stop(gate);
+  const backup = join(site.folder, "backup");
+  await done(site, "backup", backup, "--with-signing-key");
+  for (const gone of [site.data, site.pin]) rmSync(gone, { recursive: true });
+  const restored = await done(site, "restore", backup);
+  assert.match(restored, /I cannot tell whether the backup is complete \(the head pin \S+ is not there\)/);
+  const started = await run(site, "serve", "--port", "0");
+  assert.match(started.stderr, /its head pin .* is not there/);
+  const said = await done(site, "resume", "--after-restore", "--reason", "all is gone");
+  assert.match(said, /^row 2 records that rows from 2 on may be lost/);
+  const again = await serve(site);
+  assert.match((await ask(again, pay(1))).reason, /purse\.spent is not known/);
+  await stop(again);
+});
+
+test("a signing key from a variable appears in no message and in no restored file", async (t) => {
+  const site = siteOf(t);
+  await done(site, "keygen", "--data-dir", site.data);
+  const text = readFileSync(join(site.data, "signing.key"), "utf8");
+  const given = { ...site, env: { ...site.env, SVC_SIGNING_KEY: text } };
+  const gate = await serve(given);
+  await ask(gate, pay(30));
+  await stop(gate);
+  const [, secret = ""] = text.split("\n");
+  const { stderr } = await run(given, "backup", join(site.folder, "with"), "--with-signing-key");
+  assert.match(stderr, /SVC_SIGNING_KEY holds the key itself: keep a copy of it/);
+  assert.ok(!stderr.includes(secret));
+  const backup = join(site.folder, "backup");
+  assert.match(await done(site, "backup", backup, "--with-signing-key"), /the signing key is in it/);
+  rmSync(site.data, { recursive: true });
+  const restored = await finish(t, ["restore", backup], { env: given.env, cwd: site.folder });
+  assert.equal(restored.code, 0, restored.stderr);
+  const made = readdirSync(site.folder, { recursive: true }).map(String);
+  assert.ok(made.includes(join("backup", "signing.key")), "positive control: the backup has it");
+  assert.ok(!made.includes(join("data", "signing.key")) && !made.some((path) => path.includes("BEGIN")), made.join());
+});
+
+test("restore refuses a backup in which a byte was changed", async (t) => {
+  const site = siteOf(t);
+  const gate = await serve(site);
+  await ask(gate, pay(30));
+  await stop(gate);
+  const backup = join(site.folder, "backup");
+  await done(site, "backup", backup, "--with-signing-key");
+  rmSync(site.data, { recursive: true });
+  const file = join(backup, "ledger.db");
+  const whole = readFileSync(file);
+  const places = [0, whole.indexOf('"seq":1'), whole.indexOf('"answered"'), whole.indexOf("contract: purse")];
+  for (const place of places) {
+    assert.ok(place >= 0);
+    const flipped = Buffer.from(whole);
+    flipped.writeUInt8(flipped.readUInt8(place + 3) ^ 1, place + 3);
+    writeFileSync(file, flipped);
+    await refused(site, /broken at row 1|is damaged|file is not a database/, "restore", backup);
+  }
+  writeFileSync(file, whole);
+  const pin = join(backup, "head.pin");
+  const pinned = readFileSync(pin, "utf8");
+  writeFileSync(
+    pin,
+    pinned.replace(/"hash":"./, (text) => `${text.slice(0, -1)}${text.endsWith("0") ? "1" : "0"}`),
+  );
+  await refused(site, /broken at row 1: the row is not the one that the head pin has seen/, "restore", backup);
+  rmSync(pin);
+  await refused(site, /is no whole backup: it has no head\.pin/, "restore", backup);
+  writeFileSync(pin, pinned);
+  await done(site, "restore", backup);
+});
+
+/** How a command is started with a defect in its sources. */
+function wrong({ env }: Site, mutation: Mutation): ProcessOptions {
+  return { env: { ...env, ...mutatedEnvironment([mutation]) }, preload: [preload] };
+}
+
+test("positive control: a restore that ignores the head pin is noticed by forked answers", async (t) => {
+  const site = siteOf(t);
+  const { backup, answers } = await lose(site);
+  assert.deepEqual(forks(answers), []);
+  const blind: Mutation = { within: "partingOf", find: '[{ seen: head, is: "beyond" }]', put: "[]" };
+  const restored = await finish(t, ["restore", backup], wrong(site, blind));
+  assert.equal(restored.code, 0, restored.stderr);
+  const gate = await serve(site);
+  const later = [];
+  while ((later.at(-1)?.receipt.seq ?? 0) < (answers.at(-1)?.receipt.seq ?? 0)) later.push(await ask(gate, pay(1)));
+  assert.ok(forks([...answers, ...later]).length > 0, "the fork was not noticed");
+  assert.ok(later.some(({ verdict }) => verdict === "ALLOW"));
+  await stop(gate);
+});
+
+test("positive control: a resume that leaves counters known is noticed by replay and deep verification", async (t) => {
+  const site = siteOf(t);
+  const { backup } = await lose(site);
+  const forgetful: Mutation = { within: "goOn", find: "Math.max(unknownThrough, now)", put: "unknownThrough" };
+  const args = ["resume", "--after-restore", backup, "--reason", "r"];
+  const resumed = await finish(t, args, wrong(site, forgetful));
+  assert.equal(resumed.code, 0, resumed.stderr);
+  const gate = await serve(site);
+  assert.equal((await ask(gate, pay(70))).verdict, "ALLOW", "30 before the backup, 50 after it, and 70 now");
+  await stop(gate);
+  for (const command of [
+    ["replay", "--json"],
+    ["verify", "--deep"],
+  ])
+    assert.equal((await run(site, ...command)).code, 1, command.join(" "));
+});

@@ -1,0 +1,243 @@
+/**
+ * Goal: `svc-gate keys` and `svc-gate reload` reach the gate that serves a folder, or the ledger itself, and say what they
+ * did. Method: the program is run, against a gate that serves, one that was killed, none, one behind a certificate that
+ * nobody signed, and one at a URL.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import {
+  check,
+  finish,
+  spawnGate,
+  startGate,
+  temporaryFolder,
+  writeContracts,
+  type Running,
+} from "../../support/gate.ts";
+
+interface Ran {
+  readonly code: number | string;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function commands(
+  t: TestContext,
+  data: string,
+  env: Readonly<Record<string, string>> = {},
+): (...args: string[]) => Promise<Ran> {
+  return (...args) => finish(t, [...args, "--data-dir", data], { env });
+}
+
+function checkWith(gate: Pick<Running, "address">, key: string): Promise<{ readonly status: number }> {
+  return check(gate, { tool_name: "note.add", tool_input: {} }, { authorization: `Bearer ${key}` });
+}
+
+const keyForm = /svcg_[0-9A-Za-z]{49}/;
+
+function keyIn({ code, stdout, stderr }: Ran): string {
+  assert.equal(code, 0, stderr);
+  return keyForm.exec(stdout)?.[0] ?? "";
+}
+
+test("keys create, list, rotate and revoke reach the gate through a file that only its owner reads", async (t) => {
+  const gate = await startGate(t);
+  const data = join(gate.folder, "data");
+  assert.equal(statSync(join(data, "operator.json")).mode & 0o777, 0o600);
+  const run = commands(t, data);
+  const made = await run(
+    "keys",
+    "create",
+    "ci",
+    "--owner",
+    "Pay",
+    "--scopes",
+    "check,rules",
+    "--tools",
+    "note.*",
+    "--rate",
+    "50/s:90",
+  );
+  const [sentence, line, remark] = made.stdout.split("\n");
+  assert.equal(
+    sentence,
+    "made the key ci, for check, rules, on note.*, at most 50/s:90 (row 1 of the ledger records it)",
+  );
+  assert.match(`${line}\n${remark}`, /^ {2}key {2}svcg_\w{49}\n {2}it is shown this once/);
+  const key = keyIn(made);
+  assert.equal((await checkWith(gate, key)).status, 200);
+  const quiet = await run("keys", "rotate", "ci", "--overlap", "0s", "--quiet");
+  assert.match(quiet.stdout, /^svcg_\w{49}\n$/);
+  assert.deepEqual([(await checkWith(gate, key)).status, (await checkWith(gate, keyIn(quiet))).status], [401, 200]);
+  const listed = await run("keys", "list");
+  assert.match(
+    listed.stdout,
+    /^key +state +scopes +tools +rate +expires +last used +owner\nci +active +check,rules +note\.\* +50\/s:90 +never +20\S+Z +Pay\n/,
+  );
+  const rows = JSON.parse((await run("keys", "list", "--json")).stdout).keys;
+  assert.deepEqual(rows[0].rate, { per_second: 50, burst: 90 });
+  const revoked = await run("keys", "revoke", "ci");
+  assert.equal(
+    revoked.stdout,
+    "revoked the key ci: the gate refuses it from now on (row 5 of the ledger records it)\n",
+  );
+  assert.equal((await checkWith(gate, keyIn(quiet))).status, 401);
+  await gate.stop();
+  assert.ok(!existsSync(join(data, "operator.json")), "the door is gone with the gate");
+});
+
+const noTenants = "no tenants are served here (SVC_TENANTS names their file), or a tenant has not this route";
+
+test("keys and reload explain each mistake in one sentence with exit code 2", async (t) => {
+  const gate = await startGate(t);
+  const run = commands(t, join(gate.folder, "data"));
+  const rows: readonly (readonly [readonly string[], string])[] = [
+    [["keys", "create", "ci", "--scopes", "chek"], 'there is no scope "chek"; did you mean "check"?'],
+    [["keys", "create", "ci", "--rate", "fast"], "fast is no rate: write 50/s, or 50/s:200 where 200 may come at once"],
+    [
+      ["keys", "create", "default"],
+      'a key "default" is there: rotate it; receipts name keys, so a name is never used for another one',
+    ],
+    [["keys", "revoke", "nobody"], "there is no key of that name; names are what `svc-gate keys list` shows"],
+    [["keys", "list", "--tenant", "acme"], noTenants],
+    [["reload", "--tenant", "acme"], noTenants],
+    [["keys", "list", "--url", "nonsense", "--key-file", "x"], "x cannot be read: there is no such file"],
+    [
+      ["keys", "list", "--url", "http://127.0.0.1:1"],
+      "a gate asks for a key of scope admin: name a file that holds it with --key-file",
+    ],
+    [["reload", "--mode", "enfroce"], 'there is no mode "enfroce"; modes are observe, assist, enforce'],
+  ];
+  for (const [args, sentence] of rows) {
+    const { code, stdout, stderr } = await run(...args);
+    assert.deepEqual([code, stdout], [2, ""], args.join(" "));
+    assert.equal(stderr, `svc-gate: ${sentence}\n`);
+  }
+  assert.equal(gate.ledger.head.seq, 0);
+});
+
+test("without a gate, keys commands write to the ledger directly and never create a new ledger", async (t) => {
+  const folder = temporaryFolder(t);
+  const gate = await startGate(t, { folder });
+  assert.equal((await checkWith(gate, "wrong")).status, 401);
+  await gate.stop();
+  const data = join(folder, "data");
+  const run = commands(t, data);
+  const key = keyIn(await run("keys", "create", "ci", "--expires", "90d"));
+  const listed = await run("keys", "list");
+  assert.match(listed.stdout, /\nci +active /);
+  const { code, stdout } = await finish(t, ["verify", data]);
+  assert.deepEqual([code, stdout.startsWith("ok: 1 rows")], [0, true]);
+  const again = await startGate(t, { folder });
+  assert.equal((await checkWith(again, key)).status, 200);
+  const nowhere = await commands(t, join(folder, "dta"))("keys", "create", "ci");
+  assert.equal(nowhere.code, 2);
+  assert.match(nowhere.stderr, /there is no ledger in /);
+  assert.ok(!existsSync(join(folder, "dta")));
+});
+
+test("after a gate is killed, keys commands open the ledger and ignore the old address", async (t) => {
+  const folder = temporaryFolder(t);
+  const data = join(folder, "data");
+  const killed = await spawnGate(t, [], { cwd: folder, env: { SVC_DATA_DIR: data, SVC_LOG: "silent" } });
+  killed.kill("SIGKILL");
+  await killed.exit;
+  const run = commands(t, data);
+  assert.ok(existsSync(join(data, "operator.json")), "positive control: it was left behind");
+  keyIn(await run("keys", "create", "one"));
+  const stranger = createServer((_request, response) => response.writeHead(404).end("{}"));
+  stranger.listen(0, "127.0.0.1");
+  t.after(() => stranger.close());
+  await new Promise((resolve) => stranger.on("listening", resolve));
+  const stale = JSON.parse(readFileSync(join(data, "operator.json"), "utf8"));
+  const { port } = stranger.address() as AddressInfo;
+  writeFileSync(join(data, "operator.json"), JSON.stringify({ ...stale, url: `http://127.0.0.1:${port}` }));
+  keyIn(await run("keys", "create", "two"));
+  assert.match((await run("keys", "list")).stdout, /\none [\s\S]*\ntwo /);
+  const reload = await run("reload");
+  assert.equal(reload.code, 2);
+  assert.match(reload.stderr, /^svc-gate: no gate serves /);
+});
+
+test("over TLS, keys commands accept only the certificate of the folder's gate", async (t) => {
+  const folder = temporaryFolder(t);
+  const makeCertificate = (name: string): Readonly<Record<"cert" | "key", string>> => {
+    const [key, cert] = [join(folder, `${name}.key`), join(folder, `${name}.pem`)];
+    const request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=elsewhere";
+    const { status } = spawnSync("openssl", [...request.split(" "), "-keyout", key, "-out", cert]);
+    if (status !== 0) t.skip("openssl is not installed here");
+    return { cert, key };
+  };
+  const { cert, key } = makeCertificate("gate");
+  if (!existsSync(cert)) return;
+  const gate = await startGate(t, { folder, flags: { "tls-cert": cert, "tls-key": key } });
+  const data = join(folder, "data");
+  const run = commands(t, data);
+  keyIn(await run("keys", "create", "ci"));
+  const door = JSON.parse(readFileSync(join(data, "operator.json"), "utf8"));
+  assert.match(door.certificate, /^[0-9A-F]{2}(:[0-9A-F]{2}){31}$/);
+  writeFileSync(
+    join(data, "operator.json"),
+    JSON.stringify({ ...door, certificate: door.certificate.replace(/^../, "ZZ") }),
+  );
+  const other = await run("keys", "create", "more");
+  assert.equal(other.code, 2, "positive control: another certificate is not believed, and the gate owns the ledger");
+  assert.equal(gate.ledger.head.seq, 1);
+});
+
+test("--url reaches a remote gate with a key whose checksum is verified before it is sent", async (t) => {
+  const gate = await startGate(t);
+  const folder = temporaryFolder(t);
+  const admin = keyIn(await commands(t, join(gate.folder, "data"))("keys", "create", "ops", "--scopes", "admin"));
+  const file = join(folder, "admin.key");
+  const at = (key: string, ...args: readonly string[]): Promise<Ran> => {
+    writeFileSync(file, `${key}\n`);
+    return finish(t, [...args, "--url", gate.address, "--key-file", file]);
+  };
+  const made = keyIn(await at(admin, "keys", "create", "ci"));
+  assert.equal((await checkWith(gate, made)).status, 200);
+  const variable = await finish(t, ["keys", "list", "--url", gate.address], { env: { SVC_ADMIN_KEY: admin } });
+  assert.match(variable.stdout, /\nops +active +admin /);
+  const mistyped = await at(admin.slice(0, -1) + (admin.endsWith("a") ? "b" : "a"), "keys", "list");
+  assert.deepEqual([mistyped.code, mistyped.stderr], [2, "svc-gate: the key is mistyped: its checksum is wrong\n"]);
+  const unfit = await at(made, "keys", "list");
+  assert.deepEqual([unfit.code, unfit.stderr], [2, 'svc-gate: the key "ci" has not the scope admin\n']);
+  const gone = await finish(t, ["keys", "list", "--url", "http://127.0.0.1:1", "--key-file", file]);
+  assert.deepEqual(
+    [gone.code, gone.stderr],
+    [2, "svc-gate: http://127.0.0.1:1 does not answer (ECONNREFUSED): is a gate listening there?\n"],
+  );
+});
+
+test("reload applies the changed files or mode, or prints their errors and changes nothing", async (t) => {
+  const folder = temporaryFolder(t);
+  const mandate = writeContracts(folder, {});
+  const gate = await startGate(t, { folder, flags: { mode: "observe" } });
+  const run = commands(t, join(folder, "data"));
+  assert.match((await run("reload")).stdout, /^nothing has changed: sha256:[0-9a-f]{64} in mode observe /);
+  const mode = await run("reload", "--mode", "enforce");
+  assert.match(
+    mode.stdout,
+    /^put in force\n {2}contract {2}sha256:[0-9a-f]{64}, as before\n {2}mode {6}enforce, before observe\n$/,
+  );
+  assert.equal(gate.gate.standing.mode, "enforce");
+  const file = join(folder, "contracts", "desk.yaml");
+  const text = readFileSync(file, "utf8");
+  writeFileSync(file, text.replace("limits.visits, verdict", "limits.vists, verdict"));
+  const before = gate.gate.standing.contract;
+  const refused = await run("reload");
+  assert.deepEqual([refused.code, refused.stdout], [2, ""]);
+  assert.match(refused.stderr, /error\[unknown-limit\][\s\S]*contracts\/desk\.yaml:\d+[\s\S]*did you mean `visits`\?/);
+  assert.equal(gate.gate.standing.contract, before);
+  writeFileSync(file, text.replace("visits: 10", "visits: 11"));
+  const { now, changed } = JSON.parse((await run("reload", "--json")).stdout);
+  assert.deepEqual([changed, now], [true, { contract: `sha256:${gate.gate.standing.contract}`, mode: "enforce" }]);
+  assert.notEqual(gate.gate.standing.contract, before);
+  assert.equal(gate.ledger.head.seq, 2);
+  assert.ok(existsSync(mandate));
+});

@@ -1,0 +1,102 @@
+/**
+ * Goal: over TLS a client talks to a gate whose certificate it can verify, and to no other. Method: a server with a
+ * certificate made for this test; each client is run with and without that certificate among those it trusts.
+ */
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer, type Server } from "node:https";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, suite, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { runtimes } from "../../../clients/conformance/runtimes.ts";
+
+const clients = fileURLToPath(new URL("../../../clients", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "svc-gate-tls-"));
+const [key, certificate] = [join(folder, "key.pem"), join(folder, "certificate.pem")];
+const request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost";
+const parameters = [
+  ...request.split(" "),
+  "-addext",
+  "subjectAltName=DNS:localhost",
+  "-keyout",
+  key,
+  "-out",
+  certificate,
+];
+const made = spawnSync("openssl", parameters);
+const skip = made.status === 0 ? false : "openssl is not installed here";
+
+const scripts = {
+  python: [
+    "import sys; sys.path.insert(0, sys.argv[1] + '/python')",
+    "from svc_gate import SvcGate",
+    "gate = SvcGate(sys.argv[2], api_key='k', timeout=20.0)",
+    "print([gate.check('a', {}).reason for _ in range(2)][1])",
+  ].join("\n"),
+  node: [
+    "const { SvcGate } = await import(`file://${process.argv[1]}/javascript/svc-gate.mjs`);",
+    "const gate = new SvcGate(process.argv[2], { apiKey: 'k', timeoutMs: 20000 });",
+    "await gate.check('a', {});",
+    "console.log((await gate.check('a', {})).reason);",
+  ].join("\n"),
+};
+
+suite("the clients over TLS", { skip }, () => {
+  let server: Server;
+  let port = 0;
+  let requests = 0;
+  let connections = 0;
+
+  before(async () => {
+    server = createServer({ key: readFileSync(key), cert: readFileSync(certificate) }, (asked, response) => {
+      requests += 1;
+      asked.resume().on("end", () => response.end('{"verdict":"ALLOW","reason":"Svc: fine","mode":"enforce"}'));
+    });
+    server.on("secureConnection", () => (connections += 1));
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const address = server.address();
+    port = typeof address === "object" && address !== null ? address.port : 0;
+  });
+
+  after(() => {
+    server.close();
+    server.closeAllConnections();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  for (const { name, command } of runtimes().found) {
+    test(`the client under ${name} verifies the gate's certificate`, { tags: ["auth.key-is-boundary"] }, async () => {
+      const program = command[0] ?? "";
+      requests = connections = 0;
+      const trusting = { SSL_CERT_FILE: certificate, NODE_EXTRA_CA_CERTS: certificate };
+      assert.equal(await reasonOf(program, { host: "localhost", env: trusting }), "Svc: fine");
+      assert.deepEqual({ requests, connections }, { requests: 2, connections: 1 });
+      for (const wrong of [
+        { host: "localhost", env: {} },
+        { host: "127.0.0.1", env: trusting },
+      ]) {
+        assert.match(
+          await reasonOf(program, wrong),
+          /^Svc: the gate at \S+ could not be reached \(TLS failed\); without/,
+        );
+      }
+      assert.equal(requests, 2, "a gate that is not verified was sent something");
+    });
+  }
+
+  async function reasonOf(program: string, about: { host: string; env: Record<string, string> }): Promise<string> {
+    const isPython = /python/.test(program);
+    const script = isPython ? ["-c", scripts.python] : ["--input-type=module", "-e", scripts.node];
+    const url = `https://${about.host}:${port}`;
+    const child = spawn(program, [...script, clients, url], { env: { ...process.env, ...about.env } });
+    let text = "";
+    child.stdout.on("data", (chunk) => (text += chunk));
+    child.stderr.on("data", (chunk) => (text += chunk));
+    await once(child, "close");
+    return text.trim();
+  }
+});

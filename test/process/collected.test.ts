@@ -1,0 +1,206 @@
+/**
+ * Goal: the cron job of docs/anchors.md collects checkpoints, and a gate that was rolled back is refused because of them.
+ * Method: the page's own commands run against gates of this test, with its addresses and paths put in; what the page shows
+ * as printed is compared. Whoever names no file is the control, and is served.
+ */
+import assert from "node:assert/strict";
+import { execFile, spawnSync } from "node:child_process";
+import { appendFileSync, cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { promisify } from "node:util";
+import { restoreCommand } from "../../packages/svc-gate/src/cli/restore.ts";
+import {
+  ask,
+  check,
+  desk,
+  finish,
+  root,
+  spawnGate,
+  startGate,
+  temporaryFolder,
+  type Running,
+} from "../support/gate.ts";
+
+const page = readFileSync(join(root, "docs", "anchors.md"), "utf8");
+const contracts = { "desk.yaml": desk };
+const call = { tool_name: "note.add", tool_input: {} };
+const hasCurl = spawnSync("curl", ["--version"]).status === 0;
+
+function block(name: string): string {
+  const found = new RegExp(`<!-- anchors: ${name} -->\\n\`\`\`\\w+\\n([^]*?)\\n\`\`\`\\n`).exec(page)?.[1];
+  assert.ok(found !== undefined, `docs/anchors.md has no block "${name}"`);
+  return found;
+}
+
+/** The arguments of the command `svc-gate` in a block. */
+function argumentsIn(name: string): readonly string[] {
+  const line = block(name)
+    .split("\n")
+    .find((each) => each.startsWith("svc-gate "));
+  return line?.split(" ").slice(1) ?? [];
+}
+
+/** Runs the command of the page's line for cron. */
+async function runJob(folder: string, address: string): Promise<void> {
+  const command = / {2}watcher {2}(\(.*)$/.exec(block("job"))?.[1] ?? "exit 1";
+  const here = command
+    .replace("/etc/svc-gate/watcher", join(folder, "watcher"))
+    .replace("https://gate.example.org", address)
+    .replace("/srv/seen/gate", join(folder, "seen"));
+  await promisify(execFile)("sh", ["-c", here]);
+}
+
+async function answered(gate: Running, count = 1): Promise<void> {
+  for (let n = 0; n < count; n += 1) assert.equal((await check(gate, call)).status, 200);
+}
+
+/** A key's row and a call, then two calls more; the job runs after each. The folder has an older copy of its data. */
+async function collected(t: TestContext): Promise<string> {
+  const folder = temporaryFolder(t);
+  const flags = { "ledger-name": "example.org/desk" };
+  const first = await startGate(t, { folder, contracts, flags });
+  const made = await finish(t, [...argumentsIn("key"), "--data-dir", join(folder, "data")]);
+  assert.equal(made.code, 0, made.stderr);
+  writeFileSync(join(folder, "watcher"), `Authorization: Bearer ${made.stdout}`);
+  await answered(first);
+  await runJob(folder, first.address);
+  await first.stop();
+  await runJob(folder, first.address); // Nobody answers: nothing is collected, and nothing is lost.
+  cpSync(join(folder, "data"), join(folder, "older"), { recursive: true });
+  const second = await startGate(t, { folder, contracts });
+  await answered(second, 2);
+  await runJob(folder, second.address);
+  await second.stop();
+  return folder;
+}
+
+function rollBack(folder: string): void {
+  rmSync(join(folder, "data"), { recursive: true });
+  cpSync(join(folder, "older"), join(folder, "data"), { recursive: true });
+}
+
+test(
+  "with the cron job of docs/anchors.md, a start and verify refuse a rolled-back ledger",
+  {
+    skip: hasCurl ? false : "curl is not installed",
+  },
+  async (t) => {
+    const folder = await collected(t);
+    const sizes = readFileSync(join(folder, "seen"), "utf8").match(/^[0-9]+$/gm);
+    assert.deepEqual(sizes, ["2", "4"], "the job has collected both");
+    const cwd = { cwd: folder };
+    const whole = await finish(t, argumentsIn("verify"), cwd);
+    assert.match(`${whole.code} ${whole.stdout}`, /^0 ok: 4 rows[^]*anchored through row 4 by the file seen\n/);
+    rollBack(folder);
+    const serving = [...argumentsIn("start"), "--port", "0", "--log", "silent"];
+    const refused = await finish(t, serving, cwd);
+    assert.deepEqual([refused.code, refused.stderr], [1, `${block("refusal")}\n`]);
+    const broken = await finish(t, argumentsIn("verify"), cwd);
+    assert.deepEqual([broken.code, broken.stderr], [1, `${block("broken")}\n`]);
+    const bySetting = await finish(t, ["verify"], { ...cwd, env: { SVC_SEEN: "seen" } });
+    assert.deepEqual([bySetting.code, bySetting.stderr], [1, `${block("broken")}\n`]);
+    assert.equal((await finish(t, ["verify"], cwd)).code, 0, "control: nobody is asked");
+    const blind = await spawnGate(t, ["--log", "silent"], cwd);
+    blind.kill("SIGTERM");
+    await blind.exit;
+  },
+);
+
+test(
+  "the gate starts again after svc-gate resume has read the collected checkpoints",
+  {
+    skip: hasCurl ? false : "curl is not installed",
+  },
+  async (t) => {
+    const folder = await collected(t);
+    rollBack(folder);
+    const flags = { seen: join(folder, "seen") };
+    await assert.rejects(
+      startGate(t, { folder, contracts, flags }),
+      /has a checkpoint through row 4: rows are missing/,
+    );
+    const seen = ["--seen", join(folder, "seen")];
+    const resume = ["resume", "--after-restore", "--reason", "the disk is gone", ...seen];
+    const { code, stderr, stdout } = await finish(t, resume, { cwd: folder });
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^row 3 records that rows 3 to 4 are lost/);
+    const again = await startGate(t, { folder, contracts, flags });
+    await answered(again, 2);
+    await runJob(folder, again.address);
+    await again.stop();
+    assert.equal((await finish(t, ["verify", ...seen], { cwd: folder })).code, 0);
+    rollBack(folder);
+    await assert.rejects(
+      startGate(t, { folder, contracts, flags }),
+      /has a checkpoint through row 5: rows are missing/,
+    );
+  },
+);
+
+test("a start, verify and restore refuse a file without a checkpoint of the ledger", async (t) => {
+  const folder = temporaryFolder(t);
+  const gate = await startGate(t, { folder, contracts });
+  await answered(gate);
+  const own = (await ask(gate, "/checkpoint")).text;
+  await gate.stop();
+  const file = join(folder, "seen");
+  writeFileSync(file, own.replaceAll(gate.ledger.name, "example.org/other"));
+  const says = new RegExp(`seen has no checkpoint of the ledger ${gate.ledger.name}`);
+  const verified = await finish(t, ["verify", "--seen", "seen"], { cwd: folder });
+  assert.match(`${verified.code} ${verified.stderr}`, says);
+  assert.equal(verified.code, 2);
+  await assert.rejects(startGate(t, { folder, contracts, flags: { seen: file } }), says);
+  const backup = join(folder, "backup");
+  assert.equal((await finish(t, ["backup", backup], { cwd: folder })).code, 0);
+  const restoring = { dataDir: join(folder, "elsewhere"), seen: [file] };
+  await assert.rejects(restoreCommand(backup, restoring), says);
+  appendFileSync(file, `\n${own}`);
+  assert.match((await restoreCommand(backup, restoring)).text, /the file .*seen has seen row 1, and it is there$/);
+  const exported = await finish(t, ["verify", "p.tlog-proof", "--seen", "seen"], { cwd: folder });
+  assert.match(exported.stderr, /--seen belongs to a data folder or a ledger in SVC_DATABASE_URL/);
+});
+
+test("the gate refuses a tenant's rolled-back ledger and still serves the root", async (t) => {
+  const folder = temporaryFolder(t);
+  writeFileSync(join(folder, "tenants.yaml"), "tenants:\n  acme: { mandate: mandate.yaml, mode: enforce }\n");
+  const flags = { tenants: join(folder, "tenants.yaml") };
+  const options = { folder, contracts, flags };
+  const acme = join(folder, "data", "tenants", "acme");
+  const keyOf = async (name: string, scope: string): Promise<string> => {
+    const args = ["keys", "create", name, "--tenant", "acme", "--scopes", scope, "--quiet"];
+    const { stdout } = await finish(t, args, { cwd: folder });
+    return `Bearer ${stdout.trim()}`;
+  };
+  const first = await startGate(t, options);
+  const [agent, watcher] = [await keyOf("agent", "check"), await keyOf("watcher", "metrics")];
+  const theirs = (gate: Running): ReturnType<typeof ask> => {
+    const headers = { authorization: agent, "content-type": "application/json" };
+    return ask(gate, "/t/acme/check", { method: "POST", headers, body: JSON.stringify(call) });
+  };
+  assert.equal((await theirs(first)).status, 200);
+  await first.stop();
+  cpSync(acme, join(folder, "older"), { recursive: true });
+  const second = await startGate(t, options);
+  assert.equal((await theirs(second)).status, 200);
+  const heads = [
+    await ask(second, "/checkpoint"),
+    await ask(second, "/t/acme/checkpoint", { headers: { authorization: watcher } }),
+  ];
+  assert.deepEqual(
+    heads.map(({ status }) => status),
+    [200, 200],
+  );
+  await second.stop();
+  const seen = join(folder, "seen");
+  writeFileSync(seen, heads.map(({ text }) => text).join(""));
+  const held = { ...options, flags: { ...flags, seen } };
+  const whole = await startGate(t, held);
+  assert.equal((await theirs(whole)).status, 200, "control: nothing is lost");
+  await whole.stop();
+  rmSync(acme, { recursive: true });
+  cpSync(join(folder, "older"), acme, { recursive: true });
+  const third = await startGate(t, held);
+  assert.equal((await theirs(third)).json.code, "tenant-unavailable");
+  await answered(third);
+});

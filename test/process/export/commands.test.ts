@@ -1,0 +1,258 @@
+/**
+ * Goal: `svc-gate verify FOLDER` judges exports as the two small verifiers do; `svc-gate export` says what it did; readable
+ * fields are what stands on receipts, and no text of an agent becomes a formula. Method: the vectors through the ledger's
+ * door, some through the program; hostile texts on receipts, read back by a strict reader of RFC 4180 and as JSON.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { openLedger } from "../../../packages/svc-gate/src/ledger/mod.ts";
+import { hintedKeys, verifyExport } from "../../../packages/svc-gate/src/ledger/export/mod.ts";
+import { parseVerifierKey, verifyProof, type VerifierKey } from "../../../packages/svc-gate/src/ledger/tree/mod.ts";
+import { finish, root } from "../../support/gate.ts";
+import { eraseOn } from "../../support/erasure-suite.ts";
+import { proofCases } from "../../support/exports/proofs.ts";
+import { placeVector, readVectors, vectorFolder } from "../../support/exports/vectors.ts";
+import { append, contracts, engine, entry, temporaryFolder } from "../../support/ledger-fixture.ts";
+
+const vectors = readVectors();
+const linux = { skip: process.platform === "linux" ? false : "there is no /proc" };
+
+function keyOf(text: string): VerifierKey {
+  const key = parseVerifierKey(text);
+  return key.ok ? key.value : assert.fail(key.problem);
+}
+
+suite("svc-gate verify of an export", () => {
+  test("verify reports the expected result for every vector", async (t) => {
+    const folder = temporaryFolder(t);
+    const wrong: object[] = [];
+    for (const [at, vector] of vectors.entries()) {
+      const target = join(folder, String(at));
+      placeVector(vector, target);
+      const keys = vector.keys.length === 0 ? await hintedKeys(target) : vector.keys.map(keyOf);
+      const witnesses = vector.witnesses.map(keyOf);
+      const report = await verifyExport({ folder: target, keys, witnesses, chainAlone: false });
+      const { problem, rows, contracts: named, erasedParts, signedBy, cosignedBy } = report;
+      const good = {
+        rows,
+        contracts: named,
+        erased_parts: erasedParts,
+        signed_by: signedBy.length,
+        cosigned_by: cosignedBy.length,
+      };
+      const found = problem === undefined ? good : { row: problem.row, code: problem.code };
+      if (JSON.stringify(found) !== JSON.stringify(vector.expected)) wrong.push({ name: vector.name, found, problem });
+    }
+    assert.deepEqual(wrong, []);
+  });
+
+  test("verify judges every proof of a row as the small verifiers do", () => {
+    const wrong = proofCases.filter(
+      ({ text, keys, expected }) => verifyProof(text, keys.map(keyOf)).ok !== "leaf_seq" in expected,
+    );
+    assert.deepEqual(
+      wrong.map(({ name }) => name),
+      [],
+    );
+  });
+
+  test("the specification lists the same codes as the vectors", () => {
+    const text = readFileSync(join(root, "spec/export.md"), "utf8");
+    const table = text.slice(text.indexOf("| code |"), text.indexOf("For each row the order"));
+    const listed = Array.from(table.matchAll(/^\| `([a-z-]+)` \|/gm), ([, code = ""]) => code);
+    const seen = new Set(vectors.flatMap(({ expected }) => ("code" in expected ? [expected.code] : [])));
+    assert.deepEqual(listed.toSorted(), [...seen].toSorted());
+  });
+
+  test("verify reports what it found and says if no key was given", async (t) => {
+    const folder = join(vectorFolder, "acts");
+    const [{ keys: [key = ""] } = { keys: [] }] = vectors;
+    const whole = await finish(t, ["verify", folder, "--key", key]);
+    assert.deepEqual([whole.code, whole.stderr], [0, ""]);
+    assert.match(whole.stdout, /^ok: 12 rows, chain, tree and evidence verified\n {2}ledger {5}example\.org\/export\n/);
+    assert.doesNotMatch(whole.stdout, /NO KEY/);
+    assert.match((await finish(t, ["verify", folder])).stdout, /NO KEY WAS GIVEN/);
+    const small = spawnSync("node", [join(root, "verify/svc-verify.mjs"), folder, "--key", key], { encoding: "utf8" });
+    const own = await finish(t, ["verify", folder, "--key", key, "--json"]);
+    assert.deepEqual(JSON.parse(own.stdout), JSON.parse(small.stdout), "the same report");
+    assert.match((await finish(t, ["verify", folder, "--key", "no key"])).stderr, /a verifier key is NAME\+ID\+BASE64/);
+    const { code, stderr } = await finish(t, ["verify", folder, "--key", key, "--pin", "head.pin"]);
+    assert.deepEqual([code, stderr], [2, `svc-gate: --pin belongs to a data folder, and ${folder} is an export\n`]);
+    const elsewhere = { env: { SVC_PIN: join(folder, "no.pin") } };
+    assert.equal((await finish(t, ["verify", folder, "--key", key], elsewhere)).code, 0, "that is a gate's setting");
+  });
+
+  test("verify names the first broken row, and with --chain ignores the evidence", async (t) => {
+    const vector = vectors.find(({ name }) => name === "digest: one bit of a value") ?? assert.fail();
+    const folder = join(temporaryFolder(t), "export");
+    placeVector(vector, folder);
+    const given = ["verify", folder, "--key", vector.keys[0] ?? ""];
+    const broken = await finish(t, given);
+    assert.equal(broken.code, 1);
+    assert.match(broken.stderr, /^BROKEN at row 6 of 12 \(digest\): the evidence is not what the leaf commits to\n/);
+    assert.match((await finish(t, [...given, "--chain"])).stdout, /^ok: 12 rows, chain and tree verified/);
+  });
+});
+
+const hostile = [
+  "=1+1",
+  "+1",
+  "-1",
+  "@SUM(A1)",
+  "\tx",
+  "\r\n=1",
+  "\uff1d1",
+  'a "quoted", one',
+  "line\nbreak",
+  "'",
+  "plain",
+  "目 💳",
+];
+
+async function hostileLedger(t: TestContext): Promise<string> {
+  const folder = temporaryFolder(t);
+  const ledger = await openLedger({ folder, engine, name: "example.org/readable" });
+  await ledger.keepContract(contracts[0]);
+  const row = (text: string): Parameters<typeof append>[1][number] => [
+    entry({
+      sessionId: text,
+      toolName: text,
+      routed: false,
+      inputText: `{"big":12345678901234567890.10,"text":${JSON.stringify(text)},"é":"\\u00e9"}`,
+    }),
+    [],
+  ];
+  await append(ledger, hostile.map(row)); // prettier-ignore
+  await eraseOn(ledger, { target: { rows: [[2, 2]] }, parts: ["platform"] });
+  await ledger.close();
+  return folder;
+}
+
+/** A strict reader of RFC 4180: records of cells; what is not that is an error. */
+function readCsv(text: string): readonly (readonly string[])[] {
+  const records: string[][] = [];
+  let record: string[] = [];
+  const cell = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/y;
+  while (cell.lastIndex < text.length) {
+    const at = cell.lastIndex;
+    const [, inQuotes, bare = "", end] = cell.exec(text) ?? assert.fail(`no cell at ${at}`);
+    record.push(inQuotes?.replaceAll('""', '"') ?? bare);
+    if (end === ",") continue;
+    records.push(record);
+    record = [];
+  }
+  assert.equal(record.length, 0, "the last record ends");
+  return records;
+}
+
+suite("svc-gate export --format", () => {
+  test("csv contains the fields of receipts and no cell that a spreadsheet runs as a formula", async (t) => {
+    const folder = await hostileLedger(t);
+    const { code, stdout, stderr } = await finish(t, ["export", "-", "--format", "csv", "--data-dir", folder]);
+    assert.deepEqual([code, stderr], [0, ""]);
+    const [head = [], ...records] = readCsv(stdout);
+    assert.equal(head.join(), "seq,at,act,key,session,tool,verdict,answered,mode,rule,reason,contract,hash,erased");
+    const column = (name: string): readonly string[] => records.map((cells) => cells[head.indexOf(name)] ?? "");
+    const guarded = hostile.map((text) => (/^[=+\-@\t\r\n\uff1d]/.test(text) ? `'${text}` : text));
+    assert.deepEqual(column("tool").slice(0, hostile.length), guarded);
+    assert.deepEqual(column("session").slice(0, hostile.length), guarded);
+    for (const cell of records.flat()) assert.doesNotMatch(cell, /^[=+\-@\t\r\n\uff1d]/);
+    assert.equal(column("erased")[1], "platform reason outcome");
+    assert.equal(column("reason")[1], "");
+    assert.equal(column("act").at(-1), "erase");
+    assert.equal(column("at")[0], "2026-09-21T14:13:20.000Z");
+  });
+
+  test("jsonl keeps every text and every digit, and can write some of the rows into a file", async (t) => {
+    const folder = await hostileLedger(t);
+    const to = join(temporaryFolder(t), "out");
+    mkdirSync(to);
+    const given = ["export", to, "--format", "jsonl", "--from", "3", "--to", "12", "--data-dir", folder];
+    const { code, stdout } = await finish(t, given);
+    assert.deepEqual([code, stdout], [0, `${join(to, "receipts.jsonl")}: 10 receipts\n`]);
+    const lines = readFileSync(join(to, "receipts.jsonl"), "utf8").trimEnd().split("\n");
+    assert.deepEqual(lines.map((line) => JSON.parse(line).tool), hostile.slice(2)); // prettier-ignore
+    assert.match(
+      lines[0] ?? "",
+      /"input":\{"big":12345678901234567890\.10,"text":"-1","é":"\\u00e9"\},"platform":null\}$/,
+    );
+  });
+
+  test("a wrong option or target is an error in one sentence", async (t) => {
+    const folder = await hostileLedger(t);
+    const cases: readonly (readonly [readonly string[], RegExp])[] = [
+      [["-"], /an export is a folder/],
+      [["x", "--from", "3"], /--from and --to belong to --format/],
+      [["-", "--format", "xml"], /--format takes csv or jsonl, not "xml"/],
+      [["-", "--format", "csv", "--from", "0"], /--from takes the number of a row, from 1, not "0"/],
+      [["-", "--format", "csv", "--from", "4", "--to", "3"], /--from 4 is after --to 3/],
+      [["x", "--cosigned"], /no head of the ledger "example.org\/readable" that witnesses have cosigned/],
+      [["x", "--data-dir", join(folder, "nothing")], /there is no ledger/],
+      [[folder], /holds something that is no export: name a new folder, or one with an export/],
+      [[join(folder, "ledger.db")], /the folder .*ledger\.db cannot be made \(EEXIST\): name a new one/],
+      [[join(folder, "ledger.db", "x")], /the folder .*x cannot be made \(ENOTDIR\): name a new one/],
+      [["none/x.csv", "--format", "csv"], /none.x\.csv cannot be written: there is no such folder/],
+    ];
+    for (const [given, message] of cases) {
+      const { code, stderr } = await finish(t, ["export", "--data-dir", folder, ...given], { cwd: temporaryFolder(t) });
+      assert.equal(code, 2, stderr);
+      assert.match(stderr, message);
+    }
+  });
+
+  test("a place where no folder can be made is an error and not an endless wait", linux, async (t) => {
+    const folder = await hostileLedger(t);
+    for (const to of ["/proc/x", "/proc/x/y"]) {
+      const { code, stderr } = await finish(t, ["export", to, "--data-dir", folder]);
+      assert.equal(code, 2, stderr);
+      assert.match(stderr, /the folder \/proc\/x.* cannot be made \(E[A-Z]+\): name a new one/);
+    }
+  });
+
+  test("export writes through a symbolic link and does not replace the link", async (t) => {
+    const [folder, to] = [await hostileLedger(t), temporaryFolder(t)];
+    writeFileSync(join(to, "real"), "before");
+    symlinkSync(join(to, "real"), join(to, "link"));
+    const { code, stderr } = await finish(t, ["export", join(to, "link"), "--format", "csv", "--data-dir", folder]);
+    assert.deepEqual([code, stderr], [0, ""]);
+    assert.ok(lstatSync(join(to, "link")).isSymbolicLink());
+    assert.match(readFileSync(join(to, "real"), "utf8"), /^seq,at,/);
+    assert.deepEqual(readdirSync(to).toSorted(), ["link", "real"]);
+  });
+
+  test("export stops with an error at a row that was changed", async (t) => {
+    const folder = await hostileLedger(t);
+    const { DatabaseSync } = await import("node:sqlite");
+    const database = new DatabaseSync(join(folder, "ledger.db"));
+    database.exec("UPDATE receipts SET evidence = replace(evidence, 'W', 'X') WHERE seq = 5");
+    database.close();
+    const { code, stderr } = await finish(t, ["export", "-", "--format", "csv", "--data-dir", folder]);
+    assert.deepEqual(
+      [code, stderr],
+      [2, "svc-gate: row 5 is not what it was when it was written: run `svc-gate verify`\n"],
+    );
+  });
+});
+
+test("svc-gate export writes a folder, can continue it later, and prints the command to verify it", async (t) => {
+  const folder = await hostileLedger(t);
+  const to = join(temporaryFolder(t), "export");
+  const made = await finish(t, ["export", to, "--data-dir", folder]);
+  assert.deepEqual([made.code, made.stderr], [0, ""]);
+  const command = /verify it with {2}svc-gate (.*)$/m.exec(made.stdout)?.[1]?.split(" ") ?? assert.fail(made.stdout);
+  assert.match((await finish(t, command)).stdout, /^ok: 13 rows/);
+  const again = await finish(t, ["export", to, "--data-dir", folder, "--json"]);
+  assert.deepEqual(JSON.parse(again.stdout), {
+    log: "example.org/readable",
+    size: 13,
+    before: 13,
+    vkey: command.at(-1),
+    folder: to,
+  });
+  writeFileSync(join(to, "log.json"), "{}\n");
+  assert.match((await finish(t, command)).stdout, /^ok: 13 rows/, "nothing hangs on the hint");
+  assert.match((await finish(t, ["export", to, "--data-dir", folder])).stderr, /holds something that is no export/);
+});

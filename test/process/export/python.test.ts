@@ -1,0 +1,70 @@
+/**
+ * Goal: the Ed25519 that an auditor reads in verify/svc_verify.py, with no library behind it, is right also where signatures
+ * are made to deceive. Method: Wycheproof's cases through that function, in the Python that is here.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { root } from "../../support/gate-process.ts";
+import { readVector } from "../../support/third-party/vectors.ts";
+
+const python = ["python3", "python"].find((name) => spawnSync(name, ["--version"]).status === 0);
+
+interface Case {
+  readonly tcId: number;
+  readonly key: string;
+  readonly msg: string;
+  readonly sig: string;
+  readonly result: string;
+}
+
+interface Group {
+  readonly publicKey: { readonly pk: string };
+  readonly tests: readonly Omit<Case, "key">[];
+}
+
+const groups = JSON.parse(readVector("wycheproof/ed25519_test.json")).testGroups as readonly Group[];
+const cases: readonly Case[] = groups.flatMap(({ publicKey, tests }) =>
+  tests.map((each) => ({ ...each, key: publicKey.pk })),
+);
+
+const program = `import json, sys, svc_verify
+b = bytes.fromhex
+print(json.dumps([svc_verify.is_signed(b(c["key"]), b(c["msg"]), b(c["sig"])) for c in json.load(sys.stdin)]))`;
+
+/** What svc_verify.py holds of each case; undefined, and the test is skipped, where no Python is. */
+function judged(t: TestContext, asked: readonly Case[]): readonly boolean[] | undefined {
+  if (python === undefined) {
+    t.skip("there is no Python on this machine");
+    return undefined;
+  }
+  const { stdout, stderr } = spawnSync(python, ["-B", "-c", program], {
+    input: JSON.stringify(asked),
+    env: { PATH: process.env["PATH"], PYTHONPATH: join(root, "verify") },
+    encoding: "utf8",
+  });
+  assert.equal(stderr, "");
+  return JSON.parse(stdout) as readonly boolean[];
+}
+
+suite("Wycheproof's Ed25519 in svc_verify.py", () => {
+  test("svc_verify.py judges all 151 of Wycheproof's signatures correctly", (t) => {
+    const found = judged(t, cases);
+    if (found === undefined) return;
+    const wrong = cases.filter(({ result }, at) => found[at] !== (result === "valid"));
+    assert.deepEqual([found.length, wrong.map(({ tcId }) => tcId)], [151, []]);
+  });
+
+  test("positive control: a changed bit in each valid signature is noticed", (t) => {
+    const good = cases.filter(({ result }) => result === "valid");
+    const changed = good.map((each) => {
+      const sig = Buffer.from(each.sig, "hex");
+      sig.writeUInt8(sig.readUInt8(each.tcId % 64) ^ 1, each.tcId % 64);
+      return { ...each, sig: sig.toString("hex") };
+    });
+    const found = judged(t, changed);
+    if (found === undefined) return;
+    assert.deepEqual([found.length, new Set(found)], [88, new Set([false])]);
+  });
+});

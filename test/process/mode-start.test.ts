@@ -1,0 +1,194 @@
+/**
+ * Goal: no start weakens the mode by accident [first-use 2, 4, 5], and a start that fails leaves nothing [first-use 16].
+ * Method: gates as processes on one data folder; their banners and their receipts are read.
+ */
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { once } from "node:events";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { suite, test, type TestContext } from "node:test";
+import {
+  ask,
+  desk,
+  key,
+  runCommand,
+  spawnGate,
+  temporaryFolder,
+  writeContracts,
+  type Spawned,
+} from "../support/gate.ts";
+
+interface Place {
+  readonly folder: string;
+  readonly mandate: string;
+}
+
+function newPlace(t: TestContext): Place {
+  const folder = temporaryFolder(t);
+  return { folder, mandate: writeContracts(folder, { contracts: { "desk.yaml": desk } }) };
+}
+
+type Settings = Readonly<Record<string, string>>;
+
+function start(t: TestContext, place: Place, settings: Settings = {}, args: readonly string[] = []): Promise<Spawned> {
+  const env = { SVC_API_KEY: key, SVC_MANDATE: place.mandate, SVC_DATA_DIR: join(place.folder, "data"), ...settings };
+  return spawnGate(t, args, { cwd: place.folder, env });
+}
+
+/** Serves once, and answers what the banner, the health and the change rows say. */
+async function serveOnce(
+  t: TestContext,
+  place: Place,
+  settings?: Settings,
+  args?: readonly string[],
+): Promise<{ readonly banner: string; readonly mode: string; readonly changes: readonly unknown[] }> {
+  const gate = await start(t, place, settings, args);
+  const { mode } = (await ask(gate, "/health")).json;
+  // As the alert about a softened mode says.
+  const rows = (await ask(gate, "/receipts?act=reload")).json.receipts ?? [];
+  gate.kill("SIGTERM");
+  await gate.exit;
+  const changes = rows.map(({ reason }: Record<string, unknown>) => reason);
+  return { banner: gate.stdout(), mode, changes };
+}
+
+suite("the mode at a start", () => {
+  test(
+    "a start without SVC_MODE keeps the stored mode, and a new ledger observes without a row",
+    { tags: ["first-use-5", "mode.new-gate-observes"] },
+    async (t) => {
+      const place = newPlace(t);
+      const first = await serveOnce(t, place);
+      assert.deepEqual([first.mode, first.changes], ["observe", []]);
+      const enforced = await serveOnce(t, place, { SVC_MODE: "enforce" });
+      assert.equal(enforced.mode, "enforce");
+      assert.match(enforced.banner, /changed from observe to enforce, as SVC_MODE says; row 1 records it/);
+      const later = await serveOnce(t, place);
+      assert.equal(later.mode, "enforce");
+      assert.doesNotMatch(later.banner, /changed/);
+    },
+  );
+
+  test("the gate keeps the mode of a first start that wrote no row", { tags: ["first-use-5"] }, async (t) => {
+    const place = newPlace(t);
+    const first = await serveOnce(t, place, { SVC_MODE: "enforce" });
+    assert.deepEqual([first.mode, first.changes], ["enforce", []]);
+    assert.equal((await serveOnce(t, place)).mode, "enforce");
+  });
+
+  test("the mode is stored beside the rows only until there is a row", { tags: ["first-use-5"] }, async (t) => {
+    const place = newPlace(t);
+    const described = (): readonly unknown[] => {
+      const file = new DatabaseSync(join(place.folder, "data", "ledger.db"), { readOnly: true });
+      const names = file.prepare("SELECT name FROM meta ORDER BY name").all();
+      file.close();
+      return names.map(({ name }) => name);
+    };
+    const before = ["check", "counter_secret", "first_key", "layout", "log", "signer"];
+    await serveOnce(t, place, { SVC_MODE: "assist" });
+    assert.deepEqual(described(), [...before, "mode"].toSorted(), "positive control: without rows it must lie there");
+    await serveOnce(t, place, { SVC_MODE: "enforce" });
+    assert.deepEqual(described(), before);
+    assert.equal((await serveOnce(t, place)).mode, "enforce");
+    assert.deepEqual(described(), before, "nor does a plain start bring it back");
+  });
+
+  test(
+    "a start that weakens the mode records a row, and the banner names the setting",
+    { tags: ["first-use-4"] },
+    async (t) => {
+      const place = newPlace(t);
+      await serveOnce(t, place, { SVC_MODE: "enforce" });
+      const softened = await serveOnce(t, place, {}, ["--mode", "observe"]);
+      assert.equal(softened.mode, "observe");
+      assert.match(softened.banner, /changed from enforce to observe, as --mode says; row 1 records it/);
+      assert.match(softened.banner, /warning {3}the mode changed from enforce to observe, as --mode says/);
+      assert.deepEqual(softened.changes, ["Svc: mode enforce to observe, put in force by start, as --mode says"]);
+      const again = await serveOnce(t, place, { SVC_MODE: "observe" });
+      assert.equal(again.changes.length, 1, "the same mode again is no change");
+    },
+  );
+
+  test("the banner repeats every warning of the start", { tags: ["first-use-25"] }, async (t) => {
+    const place = newPlace(t);
+    const { banner } = await serveOnce(t, place, { SVC_API_KEY: "short", SVC_LOG: "silent", SVC_PROT: "1" });
+    assert.match(banner, /^ {2}warning {3}SVC_API_KEY is under 16 characters/m);
+    assert.match(banner, /^ {2}warning {3}SVC_PROT is set/m);
+    assert.doesNotMatch((await serveOnce(t, newPlace(t))).banner, /warning/);
+  });
+});
+
+suite("a start that fails", { tags: ["first-use-16"] }, () => {
+  test("a start leaves no data folder if its port is in use", async (t) => {
+    const place = newPlace(t);
+    const other = createServer().listen(0, "127.0.0.1");
+    t.after(() => other.close());
+    await once(other, "listening");
+    const port = String((other.address() as { readonly port: number }).port);
+    for (const variable of ["SVC_PORT", "SVC_OPS_PORT"]) {
+      const failed = runCommand(t, ["serve"], { env: { ...failing(place), SVC_PORT: "0", [variable]: port } });
+      assert.equal(await failed.exit, 1);
+      assert.match(failed.stderr(), new RegExp(`port ${port} on 127.0.0.1 is in use.*${variable}`));
+      assert.equal(existsSync(join(place.folder, "data")), false, variable);
+    }
+    await serveOnce(t, place);
+    assert.ok(readdirSync(join(place.folder, "data")).includes("signing.key"), "positive control: a start makes it");
+  });
+
+  test("a start leaves no data folder if two listeners share a port or the key is unusable", async (t) => {
+    const place = newPlace(t);
+    const free = createServer().listen(0, "127.0.0.1");
+    await once(free, "listening");
+    const port = String((free.address() as { readonly port: number }).port);
+    free.close();
+    await once(free, "close");
+    const unusable = join(place.folder, "unusable.key");
+    writeFileSync(unusable, "no key", { mode: 0o600 });
+    const wrongs: readonly (readonly [Settings, RegExp])[] = [
+      [{ SVC_PORT: port, SVC_OPS_PORT: port }, /is in use: .*SVC_OPS_PORT/],
+      [{ SVC_PORT: "0", SVC_SIGNING_KEY: unusable }, /is not one or two private keys of Ed25519/],
+    ];
+    for (const [wrong, says] of wrongs) {
+      const failed = runCommand(t, ["serve"], { env: { ...failing(place), ...wrong } });
+      assert.equal(await failed.exit, 1);
+      assert.match(failed.stderr(), says);
+      assert.equal(existsSync(join(place.folder, "data")), false, String(says));
+    }
+    await serveOnce(t, place, { SVC_OPS_PORT: "0" });
+    assert.ok(readdirSync(join(place.folder, "data")).includes("ledger.db"), "positive control: a start makes it");
+  });
+
+  test("a start leaves no ledger if keys.json is damaged", async (t) => {
+    const place = newPlace(t);
+    const data = join(place.folder, "data");
+    mkdirSync(data, { mode: 0o700 });
+    writeFileSync(join(data, "keys.json"), "{}", { mode: 0o600 });
+    const { SVC_API_KEY: _none, ...env } = failing(place);
+    const failed = runCommand(t, ["serve"], { env: { ...env, SVC_PORT: "0" } });
+    assert.equal(await failed.exit, 1);
+    assert.match(failed.stderr(), /keys\.json is damaged/);
+    assert.deepEqual(readdirSync(data), ["keys.json"]);
+  });
+
+  test("a failed start does not change the stored mode", async (t) => {
+    const place = newPlace(t);
+    await serveOnce(t, place, { SVC_MODE: "enforce" });
+    const broken = join(place.folder, "broken.yaml");
+    writeFileSync(broken, "contract: [");
+    // The ledger is open by the time that the pin cannot be written.
+    for (const wrong of [{ SVC_MANDATE: broken }, { SVC_PIN: join(broken, "pin") }]) {
+      const failed = runCommand(t, ["serve"], {
+        env: { ...failing(place), SVC_PORT: "0", SVC_MODE: "observe", ...wrong },
+      });
+      assert.notEqual(await failed.exit, 0);
+    }
+    const kept = await serveOnce(t, place);
+    assert.deepEqual([kept.mode, kept.changes], ["enforce", []]);
+  });
+});
+
+function failing({ folder, mandate }: Place): Settings {
+  return { SVC_API_KEY: key, SVC_MANDATE: mandate, SVC_DATA_DIR: join(folder, "data") };
+}

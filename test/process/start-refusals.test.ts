@@ -1,0 +1,362 @@
+/**
+ * Goal: a gate that must not serve says why in one sentence, ends with a code that is not zero, and replaces nothing.
+ * Method: each state of the data folder that an operator can come upon is made, the real process is started, and the
+ * folder is compared with what it was.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { suite, test } from "node:test";
+import { readConfig } from "../../packages/svc-gate/src/gate/start/config.ts";
+import { StartRefused } from "../../packages/svc-gate/src/gate/start/place.ts";
+import { serve } from "../../packages/svc-gate/src/gate/start/serve.ts";
+import { LedgerRefused, openLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { apiKey, runGate, startGate, type Ended } from "../support/gate-process.ts";
+import { append, engine, entry, sha256, temporaryFolder } from "../support/ledger-fixture.ts";
+
+/** A place for one gate: its data folder and a mandate beside it. */
+interface Place {
+  readonly folder: string;
+  readonly data: string;
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+function placeIn(folder: string): Place {
+  const data = join(folder, "data");
+  return {
+    folder,
+    data,
+    settings: { SVC_DATA_DIR: data, SVC_MANDATE: join(import.meta.dirname, "..", "..", "mandate.yaml") },
+  };
+}
+
+async function fill(
+  folder: string,
+  { rows = 3, at = 1_790_000_000_000, name = "example.org/one", pinFile = undefined as string | undefined } = {},
+): Promise<void> {
+  const ledger = await openLedger({ folder, engine, name, pinFile });
+  const contract = "contract: c\n";
+  await ledger.keepContract(contract);
+  await append(
+    ledger,
+    Array.from({ length: rows }, () => [entry({ at, contract: sha256(contract) }), []] as const),
+  );
+  await ledger.close();
+}
+
+async function fillWithEmptyLog({ data }: Place): Promise<void> {
+  await fill(data);
+  writeFileSync(join(data, "ledger.db-wal"), "");
+}
+
+function alter(folder: string, sql: string): void {
+  const database = new DatabaseSync(join(folder, "ledger.db"));
+  database.exec(sql);
+  database.close();
+}
+
+/** What is in the folder that matters: the lock and the engine's own scratch files come and go. */
+function contentOf(folder: string): Readonly<Record<string, string>> {
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return {};
+  const names = readdirSync(folder).filter((name) => !/^owner\.lock|-wal$|-shm$/.test(name));
+  return Object.fromEntries(names.toSorted().map((name) => [name, fingerprint(join(folder, name))]));
+}
+
+function fingerprint(path: string): string {
+  return statSync(path).isDirectory() ? "a folder" : sha256(readFileSync(path));
+}
+
+interface Case {
+  readonly title: string;
+  readonly make: (place: Place) => Promise<void> | void;
+  readonly settings?: (place: Place) => Readonly<Record<string, string>>;
+  readonly flags?: Readonly<Record<string, string>>;
+  /** The sentence; undefined when the gate must serve. */
+  readonly says: RegExp | undefined;
+}
+
+const cases: readonly Case[] = [
+  {
+    title: "a file is in the place of the data folder",
+    make: ({ data }) => writeFileSync(data, "x"),
+    says: /the data folder .* cannot be made \(EEXIST\): make it, or name another with SVC_DATA_DIR/,
+  },
+  {
+    title: "the parent of the data folder is a file",
+    make: ({ folder }) => writeFileSync(join(folder, "f"), "x"),
+    settings: ({ folder }) => ({ SVC_DATA_DIR: join(folder, "f", "data") }),
+    says: /cannot be made \(ENOTDIR\)/,
+  },
+  {
+    title: "a folder is in the place of the ledger's file",
+    make: ({ data }) => void mkdirSync(join(data, "ledger.db"), { recursive: true }),
+    says: /the ledger in .* cannot be written/,
+  },
+  {
+    title: "a folder is in the place of the write-ahead log",
+    make: async ({ data }) => {
+      await fill(data);
+      mkdirSync(join(data, "ledger.db-wal"));
+    },
+    says: /the ledger in .* cannot be written \(EISDIR\): let this user write the folder/,
+  },
+  {
+    title: "the last row was changed",
+    make: async ({ data }) => {
+      await fill(data);
+      alter(data, "UPDATE receipts SET verdict = 'BLOCK' WHERE seq = 3");
+    },
+    says: /the ledger is damaged at row 3: the column `verdict` differs from the leaf; run `svc-gate verify`/,
+  },
+  {
+    title: "the ledger's file is not a database",
+    make: async ({ data }) => {
+      await fill(data);
+      writeFileSync(join(data, "ledger.db"), "no database".repeat(1000));
+    },
+    says: /the ledger's file in .* is damaged .*: restore it from a backup/,
+  },
+  {
+    title: "the ledger's file is gone",
+    make: async ({ data }) => {
+      await fill(data);
+      rmSync(join(data, "ledger.db"));
+    },
+    says: /a ledger was here \(its head is pinned\), and its file in .* is gone or empty/,
+  },
+  {
+    title: "the ledger's file is empty",
+    make: async ({ data }) => {
+      await fill(data);
+      writeFileSync(join(data, "ledger.db"), "");
+    },
+    says: /gone or empty/,
+  },
+  {
+    title: "rows are missing from the end of the ledger",
+    make: async ({ data }) => {
+      await fill(data);
+      alter(data, "DELETE FROM receipts WHERE seq > 1");
+    },
+    says: /the ledger ends at row 1, and its head pin has seen row 3: rows are missing from its end/,
+  },
+  {
+    title: "the pinned row has another hash",
+    make: async ({ data }) => {
+      await fill(data);
+      const pin = readFileSync(join(data, "head.pin"), "utf8");
+      writeFileSync(join(data, "head.pin"), pin.replace(/"hash":"[0-9a-f]{8}/, '"hash":"00000000'));
+    },
+    says: /row 3 of the ledger is not the one that its head pin has seen/,
+  },
+  {
+    title: "the file belongs to another ledger",
+    make: async ({ folder, data }) => {
+      await fill(data);
+      await fill(join(folder, "other"), { name: "example.org/other" });
+      cpSync(join(folder, "other", "ledger.db"), join(data, "ledger.db"));
+    },
+    says: /the head pin is of the ledger "example\.org\/one", and this one is "example\.org\/other": put the right file back/,
+  },
+  {
+    title: "the pin is gone",
+    make: async ({ data }) => {
+      await fill(data);
+      rmSync(join(data, "head.pin"));
+    },
+    says: /the ledger has 3 rows but its head pin .* is not there: .* --accept missing-pin; if rows may be missing, run `svc-gate resume/,
+  },
+  {
+    title: "the pin is gone and the operator accepts it",
+    make: async ({ data }) => {
+      await fill(data);
+      rmSync(join(data, "head.pin"));
+    },
+    flags: { accept: "missing-pin" },
+    says: undefined,
+  },
+  {
+    title: "the pin is damaged",
+    make: async ({ data }) => {
+      await fill(data);
+      writeFileSync(join(data, "head.pin"), "{");
+    },
+    says: /the head pin .* is damaged/,
+  },
+  {
+    title: "the pin is a folder",
+    make: ({ data }) => fill(data),
+    settings: ({ folder }) => ({ SVC_PIN: folder }),
+    says: /the head pin .* cannot be read \(EISDIR\)/,
+  },
+  {
+    title: "the ledger has another name",
+    make: ({ data }) => fill(data),
+    settings: () => ({ SVC_LEDGER_NAME: "example.org/two" }),
+    says: /is called "example\.org\/one", not "example\.org\/two": remove SVC_LEDGER_NAME/,
+  },
+  {
+    title: "the name for a new ledger is too long",
+    make: () => undefined,
+    settings: () => ({ SVC_LEDGER_NAME: "é".repeat(51) }),
+    says: /the ledger's name must be 1 to 100 bytes/,
+  },
+  {
+    title: "the name for a new ledger has a space",
+    make: () => undefined,
+    settings: () => ({ SVC_LEDGER_NAME: "my ledger" }),
+    says: /visible characters/,
+  },
+  {
+    title: "the layout is of a later version",
+    make: async ({ data }) => {
+      await fill(data);
+      alter(data, "UPDATE meta SET value = '2' WHERE name = 'layout'");
+    },
+    says: /the ledger's file has layout 2; this version reads layout 1$/m,
+  },
+  {
+    title: "an inner hash of the tree is gone",
+    make: async ({ data }) => {
+      await fill(data, { rows: 300 });
+      alter(data, "DELETE FROM nodes");
+    },
+    says: /damaged at row 256: the inner hash 0 of level 1 is not what its rows make; run `svc-gate verify`/,
+  },
+  {
+    title: "a counter's row was changed",
+    make: async ({ data }) => {
+      const ledger = await openLedger({ folder: data, engine });
+      await ledger.keepCounter({ definition: "d", through: null, unknownThrough: -1 }, []);
+      await ledger.close();
+      alter(data, "UPDATE counters SET unknown_through = 5");
+    },
+    says: /the counter 1 in the ledger's file is damaged/,
+  },
+  {
+    title: "the clock is behind the last row",
+    make: ({ data }) => fill(data, { at: Date.now() + 3_600_000 }),
+    says: /the clock is 3[0-9]{3} s behind the last receipt: .* --accept clock/,
+  },
+  {
+    title: "the clock is behind and the operator accepts it",
+    make: ({ data }) => fill(data, { at: Date.now() + 3_600_000 }),
+    flags: { accept: "clock" },
+    says: undefined,
+  },
+  { title: "nothing is wrong", make: ({ data }) => fill(data), says: undefined },
+];
+
+suite("starts that the gate refuses", () => {
+  for (const { title, make, settings, flags, says } of cases) {
+    test(`the gate ${says === undefined ? "serves" : "refuses to start"} if ${title}`, async (t) => {
+      const place = placeIn(temporaryFolder(t));
+      await make(place);
+      const before = contentOf(place.data);
+      const said = await startHere({ ...place.settings, ...settings?.(place) }, flags ?? {});
+      if (says === undefined) return assert.equal(said, "served");
+      assert.match(said, says);
+      assert.doesNotMatch(said, /\n/, "one line");
+      assert.deepEqual(contentOf(place.data), before, "nothing was replaced");
+    });
+  }
+
+  test("the process prints one line and exits with 1 if it cannot start", async (t) => {
+    const place = placeIn(temporaryFolder(t));
+    writeFileSync(place.data, "x");
+    refused(await runGate(["serve"], { settings: place.settings }), /the data folder .* cannot be made/);
+  });
+
+  for (const [title, make] of [
+    ["the gate refuses to start in a folder that it cannot write", ({ data }: Place) => mkdirSync(data)],
+    ["the gate refuses to start on a read-only ledger beside an empty write-ahead log", fillWithEmptyLog],
+  ] as const)
+    test(title, async (t) => {
+      const place = placeIn(temporaryFolder(t));
+      await make(place);
+      const undo = makeReadOnly(place.data);
+      if (undo === undefined) return t.skip("nothing here can make a folder read-only for this user");
+      try {
+        refused(
+          await runGate(["serve"], { settings: place.settings }),
+          /the ledger in .* cannot be written .*: let this user write the folder/,
+        );
+      } finally {
+        undo();
+      }
+    });
+
+  test("a second gate refuses to start on the same ledger until the first gate has ended", async (t) => {
+    const place = placeIn(temporaryFolder(t));
+    const first = await startGate({ settings: place.settings });
+    try {
+      refused(
+        await runGate(["serve"], { settings: place.settings }),
+        /another gate is serving the ledger in .*; stop it, or give this one a folder of its own/,
+      );
+    } finally {
+      await first.kill();
+    }
+    assert.equal(await runGate(["serve"], { settings: place.settings }), "served", "at once after a kill -9");
+  });
+
+  test("the gate refuses checks with 503 while an accepted clock is behind the ledger", async (t) => {
+    const place = placeIn(temporaryFolder(t));
+    await fill(place.data, { at: Date.now() + 3_600_000 });
+    const gate = await startGate({ settings: { ...place.settings, SVC_ACCEPT: "clock" } });
+    try {
+      const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
+      const response = await fetch(`${gate.url}/check`, {
+        method: "POST",
+        headers,
+        body: '{"tool_name":"a","tool_input":{}}',
+      });
+      assert.equal(response.status, 503);
+      assert.equal(((await response.json()) as { code: string }).code, "clock-unreliable");
+    } finally {
+      assert.equal(await gate.stop(), 0);
+    }
+  });
+});
+
+/** Starts a gate in this process, as the command does. @returns what the operator is told, or that it served */
+async function startHere(
+  settings: Readonly<Record<string, string>>,
+  flags: Readonly<Record<string, string>>,
+): Promise<string> {
+  const configured = readConfig({ SVC_API_KEY: apiKey, SVC_LOG: "silent", SVC_PORT: "0", ...settings }, flags);
+  assert.ok(configured.ok);
+  try {
+    await (await serve(configured.value.config, [])).stop();
+    return "served";
+  } catch (error) {
+    assert.ok(error instanceof LedgerRefused || error instanceof StartRefused, String(error));
+    return error.message;
+  }
+}
+
+/** One sentence of one line, and a code that is not zero. */
+function refused(ended: Ended | "served", says: RegExp): void {
+  assert.notEqual(ended, "served");
+  const { code, stderr } = ended as Ended;
+  assert.match(stderr, says);
+  assert.match(stderr, /^svc-gate: [^\n]+\n$/, "one line");
+  assert.equal(code, 1);
+}
+
+/** Root writes where it likes, except on a file system that is mounted read-only. */
+function makeReadOnly(folder: string): (() => void) | undefined {
+  const paths = [...readdirSync(folder).map((name) => join(folder, name)), folder];
+  if (process.getuid?.() !== 0) {
+    for (const path of paths) chmodSync(path, path === folder ? 0o555 : 0o444);
+    return () => chmodSync(folder, 0o755);
+  }
+  const mount = (...args: string[]): boolean => spawnSync("mount", args).status === 0;
+  const undo = (): void => void spawnSync("umount", [folder]);
+  if (!mount("--bind", folder, folder)) return undefined;
+  if (mount("-o", "remount,bind,ro", folder)) return undo;
+  undo();
+  return undefined;
+}

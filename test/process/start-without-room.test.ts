@@ -1,0 +1,33 @@
+/**
+ * Goal: the error of a start on a full disk says which folder, how much space it needs and what to do. Method: a disk of
+ * 32 MiB; a larger one shows that only space was missing.
+ */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { smallDisk } from "../support/faults/small-disk.ts";
+import { runGate } from "../support/gate-process.ts";
+
+test(
+  "the start error with under 64 MiB free names the folder and the needed space",
+  { tags: ["attack-14"] },
+  async (t) => {
+    const disk = smallDisk(t, 32);
+    if (disk === undefined) return t.skip("this user may not mount a file system");
+    const data = join(disk, "data");
+    const ended = await runGate(["serve"], { settings: { SVC_DATA_DIR: data } });
+    assert.ok(ended !== "served");
+    assert.equal(ended.code, 1);
+    assert.equal(
+      ended.stderr,
+      `svc-gate: the ledgers cannot be opened: under 64 MiB are free in ${data}; the gate needs that much free space there ` +
+        "before each batch: free some, or set SVC_DATA_DIR to a folder on another disk\n",
+    );
+  },
+);
+
+test("positive control: the same start on a larger disk serves", { tags: ["attack-14"] }, async (t) => {
+  const disk = smallDisk(t, 96);
+  if (disk === undefined) return t.skip("this user may not mount a file system");
+  assert.equal(await runGate(["serve"], { settings: { SVC_DATA_DIR: join(disk, "data") } }), "served");
+});

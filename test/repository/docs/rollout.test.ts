@@ -1,0 +1,225 @@
+/**
+ * Goal: docs/rollout.md shows what really happens, and rules that observe decide nothing.
+ * Method: the walk is taken with gates in this process; each block of output is compared, moments left out.
+ * UPDATE_GOLDEN=1 writes the blocks.
+ */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { explainCommand } from "../../../packages/svc-gate/src/cli/explain/command.ts";
+import { replayCommand, type ReplayOptions } from "../../../packages/svc-gate/src/cli/replay/command.ts";
+import { reportCommand } from "../../../packages/svc-gate/src/cli/report.ts";
+import { ask, check, key, startGate, temporaryFolder, type Running } from "../../support/gate.ts";
+import { ShownPage } from "../../support/shown-page.ts";
+
+const page = new ShownPage("rollout.md", "rollout");
+const block = (name: string): string => page.block(name);
+/** Moments are left out. */
+const assertShown = (name: string, text: string): void =>
+  page.assertShown(name, text.replaceAll(/\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z/g, "2026-11-21T09:00:00Z"));
+
+const call = (tool_name: string, tool_input: object, session_id: string): object => ({
+  tool_name,
+  tool_input,
+  session_id,
+});
+const mail = (session: string): object => call("mail.send", { to: "ada@example.com" }, session);
+const refund = (usd: number, order: string, session: string): object => call("refund.give", { usd, order }, session);
+
+/** What an administrator asks for, with the key of this machine's operator. */
+async function change(gate: Running, route: "keys" | "reload", body: object): Promise<void> {
+  const operator = JSON.parse(readFileSync(join(gate.folder, "data", "operator.json"), "utf8")) as {
+    readonly key: string;
+  };
+  const headers = { authorization: `Bearer ${operator.key}`, "content-type": "application/json" };
+  const { status } = await ask(gate, `/admin/${route}`, { method: "POST", headers, body: JSON.stringify(body) });
+  assert.ok(status < 300, `${route}: ${status}`);
+}
+
+/** Two sessions of a support agent, as its customers make them. */
+const traffic: readonly object[] = [
+  refund(20, "A-1", "mon-1"),
+  ...Array.from({ length: 4 }, () => mail("mon-1")),
+  refund(80, "A-2", "mon-2"),
+  refund(25, "A-1", "mon-2"),
+  mail("mon-2"),
+  call("order.delete", { order: "A-1" }, "mon-2"),
+];
+
+const names = ["support.yaml", "support-next.yaml"];
+const contracts = (): Record<string, string> => Object.fromEntries(names.map((name) => [name, block(name)]));
+const mandate = "mandate: support-agent\ncontracts: [contracts/support.yaml]\n";
+const tenth = { receipt: "10", contract: "", key: "default", mode: "enforce", json: false };
+const plain: ReplayOptions = { examples: "2", json: false };
+
+function start(t: TestContext, folder: string, mode: string): Promise<Running> {
+  return startGate(t, { folder, contracts: contracts(), mandate, flags: { mode } });
+}
+
+async function send(gate: Running, calls: readonly object[]): Promise<readonly { readonly verdict: string }[]> {
+  const answers = [];
+  for (const asked of calls) answers.push((await check(gate, asked)).json);
+  return answers;
+}
+
+suite("docs/rollout.md", () => {
+  test("docs/rollout.md shows the real output of each step", async (t) => {
+    const folder = temporaryFolder(t);
+    const data = join(folder, "data");
+    const observing = await start(t, folder, "observe");
+    assert.ok((await send(observing, traffic)).every(({ verdict }) => verdict === "ALLOW"));
+    await observing.stop();
+    assertShown("report", (await reportCommand(data, { from: "1", examples: "1", json: false })).text);
+
+    const next = join(folder, "contracts", "support-next.yaml");
+    const replayed = await replayCommand(data, { ...plain, contract: next, sum: "input.usd" });
+    assert.equal(replayed.exitCode, 1);
+    assertShown("replay", replayed.text.replaceAll(`${folder}/`, ""));
+
+    const enforcing = await start(t, folder, "enforce");
+    const answers = await send(enforcing, [
+      refund(5, "A-3", "tue-1"),
+      refund(5, "A-3", "tue-1"),
+      ...traffic.slice(1, 5),
+    ]);
+    assert.deepEqual(
+      answers.map(({ verdict }) => verdict),
+      ["ALLOW", "ALLOW", "BLOCK", "BLOCK", "BLOCK", "BLOCK"],
+    );
+    const again = await replayCommand(data, { ...plain, contract: next, last: "6" });
+    assert.equal(again.exitCode, 1);
+    assertShown("since", again.text.replaceAll(`${folder}/`, ""));
+    const agreement = await replayCommand(data, plain);
+    assert.equal(agreement.exitCode, 0);
+    assertShown("agreement", agreement.text);
+    const keyFile = join(folder, "key");
+    writeFileSync(keyFile, key);
+    const asked = await replayCommand(data, { ...plain, url: enforcing.address, keyFile });
+    assert.equal(asked.text, agreement.text, "a gate gives the contracts of its older receipts too");
+  });
+});
+
+suite("the sources of receipts for replay and report", () => {
+  test("replay and report give the same result from a folder, a gate and a file", async (t) => {
+    const folder = temporaryFolder(t);
+    const gate = await start(t, folder, "assist");
+    await send(gate, [...traffic, ...traffic]);
+    const next = join(folder, "contracts", "support-next.yaml");
+    const [keyFile, pages, rules] = ["key", "pages.jsonl", "rules.txt"].map((name) => join(folder, name));
+    writeFileSync(keyFile ?? "", `${key}\n`);
+    writeFileSync(pages ?? "", (await ask(gate, "/receipts?kind=all&limit=1000")).text);
+    writeFileSync(rules ?? "", (await ask(gate, "/rules")).text);
+    const places = [{}, { url: gate.address, keyFile }, { file: pages, rules: [rules ?? ""] }];
+    const found = await Promise.all(
+      places.map(async (place) => [
+        (await replayCommand(join(folder, "data"), { ...plain, ...place })).text,
+        (await reportCommand(join(folder, "data"), { from: "1", examples: "2", json: true, last: "11", ...place }))
+          .text,
+        (await replayCommand(join(folder, "data"), { ...plain, contract: next, last: "11", ...place })).text,
+      ]),
+    );
+    assert.match(found[0]?.[0] ?? "", /^18 receipts decided again: .* as recorded$/);
+    assert.deepEqual(found[1], found[0]);
+    assert.deepEqual(found[2], found[0]);
+  });
+
+  test("replay and report do not treat a row that records a change as a check", async (t) => {
+    const folder = temporaryFolder(t);
+    const data = join(folder, "data");
+    const gate = await start(t, folder, "enforce");
+    await send(gate, traffic);
+    await change(gate, "keys", { name: "ci" });
+    await send(gate, traffic);
+    await change(gate, "reload", { mode: "observe" });
+    const pages = (await ask(gate, "/receipts?kind=all&limit=1000")).text;
+    const rules = join(folder, "rules.txt");
+    writeFileSync(rules, (await ask(gate, "/rules")).text);
+    const { text } = await replayCommand(data, plain);
+    assert.match(text, /^18 receipts decided again: .* as recorded$/);
+    const report = await reportCommand(data, { from: "1", examples: "0", json: true });
+    const { receipts, erased, changes } = JSON.parse(report.text);
+    assert.deepEqual({ receipts, erased, changes }, { receipts: 18, erased: 0, changes: 2 });
+    const shown = (await reportCommand(data, { from: "1", examples: "0", json: false })).text;
+    assert.match(shown, /\n2 more record a change, of keys or of what is in force, and decided nothing\n/);
+    await assert.rejects(explainCommand(undefined, { ...tenth, dataDir: data }), /10 is no check/);
+
+    const forged = join(folder, "forged.jsonl");
+    writeFileSync(
+      forged,
+      pages.replace(String.raw`{\"act\":\"keys.create\"`, String.raw`{\"act\":\"keys.revoke\",\"x\":\"\"`),
+    );
+    const doubted = await replayCommand("", { ...plain, file: forged, rules: [rules] });
+    assert.match(doubted.text, /1 receipt cannot be decided again:\n {2}1 from receipt 10 on: its leaf is not one/);
+  });
+
+  test("replay explains each unusable source or option in one sentence", async (t) => {
+    const folder = temporaryFolder(t);
+    const gate = await start(t, folder, "assist");
+    const [wrongKey, notLines] = ["wrong", "not-lines"].map((name) => join(folder, name));
+    writeFileSync(wrongKey ?? "", "no such key");
+    writeFileSync(notLines ?? "", '{"seq": 1}\n');
+    const rows: readonly (readonly [Partial<ReplayOptions>, RegExp])[] = [
+      [{ url: gate.address, keyFile: wrongKey }, /answered 401 to GET \/receipts: the API key is missing or wrong/],
+      [{ url: "http://127.0.0.1:1", keyFile: wrongKey }, /does not answer \(bad port\)/],
+      [{ file: notLines }, /not-lines:1: not a receipt as GET \/receipts shows it/],
+      [{ file: join(folder, "none") }, /none cannot be read: there is no such file/],
+      [{ sum: "input.usd" }, /--mode and --sum belong to --contract/],
+      [
+        { contract: join(folder, "contracts", "support.yaml"), sum: "input.none" },
+        /--sum: no receipt has a number at input\.none/,
+      ],
+      [{ contract: "x", sum: "usd" }, /--sum takes a member such as input\.amount/],
+      [{ contract: "x", mode: "loose" }, /--mode takes observe, assist, enforce/],
+      [{ examples: "many" }, /--examples takes a number/],
+    ];
+    for (const [options, message] of rows)
+      await assert.rejects(replayCommand(join(folder, "data"), { ...plain, ...options }), message);
+    await assert.rejects(replayCommand(join(folder, "nothing"), plain), /there is no ledger in/);
+  });
+});
+
+const quiet = '  - { rule: quiet, on: refund.give, when: input.usd > 1, verdict: BLOCK, reason: "{input.usd}" }';
+
+suite("a rule in mode observe", () => {
+  test("a rule in mode observe is recorded with its errors and decides nothing", async (t) => {
+    const contract = [
+      block("support.yaml").trimEnd(),
+      quiet.replace("verdict:", "mode: observe, verdict:"),
+      "  - { rule: wrong, on: refund.give, when: 1 / (input.usd - 20) > 0, mode: observe, verdict: BLOCK, reason: x }",
+    ].join("\n");
+    const gate = await startGate(t, { contracts: { "support.yaml": contract } });
+    assert.equal((await check(gate, refund(20, "A", "s"))).json.verdict, "ALLOW");
+    const { json } = await ask(gate, "/receipts/1");
+    const outcome = JSON.parse(Buffer.from(json.evidence[4], "base64url").toString())[2];
+    assert.deepEqual(outcome, {
+      counters: {},
+      errors: {},
+      fired: [],
+      observed: [
+        { reason: "20", rule: "support.quiet", verdict: "BLOCK" },
+        {
+          reason: "the rule support.wrong cannot be evaluated: division by zero",
+          rule: "support.wrong",
+          verdict: "BLOCK",
+        },
+      ],
+    });
+    const report = JSON.parse(
+      (await reportCommand(join(gate.folder, "data"), { from: "1", examples: "1", json: true })).text,
+    );
+    assert.deepEqual(
+      report.observing.map(({ rule, effect }: { rule: string; effect: string }) => [rule, effect]),
+      [
+        ["support.quiet", "ALLOW becomes BLOCK"],
+        ["support.wrong", "ALLOW becomes BLOCK"],
+      ],
+    );
+  });
+
+  test("positive control: the same rule without its mode decides", async (t) => {
+    const contract = `${block("support.yaml")}${quiet}\n`;
+    const gate = await startGate(t, { contracts: { "support.yaml": contract } });
+    assert.equal((await check(gate, refund(20, "A", "s"))).json.verdict, "BLOCK");
+  });
+});

@@ -1,0 +1,263 @@
+/**
+ * Goal: what `npm run pack` makes works where it is installed, with nothing of this repository beside it. Method: both
+ * packages are built and packed. The server's is installed into an empty folder by npm, and there `svc-gate init` and
+ * `svc-gate serve` are run as a stranger would, by an older Node where there is one; a program asks it by `svc-gate/client`,
+ * and the compiler reads the client's types. Then the workbench's is installed beside it.
+ */
+import assert from "node:assert/strict";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { builtinModules } from "node:module";
+import { delimiter, dirname, join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { megabytesIn } from "../support/page-commands.ts";
+import { key, root, temporaryFolder } from "../support/gate.ts";
+
+interface Manifest {
+  readonly name: string;
+  readonly workbench: readonly string[];
+  readonly files: readonly string[];
+  readonly scripts: Readonly<Record<string, string>>;
+  readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>;
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
+}
+
+const manifestOf = (folder: string): Manifest => JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8"));
+const manifest = manifestOf("packages/svc-gate");
+const workbench = manifestOf("packages/workbench");
+/** For what never ends: a slow machine, or a slow line to the registry, has its time. */
+const timeout = 300_000;
+const noNetwork = /ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EAI_AGAIN|ENOTCACHED|network|request to \S+ failed/;
+
+/** The folders of PATH; first the one of an older Node, if one is there: `bin/svc-gate.mjs` must find its own runtime. */
+function pathWithOlderNode(): { readonly path: string; readonly version: string } {
+  const folders = (process.env["PATH"] ?? "").split(delimiter).filter(Boolean);
+  for (const folder of folders) {
+    const [, major] =
+      /^v(\d+)\./.exec(spawnSync(join(folder, "node"), ["--version"], { encoding: "utf8" }).stdout) ?? [];
+    if (major === undefined || Number(major) >= 26 || Number(major) < 20) continue;
+    return { path: [folder, ...folders].join(delimiter), version: major };
+  }
+  return { path: [dirname(process.execPath), ...folders].join(delimiter), version: process.versions.node };
+}
+
+/** Nothing of this process's npm or gate. */
+function cleanEnvironment(path: string): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(([name]) => !/^(?:SVC_|NODE_|npm_|INIT_CWD$|PATH$)/i.test(name));
+  return { ...Object.fromEntries(kept), PATH: path };
+}
+
+function npm(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv): ReturnType<typeof spawnSync> {
+  const flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--fetch-retries=1"];
+  return spawnSync("npm", [...args, ...flags], {
+    cwd,
+    env,
+    encoding: "utf8",
+    timeout,
+    shell: process.platform === "win32",
+  });
+}
+
+interface Packed {
+  readonly filename: string;
+  readonly files: readonly { readonly path: string }[];
+}
+
+/** As `npm run pack` does; its steps are run one by one, because npm's scripts may install over other tests. */
+function pack(folder: string, env: NodeJS.ProcessEnv): readonly Packed[] {
+  const { scripts } = manifestOf(".");
+  assert.equal(scripts["pack"], "npm run -s build && npm pack --ignore-scripts ./dist/svc-gate ./dist/workbench");
+  const [node, ...build] = (scripts["build"] ?? "").split(" ");
+  assert.equal(node, "node");
+  execFileSync(process.execPath, build, { cwd: root });
+  return ["svc-gate", "workbench"].map((name) => {
+    const words = ["pack", "--json", `./dist/${name}`, "--pack-destination", folder];
+    const { status, stdout, stderr } = npm(words, root, env);
+    assert.equal(status, 0, String(stderr));
+    const all: Packed | readonly Packed[] | Readonly<Record<string, Packed>> = JSON.parse(String(stdout));
+    const [packed] = (Array.isArray(all) ? all : Object.values(all)) as readonly Packed[];
+    assert.ok(packed !== undefined);
+    return { ...packed, filename: join(folder, packed.filename) };
+  });
+}
+
+const program = `import { SvcGate, type Verdict } from "svc-gate/client";
+const gate: SvcGate = new SvcGate(process.argv[2] ?? "", { apiKey: ${JSON.stringify(key)}, timeoutMs: 5000 });
+const verdict: Verdict = await gate.check("mail.send", { to: ["a@elsewhere.example"], subject: "s", body: "b" });
+const waits: boolean = verdict.escalated;
+// @ts-expect-error -- a verdict that is misspelt is found
+export const misspelt = verdict.alowed;
+// @ts-expect-error -- a key is a text
+export const numbered = (): SvcGate => new SvcGate("http://127.0.0.1", { apiKey: 1 });
+console.log(JSON.stringify({ waits, seq: verdict.receipt?.seq, receipts: (await gate.receipts({ limit: 1 })).receipts.length }));
+declare const process: { readonly argv: readonly string[] };
+declare const console: { log: (text: string) => void };
+`;
+
+/** A project of somebody else's: what it compiles to runs without types. */
+function compileProgram(folder: string, text: string): { readonly status: number | null; readonly stdout: string } {
+  const options = { module: "nodenext", target: "esnext", strict: true, types: [], skipLibCheck: false, outDir: "out" };
+  const file = join(folder, "tsconfig.json");
+  writeFileSync(file, JSON.stringify({ compilerOptions: options, files: ["program.mts"] }));
+  writeFileSync(join(folder, "program.mts"), text);
+  const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
+  return spawnSync(process.execPath, [tsc, "-p", file], { cwd: folder, encoding: "utf8", timeout });
+}
+
+/** `svc-gate serve` as the package's own command, until the test ends. */
+async function serveInstalled(
+  t: TestContext,
+  folder: string,
+  env: NodeJS.ProcessEnv,
+): Promise<{ readonly address: string; readonly stop: () => Promise<number | null> }> {
+  const command = join(folder, "node_modules", ".bin", process.platform === "win32" ? "svc-gate.cmd" : "svc-gate");
+  const settings = { SVC_PORT: "0", SVC_API_KEY: key, SVC_MODE: "enforce", SVC_LOG: "warn" };
+  const gate = spawn(command, ["serve"], {
+    cwd: folder,
+    env: { ...env, ...settings },
+    stdio: ["ignore", "pipe", "pipe"],
+    shell: process.platform === "win32",
+  });
+  const ended = new Promise<number | null>((resolve) => gate.on("close", (code) => resolve(code)));
+  const stop = (): Promise<number | null> => (gate.kill("SIGTERM"), ended);
+  t.after(stop);
+  let printed = "";
+  gate.stderr.on("data", (piece) => (printed += String(piece)));
+  const address = await new Promise<string>((resolve, reject) => {
+    gate.stdout.on("data", (piece) => {
+      printed += String(piece);
+      const found = /svc-gate listens on (\S+)/.exec(printed)?.[1];
+      if (found !== undefined) resolve(found);
+    });
+    void ended.then((code) => reject(new Error(`ended with ${code}:\n${printed}`)));
+  });
+  return { address, stop };
+}
+
+/** Imports an export of the package as a program in that folder does, by this Node. */
+async function importInstalled(folder: string, name: string): Promise<void> {
+  const text = `const { length } = Object.keys(await import("${name}")); if (length === 0) process.exit(1);`;
+  execFileSync(process.execPath, ["--input-type=module", "--eval", text], { cwd: folder });
+}
+
+/** What a module brings in: the names of packages, without their inner paths. */
+function packagesOf(text: string): readonly string[] {
+  const found = text.matchAll(
+    /(?:^(?:import|export|\}) ?(?:[^"'\n]*\bfrom )?|\b(?:import|import\.meta\.resolve)\()["']([^"'.][^"']*)["']/gm,
+  );
+  return Array.from(found, ([, name = ""]) => /^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name);
+}
+
+function notDependencies(text: string, owner: Manifest): readonly string[] {
+  const { dependencies, optionalDependencies = {}, peerDependencies = {} } = owner;
+  const known = [...Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies }), ...builtinModules];
+  return packagesOf(text).filter((name) => !name.startsWith("node:") && !known.includes(name));
+}
+
+suite("the package", () => {
+  test("each source file imports only packages that its own manifest names", () => {
+    for (const [folder, owner] of [["svc-gate", manifest] as const, ["workbench", workbench] as const]) {
+      for (const name of globSync(`packages/${folder}/src/**/*.ts`, { cwd: root })) {
+        // A type is gone when the package is built.
+        const text = readFileSync(join(root, name), "utf8").replaceAll(/^import type .*$/gm, "");
+        assert.deepEqual(notDependencies(text, owner), [], name);
+      }
+    }
+    const doctored = 'import a from "fastify";\nconst b = await import("ajv/dist/2020.js");\nimport "z3-solver";\n';
+    assert.deepEqual(notDependencies(doctored, manifest), ["ajv", "z3-solver"]);
+  });
+
+  test("the lock file has what the manifests name", () => {
+    const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
+    for (const folder of ["", "packages/svc-gate", "packages/workbench"]) {
+      for (const part of ["version", "dependencies", "devDependencies", "optionalDependencies", "peerDependencies"]) {
+        const { [part]: named }: Readonly<Record<string, unknown>> = { ...manifestOf(folder) };
+        assert.deepEqual(
+          packages[folder][part],
+          named,
+          `${folder} ${part}: run npm install --package-lock-only by Node 26`,
+        );
+      }
+    }
+  });
+
+  test("every file that package.json lists exists", () => {
+    for (const path of manifest.files.filter((each) => each !== "dist"))
+      assert.ok(existsSync(join(root, path)) || existsSync(join(root, "packages", "svc-gate", path)), path);
+    for (const target of Object.values(manifest.exports).flatMap((each) => Object.values(each)))
+      if (target.length > 1 && !target.startsWith("./dist/") && target !== "./package.json")
+        assert.ok(existsSync(join(root, target)), target);
+  });
+
+  test("the installed package runs init, serve and the client, and its types compile", async (t) => {
+    const { path, version } = pathWithOlderNode();
+    t.diagnostic(`started by Node ${version}`);
+    const env = cleanEnvironment(path);
+    const [packed, tools] = pack(temporaryFolder(t), env);
+    assert.ok(packed !== undefined && tools !== undefined);
+    const paths = packed.files.map((file) => file.path);
+    for (const wanted of ["dist/cli/main.js", "spec/schemas/contract.schema.json", "contracts/payments.yaml"])
+      assert.ok(paths.includes(wanted), wanted);
+    assert.deepEqual(
+      paths.filter((each) => /^(?:src|test|data|bench|node_modules)\//.test(each) || /(?<!\.d)\.m?ts$/.test(each)),
+      [],
+    );
+
+    const folder = join(temporaryFolder(t), "elsewhere");
+    mkdirSync(folder);
+    writeFileSync(join(folder, "package.json"), '{ "name": "elsewhere", "version": "1.0.0", "type": "module" }');
+    const page = readFileSync(join(root, "docs", "deploy.md"), "utf8");
+    const [, words = ""] = /^npm (install --prefix \. .*) \S+\.tgz$/m.exec(page) ?? [];
+    const installed = npm([...words.split(" "), "--prefer-offline", packed.filename], folder, env);
+    if (installed.error !== undefined) return t.skip(`npm could not install: ${installed.error.message}`);
+    if (installed.status !== 0 && noNetwork.test(String(installed.stderr)))
+      return t.skip(`npm cannot reach its registry: ${String(installed.stderr).split("\n")[0]}`);
+    assert.equal(installed.status, 0, String(installed.stderr));
+    if (process.platform === "linux") {
+      const [, said = ""] = /^It takes about (\d+) MB/m.exec(page) ?? [];
+      const modules = join(folder, "node_modules");
+      const found = megabytesIn(modules);
+      const runtimes = readdirSync(modules).filter((name) =>
+        Object.keys(manifest.optionalDependencies ?? {}).includes(name),
+      );
+      const others = found - runtimes.reduce((sum, name) => sum + megabytesIn(join(modules, name)), 0);
+      assert.ok(others <= 60, `${others} MB without the runtime`);
+      assert.ok(Math.abs(found - Number(said)) < 0.2 * found, `${said} MB said, ${found} MB found [first-use 23]`);
+    }
+
+    const run = (...args: readonly string[]): string =>
+      execFileSync("npx", ["--no-install", "svc-gate", ...args], { cwd: folder, env, encoding: "utf8", timeout });
+    const failed = (...args: readonly string[]): string =>
+      spawnSync("npx", ["--no-install", "svc-gate", ...args], { cwd: folder, env, encoding: "utf8", timeout }).stderr;
+    assert.match(run("init"), /wrote contracts.starter\.yaml/);
+    assert.match(run("check"), /no errors/);
+    const library = join("node_modules", "svc-gate", "contracts");
+    assert.match(run("test", library), /(\d+) of \1 cases passed/);
+    assert.match(
+      failed("diff", "a.yaml", "b.yaml"),
+      /diff is in the package svc-gate-workbench, which is not installed: npm /,
+    );
+
+    for (const each of Object.keys(manifest.exports).filter((name) => name !== "./package.json"))
+      await importInstalled(folder, `svc-gate${each.slice(1)}`);
+
+    const { address, stop } = await serveInstalled(t, folder, env);
+    const compiled = compileProgram(folder, program);
+    assert.equal(compiled.status, 0, compiled.stdout);
+    const printed = execFileSync(process.execPath, [join(folder, "out", "program.mjs"), address], { encoding: "utf8" });
+    assert.deepEqual(JSON.parse(printed), { waits: true, seq: 1, receipts: 1 });
+    assert.equal(await stop(), 0);
+
+    const wrong = compileProgram(folder, program.replaceAll(/^\/\/ @ts-expect-error.*\n/gm, ""));
+    assert.deepEqual(wrong.stdout.match(/error TS\d+/g), ["error TS2551", "error TS2322"], wrong.stdout);
+
+    const more = npm([...words.split(" "), "--prefer-offline", packed.filename, tools.filename], folder, env);
+    assert.equal(more.status, 0, String(more.stderr));
+    assert.match(run("diff", join(library, "payments.yaml"), "contracts/starter.yaml"), /payment\.send/);
+    assert.match(run("analyze"), /nothing found/);
+    for (const name of manifest.workbench) assert.match(run(name, "--help"), new RegExp(`^Usage: svc-gate ${name} `));
+    return undefined;
+  });
+});

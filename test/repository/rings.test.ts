@@ -1,0 +1,68 @@
+/**
+ * Goal: no test is forgotten: each is in a ring, and what `npm test` leaves to `npm run test:all` is named and is there.
+ * Method: the lists of test/support/rings.ts are held against the files. The number of rounds that a list calls whole is the one
+ * that the file takes by itself. Positive control: doctored lists are reported.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { suite, test } from "node:test";
+import { allFiles, left, placeOf, ringOf, rings, samples, slowest, type Sample } from "../support/rings.ts";
+
+const files = new Map(allFiles().map((path) => [placeOf(path), path]));
+
+/** Names that no file has, and samples that their file does not take. */
+function faultsOf(names: readonly string[], reduced: readonly Sample[]): readonly string[] {
+  const missing = names.filter((name) => !files.has(name)).map((name) => `there is no ${name}`);
+  return [...missing, ...reduced.flatMap(faultsOfSample)];
+}
+
+function faultsOfSample({ file, variable, rounds, whole }: Sample): readonly string[] {
+  const path = files.get(file);
+  if (path === undefined) return [`there is no ${file}`];
+  if (rounds >= whole) return [`${file} is not reduced by ${variable}=${rounds}`];
+  const byItself = new RegExp(`process\\.env\\["${variable}"\\] \\?\\? "?([\\d_]+)`).exec(
+    readFileSync(path, "utf8"),
+  )?.[1];
+  if (Number(byItself?.replaceAll("_", "")) === whole) return [];
+  return [`${file} does not take ${whole} rounds where ${variable} is not set`];
+}
+
+suite("the rings of tests", () => {
+  test("each test file is in the folder of a ring, and each ring has tests", () => {
+    const found = new Set([...files.values()].map(ringOf));
+    assert.deepEqual(
+      rings.filter((ring) => !found.has(ring)),
+      [],
+    );
+  });
+
+  test("positive control: a file in no ring's folder is an error that names the folders", () => {
+    assert.throws(() => ringOf("test/doctored/x.test.ts"), /move this test to a folder of test\/: unit, service/);
+  });
+
+  test("the lists name existing files and the rounds that these files use", () => {
+    assert.deepEqual(faultsOf([...left, ...slowest], samples), []);
+    assert.deepEqual(
+      samples.filter(({ file }) => left.includes(file)),
+      [],
+      "a file is left out or reduced, not both",
+    );
+  });
+
+  test("positive control: wrong lists are noticed", () => {
+    const [sample] = samples;
+    assert.ok(sample !== undefined);
+    const doctored = [
+      { ...sample, whole: sample.whole + 1 },
+      { ...sample, rounds: sample.whole },
+      { ...sample, file: "x" },
+    ];
+    assert.equal(faultsOf(["test/unit/none.test.ts"], doctored).length, 4);
+  });
+
+  test("CONTRIBUTING.md has a row for each ring", () => {
+    const page = readFileSync(new URL("../../CONTRIBUTING.md", import.meta.url), "utf8");
+    const rows = Array.from(page.matchAll(/^\| `(\w+)` \|/gm), ([, name]) => name);
+    assert.deepEqual(rows, [...rings]);
+  });
+});

@@ -1,0 +1,436 @@
+/**
+ * Goal: the habits of this repository hold without anybody looking. Method: each check is a pure function over the
+ * tracked files' paths and texts that returns one line per fault; beside it stands a doctored text that it reports.
+ */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join, posix, sep } from "node:path";
+import { suite, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+type SourceText = { readonly path: string; readonly text: string };
+type Check = (files: readonly SourceText[]) => string[];
+/** What a line may not hold, in which files. */
+type LineRule = { readonly fault: string; readonly in: RegExp; readonly pattern: RegExp };
+
+const linesMax = 500;
+/** A client is one file, whatever it needs (specification 1.7). */
+const clientLinesMax = 700;
+const client = /^clients\/(?:python|javascript)\//;
+const columnsMax = 140;
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const code = /\.(?:ts|mts|mjs|js|py|go)$/;
+/** Whose own formatter indents with tabs. */
+const go = /\.go$|(?:^|\/)go\.mod$/;
+const typescript = /\.m?ts$/;
+const any = /(?:)/;
+/** Written by machines, or bytes that a test needs as they are. */
+const notByHand = /^package-lock\.json$|^spec\/vectors\/|(?:^|\/)generated\/|\.golden$|^LICENSE$/;
+/** This file names what it forbids. */
+const self = "test/repository/tidy.test.ts";
+
+const rooms = ["wire", "contract", "ledger", "gate", "cli", "analysis", "commands"];
+const mayImport: ReadonlyMap<string, readonly string[]> = new Map([
+  ["wire", []],
+  ["contract", ["wire"]],
+  ["ledger", ["wire"]],
+  ["gate", ["wire", "contract", "ledger"]],
+  ["cli", ["wire", "contract", "ledger", "gate"]],
+  ["analysis", ["wire", "contract"]],
+  ["commands", ["wire", "contract", "cli", "analysis"]],
+]);
+
+/** Words and shapes that no line may hold. */
+const lineRules: readonly LineRule[] = [
+  { fault: "a tab", in: new RegExp(`^(?!.*(?:${go.source}))`), pattern: /\t/ },
+  { fault: "white space at the end of the line", in: any, pattern: /[ \t\r]$/ },
+  { fault: "work that is left to do", in: any, pattern: /\b(?:TODO|FIXME|XXX|HACK)\b/ },
+  { fault: "a cast to any", in: typescript, pattern: /\bas any\b/ },
+  { fault: "a silenced compiler", in: code, pattern: /@ts-(?:ignore|nocheck)\b/ },
+  { fault: "an expected compiler error without its reason", in: code, pattern: /@ts-expect-error\s*(?:\*\/|$)/ },
+  { fault: "a lone test", in: typescript, pattern: /\b(?:test|it|describe|suite)\.only\b|\bonly: true\b/ },
+  {
+    fault: "a skipped test without its reason",
+    in: typescript,
+    pattern: /\b(?:test|it|describe|suite)\.(?:skip|todo)\(|\bt\.(?:skip|todo)\(\s*\)|\b(?:skip|todo): true\b/,
+  },
+  {
+    fault: "a silenced linter without its reason after --",
+    in: code,
+    pattern: /\b(?:ox|es)lint-disable(?:-(?:next-)?line)?\b(?!.* -- \S)|#\s*(?:noqa|type: ignore)\b(?!.* -- \S)/,
+  },
+  {
+    fault: "the name of a package registry's host",
+    in: any,
+    pattern:
+      /\b(?:registry\.npmjs\.org|registry\.yarnpkg\.com|pypi\.org|files\.pythonhosted\.org|proxy\.golang\.org|crates\.io)\b/,
+  },
+  {
+    fault:
+      "a hook on the loading of sources: a defect is planted by test/support/mutation, or the file is named in this rule",
+    in: /^(?:test|bench|tools|clients)\/(?!(?:.*\/)?(?:mutation\/preload|simulation\/sources|(?:observe|traces)\.test)\.ts$)/,
+    pattern: /\bregisterHooks\b/,
+  },
+  {
+    fault: "an edit of a source by its text: a defect is planted by test/support/mutation",
+    in: /^(?:test|bench|tools|clients)\//,
+    pattern:
+      /\bfile: ["'`](?:[\w-]+\/)*src\/[^"'`]*\.ts["'`]|\breadFileSync\([^;]*\.(?:ts|mjs|py)["'`][^;]*\)\.replace(?:All)?\(/,
+  },
+  { fault: "a path of one machine", in: any, pattern: /(?<![\w.~-])\/(?:work\/|tmp\/bash|root\/)/ },
+];
+
+function brokenLines(files: readonly SourceText[], rules: readonly LineRule[] = lineRules): string[] {
+  return files
+    .filter(({ path }) => path !== self)
+    .flatMap(({ path, text }) => {
+      const applying = rules.filter((rule) => rule.in.test(path));
+      return text
+        .split("\n")
+        .flatMap((line, index) =>
+          applying.filter(({ pattern }) => pattern.test(line)).map(({ fault }) => `${path}:${index + 1} ${fault}`),
+        );
+    });
+}
+
+function longFiles(files: readonly SourceText[]): string[] {
+  const counted = files
+    .filter(({ path }) => code.test(path))
+    .map(({ path, text }) => ({ path, lines: text.split("\n").length - 1 }));
+  return counted
+    .map((file) => ({ ...file, most: client.test(file.path) ? clientLinesMax : linesMax }))
+    .filter(({ lines, most }) => lines > most)
+    .map(({ path, lines, most }) => `${path} has ${lines} lines, over ${most}`);
+}
+
+function longLines(files: readonly SourceText[]): string[] {
+  return files
+    .filter(({ path }) => code.test(path))
+    .flatMap(({ path, text }) =>
+      text
+        .split("\n")
+        .map((line, index) => ({ place: `${path}:${index + 1}`, columns: Array.from(line).length }))
+        .filter(({ columns }) => columns > columnsMax)
+        .map(({ place, columns }) => `${place} has ${columns} columns, over ${columnsMax}`),
+    );
+}
+
+function textEnds(files: readonly SourceText[]): string[] {
+  return files
+    .filter(({ text }) => text !== "" && !/[^\n]\n$/.test(text))
+    .map(({ path }) => `${path} does not end in one line break`);
+}
+
+/** A door begins with what the room promises and what it does not do. */
+function doors(files: readonly SourceText[]): string[] {
+  return files
+    .filter(({ path }) => /^packages\/[^/]+\/src\/[^/]+\/mod\.ts$/.test(path))
+    .flatMap(({ path, text }) => {
+      const header = /^\/\*\*[\s\S]*?\*\//.exec(text)?.[0] ?? "";
+      const missing = ["Promises", "Does not"].filter((words) => !header.includes(words));
+      return missing.map((words) => `${path}: its header does not say "${words}"`);
+    });
+}
+
+function drawers(files: readonly SourceText[]): string[] {
+  const drawer = /^packages\/[^/]+\/src\/(?:.*\/)?(?:utils?|shared|common|helpers?|types)(?:\/|\.ts$)/;
+  return files.filter(({ path }) => drawer.test(path)).map(({ path }) => `${path} lies in a drawer without a name`);
+}
+
+/** What a module imports: static, re-exported, dynamic, or as a type. */
+function importsOf(text: string): string[] {
+  const fixed = text.matchAll(
+    /^\s*(?:import|export|\})[^"'\n]*\bfrom\s*["']([^"']+)["']|^\s*import\s*["']([^"']+)["']/gm,
+  );
+  const called = text.matchAll(/\bimport\(\s*["'`]([^"'`]+)["'`]/g);
+  return [...fixed, ...called].map(([, first, second]) => first ?? second ?? "");
+}
+
+/** Which room a path of a package belongs to; the empty text where it belongs to none. */
+function roomOf(path: string): string {
+  return /^packages\/[^/]+\/src\/([^/]+)\//.exec(path)?.[1] ?? "";
+}
+
+function arrows(files: readonly SourceText[]): string[] {
+  return files
+    .filter(({ path }) => rooms.includes(roomOf(path)))
+    .flatMap(({ path, text }) => importsOf(text).flatMap((specifier) => wrongArrow(path, specifier)));
+}
+
+function wrongArrow(path: string, specifier: string): string[] {
+  const from = roomOf(path);
+  if (!specifier.startsWith(".")) return from === "wire" ? [`${path} imports ${specifier}: wire imports nothing`] : [];
+  const target = posix.join(posix.dirname(path), specifier);
+  const to = roomOf(target);
+  if (to === from) return [];
+  if (!(mayImport.get(from) ?? []).includes(to)) return [`${path} imports ${target}: ${from} may not`];
+  const isDoor = doorsOf(to).some((door) => target.endsWith(`src/${to}/${door}`));
+  return isDoor ? [] : [`${path} imports ${target}, not a door of ${to}`];
+}
+
+/** The files by which others enter a room. */
+function doorsOf(room: string): readonly string[] {
+  if (room === "contract") return ["mod.ts", "ir.ts"];
+  return room === "ledger" ? ["mod.ts", "entry/mod.ts", "tree/mod.ts", "export/mod.ts"] : ["mod.ts"];
+}
+
+/**
+ * A pure room cannot talk the compiler into what it does not have. A brand's `unique symbol` has no value, so it may; the
+ * platform's parser of URLs is of no standard library, but as pure as one.
+ */
+function ambient(files: readonly SourceText[]): string[] {
+  const declares = /^\s*(?:export )?declare (?!const \w+: unique symbol;|const URL: new )|^\/\/\/ *</m;
+  return files
+    .filter(({ path, text }) => ["wire", "contract"].includes(roomOf(path)) && declares.test(text))
+    .map(({ path }) => `${path} declares what the room does not have`);
+}
+
+/** The targets of relative links in Markdown; code is not prose. */
+function linksOf(markdown: string): string[] {
+  const prose = markdown.replaceAll(/^(`{3,}|~{3,})[\s\S]*?^\1/gm, "").replaceAll(/`[^`\n]*`/g, "");
+  const links = prose.matchAll(/\]\(\s*<?([^)\s>]+)>?(?:\s+"[^"]*")?\s*\)|^\[[^\]]+\]:\s*<?(\S+?)>?\s*$/gm);
+  return [...links]
+    .map(([, inline, reference]) => inline ?? reference ?? "")
+    .filter((target) => !/^(?:[a-z][a-z0-9+.-]*:|#)/i.test(target));
+}
+
+function deadLinks(files: readonly SourceText[]): string[] {
+  const paths = files.map(({ path }) => path);
+  const known = new Set(paths.flatMap((path) => [path, ...foldersOf(path)]));
+  return files
+    .filter(({ path }) => path.endsWith(".md"))
+    .flatMap(({ path, text }) =>
+      linksOf(text)
+        .map((target) => target.replace(/[#?].*$/, ""))
+        .filter((target) => !known.has(posix.join(posix.dirname(path), decodeURI(target)).replace(/\/$/, "")))
+        .map((target) => `${path} links to ${target}, which is not there`),
+    );
+}
+
+function foldersOf(path: string): string[] {
+  const folder = posix.dirname(path);
+  return folder === "." ? ["."] : [folder, ...foldersOf(folder)];
+}
+
+/** The tracked files of a checkout, else every file that is not made by a tool. */
+function trackedPaths(): string[] {
+  if (existsSync(join(root, ".git"))) {
+    const listed = execFileSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8" }).split("\0");
+    return listed.filter((path) => path !== "" && existsSync(join(root, path)) && statSync(join(root, path)).isFile());
+  }
+  return filesBelow(".");
+}
+
+function filesBelow(folder: string): string[] {
+  const made = new Set(["node_modules", "data", "dist", ".types", "__pycache__"]);
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = posix.join(folder.replaceAll(sep, "/"), entry.name);
+    if (entry.isDirectory()) return made.has(entry.name) ? [] : filesBelow(path);
+    return entry.isFile() ? [path] : [];
+  });
+}
+
+function readTexts(paths: readonly string[]): SourceText[] {
+  const texts = paths.map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
+  return texts.filter(({ text }) => !text.includes("\0"));
+}
+
+const tracked = readTexts(trackedPaths());
+const byHand = tracked.filter(({ path }) => !notByHand.test(path));
+
+const checks: readonly {
+  readonly title: string;
+  readonly check: Check;
+  readonly files: readonly SourceText[];
+  readonly doctored: readonly SourceText[];
+  readonly reported: number;
+}[] = [
+  {
+    title: `no file is longer than ${linesMax} lines, no client than ${clientLinesMax}`,
+    check: longFiles,
+    files: byHand,
+    doctored: [
+      { path: "packages/svc-gate/src/gate/long.ts", text: "a;\n".repeat(linesMax + 1) },
+      { path: "packages/svc-gate/src/gate/full.ts", text: "a;\n".repeat(linesMax) },
+      { path: "clients/python/one_file.py", text: "a\n".repeat(clientLinesMax) },
+      { path: "clients/python/too_long.py", text: "a\n".repeat(clientLinesMax + 1) },
+    ],
+    reported: 2,
+  },
+  {
+    title: `no line of code is wider than ${columnsMax} columns`,
+    check: longLines,
+    files: byHand,
+    doctored: [
+      { path: "clients/python/wide.py", text: `${"é".repeat(columnsMax)}\n${"a".repeat(columnsMax + 1)}\n` },
+      { path: "README.md", text: "a".repeat(columnsMax + 1) },
+    ],
+    reported: 1,
+  },
+  {
+    title: "every text file ends in one line break",
+    check: textEnds,
+    files: byHand,
+    doctored: ["a", "a\n\n", "a\n", ""].map((text) => ({ path: "a.ts", text })),
+    reported: 2,
+  },
+  {
+    title: "every mod.ts says what its room promises and does not do",
+    check: doors,
+    files: tracked,
+    doctored: [
+      { path: "packages/svc-gate/src/wire/mod.ts", text: "/** Promises: all. */\nexport {};\n// Does not" },
+      { path: "packages/svc-gate/src/gate/mod.ts", text: "// a line\n/** Promises. Does not. */" },
+      { path: "packages/svc-gate/src/ledger/mod.ts", text: "/**\n * Promises: all.\n *\n * Does not: much.\n */\n" },
+    ],
+    reported: 3,
+  },
+  {
+    title: "no source of a package has a vague path such as utils",
+    check: drawers,
+    files: tracked,
+    doctored: [
+      "packages/svc-gate/src/utils/a.ts",
+      "packages/svc-gate/src/gate/helpers/a.ts",
+      "packages/svc-gate/src/wire/types.ts",
+      "packages/svc-gate/src/wire/typename.ts",
+    ].map((path) => ({
+      path,
+      text: "",
+    })),
+    reported: 3,
+  },
+  {
+    title: "each room imports only permitted rooms, and only through their doors",
+    check: arrows,
+    files: tracked,
+    doctored: [
+      {
+        path: "packages/svc-gate/src/wire/a.ts",
+        text: 'import { a } from "./b.ts";\nimport { b } from "../contract/mod.ts";\nimport "node:fs";',
+      },
+      {
+        path: "packages/svc-gate/src/contract/a.ts",
+        text: 'import {\n  a,\n} from "../ledger/mod.ts";\nexport * from "../wire/limits.ts";',
+      },
+      {
+        path: "packages/svc-gate/src/ledger/store/a.ts",
+        text: 'type A = import("../../wire/limits.ts").A;\nimport "../../wire/mod.ts";',
+      },
+      {
+        path: "packages/svc-gate/src/gate/a.ts",
+        text: 'import { a } from "../ledger/mod.ts";\nimport b from "pino";\n// taken from "../wire/limits.ts"',
+      },
+      { path: "packages/workbench/src/commands/a.ts", text: 'import { a } from "../../../svc-gate/src/gate/mod.ts";' },
+    ],
+    reported: 6,
+  },
+  {
+    title: "wire and contract declare no ambient names",
+    check: ambient,
+    files: tracked,
+    doctored: [
+      { path: "packages/svc-gate/src/wire/a.ts", text: "declare const process: object;" },
+      { path: "packages/svc-gate/src/contract/a.ts", text: '/// <reference lib="dom" />' },
+      { path: "packages/svc-gate/src/contract/b.ts", text: "declare const brand: unique symbol;" },
+      { path: "packages/svc-gate/src/contract/c.ts", text: "declare const URL: new (text: string) => object;" },
+      { path: "packages/svc-gate/src/gate/a.ts", text: "declare const process: object;" },
+    ],
+    reported: 2,
+  },
+  {
+    title: "every relative Markdown link leads to a tracked file",
+    check: deadLinks,
+    files: tracked,
+    doctored: [
+      {
+        path: "README.md",
+        text: "[a](docs/a.md#part) [b](docs/) [c](https://example.com) [d](#here) [e](docs/lost.md)",
+      },
+      { path: "docs/a.md", text: "[up](../README.md) `[code](lost.md)`\n```\n[code](lost.md)\n```\n[f]: ../lost.md\n" },
+    ],
+    reported: 2,
+  },
+];
+
+const doctoredLines: readonly { readonly path: string; readonly line: string; readonly reported: boolean }[] = [
+  { path: "a.ts", line: "\tconst a = 1;", reported: true },
+  { path: "a.go", line: "\ta := 1", reported: false },
+  { path: "a/go.mod", line: "\ta v1.0.0", reported: false },
+  { path: "a.md", line: "two blanks  ", reported: true },
+  { path: "a.ts", line: "const a = 1;\r", reported: true },
+  { path: "a.py", line: "# TODO later", reported: true },
+  { path: "a.ts", line: "// FIXME", reported: true },
+  { path: "a.ts", line: "const HACKNEY = 1;", reported: false },
+  { path: "a.ts", line: "const a = b as any;", reported: true },
+  { path: "a.md", line: "as any gate does", reported: false },
+  { path: "a.ts", line: "// @ts-ignore because", reported: true },
+  { path: "a.mjs", line: "// @ts-nocheck", reported: true },
+  { path: "a.ts", line: "// @ts-expect-error", reported: true },
+  { path: "a.ts", line: "// @ts-expect-error: text where a number belongs", reported: false },
+  { path: "a.ts", line: 'test.only("a", run);', reported: true },
+  { path: "a.ts", line: 'test("a", { only: true }, run);', reported: true },
+  { path: "a.ts", line: 'test.skip("a", run);', reported: true },
+  { path: "a.ts", line: "t.skip();", reported: true },
+  { path: "a.ts", line: 't.skip("there is no server here");', reported: false },
+  { path: "a.ts", line: 'test("a", { skip: true }, run);', reported: true },
+  { path: "a.ts", line: "test('a', { skip: missing && 'there is no server here' }, run);", reported: false },
+  { path: "a.ts", line: "// oxlint-disable-next-line no-eval", reported: true },
+  { path: "a.ts", line: "// oxlint-disable-next-line no-eval -- the text is ours", reported: false },
+  { path: "a.py", line: "import a  # noqa: F401", reported: true },
+  { path: "a.json", line: '"https://registry.npmjs.org/a"', reported: true },
+  { path: "a.md", line: "pip install -i https://pypi.org/simple", reported: true },
+  { path: "a.ts", line: 'read("/work/main/a")', reported: true },
+  { path: "a.ts", line: "cd /tmp/bash_jobs.0", reported: true },
+  { path: "a.sh", line: "cd /root/a", reported: true },
+  { path: "a.ts", line: 'join(temporary, "tree/root/a", "/workspace/a")', reported: false },
+  { path: "test/a.test.ts", line: "registerHooks({ load });", reported: true },
+  { path: "test/e2e/own-sources.ts", line: "registerHooks({ load });", reported: true },
+  { path: "test/support/mutation/preload.ts", line: "registerHooks({ load });", reported: false },
+  {
+    path: "test/a.ts",
+    line: '{ file: "packages/svc-gate/src/ledger/history/pin.ts", from: "1000", to: "0" },',
+    reported: true,
+  },
+  { path: "test/a.ts", line: '{ file: "packages/a/src/ledger/pin.ts", from: /1000/ },', reported: true },
+  { path: "bench/a.ts", line: 'readFileSync(join(root, "verify/a.mjs"), "utf8").replace("need(", "")', reported: true },
+  { path: "test/a.ts", line: 'readFileSync("c.yaml", "utf8").replace("usd", "eur")', reported: false },
+];
+
+suite("the habits of the repository", () => {
+  test("the list of tracked files includes the package files and this test", () => {
+    const paths = new Set(tracked.map(({ path }) => path));
+    for (const path of ["package.json", "package-lock.json", "test/repository/tidy.test.ts"])
+      assert.ok(paths.has(path), path);
+  });
+
+  test("no line breaks a rule about lines", () => {
+    assert.deepEqual(brokenLines(byHand), []);
+  });
+
+  test("no lock file, vector or generated file names the host of a package registry", () => {
+    const hosts = lineRules.filter(({ fault }) => fault.includes("registry"));
+    const machineFiles = tracked.filter(({ path }) => notByHand.test(path));
+    assert.deepEqual(brokenLines(machineFiles, hosts), []);
+  });
+
+  test("positive control: a line that breaks a rule is noticed, and a correct line passes", () => {
+    for (const { path, line, reported } of doctoredLines) {
+      assert.equal(brokenLines([{ path, text: line }]).length, reported ? 1 : 0, `${path}: ${line}`);
+    }
+  });
+
+  test("positive control: each rule about lines notices at least one bad line", () => {
+    const faults = doctoredLines.flatMap(({ path, line }) => brokenLines([{ path, text: line }]));
+    const silent = lineRules.filter(({ fault }) => !faults.some((each) => each.endsWith(fault)));
+    assert.deepEqual(silent, []);
+  });
+
+  for (const { title, check, files, doctored, reported } of checks) {
+    test(title, () => assert.deepEqual(check(files), []));
+    test(`positive control: a breach of "${title}" is noticed`, () =>
+      assert.equal(check(doctored).length, reported, check(doctored).join("\n")));
+  }
+});

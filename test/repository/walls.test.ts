@@ -1,0 +1,260 @@
+/**
+ * Goal: the walls between the rooms stand, and what has no place in a pure room does not exist there.
+ * Method: the compiler and the linter run, as configured here, on temporary rooms that hold one doctored file each; the
+ * error must be the wall's own. Beside each, a file that is allowed, which must pass.
+ */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, posix } from "node:path";
+import { after, suite, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+type Finding = { readonly rule: string; readonly path: string; readonly line: number };
+type LintReport = {
+  readonly diagnostics: readonly {
+    readonly code: string;
+    readonly filename: string;
+    readonly labels: readonly { readonly span: { readonly line: number } }[];
+  }[];
+};
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const rooms: Readonly<Record<string, string>> = {
+  wire: "packages/svc-gate/src/wire",
+  contract: "packages/svc-gate/src/contract",
+  ledger: "packages/svc-gate/src/ledger",
+  gate: "packages/svc-gate/src/gate",
+  cli: "packages/svc-gate/src/cli",
+  analysis: "packages/workbench/src/analysis",
+  commands: "packages/workbench/src/commands",
+};
+const folderOf = (room: string): string => rooms[room] ?? assert.fail(`there is no room ${room}`);
+const temporary = mkdtempSync(join(tmpdir(), "svc-gate-walls-"));
+after(() => rmSync(temporary, { recursive: true, force: true }));
+
+/** A copy of the rooms' configuration, in which each room's door exports one number; `files` are added to it. */
+function makeRooms(files: Readonly<Record<string, string>>): string {
+  const folder = mkdtempSync(join(temporary, "rooms-"));
+  writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
+  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"), "junction");
+  for (const name of ["tsconfig.base.json", ".oxlintrc.json"]) cpSync(join(root, name), join(folder, name));
+  for (const room of Object.values(rooms)) {
+    mkdirSync(join(folder, room), { recursive: true });
+    cpSync(join(root, room, "tsconfig.json"), join(folder, room, "tsconfig.json"));
+    writeFileSync(join(folder, room, "mod.ts"), "export const door: number = 1;\n");
+  }
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  }
+  return folder;
+}
+
+function run(folder: string, tool: readonly string[], ...options: readonly string[]): Promise<string> {
+  const program = join(root, "node_modules", ...tool);
+  return new Promise((resolve) => {
+    execFile(process.execPath, [program, ...options], { cwd: folder }, (_, stdout, stderr) => resolve(stdout + stderr));
+  });
+}
+
+function compile(room: string, text: string): Promise<string> {
+  const folder = makeRooms({ [`${folderOf(room)}/doctored.ts`]: text });
+  return run(folder, ["typescript", "bin", "tsc"], "--build", folderOf(room), "--pretty", "false");
+}
+
+/** The codes of the compiler's errors in the doctored file. An error anywhere else is the set-up's fault. */
+function errorCodes(output: string): string[] {
+  const errors = [...output.matchAll(/^(\S+?)\(\d+,\d+\): error (TS\d+)|^error (TS\d+)/gm)];
+  for (const [line, path = ""] of errors)
+    assert.match(path, /doctored\.ts$/, `an error outside the doctored file: ${line}`);
+  return [...new Set(errors.map(([, , code = ""]) => code))].toSorted();
+}
+
+function importing(path: string): string {
+  return `import { door } from "${path}";\nexport const seen: number = door;\n`;
+}
+
+// TS6307: the file is in no project that is referenced. TS6059 comes with it: the file is outside the room's folder.
+const wall = ["TS6059", "TS6307"];
+
+// A project reaches what the projects that it refers to reach: that commands import no gate, test/repository/tidy.test.ts holds.
+const arrows: readonly { readonly from: string; readonly to: string; readonly codes: readonly string[] }[] = [
+  { from: "wire", to: "contract", codes: wall },
+  { from: "wire", to: "ledger", codes: wall },
+  { from: "wire", to: "gate", codes: wall },
+  { from: "contract", to: "wire", codes: [] },
+  { from: "contract", to: "ledger", codes: wall },
+  { from: "contract", to: "gate", codes: wall },
+  { from: "ledger", to: "wire", codes: [] },
+  { from: "ledger", to: "contract", codes: wall },
+  { from: "ledger", to: "gate", codes: wall },
+  { from: "gate", to: "wire", codes: [] },
+  { from: "gate", to: "contract", codes: [] },
+  { from: "gate", to: "ledger", codes: [] },
+  { from: "gate", to: "analysis", codes: wall },
+  { from: "gate", to: "cli", codes: wall },
+  { from: "cli", to: "gate", codes: [] },
+  { from: "cli", to: "analysis", codes: wall },
+  { from: "cli", to: "commands", codes: wall },
+  { from: "analysis", to: "contract", codes: [] },
+  { from: "analysis", to: "ledger", codes: wall },
+  { from: "analysis", to: "gate", codes: wall },
+  { from: "commands", to: "analysis", codes: [] },
+  { from: "commands", to: "cli", codes: [] },
+  { from: "commands", to: "contract", codes: [] },
+];
+
+// TS2591 and TS2584 are "cannot find name" with a hint at `types` or `lib`; TS2304 is the same without one.
+const absent: readonly { readonly text: string; readonly codes: readonly string[] }[] = [
+  { text: 'import { readFileSync } from "node:fs";\nexport const seen: unknown = readFileSync;', codes: ["TS2591"] },
+  { text: 'import "node:fs";', codes: ["TS2882"] },
+  { text: 'export const seen: unknown = import("node:fs");', codes: ["TS2591"] },
+  { text: 'export type Seen = typeof import("node:fs");', codes: ["TS2591"] },
+  { text: "export const seen: unknown = process;", codes: ["TS2591"] },
+  { text: "export const seen: unknown = Buffer;", codes: ["TS2591"] },
+  { text: "export const seen: unknown = require;", codes: ["TS2591"] },
+  { text: "export const seen: unknown = fetch;", codes: ["TS2304"] },
+  { text: "export const seen: unknown = setTimeout;", codes: ["TS2304"] },
+  { text: "export const seen: unknown = performance;", codes: ["TS2304"] },
+  { text: "export const seen: unknown = crypto;", codes: ["TS2304"] },
+  { text: "export const seen: unknown = console;", codes: ["TS2584"] },
+  { text: "export const seen: unknown = globalThis.process;", codes: ["TS7017"] },
+];
+
+suite("the compiler keeps the rooms apart", { concurrency: 4 }, () => {
+  for (const { from, to, codes } of arrows) {
+    test(`${from} ${codes.length === 0 ? "may" : "may not"} import ${to}`, async () => {
+      assert.deepEqual(
+        errorCodes(await compile(from, importing(`${posix.relative(folderOf(from), folderOf(to))}/mod.ts`))),
+        codes,
+      );
+    });
+  }
+
+  for (const { text, codes } of absent) {
+    test(`wire and contract cannot use: ${text.split("\n")[0]}`, async () => {
+      for (const room of ["wire", "contract"]) assert.deepEqual(errorCodes(await compile(room, text)), codes, room);
+    });
+  }
+
+  test("positive control: ledger and gate can use Node's modules and globals", async () => {
+    const text = 'import "node:fs";\nexport const seen: unknown = [process, fetch, setTimeout, console];';
+    for (const room of ["ledger", "gate"]) assert.deepEqual(errorCodes(await compile(room, text)), [], room);
+  });
+});
+
+/** The packages that a room's sources import by name. */
+function packagesOf(room: string): string[] {
+  const folder = join(root, folderOf(room));
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
+  const imports = files.flatMap((path) => [
+    ...readFileSync(join(folder, path), "utf8").matchAll(/\b(?:from |import\()"([^".][^"]*)"/g),
+  ]);
+  return [...new Set(imports.map(([, specifier = ""]) => specifier))].toSorted();
+}
+
+function withPackages(packages: readonly string[]): string {
+  return [...packages.map((name) => `import "${name}";`), "export const seen: unknown = process;"].join("\n");
+}
+
+suite("packages do not bring Node's types into a pure room", () => {
+  for (const room of ["wire", "contract"]) {
+    const packages = packagesOf(room);
+    test(`${room} cannot use process with the types of ${packages.join(", ") || "no package"}`, async () => {
+      assert.deepEqual(errorCodes(await compile(room, withPackages(packages))), ["TS2591"]);
+    });
+  }
+
+  test("positive control: a package that refers to Node's types is noticed", async () => {
+    assert.deepEqual(errorCodes(await compile("contract", withPackages(["fastify"]))), []);
+  });
+});
+
+const impure = `/// <reference types="node" />
+export const a: unknown = new Date(0);
+export const b: number = Date.now();
+export const c: unknown = globalThis.Date;
+export const d: number = Math.random();
+export const e: number = Math["random"]();
+const { random } = Math;
+export const f: unknown = Temporal.Now.instant();
+export const g: string = new Intl.DateTimeFormat("en").format();
+export const h: unknown = new Function("return 1");
+export const i: unknown = [1].map((a) => [a, random]);
+`;
+const impureLines: readonly (readonly [rule: string, line: number])[] = [
+  ["typescript(triple-slash-reference)", 1],
+  ["eslint(no-restricted-globals)", 2],
+  ["eslint(no-restricted-globals)", 3],
+  ["eslint(no-restricted-globals)", 4],
+  ["eslint(no-restricted-properties)", 5],
+  ["eslint(no-restricted-properties)", 6],
+  ["eslint(no-restricted-properties)", 7],
+  ["eslint(no-restricted-properties)", 8],
+  ["eslint(no-restricted-properties)", 9],
+  ["eslint(no-new-func)", 10],
+  ["eslint(no-shadow)", 11],
+];
+
+const deep = `import { a } from "../wire/limits.ts";
+export { b } from "../wire/limits.ts";
+export * from "../wire/parts/mod.ts";
+import type { C } from "../wire/limits.ts";
+export const d: unknown = import("../wire/limits.ts");
+import { e } from "../wire/mod.ts";
+import { f } from "./stores/mod.ts";
+export const g: readonly C[] = [a, e, f];
+`;
+
+async function lint(files: Readonly<Record<string, string>>): Promise<Finding[]> {
+  const output = await run(makeRooms(files), ["oxlint", "bin", "oxlint"], "--format", "json", "packages");
+  const report: LintReport = JSON.parse(output);
+  return report.diagnostics.map(({ code, filename, labels }) => ({
+    rule: code,
+    path: filename.replaceAll("\\", "/"),
+    line: labels[0]?.span.line ?? 0,
+  }));
+}
+
+function linesOf(findings: readonly Finding[], path: string): string[] {
+  const lines = findings.filter((finding) => finding.path === path).map(({ rule, line }) => `${line} ${rule}`);
+  return lines.toSorted((left, right) => Number.parseInt(left, 10) - Number.parseInt(right, 10));
+}
+
+suite("the linter enforces rules that the compiler cannot", async () => {
+  const findings = await lint({
+    "packages/svc-gate/src/wire/impure.ts": impure,
+    "packages/svc-gate/src/contract/parts/impure.ts": impure,
+    "packages/svc-gate/src/gate/impure.ts": impure,
+    "packages/svc-gate/src/ledger/deep.ts": deep,
+    "packages/svc-gate/src/ledger/store/deep.ts": deep.replaceAll('"../', '"../../'),
+    "packages/svc-gate/src/gate/one.ts": 'import type { Two } from "./two.ts";\nexport type One = 1 | Two;\n',
+    "packages/svc-gate/src/gate/two.ts": 'import type { One } from "./one.ts";\nexport type Two = 2 | One;\n',
+  });
+
+  test("the linter reports clocks, randomness and shadowed names in wire and contract", () => {
+    const expected = impureLines.map(([rule, line]) => `${line} ${rule}`);
+    assert.deepEqual(linesOf(findings, "packages/svc-gate/src/wire/impure.ts"), expected);
+    assert.deepEqual(linesOf(findings, "packages/svc-gate/src/contract/parts/impure.ts"), expected);
+  });
+
+  test("positive control: the gate may use clocks and randomness", () => {
+    assert.deepEqual(linesOf(findings, "packages/svc-gate/src/gate/impure.ts"), [
+      "10 eslint(no-new-func)",
+      "11 eslint(no-shadow)",
+    ]);
+  });
+
+  test("the linter reports circular imports, also those of types", () => {
+    for (const path of ["packages/svc-gate/src/gate/one.ts", "packages/svc-gate/src/gate/two.ts"])
+      assert.deepEqual(linesOf(findings, path), ["1 import(no-cycle)"]);
+  });
+
+  test("the linter reports every import from another room that bypasses its mod.ts", () => {
+    const expected = [1, 2, 3, 4, 5].map((line) => `${line} eslint(no-restricted-imports)`);
+    assert.deepEqual(linesOf(findings, "packages/svc-gate/src/ledger/deep.ts"), expected);
+    assert.deepEqual(linesOf(findings, "packages/svc-gate/src/ledger/store/deep.ts"), expected);
+  });
+});

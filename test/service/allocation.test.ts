@@ -1,0 +1,227 @@
+/**
+ * Goal: the hot path allocates no more than it does today. Time depends on the machine, and bytes do not.
+ * Method: V8 counts all bytes that were ever allocated. Rounds of checks run in this process; the optimizing compiler is at
+ * work in the first ones, so the least of the last five rounds counts. A failure prints what each layer allocates alone.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { getHeapStatistics } from "node:v8";
+import { paymentBody } from "../../bench/requests.ts";
+import {
+  compileContracts,
+  consult,
+  count,
+  decide,
+  prepare,
+  type ContractInForce,
+} from "../../packages/svc-gate/src/contract/mod.ts";
+import { answerBody } from "../../packages/svc-gate/src/gate/core/answer.ts";
+import { Clock, systemTime } from "../../packages/svc-gate/src/gate/core/clock.ts";
+import { openGate, type Gate } from "../../packages/svc-gate/src/gate/core/gate.ts";
+import { outcomeOf } from "../../packages/svc-gate/src/gate/core/outcome.ts";
+import { makeEvidence } from "../../packages/svc-gate/src/ledger/entry/evidence.ts";
+import { leafHash, leafText, parseLeaf, type Leaf } from "../../packages/svc-gate/src/ledger/entry/leaf.ts";
+import { openLedger, readLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { asDurable } from "../../packages/svc-gate/src/ledger/entry/receipt.ts";
+import type { StoredRow } from "../../packages/svc-gate/src/ledger/entry/row.ts";
+import { Frontier } from "../../packages/svc-gate/src/ledger/tree/merkle.ts";
+import { callText, firstLink, verifyRow, type Link } from "../../packages/svc-gate/src/ledger/entry/verifier.ts";
+import { canonical, parseCheckRequest, type CheckRequest } from "../../packages/svc-gate/src/wire/mod.ts";
+import { root } from "../support/gate.ts";
+import { engine, temporaryFolder } from "../support/ledger-fixture.ts";
+
+/** Bytes for each check or row: what was measured on two machines, and a twentieth more. */
+const bars = { batched: 22_400, alone: 48_000, decision: 3_200, verification: 4_900 } as const;
+
+const now = 1_790_000_000_000;
+
+/** What one round allocates for each of its steps; steps may be asynchronous. */
+async function bytesEach(rounds: number, perRound: number, round: () => Promise<void> | void): Promise<number> {
+  const each: number[] = [];
+  for (let turn = 0; turn < rounds; turn += 1) {
+    const before = getHeapStatistics().total_allocated_bytes;
+    await round();
+    each.push((getHeapStatistics().total_allocated_bytes - before) / perRound);
+  }
+  return Math.round(Math.min(...each.slice(-5)));
+}
+
+function contracts(): ContractInForce {
+  const text = readFileSync(join(root, "bench", "contracts", "payments.yaml"), "utf8");
+  const compiled = compileContracts([{ name: "contracts/payments.yaml", text }]);
+  assert.ok(compiled.ok);
+  return compiled.value;
+}
+
+function requestOf(sequence: number): CheckRequest {
+  const parsed = parseCheckRequest(paymentBody(sequence));
+  assert.ok(parsed.ok);
+  return parsed.value;
+}
+
+const requests = Array.from({ length: 4000 }, (_, at) => requestOf(at));
+const asking = { keyName: "default", bytes: 500, digest: "0".repeat(64) };
+
+async function startGate(
+  t: TestContext,
+  force: ContractInForce,
+): Promise<{ readonly gate: Gate; readonly folder: string }> {
+  const folder = temporaryFolder(t);
+  const ledger = await openLedger({ folder, engine });
+  t.after(() => ledger.close());
+  const opened = await openGate({
+    ledger,
+    force,
+    mode: "enforce",
+    clock: new Clock(systemTime),
+    onDefect: () => undefined,
+  });
+  assert.ok(opened.ok);
+  return { gate: opened.value.gate, folder };
+}
+
+async function checkAll(gate: Gate, asked: readonly CheckRequest[], atOnce: number): Promise<void> {
+  for (let at = 0; at < asked.length; at += atOnce) {
+    const answers = await Promise.all(asked.slice(at, at + atOnce).map((request) => gate.check(request, asking)));
+    assert.ok(answers.every(({ ok }) => ok));
+  }
+}
+
+function decideAll(force: ContractInForce, asked: readonly CheckRequest[]): void {
+  for (const request of asked) {
+    const prepared = prepare(force, request, { keyName: "default", sessionId: request.sessionId });
+    const consultation = consult(prepared, now);
+    const decision = decide(
+      consultation,
+      consultation.lookups.map(() => "0"),
+    );
+    count(prepared, { verdict: decision.verdict, answered: decision.verdict });
+  }
+}
+
+function verifyAll(rows: readonly StoredRow[], log: string): void {
+  let link: Link = firstLink;
+  for (const row of rows) {
+    const verified = verifyRow(row, link, log);
+    assert.ok("link" in verified);
+    link = verified.link;
+  }
+}
+
+/** Each layer of a check alone, over calls that were decided before. */
+async function layers(force: ContractInForce): Promise<string> {
+  const [request] = requests as [CheckRequest];
+  const caller = { keyName: "default", sessionId: request.sessionId };
+  const prepared = prepare(force, request, caller);
+  const decision = decide(consult(prepared, now), []);
+  const outcome = canonical(outcomeOf(decision));
+  const parts = [
+    callText(request.toolName, request.sessionId),
+    request.inputText,
+    request.platformText ?? "null",
+    JSON.stringify(decision.reason),
+    outcome,
+    "[]",
+  ];
+  const hash = "0".repeat(64);
+  const leaf: Leaf = {
+    act: null,
+    answered: "ALLOW",
+    at: now,
+    check: null,
+    contract: `sha256:${hash}`,
+    engine,
+    evidence: hash,
+    key: "default",
+    kind: "check",
+    log: "example/ledger",
+    mode: "enforce",
+    prev: hash,
+    rule: decision.rule,
+    seq: 1,
+    tool: request.toolName,
+    v: 1,
+    verdict: "ALLOW",
+  };
+  const text = leafText(leaf);
+  const tree = new Frontier();
+  const body = paymentBody(1);
+  const receipt = asDurable({ seq: 1, hash });
+  const steps: Readonly<Record<string, () => unknown>> = {
+    "strict JSON and its members": () => parseCheckRequest(body),
+    prepare: () => prepare(force, request, caller),
+    "consult and decide": () => decide(consult(prepared, now), []),
+    "outcome and its text": () => canonical(outcomeOf(decision)),
+    evidence: () => makeEvidence(parts, []),
+    "leaf: text and hash": () => leafHash(leafText(leaf)),
+    "leaf read back": () => parseLeaf(text),
+    tree: () => tree.append(hash),
+    answer: () => answerBody(decision, receipt, "enforce", hash),
+  };
+  const lines: string[] = [];
+  for (const [name, step] of Object.entries(steps)) {
+    const perRound = 2000;
+    const bytes = await bytesEach(8, perRound, () => {
+      for (let at = 0; at < perRound; at += 1) step();
+    });
+    lines.push(`${String(bytes).padStart(7)} bytes  ${name}`);
+  }
+  return lines.join("\n");
+}
+
+async function assertUnder(bytes: number, bar: number, force: ContractInForce): Promise<void> {
+  if (bytes <= bar) return;
+  assert.fail(
+    `${bytes} bytes were allocated, and the bar is ${bar}. Alone, the layers of a check allocate:\n${await layers(force)}`,
+  );
+}
+
+suite("limits of allocated bytes", () => {
+  test("a check in a batch of 64 and the verification of its row stay under their limits", async (t) => {
+    const force = contracts();
+    const { gate, folder } = await startGate(t, force);
+    const bytes = await bytesEach(14, requests.length, () => checkAll(gate, requests, 64));
+    t.diagnostic(`${bytes} bytes for a check in a batch of 64`);
+    await assertUnder(bytes, bars.batched, force);
+    const history = await readLedger(folder);
+    const rows: StoredRow[] = [];
+    for await (const slice of history.scan(1)) {
+      rows.push(...slice);
+      if (rows.length >= requests.length) break;
+    }
+    await history.close();
+    const verified = await bytesEach(10, rows.length, () => verifyAll(rows, history.name));
+    t.diagnostic(`${verified} bytes for the verification of a row`);
+    await assertUnder(verified, bars.verification, force);
+  });
+
+  test("a check alone stays under its limit", async (t) => {
+    const force = contracts();
+    const { gate } = await startGate(t, force);
+    const some = requests.slice(0, 200);
+    await checkAll(gate, requests, 64); // The compiler has seen the path by then.
+    const bytes = await bytesEach(8, some.length, () => checkAll(gate, some, 1));
+    t.diagnostic(`${bytes} bytes for a check alone`);
+    await assertUnder(bytes, bars.alone, force);
+  });
+
+  test("a decision stays under its limit", async (t) => {
+    const force = contracts();
+    const bytes = await bytesEach(14, requests.length, () => decideAll(force, requests));
+    t.diagnostic(`${bytes} bytes for a decision`);
+    await assertUnder(bytes, bars.decision, force);
+  });
+
+  test("positive control: a copy for each decision is noticed, and the failure lists each layer", async () => {
+    const force = contracts();
+    const copies: string[] = [];
+    const copied = await bytesEach(8, requests.length, () => {
+      decideAll(force, requests);
+      for (const { inputText } of requests) copies.push(JSON.stringify({ inputText, copy: "x".repeat(600).split("") }));
+      copies.length = 0;
+    });
+    await assert.rejects(assertUnder(copied, bars.decision, force), /bytes {2}evidence\n/);
+  });
+});

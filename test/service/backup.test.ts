@@ -1,0 +1,303 @@
+/**
+ * Goal: every way in which a ledger can be behind what was seen of it is told apart, and a loss is recorded once. Method: the
+ * commands' functions on folders that gates in this process have written; what the gate then decides.
+ */
+import assert from "node:assert/strict";
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { restoreCommand } from "../../packages/svc-gate/src/cli/restore.ts";
+import { inspectLedger, openLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { ask, check } from "../support/gate.ts";
+import {
+  backUp,
+  calls,
+  lose,
+  payment,
+  purse,
+  reasonOf,
+  refusedWith,
+  resume,
+  serve,
+  siteOf,
+  type Site,
+} from "../support/backup-kit.ts";
+import { append, contracts, engine, entry, makeSample, sampleRows } from "../support/ledger-fixture.ts";
+
+suite("backups and the anchors of a ledger", () => {
+  for (const name of ["checkpoint", "checkpoint.cosigned", "checkpoint.seen"])
+    test(`restore refuses a backup that is behind the file ${name}, and resume renames that file`, async (t) => {
+      const site = siteOf(t);
+      await lose(site);
+      mkdirSync(site.data);
+      cpSync(join(site.folder, "old", "checkpoint"), join(site.data, name));
+      rmSync(site.pin);
+      const options = { dataDir: site.data, pin: site.pin };
+      await assert.rejects(
+        restoreCommand(site.backup, options),
+        refusedWith(/it ends at row 2, and the checkpoint has seen row 4: rows 3 to 4 are lost/),
+      );
+      assert.match((await resume(site, {}, site.backup)).text, /^row 3 records that rows 3 to 4 are lost/);
+      assert.match(readFileSync(join(site.data, `${name}.lost`), "utf8"), /^[^\n]+\n4\n/);
+      assert.match(readFileSync(join(site.data, "checkpoint"), "utf8"), /^[^\n]+\n3\n/);
+      assert.equal((await inspectLedger({ folder: site.data, pinFile: site.pin })).broken, undefined);
+    });
+
+  test("positive control: without a checkpoint, restore accepts the same backup", async (t) => {
+    const site = siteOf(t);
+    await lose(site);
+    rmSync(site.pin);
+    assert.match((await restoreCommand(site.backup, { dataDir: site.data, pin: site.pin })).text, /^restored 2 rows/);
+  });
+
+  test("restore refuses a backup whose rows do not have the checkpoint's root", async (t) => {
+    const site = siteOf(t);
+    await calls(site, 2);
+    await backUp(site);
+    renameSync(site.data, join(site.folder, "old"));
+    mkdirSync(site.data);
+    const signed = readFileSync(join(site.folder, "old", "checkpoint"), "utf8").split("\n");
+    signed[2] = `${signed[2]?.startsWith("A") === true ? "B" : "A"}${signed[2]?.slice(1)}`;
+    writeFileSync(join(site.data, "checkpoint"), signed.join("\n"));
+    await assert.rejects(
+      restoreCommand(site.backup, { dataDir: site.data, pin: site.pin }),
+      refusedWith(/its row 2 is not the one that the checkpoint has seen/),
+    );
+  });
+
+  test("a gate refuses a ledger with another row than its head pin has seen, and resume records it", async (t) => {
+    const site = siteOf(t);
+    await calls(site, 2);
+    cpSync(site.data, join(site.folder, "twin"), { recursive: true });
+    await calls(site, 1);
+    const seen = readFileSync(site.pin, "utf8");
+    rmSync(site.data, { recursive: true });
+    renameSync(join(site.folder, "twin"), site.data);
+    rmSync(site.pin);
+    const ledger = await openLedger({ folder: site.data, engine, pinFile: site.pin, acceptMissingPin: true });
+    await ledger.keepContract(contracts[0]);
+    for (let row = 0; row < 2; row += 1) await append(ledger, [[entry({ at: Date.now() }), []]]);
+    await ledger.close();
+    writeFileSync(site.pin, seen);
+    await assert.rejects(serve(site), /row 3 of the ledger is not the one that its head pin has seen/);
+    assert.match(
+      (await resume(site)).text,
+      /^row 5 records that rows 3 to 3 are lost, and row 3 is another one than was/,
+    );
+    const gate = await serve(site);
+    assert.match(await reasonOf(gate), /is not known/);
+  });
+
+  test("restore refuses a backup behind a file sink or a given checkpoint, and resume records the loss", async (t) => {
+    const site = siteOf(t);
+    await lose(site);
+    rmSync(site.pin);
+    const brought = join(site.folder, "brought");
+    cpSync(join(site.folder, "old", "checkpoint"), brought);
+    const options = { dataDir: site.data, pin: site.pin };
+    await assert.rejects(
+      restoreCommand(site.backup, { ...options, seen: [brought] }),
+      refusedWith(/the file .*brought has seen row 4: rows 3 to 4 are lost/),
+    );
+    await assert.rejects(
+      restoreCommand(site.backup, { ...options, seen: [`${brought}.none`] }),
+      refusedWith(/brought\.none cannot be read \(ENOENT\)/),
+    );
+    process.env["SVC_SINKS"] = `file:${brought}`;
+    t.after(() => delete process.env["SVC_SINKS"]);
+    await assert.rejects(restoreCommand(site.backup, options), refusedWith(/the file sink has seen row 4/));
+    assert.match((await resume(site, {}, site.backup)).text, /^row 3 records that rows 3 to 4 are lost/);
+    assert.match((await resume(site)).text, /the loss was recorded before/);
+    process.env["SVC_SINKS"] = "file:relative";
+    await assert.rejects(resume(site), refusedWith(/^SVC_SINKS: file:relative: name it with its whole path/));
+  });
+
+  test("restore says that the first key is missing only if no gate would make one", async (t) => {
+    const site = siteOf(t);
+    await calls(site, 1);
+    const digests = join(site.data, "keys.json");
+    writeFileSync(digests, "{}");
+    await backUp(site);
+    const lastLine = async (change: () => void): Promise<string | undefined> => {
+      rmSync(site.data, { recursive: true });
+      mkdirSync(site.data);
+      change();
+      return (await restoreCommand(site.backup, { dataDir: site.data, pin: site.pin })).text.split("\n").at(-1);
+    };
+    assert.match(
+      (await lastLine(() => undefined)) ?? "",
+      / holds no first-key: use the key that callers have, or make one/,
+    );
+    const isThere = await lastLine(() => writeFileSync(join(site.data, "first-key"), "k"));
+    assert.match(isThere ?? "", /^restored 1 rows/, "positive control: it is there");
+    rmSync(join(site.backup, "keys.json"));
+    assert.match((await lastLine(() => undefined)) ?? "", /^restored 1 rows/, "a gate makes one");
+    assert.ok(!existsSync(digests));
+  });
+
+  test("restore refuses the head pin of another ledger", async (t) => {
+    const [site, other] = [siteOf(t), siteOf(t)];
+    await lose(site);
+    await calls(other, 1);
+    const options = { dataDir: site.data, pin: other.pin };
+    await assert.rejects(
+      restoreCommand(site.backup, options),
+      refusedWith(/head pin is of the ledger .* name the right one/),
+    );
+  });
+});
+
+suite("resuming a ledger after a loss", () => {
+  test("resume records a loss once, even if the pin was not updated", async (t) => {
+    const site = siteOf(t);
+    await lose(site);
+    const before = readFileSync(site.pin, "utf8");
+    const said = (await resume(site, {}, site.backup)).text;
+    assert.match(said, /^row 3 records[^\n]*\nmode, keys and erasures are as they were before: the mode is enforce,/);
+    const after = readFileSync(site.pin, "utf8");
+    writeFileSync(site.pin, before);
+    assert.match((await resume(site)).text, /the loss was recorded before/);
+    assert.equal(readFileSync(site.pin, "utf8"), after);
+    assert.equal((await inspectLedger({ folder: site.data, pinFile: site.pin })).rows, 3);
+    await assert.rejects(resume(site), refusedWith(/nothing is lost: the head pin has seen row 3/));
+  });
+
+  test("resume refuses a ledger that a gate serves, and a folder without a ledger", async (t) => {
+    const site = siteOf(t);
+    const gate = await serve(site);
+    await check(gate, payment());
+    await assert.rejects(resume(site), refusedWith(/another gate is serving the ledger/));
+    await gate.stop();
+    await assert.rejects(resume(site, { dataDir: join(site.folder, "none") }), refusedWith(/there is no ledger in/));
+    assert.ok(!existsSync(join(site.folder, "none")));
+  });
+
+  test("if the signing key is lost too, resume first adds the row of a new key", async (t) => {
+    const site = siteOf(t);
+    await calls(site, 2);
+    await backUp(site, { withSigningKey: false });
+    await calls(site, 2);
+    rmSync(site.data, { recursive: true });
+    await assert.rejects(
+      resume(site, {}, site.backup),
+      refusedWith(/signing\.key is not there[\s\S]*run this again without/),
+    );
+    assert.match((await resume(site, { accept: "signing-key" })).text, /^row 4 records that rows 3 to 4 are lost/);
+    const gate = await serve(site);
+    const { receipts } = (await ask(gate, "/receipts?kind=all&limit=2")).json;
+    assert.deepEqual(
+      receipts.map(({ act }: { act: string }) => act),
+      ["resume", "signer.replace"],
+    );
+    assert.equal((await ask(gate, "/ledger/verify")).json.ok, true);
+    await assert.rejects(resume(site, { accept: "clock" }), refusedWith(/--accept takes signing-key here/));
+  });
+
+  test("a backup contains the signing key only on request, and only its owner can read it", async (t) => {
+    const site = siteOf(t);
+    await calls(site, 1);
+    const said = (await backUp(site, { withSigningKey: false })).text;
+    assert.match(said, /the signing key is not in it/);
+    assert.ok(!existsSync(join(site.backup, "signing.key")));
+    rmSync(site.backup, { recursive: true });
+    assert.match((await backUp(site)).text, /can sign heads as this gate/);
+    for (const name of ["ledger.db", "head.pin", "signing.key"])
+      assert.equal(statSync(join(site.backup, name)).mode & 0o777, 0o600, name);
+    assert.equal(statSync(site.backup).mode & 0o777, 0o700);
+  });
+
+  test("a counter that starts empty is unknown right after a loss, but not after later rows", async (t) => {
+    for (const between of [0, 1]) {
+      const site = siteOf(t);
+      await lose(site);
+      await resume(site, {}, site.backup);
+      if (between > 0) await calls(site, between);
+      const text = purse.replace("within: 24h", "within: 23h");
+      const mandate =
+        "mandate: test\ncontracts: [contracts/purse.yaml]\ncounters: { purse: { spent: { starts: empty } } }\n";
+      const gate = await serve(site, text, mandate);
+      const reason = await reasonOf(gate, payment("x", 100));
+      if (between === 0) assert.match(reason, /purse\.spent is not known/);
+      else assert.doesNotMatch(reason, /purse\.spent is not known/);
+    }
+  });
+
+  test("a counter that comes into force after a loss is unknown", async (t) => {
+    const site = siteOf(t);
+    await lose(site);
+    await resume(site, {}, site.backup);
+    await calls(site, 1);
+    const gate = await serve(site, purse.replace("within: 24h", "within: 23h"));
+    assert.match(await reasonOf(gate), /purse\.spent is not known/);
+  });
+});
+
+suite("tenants", () => {
+  const ids = ["acme", "beta"];
+
+  /** A root and two tenants, each with its pin on another disk. */
+  async function makeAll({ data, pin }: Site): Promise<void> {
+    await makeSample(data, pin);
+    for (const id of ids) await makeSample(join(data, "tenants", id), `${pin}.${id}`);
+  }
+
+  test("one backup contains all tenants, and restore brings back all of them or one", async (t) => {
+    const site = siteOf(t);
+    await makeAll(site);
+    const { ledgers } = JSON.parse((await backUp(site, { json: true })).text);
+    assert.deepEqual(
+      ledgers.map(({ tenant, rows }: { tenant: string | null; rows: number }) => [tenant, rows]),
+      [null, ...ids].map((tenant) => [tenant, sampleRows]),
+    );
+    const options = { dataDir: site.data, pin: site.pin };
+    rmSync(join(site.data, "tenants", "acme"), { recursive: true });
+    await assert.rejects(restoreCommand(site.backup, options), refusedWith(/nothing is restored over a ledger/));
+    assert.match(
+      (await restoreCommand(site.backup, { ...options, tenant: "acme" })).text,
+      /^restored 12 rows .*tenant acme/,
+    );
+    await assert.rejects(
+      restoreCommand(site.backup, { ...options, tenant: "gamma" }),
+      refusedWith(/there is no ledger of the tenant gamma in/),
+    );
+    rmSync(site.data, { recursive: true });
+    assert.equal((await restoreCommand(site.backup, options)).text.split("\n").length, 3);
+    for (const path of [".", "tenants/acme", "tenants/beta"])
+      assert.equal((await inspectLedger({ folder: join(site.data, path) })).rows, sampleRows);
+  });
+
+  test("a tenant behind its pin prevents the restore of all tenants, and can be resumed alone", async (t) => {
+    const site = siteOf(t);
+    await makeAll(site);
+    await backUp(site);
+    const folder = join(site.data, "tenants", "acme");
+    const pinFile = `${site.pin}.acme`;
+    const ledger = await openLedger({ folder, engine, pinFile });
+    await append(ledger, [[entry({ at: Date.now() }), []]]);
+    await ledger.close();
+    rmSync(site.data, { recursive: true });
+    const options = { dataDir: site.data, pin: site.pin };
+    await assert.rejects(
+      restoreCommand(site.backup, options),
+      refusedWith(/\(tenant acme\) is behind what was answered: .* rows 13 to 13 are lost.* --tenant acme --reason/),
+    );
+    assert.ok(!existsSync(site.data));
+    assert.match(
+      (await resume(site, { tenant: "acme" }, site.backup)).text,
+      /^row 13 records that rows 13 to 13 are lost/,
+    );
+    const found = await inspectLedger({ folder, pinFile });
+    assert.deepEqual([found.rows, found.broken, found.anchored?.seq], [13, undefined, 13]);
+    await restoreCommand(site.backup, { ...options, tenant: "beta" });
+    await assert.rejects(resume(site, {}, site.backup), refusedWith(/nothing is lost: .* use `svc-gate restore/));
+  });
+});
+
+test("resume refuses a reason or a name that does not fit on one line", async (t) => {
+  const site = siteOf(t);
+  for (const reason of ["", " ", "two\nlines", "x".repeat(501)])
+    await assert.rejects(resume(site, { reason }), refusedWith(/--reason is one line/));
+  for (const by of ["", "a\u0007", "x".repeat(65)])
+    await assert.rejects(resume(site, { by }), refusedWith(/is no name/));
+  await assert.rejects(resume(site, { afterRestore: false }), refusedWith(/say --after-restore/));
+});

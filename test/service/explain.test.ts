@@ -1,0 +1,205 @@
+/**
+ * Goal: `svc-gate explain` shows of a call, and of a receipt, why it came to its verdict: each rule with the values of its
+ * operands, counters with what they counted. Method: golden texts (UPDATE_GOLDEN=1 writes them); the JSON of a receipt
+ * held against what the gate answered; a doctored receipt as the control.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { suite, test, type TestContext } from "node:test";
+import { explainCommand, type ExplainOptions } from "../../packages/svc-gate/src/cli/explain/command.ts";
+import { check, key, root, startGate, temporaryFolder } from "../support/gate.ts";
+
+const contract = `contract: shop
+limits: { usd: 50, names: [ada, eve] }
+platform: { type: object, required: [spent], properties: { spent: { type: number, minimum: 0 }, price: { type: number } } }
+let: { total: platform.spent + input.usd }
+tools:
+  pay:
+    input:
+      type: object
+      additionalProperties: false
+      required: [usd, to]
+      properties: { usd: { type: number, exclusiveMinimum: 0 }, to: { type: array, items: { type: string }, maxItems: 9 } }
+    requires: platform.present
+    otherwise: ALLOW
+counters:
+  tries: { of: pay, per: session, within: 10m }
+  paid: { of: pay, per: gate, sum: input.usd, counting: released, within: day, timezone: UTC }
+  known: { of: pay, per: session, counting: released, remembers: input.to }
+rules:
+  - rule: over
+    on: pay
+    when: total > limits.usd || counters.paid > 90
+    verdict: BLOCK
+    reason: "{total} USD is over {limits.usd}"
+  - rule: strangers
+    on: pay
+    when: input.to.exists(name, !(name in limits.names) && !(name in counters.known))
+    verdict: ESCALATE
+    reason: somebody is new
+  - { rule: ratio, on: pay, when: input.usd / (platform.spent - 7) > 1, verdict: BLOCK, reason: much at once }
+  - { rule: busy, on: pay, when: counters.tries > 1, mode: observe, verdict: BLOCK, reason: "{counters.tries} tries" }
+`;
+
+const call = {
+  tool_name: "pay",
+  tool_input: { usd: 10, to: ["ada", "bob"] },
+  session_id: "s",
+  platform_state: { spent: 30 },
+};
+const plain: ExplainOptions = {
+  contract: "",
+  dataDir: "",
+  key: "default",
+  mode: "enforce",
+  now: "2026-01-15T10:00:00Z",
+  json: false,
+};
+
+function assertGolden(name: string, text: string): void {
+  const file = join(root, "test", "service", "golden", `explain-${name}.golden`);
+  if (process.env["UPDATE_GOLDEN"] === "1") {
+    mkdirSync(join(root, "test", "service", "golden"), { recursive: true });
+    writeFileSync(file, `${text}\n`);
+  }
+  assert.equal(`${text}\n`, readFileSync(file, "utf8"));
+}
+
+function files(t: TestContext, body: unknown): { readonly file: string; readonly options: ExplainOptions } {
+  const folder = temporaryFolder(t);
+  const [file, shop] = [join(folder, "call.json"), join(folder, "shop.yaml")];
+  writeFileSync(file, typeof body === "string" ? body : JSON.stringify(body));
+  writeFileSync(shop, contract);
+  return { file, options: { ...plain, contract: shop } };
+}
+
+async function explainText(t: TestContext, body: unknown, more: Partial<ExplainOptions> = {}): Promise<string> {
+  const { file, options } = files(t, body);
+  const { text, exitCode } = await explainCommand(file, { ...options, ...more });
+  assert.equal(exitCode, 0);
+  return text.replaceAll(options.contract, "shop.yaml");
+}
+
+suite("a call from a file", () => {
+  const variants: readonly (readonly [name: string, change: object, more?: Partial<ExplainOptions>])[] = [
+    ["held", {}],
+    ["over", { tool_input: { usd: 40, to: [] } }, { mode: "assist", counters: '{"tries": 3, "shop.paid": 12.5}' }],
+    ["error", { platform_state: { spent: 7 } }],
+    ["schema", { tool_input: { usd: 0, to: [] } }],
+    ["no-facts", { platform_state: undefined }],
+    ["unknown-tool", { tool_name: "pays" }],
+  ];
+  for (const [name, change, more] of variants)
+    test(`the explanation of the call "${name}" equals its golden text`, async (t) =>
+      assertGolden(name, await explainText(t, { ...call, ...change }, more)));
+
+  test(
+    "`explain -` reads the call from standard input, and prints the same as for a file",
+    { tags: ["first-use-24"] },
+    (t) => {
+      const { file, options } = files(t, call);
+      const program = join(root, "packages", "svc-gate", "src", "cli", "main.ts");
+      const args = ["--contract", options.contract, "--now", "2026-01-15T12:00:00Z"];
+      const ran = (name: string, input: string): readonly [number | null, string] => {
+        const { status, stdout } = spawnSync(process.execPath, [program, "explain", name, ...args], {
+          input,
+          encoding: "utf8",
+        });
+        return [status, stdout];
+      };
+      const fromFile = ran(file, "");
+      assert.match(fromFile[1], /ESCALATE|BLOCK|ALLOW/);
+      assert.deepEqual(ran("-", readFileSync(file, "utf8")), fromFile);
+      assert.notEqual(ran("-", "")[0], 0, "positive control: without a call there is nothing to explain");
+    },
+  );
+
+  test("[issue 12] the error of an absolute path in a mandate shows the relative path", async (t) => {
+    const { file, options } = files(t, call);
+    const mandate = join(options.contract, "..", "mandate.yaml");
+    const named = async (name: string): Promise<string> => {
+      writeFileSync(mandate, `mandate: shop\ncontracts: [${JSON.stringify(name)}]\n`);
+      return (await explainCommand(file, { ...options, contract: mandate })).text;
+    };
+    const refused = await named(options.contract);
+    assert.match(
+      refused,
+      /cannot be read: it is an absolute path, but a mandate names files by .*: write `shop\.yaml`/,
+    );
+    assert.doesNotMatch(await named("shop.yaml"), /cannot be read/, "positive control");
+  });
+
+  test("a wrong option or call is one sentence, and a wrong contract shows the compiler's errors", async (t) => {
+    const { file, options } = files(t, call);
+    const rows: readonly (readonly [Partial<ExplainOptions>, RegExp])[] = [
+      [{ counters: "[]" }, /--counters takes a JSON object/],
+      [{ counters: '{"tries": -1}' }, /--counters takes a JSON object of numbers/],
+      [{ counters: '{"trys": 1}' }, /there is no counter trys; there are shop\.tries/],
+      [{ now: "noon" }, /--now takes a moment/],
+      [{ mode: "loose" }, /--mode takes observe, assist, enforce/],
+      [{ receipt: "1" }, /name a call's file or a receipt, not both/],
+      [{ contract: join(options.contract, "none") }, /cannot be read/],
+    ];
+    for (const [more, message] of rows) await assert.rejects(explainCommand(file, { ...options, ...more }), message);
+    await assert.rejects(explainCommand(undefined, options), /name a file/);
+    await assert.rejects(explainCommand(files(t, "{").file, options), /is refused with 400: line 1, column 2/);
+    writeFileSync(options.contract, contract.replace("total >", "totl >"));
+    const broken = await explainCommand(file, options);
+    assert.deepEqual([broken.exitCode, /nothing is called `totl` here/.test(broken.text)], [2, true]);
+  });
+});
+
+suite("a receipt", () => {
+  test("explain gives a receipt's verdict, its counters and the receipts that they counted", async (t) => {
+    const gate = await startGate(t, { contracts: { "shop.yaml": contract } });
+    const bodies = [
+      call,
+      { ...call, tool_input: { usd: 5, to: ["ada"] } },
+      { ...call, tool_input: { usd: 6, to: ["ada", "eve"] } },
+      { ...call, tool_input: { usd: 7, to: ["eve"] }, platform_state: { spent: 7 } },
+      { tool_name: "lost", tool_input: {} },
+    ];
+    const data = join(gate.folder, "data");
+    const options = { ...plain, dataDir: data, json: true };
+    for (const [at, body] of bodies.entries()) {
+      const answer = (await check(gate, body)).json;
+      const { text, exitCode } = await explainCommand(undefined, { ...options, receipt: String(at + 1) });
+      const found = JSON.parse(text);
+      assert.deepEqual(
+        [exitCode, found.answered, found.reason, found.recorded.agrees],
+        [0, answer.verdict, answer.reason, true],
+      );
+    }
+    const fourth = JSON.parse((await explainCommand(undefined, { ...options, receipt: "4" })).text);
+    const counted = Object.fromEntries(
+      fourth.counters.map(({ name, value, counted: by }: any) => [name, [value, by?.last.map(({ seq }: any) => seq)]]),
+    );
+    assert.deepEqual(counted["shop.tries"], ["3", [1, 2, 3]]);
+    assert.deepEqual(counted["shop.paid"], ["11", [2, 3]]);
+    assert.equal(fourth.rules.find(({ id }: any) => id === "shop.busy").kind, "observing");
+
+    const keyFile = join(gate.folder, "key");
+    writeFileSync(keyFile, key);
+    const asked = JSON.parse(
+      (await explainCommand(undefined, { ...options, receipt: "4", url: gate.address, keyFile })).text,
+    );
+    assert.deepEqual([asked.verdict, asked.rules], [fourth.verdict, fourth.rules]);
+    await assert.rejects(explainCommand(undefined, { ...options, receipt: "99" }), /there is no receipt 99/);
+    await assert.rejects(explainCommand(undefined, { ...options, receipt: "x" }), /--receipt takes a receipt's number/);
+
+    await gate.stop();
+    const copy = join(gate.folder, "copy");
+    cpSync(data, copy, { recursive: true });
+    const database = new DatabaseSync(join(copy, "ledger.db"));
+    database.exec(
+      `UPDATE receipts SET leaf = replace(leaf, '"verdict":"ESCALATE"', '"verdict":"ALLOW"') WHERE seq = 1`,
+    );
+    database.close();
+    const doctored = await explainCommand(undefined, { ...options, json: false, receipt: "1", dataDir: copy });
+    assert.equal(doctored.exitCode, 1);
+    assert.match(doctored.text, /that is NOT what the receipt says/);
+  });
+});

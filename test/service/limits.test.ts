@@ -1,0 +1,173 @@
+/**
+ * Goal: every limit of the wire holds at the limit and one past it. Method: a table keyed by the entries of `limits`, so
+ * that an entry without a case does not compile and is reported.
+ */
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { limits, parseCheckRequest, quote } from "../../packages/svc-gate/src/wire/mod.ts";
+import { fading, linePast, slowReader, valveBurst, valveFull, valveWait } from "../support/limits-of-load.ts";
+import {
+  ask,
+  check,
+  hold,
+  post,
+  requestText,
+  send,
+  startGate,
+  submit,
+  type Refused,
+  type Running,
+} from "../support/gate.ts";
+
+const json = "Content-Type: application/json";
+const call = '{"tool_name":"note.add","tool_input":{}}';
+
+const deep = (levels: number): string => `${'{"a":'.repeat(levels)}1${"}".repeat(levels)}`;
+const many = (objects: number): string => `[${Array.from({ length: objects }, () => "{}").join(",")}]`;
+const inputOf = (value: string): string => `{"tool_name":"note.add","tool_input":{"a":${value}}}`;
+const named = (member: string, bytes: number): string =>
+  JSON.stringify({ tool_name: "note.add", tool_input: {}, [member]: "é".repeat(bytes / 2) + "x".repeat(bytes % 2) });
+const padded = (bytes: number): string => call + " ".repeat(bytes - call.length);
+
+/** What is sent at the limit and one past it; each answers with what was refused, or undefined. */
+const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1, t: TestContext) => Promise<unknown>>> =
+  {
+    bodyBytesMax: (gate, over) => code(check(gate, padded(limits.bodyBytesMax + over))),
+    // Two levels are the body's own object and `tool_input`.
+    jsonDepthMax: (gate, over) => code(check(gate, inputOf(deep(limits.jsonDepthMax - 2 + over)))),
+    // Three are the body's own object, `tool_input` and the array.
+    jsonContainersMax: (gate, over) => code(check(gate, inputOf(many(limits.jsonContainersMax - 3 + over)))),
+    numberDigitsMax: (gate, over) => code(check(gate, inputOf("1".repeat(limits.numberDigitsMax + over)))),
+    numberExponentMax: (gate, over) => code(check(gate, inputOf(`1e-${limits.numberExponentMax + over}`))),
+    toolNameBytesMax: (gate, over) => code(check(gate, named("tool_name", limits.toolNameBytesMax + over))),
+    sessionIdBytesMax: (gate, over) => code(check(gate, named("session_id", limits.sessionIdBytesMax + over))),
+    quotedCharactersMax: async (_gate, over) =>
+      quote("x".repeat(limits.quotedCharactersMax + over)).includes("…") || undefined,
+    receiptsLimitDefault: async (gate, over) => {
+      for (let n = 0; n < limits.receiptsLimitDefault + over; n += 1) await check(gate, call);
+      const { json: page } = await ask(gate, "/receipts");
+      assert.equal(page.receipts.length, limits.receiptsLimitDefault);
+      return page.next ?? undefined;
+    },
+    receiptsLimitMax: (gate, over) => code(ask(gate, `/receipts?limit=${limits.receiptsLimitMax + over}`)),
+    bodyTimeoutMs: async (gate, over) => {
+      // A sender that is late by nothing is served; one that never ends is cut off by the gate's own clock.
+      if (over === 0) return code(check(gate, call));
+      return (await send(gate, requestText("POST /check HTTP/1.1", [json, "Transfer-Encoding: chunked"], "1\r\n{\r\n")))
+        .status;
+    },
+    headerBytesMax: async (gate, over) => {
+      const [head = ""] = post(call, "X-Long: ").split(call);
+      // The space before each value does not count.
+      const room = limits.headerBytesMax - head.replaceAll(": ", ":").length + over;
+      return code(jsonOf(send(gate, post(call, `X-Long: ${"x".repeat(room)}`))));
+    },
+    answerTimeoutMs: (gate, over) => slowReader(gate, over === 0 ? 1000 : limits.answerTimeoutMs + 3000),
+    lineCallsMin: async (_gate, over) =>
+      linePast({ msPerCall: 100, standing: true, calls: limits.lineCallsMin + over }),
+    lineBurstMs: async (_gate, over) => linePast({ msPerCall: 1, standing: false, calls: limits.lineBurstMs + over }),
+    lineStandingMs: async (_gate, over) =>
+      linePast({ msPerCall: 1 / 8, standing: true, calls: limits.lineStandingMs * 8 + over }),
+    lineBurstFadeMs: async (_gate, over) => fading(over),
+    refusalsPerSecond: async (_gate, over) => valveBurst(over),
+    refusalWaitMs: async (_gate, over) => valveWait(over),
+    refusalsWaitingMax: async (_gate, over) => valveFull(over),
+    queueCallsMax: (gate, over, t) => queued(gate, t, { calls: limits.queueCallsMax - 1 + over, bytes: 0 }),
+    queueBytesMax: (gate, over, t) => queued(gate, t, { calls: 1, bytes: limits.queueBytesMax + over }),
+    batchCallsMax: async (gate, over, t) => {
+      const begin = t.mock.method(gate.ledger, "begin");
+      await Promise.all(Array.from({ length: limits.batchCallsMax + over }, () => submit(gate, 0)));
+      return begin.mock.callCount() === 1 ? undefined : begin.mock.callCount();
+    },
+    batchEventsMax: async (_gate, over, t) => {
+      const gate = await startGate(t, { contracts: { "bag.yaml": bag } });
+      const begin = t.mock.method(gate.ledger, "begin");
+      const items = Array.from({ length: 256 }, (_, at) => `item-${at}`);
+      // Each call asks for 256 values and remembers as many.
+      const full = JSON.stringify({ tool_name: "bag", tool_input: { items }, session_id: "s" });
+      const calls = Array.from({ length: limits.batchEventsMax / 512 + over }, () => full);
+      await Promise.all(calls.map((body) => submitBody(gate, body)));
+      return begin.mock.callCount() === 1 ? undefined : begin.mock.callCount();
+    },
+  };
+
+async function submitBody(gate: Running, body: string): Promise<void> {
+  const parsed = parseCheckRequest(body);
+  assert.ok(parsed.ok);
+  await gate.gate.check(parsed.value, { keyName: "default", digest: "0".repeat(64), bytes: body.length });
+}
+
+const bag = `contract: bag
+tools:
+  bag:
+    input:
+      type: object
+      additionalProperties: false
+      required: [items]
+      properties: { items: { type: array, items: { type: string, maxLength: 20 }, maxItems: 256 } }
+    otherwise: ALLOW
+counters:
+  seen: { of: bag, per: session, remembers: input.items }
+rules:
+  - { rule: seen, on: bag, when: "input.items.exists(item, item in counters.seen)", verdict: ESCALATE, reason: seen }
+`;
+
+async function jsonOf(
+  answer: Promise<Refused>,
+): Promise<{ readonly status: number; readonly json: { code?: string } }> {
+  const { status, body } = await answer;
+  return { status, json: JSON.parse(body) as { code?: string } };
+}
+
+async function code(
+  answer: Promise<{ readonly status: number; readonly json: { code?: string } }>,
+): Promise<string | undefined> {
+  const { status, json: body } = await answer;
+  return status === 200 ? undefined : body.code;
+}
+
+/** Fills the queue behind a call that waits for the ledger, which is held; undefined when all were taken. */
+async function queued(
+  gate: Running,
+  t: TestContext,
+  { calls, bytes }: { readonly calls: number; readonly bytes: number },
+): Promise<number | undefined> {
+  const release = hold(gate, t);
+  const first = submit(gate, 0);
+  await release.begun;
+  const results = Array.from({ length: calls }, () => submit(gate, bytes));
+  release.go();
+  await first;
+  const refused = (await Promise.all(results)).filter(({ ok }) => !ok).length;
+  return refused === 0 ? undefined : refused;
+}
+
+test(
+  "the gate serves a request at each limit and refuses one past it",
+  { tags: ["limit.receipts-max", "limit.request-size"], concurrency: 2 },
+  async (t) => {
+    assert.deepEqual(Object.keys(atLimit).toSorted(), Object.keys(limits).toSorted(), "a limit without a case");
+    const shared = await startGate(t);
+    const slow = ["bodyTimeoutMs", "answerTimeoutMs"];
+    // Those of the queue, because a gate that knows its pace bounds its line in time too.
+    const alone = [...slow, "receiptsLimitDefault", "queueCallsMax", "queueBytesMax", "batchCallsMax"];
+    const waiting: Promise<void>[] = [];
+    const names = Object.keys(limits) as (keyof typeof limits)[];
+    for (const name of names.toSorted((a) => (slow.includes(a) ? -1 : 0))) {
+      for (const over of [0, 1] as const) {
+        const run = t.test(
+          `${name} ${over === 0 ? "allows a value at the limit" : "refuses a value one past the limit"}`,
+          async (inner) => {
+            const gate = alone.includes(name) ? await startGate(inner) : shared;
+            const refused = await atLimit[name](gate, over, inner);
+            if (over === 0) assert.equal(refused, undefined);
+            else assert.notEqual(refused, undefined);
+          },
+        );
+        if (slow.includes(name)) waiting.push(run);
+        else await run;
+      }
+    }
+    await Promise.all(waiting);
+  },
+);

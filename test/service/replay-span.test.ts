@@ -1,0 +1,215 @@
+/**
+ * Goal: `--since`, `--until` and `--last` choose what `replay --contract` decides and what `report` counts; the counters
+ * of the contract stand as they stood then; and rows that no counter needs are not read.
+ * Method: gates in this process on a clock of their own write a ledger; decided again under the same contract no verdict
+ * changes, wherever the span begins. Without the rows before it, verdicts do change.
+ */
+import assert from "node:assert/strict";
+import { hash } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, suite, test } from "node:test";
+import { openHistory, type RecordedRow } from "../../packages/svc-gate/src/cli/history.ts";
+import { replayCommand } from "../../packages/svc-gate/src/cli/replay/command.ts";
+import { decideAllAgain } from "../../packages/svc-gate/src/cli/replay/replay.ts";
+import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
+import { compileContracts } from "../../packages/svc-gate/src/contract/mod.ts";
+import { Clock } from "../../packages/svc-gate/src/gate/core/clock.ts";
+import { openGate } from "../../packages/svc-gate/src/gate/core/gate.ts";
+import { openLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { parseCheckRequest } from "../../packages/svc-gate/src/wire/mod.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "svc-gate-span-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const minute = 60_000;
+const at0 = Date.parse("2026-03-01T00:00:00Z");
+const calls = 120;
+
+const windowed = `contract: notes
+tools:
+  note.add:
+    input: { type: object, additionalProperties: false, required: [to], properties: { to: { type: string, maxLength: 9 } } }
+    otherwise: ALLOW
+counters:
+  often: { of: note.add, per: session, within: 10m, counting: released }
+rules:
+  - { rule: often, on: note.add, when: counters.often >= 3, verdict: BLOCK, reason: "{counters.often} notes" }
+`;
+/** A counter without a window as well: it counts from the first row on. */
+const lifelong = windowed
+  .replace("rules:", "  known: { of: note.add, per: gate, remembers: input.to }\nrules:")
+  .concat("  - { rule: known, on: note.add, when: input.to in counters.known, verdict: ESCALATE, reason: known }\n");
+
+function compiled(text: string) {
+  const force = compileContracts([{ name: "notes.yaml", text }]);
+  return force.ok ? force.value : assert.fail(JSON.stringify(force.problem));
+}
+
+/** One call a minute, of two sessions in turns. */
+async function fill(name: string, text: string): Promise<{ readonly data: string; readonly contract: string }> {
+  const [data, contract] = [join(folder, name), join(folder, `${name}.yaml`)];
+  writeFileSync(contract, text);
+  let now = at0;
+  const ledger = await openLedger({ folder: data, engine: "svc-gate/test" });
+  const opened = await openGate({
+    force: compiled(text),
+    ledger,
+    clock: new Clock({ wall: () => now, monotonic: () => now }),
+    mode: "enforce",
+    onDefect: ({ rule }) => assert.fail(`a defect in ${rule}`),
+  });
+  assert.ok(opened.ok);
+  for (let call = 0; call < calls; call += 1) {
+    now = at0 + call * minute;
+    const body = { tool_name: "note.add", tool_input: { to: `${call % 90}` }, session_id: `s${call % 2}` };
+    const request = parseCheckRequest(JSON.stringify(body));
+    assert.ok(request.ok);
+    await opened.value.gate.check(request.value, { keyName: "default", bytes: 100, digest: "0".repeat(64) });
+  }
+  await opened.value.gate.drain();
+  await ledger.close();
+  return { data, contract };
+}
+
+interface Found {
+  readonly decided: number;
+  readonly changed: number;
+  readonly skipped: readonly { readonly why: string; readonly receipts: number }[];
+}
+
+async function replayed(data: string, options: object): Promise<Found> {
+  return JSON.parse((await replayCommand(data, { examples: "1", json: true, ...options })).text) as Found;
+}
+
+async function rowsOf(data: string): Promise<readonly RecordedRow[]> {
+  const history = await openHistory({ folder: data });
+  const rows = (await Array.fromAsync(history.scan(1))).flat();
+  await history.close();
+  return rows;
+}
+
+/** The rows as a file of receipts. */
+function fileOf(name: string, rows: readonly RecordedRow[]): string {
+  const file = join(folder, name);
+  writeFileSync(file, rows.map((row) => `${JSON.stringify({ ...row, evidence: row.evidence.split("~") })}\n`).join(""));
+  return file;
+}
+
+const moment = (minutes: number): string => new Date(at0 + minutes * minute).toISOString();
+
+suite("replay --contract over a part of a ledger", async () => {
+  const ledgers = [await fill("windowed", windowed), await fill("lifelong", lifelong)];
+
+  test("the same contract changes no verdict in any part, from a folder or a file", async () => {
+    for (const { data, contract } of ledgers) {
+      const file = fileOf("all.jsonl", await rowsOf(data));
+      for (const place of [{}, { file }]) {
+        for (const last of [1, 2, 7, 20, 60, 119, 120, 500]) {
+          const found = await replayed(data, { ...place, contract, last: String(last) });
+          assert.deepEqual([found.decided, found.changed, found.skipped], [Math.min(last, calls), 0, []], `${last}`);
+        }
+        const span = async (options: object): Promise<readonly number[]> => {
+          const { decided, changed } = await replayed(data, { ...place, contract, ...options });
+          return [decided, changed];
+        };
+        assert.deepEqual(await span({ since: moment(100) }), [20, 0]);
+        assert.deepEqual(await span({ until: moment(100) }), [100, 0]);
+        assert.deepEqual(await span({ since: moment(30), until: moment(40) }), [10, 0]);
+        assert.deepEqual(await span({ since: moment(30), until: moment(40), last: "4" }), [4, 0]);
+        assert.deepEqual(await span({ since: moment(38), until: moment(40), last: "4" }), [2, 0]);
+        assert.deepEqual(await span({ since: "1h" }), [0, 0]);
+        assert.deepEqual(await span({}), [calls, 0]);
+      }
+    }
+  });
+
+  test("positive control: without the rows before the part, verdicts change", async () => {
+    for (const { data, contract } of ledgers) {
+      const file = fileOf("tail.jsonl", (await rowsOf(data)).slice(-17));
+      assert.ok((await replayed(data, { file, contract })).changed > 0);
+    }
+  });
+
+  test("replay reads only the earlier rows that a counter needs, and all without a window", async () => {
+    const [short, long] = ledgers;
+    for (const [{ data } = assert.fail(), text, first] of [
+      [short, windowed, calls - 4 - 10],
+      [long, lifelong, 1],
+      [
+        short,
+        windowed
+          .replace(/counters:\n.*\n/, "")
+          .replace("counters.often >= 3", '"true"')
+          .replace("{counters.often}", "no"),
+        calls - 4,
+      ],
+    ] as const) {
+      const history = await openHistory({ folder: data });
+      let least = Infinity;
+      const telling = { skipped: () => assert.fail(), passed: (seq: number) => void (least = Math.min(least, seq)) };
+      const decided: number[] = [];
+      await decideAllAgain(
+        history,
+        { force: compiled(text), mode: undefined, span: { first: calls - 4, end: Infinity } },
+        { ...telling, decided: ({ leaf }) => void decided.push(leaf.seq) },
+      );
+      await history.close();
+      assert.equal(least, first);
+      assert.deepEqual(decided, [116, 117, 118, 119, 120]);
+    }
+  });
+
+  test("replay reports an earlier row that a counter cannot count", async () => {
+    const { data, contract } = ledgers[0] ?? assert.fail();
+    const rows = (await rowsOf(data)).map((row): RecordedRow => (row.seq === 113 ? withoutInput(row) : row));
+    const found = await replayed(data, { file: fileOf("erased.jsonl", rows), contract, last: "5" });
+    assert.equal(found.decided, 5);
+    assert.deepEqual(
+      found.skipped.map(({ why, receipts }) => [why, receipts]),
+      [["it is before the first receipt to decide, and a counter cannot count it: a part cannot be read", 1]],
+    );
+  });
+
+  test("replay refuses wrong --since, --until and --last values and says what to write", async () => {
+    const { data, contract } = ledgers[0] ?? assert.fail();
+    const rows: readonly (readonly [object, RegExp])[] = [
+      [{ last: "5" }, /^--since, --until and --last belong to --contract/],
+      [{ since: "7d" }, /^--since, --until and --last belong to --contract/],
+      [{ until: "7d" }, /^--since, --until and --last belong to --contract/],
+      [{ contract, last: "0" }, /^--last takes a whole number of 1 or more, not "0"$/],
+      [{ contract, since: "lately" }, /^--since takes a time ago such as 24h or 7d/],
+      [{ contract, since: "1h", until: "2h" }, /^--since must not be after --until$/],
+    ];
+    for (const [options, message] of rows)
+      await assert.rejects(replayed(data, options), (error: Error) => message.test(error.message));
+  });
+
+  test("report --last counts the last rows, or the last rows before --until", async () => {
+    const { data } = ledgers[0] ?? assert.fail();
+    const file = fileOf("report.jsonl", await rowsOf(data));
+    for (const place of [{}, { file }]) {
+      const report = async (options: object): Promise<readonly [number, number]> => {
+        const { text } = await reportCommand(data, { from: "1", examples: "0", json: true, ...place, ...options });
+        const { receipts, from } = JSON.parse(text) as { receipts: number; from: number };
+        return [receipts, (from - at0) / minute];
+      };
+      assert.deepEqual(await report({ last: "7" }), [7, 113]);
+      assert.deepEqual(await report({ last: "7", until: moment(50) }), [7, 43]);
+      assert.deepEqual(await report({ last: "7", since: moment(118) }), [2, 118]);
+      assert.deepEqual(await report({ last: "7", from: "119" }), [2, 118]);
+      assert.deepEqual(await report({}), [calls, 0], "positive control");
+    }
+    await assert.rejects(reportCommand(data, { from: "1", examples: "0", json: true, last: "few" }), {
+      message: '--last takes a whole number of 1 or more, not "few"',
+    });
+  });
+});
+
+/** The row with the digest of its input in the place of the input, as erasure leaves it. */
+function withoutInput(row: RecordedRow): RecordedRow {
+  const evidence = row.evidence.split("~");
+  evidence[1] = hash("sha256", evidence[1] ?? "", "base64url");
+  return { ...row, evidence: evidence.join("~") };
+}

@@ -1,0 +1,162 @@
+/**
+ * Goal: a counter that a loss has made unknown counts from zero once a person resets it, and no other counter can be reset.
+ * Method: the commands' functions on folders that gates in this process have written; what the gate then decides, and what
+ * `replay` and `verify --deep` make of it.
+ */
+import assert from "node:assert/strict";
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { replayAndFold } from "../../packages/svc-gate/src/cli/deep/deep.ts";
+import type { History } from "../../packages/svc-gate/src/cli/history.ts";
+import { holdAgainstItself } from "../../packages/svc-gate/src/cli/replay/replay.ts";
+import { readLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import {
+  backUp,
+  calls,
+  lose,
+  payment,
+  purse,
+  reasonOf,
+  refusedWith,
+  resume,
+  serve,
+  siteOf,
+  type Site,
+} from "../support/backup-kit.ts";
+import { ask, check, writeContracts } from "../support/gate.ts";
+
+/** Names that cannot be reset with the loss, and what is said of them. */
+const wrongNames: readonly (readonly [reset: readonly string[], says: RegExp])[] = [
+  [["purse.spend"], /no counter in force in the last row is called purse\.spend; did you mean purse\.spent\?/],
+  [["spent"], /is called spent; /],
+  [
+    ["purse.spent", "shop.orders"],
+    /is called shop\.orders; there are purse\.spent, purse\.calls, purse\.all, purse\.payees/,
+  ],
+  [[""], /there are purse\.spent/],
+];
+
+test("a wrong name resets nothing and does not record the loss", async (t) => {
+  const site = siteOf(t);
+  await lose(site);
+  for (const [at, [reset, says]] of wrongNames.entries()) {
+    await assert.rejects(resume(site, { reset }, at === 0 ? site.backup : undefined), refusedWith(says));
+    const history = await readLedger(site.data);
+    await history.close();
+    assert.equal(history.rows, 2);
+  }
+  assert.match(
+    (await resume(site, { reset: ["purse.spent"] })).text,
+    /purse\.spent {2}counts from zero: calls before row 3/,
+  );
+});
+
+test("after a reset a counter forgets its remembered values and sums from zero", async (t) => {
+  const site = siteOf(t);
+  await lose(site);
+  await resume(site, { reset: ["purse.payees", "purse.spent", "purse.calls", "purse.all"] }, site.backup);
+  let gate = await serve(site);
+  assert.equal(await reasonOf(gate, payment("x")), 'Svc: "x" is new', "it was known before the loss");
+  assert.equal((await check(gate, payment("x"))).json.verdict, "ALLOW");
+  await gate.stop();
+  await calls(site, 8);
+  gate = await serve(site);
+  assert.equal(await reasonOf(gate), "Svc: 100 is spent", "2 of 10 before the loss do not count");
+  await gate.stop();
+});
+
+test("only a counter that a loss has made unknown can be reset", async (t) => {
+  const site = siteOf(t);
+  const reset = ["purse.spent"];
+  await calls(site, 2);
+  const later = { afterRestore: false, reset };
+  await assert.rejects(resume(site, later), refusedWith(/no row of the ledger records a loss/));
+  await backUp(site);
+  await calls(site, 2);
+  rmSync(site.data, { recursive: true });
+  await resume(site, { reset }, site.backup);
+  await assert.rejects(resume(site, later), refusedWith(/purse\.spent is known, or is not unknown because of a loss/));
+  assert.match(
+    (await resume(site, { ...later, reset: ["purse.all"] })).text,
+    /^row 4 resets counters:\n {2}purse\.all/,
+  );
+});
+
+test("a second loss makes a reset counter unknown again, and a second reset makes it known", async (t) => {
+  const site = siteOf(t);
+  await lose(site);
+  await resume(site, { reset: ["purse.payees"] }, site.backup);
+  rmSync(site.backup, { recursive: true });
+  await backUp(site);
+  await calls(site, 2);
+  rmSync(site.data, { recursive: true });
+  await resume(site, {}, site.backup);
+  let gate = await serve(site);
+  assert.match(await reasonOf(gate), /is not known/);
+  await gate.stop();
+  const reset = ["purse.payees", "purse.spent", "purse.calls", "purse.all"];
+  await resume(site, { afterRestore: false, reset });
+  gate = await serve(site);
+  assert.equal(await reasonOf(gate), 'Svc: "x" is new');
+  await gate.stop();
+  assert.equal(await replayed(site), "4 0");
+});
+
+test("replay applies the reset of a contract that the backup's last row put in force", async (t) => {
+  for (const starts of ["", "counters: { purse: { spent: { starts: empty } } }\n"]) {
+    const site = siteOf(t);
+    await calls(site, 2);
+    const text = purse.replace("within: 24h", "within: 23h");
+    const mandate = `mandate: test\ncontracts: [contracts/purse.yaml]\n${starts}`;
+    let gate = await serve(site);
+    writeContracts(site.folder, { contracts: { "purse.yaml": text }, mandate });
+    const { key } = JSON.parse(readFileSync(join(site.data, "operator.json"), "utf8"));
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const post = { method: "POST", headers, body: "{}" };
+    assert.equal((await ask(gate, "/admin/reload", post)).json.changed, true);
+    await gate.stop();
+    await backUp(site);
+    gate = await serve(site, text, mandate);
+    await check(gate, payment());
+    await gate.stop();
+    rmSync(site.data, { recursive: true });
+    await resume(site, { reset: ["purse.payees", "purse.spent", "purse.calls", "purse.all"] }, site.backup);
+    gate = await serve(site, text, mandate);
+    assert.equal(await reasonOf(gate), 'Svc: "x" is new');
+    assert.equal(await reasonOf(gate, payment("x", 90)), 'Svc: allowed; no rule in contract "purse" applies');
+    assert.equal(await reasonOf(gate), "Svc: 100 is spent");
+    await gate.stop();
+    assert.equal(await replayed(site), "5 0", starts);
+  }
+});
+
+/** How many checks were decided again by `replay` and by `verify --deep`, and how many differ. */
+async function replayed({ data }: Site): Promise<string> {
+  const ledger = await readLedger(data);
+  try {
+    const { differs, notReplayable, replayed: count, counters } = await replayAndFold(ledger, () => undefined);
+    assert.deepEqual([notReplayable, counters.firstWrong], [0, undefined]);
+    let [agreed, disagreed] = [0, 0];
+    await holdAgainstItself(historyOf(ledger), {
+      passed: () => undefined,
+      skipped: (seq, why) => assert.fail(`row ${seq}: ${why}`),
+      agreed: () => void (agreed += 1),
+      differs: (_, { what, was, is }) => assert.fail(`${what}: ${was} ${is} ${(disagreed += 1)}`),
+    });
+    assert.equal(count, agreed);
+    return `${count} ${differs + disagreed}`;
+  } finally {
+    await ledger.close();
+  }
+}
+
+function historyOf(ledger: Awaited<ReturnType<typeof readLedger>>): History {
+  return {
+    rows: ledger.rows,
+    scan: (from) => ledger.scan(from),
+    contractText: (digest) => ledger.contractText(digest),
+    keyDigest: (key) => ledger.keyDigest(key),
+    close: async () => undefined,
+  };
+}

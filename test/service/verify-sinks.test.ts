@@ -1,0 +1,116 @@
+/**
+ * Goal: `svc-gate verify` holds a data folder against the sinks of SVC_SINKS, so that one which was rolled back together
+ * with its pin, or went on elsewhere, is not called whole; a loss that is stated is none. Method: the command's function on
+ * copies of a folder that gates in this process have written, and a sink's file that has their last checkpoint.
+ */
+import assert from "node:assert/strict";
+import { cpSync } from "node:fs";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import type { Outcome } from "../../packages/svc-gate/src/cli/outcome.ts";
+import { resumeCommand } from "../../packages/svc-gate/src/cli/resume.ts";
+import { verifyCommand } from "../../packages/svc-gate/src/cli/verify/command.ts";
+import { check, startGate, temporaryFolder } from "../support/gate.ts";
+
+/** A data folder in a folder of its own, with its pin beside it. */
+interface Place {
+  readonly folder: string;
+  readonly data: string;
+  readonly pin: string;
+}
+
+function placeOf(t: TestContext): Place {
+  const folder = temporaryFolder(t);
+  return { folder, data: join(folder, "data"), pin: join(folder, "head.pin") };
+}
+
+function copyOf(t: TestContext, place: Place): Place {
+  const copy = placeOf(t);
+  cpSync(place.data, copy.data, { recursive: true });
+  cpSync(place.pin, copy.pin);
+  return copy;
+}
+
+async function calls(t: TestContext, { folder, pin }: Place, count: number): Promise<void> {
+  const gate = await startGate(t, { folder, flags: { pin } });
+  for (let n = 0; n < count; n += 1)
+    assert.equal((await check(gate, { tool_name: "note.add", tool_input: { n } })).status, 200);
+  await gate.stop();
+}
+
+/** What verify says where the sinks are these. */
+async function verify({ data, pin }: Place, sinks: string): Promise<Outcome> {
+  return withSinks(sinks, () =>
+    verifyCommand(data, { pin, json: false, chain: false, deep: false, database: undefined }),
+  );
+}
+
+async function withSinks(sinks: string, work: () => Promise<Outcome>): Promise<Outcome> {
+  process.env["SVC_SINKS"] = sinks;
+  try {
+    return await work();
+  } finally {
+    delete process.env["SVC_SINKS"];
+  }
+}
+
+/** Four answered calls; a copy from when they were two; a sink that has the checkpoint over all four. */
+async function rolledBack(t: TestContext): Promise<{ site: Place; older: Place; sink: string }> {
+  const site = placeOf(t);
+  await calls(t, site, 2);
+  const older = copyOf(t, site);
+  await calls(t, site, 2);
+  const file = join(site.folder, "sink");
+  cpSync(join(site.data, "checkpoint"), file);
+  return { site, older, sink: `file:${file}` };
+}
+
+test("verify reports a folder rolled back with its pin if a sink saw more", { tags: ["first-use-24"] }, async (t) => {
+  const { site, older, sink } = await rolledBack(t);
+  const alone = await verify(older, "");
+  assert.deepEqual([alone.exitCode, alone.text.split("\n").at(-1)], [0, "  anchored through row 2 by the head pin"]);
+  assert.deepEqual(await verify(older, sink), {
+    exitCode: 1,
+    text:
+      "BROKEN: row 3 should exist but does not; the last row is 2: rows are missing from the end: the file sink has seen row 4\n" +
+      "  expected  row 4\n  found     row 2",
+  });
+  assert.match((await verify(site, sink)).text, /^ok: 4 rows/, "positive control");
+  const unpinned = await withSinks(sink, () =>
+    verifyCommand(site.data, { pin: undefined, json: true, chain: true, deep: false, database: undefined }),
+  );
+  assert.deepEqual(JSON.parse(unpinned.text).anchored, { seq: 4, by: "file sink" });
+});
+
+test("verify accepts a loss that a row of the ledger records", async (t) => {
+  const { older, sink } = await rolledBack(t);
+  const { data: dataDir, pin } = older;
+  const stated = { dataDir, pin, afterRestore: true, reason: "disk lost", by: "Ada" };
+  await withSinks(sink, () => resumeCommand(undefined, stated));
+  assert.match((await verify(older, sink)).text, /^ok: 3 rows[^]*anchored through row 3 by the head pin$/);
+  await calls(t, older, 3);
+  assert.match((await verify(older, sink)).text, /^ok: 6 rows/);
+});
+
+test("verify reports a copy that went on separately from the ledger that a sink has seen", async (t) => {
+  const { older, sink } = await rolledBack(t);
+  await calls(t, older, 3);
+  assert.match((await verify(older, "")).text, /^ok: 5 rows/, "it holds together");
+  const { exitCode, text } = await verify(older, sink);
+  assert.equal(exitCode, 1);
+  assert.match(text, /^BROKEN at row 4 of 5: the root of the tree is not the one that the file sink has seen\n/);
+});
+
+test("verify mentions sinks without a checkpoint and fails if it cannot read a sink", async (t) => {
+  const site = placeOf(t);
+  await calls(t, site, 2);
+  for (const sinks of [`file:${join(site.folder, "none")}`])
+    assert.match(
+      (await verify(site, sinks)).text,
+      /^ok: 2 rows[^]*\n {2}no file of SVC_SINKS, SVC_SEEN or --seen has a checkpoint of it$/,
+    );
+  await assert.rejects(
+    verify(site, `file:${site.folder}`),
+    /^Error: the ledger's 2 rows hold together, and the file sink .* cannot be asked how far the ledger went: /,
+  );
+});

@@ -1,0 +1,167 @@
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { migratePostgres } from "../../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import { startPostgres, type Afterwards, type PostgresServer, type Settings } from "../postgres-server.ts";
+import { Line } from "./line.ts";
+
+const role = "gate";
+const password = "of-the-campaign";
+
+/** A primary waits for whatever standby there is. One that was promoted waits for its own. */
+const settings: Settings = {
+  synchronous_standby_names: "*",
+  max_connections: 60,
+  wal_keep_size: "1GB",
+  wal_receiver_timeout: "3s",
+  wal_sender_timeout: "3s",
+  wal_retrieve_retry_interval: "200ms",
+};
+
+/** How a primary is replaced: it was killed first; or it is up and nobody reaches it; or its sessions still do. */
+export type Succession = "killed" | "unreachable" | "stale";
+
+/** A primary and a standby that each COMMIT waits for, all through lines. Nobody but this decides who is what. */
+export class Cluster {
+  #primary: PostgresServer;
+  #standby: PostgresServer | undefined;
+  readonly #replication: Line;
+  readonly lines: Line[] = [];
+  #standbys = 0;
+
+  private constructor(primary: PostgresServer, replication: Line) {
+    this.#primary = primary;
+    this.#replication = replication;
+  }
+
+  /** @returns why there is none here, where that is so */
+  static async start(t: Afterwards): Promise<Cluster | string> {
+    const primary = await startPostgres(t, settings);
+    if (typeof primary === "string") return primary;
+    await primary.run(`SET synchronous_commit TO local; CREATE ROLE ${role} LOGIN PASSWORD '${password}'`);
+    const cluster = new Cluster(primary, await Line.start(primary.port, false));
+    t.after(() => cluster.#close());
+    await cluster.addStandby();
+    await migratePostgres({ url: primary.url(), servingRole: role });
+    return cluster;
+  }
+
+  /** The superuser's, of the present primary. */
+  get primary(): PostgresServer {
+    return this.#primary;
+  }
+
+  get replication(): Line {
+    return this.#replication;
+  }
+
+  /** A line of its own for one gate, and the URL that leads over it. */
+  async addLine(): Promise<{ readonly line: Line; readonly url: string }> {
+    const line = await Line.start(this.#primary.port, true);
+    this.lines.push(line);
+    return { line, url: this.#primary.url({ user: role, password, port: line.port }) };
+  }
+
+  /** Builds a standby from the primary, and waits until it has all that the primary has. */
+  async addStandby(): Promise<void> {
+    this.#replication.lead(this.#primary.port);
+    const { username, password: secret } = new URL(this.#primary.url());
+    const from =
+      `host=127.0.0.1 port=${this.#replication.port} user=${username} password=${secret} application_name=standby ` +
+      "sslmode=disable gssencmode=disable connect_timeout=3";
+    this.#standbys += 1;
+    this.#standby = await this.#primary.startStandby(String(this.#standbys), { ...settings, primary_conninfo: from });
+    await this.whenSafe();
+  }
+
+  /** Resolves when the primary has a standby that each COMMIT waits for. */
+  async whenSafe(): Promise<void> {
+    for (;;) {
+      const found = await this.#primary
+        .run("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum')")
+        .catch(() => []);
+      if (found.length > 0) return;
+      await wait(50);
+    }
+  }
+
+  async killPrimary(pauseMs: number): Promise<void> {
+    await this.#primary.kill();
+    await wait(pauseMs);
+    await this.#primary.start();
+  }
+
+  /** `pg_ctl restart -m immediate`, or `fast`. */
+  async restartPrimary(how: "immediate" | "fast"): Promise<void> {
+    if (how === "fast") await this.#primary.stop();
+    else await quit(this.#primary);
+    await this.#primary.start();
+  }
+
+  async killStandby(pauseMs: number): Promise<void> {
+    const standby = this.#standby;
+    await standby?.kill();
+    await wait(pauseMs);
+    await standby?.start();
+  }
+
+  /** What its superuser does to the sessions of gates, or to half of them. */
+  async disturbSessions(how: "pg_terminate_backend" | "pg_cancel_backend", share: number): Promise<void> {
+    await this.#primary.run(
+      `SELECT ${how}(pid) FROM pg_stat_activity WHERE usename = '${role}' AND random() < ${share}`,
+    );
+  }
+
+  /** The standby, which has every answered row, becomes the primary; gates are led to it, and it gets a standby. */
+  async failOver(how: Succession, lingerMs: number): Promise<void> {
+    const [old, successor] = [this.#primary, this.#standby];
+    if (successor === undefined) throw new Error("there is no standby to promote");
+    const links = this.lines.flatMap((line) => line.links);
+    if (how === "killed") await old.kill();
+    if (how === "unreachable") for (const link of links) link.darken();
+    await promote(successor);
+    this.#primary = successor;
+    this.#standby = undefined;
+    for (const line of this.lines) line.lead(successor.port);
+    if (how === "killed") for (const link of links) link.cut();
+    const standby = this.addStandby();
+    await wait(how === "killed" ? 0 : lingerMs);
+    for (const link of links) link.cut();
+    await old.kill();
+    rmSync(old.folder, { recursive: true, force: true, maxRetries: 5 });
+    await standby;
+  }
+
+  #close(): void {
+    for (const line of [this.#replication, ...this.lines]) line.close();
+  }
+}
+
+/** It may be starting, or catching up, and then takes it a little later. */
+async function promote(standby: PostgresServer): Promise<void> {
+  for (;;) {
+    try {
+      const [found] = await standby.run("SELECT pg_is_in_recovery() AS waits");
+      if (found?.["waits"] === false) return;
+      await standby.promote();
+    } catch {
+      await wait(100);
+    }
+  }
+}
+
+/** Children are ended at once and nothing is tidied up, as `pg_ctl -m immediate` does. */
+async function quit(server: PostgresServer): Promise<void> {
+  const pid = Number(readFileSync(join(server.folder, "postmaster.pid"), "utf8").split("\n")[0]);
+  process.kill(pid, "SIGQUIT");
+  while (isAlive(pid)) await wait(20);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

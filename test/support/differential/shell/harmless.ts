@@ -1,0 +1,164 @@
+import type { Effects } from "./runner.ts";
+
+/** A command in the record of `shell()`: the members that decide here. */
+export interface ShellCommand {
+  readonly name: string;
+  readonly args: readonly string[];
+  readonly flags: readonly string[];
+  readonly unknown: readonly string[];
+  readonly globs: readonly string[];
+  readonly variables: readonly string[];
+}
+
+/** The record of `shell()`, as JSON. */
+export interface ShellRecord {
+  readonly commands: readonly ShellCommand[];
+  readonly writes: readonly string[];
+  readonly reads: readonly string[];
+  readonly unknown: readonly string[];
+  readonly variables: readonly string[];
+  readonly functions: readonly string[];
+  readonly scripts: readonly unknown[];
+  readonly background: boolean;
+}
+
+/** From `limits.unasked` of contracts/shell.yaml. The others let more syntax count: they change nothing by themselves. */
+const unasked = "ls cat head tail wc grep cut diff stat pwd echo".split(" ");
+const quiet = [...unasked, ..."[ : false printf test true".split(" ")];
+/** The record still lists all that these run or write, so a contract may list them. */
+const known = [
+  ...quiet,
+  ..."alias break builtin cd command continue declare enable eval exec exit export".split(" "),
+  ..."getopts hash let local mapfile read return set shift".split(" "),
+  ..."trap type typeset umask unalias unset wait sh bash dash env xargs find nohup timeout nice".split(" "),
+];
+/** The programs of `quiet` that never open a file which an argument names. */
+const openNothing = new Set("[ : false printf test true echo pwd".split(" "));
+
+/** These may print the environment. */
+const printers = new Set("declare env export local readonly set typeset".split(" "));
+
+/** `limits.secrets` of contracts/shell.yaml, as far as the working folder has them. */
+const secrets = [".env", ".ssh"];
+/** The rule `reads` lets these patterns pass. They match no name that begins with a dot. */
+const safeGlob = /^(?:(?:[A-Za-z0-9_*][A-Za-z0-9_.*-]*\/)*[A-Za-z0-9_*][A-Za-z0-9_.*-]*[.][A-Za-z0-9]+)$/;
+
+/** Files that a text may change, if the record lists them in `writes`. */
+export const scratchFiles: readonly string[] = ["written", "scratch.txt"];
+
+/**
+ * What is promised about a text.
+ *
+ * - `allowed`: contracts/shell.yaml itself answers ALLOW. No effect at all may follow.
+ * - `reads`: the record shows no more than commands that read, as the contract asks. No effect at all may follow.
+ * - `lists`: the record lists commands and files that are all known to be harmless, and some words are known only at
+ *   run time. No other command may run, and no other file may change.
+ */
+export type Promised = "allowed" | "reads" | "lists";
+
+/** @returns undefined when the record alone says that the text may do harm */
+export function promisedBy(record: ShellRecord): Promised | undefined {
+  if (isRead(record)) return "reads";
+  return isListed(record) ? "lists" : undefined;
+}
+
+/** Conditions like the rules `reads`, `outside-the-workspace` and `secrets` of contracts/shell.yaml, and stricter. */
+function isRead(record: ShellRecord): boolean {
+  return (
+    // Every command is one that only reads, and its patterns match no hidden file.
+    record.commands.every(({ name, globs }) => quiet.includes(name) && globs.every((glob) => safeGlob.test(glob))) &&
+    // Nothing is written, set or defined, and nothing is known only at run time.
+    [record.writes, record.unknown, record.variables, record.functions, record.scripts].every(isEmpty) &&
+    !record.background &&
+    !reachesFurther(record) &&
+    staysInside(argsOf(record), [...record.reads, ...record.writes])
+  );
+}
+
+function argsOf({ commands }: ShellRecord): readonly string[] {
+  return commands.flatMap(({ args }) => args);
+}
+
+/** No name of a file leads outside the working folder or to a secret. */
+function staysInside(args: readonly string[], files: readonly string[]): boolean {
+  const leadsOut =
+    args.some((word) => word.startsWith("/") || word.includes("..") || (word.startsWith("-") && word.includes("/"))) ||
+    files.some((file) => file.startsWith("/") || file.includes(".."));
+  const namesSecret = secrets.some(
+    (secret) =>
+      [...args, ...files].some((word) => `/${word.toLowerCase()}`.includes(`/${secret}`)) ||
+      args.some((word) => word.toLowerCase().includes(`=${secret}`) || (word.startsWith("-") && word.includes(secret))),
+  );
+  return !leadsOut && !namesSecret;
+}
+
+/** `diff -l` starts `pr`, `wc --files0-from` reads the files that a file names, and `find -fprint` writes one. */
+function reachesFurther({ commands }: ShellRecord): boolean {
+  return commands.some(
+    ({ name, flags, args }) =>
+      (name === "find" && args.some((word) => /^-(?:fprint|fls|delete|files0)/.test(word))) ||
+      (name === "diff" && flags.some((flag) => flag === "-l" || "--paginate".startsWith(flag))) ||
+      (name === "wc" && flags.some((flag) => "--files0-from".startsWith(flag))),
+  );
+}
+
+function isListed(record: ShellRecord): boolean {
+  const { commands, writes, functions, variables, unknown } = record;
+  const isKnown = (word: string): boolean => !unknown.includes(word);
+  return (
+    // Every command is listed, or it is a function whose body the record lists too.
+    commands.every(({ name }) => known.includes(name) || functions.includes(name)) &&
+    // A function may have the name of a listed command, but not the name of a canary.
+    functions.every((name) => /^\w+$/.test(name) && !name.includes("pwn")) &&
+    // A value of `PATH` and of other variables that shells obey would be a doubt, so none of these may be set.
+    variables.every((name) => !/^(?:PATH|IFS|ENV|BASH_ENV|CDPATH|HOME|TMPDIR)$/.test(name)) &&
+    // The names of written files are known, and these files may change.
+    // The record lists the commands of `>(...)`, and no file is written there.
+    writes.every((file) => (scratchFiles.includes(file) ? isKnown(file) : file.startsWith(">("))) &&
+    // `cd` goes to a folder below; `cd` alone goes to the home folder.
+    commands.every(({ name, args }) => name !== "cd" || /^[\w.]/.test(args[0] ?? "")) &&
+    record.scripts.length === 0 &&
+    !reachesFurther(record) &&
+    // A word that is known only at run time may name any file: see `isSureOfReads`.
+    staysInside(argsOf(record).filter(isKnown), record.reads.filter(isKnown))
+  );
+}
+
+function isEmpty(list: readonly unknown[]): boolean {
+  return list.length === 0;
+}
+
+/** @returns the effects that break the promise, one line each */
+export function brokenPromises(promised: Promised, record: ShellRecord, effects: Effects): readonly string[] {
+  const mayChange = promised === "lists" ? record.writes : [];
+  const changed = effects.changed.filter((path) => !mayChange.includes(path.replace(/^[^/]*\//, "")));
+  const isSure = (promised !== "lists" || isSureOfReads(record)) && !readsFolders(record);
+  const shown = isSure ? effects.shown : [];
+  return [
+    ...effects.ran.map((program) => `ran ${program}`),
+    ...changed.map((path) => `changed ${path}`),
+    ...shown.map((secret) => `printed ${secret}`),
+  ];
+}
+
+/** May no secret be printed by a file that the record does not name? */
+function isSureOfReads({ commands, unknown, functions, variables }: ShellRecord): boolean {
+  return (
+    // A word such as `$KEY` prints the environment, and `$x` holds whatever the text has set.
+    [unknown, functions, variables].every(isEmpty) &&
+    commands.every(
+      ({ name, globs }) =>
+        // `export` alone prints the environment.
+        !printers.has(name) && (openNothing.has(name) || globs.every((glob) => safeGlob.test(glob))),
+    )
+  );
+}
+
+/**
+ * `grep -r` and `diff -r` read the files of a folder without naming them. That is a limit that docs/contracts/shell.md
+ * names, and not one of `shell()`.
+ */
+function readsFolders({ commands }: ShellRecord): boolean {
+  const isRecursive = (flag: string): boolean => /^-(?:[rRdN]|-rec|-deref|-dir|-new|-un)/.test(flag);
+  return commands.some(({ name, flags }) => ["grep", "diff"].includes(name) && flags.some(isRecursive));
+}

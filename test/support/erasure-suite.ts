@@ -1,0 +1,282 @@
+import assert from "node:assert/strict";
+import { suite, test, type TestContext } from "node:test";
+import { setImmediate } from "node:timers/promises";
+import { Eraser, type Erased } from "../../packages/svc-gate/src/gate/admin/erasure/eraser.ts";
+import { Retention } from "../../packages/svc-gate/src/gate/admin/erasure/retention.ts";
+import type { EraseRequest } from "../../packages/svc-gate/src/gate/admin/erasure/request.ts";
+import type { Act } from "../../packages/svc-gate/src/gate/admin/act.ts";
+import { erasureBody, type Erasure } from "../../packages/svc-gate/src/ledger/entry/erasure.ts";
+import { missingParts } from "../../packages/svc-gate/src/ledger/entry/evidence.ts";
+import type { Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { good, type Mode } from "../../packages/svc-gate/src/wire/mod.ts";
+import { append, contracts, entry, sha256 } from "./ledger-fixture.ts";
+
+/** A ledger on an engine, and a way behind its back. */
+export interface ErasureEngine {
+  /** A new ledger, which ends with the test. */
+  readonly open: (t: TestContext) => Promise<Ledger>;
+  /** Sets columns of a row by SQL, as one who owns the tables can. */
+  readonly alter: (ledger: Ledger, seq: number, set: string) => Promise<void>;
+}
+
+export const at0 = 1_790_000_000_000;
+export const hourMs = 3_600_000;
+
+/** Rows of checks, an hour apart: four sessions in turn under two keys, each text with the row's number in it. */
+export async function fill(ledger: Ledger, from: number, to: number): Promise<void> {
+  await ledger.keepContract(contracts[0]);
+  for (let first = from; first <= to; first += 100) {
+    const rows = Array.from({ length: Math.min(100, to - first + 1) }, (_, place) => first + place);
+    await append(
+      ledger,
+      rows.map((seq) => [checkOf(seq), []]),
+    );
+  }
+}
+
+function checkOf(seq: number): ReturnType<typeof entry> {
+  return entry({
+    at: at0 + seq * hourMs,
+    keyName: seq % 8 < 4 ? "ci" : "desk",
+    sessionId: `run-${seq % 4}`,
+    toolName: `tool ${seq}`,
+    routed: false,
+    inputText: `{"row":${seq}}`,
+    platformText: seq % 3 === 0 ? null : `{"payee":"p${seq}"}`,
+    reason: `Svc: row ${seq} is fine`,
+  });
+}
+
+/** A person's act, in a turn of its own. */
+export async function enactOn(ledger: Ledger, act: Act, at?: number): Promise<void> {
+  const turn = await ledger.begin();
+  const mode: Mode = "enforce";
+  turn.change({ ...act, at: at ?? turn.head.at, contract: sha256(contracts[0]), mode });
+  await turn.commit();
+}
+
+export function eraserOn(ledger: Ledger): Eraser {
+  const enact: ConstructorParameters<typeof Eraser>[0]["enact"] = async (actOf) => {
+    const turn = await ledger.begin();
+    const act = await actOf(turn);
+    if (!act.ok) return act;
+    turn.change({ ...act.value, at: turn.head.at, contract: sha256(contracts[0]), mode: "enforce" });
+    const [receipt] = await turn.commit();
+    return good(receipt ?? assert.fail());
+  };
+  return new Eraser({ ledger, enact, scrub: (rewrite) => ledger.scrub(rewrite) });
+}
+
+export async function eraseOn(ledger: Ledger, request: Omit<EraseRequest, "reason">): Promise<Erased> {
+  const eraser = eraserOn(ledger);
+  const erased = await eraser.erase({ ...request, reason: "they asked for it" }, "dpo");
+  eraser.close();
+  return erased.ok ? erased.value : assert.fail(erased.problem.detail);
+}
+
+/** Erases behind the back of what a gate does: what is taken away and what the row says may differ. */
+async function eraseFalsely(ledger: Ledger, taken: Erasure, said: Erasure): Promise<void> {
+  await enactOn(ledger, { by: "dpo", act: "erase", body: erasureBody(said), reason: "why", erases: taken });
+}
+
+/** For each row the parts that are missing, as a text. */
+export async function missingIn(ledger: Ledger): Promise<readonly string[]> {
+  const rows = (await Array.fromAsync(ledger.rows(1))).flat();
+  return rows.map(({ evidence }) => missingParts(evidence).join(" "));
+}
+
+export function erasureSuite(name: string, { open, alter }: ErasureEngine): void {
+  const shown = async (ledger: Ledger, seq: number): Promise<Readonly<Record<string, unknown>>> => {
+    const [[row] = []] = await Array.fromAsync(ledger.receipts({ before: seq + 1, limit: 1 }));
+    return JSON.parse(row?.json ?? "null");
+  };
+  const firstBroken = async (ledger: Ledger): Promise<number | undefined> => (await ledger.verify()).broken?.seq;
+
+  suite(`${name}: erasure`, () => {
+    test("parts of named rows go, all proofs hold, and the row says who and why", async (t) => {
+      const ledger = await open(t);
+      await fill(ledger, 1, 12);
+      const leaves = (await Array.fromAsync(ledger.rows(1))).flat().map(({ leaf }) => leaf);
+      const rows = [[3, 3], [7, 9]] as const; // prettier-ignore
+      const erased = await eraseOn(ledger, { target: { rows }, parts: ["platform"] });
+      assert.deepEqual([erased.rows, erased.parts, erased.acts, erased.more], [4, 12, 0, false]);
+      assert.deepEqual(
+        erased.receipts.map(({ seq }) => seq),
+        [13],
+      );
+      const missing = await missingIn(ledger);
+      assert.deepEqual(
+        missing.flatMap((parts, place) => (parts === "" ? [] : [`${place + 1} ${parts}`])),
+        [3, 7, 8, 9].map((seq) => `${seq} platform reason outcome`),
+      );
+      const act = await shown(ledger, 13);
+      const { parts, rows: named } = act["tool_input"] as Erasure;
+      assert.deepEqual(
+        [act["act"], act["key"], act["reason"]],
+        ["erase", "dpo", "Svc: dpo erased outcome, platform, reason of 4 receipts: they asked for it"],
+      );
+      assert.deepEqual([parts, named], [["outcome", "platform", "reason"], rows]);
+      const row = await shown(ledger, 7);
+      assert.deepEqual(row["erased"], ["outcome", "platform", "reason"]);
+      assert.deepEqual([row["platform_state"], row["reason"], row["session_id"]], [null, null, "run-3"]);
+      assert.equal("erased" in (await shown(ledger, 6)), false);
+      assert.deepEqual(
+        (await Array.fromAsync(ledger.rows(1))).flat().slice(0, 12).map(({ leaf }) => leaf),
+        leaves,
+      ); // prettier-ignore
+      assert.equal(await firstBroken(ledger), undefined);
+    });
+
+    test("with the call its columns go, and nobody finds the row by them any more", async (t) => {
+      const ledger = await open(t);
+      await fill(ledger, 1, 6);
+      await eraseOn(ledger, { target: { rows: [[2, 2]] }, parts: ["call"] });
+      const [[row] = []] = await Array.fromAsync(ledger.find({ before: 3, limit: 1 }));
+      assert.deepEqual([row?.session, row?.tool], [null, ""]);
+      const found = await Array.fromAsync(ledger.find({ before: 99, limit: 99, session: "run-2" }));
+      assert.deepEqual(
+        found.flat().map(({ seq }) => seq),
+        [6],
+      );
+      assert.equal(await firstBroken(ledger), undefined);
+      await alter(ledger, 2, "session = 'run-2'");
+      assert.equal(await firstBroken(ledger), 2, "what was erased is not to come back in a column");
+      await alter(ledger, 2, "session = NULL, tool = 'tool 2'");
+      assert.equal(await firstBroken(ledger), 2);
+    });
+
+    test("what is erased already is passed over, and nothing is written for nothing", async (t) => {
+      const ledger = await open(t);
+      await fill(ledger, 1, 6);
+      await eraseOn(ledger, { target: { rows: [[2, 3]] }, parts: ["reason"] });
+      const again = await eraseOn(ledger, { target: { rows: [[2, 3]] }, parts: ["reason"] });
+      assert.deepEqual([again.matched, again.rows, again.receipts.length, ledger.head.seq], [2, 0, 0, 7]);
+      const more = await eraseOn(ledger, { target: { rows: [[1, 7]] }, parts: ["reason", "outcome"] });
+      assert.deepEqual(
+        [more.matched, more.rows, more.parts, more.acts],
+        [6, 6, 10, 1],
+        "row 7 records an act, which stays",
+      );
+      assert.equal(await firstBroken(ledger), undefined);
+    });
+
+    test("a session of one key, a session of all, and rows before a moment", async (t) => {
+      const ledger = await open(t);
+      await fill(ledger, 1, 40);
+      const matches: number[] = [];
+      const of = async (target: EraseRequest["target"]): Promise<readonly number[]> => {
+        const before = await missingIn(ledger);
+        matches.push((await eraseOn(ledger, { target, parts: ["input"] })).matched);
+        const after = await missingIn(ledger);
+        return after.flatMap((parts, place) => (parts === (before[place] ?? "") ? [] : [place + 1]));
+      };
+      assert.deepEqual(await of({ session: "run-1", key: "ci" }), [1, 9, 17, 25, 33]);
+      assert.deepEqual(await of({ session: "run-1", key: undefined }), [5, 13, 21, 29, 37]);
+      assert.deepEqual(await of({ session: "nobody's", key: undefined }), []);
+      assert.deepEqual(await of({ session: "run-1", key: "nobody's" }), []);
+      assert.deepEqual(await of({ before: at0 + 4 * hourMs }), [2, 3]);
+      assert.deepEqual(matches, [5, 10, 0, 0, 3], "those that were erased before are named too");
+      assert.equal(await firstBroken(ledger), undefined);
+    });
+
+    test("many rows go in slices, each with its row, and a walk beside them never cries wolf", async (t) => {
+      const ledger = await open(t);
+      await fill(ledger, 1, 1400);
+      const erasing = { isDone: false };
+      const walks = (async (): Promise<readonly (number | undefined)[]> => {
+        const found: (number | undefined)[] = [];
+        while (!erasing.isDone) {
+          found.push(await firstBroken(ledger));
+          await setImmediate();
+        }
+        return found;
+      })();
+      const erased = await eraseOn(ledger, { target: { rows: [[1, 1400]] }, parts: ["call", "input", "platform"] });
+      erasing.isDone = true;
+      assert.deepEqual([erased.rows, erased.parts, erased.receipts.length], [1400, 7000, 3]);
+      const found = await walks;
+      assert.ok(found.length > 0);
+      assert.deepEqual(new Set(found), new Set([undefined]));
+    });
+
+    test("evidence goes by its age, once, in rows of its own", async (t) => {
+      const ledger = await open(t);
+      await fill(ledger, 1, 60);
+      let now = at0 + 60 * hourMs;
+      const said: unknown[] = [];
+      const note = (...args: readonly unknown[]): void => void said.push(args);
+      const log = { error: note, info: note, warn: note };
+      const make = (): Retention =>
+        new Retention({ eraser: eraserOn(ledger), ledger, days: 1, tenant: null, log, now: () => now });
+      const [first, second] = [make(), make()];
+      const rowsOf = async (retention: Retention): Promise<number> => {
+        const erased = await retention.run();
+        return erased.ok ? erased.value.rows : assert.fail(erased.problem.detail);
+      };
+      assert.equal(await rowsOf(first), 35, "rows 1 to 35 are over a day old");
+      assert.equal(ledger.head.seq, 61);
+      assert.equal(await rowsOf(first), 0);
+      now += 10 * hourMs;
+      assert.equal(await rowsOf(second), 10, "another process goes on where the row says");
+      assert.equal(await rowsOf(first), 0);
+      const act = await shown(ledger, 62);
+      assert.deepEqual([act["key"], (act["tool_input"] as Erasure).rows], ["retention", [[36, 45]]]);
+      assert.match(String(act["reason"]), /SVC_RETENTION_DAYS is 1\b/);
+      assert.deepEqual(
+        (await missingIn(ledger)).map((parts) => parts.split(" ").filter(Boolean).length),
+        [...Array<number>(45).fill(5), ...Array<number>(17).fill(0)],
+      );
+      assert.equal(await firstBroken(ledger), undefined);
+      assert.deepEqual(said, []);
+    });
+  });
+
+  suite(`${name}: what is missing without a lawful row`, () => {
+    const reason = { parts: ["reason"] } as const;
+    const cases: readonly (readonly [title: string, taken: Erasure, said: Erasure, broken: number | undefined])[] = [
+      ["nothing is wrong", { ...reason, rows: [[3, 5]] }, { ...reason, rows: [[3, 5]] }, undefined],
+      ["other rows are named", { ...reason, rows: [[3, 5]] }, { ...reason, rows: [[4, 6]] }, 3],
+      ["one row is not named", { ...reason, rows: [[3, 5]] }, { ...reason, rows: [[3, 3], [5, 5]] }, 4], // prettier-ignore
+      ["another part is named", { ...reason, rows: [[3, 5]] }, { parts: ["outcome"], rows: [[3, 5]] }, 3],
+      ["a part more is gone", { parts: ["outcome", "reason"], rows: [[5, 5]] }, { ...reason, rows: [[5, 5]] }, 5],
+      ["the row names itself", { ...reason, rows: [[3, 5]] }, { ...reason, rows: [[3, 11]] }, 11],
+    ];
+    for (const [title, taken, said, broken] of cases) {
+      test(title, async (t) => {
+        const ledger = await open(t);
+        await fill(ledger, 1, 10);
+        await eraseFalsely(ledger, taken, said);
+        assert.equal(await firstBroken(ledger), broken);
+      });
+    }
+
+    test("a part that is taken away by hand is found, also where a row before named its row", async (t) => {
+      const ledger = await open(t);
+      await fill(ledger, 1, 10);
+      await eraseOn(ledger, { target: { rows: [[3, 3]] }, parts: ["reason"] });
+      await fill(ledger, 12, 14);
+      const rows = (await Array.fromAsync(ledger.rows(1))).flat();
+      const without = (seq: number, part: number): string => {
+        const parts = rows[seq - 1]?.evidence.split("~") ?? [];
+        const digest = sha256(parts[part] ?? "");
+        parts[part] = `!${Buffer.from(digest, "hex").toString("base64url")}`;
+        return `evidence = '${parts.join("~")}'`;
+      };
+      const whole = (seq: number): string => `evidence = '${rows[seq - 1]?.evidence ?? ""}'`;
+      for (const [seq, part] of [
+        [2, 1],
+        [12, 3],
+        [3, 1],
+        [11, 3],
+        [11, 1],
+        [4, 5],
+      ] as const) {
+        // prettier-ignore
+        await alter(ledger, seq, without(seq, part));
+        assert.equal(await firstBroken(ledger), seq, `row ${seq}, part ${part}`);
+        await alter(ledger, seq, whole(seq));
+      }
+      assert.equal(await firstBroken(ledger), undefined, "positive control");
+    });
+  });
+}

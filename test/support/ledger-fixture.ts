@@ -1,0 +1,166 @@
+import { createHash } from "node:crypto";
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { zeroHash } from "../../packages/svc-gate/src/ledger/entry/leaf.ts";
+import { openLedger, type CheckEntry, type CounterMove, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import type { Leaf } from "../../packages/svc-gate/src/ledger/entry/mod.ts";
+
+/** What the tests of the ledger share: a folder that goes away, entries, a small ledger with one of everything. */
+
+export function sha256(text: string | Uint8Array): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+const folders: string[] = [];
+process.once("exit", () => folders.forEach(removeFolder));
+
+/** A new folder. It goes with this process, if nobody removes it before. */
+export function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "svc-gate-test-"));
+  folders.push(folder);
+  return folder;
+}
+
+/** Removes a folder, also one into which a ledger that is not closed yet is writing, or that a test has made read-only. */
+export function removeFolder(folder: string): void {
+  const options = { recursive: true, force: true, maxRetries: 20 } as const;
+  try {
+    rmSync(folder, options);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EACCES") throw error;
+    makeWritable(folder);
+    rmSync(folder, options);
+  }
+}
+
+function makeWritable(folder: string): void {
+  chmodSync(folder, 0o700);
+  for (const inner of readdirSync(folder, { withFileTypes: true }))
+    if (inner.isDirectory()) makeWritable(join(folder, inner.name));
+}
+
+/** A new folder, removed after the test. What is closed after that may write its last file: that goes with the process. */
+export function temporaryFolder(t: Pick<TestContext, "after">): string {
+  const folder = newFolder();
+  t.after(() => removeFolder(folder));
+  return folder;
+}
+
+export const engine = "svc-gate/test";
+export const contracts: readonly [string, string] = ["contract: first\n", "contract: second, with 目 and \u{1f511}\n"];
+const at0 = 1_790_000_000_000;
+
+export function entry(over: Partial<CheckEntry> = {}): CheckEntry {
+  return {
+    at: at0,
+    keyName: "default",
+    mode: "enforce",
+    toolName: "payment.send",
+    routed: true,
+    sessionId: "run-1",
+    inputText: '{"amount":10}',
+    platformText: null,
+    verdict: "ALLOW",
+    answered: "ALLOW",
+    reason: "Svc: the payee is registered, and 10 USD is within every limit",
+    rule: "payments.$otherwise",
+    contract: sha256(contracts[0]),
+    outcome: { counters: {}, errors: {}, fired: [] },
+    ...over,
+  };
+}
+
+/** Commits one batch. */
+export async function append(
+  ledger: Ledger,
+  rows: readonly (readonly [CheckEntry, readonly CounterMove[]])[],
+): Promise<void> {
+  const batch = await ledger.begin();
+  for (const [row, moves] of rows) batch.append(row, moves);
+  await batch.commit();
+}
+
+/** Counters by the way in which they came to hold events. */
+export const definitions = {
+  live: "moved from row 1",
+  mixed: "folded at row 6, then moved",
+  folded: "folded once",
+} as const;
+
+const tools = ["payment.send", "mail.send", "never.heard-of", "payment.send", "目-tool", "shell"];
+
+function rowOf(seq: number): readonly [CheckEntry, readonly CounterMove[]] {
+  const late = seq > 6;
+  const tool = tools[seq % tools.length] ?? "";
+  const verdict = (["ALLOW", "BLOCK", "ESCALATE"] as const)[seq % 3] ?? "ALLOW";
+  const moves: CounterMove[] = [];
+  if (seq % 3 !== 1) moves.push({ counter: sha256(definitions.live), key: `run-${seq % 2}`, amount: `${seq}.25` });
+  if (late && seq % 2 === 0) moves.push({ counter: sha256(definitions.mixed), key: "gate", amount: "1" });
+  const row = entry({
+    at: at0 + Math.floor(seq / 2) * 1000,
+    toolName: tool,
+    routed: tool !== "never.heard-of",
+    sessionId: seq % 4 === 0 ? null : `run-${seq % 2}`,
+    platformText: seq % 3 === 0 ? `{"monthly_spend_usd":${seq}.50,"note":"ä \\u00e4"}` : null,
+    mode: (["observe", "assist", "enforce"] as const)[seq % 3] ?? "observe",
+    verdict,
+    answered: seq % 3 === 0 ? "ALLOW" : verdict,
+    contract: sha256(contracts[late ? 1 : 0]),
+  });
+  return [row, moves];
+}
+
+export const sampleRows = 12;
+
+/** Twelve rows, two contracts, three counters of which two were folded later; closed. */
+export async function makeSample(folder: string, pinFile?: string): Promise<void> {
+  const ledger = await openLedger({ folder, engine, pinFile, name: "example.org/sample" });
+  await fillSample(ledger);
+  await ledger.close();
+}
+
+/** The same, in a ledger that is open. */
+export async function fillSample(ledger: Ledger): Promise<void> {
+  const keep = (definition: string, through: number | null, found: readonly number[]): Promise<void> =>
+    ledger.keepCounter(
+      { definition, through, unknownThrough: -1 },
+      found.map((seq) => ({
+        counter: sha256(definition),
+        key: "gate",
+        amount: String(seq),
+        seq,
+        at: rowOf(seq)[0].at,
+      })),
+    );
+  await ledger.keepContract(contracts[0]);
+  await keep(definitions.live, null, []);
+  await append(ledger, [1, 2, 3].map(rowOf));
+  await append(ledger, [4, 5, 6].map(rowOf));
+  await ledger.keepContract(contracts[1]);
+  await keep(definitions.mixed, 4, [1, 4]);
+  await keep(definitions.mixed, 6, [6]);
+  await keep(definitions.mixed, null, []);
+  await keep(definitions.folded, 6, [2, 3]);
+  for (let seq = 7; seq <= sampleRows; seq += 1) await append(ledger, [rowOf(seq)]);
+}
+
+/** A leaf of a check, or of an act, of which nothing but its place counts. */
+export function leafOf(seq: number, act: string | null): Leaf {
+  const kind = act === null ? "check" : "change";
+  const nothing = { answered: null, contract: null, key: null, mode: null, rule: null, tool: null, verdict: null };
+  return {
+    ...nothing,
+    act,
+    at: seq,
+    check: null,
+    engine: "e",
+    evidence: "",
+    kind,
+    log: "l",
+    prev: zeroHash,
+    seq,
+    v: 1,
+  };
+}

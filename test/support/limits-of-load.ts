@@ -1,0 +1,110 @@
+import { connect } from "node:net";
+import { Budget, Line, type Queued } from "../../packages/svc-gate/src/gate/admission/line.ts";
+import { Valve } from "../../packages/svc-gate/src/gate/admission/valve.ts";
+import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
+import { check, requestText, type Running } from "./gate.ts";
+
+// The limits of `limits.ts` that hold under load: each answers with what was found past the limit, or undefined.
+
+const call: Queued = { caller: { keyName: "a" }, bytes: 0 };
+
+interface Loaded {
+  readonly msPerCall: number;
+  /** Is it a load that stays? A burst has just begun, otherwise. */
+  readonly standing: boolean;
+  readonly calls: number;
+}
+
+/** How many of so many calls find no room, where each takes so long. */
+export function linePast({ msPerCall, standing, calls }: Loaded): number | undefined {
+  let now = 0;
+  const line = new Line<Queued>(new Budget(), () => now);
+  for (let batch = 0; batch < (standing ? 500 : 2); batch += 1) {
+    for (let n = 0; n < 20; n += 1) line.push(call);
+    const taken = line.take(20);
+    now += 20 * msPerCall;
+    line.settled(taken);
+  }
+  return refusedOf(line, calls);
+}
+
+function refusedOf(line: Line<Queued>, calls: number): number | undefined {
+  let refused = 0;
+  for (let n = 0; n < calls; n += 1) {
+    if (line.hasRoom("a", 0)) line.push(call);
+    else refused += 1;
+  }
+  return refused === 0 ? undefined : refused;
+}
+
+/** A gate that was idle is loaded when four fifths of what is remembered of it is work: after ln 5 of the fading time. */
+export function fading(over: 0 | 1): number | undefined {
+  let now = 0;
+  const line = new Line<Queued>(new Budget(), () => now);
+  for (let n = 0; n < 300; n += 1) line.push(call);
+  const taken = line.take(300);
+  now += limits.lineBurstFadeMs * Math.log(5) + (over === 0 ? -1 : 1);
+  line.settled(taken);
+  return refusedOf(line, 2 * limits.lineCallsMin);
+}
+
+/** So many refusals at once that the last one waits. */
+export function valveBurst(over: 0 | 1): number | undefined {
+  const { valve } = stillValve();
+  for (let n = 0; n < limits.refusalsPerSecond / 10 + over; n += 1) valve.pass(() => true);
+  return valve.waiting || undefined;
+}
+
+/** Where so many wait as leave in that time, the last one leaves at its end, and not before. */
+export function valveWait(over: 0 | 1): number | undefined {
+  const { valve, advance } = stillValve();
+  const waiting = (limits.refusalsPerSecond * limits.refusalWaitMs) / 1000;
+  for (let n = 0; n < limits.refusalsPerSecond / 10 + waiting; n += 1) valve.pass(() => true);
+  advance(over === 0 ? limits.refusalWaitMs + 10 : limits.refusalWaitMs / 2);
+  return valve.waiting || undefined;
+}
+
+/** So many wait that one more would be too many: it passes at once. */
+export function valveFull(over: 0 | 1): boolean | undefined {
+  const { valve } = stillValve();
+  while (valve.waiting < limits.refusalsWaitingMax - 1 + over) valve.pass(() => true);
+  return valve.pass(() => true) || undefined;
+}
+
+function stillValve(): { readonly valve: Valve; readonly advance: (ms: number) => void } {
+  let now = 0;
+  let due: { readonly at: number; readonly act: () => void }[] = [];
+  const valve = new Valve({
+    perSecond: limits.refusalsPerSecond,
+    waitMs: limits.refusalWaitMs,
+    waitingMax: limits.refusalsWaitingMax,
+    now: () => now,
+    later: (act, ms) => void due.push({ at: now + ms, act }),
+  });
+  const advance = (ms: number): void => {
+    for (const end = now + ms; now < end; now += 1) {
+      const acts = due.filter(({ at }) => at <= now);
+      due = due.filter(({ at }) => at > now);
+      for (const { act } of acts) act();
+    }
+  };
+  return { valve, advance };
+}
+
+/** Asks for a page that no buffer on the way holds, and reads it after so long; answers when it was cut off. */
+export async function slowReader(gate: Running, pauseMs: number): Promise<string | undefined> {
+  const large = JSON.stringify({ tool_name: "note.add", tool_input: { text: "x".repeat(limits.bodyBytesMax - 100) } });
+  for (let n = 0; n < 64; n += 1) await check(gate, large);
+  const text = await new Promise<string>((resolve) => {
+    let end = "";
+    const socket = connect(gate.port, "127.0.0.1", () =>
+      socket.write(requestText("GET /receipts?limit=1000 HTTP/1.1")),
+    );
+    socket.pause();
+    setTimeout(() => socket.resume(), pauseMs);
+    socket.on("error", () => undefined);
+    socket.on("data", (piece: Buffer) => (end = (end + piece.toString("latin1")).slice(-5)));
+    socket.on("close", () => resolve(end));
+  });
+  return text === "0\r\n\r\n" ? undefined : "cut off";
+}

@@ -1,0 +1,143 @@
+import {
+  compileMandate,
+  consult,
+  count,
+  decide,
+  prepare,
+  renderDiagnostic,
+  type ContractInForce,
+} from "../../../packages/svc-gate/src/contract/mod.ts";
+import type {
+  Caller,
+  CompileOptions,
+  Decision,
+  Lookup,
+  Prepared,
+  SourceFile,
+} from "../../../packages/svc-gate/src/contract/mod.ts";
+import {
+  addDecimals,
+  bad,
+  good,
+  parseCheckRequest,
+  type CheckRequest,
+  type Result,
+} from "../../../packages/svc-gate/src/wire/mod.ts";
+import type { Call, Mode, Scenario, Verdict } from "./language.ts";
+import { fileOf, printContract, printJson, printMandate } from "./print.ts";
+
+/** What the engine made of one call. */
+export interface Done {
+  readonly decision: Decision;
+  readonly answered: Verdict;
+  readonly moves: readonly Move[];
+}
+
+export interface Move {
+  readonly name: string;
+  readonly identity: string;
+  readonly key: string;
+  readonly at: number;
+  readonly amount: string;
+}
+
+/** A place where the engine is made wrong on purpose. Each is given what is right. */
+export interface Defect {
+  scenario?(right: Scenario): Scenario;
+  body?(right: string): string;
+  caller?(right: Caller): Caller;
+  lookup?(right: Lookup): Lookup;
+  isWithin?(move: Move, lookup: Lookup, now: number): boolean;
+  decision?(right: Decision): Decision;
+  answered?(right: Verdict, decision: Decision): Verdict;
+  moves?(right: readonly Move[]): readonly Move[];
+}
+
+export function compile(scenario: Scenario, options: CompileOptions = {}): Result<ContractInForce, readonly string[]> {
+  const texts = new Map(scenario.contracts.map((contract) => [fileOf(contract), printContract(contract)]));
+  const open = (name: string): Result<SourceFile, string> => {
+    const text = texts.get(name);
+    return text === undefined ? bad("there is no such file") : good({ name, text });
+  };
+  const force = compileMandate({ name: "mandate.yaml", text: printMandate(scenario) }, open, options);
+  return force.ok ? force : bad(force.problem.map(renderDiagnostic));
+}
+
+/** One engine and what it was moved by so far. */
+export class Engine {
+  readonly #force: ContractInForce;
+  readonly #mode: Mode;
+  readonly #defect: Defect;
+  readonly #moves: Move[] = [];
+
+  constructor(force: ContractInForce, mode: Mode, defect: Defect = {}) {
+    this.#force = force;
+    this.#mode = mode;
+    this.#defect = defect;
+  }
+
+  check(call: Call): Done {
+    const defect = this.#defect;
+    const caller = { keyName: call.key, sessionId: call.session };
+    const request = requestOf(call, defect);
+    const asking = defect.caller?.(caller) ?? caller;
+    const prepared = prepare(this.#force, request, asking);
+    const right = this.#decide(prepared, call.at);
+    const decision = defect.decision?.(right) ?? right;
+    const honest = answer(decision, this.#mode);
+    const answered = defect.answered?.(honest, decision) ?? honest;
+    const counted = count(prepared, { verdict: decision.verdict, answered });
+    const each = counted.map(({ counter, key, amount }) => ({
+      name: counter.name,
+      identity: counter.identity,
+      key,
+      at: call.at,
+      amount,
+    }));
+    const moves = defect.moves?.(each) ?? each;
+    this.#moves.push(...once(moves));
+    return { decision, answered, moves };
+  }
+
+  #decide(prepared: Prepared, at: number): Decision {
+    const consultation = consult(prepared, at);
+    return decide(
+      consultation,
+      consultation.lookups.map((lookup) => this.#sum(this.#defect.lookup?.(lookup) ?? lookup, at)),
+    );
+  }
+
+  #sum(lookup: Lookup, now: number): string {
+    const defect = this.#defect;
+    return this.#moves
+      .filter((move) => move.identity === lookup.counter.identity && move.key === lookup.key)
+      .filter((move) => defect.isWithin?.(move, lookup, now) ?? move.at > lookup.after)
+      .reduce((sum, { amount }) => addDecimals(sum, amount), "0");
+  }
+}
+
+/** Two moves of one call with one identity and one key are one move. */
+function once(moves: readonly Move[]): readonly Move[] {
+  return moves.filter(
+    (move, index) => moves.findIndex(({ identity, key }) => identity === move.identity && key === move.key) === index,
+  );
+}
+
+function answer({ verdict, final }: Decision, mode: Mode): Verdict {
+  if (mode === "observe") return "ALLOW";
+  return mode === "assist" && verdict === "BLOCK" && !final ? "ESCALATE" : verdict;
+}
+
+export function requestOf(call: Call, defect: Defect = {}): CheckRequest {
+  const body = printJson({
+    obj: [
+      ["tool_name", call.tool],
+      ["tool_input", call.input],
+      ...(call.session === null ? [] : [["session_id", call.session] as const]),
+      ...(call.platform === null ? [] : [["platform_state", call.platform] as const]),
+    ],
+  });
+  const request = parseCheckRequest(defect.body?.(body) ?? body);
+  if (!request.ok) throw new Error(`${request.problem.detail}\n${body}`);
+  return request.value;
+}

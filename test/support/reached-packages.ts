@@ -1,0 +1,46 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** What the gate reaches, by the lock file: all that is installed for it, on any platform. */
+
+interface LockEntry {
+  readonly version: string;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const lock: { readonly packages: Readonly<Record<string, LockEntry>> } = JSON.parse(
+  readFileSync(join(root, "package-lock.json"), "utf8"),
+);
+
+/** Where a package finds another: in its own folder, or in one above it. */
+function placeOf(from: string, name: string): string | undefined {
+  const parts = from.split("/");
+  const above = parts.map((_, at) => parts.slice(0, parts.length - at).join("/"));
+  return [...above.map((folder) => `${folder}/node_modules/${name}`), `node_modules/${name}`].find(
+    (place) => lock.packages[place] !== undefined,
+  );
+}
+
+/** Folders, from the root, and the names and versions that they hold. */
+export function reachedPackages(): readonly {
+  readonly place: string;
+  readonly name: string;
+  readonly version: string;
+}[] {
+  const reached = new Set(["packages/svc-gate"]);
+  for (const place of reached) {
+    const { dependencies = {}, optionalDependencies = {} } = lock.packages[place] ?? {};
+    for (const each of Object.keys({ ...dependencies, ...optionalDependencies })) {
+      const found = placeOf(place, each);
+      if (found !== undefined) reached.add(found);
+    }
+  }
+  return [...reached].slice(1).map((place) => ({
+    place,
+    name: place.replace(/^.*node_modules\//, ""),
+    version: lock.packages[place]?.version ?? "",
+  }));
+}

@@ -1,0 +1,97 @@
+import { globSync } from "node:fs";
+
+/** The folders of test/ that hold tests; test/support holds their helpers. The order is that of CONTRIBUTING.md. */
+export const rings = ["unit", "service", "process", "postgres", "faults", "repository"] as const;
+export type Ring = (typeof rings)[number];
+
+/** A random test whose rounds `npm test` reduces: the file reads their number from the variable. */
+export interface Sample {
+  readonly file: string;
+  readonly variable: string;
+  readonly rounds: number;
+  /** The number that the file takes when the variable is not set. */
+  readonly whole: number;
+}
+
+/** Tests of properties: `npm test` runs a quarter of their random cases. */
+const properties: readonly string[] = [
+  "test/unit/workbench/fmt.test.ts",
+  "test/unit/contract/run/decide.test.ts",
+  "test/unit/contract/run/expressions.test.ts",
+  "test/unit/contract/functions/functions.test.ts",
+  "test/unit/contract/fuzz.test.ts",
+  "test/unit/contract/functions/sql/sql.test.ts",
+  "test/unit/contract/functions/shell/shell.test.ts",
+  "test/unit/wire/fuzz.test.ts",
+];
+
+/** What `npm test` and `--ring` leave to `npm run test:all`. The tests print each entry at their end. */
+export const samples: readonly Sample[] = [
+  { file: "test/faults/campaigns/simulation.test.ts", variable: "SIMULATION_RUNS", rounds: 60, whole: 250 },
+  { file: "test/faults/campaigns/model.test.ts", variable: "MODEL_RUNS", rounds: 60, whole: 300 },
+  { file: "test/faults/campaigns/model-ledger.test.ts", variable: "LEDGER_RUNS", rounds: 1, whole: 6 },
+  { file: "test/faults/campaigns/replay.test.ts", variable: "FIDELITY_RUNS", rounds: 500, whole: 3000 },
+  { file: "test/faults/campaigns/hostile.test.ts", variable: "HOSTILE_RUNS", rounds: 500, whole: 3000 },
+  { file: "test/faults/campaigns/pairs.test.ts", variable: "DIFF_PAIRS", rounds: 6, whole: 30 },
+  { file: "test/faults/campaigns/sql.test.ts", variable: "SVC_DIFFERENTIAL_SQL", rounds: 1000, whole: 6000 },
+  { file: "test/faults/injected.test.ts", variable: "INJECTIONS", rounds: 4, whole: 10 },
+  { file: "test/faults/kill.test.ts", variable: "KILL_RUNS", rounds: 3, whole: 8 },
+  { file: "test/faults/power-cut.test.ts", variable: "POWER_CUTS", rounds: 2, whole: 4 },
+  ...properties.map((file) => ({ file, variable: "PROPERTY_SHARE", rounds: 0.25, whole: 1 })),
+];
+
+/** Files that `npm test` does not run: each takes more than a quarter of a minute, and no faster one shows the same. */
+export const left: readonly string[] = [
+  "test/faults/bounds.test.ts",
+  "test/faults/campaigns/git-runs-nothing.test.ts",
+  "test/faults/campaigns/library.test.ts",
+  "test/faults/campaigns/postgres.test.ts",
+  "test/faults/campaigns/seeded.test.ts",
+  "test/faults/campaigns/shell-second-parser.test.ts",
+  "test/faults/tamper/export-bits.test.ts",
+  "test/faults/tamper/ledger.test.ts",
+  "test/process/backup.test.ts",
+  "test/process/clients/python-package.test.ts",
+  "test/process/export/verifiers.test.ts",
+  "test/repository/pack.test.ts",
+];
+
+/** The slowest files, slowest first: they start first, so that the last minute has work for every core. */
+export const slowest: readonly string[] = [
+  "test/faults/campaigns/simulation.test.ts",
+  "test/process/export/verifiers.test.ts",
+  "test/faults/campaigns/model-ledger.test.ts",
+  "test/process/backup.test.ts",
+  "test/process/cli/cli.test.ts",
+  "test/process/clients/clients.test.ts",
+  "test/process/solver/diff.test.ts",
+  "test/faults/campaigns/pairs.test.ts",
+  "test/service/backup.test.ts",
+  "test/faults/campaigns/library.test.ts",
+  "test/process/cli/erase-command.test.ts",
+  "test/process/cli/keys-command.test.ts",
+  "test/faults/campaigns/git-runs-nothing.test.ts",
+  "test/faults/campaigns/shell-second-parser.test.ts",
+  "test/process/mode-start.test.ts",
+  "test/faults/campaigns/sql.test.ts",
+  "test/faults/bounds.test.ts",
+  "test/faults/campaigns/seeded.test.ts",
+  "test/faults/campaigns/postgres.test.ts",
+  "test/process/config.test.ts",
+  "test/service/allocation.test.ts",
+];
+
+/** @throws for a test that is in no ring's folder */
+export function ringOf(path: string): Ring {
+  const folder = path.split("/")[1];
+  const ring = rings.find((name) => name === folder);
+  if (ring === undefined) throw new Error(`${path}: move this test to a folder of test/: ${rings.join(", ")}`);
+  return ring;
+}
+
+/** Every test file, slowest first, then by name. */
+export function allFiles(): readonly string[] {
+  const rank = (path: string): number => (slowest.indexOf(path) + slowest.length + 1) % (slowest.length + 1);
+  const files = globSync("test/**/*.test.ts").map((path) => path.replaceAll("\\", "/"));
+  return files.toSorted().toSorted((one, other) => rank(one) - rank(other));
+}

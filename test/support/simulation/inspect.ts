@@ -1,0 +1,219 @@
+import { holdAgainstItself, standsOnErased } from "../../../packages/svc-gate/src/cli/replay/replay.ts";
+import { ask, type Serving } from "./clients.ts";
+import { contracts } from "./contracts.ts";
+import type { Disk } from "./disk.ts";
+import { erasureProblem, forgotten, remainsProblem } from "./erasure.ts";
+import { headOf, headProblem, signerProblem } from "./heads.ts";
+import { Process, type Machine } from "./machine.ts";
+import { Outside } from "./outside.ts";
+import { folder } from "./plan.ts";
+import { evidenceOf, hashOf, leafOf, part, type Row } from "./rows.ts";
+import type { Sources } from "./sources.ts";
+import { closeAll, DatabaseSync } from "./sqlite.ts";
+
+interface Place {
+  readonly machine: Machine;
+  /** A copy: what the inspection does to it is forgotten. */
+  readonly disk: Disk;
+  readonly outside: Outside;
+  readonly seed: number;
+  readonly pinFile: string;
+  /** The pin has seen each row that was told of by then; undefined where it need not have. */
+  readonly pinnedFrom: number | undefined;
+}
+
+/**
+ * Starts a gate on what a crash has left, on a disk that does not fail, and holds it against all that was promised. It
+ * recomputes with code of its own, and by a replay.
+ *
+ * @returns what does not hold
+ */
+export async function inspect(sources: Sources, place: Place): Promise<string | undefined> {
+  const { machine, disk, seed } = place;
+  const process = new Process(disk, []);
+  let found: string | undefined;
+  machine.reseed(seed + 1);
+  const { now } = machine;
+  const hasEnded = await machine.run(process, async () => {
+    try {
+      found = await promises(sources, place);
+    } catch (error) {
+      found = `after the crash: ${String(error)}`;
+    }
+  });
+  machine.process = process;
+  process.end("kill");
+  closeAll(process);
+  machine.now = now;
+  return hasEnded ? found : "the gate that starts after the crash waits for what will never come";
+}
+
+async function promises(sources: Sources, place: Place): Promise<string | undefined> {
+  const { machine, disk, outside, pinFile } = place;
+  const { openLedger, openGate, Clock } = sources;
+  const [left, kept] = [disk.copy(), textOf(disk, `${folder}/checkpoint`)];
+  const ledger = await openLedger({ folder, pinFile, engine: "svc-gate/1.0.0" });
+  const before = await rowsOf(ledger);
+  const here = [...(kept === undefined ? [] : [kept]), await ledger.checkpoint()].map(headOf);
+  const problem =
+    chainProblem(before) ??
+    rowProblem(before, outside) ??
+    totalsProblem(before) ??
+    pinProblem(before, { ...place, disk: left }) ??
+    erasureProblem(before, outside) ??
+    remainsProblem(left, forgotten(before, outside, outside.cleared), "after it was said to be nowhere") ??
+    remainsProblem(disk, forgotten(before, outside, outside.texts.keys()), "after the next start") ??
+    headProblem(before, [...outside.heads.values(), ...here]) ??
+    signerProblem(
+      before,
+      [...outside.newHeads(), ...here],
+      ledger.verifiers.map(({ text }) => text),
+    );
+  if (problem !== undefined) return problem;
+  outside.rows = before.length;
+  outside.rotations = before.filter((row) => leafOf(row).act === "signer.rotate").length;
+  const clock = new Clock({ wall: () => machine.now, monotonic: () => machine.now });
+  const [force] = contracts;
+  if (force === undefined) throw new Error("there is no contract");
+  const opened = await openGate({
+    ledger,
+    clock,
+    force,
+    mode: "enforce",
+    onDefect: ({ defect }) => Promise.reject(defect),
+  });
+  if (!opened.ok) return `the gate does not serve: ${opened.problem.detail}`;
+  const { gate } = opened.value;
+  // What counters stand at shows in what is decided next.
+  await Promise.race([ask({ gate, ledger, machine }, new Outside(), { life: -1, calls: 3 }), gate.failed]);
+  const { broken, rows } = await ledger.verify();
+  if (broken !== undefined) return `the ledger finds itself broken: ${JSON.stringify(broken)}`;
+  if (rows < before.length + 3) return `${rows} rows are there after ${before.length} and 3 more`;
+  const replayed = await replayProblem(ledger, before);
+  await gate.drain();
+  await ledger.close();
+  return replayed;
+}
+
+async function rowsOf(ledger: Serving["ledger"]): Promise<readonly Row[]> {
+  const rows: Row[] = [];
+  for await (const slice of ledger.rows(1)) rows.push(...slice);
+  return rows;
+}
+
+/** The chain, recomputed: one row after the other, each naming the hash of the one before and what its evidence comes to. */
+function chainProblem(rows: readonly Row[]): string | undefined {
+  let prev = "0".repeat(64);
+  let last = 0;
+  for (const [index, row] of rows.entries()) {
+    const leaf = leafOf(row);
+    if (row.seq !== index + 1 || leaf.seq !== row.seq) return `row ${row.seq} is in place ${index + 1}`;
+    if (leaf.prev !== prev) return `row ${row.seq} does not follow the row before it`;
+    if (leaf.at < last) return `row ${row.seq} is earlier than the row before it`;
+    if (leaf.evidence !== evidenceOf(row)) return `row ${row.seq} has other evidence than it names`;
+    prev = hashOf(row);
+    last = leaf.at;
+  }
+  return undefined;
+}
+
+/** Answered implies durable; refused implies that nothing was kept; a call has one row. */
+function rowProblem(rows: readonly Row[], { told, refused }: Outside): string | undefined {
+  for (const [seq, hash] of told) {
+    const row = rows[seq - 1];
+    if (row === undefined) return `LOST: row ${seq} was answered, and the ledger ends at row ${rows.length}`;
+    if (hashOf(row) !== hash) return `LOST: row ${seq} is not the one that was answered`;
+  }
+  for (const row of rows) {
+    const { call } = (part(row, "input") ?? {}) as { readonly call?: string };
+    if (call !== undefined && refused.has(call)) return `row ${row.seq} is of the call ${call}, which was refused`;
+  }
+  return undefined;
+}
+
+interface Effect {
+  readonly amount: string;
+  readonly counter: string;
+  readonly key: string;
+}
+
+/** What a counter stands at is the sum of what the receipts say; what was folded into one, a replay tells. */
+function totalsProblem(rows: readonly Row[]): string | undefined {
+  const sums = new Map<string, number>();
+  for (const row of rows) {
+    for (const { amount, counter, key } of part(row, "effects") as readonly Effect[])
+      sums.set(`${counter} ${key}`, (sums.get(`${counter} ${key}`) ?? 0) + Number(amount));
+  }
+  const database = new DatabaseSync(`${folder}/ledger.db`, { readOnly: true });
+  const stored = database
+    .prepare(
+      "SELECT digest, key, seq, total, counters.folded FROM effects JOIN counters ON id = counter ORDER BY at, seq",
+    )
+    .all() as readonly StoredEvent[];
+  database.close();
+  const standing = new Map(stored.map((event) => [`${event.digest} ${Buffer.from(event.key).toString("hex")}`, event]));
+  for (const [place, { total, folded, seq }] of standing) {
+    const sum = sums.get(place) ?? 0;
+    if (folded === 0 && Number(total) !== sum)
+      return `the counter ${place} stands at ${total} in row ${seq}, and its receipts come to ${sum}`;
+  }
+  const missing = [...sums.keys()].find((place) => !standing.has(place));
+  return missing && `the counter ${missing} does not stand where its receipts put it`;
+}
+
+interface StoredEvent {
+  readonly digest: string;
+  readonly key: Uint8Array;
+  readonly seq: number;
+  readonly total: string;
+  /** Events that were folded into its counter. */
+  readonly folded: number;
+}
+
+/** Decides every row again; of what was erased it says so. */
+async function replayProblem(ledger: Serving["ledger"], before: readonly Row[]): Promise<string | undefined> {
+  let problem: string | undefined;
+  const erased = new Set(before.filter(({ evidence }) => evidence.includes("!")).map(({ seq }) => seq));
+  const first = Math.min(...erased);
+  const isLawful = (seq: number, why: string): boolean =>
+    erased.delete(seq) ? why === "a part of its evidence was erased" : why === standsOnErased && seq > first;
+  const history = {
+    rows: ledger.head.seq,
+    scan: (from: number) => ledger.rows(from),
+    contractText: (digest: string) => ledger.contractText(digest),
+    keyDigest: (key: string) => ledger.keyDigest(key),
+    close: () => Promise.resolve(),
+  };
+  await holdAgainstItself(history, {
+    passed: () => undefined,
+    agreed: () => undefined,
+    skipped: (seq, why) => void (isLawful(seq, why) || (problem ??= `row ${seq} cannot be decided again: ${why}`)),
+    differs: ({ leaf: { seq } }, difference) =>
+      void (problem ??= `row ${seq} decided again: ${JSON.stringify(difference)}`),
+  });
+  if (erased.size > 0) problem ??= `rows ${[...erased].join(", ")} were erased, and are decided again`;
+  return problem;
+}
+
+/** The pin never leads, and trails by no more than it may. */
+function pinProblem(rows: readonly Row[], { disk, outside, pinFile, pinnedFrom }: Place): string | undefined {
+  const text = textOf(disk, pinFile);
+  if (text === undefined) return outside.told.size === 0 ? undefined : "the head pin is gone";
+  const { seq, hash, root } = JSON.parse(text) as {
+    readonly seq: number;
+    readonly hash: string;
+    readonly root: string;
+  };
+  if (seq > rows.length) return `LOST: the pin has seen row ${seq}, and the ledger ends at row ${rows.length}`;
+  const row = rows[seq - 1];
+  if (row !== undefined && hashOf(row) !== hash) return `row ${seq} is not the one that the pin has seen`;
+  const problem = headProblem(rows, [{ size: seq, root }]);
+  if (problem !== undefined) return `${problem} (by the pin)`;
+  const due = pinnedFrom === undefined ? 0 : outside.reached(pinnedFrom);
+  return seq < due ? `the pin is at row ${seq}, and row ${due} was answered more than a second before` : undefined;
+}
+
+function textOf(disk: Disk, name: string): string | undefined {
+  const inode = disk.find(name);
+  return inode && Buffer.from(inode.read(0, inode.size)).toString();
+}

@@ -1,0 +1,83 @@
+import { registerHooks } from "node:module";
+import { basename } from "node:path";
+import type { Mutation } from "../mutation/mutate.ts";
+import { mutatedSources } from "../mutation/sources.ts";
+
+/**
+ * The gate's own sources, loaded over a simulated machine: nothing of them is changed, only what they import of the platform
+ * is another. A copy can be made wrong on purpose, to see whether the simulation notices.
+ */
+
+/** What stands in for the platform: for all of the sources, or for the ledger alone. */
+const replaced: Readonly<Record<string, string>> = {
+  "node:sqlite": "./sqlite.ts",
+  "node:crypto": "./host-crypto.ts",
+  "node:timers/promises": "./host-timers-promises.ts",
+  "node:worker_threads": "./host-worker-threads.ts",
+};
+const replacedInLedger: Readonly<Record<string, string>> = {
+  "node:fs": "./host-fs.ts",
+  "node:fs/promises": "./host-fs-promises.ts",
+};
+
+/** What is made smaller, so that small histories meet it often. */
+const smaller: readonly Mutation[] = [{ within: "logPagesMax", value: "12" }];
+
+const root = new URL("../../../packages/svc-gate/src/", import.meta.url).href;
+const here = import.meta.url;
+/** For each copy the sources that are other in it, by their URLs. */
+const others = new Map<string, ReadonlyMap<string, string>>();
+/** Those of them that were loaded, with the copy's name. */
+const loadedOthers = new Set<string>();
+
+registerHooks({
+  resolve(specifier, context, next) {
+    const from = context.parentURL ?? "";
+    const query = new URL(from || here).searchParams;
+    if (!query.has("copy") || !from.startsWith(root)) return next(specifier, context);
+    const stand = replaced[specifier] ?? (from.includes("/src/ledger/") ? replacedInLedger[specifier] : undefined);
+    if (stand !== undefined) {
+      // The one that must know which thread asks is copied with the sources.
+      const own = specifier === "node:worker_threads" ? `?${query.toString()}` : "";
+      return { url: new URL(stand, here).href + own, shortCircuit: true };
+    }
+    const found = next(specifier, context);
+    return found.url.startsWith(root) ? { ...found, url: `${found.url}?${query.toString()}` } : found;
+  },
+  load(url, context, next) {
+    const loaded = next(url, context);
+    const copy = new URL(url).searchParams.get("copy") ?? "";
+    const [file = ""] = url.split("?");
+    const source = others.get(copy)?.get(file);
+    if (source === undefined) return loaded;
+    loadedOthers.add(`${copy} ${file}`);
+    return { ...loaded, source };
+  },
+});
+
+type Gates = typeof import("../../../packages/svc-gate/src/gate/core/gate.ts");
+type Clocks = typeof import("../../../packages/svc-gate/src/gate/core/clock.ts");
+type Ledgers = typeof import("../../../packages/svc-gate/src/ledger/mod.ts");
+type Trees = typeof import("../../../packages/svc-gate/src/ledger/tree/mod.ts");
+
+export type Sources = Pick<Gates, "openGate"> &
+  Pick<Clocks, "Clock"> &
+  Pick<Ledgers, "openLedger"> &
+  Pick<Trees, "makeSigningKey" | "readSigningKeys" | "Signer" | "writeSigningKeys">;
+
+/** A copy of the sources, with defects in it where there are mutations. */
+export async function loadSources(copy: string, wrong: readonly Mutation[] = []): Promise<Sources> {
+  const mutated = mutatedSources([...smaller, ...wrong]);
+  others.set(copy, mutated);
+  const load = <Module>(file: string, thread = ""): Promise<Module> =>
+    import(`${root}${file}?copy=${copy}${thread}`) as Promise<Module>;
+  for (const file of ["ledger/store/sqlite/writer.ts", "ledger/store/sqlite/reader.ts"])
+    await load(file, `&thread=${basename(file)}`);
+  const { openGate } = await load<Gates>("gate/core/gate.ts");
+  const { Clock } = await load<Clocks>("gate/core/clock.ts");
+  const { openLedger } = await load<Ledgers>("ledger/mod.ts");
+  const trees = await load<Trees>("ledger/tree/mod.ts");
+  const idle = [...mutated.keys()].filter((file) => !loadedOthers.has(`${copy} ${file}`));
+  if (idle.length > 0) throw new Error(`nobody loaded ${idle.join(", ")}`);
+  return { ...trees, openLedger, openGate, Clock };
+}

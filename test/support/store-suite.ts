@@ -1,0 +1,499 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { suite, test, type TestContext } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import fc from "fast-check";
+import {
+  LedgerRefused,
+  NotKept,
+  type LedgerStore,
+  type RowQuery,
+  type StoredEffect,
+  type StoredLookup,
+} from "../../packages/svc-gate/src/ledger/store/store.ts";
+import { changeColumns, type StoredRow } from "../../packages/svc-gate/src/ledger/entry/row.ts";
+import { sha256, temporaryFolder } from "./ledger-fixture.ts";
+
+/** How an engine is opened on a place of its own; the same place gives the same ledger again. */
+interface AnyEngine {
+  readonly open: (place: string, mustExist?: boolean) => Promise<LedgerStore>;
+  /** Writes a row behind the back of the gates. */
+  readonly intrude: (place: string) => Promise<void> | void;
+  /** What a commit beside that row says. */
+  readonly intruded: RegExp;
+}
+
+/** One gate has the ledger, as long as it lives. */
+export interface OwnedEngine extends AnyEngine {
+  readonly kind: "owned";
+  /** A module that opens the place in `argv[2]`, says `open` or why not, and stays. */
+  readonly owner: string;
+}
+
+/** Gates share the ledger, turn by turn. */
+export interface SharedEngine extends AnyEngine {
+  readonly kind: "shared";
+  /** A module that runs the turns of `shareTurns` on the place in `argv[2]`, as many as `argv[3]` says. */
+  readonly sharer: string;
+  /** What a process needs to reach it. */
+  readonly env: () => Readonly<Record<string, string>>;
+}
+
+export type Engine = OwnedEngine | SharedEngine;
+
+const digestOf = sha256;
+const keyOf = (name: string): string => sha256(`key ${name}`);
+
+export function storedRow(seq: number, over: Partial<StoredRow> = {}): StoredRow {
+  return { seq, leaf: `leaf ${seq}`, evidence: `evidence ${seq}`, session: null, tool: "t", verdict: "ALLOW", ...over };
+}
+
+async function all(slices: AsyncIterable<readonly StoredRow[]>): Promise<readonly StoredRow[]> {
+  return (await Array.fromAsync(slices)).flat();
+}
+
+const newest: Pick<RowQuery, "before" | "limit"> = { before: Number.MAX_SAFE_INTEGER, limit: 1_000_000 };
+
+/** One turn that adds rows, and what they move. */
+export async function commit(
+  store: LedgerStore,
+  rows: readonly StoredRow[],
+  effects: readonly StoredEffect[] = [],
+): Promise<void> {
+  const turn = await store.begin();
+  await turn.commit(rows, effects);
+}
+
+/** One turn that only looks. */
+async function look(store: LedgerStore, lookups: readonly StoredLookup[]): Promise<readonly (string | undefined)[]> {
+  const turn = await store.begin();
+  const found = await turn.values(lookups);
+  await turn.abort();
+  return found;
+}
+
+/** Everything that a storage engine promises, over the door that it implements. */
+export function storeSuite(name: string, engine: Engine): void {
+  const { open, intrude, intruded } = engine;
+  /** What a test that failed left open does not keep the process alive. */
+  const openFor = async (t: TestContext, place: string, mustExist?: boolean): Promise<LedgerStore> => {
+    const store = await open(place, mustExist);
+    t.after(() => store.close().catch(() => undefined));
+    return store;
+  };
+
+  suite(`${name}: order and reopening`, { tags: ["receipts.limit"] }, () => {
+    test("rows come back as they went in, oldest first and newest first, before and after a restart", async (t) => {
+      const place = temporaryFolder(t);
+      const rows = Array.from({ length: 1300 }, (_, at) =>
+        storedRow(at + 1, { session: at % 3 === 0 ? null : `ä ${at % 5}` }),
+      );
+      let store = await openFor(t, place);
+      assert.equal(store.opened.head, undefined);
+      for (let from = 0; from < rows.length; from += 100) await commit(store, rows.slice(from, from + 100), []);
+      for (let round = 0; round < 2; round += 1) {
+        assert.deepEqual(await all(store.history.scan(1)), rows);
+        assert.deepEqual(await all(store.history.scan(1290)), rows.slice(1289));
+        assert.deepEqual(await all(store.read(newest)), rows.toReversed());
+        await store.close();
+        store = await openFor(t, place, true);
+        assert.deepEqual(store.opened.head, { seq: 1300, leaf: "leaf 1300" });
+        assert.equal(store.opened.created, false);
+      }
+      await store.close();
+    });
+
+    test("filters and pages are those of a plain list", async (t) => {
+      const store = await openFor(t, temporaryFolder(t));
+      const rows = Array.from({ length: 600 }, (_, at) =>
+        storedRow(at + 1, {
+          session: [null, "s", "r"][at % 3] ?? null,
+          tool: `t${at % 4}`,
+          verdict: at % 7 === 0 ? "BLOCK" : at % 11 === 0 ? "ESCALATE" : "ALLOW",
+        }),
+      );
+      await commit(store, rows, []);
+      const maybe = <Value>(...of: readonly Value[]) => fc.option(fc.constantFrom(...of), { nil: undefined });
+      const queries = fc.record({
+        before: fc.oneof(fc.integer({ min: 1, max: 700 }), fc.constant(Number.MAX_SAFE_INTEGER)),
+        from: maybe(1, 2, 77, 590, 600, 601, 700),
+        limit: fc.integer({ min: 1, max: 1000 }),
+        session: maybe("s", "r", "none"),
+        tool: maybe("t0", "t3", "none"),
+        verdict: maybe("ALLOW", "BLOCK", "ESCALATE"),
+        refused: maybe(true, false),
+        leafHas: maybe([], ["leaf "], ["1", "22"]),
+      });
+      await fc.assert(
+        fc.asyncProperty(queries, async (query) => {
+          const { before, from = 1, leafHas = [], refused = false } = query;
+          const fits = (row: StoredRow): boolean =>
+            (["session", "tool", "verdict"] as const).every((each) => (query[each] ?? row[each]) === row[each]) &&
+            !(refused && row.verdict === "ALLOW") &&
+            leafHas.every((text) => row.leaf.includes(text));
+          const fitting = rows.slice(from - 1, before - 1).filter(fits);
+          assert.deepEqual(await all(store.read(query)), fitting.toReversed().slice(0, query.limit));
+        }),
+        { numRuns: 150 },
+      );
+    });
+
+    test("large rows come in slices of bounded size", async (t) => {
+      const store = await openFor(t, temporaryFolder(t));
+      const rows = Array.from({ length: 40 }, (_, at) => storedRow(at + 1, { evidence: "e".repeat(200_000) }));
+      await commit(store, rows, []);
+      for (const slices of [store.history.scan(1), store.read(newest)]) {
+        let count = 0;
+        for await (const slice of slices) {
+          assert.ok(slice.reduce((sum, { evidence }) => sum + evidence.length, 0) <= 1_300_000);
+          count += slice.length;
+        }
+        assert.equal(count, 40);
+      }
+    });
+
+    test("contracts are kept under their digests", async (t) => {
+      const store = await openFor(t, temporaryFolder(t));
+      await store.keepContract(digestOf("目"), "目");
+      await store.keepContract(digestOf("目"), "目");
+      assert.equal(await store.history.contractText(digestOf("目")), "目");
+      assert.equal(await store.history.contractText(digestOf("other")), undefined);
+      await store.close();
+    });
+  });
+
+  if (engine.kind === "owned") ownedSuite(name, engine, openFor);
+  else sharedSuite(name, engine, openFor);
+
+  suite(`${name}: counters`, () => {
+    const move = fc.record({
+      counter: fc.constantFrom("a", "b"),
+      key: fc.constantFrom("x", "y", "z"),
+      amount: fc.tuple(fc.nat({ max: 10_000 }), fc.nat({ max: 3 })),
+      step: fc.nat({ max: 5 }),
+    });
+    test("a window's sum is that of a plain addition of the events in it", async (t) => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(move, { maxLength: 40 }),
+          fc.array(fc.integer({ min: -1, max: 120 }), { minLength: 3, maxLength: 6 }),
+          async (moves, afters) => {
+            const store = await openFor(t, temporaryFolder(t));
+            for (const counter of ["a", "b"])
+              await store.keepCounter(
+                { digest: digestOf(counter), definition: counter, through: null, unknownThrough: -1 },
+                [],
+              );
+            let at = 0;
+            const events = moves.map(({ counter, key, amount: [digits, places], step }, place) => {
+              at += step;
+              return {
+                seq: place + 1,
+                at,
+                counter,
+                key,
+                thousandths: digits * 10 ** (3 - places),
+                amount: decimal(digits, places),
+              };
+            });
+            for (const event of events)
+              await commit(
+                store,
+                [storedRow(event.seq)],
+                [{ ...event, counter: digestOf(event.counter), key: keyOf(event.key) }],
+              );
+            const lookups = afters.flatMap((after) =>
+              ["a", "b"].flatMap((counter) => ["x", "y", "z"].map((key) => ({ counter, key, after }))),
+            );
+            const values = await look(
+              store,
+              lookups.map(({ counter, key, after }) => ({ counter: digestOf(counter), key: keyOf(key), after })),
+            );
+            for (const [place, { counter, key, after }] of lookups.entries()) {
+              const inWindow = events.filter(
+                (event) => event.counter === counter && event.key === key && event.at > after,
+              );
+              const sum = inWindow.reduce((total, { thousandths }) => total + thousandths, 0);
+              assert.equal(values[place], decimal(sum, 3), `${counter} ${key} after ${after}`);
+            }
+            await store.close();
+          },
+        ),
+        { numRuns: 12 },
+      );
+    });
+
+    test("a fold goes on where it was cut off, and what cannot be known is not made up", async (t) => {
+      const place = temporaryFolder(t);
+      const digest = digestOf("late");
+      const event = (seq: number): StoredEffect => ({
+        seq,
+        at: seq * 10,
+        counter: digest,
+        key: keyOf("x"),
+        amount: "1.5",
+      });
+      const counter = { digest, definition: "late" };
+      let store = await openFor(t, place);
+      await commit(
+        store,
+        [1, 2, 3, 4, 5].map((seq) => storedRow(seq)),
+        [],
+      );
+      await store.keepCounter({ ...counter, through: 2, unknownThrough: -1 }, [event(1), event(2)]);
+      await store.close();
+      store = await openFor(t, place);
+      assert.deepEqual(
+        store.opened.counters.map(({ through, unknownThrough }) => ({ through, unknownThrough })),
+        [{ through: 2, unknownThrough: -1 }],
+      );
+      await store.keepCounter({ ...counter, through: 5, unknownThrough: 30 }, [event(4), event(5)]);
+      await store.keepCounter({ ...counter, through: null, unknownThrough: 30 }, []);
+      await commit(store, [storedRow(6)], [event(6)]);
+      const values = await look(
+        store,
+        [-1, 29, 30, 40, 60].map((after) => ({ counter: digest, key: keyOf("x"), after })),
+      );
+      assert.deepEqual(values, [undefined, undefined, "4.5", "3", "0"]);
+      assert.deepEqual(await look(store, [{ counter: digestOf("never kept"), key: keyOf("x"), after: -1 }]), [
+        undefined,
+      ]);
+      await store.close();
+    });
+
+    test("an event of a counter that is not kept is a fault, and nothing of its batch stays", async (t) => {
+      const place = temporaryFolder(t);
+      let store = await openFor(t, place);
+      const effect = { seq: 1, at: 1, counter: digestOf("unknown"), key: keyOf("x"), amount: "1" };
+      await assert.rejects(commit(store, [storedRow(1)], [effect]), (error) => !(error instanceof NotKept));
+      await store.close();
+      store = await openFor(t, place);
+      assert.equal(store.opened.head, undefined);
+      await store.close();
+    });
+  });
+
+  suite(`${name}: faults`, () => {
+    test("a row that somebody else wrote is a fault, not a refusal", async (t) => {
+      const place = temporaryFolder(t);
+      const store = await openFor(t, place);
+      await commit(store, [storedRow(1)], []);
+      await intrude(place);
+      await assert.rejects(
+        commit(store, [storedRow(2)], []),
+        (error) => error instanceof Error && !(error instanceof NotKept) && intruded.test(error.message),
+      );
+      await store.close();
+    });
+
+    test("a row that is there already is a fault, and its batch is not kept in part", async (t) => {
+      const place = temporaryFolder(t);
+      let store = await openFor(t, place);
+      await commit(store, [storedRow(1)], []);
+      await assert.rejects(commit(store, [storedRow(2), storedRow(1)], []), (error) => !(error instanceof NotKept));
+      await store.close();
+      store = await openFor(t, place);
+      assert.equal(store.opened.head?.seq, 1);
+      await store.close();
+    });
+
+    test("a read that stands still stops no commit", async (t) => {
+      const store = await openFor(t, temporaryFolder(t));
+      await commit(
+        store,
+        Array.from({ length: 2000 }, (_, at) => storedRow(at + 1)),
+        [],
+      );
+      const reading = store.history.scan(1)[Symbol.asyncIterator]();
+      assert.equal((await reading.next()).value?.[0]?.seq, 1);
+      for (let seq = 2001; seq <= 2050; seq += 1) await Promise.race([commit(store, [storedRow(seq)], []), late()]);
+      const rest = await all({ [Symbol.asyncIterator]: () => reading });
+      assert.equal(rest.at(-1)?.seq, 2050, "what came during the read is read too");
+      await store.close();
+    });
+  });
+}
+
+type Open = (t: TestContext, place: string, mustExist?: boolean) => Promise<LedgerStore>;
+
+/** One owner at a time. */
+function ownedSuite(name: string, { open, owner }: OwnedEngine, openFor: Open): void {
+  suite(`${name}: one owner`, () => {
+    test("a second owner is refused in the same process and in another, in one sentence", async (t) => {
+      const place = temporaryFolder(t);
+      const store = await openFor(t, place);
+      const refusal = (error: unknown): boolean =>
+        error instanceof LedgerRefused && /^another gate is serving the ledger in [^\n]+$/.test(error.message);
+      await assert.rejects(open(place), refusal);
+      const other = startOwner(owner, place);
+      assert.match(await other.said, /^another gate is serving/);
+      await commit(store, [storedRow(1)], []);
+      await store.close();
+      await (await openFor(t, place)).close();
+    });
+
+    test("after a kill -9 of the owner the next start succeeds at once, with what was committed", async (t) => {
+      const place = temporaryFolder(t);
+      const other = startOwner(owner, place);
+      assert.equal(await other.said, "open");
+      await assert.rejects(open(place), LedgerRefused);
+      await other.kill();
+      const store = await openFor(t, place, true);
+      assert.equal(store.opened.head?.seq, 1);
+      await store.close();
+    });
+
+    test("a ledger that must be there and is not is refused, and not begun", async (t) => {
+      const place = temporaryFolder(t);
+      await assert.rejects(
+        open(place, true),
+        (error) => error instanceof LedgerRefused && /gone or empty/.test(error.message),
+      );
+      const store = await openFor(t, place);
+      assert.equal(store.opened.created, true);
+      await store.close();
+    });
+  });
+}
+
+/** Turns of several gates, one after another. */
+function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open): void {
+  /** However turns of gates fall between one another, each row and each event is there once, in one order. */
+  const holds = async (store: LedgerStore, turns: number): Promise<void> => {
+    const rows = await all(store.history.scan(1));
+    assert.deepEqual(
+      rows.map(({ seq }) => seq),
+      Array.from({ length: turns }, (_, at) => at + 1),
+    );
+    for (const [at, { leaf }] of rows.entries()) {
+      const { prev, counted } = JSON.parse(leaf) as { readonly prev: number; readonly counted: string };
+      assert.deepEqual(
+        { prev, counted },
+        { prev: at, counted: String(at) },
+        "each turn saw the row and the sum before it",
+      );
+    }
+    assert.deepEqual(await look(store, [{ counter: digestOf("shared"), key: keyOf("k"), after: -1 }]), [String(turns)]);
+  };
+
+  suite(`${name}: shared by gates`, () => {
+    test("turns of two stores in one process exclude each other", async (t) => {
+      const place = temporaryFolder(t);
+      const stores = [await openFor(t, place), await openFor(t, place)];
+      await Promise.all(stores.map((store) => shareTurns(store, 60)));
+      await holds(stores[0] as LedgerStore, 120);
+    });
+
+    test("turns of two processes and of one more exclude each other", async (t) => {
+      const place = temporaryFolder(t);
+      const store = await openFor(t, place);
+      const sharers = [1, 2].map(() => {
+        const child = spawn(process.execPath, [sharer, place, "60"], {
+          env: { ...process.env, ...env() },
+          stdio: ["ignore", "ignore", "inherit"],
+        });
+        return once(child, "exit");
+      });
+      await shareTurns(store, 60);
+      for (const [status] of await Promise.all(sharers)) assert.equal(status, 0);
+      await holds(store, 180);
+    });
+
+    test("a turn that is given up leaves nothing, and lets the next one begin", async (t) => {
+      const place = temporaryFolder(t);
+      const [one, other] = [await openFor(t, place), await openFor(t, place)];
+      const turn = await one.begin();
+      const waiting = other.begin();
+      await turn.keepCounter({ digest: digestOf("n"), definition: "n", through: null, unknownThrough: -1 }, []);
+      await turn.abort();
+      const next = await waiting;
+      assert.equal(next.head, undefined);
+      await next.commit([storedRow(1)], []);
+      assert.deepEqual(await one.history.counters(), []);
+    });
+
+    test("what decides, and the last act of a person, are told to whoever begins next", async (t) => {
+      const place = temporaryFolder(t);
+      const [one, other] = [await openFor(t, place), await openFor(t, place)];
+      const inForce = { contract: digestOf("c"), mode: "enforce", engine: "svc-gate/test" };
+      const first = await one.begin();
+      assert.deepEqual([first.inForce, first.changed], [undefined, 0]);
+      await first.commit([storedRow(1), storedRow(2, changeColumns)], [], { inForce });
+      const second = await other.begin();
+      assert.deepEqual([second.inForce, second.changed, second.head?.seq], [inForce, 2, 2]);
+      assert.ok((second.at ?? 0) >= (first.at ?? Infinity));
+      await second.commit([], [], { inForce: { ...inForce, mode: "observe" } });
+      const third = await one.begin();
+      assert.deepEqual([third.inForce?.mode, third.changed], ["observe", 2]);
+      await third.abort();
+    });
+
+    test("a fold that two gates do at once counts each event once", async (t) => {
+      const place = temporaryFolder(t);
+      const [one, other] = [await openFor(t, place), await openFor(t, place)];
+      const digest = digestOf("late");
+      const event = (seq: number): StoredEffect => ({ seq, at: seq, counter: digest, key: keyOf("x"), amount: "1" });
+      const counter = { digest, definition: "late", unknownThrough: -1 };
+      await commit(one, [storedRow(1), storedRow(2), storedRow(3)]);
+      await one.keepCounter({ ...counter, through: 2 }, [event(1), event(2)]);
+      await other.keepCounter({ ...counter, through: 3 }, [event(1), event(2), event(3)]);
+      await one.keepCounter({ ...counter, through: null }, []);
+      await other.keepCounter({ ...counter, through: 3 }, [event(3)]);
+      assert.deepEqual(
+        (await one.history.counters()).map(({ through }) => through),
+        [null],
+      );
+      await commit(other, [storedRow(4)], [event(4)]);
+      assert.deepEqual(await look(one, [{ counter: digest, key: keyOf("x"), after: -1 }]), ["4"]);
+    });
+  });
+}
+
+/** Turns that each see the counter as the turn before left it, write down what they saw, and add one. */
+export async function shareTurns(store: LedgerStore, turns: number): Promise<void> {
+  const counter = digestOf("shared");
+  const key = keyOf("k");
+  await store.keepCounter({ digest: counter, definition: "shared", through: null, unknownThrough: -1 }, []);
+  for (let done = 0; done < turns; done += 1) {
+    const turn = await store.begin();
+    const [counted] = await turn.values([{ counter, key, after: -1 }]);
+    const prev = turn.head?.seq ?? 0;
+    const seq = prev + 1;
+    await turn.commit(
+      [storedRow(seq, { leaf: JSON.stringify({ prev, counted }) })],
+      [{ seq, at: turn.at ?? seq, counter, key, amount: "1" }],
+    );
+  }
+}
+
+/** A decimal in shortest form. */
+function decimal(digits: number, places: number): string {
+  const padded = String(digits).padStart(places + 1, "0");
+  const whole = places === 0 ? padded : padded.slice(0, -places);
+  const fraction = places === 0 ? "" : padded.slice(-places).replace(/0+$/, "");
+  return fraction === "" ? whole : `${whole}.${fraction}`;
+}
+
+async function late(): Promise<never> {
+  await wait(120_000, undefined, { ref: false });
+  throw new Error("the commit waited for a read");
+}
+
+interface Owner {
+  readonly said: Promise<string>;
+  readonly kill: () => Promise<void>;
+}
+
+function startOwner(module: string, place: string): Owner {
+  const child = spawn(process.execPath, [module, place], { stdio: ["ignore", "pipe", "inherit"] });
+  const ended = once(child, "exit");
+  const said = once(child.stdout, "data").then(([chunk]) => String(chunk).trim());
+  return {
+    said,
+    kill: async () => {
+      child.kill("SIGKILL");
+      await ended;
+    },
+  };
+}

@@ -1,0 +1,108 @@
+/**
+ * Goal: a running gate has its heads cosigned by witnesses that others wrote, and is stopped by them where its history is not
+ * the one that they saw. Method: the witnesses' programs beside a gate with a policy that names them; then the gate's folder
+ * is set back to an earlier day, as after a restore that nobody tells of.
+ */
+import assert from "node:assert/strict";
+import { cpSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import { openCheckpoint } from "../../../packages/svc-gate/src/ledger/tree/checkpoint.ts";
+import {
+  parseVerifierKey,
+  publicBytes,
+  verifierKey,
+  type VerifierKey,
+} from "../../../packages/svc-gate/src/ledger/tree/note.ts";
+import { makeSigningKey, writeSigningKeys } from "../../../packages/svc-gate/src/ledger/tree/signing-key.ts";
+import { ask, startGate, temporaryFolder, type Running } from "../gate.ts";
+import { askMany } from "./asking.ts";
+import { findProgram, programs, runProgram } from "./programs.ts";
+import { witnesses, type RunningWitness, type StartWitness } from "./witnesses.ts";
+
+const origin = "svc-gate/witnessed";
+
+interface Witnessed {
+  readonly folder: string;
+  readonly log: VerifierKey;
+  readonly witness: RunningWitness;
+  readonly policy: string;
+  readonly start: () => Promise<Running>;
+}
+
+/** A witness that knows a log, and a gate, not started yet, that is that log and wants it. */
+async function witnessed(t: TestContext, startWitness: StartWitness): Promise<Witnessed | undefined> {
+  const folder = temporaryFolder(t);
+  const current = makeSigningKey();
+  const log = verifierKey(origin, publicBytes(current));
+  const witness = await startWitness(t, { origin, vkey: log.text });
+  if (witness === undefined) return undefined;
+  const [keyFile, policy] = [join(folder, "key.pem"), join(folder, "witnesses.policy")];
+  await writeSigningKeys(keyFile, { current, before: undefined });
+  writeFileSync(policy, `log ${log.text}\nwitness W ${witness.vkey} ${witness.url}\nquorum W\n`);
+  const flags = { "signing-key": keyFile, "ledger-name": origin, "witness-policy": policy, "anchor-every": "1" };
+  return { folder, log, witness, policy, start: () => startGate(t, { folder, flags }) };
+}
+
+/** The head that a quorum has cosigned, once it is over all these rows. The test's own time limit is the bound. */
+async function cosignedHead(gate: Running, rows: number): Promise<string> {
+  for (;;) {
+    const { status, text } = await ask(gate, "/checkpoint?cosigned=1");
+    if (status === 200 && Number(text.split("\n")[1]) >= rows) return text;
+    await wait(50);
+  }
+}
+
+for (const [name, startWitness] of Object.entries(witnesses))
+  suite(`a gate and ${name}`, () => {
+    test("its heads are cosigned, before and after a new start", async (t) => {
+      const all = await witnessed(t, startWitness);
+      if (all === undefined) return;
+      const { folder, log, witness, policy, start } = all;
+      const outsider = findProgram(programs.outsider);
+      const key = parseVerifierKey(witness.vkey);
+      assert.ok(key.ok);
+      let rows = 0;
+      for (const more of [3, 300, 1]) {
+        const gate = await start();
+        await askMany(gate, more);
+        rows += more;
+        const head = await cosignedHead(gate, rows);
+        const opened = openCheckpoint(head, [log], [key.value]);
+        assert.ok(opened.ok, head);
+        assert.deepEqual(
+          [opened.value.size, opened.value.signed.map((by) => by.key.name)],
+          [rows, [origin, key.value.name]],
+        );
+        const file = join(folder, "head");
+        writeFileSync(file, head);
+        if (outsider !== undefined) {
+          const { stdout } = await runProgram(outsider, ["policy", policy, file]);
+          assert.deepEqual(JSON.parse(stdout), { witnesses: 1, satisfied: true });
+        }
+        const { json } = await ask(gate, "/ledger/verify");
+        assert.equal(json.ok, true, JSON.stringify(json));
+        await gate.stop();
+      }
+    });
+
+    test("positive control: set back to an earlier day, it is not served", async (t) => {
+      const all = await witnessed(t, startWitness);
+      if (all === undefined) return;
+      const { folder, start } = all;
+      const [data, kept] = [join(folder, "data"), join(folder, "kept")];
+      const first = await start();
+      await askMany(first, 5);
+      await cosignedHead(first, 5);
+      await first.stop();
+      cpSync(data, kept, { recursive: true });
+      const second = await start();
+      await askMany(second, 4);
+      await cosignedHead(second, 9);
+      await second.stop();
+      rmSync(data, { recursive: true });
+      cpSync(kept, data, { recursive: true });
+      await assert.rejects(start(), /rows? 9/);
+    });
+  });

@@ -1,0 +1,223 @@
+/**
+ * Goal: what a contract lists under `sensitive:` is what its receipts keep apart, and a name that would keep nothing
+ * apart is an error at its place. Method: a table of lists with what is said of each, the limits at them and one past,
+ * and which names apply to which tool where contracts and a mandate come together.
+ */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { compareContracts } from "../../../../packages/workbench/src/analysis/mod.ts";
+import { recompile, type ContractInForce } from "../../../../packages/svc-gate/src/contract/mod.ts";
+import { sensitiveMax } from "../../../../packages/svc-gate/src/contract/check/sensitive.ts";
+import { findMembers } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { compile, contractText, diagnostics, judge, marked, problems } from "../../../support/contract-kit.ts";
+
+const object = "type: object, additionalProperties: false";
+const customer = `{ ${object}, $defs: { person: { ${object}, properties: { email: { type: string }, born: { type: string } } } },
+        properties: { customer: { anyOf: [{ $ref: "#/$defs/person" }, { type: "null" }] }, order: { type: string },
+          lines: { type: array, items: { ${object}, properties: { note: { type: string } } } },
+          box: { type: [object, "null"], additionalProperties: true, properties: { deep: { ${object}, properties: { x: {} } } } },
+          map: { type: object, additionalProperties: { type: string } }, "first-name": { type: string } } }`;
+const facts =
+  "{ type: object, properties: { customer_name: { type: string }, account: { type: object, properties: { iban: {} } } } }";
+
+/** A contract with one tool, and what it lists. */
+function listing(list: string, name = "c"): string {
+  return `${contractText({ input: customer, platform: facts }, name)}sensitive: ${list}\n`;
+}
+
+const membersOf = (force: ContractInForce, tool = "t"): readonly string[] => force.sensitive.ofTool.get(tool) ?? [];
+
+suite("names under `sensitive:`", () => {
+  const good: readonly (readonly [list: string, members: readonly string[]])[] = [
+    ["[]", []],
+    ["[input.order]", ["input.order"]],
+    ["[platform.customer_name, input.order]", ["input.order", "platform.customer_name"]],
+    ["[input.customer.email, input.customer.born]", ["input.customer.born", "input.customer.email"]],
+    ["[platform.account.iban, input.customer]", ["input.customer", "platform.account.iban"]],
+    ["[input.lines, input.box.deep.x]", ["input.box.deep.x", "input.lines"]],
+    ["[input.map, platform.account]", ["input.map", "platform.account"]],
+  ];
+  for (const [list, members] of good)
+    test(`the compiler accepts ${list}`, () => {
+      const force = compile(listing(list));
+      assert.deepEqual(membersOf(force), members);
+      assert.deepEqual(membersOf(force, "other"), []);
+      assert.equal(force.sensitive.ofTool.has("t"), members.length > 0);
+    });
+
+  const wrong: readonly (readonly [list: string, problem: string, mark: string])[] = [
+    ["input.order", "shape: `sensitive` is a list", "input.order"],
+    ["{ a: b }", "shape: `sensitive` is a list", "{ a: b }"],
+    ["[[input.order]]", "shape: `sensitive` is a list of texts", "[input.order]"],
+    ["[~]", "sensitive: `~` names no member", "~"],
+    ["[input]", "sensitive: `input` is a part by itself already", "input"],
+    ["[platform]", "sensitive: `platform` is a part by itself already", "platform"],
+    ["[order]", "sensitive: `order` names no member", "order"],
+    ["[reason.x]", "sensitive: `reason.x` names no member", "reason.x"],
+    ["[input.]", "sensitive: `input.` names no member", "input."],
+    ["[input..order]", "sensitive: `input..order` names no member", "input..order"],
+    ["['input.lines[0].note']", "sensitive: `input.lines[0].note` names no member", "'input.lines[0].note'"],
+    ["[input.first-name]", "sensitive: `input.first-name` names no member", "input.first-name"],
+    ["[input.ordér]", "sensitive: `input.ordér` names no member", "input.ordér"],
+    ["[' input.order']", "sensitive: ` input.order` names no member", "' input.order'"],
+    ["[input.order, input.order]", "sensitive: `input.order` is listed twice", "input.order"],
+    [
+      "[input.customer.email, input.customer]",
+      "sensitive: `input.customer.email` lies inside `input.customer`, which is listed too",
+      "input.customer.email",
+    ],
+    ["[input.oder]", "unknown-member: `input` has no member `oder`", "oder"],
+    ["[input.customer.emial]", "unknown-member: `input.customer` has no member `emial`", "emial"],
+    ["[input.customer.email.x]", "unknown-member: `input.customer.email` has no member `x`", "x"],
+    ["[input.box.other]", "unknown-member: `input.box` has no member `other`", "other"],
+    ["[input.map.any]", "unknown-member: `input.map` has no member `any`", "any"],
+    ["['\\x69nput.oder']", "sensitive: `\\x69nput.oder` names no member", "'\\x69nput.oder'"],
+    ['["\\x69nput.oder"]', "unknown-member: `input` has no member `oder`", "oder"],
+    ["[platform.custmer_name]", "unknown-member: `platform` has no member `custmer_name`", "custmer_name"],
+    ["[platform.present]", "unknown-member: `platform` has no member `present`", "present"],
+    ["[input.__proto__]", "unknown-member: `input` has no member `__proto__`", "__proto__"],
+    ["[input.lines.note]", "sensitive: `input.lines` is a list, and nothing inside a list is a part by itself", "note"],
+  ];
+  for (const [list, problem, mark] of wrong)
+    test(`the compiler refuses ${list}`, () => {
+      const found = diagnostics(listing(list));
+      assert.deepEqual(
+        found.map(({ code, message }) => `${code}: ${message}`),
+        [problem],
+      );
+      assert.equal(found.map(marked).join(), mark);
+    });
+
+  test("the hint of an error says what to write", () => {
+    const hint = (list: string): string | undefined => diagnostics(listing(list))[0]?.hint;
+    assert.equal(hint("[input.customer.emial]"), "did you mean `email`?");
+    assert.equal(hint("[platform.custmer_name]"), "did you mean `customer_name`?");
+    assert.equal(hint("[input.lines.note]"), "list `input.lines`");
+    assert.equal(hint("[input.map.any]"), "declare `any` under the `properties` of its schema, for one tool at least");
+    assert.equal(hint("[platform.zzz]"), "declare `zzz` under the `properties` of its schema");
+  });
+
+  test("a contract without a schema of the snapshot cannot list a fact", () => {
+    const text = `contract: c\ntools: { t: { input: { ${object} }, otherwise: ALLOW } }\nsensitive: [platform.a]\n`;
+    assert.deepEqual(problems(text), ["unknown-member: `platform` has no member `a`"]);
+  });
+
+  test("the compiler ends its search in a schema that refers to itself or whose branches double", () => {
+    const twice = (at: number): string =>
+      `d${at}: { anyOf: [{ $ref: "#/$defs/d${at + 1}" }, { $ref: "#/$defs/d${at + 1}" }] }`;
+    const defs = [...Array(40).keys()].map(twice).join(", ");
+    const input = `{ ${object}, $defs: { ${defs}, d40: { $ref: "#/$defs/d0" } }, properties: { a: { $ref: "#/$defs/d0" } } }`;
+    const found = problems(`${contractText({ input })}sensitive: [input.a.b]\n`);
+    assert.ok(found.includes("unknown-member: `input.a` has no member `b`"), found.join("\n"));
+  });
+});
+
+suite("limits of `sensitive:`", () => {
+  /** A tool whose input has so many members, and a list of some of them. */
+  const many = (from: number, to: number, name = "c"): string => {
+    const members = Array.from({ length: to - from }, (_, at) => `m${from + at}`);
+    const properties = members.map((member) => `${member}: { type: string }`).join(", ");
+    const list = members.map((member) => `input.${member}`).join(", ");
+    return `${contractText({ input: `{ ${object}, properties: { ${properties} } }` }, name)}sensitive: [${list}]\n`;
+  };
+
+  test("a contract can list 16 members and no more", () => {
+    assert.equal(membersOf(compile(many(0, sensitiveMax))).length, sensitiveMax);
+    assert.deepEqual(problems(many(0, sensitiveMax + 1)), ["too-large: over 16 members under `sensitive:`"]);
+  });
+
+  test("the contracts of one tool together can list 16 members and no more", () => {
+    assert.equal(membersOf(compile(many(0, 8, "a"), many(8, 16, "b"))).length, sensitiveMax);
+    const over = "too-large: contracts together list over 16 sensitive members of `t`";
+    assert.deepEqual(problems(many(0, 8, "a"), many(8, 17, "b")), [over]);
+    assert.deepEqual(problems(many(0, 8, "a"), many(8, 17, "b"), many(17, 20, "d")), [over]);
+  });
+
+  test("a name can have 128 characters and no more", () => {
+    const long = (length: number): string => {
+      const name = "n".repeat(length - "input.".length);
+      return `${contractText({ input: `{ ${object}, properties: { ${name}: {} } }` })}sensitive: [input.${name}]\n`;
+    };
+    assert.equal(membersOf(compile(long(128)))[0]?.length, 128);
+    assert.match(problems(long(129)).join(), /^sensitive: `input\.n+` names no member$/);
+  });
+});
+
+suite("sensitive members of calls", () => {
+  test("a list applies to all tools of the contract, whatever each tool declares", () => {
+    const tool = (input: string): string => `{ input: ${input}, otherwise: ALLOW }`;
+    const text = `contract: c\ntools: { t: ${tool(customer)}, u: ${tool(`{ ${object} }`)} }\nsensitive: [input.order]\n`;
+    assert.deepEqual(
+      [...compile(text).sensitive.ofTool],
+      [
+        ["t", ["input.order"]],
+        ["u", ["input.order"]],
+      ],
+    );
+  });
+
+  test("the lists of all contracts of a tool are joined, and an outer name replaces inner names", () => {
+    const force = compile(listing("[input.customer.email, input.order]", "a"), listing("[input.customer]", "b"));
+    assert.deepEqual(membersOf(force), ["input.customer", "input.order"]);
+    const turned = compile(listing("[input.customer]", "b"), listing("[input.customer.email, input.order]", "a"));
+    assert.deepEqual(membersOf(turned), membersOf(force));
+    assert.deepEqual(membersOf(compile(listing("[input.order]", "a"), contractText({ input: customer }, "b"))), [
+      "input.order",
+    ]);
+  });
+
+  test("a name that begins like another name is not inside it", () => {
+    const input = `{ ${object}, properties: { a: {}, ab: {}, "a_": {} } }`;
+    const force = compile(`${contractText({ input })}sensitive: [input.ab, input.a, input.a_]\n`);
+    assert.deepEqual(membersOf(force), ["input.a", "input.a_", "input.ab"]);
+  });
+
+  test("sensitive members are in the text of GET /rules and can be compiled again from it", () => {
+    const { text, sensitive } = compile(listing("[input.customer.email]"));
+    assert.match(text, /sensitive: \[input\.customer\.email\]/);
+    const again = recompile(text);
+    assert.ok(again.ok);
+    assert.deepEqual(again.value.sensitive, sensitive);
+    assert.deepEqual([...sensitive.ofTool.values()], [["input.customer.email"]]);
+  });
+
+  test("a list of sensitive members does not change verdicts", () => {
+    for (const input of [{ order: "x" }, { order: 5 }, { customer: { email: "a@b" } }, {}]) {
+      const [listed, bare] = ["[input.order, input.customer.email]", "[]"].map((list) =>
+        judge(compile(listing(list)), { input }),
+      );
+      assert.deepEqual(listed, bare);
+    }
+  });
+
+  test("the comparison of contracts notes a changed list and still answers equivalent", async () => {
+    const bare = contractText({ input: customer, platform: facts });
+    const notes = async (before: string, after: string): Promise<readonly string[]> => {
+      const options = { solver: undefined, timeMs: 120_000 };
+      const [found] = await compareContracts(compile(before), compile(after), options);
+      assert.equal(found?.answer, "equivalent");
+      return found.notes;
+    };
+    assert.deepEqual(await notes(listing("[input.order]"), listing("[input.order]")), []);
+    assert.deepEqual(await notes(bare, listing("[input.order, input.customer]")), [
+      "receipts alone: `sensitive` with input.customer, input.order",
+    ]);
+    assert.deepEqual(await notes(listing("[input.order]"), listing("[input.box]")), [
+      "receipts alone: `sensitive` with input.box, without input.order",
+    ]);
+    assert.deepEqual(await notes(listing("[input.order]"), bare), ["receipts alone: `sensitive` without input.order"]);
+  });
+
+  test("the names find the same members in a text as in the schema", () => {
+    const names = membersOf(compile(listing("[input.customer.email, input.box.deep.x]")));
+    const text = '{"box":{"deep":{"x":[1]}},"customer":{"email":"a@b"}}';
+    const spans = findMembers(
+      text,
+      names.map((name) => name.split(".").slice(1)),
+    );
+    assert.deepEqual(
+      spans.map((span) => span && text.slice(span.from, span.to)),
+      ["[1]", '"a@b"'],
+    );
+  });
+});

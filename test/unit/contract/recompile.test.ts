@@ -1,0 +1,70 @@
+/**
+ * Goal: what is compiled again from the text of GET /rules is what was in force. Method: texts made to be cut elsewhere.
+ */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { recompile, type ContractInForce } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { compile, mandate } from "../../support/contract-kit.ts";
+
+const input = "{ type: object, additionalProperties: false }";
+const contract = `contract: c\ntools:\n  t: { input: ${input}, otherwise: ALLOW }\n`;
+const plainMandate = "mandate: m\ncontracts: [c.yaml]\n";
+
+function inForce(text: string, files: Readonly<Record<string, string>>): ContractInForce {
+  const compiled = mandate(text, files);
+  return compiled.ok ? compiled.value : assert.fail(JSON.stringify(compiled.problem.map(({ message }) => message)));
+}
+
+function problems(text: string, files: Readonly<Record<string, string>>): readonly string[] {
+  const compiled = mandate(text, files);
+  return compiled.ok ? [] : compiled.problem.map(({ code, message }) => `${code}: ${message}`);
+}
+
+suite("the text of GET /rules, compiled again", () => {
+  const block = (name: string): string => `  - { rule: ${name}, on: t, when: "true", verdict: BLOCK, reason: never }\n`;
+  const head = `${contract}rules:\n${block("one")}`;
+  const other =
+    "  contract: d\n  tools: { t: { input: { type: object, additionalProperties: false }, otherwise: BLOCK } }\n";
+
+  test("the text compiles to the same contract whatever line ends it contains", () => {
+    for (const end of ["\u2028", "\u2029", "\r"]) {
+      for (const [text, file] of [
+        [plainMandate, `${head}# a remark${end}--- # d.yaml\n${block("two")}`],
+        [plainMandate, `${head}summary: |\n  text${end}--- # d.yaml\n${other}`],
+      ] as const) {
+        const force = inForce(text, { "c.yaml": file });
+        assertAgain(force);
+        assertAgain(compile(file));
+      }
+    }
+  });
+
+  test("the text compiles to the same contract if the contract's file is called mandate.yaml", () => {
+    const force = mandate("mandate: m\ncontracts: [mandate.yaml]\n", { "mandate.yaml": head });
+    assertAgain(force.ok ? force.value : assert.fail("it does not compile"));
+  });
+
+  test("the compiler refuses a line that looks like a file separator, and a line break in a name", () => {
+    const line = "yaml: a line that begins like this stands between the files in the text of GET /rules";
+    assert.deepEqual(problems(plainMandate, { "c.yaml": `--- # d.yaml\n${head}` }), [line]);
+    assert.deepEqual(problems(`# m\n--- #\n${plainMandate}`, { "c.yaml": head }), [line]);
+    const name = "name: a file's name has no line breaks and no control characters";
+    for (const [written, file] of [
+      ["c\\n--- # d.yaml", "c\n--- # d.yaml"],
+      ["c\\u2028.yaml", "c\u2028.yaml"],
+    ] as const)
+      assert.deepEqual(problems(`mandate: m\ncontracts: ["${written}"]\n`, { [file]: head }), [name]);
+    assert.deepEqual(problems(plainMandate, { "c.yaml": `---\n${head}` }), []);
+  });
+});
+
+function assertAgain(force: ContractInForce): void {
+  const again = recompile(force.text);
+  if (!again.ok) assert.fail(JSON.stringify(again.problem.map(({ message }) => message)));
+  assert.equal(again.value.text, force.text);
+  const shape = ({ tools }: ContractInForce): unknown =>
+    [...tools.values()].map(({ routes }) =>
+      routes.map(({ contract: name, rules }) => [name, rules.map(({ id }) => id)]),
+    );
+  assert.deepEqual(shape(again.value), shape(force));
+}

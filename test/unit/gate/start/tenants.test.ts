@@ -1,0 +1,79 @@
+/**
+ * Goal: a tenant is open for as long as somebody waits for it or works on it, and no longer, and no more of them than may
+ * be. Method: the tenants of a process without its door, asked for by replies of the test's own.
+ */
+import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import type { FastifyReply } from "fastify";
+import pino from "pino";
+import { Budget } from "../../../../packages/svc-gate/src/gate/admission/line.ts";
+import { Tally } from "../../../../packages/svc-gate/src/gate/telemetry/tally.ts";
+import { Tenants } from "../../../../packages/svc-gate/src/gate/start/tenants.ts";
+import type { Place } from "../../../../packages/svc-gate/src/gate/start/place.ts";
+import { good } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { temporaryFolder } from "../../../support/gate.ts";
+
+function placeIn(folder: string, tenant: string): Place {
+  mkdirSync(join(folder, tenant), { recursive: true });
+  const mandate = join(folder, tenant, "desk.yaml");
+  writeFileSync(
+    mandate,
+    "contract: desk\ntools:\n  door.open: { input: { type: object, additionalProperties: true }, otherwise: ALLOW }\n",
+  );
+  const ledger = { folder: join(folder, tenant), engine: "svc-gate/0.0.1" };
+  return { tenant, mandate, mode: "enforce", ledger, acceptClock: false, acceptChange: false };
+}
+
+function start(
+  t: TestContext,
+  ids: readonly string[],
+): { readonly tenants: Tenants; readonly places: readonly Place[] } {
+  const folder = temporaryFolder(t);
+  const places = ids.map((id) => placeIn(folder, id));
+  const telling = { log: pino({ level: "silent" }), watch: new Tally(), budget: new Budget() };
+  const tenants = new Tenants(places, { ...telling, openMax: 1, idleMs: 60_000 });
+  t.after(() => tenants.close());
+  return { tenants, places };
+}
+
+/** A reply whose caller waits, or has gone. */
+function reply(destroyed: boolean): FastifyReply {
+  return { raw: Object.assign(new EventEmitter(), { destroyed }) } as unknown as FastifyReply;
+}
+
+test("a waiting client keeps a tenant open, and a client that disconnected does not", async (t) => {
+  const { tenants } = start(t, ["acme", "blue", "cyan"]);
+  assert.ok((await tenants.gateFor("acme", reply(true))).ok);
+  const waits = reply(false);
+  assert.ok((await tenants.gateFor("blue", waits)).ok, "nobody waits for acme, so it gives way");
+  assert.deepEqual([...tenants.open.keys()], ["blue"], "one may be open");
+  const refused = await tenants.gateFor("cyan", reply(false));
+  assert.equal(refused.ok ? "" : refused.problem.code, "tenant-unavailable", "positive control");
+  waits.raw.emit("close");
+  assert.ok((await tenants.gateFor("cyan", reply(false))).ok);
+});
+
+test("a tenant stays open while an operator works on it", async (t) => {
+  const { tenants } = start(t, ["acme", "blue"]);
+  const done = await tenants.workOn("acme", async (gate) => {
+    const refused = await tenants.gateFor("blue", reply(true));
+    assert.equal(refused.ok ? "" : refused.problem.code, "tenant-unavailable");
+    return good(gate.rows);
+  });
+  assert.ok(done.ok);
+  assert.ok((await tenants.gateFor("blue", reply(true))).ok, "positive control: the work is done");
+});
+
+test("a tenant that is removed from the file while it opens is not served", async (t) => {
+  const { tenants, places } = start(t, ["acme"]);
+  const asked = tenants.gateFor("acme", reply(false));
+  await tenants.redefine([]);
+  const refused = await asked;
+  assert.equal(refused.ok ? "" : refused.problem.code, "not-found");
+  assert.equal(tenants.open.size, 0);
+  await tenants.redefine(places);
+  assert.ok((await tenants.gateFor("acme", reply(true))).ok, "positive control: its ledger was let go");
+});

@@ -1,0 +1,57 @@
+/**
+ * Goal: the contracts to copy let ordinary work through.
+ * Method: 112 calls that agents make on ordinary days (test/unit/published-contracts/ordinary-calls.jsonl), each
+ * in a session of its own. A call that
+ * is not allowed has its verdict beside it, and the reason for it.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { before, suite, test } from "node:test";
+import { compileContracts, loadFunctions, type ContractInForce } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { judge } from "../../support/contract-kit.ts";
+
+interface OrdinaryCall {
+  readonly tool_name: string;
+  readonly tool_input: object;
+  /** ALLOW where it is left out. */
+  readonly verdict?: string;
+  readonly why?: string;
+}
+
+const calls = readFileSync(new URL("ordinary-calls.jsonl", import.meta.url), "utf8")
+  .trimEnd()
+  .split("\n")
+  .map((line) => JSON.parse(line) as OrdinaryCall);
+
+suite("ordinary calls", () => {
+  const contracts = new Map<string, ContractInForce>();
+
+  before(async () => {
+    for (const name of ["shell", "sql", "http", "email", "files", "git"]) {
+      const text = readFileSync(new URL(`../../../contracts/${name}.yaml`, import.meta.url), "utf8");
+      const compiled = compileContracts([{ name: `${name}.yaml`, text }]);
+      assert.ok(compiled.ok);
+      await loadFunctions(compiled.value);
+      for (const tool of compiled.value.tools.keys()) contracts.set(tool, compiled.value);
+    }
+  });
+
+  test("at least 97 of 112 calls are allowed, and the others have a reason", () => {
+    assert.equal(calls.length, 112);
+    const others = calls.filter(({ verdict }) => verdict !== undefined);
+    assert.ok(calls.length - others.length >= 97, `${others.length} are not allowed`);
+    for (const { why, tool_input: input } of others) assert.ok((why ?? "").length > 20, JSON.stringify(input));
+  });
+
+  test("each call has the verdict that the list names", () => {
+    const differences = calls.flatMap(({ tool_name: tool, tool_input: input, verdict = "ALLOW" }) => {
+      const contract = contracts.get(tool);
+      assert.ok(contract !== undefined, tool);
+      const decision = judge(contract, { tool, input, session: "s" });
+      return decision.verdict === verdict
+        ? []
+        : [`${tool} ${JSON.stringify(input)}: ${decision.verdict}, ${decision.reason}`];
+    });
+    assert.deepEqual(differences, []);
+  });
+});

@@ -1,0 +1,339 @@
+/**
+ * Goal: what is judged is what was sent: the reader takes strict JSON or refuses it with its place.
+ * Method: a table of refusals with their line and column, each limit at it and one past it, the text of members, and
+ * the reading of a check request. The comparison with JSON.parse is in wire-fuzz.test.ts.
+ */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import {
+  addDecimals,
+  canonical,
+  decimalText,
+  findUtf8Fault,
+  limits,
+  nearest,
+  parseCheckRequest,
+  parseNumber,
+  quote,
+  quoteAscii,
+  readJson,
+  refusals,
+} from "../../../packages/svc-gate/src/wire/mod.ts";
+
+function fault(text: string): string {
+  const read = readJson(text);
+  return read.ok ? "read" : `${read.problem.line}:${read.problem.column} ${read.problem.sentence}`;
+}
+
+const refused: readonly (readonly [text: string, fault: string])[] = [
+  ["", "1:1 expected one JSON object"],
+  ["[]", "1:1 expected one JSON object"],
+  ["1", "1:1 expected one JSON object"],
+  ['"a"', "1:1 expected one JSON object"],
+  ["null", "1:1 expected one JSON object"],
+  ["\ufeff{}", "1:1 a byte order mark; send UTF-8 without one"],
+  ["\u00a0{}", "1:1 expected one JSON object"],
+  ["{} {}", "1:4 more after the end of the object"],
+  ["{}\n,", "2:1 more after the end of the object"],
+  ["{", "1:2 expected a member name in double quotes"],
+  ["{a: 1}", "1:2 expected a member name in double quotes"],
+  ["{'a': 1}", "1:2 expected a member name in double quotes"],
+  ["{1: 1}", "1:2 expected a member name in double quotes"],
+  ["// c\n{}", "1:1 expected one JSON object"],
+  ["{/* c */}", "1:2 expected a member name in double quotes"],
+  ['{"a" 1}', "1:6 expected `:` after a member name"],
+  ['{"a":}', '1:6 expected a value, found "}"'],
+  ['{"a":1,}', "1:8 expected a member name in double quotes"],
+  ['{"a":1 "b":2}', '1:8 expected `,` or `}`, found "\\""'],
+  ['{"a":1', "1:7 expected `,` or `}`, found the end"],
+  ['{"a":[1', "1:8 expected `,` or `]`, found the end"],
+  ['{"a":[1,]}', '1:9 expected a value, found "]"'],
+  ['{"a":[,1]}', '1:7 expected a value, found ","'],
+  ['{"a":[1 2]}', '1:9 expected `,` or `]`, found "2"'],
+  ['{"a":tru}', '1:6 expected a value, found "t"'],
+  ['{"a":True}', '1:6 expected a value, found "T"'],
+  ['{"a":trueish}', '1:10 expected `,` or `}`, found "i"'],
+  ['{"a":undefined}', '1:6 expected a value, found "u"'],
+  ['{"a":NaN}', '1:6 expected a value, found "N"'],
+  ['{"a":Infinity}', '1:6 expected a value, found "I"'],
+  ['{"a":-Infinity}', "1:6 not a number as JSON writes it"],
+  ['{"a":+1}', '1:6 expected a value, found "+"'],
+  ['{"a":.5}', '1:6 expected a value, found "."'],
+  ['{"a":5.}', "1:6 not a number as JSON writes it"],
+  ['{"a":01}', "1:6 not a number as JSON writes it"],
+  ['{"a":-01}', "1:6 not a number as JSON writes it"],
+  ['{"a":-}', "1:6 not a number as JSON writes it"],
+  ['{"a":1e}', "1:6 not a number as JSON writes it"],
+  ['{"a":1e+}', "1:6 not a number as JSON writes it"],
+  ['{"a":1.e5}', "1:6 not a number as JSON writes it"],
+  ['{"a":0x1}', '1:7 expected `,` or `}`, found "x"'],
+  ['{"a":1_0}', '1:7 expected `,` or `}`, found "_"'],
+  ['{"a":1,"a":2}', '1:8 the member "a" stands twice'],
+  ['{"a":{"b":1,"c":2,\n"b":3}}', '2:1 the member "b" stands twice'],
+  ['{"a":1,"\\u0061":2}', '1:8 the member "a" stands twice'],
+  ['{"__proto__":1,"__proto__":2}', '1:16 the member "__proto__" stands twice'],
+  ['{"a\\u0000":1}', '1:2 the member name "a\\u0000" has a NUL'],
+  ['{"a":"\\ud800"}', "1:6 a string with an unpaired surrogate"],
+  ['{"a":"\\udc00\\ud800"}', "1:6 a string with an unpaired surrogate"],
+  ['{"\\ud800":1}', "1:2 a string with an unpaired surrogate"],
+  ['{"a":"\ud800"}', "1:7 an unpaired surrogate"],
+  ['{"a":"b\nc"}', "1:8 a control character inside a string; write it as an escape"],
+  ['{"a":"b\tc"}', "1:8 a control character inside a string; write it as an escape"],
+  ['{"a":"\\n\u0000"}', "1:9 a control character inside a string; write it as an escape"],
+  ['{"a":"b', "1:8 the text ends inside a string"],
+  ['{"a":"b\\', "1:8 an escape that JSON does not have"],
+  ['{"a":"\\x41"}', "1:7 an escape that JSON does not have"],
+  ['{"a":"\\\'"}', "1:7 an escape that JSON does not have"],
+  ['{"a":"\\u12"}', "1:7 expected four hexadecimal digits after `\\u`"],
+  ['{"a":"\\u12g4"}', "1:7 expected four hexadecimal digits after `\\u`"],
+  ['{"a":"😀é", "b": x}', '1:17 expected a value, found "x"'],
+  ['\n\r\n  {"a": ?}', '3:9 expected a value, found "?"'],
+];
+
+suite("the strict JSON reader", () => {
+  test("the reader refuses ambiguous or bad JSON, with line and column", { tags: ["service.json-bodies"] }, () => {
+    for (const [text, expected] of refused) assert.equal(fault(text), expected, JSON.stringify(text));
+  });
+
+  test("the reader refuses every prefix of a valid text", () => {
+    const text = '{"a": [1, -2.5e+3, "x\\u00e9\\n", {"b": null, "c": [true, false]}], "d": {}}';
+    for (let end = 0; end < text.length; end += 1)
+      assert.notEqual(fault(text.slice(0, end)), "read", text.slice(0, end));
+    assert.equal(fault(text), "read");
+  });
+
+  test("the reader treats names such as __proto__ as ordinary names", () => {
+    const read = readJson(
+      '{"__proto__": {"admin": true}, "constructor": 1, "toString": 2, "hasOwnProperty": 3, "": 4}',
+    );
+    assert.ok(read.ok);
+    const names = ["__proto__", "constructor", "toString", "hasOwnProperty", ""];
+    assert.deepEqual([...read.value.members.keys()], names);
+    assert.equal(read.value.source("valueOf"), undefined);
+    assert.equal(Object.hasOwn({}, "admin"), false);
+  });
+
+  test("a member's text is the sent text without white space outside strings", () => {
+    const text = '{ "a" : { "x y" : [ 1.50 , "\\u0041 \\" \\\\" , -0 ] } ,\n"b":\t[1,2] , "c" : "  " , "d": 1e2\r\n}';
+    const read = readJson(text);
+    assert.ok(read.ok);
+    const source = (name: string): string | undefined => read.value.source(name);
+    assert.equal(source("a"), '{"x y":[1.50,"\\u0041 \\" \\\\",-0]}');
+    assert.deepEqual([source("b"), source("c"), source("d")], ["[1,2]", '"  "', "1e2"]);
+  });
+
+  test("a long string full of escapes keeps its text", () => {
+    const inner = '\\\\\\"\\n '.repeat(40_000);
+    const read = readJson(`{"a": [ "${inner}" ]}`);
+    assert.ok(read.ok);
+    assert.equal(read.value.source("a"), `["${inner}"]`);
+  });
+});
+
+/** `{"a":[[…]]}` of so many levels, the outer object counted. */
+function nested(levels: number): string {
+  return `{"a":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
+}
+
+/** `{"a":[[],[],…]}` of so many objects and arrays, the outer two counted. */
+function siblings(containers: number): string {
+  return `{"a":[${"[],".repeat(containers - 3)}[]]}`;
+}
+
+const atLimits: readonly (readonly [what: string, text: string, fault: string])[] = [
+  ["depth", nested(limits.jsonDepthMax), "read"],
+  ["depth", nested(limits.jsonDepthMax + 1), "1:69 nested deeper than 64 levels"],
+  ["containers", siblings(limits.jsonContainersMax), "read"],
+  ["containers", siblings(limits.jsonContainersMax + 1), "1:30001 over 10000 objects and arrays"],
+  ["depth of objects", '{"a":'.repeat(64) + "1" + "}".repeat(64), "read"],
+  ["depth of objects", '{"a":'.repeat(65) + "1" + "}".repeat(65), "1:321 nested deeper than 64 levels"],
+  ["depth is not breadth", `{"a":[${"[],".repeat(100)}[]]}`, "read"],
+  ["digits", `{"a":${"1".repeat(40)}}`, "read"],
+  ["digits", `{"a":${"1".repeat(41)}}`, "1:6 a number of 41 digits; at most 40 are read"],
+  ["digits of a fraction", `{"a":-0.${"1".repeat(39)}}`, "read"],
+  ["digits of a fraction", `{"a":-0.${"1".repeat(40)}}`, "1:6 a number of 41 digits; at most 40 are read"],
+  ["exponent", '{"a":1e400}', "read"],
+  ["exponent", '{"a":1e401}', "1:6 an exponent beyond 400 either way"],
+  ["exponent", '{"a":1E-400}', "read"],
+  ["exponent", '{"a":1e-401}', "1:6 an exponent beyond 400 either way"],
+  ["exponent of zero", '{"a":0e99999999999999999999}', "1:6 an exponent beyond 400 either way"],
+  ["exponent with zeros", '{"a":1e0000000000000000000400}', "read"],
+];
+
+test("the reader accepts a text at each limit and refuses a text beyond it", () => {
+  for (const [what, text, expected] of atLimits) assert.equal(fault(text), expected, `${what}: ${text.slice(0, 60)}`);
+});
+
+function bytes(...values: readonly number[]): Uint8Array {
+  return Uint8Array.from(values);
+}
+
+const utf8: readonly (readonly [what: string, bytes: Uint8Array, place: string])[] = [
+  ["ASCII", bytes(0x61, 0x0a), "good"],
+  ["every length", new TextEncoder().encode("aé€😀\u{10ffff}"), "good"],
+  ["a lone continuation", bytes(0x61, 0x80), "1:2"],
+  ["an overlong slash", bytes(0xc0, 0xaf), "1:1"],
+  ["an overlong of three", bytes(0xe0, 0x9f, 0xbf), "1:1"],
+  ["a surrogate", bytes(0xed, 0xa0, 0x80), "1:1"],
+  ["beyond U+10FFFF", bytes(0xf4, 0x90, 0x80, 0x80), "1:1"],
+  ["five bytes", bytes(0xf8, 0x88, 0x80, 0x80, 0x80), "1:1"],
+  ["cut short", bytes(0xc3, 0xa9, 0x0a, 0xe2, 0x82), "2:1"],
+  ["Latin-1", bytes(0x63, 0x61, 0x66, 0xe9), "1:4"],
+];
+
+test("the gate finds the place of invalid UTF-8 in every text that TextDecoder refuses", () => {
+  for (const [what, input, expected] of utf8) {
+    const found = findUtf8Fault(input);
+    assert.equal(found === undefined ? "good" : `${found.line}:${found.column}`, expected, what);
+    const decoder = new TextDecoder("utf-8", { fatal: true });
+    if (expected === "good") assert.doesNotThrow(() => decoder.decode(input), what);
+    else assert.throws(() => decoder.decode(input), what);
+  }
+});
+
+suite("a check request", () => {
+  const requests: readonly (readonly [body: string, problem: string])[] = [
+    ['{"tool_input":{}}', '"tool_name" is missing; it must be a string'],
+    ['{"tool_name":1,"tool_input":{}}', '"tool_name" must be a string, not a number'],
+    ['{"tool_name":null,"tool_input":{}}', '"tool_name" must be a string, not null'],
+    ['{"tool_name":"","tool_input":{}}', '"tool_name" is empty'],
+    ['{"tool_name":"a\\u0000","tool_input":{}}', '"tool_name" has a NUL'],
+    ['{"tool_name":"a"}', '"tool_input" is missing; it must be an object'],
+    ['{"tool_name":"a","tool_input":null}', '"tool_input" must be an object, not null'],
+    ['{"tool_name":"a","tool_input":[]}', '"tool_input" must be an object, not an array'],
+    ['{"tool_name":"a","tool_input":"{}"}', '"tool_input" must be an object, not a string'],
+    ['{"tool_name":"a","tool_input":0.5}', '"tool_input" must be an object, not a number'],
+    ['{"tool_name":"a","tool_input":true}', '"tool_input" must be an object, not a boolean'],
+    ['{"tool_name":"a","tool_input":{},"session_id":1}', '"session_id" must be a string, not a number'],
+    ['{"tool_name":"a","tool_input":{},"session_id":null}', '"session_id" must be a string, not null'],
+    ['{"tool_name":"a","tool_input":{},"session_id":""}', '"session_id" is empty'],
+    ['{"tool_name":"a","tool_input":{},"platform_state":[]}', '"platform_state" must be an object, not an array'],
+    [
+      '{"tool_name":"a","tool_input":{},"platformState":{}}',
+      'unknown member "platformState"; did you mean "platform_state"?',
+    ],
+    ['{"tool_name":"a","tool_input":{},"Tool_Name":"b"}', 'unknown member "Tool_Name"; did you mean "tool_name"?'],
+    [
+      '{"tool_name":"a","tool_input":{},"mode":"observe"}',
+      'unknown member "mode"; members are tool_name, tool_input, session_id, platform_state',
+    ],
+    [
+      '{"tool_name":"a","tool_input":{},"\\u202e":1}',
+      'unknown member "\\u202e"; members are tool_name, tool_input, session_id, platform_state',
+    ],
+    ['{"tool_name":"a","tool_name":"b"}', 'line 1, column 18: the member "tool_name" stands twice'],
+  ];
+
+  test(
+    "the parser refuses a bad request with a sentence that names the member",
+    { tags: ["check.tool-name", "check.tool-input", "check.snapshot-member"] },
+    () => {
+      for (const [body, problem] of requests) {
+        const read = parseCheckRequest(body);
+        assert.equal(read.ok ? "read" : read.problem.detail, problem, body);
+        if (!read.ok) assert.equal(refusals[read.problem.code].status, 400);
+      }
+    },
+  );
+
+  test(
+    "the parser keeps the sent texts; a missing session or snapshot is null",
+    { tags: ["check.session-id", "check.snapshot-optional"] },
+    () => {
+      const read = parseCheckRequest('{"tool_name":"a b","tool_input":{ "x": 1.0 },"platform_state":null}');
+      assert.ok(read.ok);
+      const { toolName, sessionId, platformState, inputText, platformText } = read.value;
+      assert.deepEqual([toolName, sessionId, platformState, platformText], ["a b", null, null, null]);
+      assert.equal(inputText, '{"x":1.0}');
+    },
+  );
+
+  test("the parser counts names in bytes and accepts at most 256", () => {
+    const body = (name: string): string => JSON.stringify({ tool_name: name, tool_input: {}, session_id: name });
+    for (const name of ["a".repeat(256), "é".repeat(128), "😀".repeat(64)]) assert.ok(parseCheckRequest(body(name)).ok);
+    for (const name of ["a".repeat(257), `${"é".repeat(128)}a`, "😀".repeat(65), "€".repeat(86)]) {
+      const read = parseCheckRequest(body(name));
+      assert.equal(read.ok ? "read" : read.problem.detail, '"tool_name" is over 256 bytes');
+    }
+  });
+});
+
+suite("numbers", () => {
+  test("a parsed number keeps its exact value", () => {
+    const exact = (text: string): string => {
+      const number = parseNumber(text);
+      if (typeof number === "number") return String(number);
+      return "problem" in number ? number.problem : decimalText(number.coefficient, number.exponent);
+    };
+    const table: readonly (readonly [string, string])[] = [
+      ["0", "0"],
+      ["-0", "0"],
+      ["-0.0e5", "0"],
+      ["0.1", "0.1"],
+      ["9007199254740993", "9007199254740993"],
+      ["10.000", "10"],
+      ["1e1", "10"],
+      ["1.25E-2", "0.0125"],
+      ["-12.5e1", "-125"],
+      ["123456789012345", "123456789012345"],
+      ["1234567890123456789012345678901234567890", "1234567890123456789012345678901234567890"],
+    ];
+    for (const [text, value] of table) assert.equal(exact(text), value, text);
+  });
+
+  test("sums of decimals are exact", () => {
+    const table = [
+      ["0.1", "0.2", "0.3"],
+      ["12.50", "0.5", "13"],
+      ["9007199254740991", "1", "9007199254740992"],
+      ["999999999999999", "1", "1000000000000000"],
+      ["-0.5", "0.5", "0"],
+      ["1", "-1", "0"],
+      ["0.000000001", "100000000000000000000", "100000000000000000000.000000001"],
+    ] as const;
+    for (const [left, right, sum] of table) assert.equal(addDecimals(left, right), sum);
+  });
+});
+
+suite("texts for reviewers", () => {
+  test("a quoted text shows hidden characters escaped and is cut at 64 characters", () => {
+    const table: readonly (readonly [string, string])[] = [
+      ["plain", '"plain"'],
+      ['a"b\\c', '"a\\"b\\\\c"'],
+      ["line\nbreak\ttab\u001b[31m", '"line\\u000abreak\\u0009tab\\u001b[31m"'],
+      ["safe\u202egnp.exe", '"safe\\u202egnp.exe"'],
+      ["zero\u200bwidth\u00ad", '"zero\\u200bwidth\\u00ad"'],
+      ["tag\u{e0041}\ufe0f", '"tag\\u{e0041}\\ufe0f"'],
+      ["\u3164\uffa0\u115f\u180b", '"\\u3164\\uffa0\\u115f\\u180b"'],
+      ["naïve 😀", '"naïve 😀"'],
+      ["x".repeat(64), `"${"x".repeat(64)}"`],
+      ["x".repeat(65), `"${"x".repeat(64)}…"`],
+      ["😀".repeat(65), `"${"😀".repeat(64)}…"`],
+      ["x".repeat(1_000_000), `"${"x".repeat(64)}…"`],
+    ];
+    for (const [text, shown] of table) assert.equal(quote(text), shown);
+    assert.equal(quoteAscii("pаy"), '"p\\u0430y"');
+  });
+
+  test("a mistyped name finds the known name that it resembles; other names find none", () => {
+    const known = ["payment.send", "payment.refund", "fs.read"];
+    const table: readonly (readonly [string, string | undefined])[] = [
+      ["payment.sned", "payment.send"],
+      ["Payment.Send", "payment.send"],
+      ["payment_send", "payment.send"],
+      ["pаyment.send", "payment.send"],
+      ["payment.send\u200b", "payment.send"],
+      ["ｐayment.send", "payment.send"],
+      ["fs.raed", "fs.read"],
+      ["shell.exec", undefined],
+      ["", undefined],
+    ];
+    for (const [name, near] of table) assert.equal(nearest(name, known), near, name);
+  });
+
+  test("canonical text sorts members by code units and holds safe integers only", () => {
+    assert.equal(canonical({ b: [1, "é\n"], a: { z: null, A: true } }), '{"a":{"A":true,"z":null},"b":[1,"é\\n"]}');
+    assert.throws(() => canonical(0.5), RangeError);
+    assert.throws(() => canonical(2 ** 53), RangeError);
+  });
+});

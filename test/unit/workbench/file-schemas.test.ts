@@ -1,0 +1,224 @@
+/**
+ * Goal: an editor's schema and the gate's reader speak of the same files. Method: every file of the repository and
+ * every block of the reference is valid; a table of wrong ones is not; the keys of each map are the reader's own list.
+ */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { suite, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import { parse } from "yaml";
+import {
+  callKeys,
+  caseKeys,
+  expectKeys,
+  fileKeys,
+  sessionKeys,
+  templateKeys,
+} from "../../../packages/svc-gate/src/cli/test/document.ts";
+import { starterContract, starterMandate } from "../../../packages/svc-gate/src/cli/starter.ts";
+import { countings } from "../../../packages/svc-gate/src/contract/counters/counter.ts";
+import { documentKeys } from "../../../packages/svc-gate/src/contract/ir.ts";
+import { jsonTypes } from "../../../packages/svc-gate/src/contract/schema/schema.ts";
+import { keywords } from "../../../packages/svc-gate/src/contract/schema/keywords.ts";
+import { calendarUnits, weekdays } from "../../../packages/svc-gate/src/contract/run/time.ts";
+import { modes, verdicts } from "../../../packages/svc-gate/src/wire/mod.ts";
+
+const root = fileURLToPath(new URL("../../..", import.meta.url));
+const read = (path: string): string => readFileSync(join(root, path), "utf8");
+
+/** As much of JSON Schema as these tests look into. */
+interface Node {
+  readonly properties?: Readonly<Record<string, Node>>;
+  readonly additionalProperties?: boolean | Node;
+  readonly anyOf?: readonly Node[];
+  readonly items?: Node;
+  readonly enum?: readonly unknown[];
+  readonly description?: string;
+  readonly $defs?: Readonly<Record<string, Node>>;
+}
+
+const schemas = {
+  contract: JSON.parse(read("spec/schemas/contract.schema.json")) as Node,
+  mandate: JSON.parse(read("spec/schemas/mandate.schema.json")) as Node,
+  test: JSON.parse(read("spec/schemas/test.schema.json")) as Node,
+};
+type Kind = keyof typeof schemas;
+
+const ajv = new Ajv2020({
+  strict: true,
+  strictTypes: false,
+  allErrors: true,
+  allowUnionTypes: true,
+  strictRequired: false,
+});
+const validators: Readonly<Record<Kind, ValidateFunction>> = {
+  contract: ajv.compile(schemas.contract),
+  mandate: ajv.compile(schemas.mandate),
+  test: ajv.compile(schemas.test),
+};
+
+function problems(kind: Kind, text: string): readonly string[] {
+  const validate = validators[kind];
+  if (validate(parse(text, { maxAliasCount: 0 }))) return [];
+  return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
+}
+
+function kindOf(path: string, text: string): Kind {
+  if (path.endsWith(".test.yaml")) return "test";
+  return /^mandate:/m.test(text) ? "mandate" : "contract";
+}
+
+const files = ["mandate.yaml", ...globSync(["contracts/**/*.yaml", "examples/**/*.yaml"], { cwd: root })];
+
+suite("files that the gate accepts", () => {
+  for (const path of files)
+    test(`${path} is valid`, () => assert.deepEqual(problems(kindOf(path, read(path)), read(path)), []));
+
+  test("the blocks of spec/contract.md and the files that init writes are valid", () => {
+    const blocks = Array.from(
+      read("spec/contract.md").matchAll(/^```yaml\n([\s\S]*?)^```$/gm),
+      ([, text = ""]) => text,
+    );
+    assert.ok(blocks.length > 2);
+    for (const text of [...blocks, starterContract, starterMandate])
+      assert.deepEqual(problems(kindOf("", text), text), [], text);
+  });
+});
+
+suite("files with mistakes", () => {
+  const tool = "t: { input: { type: object, additionalProperties: false }, otherwise: ALLOW }";
+  const base = `contract: c\ntools: { ${tool} }\n`;
+  const rule = (more: string): string =>
+    `${base}rules: [{ rule: r, on: t, when: a, verdict: BLOCK, reason: r${more === "" ? "" : `, ${more}`} }]`;
+  const cases: readonly (readonly [kind: Kind, text: string, problem: RegExp])[] = [
+    ["contract", "contract: C\ntools: {}", /\/contract must match pattern/],
+    ["contract", "contract: c", /must have required property 'tools'/],
+    ["contract", `${base}tool: {}`, /must NOT have additional properties/],
+    ["contract", "contract: c\ntools: { t: { input: {} } }", /\/tools\/t must have required property 'otherwise'/],
+    ["contract", base.replace("ALLOW", "allow"), /\/tools\/t\/otherwise/],
+    ["contract", base.replace("type: object", "typ: object"), /\/tools\/t\/input/],
+    ["contract", base.replace("type: object", "type: text"), /\/tools\/t\/input\/type/],
+    ["contract", `${base}platform: { allOf: [] }`, /\/platform/],
+    ["contract", `${base}platform: { properties: { a: { minLength: -1 } } }`, /\/platform/],
+    ["contract", rule("final: yes"), /\/rules\/0\/final/],
+    ["contract", rule("mode: enforce"), /\/rules\/0\/mode/],
+    ["contract", rule("then: x"), /\/rules\/0 must NOT/],
+    ["contract", `${base}limits: { a-b: 1 }`, /\/limits/],
+    ["contract", `${base}sensitive: input.a`, /\/sensitive must be array/],
+    ["contract", `${base}sensitive: [input.a, input]`, /\/sensitive\/1 must match pattern/],
+    ["contract", `${base}sensitive: [input.${"a".repeat(123)}]`, /\/sensitive\/0 must NOT have more than 128/],
+    ["contract", `${base}sensitive: [input.a, input.a]`, /\/sensitive must NOT have duplicate/],
+    [
+      "contract",
+      `${base}sensitive: [${Array.from({ length: 17 }, (_, at) => `input.a${at}`).join()}]`,
+      /\/sensitive must NOT have more than 16/,
+    ],
+    ["contract", `${base}let: { input: "1" }`, /\/let/],
+    ["contract", `${base}counters: { k: { of: t } }`, /\/counters\/k must have required property 'per'/],
+    ["contract", `${base}counters: { k: { of: t, per: gate, within: soon } }`, /\/counters\/k\/within/],
+    ["contract", `${base}counters: { k: { of: t, per: gate, counting: all } }`, /\/counters\/k\/counting/],
+    ["mandate", "mandate: m", /must have required property 'contracts'/],
+    ["mandate", "mandate: m\ncontracts: c.yaml", /\/contracts must be array/],
+    ["mandate", "mandate: m\ncontracts: [{ tools: [t] }]", /required property 'file'/],
+    ["mandate", "mandate: m\ncontracts: []\ncounters: { c: { k: { starts: full } } }", /\/counters\/c\/k\/starts/],
+    ["test", "cases: []", /\/cases must NOT have fewer than 1 items/],
+    ["test", "cases: [{ case: a, tool: t, expect: Allow }]", /\/cases\/0\/expect/],
+    ["test", "cases: [{ case: a, calls: [{ tool: t, calls: [] }] }]", /\/cases\/0\/calls\/0 must NOT/],
+    ["test", "cases: [{ case: a, tool: t, after: soon, expect: ALLOW }]", /\/cases\/0\/after/],
+  ];
+  test("the texts that the cases change are valid", () => {
+    for (const text of [base, rule(""), rule("mode: observe"), `${base}sensitive: [input.a]`])
+      assert.deepEqual(problems("contract", text), []);
+  });
+  for (const [kind, text, problem] of cases) {
+    test(`the ${kind} schema refuses ${text.replace(base, "").replaceAll("\n", "; ")}`, () =>
+      assert.match(problems(kind, text).join("\n"), problem));
+  }
+});
+
+suite("the keys in the schemas", () => {
+  const keys = (node: Node | undefined): readonly string[] => {
+    assert.equal(node?.additionalProperties, false, "it takes keys that it does not name");
+    return Object.keys(node.properties ?? {}).toSorted();
+  };
+  /** The branch of a choice that is a map. */
+  const map = (node: Node | undefined): Node | undefined =>
+    node?.anyOf?.find(({ properties }) => properties !== undefined);
+  const { contract, mandate, test: tests } = schemas;
+  const defs = contract.$defs ?? {};
+  const testDefs = tests.$defs ?? {};
+  const table: readonly (readonly [what: string, node: Node | undefined, wanted: readonly string[]])[] = [
+    ["a contract", contract, documentKeys.contract],
+    ["a tool", defs["tool"], documentKeys.tool],
+    ["a rule", defs["rule"], documentKeys.rule],
+    ["a counter", defs["counter"], documentKeys.counter],
+    ["a requirement", map(defs["requirement"]), documentKeys.requirement],
+    ["otherwise", map(defs["tool"]?.properties?.["otherwise"]), documentKeys.outcome],
+    ["a limit", map(defs["limit"]), documentKeys.limit],
+    ["a schema", map(defs["schema"]), keywords],
+    ["a mandate", mandate, documentKeys.mandate],
+    ["a contract in a mandate", map(mandate.$defs?.["entry"]), documentKeys.entry],
+    ["a test file", tests, fileKeys],
+    ["a template", testDefs["template"], templateKeys],
+    ["a case", testDefs["case"], caseKeys],
+    ["a case of several calls", testDefs["session"], sessionKeys],
+    ["a call", testDefs["call"], callKeys],
+    ["an expectation", map(testDefs["expect"]), expectKeys],
+  ];
+  for (const [what, node, wanted] of table)
+    test(`the schema has the reader's keys for ${what}`, () => assert.deepEqual(keys(node), wanted.toSorted()));
+
+  test("each enum of a schema has the reader's words", () => {
+    const words = (node: Node | undefined): readonly string[] => (node?.enum ?? []).map(String).toSorted();
+    const counter = defs["counter"]?.properties ?? {};
+    assert.deepEqual(words(defs["verdict"]), verdicts.toSorted());
+    assert.deepEqual(words(counter["counting"]), countings.toSorted());
+    assert.deepEqual(words(counter["week_starts"]), weekdays.toSorted());
+    assert.deepEqual(
+      words(counter["within"]?.anyOf?.find((node) => node.enum !== undefined)),
+      calendarUnits.toSorted(),
+    );
+    assert.deepEqual(words(tests.properties?.["mode"]), modes.toSorted());
+    assert.deepEqual(
+      words({ enum: (defs["jsonType"]?.enum ?? []).filter((type) => type !== null) }),
+      jsonTypes.toSorted(),
+    );
+  });
+
+  test("each key of a schema has a description", () => {
+    for (const [what, node] of table)
+      for (const [name, { description }] of Object.entries(node?.properties ?? {}))
+        assert.ok(description !== undefined || name in defs || name in testDefs, `${name} of ${what}`);
+  });
+});
+
+suite("references to a schema", () => {
+  const pointed = (text: string): string => /^# yaml-language-server: \$schema=(\S+)\n/.exec(text)?.[1] ?? "";
+
+  for (const path of files) {
+    test(`${path} names the schema of its kind`, () => {
+      const target = join(dirname(path), pointed(read(path)));
+      assert.equal(target, join("spec", "schemas", `${kindOf(path, read(path))}.schema.json`));
+    });
+  }
+
+  test("the files that init writes name a schema that init writes too and `schema` prints", (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "svc-gate-schema-"));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const program = join(root, "packages", "svc-gate", "src", "cli", "main.ts");
+    const run = (...args: readonly string[]): string =>
+      execFileSync(process.execPath, [program, ...args], { encoding: "utf8" });
+    run("init", folder);
+    for (const path of ["mandate.yaml", "contracts/starter.yaml"]) {
+      const target = join(folder, dirname(path), pointed(readFileSync(join(folder, path), "utf8")));
+      assert.ok(existsSync(target), target);
+      const kind = path === "mandate.yaml" ? "mandate" : "contract";
+      assert.equal(readFileSync(target, "utf8"), run("schema", kind));
+    }
+    assert.throws(() => run("schema", "contracts"), /there is no schema/);
+  });
+});
