@@ -6,9 +6,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { suite, test } from "node:test";
-import { allFiles, left, placeOf, ringOf, rings, samples, slowest, type Sample } from "../support/rings.ts";
+import { allFiles, left, ringOf, rings, samples, slowest, type Sample } from "../support/rings.ts";
 
-const files = new Map(allFiles().map((path) => [placeOf(path), path]));
+const files = new Set(allFiles());
 
 /** Names that no file has, and samples that their file does not take. */
 function faultsOf(names: readonly string[], reduced: readonly Sample[]): readonly string[] {
@@ -17,11 +17,10 @@ function faultsOf(names: readonly string[], reduced: readonly Sample[]): readonl
 }
 
 function faultsOfSample({ file, variable, rounds, whole }: Sample): readonly string[] {
-  const path = files.get(file);
-  if (path === undefined) return [`there is no ${file}`];
+  if (!files.has(file)) return [`there is no ${file}`];
   if (rounds >= whole) return [`${file} is not reduced by ${variable}=${rounds}`];
   const byItself = new RegExp(`process\\.env\\["${variable}"\\] \\?\\? "?([\\d_]+)`).exec(
-    readFileSync(path, "utf8"),
+    readFileSync(file, "utf8"),
   )?.[1];
   if (Number(byItself?.replaceAll("_", "")) === whole) return [];
   return [`${file} does not take ${whole} rounds where ${variable} is not set`];
@@ -29,7 +28,7 @@ function faultsOfSample({ file, variable, rounds, whole }: Sample): readonly str
 
 suite("the rings of tests", () => {
   test("each test file is in the folder of a ring, and each ring has tests", () => {
-    const found = new Set([...files.values()].map(ringOf));
+    const found = new Set([...files].map(ringOf));
     assert.deepEqual(
       rings.filter((ring) => !found.has(ring)),
       [],
