@@ -1,0 +1,22 @@
+/** Goal: a tool pattern is what docs/keys.md says. Method: random patterns and names beside regular expressions. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { toolMatcher } from "../../../../../packages/svc-gate/src/gate/admin/keys/tool-patterns.ts";
+
+test("a tool pattern matches the same names as its regular expression, without slow backtracking", () => {
+  const text = fc.string({ unit: fc.constantFrom("a", "b", "."), maxLength: 8 });
+  const written = fc.string({ unit: fc.constantFrom("a", "b", ".", "*"), maxLength: 6 });
+  fc.assert(
+    fc.property(fc.array(written, { minLength: 1, maxLength: 3 }), text, (patterns, name) => {
+      const model = patterns.map((each) => new RegExp(`^${each.replaceAll(".", "\\.").replaceAll("*", ".*")}$`));
+      assert.equal(
+        toolMatcher(patterns)(name),
+        model.some((each) => each.test(name)),
+      );
+    }),
+    { numRuns: 2000 },
+  );
+  assert.equal(toolMatcher(["*a".repeat(100)])("a".repeat(99) + "b".repeat(100_000)), false);
+  assert.equal(toolMatcher(null)("anything"), true);
+});
