@@ -55,7 +55,7 @@ const place = (gate: Running, amount: unknown): Promise<{ readonly json: any }> 
   });
 
 async function shown(gate: Running, seq: number): Promise<any> {
-  const found = await ask(gate, `/receipts?limit=1&before=${seq + 1}`);
+  const found = await ask(gate, `/receipts?kind=all&limit=1&before=${seq + 1}`);
   return found.json.receipts[0];
 }
 

@@ -30,11 +30,11 @@ export const planted = {
   "remembers-counters": [
     {
       within: "PostgresTurn.values",
-      find: "return lookups.map((lookup) => values.get(lookup));",
+      find: "return counted.map((lookup) => lookup && values.get(lookup));",
       put: `const remembered = (globalThis.remembered ??= new Map());
-    return lookups.map((lookup) => {
-      const id = lookup.counter + lookup.key;
-      if (!remembered.has(id)) remembered.set(id, values.get(lookup));
+    return counted.map((lookup) => {
+      const id = lookup && lookup.counter + lookup.key;
+      if (!remembered.has(id)) remembered.set(id, lookup && values.get(lookup));
       return remembered.get(id);
     });`,
     },

@@ -210,8 +210,20 @@ suite("PostgreSQL: the statements of the store", () => {
   }
 
   test("no other file of the store has a statement on a ledger's table", () => {
-    const folder = join(import.meta.dirname, "..", "..", "..", "..", "packages", "svc-gate", "src", "ledger", "store");
-    const files = readdirSync(folder).filter((name) => name.startsWith("postgres") && !/-(sql|schema)\.ts$/.test(name));
+    const folder = join(
+      import.meta.dirname,
+      "..",
+      "..",
+      "..",
+      "..",
+      "packages",
+      "svc-gate",
+      "src",
+      "ledger",
+      "store",
+      "postgres",
+    );
+    const files = readdirSync(folder).filter((name) => !/^(sql|schema)\.ts$/.test(name));
     assert.ok(files.length >= 6);
     const strayIn = (text: string): readonly string[] =>
       text.match(/\b(?:FROM|INTO|UPDATE|TABLE|JOIN)\s+svc_gate\.\w+/g) ?? [];
