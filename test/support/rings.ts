@@ -27,7 +27,7 @@ const properties: readonly string[] = [
 
 /** What `npm test` and `--ring` leave to `npm run test:all`. The tests print each entry at their end. */
 export const samples: readonly Sample[] = [
-  { file: "test/faults/campaigns/simulation.test.ts", variable: "SIMULATION_RUNS", rounds: 60, whole: 250 },
+  { file: "test/faults/campaigns/simulation.test.ts", variable: "SIMULATION_RUNS", rounds: 40, whole: 250 },
   { file: "test/faults/campaigns/model.test.ts", variable: "MODEL_RUNS", rounds: 60, whole: 300 },
   { file: "test/faults/campaigns/model-ledger.test.ts", variable: "LEDGER_RUNS", rounds: 1, whole: 6 },
   { file: "test/faults/campaigns/replay.test.ts", variable: "FIDELITY_RUNS", rounds: 500, whole: 3000 },
@@ -50,8 +50,14 @@ export const left: readonly string[] = [
   "test/faults/campaigns/shell-second-parser.test.ts",
   "test/faults/tamper/export-bits.test.ts",
   "test/faults/tamper/ledger.test.ts",
+  "test/postgres/signed-heads.test.ts",
   "test/process/backup.test.ts",
+  "test/process/cli/import-tools.test.ts",
   "test/process/clients/python-package.test.ts",
+  "test/process/clients/tls.test.ts",
+  "test/process/collected.test.ts",
+  "test/process/export/commands.test.ts",
+  "test/process/export/export.test.ts",
   "test/process/export/verifiers.test.ts",
   "test/repository/pack.test.ts",
 ];
