@@ -134,6 +134,22 @@ function doors(files: readonly SourceText[]): string[] {
     });
 }
 
+/** How many names a door may have: who reviews a room reads its doors first. */
+const namesMax: readonly (readonly [door: RegExp, max: number])[] = [
+  [/\/contract\/(?:mod|ir)\.ts$/, 40],
+  [/\/ledger\/mod\.ts$/, 60],
+  [/\/ledger\/(?:entry|tree|export)\/mod\.ts$/, 40],
+];
+
+function wideDoors(files: readonly SourceText[]): string[] {
+  return files.flatMap(({ path, text }) => {
+    const max = namesMax.find(([door]) => door.test(path))?.[1];
+    const lists = [...text.matchAll(/^export (?:type )?\{([^}]*)\}/gm)].flatMap(([, names = ""]) => names.split(","));
+    const names = lists.filter((name) => name.trim() !== "").length;
+    return max === undefined || names <= max ? [] : [`${path} exports ${names} names, over ${max}`];
+  });
+}
+
 function drawers(files: readonly SourceText[]): string[] {
   const drawer = /^packages\/[^/]+\/src\/(?:.*\/)?(?:utils?|shared|common|helpers?|types)(?:\/|\.ts$)/;
   return files.filter(({ path }) => drawer.test(path)).map(({ path }) => `${path} lies in a drawer without a name`);
@@ -286,6 +302,19 @@ const checks: readonly {
       { path: "packages/svc-gate/src/ledger/mod.ts", text: "/**\n * Promises: all.\n *\n * Does not: much.\n */\n" },
     ],
     reported: 3,
+  },
+  {
+    title: "no door exports more names than its limit",
+    check: wideDoors,
+    files: tracked,
+    doctored: [
+      { path: "packages/svc-gate/src/contract/ir.ts", text: `export { ${"a, ".repeat(40)}type B } from "./a.ts";\n` },
+      {
+        path: "packages/svc-gate/src/contract/mod.ts",
+        text: `export type {\n${"  a,\n".repeat(40)}} from "./a.ts";\n`,
+      },
+    ],
+    reported: 1,
   },
   {
     title: "no source of a package has a vague path such as utils",
