@@ -97,10 +97,10 @@ function written(files: Readonly<Record<string, string>>): string {
 
 const lastLine = (text: string): string => text.slice(text.lastIndexOf("\n") + 1);
 
-/** Each error and its help. */
+/** Each error and its help, so that none may be missing. */
 function saysErrors(name: string, shown: string): void {
   const lines = shown.match(/^error\[.*$|^ +=.*$/gm) ?? [shown];
-  for (const [at, line] of lines.entries()) says(at === 0 ? name : `${name}: ${at + 1}`, line.trim());
+  for (const [at, line] of lines.entries()) says(`${name}: ${at + 1} of ${lines.length}`, line.trim());
 }
 
 const plain: TestOptions = {
