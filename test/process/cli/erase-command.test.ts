@@ -42,9 +42,10 @@ function visit(gate: Pick<Running, "address">, session: string): Promise<{ reado
   });
 }
 
-/** Each line of a text by a name of its own, as its number follows. */
+/** Each line of a text, so that none may be missing. */
 function saysLines(name: string, text: string): void {
-  for (const [at, line] of text.trimEnd().split("\n").entries()) says(at === 0 ? name : `${name}: ${at + 1}`, line);
+  const lines = text.trimEnd().split("\n");
+  for (const [at, line] of lines.entries()) says(`${name}: ${at + 1} of ${lines.length}`, line);
 }
 
 const why = ["--reason", "request 4711"] as const;
