@@ -9,6 +9,9 @@ import { after, suite, test } from "node:test";
 import { policyText, TestWitness, until } from "../support/anchor-kit.ts";
 import { ask, check, desk, startGate, temporaryFolder, type Running } from "../support/gate.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { sentencesOf } from "../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const server = await startPostgres({ after });
 const keyFile = join(temporaryFolder({ after }), "signing.key");
@@ -52,10 +55,12 @@ function anchored(there: PostgresServer): void {
       assert.ok(json.anchors.length > 0);
       assert.ok(replica.gate.anchors?.readings.every(({ isParted }) => !isParted));
     }
-    await assert.rejects(start(database.replace(/\/postgres$/, "/before")), {
-      message: new RegExp(
-        `^the ledger ends at row \\d, and the witness w1 has a checkpoint through row ${rows}: rows are`,
-      ),
+    await assert.rejects(start(database.replace(/\/postgres$/, "/before")), (error) => {
+      assert.ok(error instanceof Error);
+      assert.match(error.message, new RegExp(`\\b\\d\\b.*\\bw1\\b.*\\b${rows}\\b`));
+      // How many rows there are differs from run to run.
+      says("the ledger ends before the witness", error.message.replaceAll(/\b\d+\b/g, "ROW"));
+      return true;
     });
   });
 }

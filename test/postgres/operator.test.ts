@@ -17,9 +17,12 @@ import {
   type DatabaseOptions,
 } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
 import { LedgerRefused, NotKept } from "../../packages/svc-gate/src/ledger/store/store.ts";
+import { sentencesOf } from "../support/sentences.ts";
 import { sha256, temporaryFolder } from "../support/ledger-fixture.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
 import { commit, storedRow } from "../support/store-suite.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const server = await startPostgres({ after });
 
@@ -45,10 +48,15 @@ async function connect(t: TestContext, url: string): Promise<pg.Client> {
   return client;
 }
 
+/** By a pattern without prose, or by the name of the sentence. */
 const refused =
-  (pattern: RegExp) =>
-  (error: unknown): boolean =>
-    error instanceof LedgerRefused && pattern.test(error.message) && !error.message.includes("\n");
+  (expected: RegExp | string) =>
+  (error: unknown): boolean => {
+    assert.ok(error instanceof LedgerRefused);
+    if (typeof expected === "string") says(expected, error.message);
+    else assert.match(error.message, expected);
+    return !error.message.includes("\n");
+  };
 
 function setUp(there: PostgresServer, app: string): void {
   suite("PostgreSQL: the privileges of the serving role", () => {
@@ -95,7 +103,7 @@ function setUp(there: PostgresServer, app: string): void {
 
     test("positive control: a gate that connects as the owner warns that it can change receipts", async (t) => {
       const database = await open(t, { url: there.url() });
-      assert.match(database.warnings.join(), /may change receipts and see every tenant's rows/);
+      says("the warning of an owner", database.warnings.join());
       await commit(await database.open({ ledger: "owner", log: undefined }), [storedRow(1)]);
       await there.run("UPDATE svc_gate.receipts SET leaf = 'changed' WHERE ledger = 'owner'");
     });
@@ -112,7 +120,7 @@ function setUp(there: PostgresServer, app: string): void {
       await open(t, { url });
       for (const taken of ["INSERT ON svc_gate.nodes", "UPDATE (checkpoint) ON svc_gate.ledgers"]) {
         await there.run(`REVOKE ${taken} FROM former`);
-        await assert.rejects(openPostgres({ url }), refused(/run `svc-gate migrate --role former`/));
+        await assert.rejects(openPostgres({ url }), refused("a role lacks a privilege"));
         await migratePostgres({ url: there.url(), servingRole: "former" });
       }
       await open(t, { url });
@@ -197,14 +205,11 @@ function setUp(there: PostgresServer, app: string): void {
     test("the gate refuses an older schema unless it may migrate, and always refuses a newer one", async (t) => {
       await there.run("CREATE DATABASE ages");
       const url = there.url().replace(/\/postgres$/, "/ages");
-      await assert.rejects(
-        openPostgres({ url }),
-        refused(/at version 0, and this gate needs version 1: run `svc-gate migrate`/),
-      );
+      await assert.rejects(openPostgres({ url }), refused("an older schema"));
       await open(t, { url, mayMigrate: true });
       const client = await connect(t, url);
       await client.query("INSERT INTO svc_gate.migrations (number) VALUES (99)");
-      await assert.rejects(openPostgres({ url, mayMigrate: true }), refused(/at version 99, .* run a newer gate/));
+      await assert.rejects(openPostgres({ url, mayMigrate: true }), refused("a newer schema"));
       await assert.rejects(migratePostgres({ url }), refused(/at version 99/));
     });
 
@@ -220,32 +225,25 @@ function setUp(there: PostgresServer, app: string): void {
     });
 
     test("migrate refuses a role that does not exist", async () => {
-      await assert.rejects(
-        migratePostgres({ url: there.url(), servingRole: "nobody's" }),
-        refused(/there is no role "nobody's"/),
-      );
+      await assert.rejects(migratePostgres({ url: there.url(), servingRole: "nobody's" }), refused("no such role"));
     });
   });
 
   suite("PostgreSQL: databases that the gate refuses at the start", () => {
-    const cases: readonly (readonly [string, Partial<DatabaseOptions>, RegExp])[] = [
-      ["a path in place of a URL", { url: "ledger.db" }, /SVC_DATABASE_URL must be like/],
-      ["a URL of another protocol", { url: "mysql://127.0.0.1/x" }, /SVC_DATABASE_URL must be like/],
-      [
-        "a port where no server listens",
-        { url: there.url({ port: 1 }) },
-        /127\.0\.0\.1:1\/postgres cannot be reached \(ECONNREFUSED\)/,
-      ],
-      ["a wrong password", { url: there.url({ user: "app", password: "secret-word" }) }, /does not admit this role/],
-      ["a database that does not exist", { url: `${there.url()}-none` }, /there is no such database/],
-      ["a server without TLS", { url: there.url({ query: "?sslmode=require" }) }, /does not support SSL/],
-      ["a pool of one connection", { url: there.url(), connectionsMax: 1 }, /SVC_DATABASE_POOL must be 2 or more/],
+    const cases: readonly (readonly [string, Partial<DatabaseOptions>])[] = [
+      ["a path in place of a URL", { url: "ledger.db" }],
+      ["a URL of another protocol", { url: "mysql://127.0.0.1/x" }],
+      ["a port where no server listens", { url: there.url({ port: 1 }) }],
+      ["a wrong password", { url: there.url({ user: "app", password: "secret-word" }) }],
+      ["a database that does not exist", { url: `${there.url()}-none` }],
+      ["a server without TLS", { url: there.url({ query: "?sslmode=require" }) }],
+      ["a pool of one connection", { url: there.url(), connectionsMax: 1 }],
     ];
-    for (const [name, options, pattern] of cases) {
+    for (const [name, options] of cases) {
       test(`the error for ${name} is one sentence without the password`, async () => {
         await assert.rejects(
           openPostgres({ url: there.url(), ...options }),
-          (error) => refused(pattern)(error) && !String(error).includes("secret-word"),
+          (error) => refused(name)(error) && !String(error).includes("secret-word"),
         );
       });
     }

@@ -6,8 +6,11 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
+import { sentencesOf } from "../support/sentences.ts";
 import { check, finish, key, spawnGate, temporaryFolder, writeContracts, type Spawned } from "../support/gate.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const server = await startPostgres({ after });
 
@@ -25,6 +28,8 @@ rules:
   - { rule: often, on: [visit], when: counters.visits >= 5, verdict: BLOCK, reason: "{counters.visits} visits" }
   - { rule: too-often, on: [visit], when: counters.ever > 90, verdict: BLOCK, reason: "{counters.ever} visits" }
 `;
+
+const lastLine = (text: string): string => text.trimEnd().split("\n").at(-1) ?? "";
 
 function goingOn(there: PostgresServer): void {
   test("a restored database behind its pin is refused until resume, and its counters stay unknown until reset", async (t: TestContext) => {
@@ -54,38 +59,40 @@ function goingOn(there: PostgresServer): void {
     await there.run("CREATE DATABASE restored TEMPLATE gate");
     await reasonsOf(env, 2);
     const refused = await run("serve", "--port", "0");
-    assert.match(refused.stderr, /the ledger ends at row 2, and its head pin has seen row 4/);
+    assert.equal(refused.code, 1, refused.stderr);
+    says("the ledger ends before the pin", lastLine(refused.stderr));
     for (const command of [
       ["backup", "b"],
       ["restore", "b"],
     ])
-      assert.match((await run(...command)).stderr, /SVC_DATABASE_URL names a PostgreSQL: .* with pg_basebackup/);
+      says(`${command[0]} of a PostgreSQL`, lastLine((await run(...command)).stderr));
     const resumed = await run("resume", "--after-restore", "--reason", "a failover lost them");
-    assert.match(resumed.stdout, /^row 3 records that rows 3 to 4 are lost/, resumed.stderr);
-    assert.match((await reasonsOf(restored, 1))[0] ?? "", /the counter desk\.visits is not known/);
+    says("rows are lost", resumed.stdout.split("\n")[0] ?? "");
+    says("visits is not known", (await reasonsOf(restored, 1))[0] ?? "");
     const reset = (...names: readonly string[]): ReturnType<typeof run> =>
       run("resume", "--reason", "nobody knows them", ...names.flatMap((name) => ["--reset", name]));
-    assert.match((await reset("desk.visit")).stderr, /called desk\.visit; did you mean desk\.visits\?/);
+    says("no such counter", lastLine((await reset("desk.visit")).stderr));
     const first = await reset("desk.visits");
-    assert.match(first.stdout, /^row 5 resets counters:\n {2}desk\.visits {2}counts from zero/, first.stderr);
+    assert.match(first.stdout, /^row 5\b[^\n]*\n {2}desk\.visits {2}/, first.stderr);
     assert.match((await reset("desk.visits")).stderr, /desk\.visits is known/);
-    assert.match((await reasonsOf(restored, 1))[0] ?? "", /the counter desk\.ever is not known/);
+    says("ever is not known", (await reasonsOf(restored, 1))[0] ?? "");
     // Another replica resets a counter beside this one, which follows the row.
     const beside: Spawned = await spawnGate(t, [], { cwd, env: restored });
     const visit = async (): Promise<string> =>
       (await check(beside, { tool_name: "visit", tool_input: {}, session_id: "s" })).json.reason;
-    assert.match(await visit(), /the counter desk\.ever is not known/);
+    says("ever is not known", await visit());
     const second = await reset("desk.ever");
-    assert.match(second.stdout, /^row 8 resets counters:\n {2}desk\.ever/, second.stderr);
+    assert.match(second.stdout, /^row 8\b[^\n]*\n {2}desk\.ever {2}/, second.stderr);
     assert.match(await visit(), /^Svc: allowed/);
     for (const reason of [/^Svc: allowed/, /^Svc: allowed/, /^Svc: 5 visits/]) assert.match(await visit(), reason);
     beside.kill("SIGTERM");
     assert.equal(await beside.exit, 0, beside.stderr());
     const deep = await run("verify", "--database", "--deep");
-    assert.match(deep.stdout, /^ok: 12 rows[^]* 9 checks decided again come to what their receipts say/, deep.stderr);
+    assert.match(deep.stdout, /^ok: 12 rows/, deep.stderr);
+    says("checks were decided again", deep.stdout.split("\n").find((line) => /\b9 checks\b/.test(line)) ?? "");
     const replayed = await run("replay", "--database", "--json");
     assert.deepEqual(JSON.parse(replayed.stdout).disagreements, 0, replayed.stdout);
     const again = await run("resume", "--after-restore", "--reason", "again");
-    assert.match(again.stderr, /nothing is lost: the head pin has seen row 12/);
+    says("nothing is lost", lastLine(again.stderr));
   });
 }

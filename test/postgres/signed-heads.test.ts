@@ -34,10 +34,13 @@ import {
   tilePath,
   type HashReader,
 } from "../../packages/svc-gate/src/ledger/tree/tiles.ts";
+import { sentencesOf } from "../support/sentences.ts";
 import { ask, check, desk, finish, key, spawnGate, temporaryFolder, type ProcessOptions } from "../support/gate.ts";
 import { append, contracts, engine, entry } from "../support/ledger-fixture.ts";
 import { startProxy } from "../support/postgres-proxy.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const origin = "example.org/shared";
 const server = await startPostgres({ after }, { max_connections: 80 });
@@ -46,6 +49,11 @@ if (typeof server === "string") test("PostgreSQL: signed heads", { skip: server 
 else {
   await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
   signedHeads(server);
+}
+
+/** The line of a gate that does not go on. */
+function complaint(stderr: string): string {
+  return /^svc-gate: .*$/m.exec(stderr)?.[0] ?? stderr;
 }
 
 /** A database of one test's own, and the key of the gates that share it. */
@@ -254,9 +262,11 @@ function signedHeads(there: PostgresServer): void {
         query(at.owner, `UPDATE svc_gate.ledgers SET frontier = ${frontier}`);
       await set("'0 ' || frontier");
       const before = await keptHead(at);
-      await assert.rejects(other.begin(), /does not reach its last row 1: something other than a gate has written/);
+      const refused = await other.begin().catch((error: unknown) => error);
+      assert.ok(refused instanceof Error);
+      says("the tree lacks the last row", refused.message);
       assert.deepEqual(await keptHead(at), before);
-      assert.match((await one.verify()).broken?.problem ?? "", /the tree that is kept at the head/);
+      says("the tree is not that of the rows", (await one.verify()).broken?.problem ?? "");
       await set("substr(frontier, 3)");
       await append(other, [[entry(), []]]);
       assert.equal((await other.verify()).broken, undefined, "positive control: put back, both go on");
@@ -270,18 +280,14 @@ function signedHeads(there: PostgresServer): void {
       const before = await keptHead(at);
       const other = join(at.folder, "other.key");
       await writeSigningKeys(other, { current: makeSigningKey(), before: undefined });
-      const refused = async (name: string, file: string, says: RegExp): Promise<void> => {
+      const refused = async (name: string, file: string, sentence: string): Promise<void> => {
         const { code, stderr } = await finish(t, ["serve", "--port", "0"], settingsOf(at, name, file));
         assert.equal(code, 1);
-        assert.match(stderr, says);
+        says(sentence, complaint(stderr));
       };
-      await refused("two", other, /signed by the key example\.org\/shared\+\S+, and \S+other\.key holds example\.org/);
-      await refused("three", readFileSync(other, "utf8"), /and SVC_SIGNING_KEY holds example\.org\/shared\+/);
-      await refused(
-        "four",
-        "",
-        /its file \S+four\/signing\.key is not there: restore it, or name it with SVC_SIGNING_KEY/,
-      );
+      await refused("two", other, "a file with another key");
+      await refused("three", readFileSync(other, "utf8"), "a variable with another key");
+      await refused("four", "", "no file of a key");
       assert.deepEqual(await keptHead(at), before, "and has signed nothing");
       assert.equal((await check(gate, note)).status, 200);
       const same = await spawnGate(t, [], settingsOf(at, "five", readFileSync(at.keyFile, "utf8")));
@@ -316,7 +322,7 @@ function signedHeads(there: PostgresServer): void {
       assert.equal(other.stderr(), "");
       await assert.rejects(check(apart, note));
       assert.notEqual(await apart.exit, 0);
-      assert.match(apart.stderr(), /are signed by the key \S+ now, and this gate has \S+: give it the same file/);
+      says("the key was rotated in another file", complaint(apart.stderr()));
       assert.equal((await keptHead(at)).seq, 6, "and has signed nothing");
       other.kill("SIGTERM");
       await other.exit;
@@ -344,7 +350,7 @@ function signedHeads(there: PostgresServer): void {
       const keys = await keysOf(next);
       assert.deepEqual([(await actsOf(at)).at(-1), (await keptHead(at)).signer], ["signer.replace", keys[0]?.text]);
       await assert.rejects(check(gate, note));
-      assert.match(gate.stderr(), /give it the same file, and start it again/);
+      says("the key was replaced", complaint(gate.stderr()));
       assert.equal((await check(replaced, note)).status, 200);
       assert.deepEqual((await headAt(replaced, keys)).size, 3);
       const again = await spawnGate(t, [], { env: { ...accepting.env, SVC_ACCEPT: "signing-key" } });
@@ -391,11 +397,8 @@ function signedHeads(there: PostgresServer): void {
       const rotated = await finish(t, ["keygen", "--rotate", "--signing-key", at.keyFile, "--name", origin]);
       assert.equal(rotated.code, 0);
       const { code, stderr } = await finish(t, ["serve", "--port", "0"], settingsOf(at, "two"));
-      assert.deepEqual(
-        [code, /a later gate \(svc-gate\/99\.0\.0\) serves this ledger/.test(stderr)],
-        [1, true],
-        stderr,
-      );
+      assert.equal(code, 1, stderr);
+      says("a later gate serves the ledger", complaint(stderr));
       assert.deepEqual(await keptHead(at), before);
       assert.equal((await headAt(gate, keys)).size, 1);
     });

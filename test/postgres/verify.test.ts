@@ -16,6 +16,9 @@ import { Frontier } from "../../packages/svc-gate/src/ledger/tree/merkle.ts";
 import { makeSigningKey, Signer } from "../../packages/svc-gate/src/ledger/tree/signing-key.ts";
 import { append, contracts, engine, entry, fillSample, sampleRows, sha256 } from "../support/ledger-fixture.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { sentencesOf } from "../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const server = await startPostgres({ after });
 
@@ -269,21 +272,21 @@ function verifying(there: PostgresServer, database: Database): void {
       assert.equal((await store.verify(1, anchors)).broken, undefined);
       const back = `WHERE ledger = 'shorter' AND seq = ${rows}`;
       await there.run(`DELETE FROM svc_gate.receipts ${back}`);
-      assert.match((await store.verify(1, [])).broken?.problem ?? "", /the head row has seen row 13/);
+      says("the head row", (await store.verify(1, [])).broken?.problem ?? "");
       const leaf = `(SELECT leaf FROM svc_gate.receipts WHERE ledger = 'shorter' AND seq = ${rows - 1})`;
       const shorter = `UPDATE svc_gate.ledgers SET seq = ${rows - 1}, leaf = ${leaf}, changed = 0`;
       await there.run(`${shorter} WHERE ledger = 'shorter'`);
-      assert.match((await store.verify(1, [])).broken?.problem ?? "", /the tree that is kept at the head/);
+      says("the head's tree", (await store.verify(1, [])).broken?.problem ?? "");
       const tree = new Frontier();
       for (const text of await store.history.leaves(1, rows - 1)) tree.append(leafHash(text));
       const forger = new Signer(store.opened.log, { current: makeSigningKey(), before: undefined });
       const forged = forger.sign({ origin: store.opened.log, size: tree.size, root: tree.root() });
       const head = `frontier = '${tree.size} ${tree.text()}', checkpoint = '${forged}'`;
       await there.run(`${shorter}, ${head} WHERE ledger = 'shorter'`);
-      assert.match((await store.verify(1, [])).broken?.problem ?? "", /the signature at the head/);
+      says("the head's signature", (await store.verify(1, [])).broken?.problem ?? "");
       await there.run(`${shorter}, ${head}, signer = '${forger.current}' WHERE ledger = 'shorter'`);
       assert.equal((await store.verify(1, [])).broken, undefined, "positive control: the tables alone do not tell");
-      assert.match((await store.verify(1, anchors)).broken?.problem ?? "", /the head pin has seen row 13/);
+      says("the head pin", (await store.verify(1, anchors)).broken?.problem ?? "");
     });
 
     test("a long walk runs in its own thread and finds the same changes", async () => {

@@ -12,6 +12,9 @@ import { delimiter, dirname, join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { megabytesIn } from "../support/page-commands.ts";
 import { key, root, temporaryFolder } from "../support/gate.ts";
+import { sentencesOf } from "../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 interface Manifest {
   readonly name: string;
@@ -235,10 +238,8 @@ suite("the package", () => {
     assert.match(run("check"), /no errors/);
     const library = join("node_modules", "svc-gate", "contracts");
     assert.match(run("test", library), /(\d+) of \1 cases passed/);
-    assert.match(
-      failed("diff", "a.yaml", "b.yaml"),
-      /diff is in the package svc-gate-workbench, which is not installed: npm /,
-    );
+    const elsewhere = /^svc-gate: .*$/m.exec(failed("diff", "a.yaml", "b.yaml"))?.[0] ?? "";
+    says("a command of the other package", elsewhere.replaceAll(/\b\d+\.\d+\.\d+\b/g, "VERSION"));
 
     for (const each of Object.keys(manifest.exports).filter((name) => name !== "./package.json"))
       await importInstalled(folder, `svc-gate${each.slice(1)}`);

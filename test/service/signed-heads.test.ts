@@ -26,7 +26,21 @@ import {
   readerOfTiles,
   tilePath,
 } from "../../packages/svc-gate/src/ledger/tree/tiles.ts";
+import { sentencesOf } from "../support/sentences.ts";
 import { ask, finish, key, startGate, temporaryFolder, type Running } from "../support/gate.ts";
+
+const says = sentencesOf(import.meta.filename);
+
+const firstLine = (text: string): string => text.split("\n")[0] ?? "";
+
+async function refusal(refused: Promise<unknown>): Promise<string> {
+  const error = await refused.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  assert.ok(error instanceof Error, "it was not refused");
+  return error.message;
+}
 
 async function check(gate: Running): Promise<{ readonly seq: number; readonly hash: string }> {
   const body = JSON.stringify({ tool_name: "note.add", tool_input: {} });
@@ -139,15 +153,17 @@ suite("signed heads of a gate", () => {
     writeFileSync(file, text.replace(/index 9/, "index 8"));
     const wrong = await finish(t, ["verify", file, "--key", verifier?.text ?? ""]);
     assert.equal(wrong.code, 1);
-    assert.match(wrong.stderr, /^NOT PROVEN: the row is not in the tree/);
+    says("the proof is of another row", firstLine(wrong.stderr));
     const other = join(gate.folder, "other.tlog-proof");
     writeFileSync(other, text.replace(/extra .*/, `extra ${Buffer.from("{}").toString("base64")}`));
     assert.match((await finish(t, ["verify", other, "--key", verifier?.text ?? ""])).stderr, /^NOT PROVEN/);
     writeFileSync(file, text);
     const unnamed = await finish(t, ["verify", file]);
-    assert.deepEqual([unnamed.code, /name the ledger's verifier key with --key/.test(unnamed.stderr)], [2, true]);
+    assert.equal(unnamed.code, 2);
+    says("verify without a key", firstLine(unnamed.stderr));
     const missing = await finish(t, ["prove", "11", join(gate.folder, "data")]);
-    assert.deepEqual([missing.code, missing.stderr], [2, "svc-gate: the ledger has no row 11: it ends at row 10\n"]);
+    assert.equal(missing.code, 2);
+    says("prove a row after the last", missing.stderr.trimEnd());
   });
 });
 
@@ -156,19 +172,20 @@ test("prove refuses rows and heads that differ from what was signed", async (t) 
   for (let at = 0; at < 5; at += 1) await check(gate);
   await gate.stop();
   const data = join(gate.folder, "data");
-  const prove = async (seq: number): Promise<object> => {
+  const prove = async (seq: number) => {
     const file = join(gate.folder, `${seq}.tlog-proof`);
     const { code, stdout, stderr } = await finish(t, ["prove", String(seq), data, "--out", file]);
-    return { code, says: code === 0 ? stdout : stderr, isWritten: existsSync(file) };
+    return { code, said: code === 0 ? stdout : stderr, isWritten: existsSync(file) };
   };
   const whole = { code: 0, isWritten: true };
   assert.partialDeepStrictEqual(await prove(1), whole, "positive control");
   const database = new DatabaseSync(join(data, "ledger.db"));
   database.exec("UPDATE receipts SET leaf = replace(leaf, 'note.add', 'note.adx') WHERE seq = 2");
-  const says = (seq: number): string =>
-    `svc-gate: row ${seq} cannot be proven: the rows do not come to the root that was signed (the row is not in the tree of ` +
-    "5 rows that was signed); run `svc-gate verify`\n";
-  for (const seq of [2, 3]) assert.deepEqual(await prove(seq), { code: 2, says: says(seq), isWritten: false });
+  for (const seq of [2, 3]) {
+    const { said, ...refused } = await prove(seq);
+    assert.deepEqual(refused, { code: 2, isWritten: false });
+    says(`row ${seq} cannot be proven`, said.trimEnd());
+  }
   database.exec("UPDATE receipts SET leaf = replace(leaf, 'note.adx', 'note.add') WHERE seq = 2");
   assert.partialDeepStrictEqual(await prove(3), whole, "it was that byte");
   database.close();
@@ -198,7 +215,7 @@ suite("the signing key", () => {
     };
     const folder = temporaryFolder(t);
     const [first, late] = [join(folder, "first.key"), join(folder, "late.key")];
-    await assert.rejects(opening(late, false), /are signed by the key theirs/);
+    says("another gate began the ledger", await refusal(opening(late, false)));
     await opening(first, true);
     assert.deepEqual([existsSync(late), existsSync(first)], [false, true]);
   });
@@ -209,9 +226,9 @@ suite("the signing key", () => {
     const keyFile = join(folder, "data", "signing.key");
     assert.match((await finish(t, ["keygen", "--data-dir", join(folder, "data"), "--rotate"])).stdout, /has a new key/);
     const again = await finish(t, ["keygen", "--data-dir", join(folder, "data"), "--rotate"]);
-    assert.match(again.stderr, /end that rotation first, with --retire/);
+    says("rotate twice", again.stderr.trimEnd());
     const early = await finish(t, ["keygen", "--data-dir", join(folder, "data"), "--retire"]);
-    assert.match(early.stderr, /the one before is still the ledger's: start the gate once, then --retire/);
+    says("retire before a start", early.stderr.trimEnd());
     const gate = await startGate(t, { folder });
     const now = await verifierOf(t, folder);
     assert.deepEqual(now[1], before[0]);
@@ -240,7 +257,7 @@ suite("the signing key", () => {
     const other = readFileSync(file);
     const refused = await finish(t, ["keygen", "--data-dir", data, "--rotate"]);
     assert.equal(refused.code, 2);
-    assert.match(refused.stderr, /and \S+signing\.key holds svc-gate\/\S+: put the ledger's own key there first/);
+    says("rotate another key", refused.stderr.trimEnd());
     assert.deepEqual(readFileSync(file), other, "the file is as it was");
     writeFileSync(file, own);
     const rotated = await finish(t, ["keygen", "--data-dir", data, "--rotate"]);
@@ -252,23 +269,15 @@ suite("the signing key", () => {
     const file = join(folder, "data", "signing.key");
     const kept = join(folder, "kept.key");
     copyFileSync(file, kept);
-    const cases: readonly (readonly [string, () => void | Promise<void>, RegExp])[] = [
-      ["readable by the group", () => chmodSync(file, 0o640), /can be read by others than its owner \(mode 640\)/],
-      [
-        "gone",
-        () => rmSync(file),
-        /signing.key is not there: restore it.* once --accept signing-key, at a start or with resume/,
-      ],
-      ["damaged", () => writeFileSync(file, "no key", { mode: 0o600 }), /is not one or two private keys of Ed25519/],
-      [
-        "another",
-        () => writeSigningKeys(file, { current: makeSigningKey(), before: undefined }),
-        /signing.key holds svc-gate\/\S+: put the ledger's own key there, or .*if it is lost, start once with --accept signing-key/,
-      ],
+    const cases: readonly (readonly [string, () => void | Promise<void>])[] = [
+      ["readable by the group", () => chmodSync(file, 0o640)],
+      ["gone", () => rmSync(file)],
+      ["damaged", () => writeFileSync(file, "no key", { mode: 0o600 })],
+      ["another", () => writeSigningKeys(file, { current: makeSigningKey(), before: undefined })],
     ];
-    for (const [name, spoil, says] of cases) {
+    for (const [name, spoil] of cases) {
       await spoil();
-      await assert.rejects(startGate(t, { folder }), says, name);
+      says(`a signing key that is ${name}`, await refusal(startGate(t, { folder })));
       rmSync(file, { force: true });
       copyFileSync(kept, file);
       chmodSync(file, 0o600);
@@ -301,9 +310,7 @@ test(
     for (let at = 0; at < 3; at += 1) await check(gate);
     await gate.stop();
     for (const name of kept) copyFileSync(join(folder, name), join(data, name));
-    const says =
-      /the ledger ends at row 1, and its checkpoint has seen row 4: rows are missing from its end; .* resume --after/;
-    await assert.rejects(startGate(t, { folder }), says);
+    says("the ledger ends before its checkpoint", await refusal(startGate(t, { folder })));
     assert.match(readFileSync(join(data, "checkpoint"), "utf8"), /\n4\n/, "what tells is kept");
     renameSync(join(data, "checkpoint"), join(folder, "checkpoint"));
     const again = await startGate(t, { folder });
@@ -311,13 +318,9 @@ test(
     for (let at = 0; at < 3; at += 1) await check(again);
     await again.stop();
     copyFileSync(join(folder, "checkpoint"), join(data, "checkpoint"));
-    const other = /the tree over the first 4 rows is not the one that its checkpoint has seen/;
-    await assert.rejects(startGate(t, { folder }), other, "as many rows, and another history");
+    says("as many rows and another history", await refusal(startGate(t, { folder })));
     const walked = await finish(t, ["verify", data]);
     assert.equal(walked.code, 1);
-    assert.match(
-      walked.stderr,
-      /^BROKEN at row 4 of 4: the root of the tree is not the one that the checkpoint has seen/,
-    );
+    says("verify finds another history", firstLine(walked.stderr));
   },
 );

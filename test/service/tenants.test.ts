@@ -146,7 +146,7 @@ suite("tenants", () => {
     ] as const)
       assert.equal((await askAt(gate, id, "/ledger/verify", bearer)).json.ok, true);
     const walked = await finish(t, ["verify", "--deep", join(gate.folder, "data", "tenants", "acme")]);
-    assert.match(walked.stdout, /^ok: 4 rows[^]* 4 checks decided again/, walked.stderr);
+    assert.match(walked.stdout, /^ok: 4 rows[^]*\b4 checks\b/, walked.stderr);
   });
 
   test("the gate answers a foreign key alike for an existing and a missing tenant", async (t) => {

@@ -10,6 +10,9 @@ import { suite, test, type TestContext } from "node:test";
 import { apiKey, runGate, startGate, type GateProcess } from "../support/gate-process.ts";
 import { startCollector, type ArrivedSpan } from "../support/otlp-collector.ts";
 import { check, temporaryFolder, writeContracts } from "../support/gate.ts";
+import { sentencesOf } from "../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const trace = "4bf92f3577b34da6a3ce929d0e0e4736";
 const caller = "00f067aa0ba902b7";
@@ -133,7 +136,13 @@ suite("traces", () => {
       assert.equal(answer.json.verdict, "ALLOW");
     }
     assert.equal(await gate.stop(), 0);
-    assert.equal(gate.stderr().match(/the trace collector takes no spans/g)?.length, 1);
+    const told = gate
+      .stderr()
+      .split("\n")
+      .filter((line) => /\bspans\b/.test(line));
+    assert.equal(told.length, 1, gate.stderr());
+    const { msg } = JSON.parse(told[0] ?? "") as { readonly msg: string };
+    says("logged once: the collector takes no spans", msg, { CAUSE: /\(([^)]+)\)/.exec(msg)?.[1] ?? "" });
   });
 
   test("the gate refuses to start if the packages of OpenTelemetry are missing", async (t) => {
@@ -146,28 +155,30 @@ registerHooks({ resolve(name, context, next) {
     const settings = { ...places(t), OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9", NODE_OPTIONS: preload };
     const ended = await runGate(["serve"], { settings });
     assert.ok(ended !== "served");
-    assert.match(ended.stderr, /the packages of OpenTelemetry are not here/);
+    says("without the packages", complaint(ended.stderr));
   });
 
-  for (const [what, settings, sentence] of [
-    ["endpoint", { OTEL_EXPORTER_OTLP_ENDPOINT: "localhost:4318" }, /OTLP endpoint is "localhost:4318"/],
-    ["protocol", { OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" }, /OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"/],
-    [
-      "sampler",
-      { OTEL_TRACES_SAMPLER: "sometimes" },
-      /OTEL_TRACES_SAMPLER is "sometimes"; it must be one of always_on/,
-    ],
-    ["ratio", { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "1.5" }, /must be a number from 0 to 1/],
+  for (const [what, settings, fact] of [
+    ["endpoint", { OTEL_EXPORTER_OTLP_ENDPOINT: "localhost:4318" }, /"localhost:4318"/],
+    ["protocol", { OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" }, /OTEL_EXPORTER_OTLP_PROTOCOL\b.*"grpc"/],
+    ["sampler", { OTEL_TRACES_SAMPLER: "sometimes" }, /OTEL_TRACES_SAMPLER\b.*"sometimes".*\balways_on\b/],
+    ["ratio", { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "1.5" }, /\b0\b.*\b1\b/],
   ] as const) {
     test(`the gate refuses to start with a wrong ${what}`, async (t) => {
       const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" };
       const ended = await runGate(["serve"], { settings: { ...places(t), ...endpoint, ...settings } });
       assert.ok(ended !== "served");
       assert.equal(ended.code, 2);
-      assert.match(ended.stderr, sentence);
+      assert.match(complaint(ended.stderr), fact);
+      says(`a wrong ${what}`, complaint(ended.stderr));
     });
   }
 });
+
+/** The line of a gate that does not start. */
+function complaint(stderr: string): string {
+  return /^svc-gate: .*$/m.exec(stderr)?.[0] ?? stderr;
+}
 
 /** Where nobody listens. */
 async function closedPort(): Promise<string> {

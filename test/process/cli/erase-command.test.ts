@@ -19,6 +19,9 @@ import {
   writeContracts,
   type Running,
 } from "../../support/gate.ts";
+import { sentencesOf } from "../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 interface Ran {
   readonly code: number | string;
@@ -39,6 +42,12 @@ function visit(gate: Pick<Running, "address">, session: string): Promise<{ reado
   });
 }
 
+/** Each line of a text, so that none may be missing. */
+function saysLines(name: string, text: string): void {
+  const lines = text.trimEnd().split("\n");
+  for (const [at, line] of lines.entries()) says(`${name}: ${at + 1} of ${lines.length}`, line);
+}
+
 const why = ["--reason", "request 4711"] as const;
 
 test("svc-gate erase works through the serving gate, and every command shows erased parts as erased", async (t) => {
@@ -46,10 +55,8 @@ test("svc-gate erase works through the serving gate, and every command shows era
   const run = commandsOn(t, gate.folder);
   for (let time = 0; time < 4; time += 1) for (const session of ["a", "b"]) await visit(gate, session);
   const erased = await run("erase", "--session", "a", "--part", "platform", ...why);
-  assert.deepEqual(
-    [erased.code, erased.stdout, erased.stderr],
-    [0, "erased 12 parts of 4 receipts; row 9 says so\n", ""],
-  );
+  assert.deepEqual([erased.code, erased.stderr], [0, ""]);
+  says("parts are erased", erased.stdout.trimEnd());
   const again = await run("erase", "1", "3-4", "9", "--part", "platform,reason", ...why, "--json");
   assert.deepEqual(JSON.parse(again.stdout), {
     matched: 3,
@@ -62,10 +69,7 @@ test("svc-gate erase works through the serving gate, and every command shows era
   });
   const nothing = await run("erase", "1", "9", "--part", "reason", ...why);
   assert.equal(nothing.code, 0);
-  assert.match(
-    nothing.stdout,
-    /^already erased: reason of 1 receipt\n {2}rows that record acts of people, 1 of those named/,
-  );
+  saysLines("everything is erased already", nothing.stdout);
 
   const { json } = await ask(gate, "/receipts/3");
   assert.deepEqual(
@@ -80,18 +84,15 @@ test("svc-gate erase works through the serving gate, and every command shows era
 
   const explained = await run("explain", "--receipt", "3");
   assert.equal(explained.code, 2);
-  assert.match(
-    explained.stderr,
-    /receipt 3 cannot be explained: platform, reason, outcome of it were erased\n {2}row 9, \S+Z, by operator: .*request 4711\n$/,
-  );
+  saysLines("an erased receipt cannot be explained", explained.stderr);
   assert.match((await run("explain", "--receipt", "6")).stdout, /^ALLOW/, "positive control");
   const replayed = await run("replay");
   assert.deepEqual([replayed.code, replayed.stderr], [0, ""]);
-  assert.match(
-    replayed.stdout,
-    /^1 receipt decided again: [^]*7 receipts cannot be decided again:\n {2}5 from receipt 1 on: a part of its evidence was erased/,
-  );
-  assert.match((await run("report")).stdout, /5 more have erased parts/);
+  const [first = "", ...others] = replayed.stdout.split("\n");
+  says("one receipt was decided again", first);
+  says("others cannot be decided again", others.find((line) => /^7\b/.test(line)) ?? "");
+  says("why they cannot", others.find((line) => /^ {2}5\b/.test(line)) ?? "");
+  says("reported: some have erased parts", /^.*\b5 more\b.*$/m.exec((await run("report")).stdout)?.[0] ?? "");
 
   assert.ok(filesWith(join(gate.folder, "data"), "KESTREL").includes("ledger.db"), "positive control");
   await run("erase", "1-8", "--part", "call,input,platform", ...why);
@@ -117,40 +118,41 @@ test("svc-gate erase works on the ledger itself if no gate serves the folder", a
   gate.kill("SIGKILL");
   await gate.exit;
   const erased = await run("erase", "1", "--part", "input", ...why);
-  assert.deepEqual([erased.code, erased.stdout], [0, "erased 3 parts of 1 receipt; row 3 says so\n"], erased.stderr);
+  assert.equal(erased.code, 0, erased.stderr);
+  says("parts are erased without a gate", erased.stdout.trimEnd());
   assert.match((await run("verify")).stdout, /^ok: 3 rows/);
-  const nobody: readonly (readonly [readonly string[], RegExp])[] = [
-    [["--session", "run-9"], /^nothing was erased: no receipt of session run-9 is there\n {2}names are exact; /],
-    [["--session", "run-9", "--key", "ci"], /no receipt of session run-9 \(key ci\) is there\n.*without --key/],
-    [["--before", "2020-01-01"], /^nothing was erased: no check from before 2020-01-01 is there\n$/],
-    [["3"], /^nothing was erased: there is no check among 3\n {2}rows that record acts of people, 1 of those named/],
+  const nobody: readonly (readonly [readonly string[], string])[] = [
+    [["--session", "run-9"], "no such session"],
+    [["--session", "run-9", "--key", "ci"], "no such session of a key"],
+    [["--before", "2020-01-01"], "no check is so old"],
+    [["3"], "no check among the rows"],
   ];
-  for (const [named, says] of nobody) {
+  for (const [named, sentence] of nobody) {
     const nothing = await run("erase", ...named, "--part", "input", ...why);
     // That no check is so old is no mistake.
     const code = named[0] === "--before" ? 0 : 1;
     assert.equal(nothing.code, code, named.join(" "));
-    assert.match(nothing.stderr + nothing.stdout, says, named.join(" "));
+    saysLines(sentence, nothing.stderr + nothing.stdout);
     const json = await run("erase", ...named, "--part", "input", ...why, "--json");
     assert.deepEqual([json.code, JSON.parse(json.stdout).matched], [code, 0], named.join(" "));
   }
-  const wrong: readonly (readonly [readonly string[], RegExp])[] = [
-    [["erase", "7", "--part", "input", ...why], /there is no row 7: the ledger ends at row 3/],
-    [["erase", "x", "--part", "input", ...why], /x is no receipt's number, such as 7, or 7-9/],
-    [["erase", "--part", "input", ...why], /say which receipts: their numbers, such as 7 or 7-9/],
-    [["erase", "1", "--session", "a", "--part", "input", ...why], /with one of/],
-    [["erase", "1", "--key", "a", "--part", "input", ...why], /"key" goes with "session_id"/],
-    [["erase", "3-2", "--part", "input", ...why], /3-2: the first row comes before the last/],
-    [["erase", "1", "--part", "inputs", ...why], /there is no part .inputs.; did you mean "input"\?/],
-    [["erase", "1", "--part", "effects", ...why], /is never erased/],
-    [["erase", "1", "--part", "input", "--reason", " "], /"reason" must be 1 to 1024 bytes/],
-    [["erase", "--before", "soon", "--part", "input", ...why], /"before" must be a day such as/],
-    [["erase", "1", "--part", "input", ...why, "--tenant", "acme"], /there is no ledger in/],
+  const wrong: readonly (readonly [readonly string[], string])[] = [
+    [["erase", "7", "--part", "input", ...why], "a row after the last"],
+    [["erase", "x", "--part", "input", ...why], "a number that is none"],
+    [["erase", "--part", "input", ...why], "no receipts are named"],
+    [["erase", "1", "--session", "a", "--part", "input", ...why], "rows and a session"],
+    [["erase", "1", "--key", "a", "--part", "input", ...why], "rows and a key"],
+    [["erase", "3-2", "--part", "input", ...why], "rows backwards"],
+    [["erase", "1", "--part", "inputs", ...why], "no such part"],
+    [["erase", "1", "--part", "effects", ...why], "a part that is never erased"],
+    [["erase", "1", "--part", "input", "--reason", " "], "no reason"],
+    [["erase", "--before", "soon", "--part", "input", ...why], "a day that is none"],
+    [["erase", "1", "--part", "input", ...why, "--tenant", "acme"], "a tenant without a ledger"],
   ];
-  for (const [args, says] of wrong) {
+  for (const [args, sentence] of wrong) {
     const refused = await run(...args);
     assert.deepEqual([refused.code, refused.stdout], [2, ""], args.join(" "));
-    assert.match(refused.stderr, says, args.join(" "));
+    saysLines(sentence, refused.stderr);
   }
 });
 
@@ -175,11 +177,8 @@ test("a new counter that needs erased parts is unknown instead of too small", as
     const reloaded = await run("reload");
     assert.equal(reloaded.code, 0, reloaded.stderr);
     const { json } = await visit(gate, "b");
-    assert.deepEqual(
-      [json.verdict, erases ? /not known|unknown/.test(json.reason) : json.reason],
-      erases ? ["BLOCK", true] : ["ALLOW", 'Svc: allowed; no rule in contract "other" applies'],
-      json.reason,
-    );
+    assert.equal(json.verdict, erases ? "BLOCK" : "ALLOW", json.reason);
+    says(erases ? "the counter is unknown" : "no rule applies", json.reason);
     assert.equal((await run("verify", "--deep")).code, 0);
   }
 });

@@ -15,6 +15,9 @@ import { SvcGate, SvcGateError, type Verdict } from "../../../clients/javascript
 import { mutants, withMutant } from "../../support/client-mutants.ts";
 import { sweptFile } from "../../support/mutation/mutate.ts";
 import { node, parse, walk } from "../../support/mutation/tree.ts";
+import { sentencesOf } from "../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const { found, absent } = runtimes();
 const python = found.findLast(({ name }) => name.startsWith("python"))?.command[0];
@@ -130,7 +133,7 @@ test("printing, copying or pickling the Python client does not show its key", { 
   assert.equal(seen, "k-3c0ffee\n", "positive control: the key is there");
   assert.match(shown, /<api_key>/);
   assert.doesNotMatch(shown, /c0ffee|taken/);
-  assert.equal(shown.match(/a SvcGate cannot be copied or pickled: it holds the API key/g)?.length, 3);
+  for (const line of shown.trimEnd().split(/\r?\n/).slice(-3)) says("a SvcGate cannot be copied or pickled", line);
 });
 
 test(

@@ -13,6 +13,9 @@ import { settings } from "../../../packages/svc-gate/src/gate/start/config.ts";
 import { renderDiagnostics } from "../../../packages/svc-gate/src/gate/core/contracts.ts";
 import { openCheckpoint, parseVerifierKey } from "../../../packages/svc-gate/src/ledger/tree/mod.ts";
 import { ask, check, finish, key, root, startGate, temporaryFolder, type Running } from "../../support/gate.ts";
+import { sentencesOf } from "../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 const readme = read("README.md");
@@ -127,7 +130,7 @@ suite("README.md", () => {
       for (const [program, args] of programs) {
         const ended = spawnSync(program, args, { env, encoding: "utf8" });
         assert.deepEqual([ended.status, ended.stdout], [1, ""], ended.stderr);
-        assert.match(ended.stderr, /Svc: the gate at http:\/\/127\.0\.0\.1:\d+ could not be reached/);
+        says("no gate answers", /Svc: [^\r\n]*/.exec(ended.stderr)?.[0] ?? ended.stderr);
       }
     },
   );

@@ -5,58 +5,55 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { compile, contractText, diagnostics, holds, judge, mandate, problems } from "../../../support/contract-kit.ts";
+import { sentencesOf } from "../../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const smallTool = "tools: { t: { input: { type: object, additionalProperties: false }, otherwise: ALLOW } }\n";
 const small = `contract: c\n${smallTool}`;
 
-const yaml: readonly (readonly [text: string, ...problems: readonly string[]])[] = [
-  ["", "empty-file: the file is empty"],
-  ["# nothing\n", "empty-file: the file is empty"],
-  ["--- \n# nothing\n", "shape: a contract is a map of names to values"],
-  ["[a]", "shape: a contract is a map of names to values"],
-  ["just text", "shape: a contract is a map of names to values"],
-  [`${small}---\n${small}`, "yaml: a second YAML document in one file"],
-  [`%YAML 1.1\n---\n${small}`, "yaml: contracts are YAML 1.2"],
-  [`\ufeff${small}`, "yaml: the character U+FEFF does not show"],
-  [`${small}# \u202e rtl`, "yaml: the character U+202E does not show"],
-  [`${small}summary: "a\u0007b"`, "yaml: the character U+0007 does not show"],
-  [`${small}summary: &a text`, "yaml: an anchor (`&name`) is not part of the contract language"],
-  [`${small}&a summary: text`, "yaml: an anchor (`&name`) is not part of the contract language"],
-  [
-    `${small}summary: &a x\nlet: { x: *a }`,
-    "yaml: an anchor (`&name`) is not part of the contract language",
-    "yaml: an alias (`*name`) is not part of the contract language",
-  ],
-  [`${small}summary: !!str 1`, "yaml: a tag (`!name`) is not part of the contract language"],
-  [`${small}summary: ! 1`, "yaml: a tag (`!name`) is not part of the contract language"],
-  [`${small}!!str summary: 1`, "yaml: a tag (`!name`) is not part of the contract language"],
-  [`${small}limits: !!map {}`, "yaml: a tag (`!name`) is not part of the contract language"],
-  [
-    `${small}limits: { <<: { a: 1 } }`,
-    "yaml: a merge key (`<<`) is not part of the contract language",
-    "name: `<<` cannot be written in a condition",
-    "limit: a limit is a value, or `{ default, min, max }`",
-  ],
-  [`${small}? [a]\n: b`, "yaml: a key that is not text is not part of the contract language"],
-  [`${small}summary: a\nsummary: b`, "yaml: this key stands twice in one map"],
-  [`${small}summary: a\n"summary": b`, "yaml: this key stands twice in one map"],
-  [`${small}\tlimits: { a: 1 }`, "yaml: YAML does not allow a tab for indentation"],
-  [`${small}limits: { a: 1`, "yaml: flow map must end with a }"],
-  [`contract: c\n${smallTool}rules: [{{}]`, "yaml: expected flow map to end with }"],
-  [
-    `${small}constructor: 1\n__proto__: 2`,
-    "unknown-key: a contract has no `constructor`",
-    "unknown-key: a contract has no `__proto__`",
-  ],
+/** Codes in their order, and the sentence of each by a name, which begins with the code. */
+function saysProblems(found: readonly string[], expected: readonly string[], text = ""): void {
+  const codesOf = (problems_: readonly string[]) => problems_.map((problem) => problem.split(":")[0]);
+  assert.deepEqual(codesOf(found), codesOf(expected), `${text}\n${found.join("\n")}`);
+  for (const [at, name] of expected.entries()) says(name, found[at] ?? "");
+}
+
+const yaml: readonly (readonly [text: string, ...names: readonly string[]])[] = [
+  ["", "empty-file"],
+  ["# nothing\n", "empty-file"],
+  ["--- \n# nothing\n", "shape: contract"],
+  ["[a]", "shape: contract"],
+  ["just text", "shape: contract"],
+  [`${small}---\n${small}`, "yaml: second-document"],
+  [`%YAML 1.1\n---\n${small}`, "yaml: version"],
+  [`\ufeff${small}`, "yaml: FEFF"],
+  [`${small}# \u202e rtl`, "yaml: 202E"],
+  [`${small}summary: "a\u0007b"`, "yaml: 0007"],
+  [`${small}summary: &a text`, "yaml: anchor"],
+  [`${small}&a summary: text`, "yaml: anchor"],
+  [`${small}summary: &a x\nlet: { x: *a }`, "yaml: anchor", "yaml: alias"],
+  [`${small}summary: !!str 1`, "yaml: tag"],
+  [`${small}summary: ! 1`, "yaml: tag"],
+  [`${small}!!str summary: 1`, "yaml: tag"],
+  [`${small}limits: !!map {}`, "yaml: tag"],
+  [`${small}limits: { <<: { a: 1 } }`, "yaml: merge-key", "name: << in-condition", "limit: shape"],
+  [`${small}? [a]\n: b`, "yaml: key"],
+  [`${small}summary: a\nsummary: b`, "yaml: twice"],
+  [`${small}summary: a\n"summary": b`, "yaml: twice"],
+  [`${small}\tlimits: { a: 1 }`, "yaml: tab"],
+  [`${small}limits: { a: 1`, "yaml: parser"],
+  [`contract: c\n${smallTool}rules: [{{}]`, "yaml: parser"],
+  [`${small}constructor: 1\n__proto__: 2`, "unknown-key: constructor", "unknown-key: __proto__"],
 ];
 
 suite("YAML is reduced to JSON's model", { tags: ["contract.language"] }, () => {
   test("the compiler refuses YAML features beyond JSON's model", () => {
     for (const [text, ...expected] of yaml) {
       const found = problems(text);
-      if (expected[0]?.startsWith("yaml: ") && /flow map|expected/.test(expected[0]))
-        assert.equal(found.length, 1, text);
-      else assert.deepEqual(found, expected, text);
+      // What the YAML parser says is its own.
+      if (expected[0] === "yaml: parser") assert.equal(found.length, 1, text);
+      else saysProblems(found, expected, text);
       assert.match(found[0] ?? "", new RegExp(`^${expected[0]?.split(":")[0]}`), text);
     }
   });
@@ -85,8 +82,8 @@ suite("YAML is reduced to JSON's model", { tags: ["contract.language"] }, () => 
     ])
       assert.deepEqual(limit(value), [], value);
     for (const value of ["null", "~", ""]) assert.match(limit(value)[0] ?? "taken", /^limit/, value);
-    assert.match(limit("1".repeat(41))[0] ?? "", /^yaml: a number of 41 digits/);
-    assert.match(limit("1e401")[0] ?? "", /^yaml: an exponent beyond 400/);
+    saysProblems(limit("1".repeat(41)).slice(0, 1), ["yaml: digits"]);
+    saysProblems(limit("1e401").slice(0, 1), ["yaml: exponent"]);
   });
 
   test("the compiler reads numbers exactly from the text", () => {
@@ -112,121 +109,78 @@ suite("YAML is reduced to JSON's model", { tags: ["contract.language"] }, () => 
   });
 });
 
-const shapes: readonly (readonly [text: string, ...problems: readonly string[]])[] = [
-  ["contract: c\n", "missing: a contract lists the tools that it routes, under `tools:`"],
-  [smallTool, "missing: `contract:` with its name is missing"],
-  [`contract: Payments!\n${smallTool}`, "name: `Payments!` is not a name"],
-  [`contract: ${"p".repeat(65)}\n${smallTool}`, `name: \`${"p".repeat(64)}\` is not a name`],
-  [`contract: [c]\n${smallTool}`, "shape: `contract` is a single text"],
-  [`${small}rule: []`, "unknown-key: a contract has no `rule`"],
-  ["contract: c\ntools: [t]", "shape: `tools` is a map of names to values"],
-  ["contract: c\ntools: { t: }", "shape: a tool is a map of names to values"],
-  [
-    "contract: c\ntools: { t: {} }",
-    "missing: a tool says what input it takes, under `input:`",
-    "missing: a tool says what holds when no rule fires, under `otherwise:`",
-  ],
-  [
-    "contract: c\ntools: { t: { input: { type: object, additionalProperties: false } } }",
-    "missing: a tool says what holds when no rule fires, under `otherwise:`",
-  ],
+const shapes: readonly (readonly [text: string, ...names: readonly string[]])[] = [
+  ["contract: c\n", "missing: tools"],
+  [smallTool, "missing: contract"],
+  [`contract: Payments!\n${smallTool}`, "name: Payments!"],
+  [`contract: ${"p".repeat(65)}\n${smallTool}`, "name: too-long"],
+  [`contract: [c]\n${smallTool}`, "shape: contract-text"],
+  [`${small}rule: []`, "unknown-key: rule"],
+  ["contract: c\ntools: [t]", "shape: tools"],
+  ["contract: c\ntools: { t: }", "shape: tool"],
+  ["contract: c\ntools: { t: {} }", "missing: input", "missing: otherwise"],
+  ["contract: c\ntools: { t: { input: { type: object, additionalProperties: false } } }", "missing: otherwise"],
   [
     "contract: c\ntools: { 'mail.*': { input: { type: object, additionalProperties: false }, otherwise: ALLOW } }",
-    "name: `mail.*` is not the name of a tool",
+    "name: mail.*",
   ],
   [
     "contract: c\ntools: { '': { input: { type: object, additionalProperties: false }, otherwise: ALLOW } }",
-    "name: `` is not the name of a tool",
+    "name: empty",
   ],
-  [contractText({ otherwise: "allow" }), "verdict: `allow` is not a verdict"],
-  [contractText({ otherwise: "DENY" }), "verdict: `DENY` is not a verdict"],
-  [contractText({ otherwise: "constructor" }), "verdict: `constructor` is not a verdict"],
-  [contractText({ rules: "{ r: {} }" }), "shape: `rules` is a list"],
-  [contractText({ rules: "[r]" }), "shape: a rule is a map of names to values"],
-  [
-    contractText({ rules: "[{ rule: r, on: t }]" }),
-    "missing: rule `r` has no `when:`",
-    "missing: rule `r` has no `verdict:`",
-    "missing: rule `r` has no `reason:`",
-  ],
-  [
-    contractText({ rules: "[{ rule: r, when: 'true', verdict: ALLOW, reason: x }]" }),
-    "missing: rule `r` says for which tools it holds, under `on:`",
-  ],
-  [
-    contractText({ rules: "[{ rule: r, on: u, when: 'true', verdict: ALLOW, reason: x }]" }),
-    "unknown-tool: this contract lists no tool `u`",
-  ],
+  [contractText({ otherwise: "allow" }), "verdict: allow"],
+  [contractText({ otherwise: "DENY" }), "verdict: DENY"],
+  [contractText({ otherwise: "constructor" }), "verdict: constructor"],
+  [contractText({ rules: "{ r: {} }" }), "shape: rules"],
+  [contractText({ rules: "[r]" }), "shape: rule"],
+  [contractText({ rules: "[{ rule: r, on: t }]" }), "missing: when", "missing: verdict", "missing: reason"],
+  [contractText({ rules: "[{ rule: r, when: 'true', verdict: ALLOW, reason: x }]" }), "missing: on"],
+  [contractText({ rules: "[{ rule: r, on: u, when: 'true', verdict: ALLOW, reason: x }]" }), "unknown-tool: u"],
   [
     contractText({ rules: "[{ rule: r, on: ['t', 'u*'], when: 'true', verdict: ALLOW, reason: x }]" }),
-    "unknown-tool: this contract lists no tool `u*`",
+    "unknown-tool: u*",
   ],
-  [
-    contractText({ rules: "[{ rule: r, on: t, when: 'true', verdict: ALLOW, reason: '' }]" }),
-    "reason: a reason is one sentence for a person, and this one is empty",
-  ],
-  [
-    contractText({ rules: '[{ rule: r, on: t, when: "true", verdict: ALLOW, reason: "a\\nb" }]' }),
-    "reason: a reason is one sentence on one line",
-  ],
+  [contractText({ rules: "[{ rule: r, on: t, when: 'true', verdict: ALLOW, reason: '' }]" }), "reason: empty"],
+  [contractText({ rules: '[{ rule: r, on: t, when: "true", verdict: ALLOW, reason: "a\\nb" }]' }), "reason: two-lines"],
   [
     contractText({ rules: "[{ rule: r, on: t, when: 'true', verdict: ALLOW, reason: '{input.n' }]" }),
-    "reason: a `{` in the reason is not closed",
+    "reason: not-closed",
   ],
   [
     contractText({ rules: "[{ rule: r, on: t, when: 'true', verdict: ALLOW, reason: 'a } b' }]" }),
-    "reason: a `}` in the reason closes nothing",
+    "reason: closes-nothing",
   ],
   [
     contractText({ rules: "[{ rule: r, on: t, when: 'true', verdict: ALLOW, reason: '{}' }]" }),
-    "syntax: an expression is missing",
+    "syntax: no-expression",
   ],
   [
     contractText({ rules: "[{ rule: r, on: t, when: 'true', verdict: ALLOW, reason: 'all of {input}' }]" }),
-    "reason: a reason shows single values, not objects",
+    "reason: object",
   ],
   [
     contractText({ rules: "[{ rule: r, on: t, when: 'true', verdict: ESCALATE, final: true, reason: x }]" }),
-    "final: only a rule that BLOCKs can be `final`",
+    "final: escalates",
   ],
   [
     contractText({ rules: "[{ rule: r, on: t, when: 'true', verdict: BLOCK, final: yes, reason: x }]" }),
-    "ambiguous-scalar: `yes` is read differently by different YAML readers",
-    "shape: `final` is true or false",
+    "ambiguous-scalar: yes",
+    "shape: final",
   ],
   [
     contractText({ rules: "[{ rule: r, on: t, wen: 'true', when: 'true', verdict: BLOCK, reason: x }]" }),
-    "unknown-key: a rule has no `wen`",
+    "unknown-key: wen",
   ],
-  [
-    contractText({ limits: "{ most: { max: 1 }, names: [x] }" }),
-    "limit: a limit is a value, or `{ default, min, max }`",
-  ],
-  [
-    contractText({ limits: "{ most: { default: 1, maximum: 1 }, names: [x] }" }),
-    "limit: a limit is a value, or `{ default, min, max }`",
-  ],
-  [
-    contractText({ limits: "{ most: { default: 5, max: 1 }, names: [x] }" }),
-    "limit: the default is above the most that the contract allows, 1",
-  ],
-  [
-    contractText({ limits: "{ most: { default: x, max: 1 }, names: [x] }" }),
-    "limit: `max` is a number, for a limit that is a number",
-  ],
-  [
-    contractText({ limits: "{ most: [1, x], names: [x] }" }),
-    "limit: a limit is a number, a text, true or false, or a list of values of one type",
-  ],
-  [
-    contractText({ limits: "{ 'a-b': 1, in: 2 }" }),
-    "name: `a-b` cannot be written in a condition",
-    "name: `in` cannot be written in a condition",
-  ],
+  [contractText({ limits: "{ most: { max: 1 }, names: [x] }" }), "limit: shape"],
+  [contractText({ limits: "{ most: { default: 1, maximum: 1 }, names: [x] }" }), "limit: shape"],
+  [contractText({ limits: "{ most: { default: 5, max: 1 }, names: [x] }" }), "limit: default-above-max"],
+  [contractText({ limits: "{ most: { default: x, max: 1 }, names: [x] }" }), "limit: max-of-text"],
+  [contractText({ limits: "{ most: [1, x], names: [x] }" }), "limit: type"],
+  [contractText({ limits: "{ 'a-b': 1, in: 2 }" }), "name: a-b", "name: in"],
 ];
 
 test("the compiler refuses a contract with missing, unknown or malformed parts", () => {
-  for (const [text, ...expected] of shapes) assert.deepEqual(problems(text), expected, text);
+  for (const [text, ...expected] of shapes) saysProblems(problems(text), expected, text);
 });
 
 test("a contract can use __proto__ and constructor as ordinary names", () => {
@@ -246,7 +200,7 @@ rules:
     verdict: BLOCK
     reason: x
 `;
-  assert.deepEqual(problems(text), ["schema: `text` is not a type of JSON"]);
+  saysProblems(problems(text), ["schema: text"]);
   const force = compile(text.replace("type: text", "type: string"));
   const call = { tool: "__proto__", input: '{"__proto__": 1}', counters: { "c.__proto__": "3", "c.constructor": "0" } };
   assert.equal(judge(force, call).verdict, "BLOCK");
@@ -263,28 +217,24 @@ const limited = contractText({
     `{limits.names}" }]`,
 });
 
-const settings: readonly (readonly [settings: string, ...problems: readonly string[]])[] = [
+const settings: readonly (readonly [settings: string, ...names: readonly string[]])[] = [
   ["{ most: 1 }"],
   ["{ most: 50 }"],
   ["{ most: 50.0 }"],
   ["{ names: [] }"],
   ["{ names: [bob, carol] }"],
   ["{ mode: lax, strict: false, free: -1e400 }"],
-  ["{ most: 0.99 }", "limit: `most` is below the least that the contract allows, 1"],
-  ["{ most: 50.01 }", "limit: `most` is above the most that the contract allows, 50"],
-  ['{ most: "5" }', "limit: `most` must be a number, as the contract declares it"],
-  ["{ most: [5] }", "limit: `most` must be a number, as the contract declares it"],
-  ["{ most: { default: 5 } }", "limit: a limit is a number, a text, true or false, or a list of values of one type"],
-  ["{ names: alice }", "limit: `names` must be a list of texts, as the contract declares it"],
-  ["{ names: [1] }", "limit: `names` must be a list of texts, as the contract declares it"],
-  ["{ strict: 'true' }", "limit: `strict` must be a boolean, as the contract declares it"],
-  ["{ mots: 5 }", "unknown-limit: the contract has no limit `mots`"],
-  [
-    "{ __proto__: 5, constructor: 5 }",
-    "unknown-limit: the contract has no limit `__proto__`",
-    "unknown-limit: the contract has no limit `constructor`",
-  ],
-  ["5", "shape: `limits.c` is a map of names to values"],
+  ["{ most: 0.99 }", "limit: below-min"],
+  ["{ most: 50.01 }", "limit: above-max"],
+  ['{ most: "5" }', "limit: no-number"],
+  ["{ most: [5] }", "limit: no-number"],
+  ["{ most: { default: 5 } }", "limit: type"],
+  ["{ names: alice }", "limit: no-texts"],
+  ["{ names: [1] }", "limit: no-texts"],
+  ["{ strict: 'true' }", "limit: no-boolean"],
+  ["{ mots: 5 }", "unknown-limit: mots"],
+  ["{ __proto__: 5, constructor: 5 }", "unknown-limit: __proto__", "unknown-limit: constructor"],
+  ["5", "shape: limits.c"],
 ];
 
 suite("a mandate", () => {
@@ -295,7 +245,7 @@ suite("a mandate", () => {
 
   test("a mandate sets limits only within the contract's bounds", { tags: ["limit.payments-in-contract"] }, () => {
     for (const [text, ...expected] of settings)
-      assert.deepEqual(load(`mandate: m\ncontracts: [c.yaml]\nlimits: { c: ${text} }`), expected, text);
+      saysProblems(load(`mandate: m\ncontracts: [c.yaml]\nlimits: { c: ${text} }`), expected, text);
   });
 
   test("rules read the limits that a mandate sets, and the text in force contains the mandate", () => {
@@ -314,25 +264,20 @@ suite("a mandate", () => {
   test("a mandate names the contracts in force and their permitted tools", { tags: ["contract.mandate-loads"] }, () => {
     assert.deepEqual(load("mandate: m\ncontracts: [c.yaml, d.yaml]"), []);
     assert.deepEqual(load("mandate: m\ncontracts: []"), []);
-    assert.deepEqual(load("mandate: m\n"), ["missing: a mandate names its contracts, under `contracts:`"]);
-    assert.deepEqual(load("mandate: m\ncontracts: [x.yaml]"), [
-      "no-file: `x.yaml` cannot be read: there is no such file",
-    ]);
-    assert.deepEqual(load("mandate: m\ncontracts: [c.yaml, c.yaml]"), ["twice: two contracts are called `c`"]);
-    assert.deepEqual(load("mandate: m\ncontracts: [c.yaml]\nlimits: { e: {} }"), [
-      "unknown-contract: no contract of this mandate is called `e`",
-    ]);
-    assert.deepEqual(load("mandate: m\ncontracts: [c.yaml]\nmode: observe"), ["unknown-key: a mandate has no `mode`"]);
+    saysProblems(load("mandate: m\n"), ["missing: contracts"]);
+    saysProblems(load("mandate: m\ncontracts: [x.yaml]"), ["no-file: x.yaml"]);
+    saysProblems(load("mandate: m\ncontracts: [c.yaml, c.yaml]"), ["twice: c"]);
+    saysProblems(load("mandate: m\ncontracts: [c.yaml]\nlimits: { e: {} }"), ["unknown-contract: e"]);
+    saysProblems(load("mandate: m\ncontracts: [c.yaml]\nmode: observe"), ["unknown-key: mode"]);
     const entry = (tools: string): string[] => load(`mandate: m\ncontracts: [{ file: c.yaml, tools: ${tools} }]`);
     for (const tools of ["[t]", "['t*']", "['*']", "t"]) assert.deepEqual(entry(tools), [], tools);
-    for (const tools of ["[]", "[T]", "['t.*']", "[tt]"])
-      assert.deepEqual(entry(tools), ["not-allowed: the mandate does not let `c` route `t`"], tools);
+    for (const tools of ["[]", "[T]", "['t.*']", "[tt]"]) saysProblems(entry(tools), ["not-allowed: t"], tools);
   });
 
   test("a mandate without contracts makes every tool unknown", { tags: ["service.silence-refuses"] }, () => {
     const compiled = mandate("mandate: m\ncontracts: []\n", {});
     assert.ok(compiled.ok);
-    assert.equal(judge(compiled.value).reason, 'Svc: unknown tool "t": no contract routes it');
+    says("an unknown tool", judge(compiled.value).reason);
   });
 
   test("the compiler reports the problems of all files at once, in file order", { tags: ["contract.compiled"] }, () => {

@@ -20,6 +20,9 @@ import {
   type Said,
 } from "../../../support/anchor-kit.ts";
 import { temporaryFolder } from "../../../support/ledger-fixture.ts";
+import { sentencesOf } from "../../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const origin = "example.org/one";
 
@@ -72,7 +75,7 @@ suite("witnesses", () => {
     t.mock.method(log, "hashes", other.hashes.bind(other));
     const { seq, problem } = (await anchors.parted()) ?? {};
     assert.equal(seq, 9);
-    assert.equal(problem, "the tree through this row is not the one that the quorum of witnesses has seen");
+    says("another tree than the witnesses have seen", problem ?? "");
   });
 
   test("one witness of three does not make a quorum of two, and no head counts as cosigned", async (t) => {
@@ -106,10 +109,10 @@ suite("witnesses", () => {
     const opened = anchorsOf(t, { log, witnesses: [stranger, mistaken], folder: temporaryFolder(t) });
     await opened.anchors.begin(true);
     const vkey = log.verifiers[0]?.text ?? "";
-    assert.deepEqual(opened.lines.toSorted(), [
-      `40: the witness w1 does not take checkpoints: it does not know the log ${origin}: give it the key ${vkey}`,
-      `40: the witness w2 does not take checkpoints: it does not take the signature of ${origin}: give it the key ${vkey}`,
-    ]);
+    const lines = opened.lines.toSorted();
+    assert.equal(lines.length, 2);
+    says("a witness that does not know the log", lines[0] ?? "", { VKEY: vkey });
+    says("a witness with another key of the log", lines[1] ?? "", { VKEY: vkey });
   });
 
   test("the gate catches up if another gate has already sent a larger head to the witness", async (t) => {
@@ -133,62 +136,52 @@ suite("witnesses", () => {
 });
 
 /** Every way thought of in which one that is asked can be slow, broken or hostile. */
-const hostile: readonly (readonly [string, (witness: TestWitness) => (path: string, body: string) => Said, RegExp])[] =
+const hostile: readonly (readonly [string, (witness: TestWitness) => (path: string, body: string) => Said])[] = [
+  ["garbage", () => () => ({ status: 200, body: "hello\u0000\n" })],
+  ["an empty body", () => () => ({ status: 200 })],
+  ["over 128 KiB", () => () => ({ status: 200, body: "— a AAAAAAAA\n".repeat(100_000) })],
+  ["a redirect", () => () => ({ status: 307, headers: { location: "/elsewhere" } })],
+  ["an error", () => () => ({ status: 500, body: "\u001b[31mred" })],
+  ["a cosignature of another text", (witness) => () => ({ status: 200, body: witness.cosign(`${origin}\n9\nAAAA\n`) })],
   [
-    ["garbage", () => () => ({ status: 200, body: "hello\u0000\n" }), /its answer is no lines of signatures/],
-    ["an empty body", () => () => ({ status: 200 }), /no lines of signatures|without a cosignature/],
-    ["over 128 KiB", () => () => ({ status: 200, body: "— a AAAAAAAA\n".repeat(100_000) }), /more than 128 KiB/],
-    ["a redirect", () => () => ({ status: 307, headers: { location: "/elsewhere" } }), /leads elsewhere/],
-    ["an error", () => () => ({ status: 500, body: "\u001b[31mred" }), /it answers 500: \[31mred$/],
-    [
-      "a cosignature of another text",
-      (witness) => () => ({ status: 200, body: witness.cosign(`${origin}\n9\nAAAA\n`) }),
-      /the signature of a \([0-9a-f]{8}\) is wrong/,
-    ],
-    [
-      "a cosignature without a time",
-      (witness) => (_path, body) => ({
-        status: 200,
-        body: witness.cosign(body.slice(body.indexOf("\n\n") + 2).split("\n\n")[0] + "\n", 0),
-      }),
-      /without a cosignature of its key/,
-    ],
-    [
-      "a longer text with a good cosignature",
-      (witness) => (_path, body) => {
-        const note = body.slice(body.indexOf("\n\n") + 2);
-        return { status: 200, body: `\n${witness.cosign(note)}` };
-      },
-      /no lines of signatures/,
-    ],
-    [
-      "a cosignature of another key",
-      () => (_path, body) => ({
-        status: 200,
-        body: new TestWitness("a").cosign(`${body.slice(body.indexOf("\n\n") + 2).split("\n\n")[0]}\n`),
-      }),
-      /without a cosignature of its key/,
-    ],
-    ["a size that is not a number", () => () => ({ status: 409, type: "text/x.tlog.size", body: "-1\n" }), /no size/],
-    ["a size without its type", () => () => ({ status: 409, body: "2\n" }), /no size/],
-    [
-      "the size that the gate sent",
-      () => (_path, body) => ({ status: 409, type: "text/x.tlog.size", body: `${body.slice(4).split("\n")[0]}\n` }),
-      /no size/,
-    ],
-    [
-      "another size each time",
-      () => (_path, body) => ({
-        status: 409,
-        type: "text/x.tlog.size",
-        body: `${(Number(body.slice(4).split("\n")[0]) + 1) % 3}\n`,
-      }),
-      /another size each time/,
-    ],
-  ];
+    "a cosignature without a time",
+    (witness) => (_path, body) => ({
+      status: 200,
+      body: witness.cosign(body.slice(body.indexOf("\n\n") + 2).split("\n\n")[0] + "\n", 0),
+    }),
+  ],
+  [
+    "a longer text with a good cosignature",
+    (witness) => (_path, body) => {
+      const note = body.slice(body.indexOf("\n\n") + 2);
+      return { status: 200, body: `\n${witness.cosign(note)}` };
+    },
+  ],
+  [
+    "a cosignature of another key",
+    () => (_path, body) => ({
+      status: 200,
+      body: new TestWitness("a").cosign(`${body.slice(body.indexOf("\n\n") + 2).split("\n\n")[0]}\n`),
+    }),
+  ],
+  ["a size that is not a number", () => () => ({ status: 409, type: "text/x.tlog.size", body: "-1\n" })],
+  ["a size without its type", () => () => ({ status: 409, body: "2\n" })],
+  [
+    "the size that the gate sent",
+    () => (_path, body) => ({ status: 409, type: "text/x.tlog.size", body: `${body.slice(4).split("\n")[0]}\n` }),
+  ],
+  [
+    "another size each time",
+    () => (_path, body) => ({
+      status: 409,
+      type: "text/x.tlog.size",
+      body: `${(Number(body.slice(4).split("\n")[0]) + 1) % 3}\n`,
+    }),
+  ],
+];
 
 suite("a broken or hostile witness costs one line in the log and nothing else", () => {
-  for (const [title, instead, says] of hostile) {
+  for (const [title, instead] of hostile) {
     test(`the gate logs one line about a witness that answers with ${title}`, async (t) => {
       const log = new FakeLog(origin).grow(3);
       const [good, bad] = [await witnessOf(t, "good", log), await witnessOf(t, "a", log)];
@@ -196,7 +189,8 @@ suite("a broken or hostile witness costs one line in the log and nothing else", 
       const opened = anchorsOf(t, { log, witnesses: [bad, good], quorum: 1, folder: temporaryFolder(t) });
       await opened.anchors.begin(true);
       assert.equal(opened.lines.length, 1, opened.lines.join("\n"));
-      assert.match(opened.lines[0] ?? "", says);
+      const line = opened.lines[0] ?? "";
+      says(title, line, { KEY_ID: /\(([0-9a-f]{8})\)/.exec(line)?.[1] ?? "" });
       assert.equal(vouchedBy(opened, "witness w1"), undefined);
       assert.equal(opened.anchors.cosigned?.size, 3, "the other one counts");
     });

@@ -11,6 +11,9 @@ import { compileContracts, loadFunctions } from "../../../../../packages/svc-gat
 import { functions } from "../../../../../packages/svc-gate/src/contract/ir.ts";
 import { compile, conditionText, judge, snapshot } from "../../../../support/contract-kit.ts";
 import { readRows, record, type Json } from "../../../../support/contract-records.ts";
+import { sentencesOf } from "../../../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 /** `npm test` runs a part of the random cases. */
 const share = Number(process.env["PROPERTY_SHARE"] ?? 1);
@@ -43,7 +46,9 @@ function seen(of: Json): Json {
 }
 
 test("a call of shell is an error until its parser is loaded", { tags: ["contract.language"] }, () => {
-  assert.equal(read("ls"), "the shell parser is not loaded");
+  const message = read("ls");
+  assert.ok(typeof message === "string");
+  says("the parser is not loaded", message);
 });
 
 suite("shell", () => {
@@ -128,7 +133,7 @@ suite("shell", () => {
       platform: snapshot,
       input: { n: 1, s: "$x" },
     });
-    assert.match(silent.reason, /known only when it runs/);
+    says("a command that is known only when it runs", silent.reason);
   });
 
   test("a contract that names an unknown field of shell does not compile", () => {
