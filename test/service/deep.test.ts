@@ -298,7 +298,7 @@ suite("`verify --deep` on a ledger with erased rows", () => {
     const { replayed, notReplayable, firstNotReplayable, differs, counters } = await deep(folder);
     assert.deepEqual([replayed, notReplayable, differs], [rows - 1, 1, 0]);
     assert.equal(firstNotReplayable?.seq, 6);
-    says("erased", String(firstNotReplayable?.why));
+    says("erased", firstNotReplayable?.why ?? "");
     assert.deepEqual([counters.firstWrong, counters.unsure], [undefined, 0], "its effects say what it moved");
     const { exitCode, text } = await replayCommand(folder, { examples: "3", json: true });
     const printed = JSON.parse(text);

@@ -222,7 +222,7 @@ suite("readers of receipts whose input was not kept whole", { tags: ["attack-12"
     const sent = JSON.stringify({ text: large, usd: 1 });
     assert.deepEqual(receipts[1]?.input_cut, JSON.parse(cutInputText(sent, []))[0]);
     assert.equal(receipts[1]?.tool_input, null);
-    says("unknown-tool", String(receipts[1]?.reason));
+    says("unknown-tool", receipts[1]?.reason ?? "");
     assert.deepEqual(receipts[4]?.tool_input, JSON.parse(lookAlike));
     assert.equal(receipts[0]?.tool_input?.to, large, "a call that a rule decided has all of its input");
   });
