@@ -8,6 +8,11 @@ import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
 import { ask, check, desk, finish, key, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { sentencesOf } from "../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
+
+const lineWith = (text: string, pattern: RegExp): string => text.split("\n").find((line) => pattern.test(line)) ?? "";
 
 const server = await startPostgres({ after });
 
@@ -32,9 +37,13 @@ function commands(there: PostgresServer): void {
     await check(acme, { tool_name: "safe.open", tool_input: {} }, { authorization: `Bearer ${made.json.key}` });
     const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd, env });
     const walked = await run("verify", "--database");
-    assert.match(walked.stdout, /^ok: 4 rows, chain and evidence verified\n/, walked.stderr);
-    assert.match((await run("verify", "--database", "acme", "--deep")).stdout, /^ok: 1 rows[^]*1 checks decided again/);
-    assert.match((await run("verify", "--database", "--deep")).stdout, /^ok: 4 rows[^]*3 checks decided again/);
+    says("whole-ledger", lineWith(walked.stdout, /^ok: 4 /));
+    const tenants = await run("verify", "--database", "acme", "--deep");
+    assert.match(tenants.stdout, /^ok: 1 /, tenants.stderr);
+    says("replay-of-tenant", lineWith(tenants.stdout, /^ +replay /));
+    const roots = await run("verify", "--database", "--deep");
+    assert.match(roots.stdout, /^ok: 4 /, roots.stderr);
+    says("replay-of-root", lineWith(roots.stdout, /^ +replay /));
     assert.match((await run("report", "--database")).stdout, /safe\.open|desk\.\$otherwise/);
     const replayed = await run("replay", "--database");
     assert.deepEqual([replayed.code, replayed.stderr], [0, ""], replayed.stdout);
@@ -42,14 +51,13 @@ function commands(there: PostgresServer): void {
     const exported = join(cwd, "exported");
     assert.match((await run("export", exported, "--database")).stdout, /exported: 4 rows of /);
     const again = await run("verify", "--deep", exported);
-    assert.match(again.stdout, /^ok: 4 rows, chain, tree and evidence verified\n[^]*3 checks decided again/);
+    says("whole-export", lineWith(again.stdout, /^ok: 4 /));
+    says("replay-of-export", lineWith(again.stdout, /^ +replay /));
     const lines = await run("export", "-", "--database", "acme", "--format", "jsonl");
     assert.match(lines.stdout, /^\{"seq":1,.*"tool":"safe\.open",.*"input":\{\},"platform":null\}\n$/, lines.stderr);
     const nobody = await run("verify", "--database", "nobody");
-    assert.deepEqual(
-      [nobody.code, nobody.stderr],
-      [2, 'svc-gate: there is no ledger "tenant.nobody" in the database\n'],
-    );
+    assert.equal(nobody.code, 2);
+    says("no-such-ledger", nobody.stderr);
     const rows = await there.run("SELECT count(*) AS count FROM svc_gate.ledgers");
     assert.equal(Number(rows[0]?.["count"]), 2, "asking for a ledger begins none");
     await there.run("UPDATE svc_gate.receipts SET leaf = replace(leaf, 'BLOCK', 'ALLOW') WHERE ledger = 'tenant.acme'");

@@ -14,6 +14,15 @@ import { openLedger, openPostgres, type Ledger } from "../../packages/svc-gate/s
 import { ask, desk, finish, key, spawnGate, temporaryFolder, writeContracts, type Spawned } from "../support/gate.ts";
 import { engine } from "../support/ledger-fixture.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { sentencesOf } from "../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
+
+/** The line in which `part` stands. */
+const lineWith = (text: string, part: string): string => text.split("\n").find((line) => line.includes(part)) ?? "";
+
+/** The message of a log line. */
+const messageWith = (log: string, part: string): string => String(JSON.parse(lineWith(log, part)).msg);
 
 const server = await startPostgres({ after });
 if (typeof server === "string")
@@ -75,11 +84,11 @@ function modes(there: PostgresServer): void {
         const one = await start(t, at);
         assert.equal(await modeOf(one), "observe");
         const other = await start(t, at, { SVC_MODE: "enforce" });
-        assert.match(other.stdout(), /changed from observe to enforce, as SVC_MODE says; row 2 records it/);
+        says("mode-made-stricter", lineWith(other.stdout(), "SVC_MODE"));
         assert.deepEqual([await modeOf(one), await modeOf(other)], ["enforce", "enforce"]);
-        assert.deepEqual(await changesOf(one), [
-          "Svc: mode observe to enforce, put in force by start, as SVC_MODE says",
-        ]);
+        const [reason, ...more] = await changesOf(one);
+        says("reason-of-stricter-mode", String(reason));
+        assert.deepEqual(more, []);
         const third = await start(t, at);
         assert.equal(await modeOf(third), "enforce", "a plain start keeps the mode");
       },
@@ -94,12 +103,11 @@ function modes(there: PostgresServer): void {
         for (const accept of ["", "change"]) {
           const failed = await refused(t, at, { SVC_MODE: "observe", SVC_ACCEPT: accept });
           assert.equal(failed.code, 1);
-          assert.match(failed.stderr, /SVC_MODE says observe, but the gates on this ledger are in mode enforce/);
-          assert.match(failed.stderr, /`svc-gate reload --mode observe`.*--accept weaker-mode/);
+          says("weaker-mode-refused", lineWith(failed.stderr, "SVC_MODE"));
         }
         assert.deepEqual([await modeOf(one), await changesOf(one)], ["enforce", []]);
         const accepted = await start(t, at, { SVC_MODE: "assist", SVC_ACCEPT: "weaker-mode" });
-        assert.match(accepted.stdout(), /changed from enforce to assist, as SVC_MODE says/);
+        says("mode-made-weaker", lineWith(accepted.stdout(), "SVC_MODE"));
         assert.equal(await modeOf(one), "assist");
         const reloaded = await finish(t, ["reload", "--mode", "observe"], { cwd: at.folder, env: at.settings });
         assert.equal(reloaded.code, 0, reloaded.stderr);
@@ -123,7 +131,7 @@ function modes(there: PostgresServer): void {
           settings: { ...at.settings, SVC_DATA_DIR: join(at.folder, "other"), SVC_SIGNING_KEY: own },
         };
         const failed = await refused(t, other, { SVC_MODE: "observe" });
-        assert.match(failed.stderr, /SVC_MODE says observe, but the gates on this ledger are in mode enforce/);
+        says("weaker-mode-refused", lineWith(failed.stderr, "SVC_MODE"));
         assert.equal(await modeOf(one), "enforce", "a row of the other key would have stopped this gate");
         await start(t, other, { SVC_MODE: "observe", SVC_ACCEPT: "weaker-mode" });
         await assert.rejects(modeOf(one), "positive control: a start that serves records its key");
@@ -176,7 +184,7 @@ function modes(there: PostgresServer): void {
         const { SVC_API_KEY: _none, ...settings } = at.settings;
         const failed = await refused(t, { ...at, settings }, { SVC_MODE: "observe" });
         assert.equal(failed.code, 1);
-        assert.match(failed.stderr, /there is no API key, so nobody could call the gate.*svc-gate migrate --first-key/);
+        says("no-key", lineWith(failed.stderr, "--first-key"));
         assert.equal(existsSync(join(at.folder, "data", "signing.key")), false);
         const gate = await start(t, at, { SVC_MODE: "enforce" });
         assert.deepEqual([await modeOf(gate), await changesOf(gate)], ["enforce", []]);
@@ -195,7 +203,7 @@ function modes(there: PostgresServer): void {
         assert.equal(done.code, 0, done.stderr);
       }
       const failed = await refused(t, { ...at, settings: env }, {});
-      assert.match(failed.stderr, /every API key is revoked, .* `svc-gate keys create NAME`/);
+      says("only-revoked-keys", lineWith(failed.stderr, "keys create"));
     });
 
     test("a reload keeps the mode that is in force, even if this gate last saw another one", async (t) => {
@@ -239,10 +247,7 @@ function modes(there: PostgresServer): void {
       write(", mode: observe");
       const plain = await finish(t, ["reload", "--tenant", "blue"], { cwd: at.folder, env: at.settings });
       assert.notEqual(plain.code, 0);
-      assert.match(
-        plain.stderr + plain.stdout,
-        /`mode` in the file of tenants says observe.*svc-gate reload --tenant blue --mode observe/,
-      );
+      says("weaker-mode-of-tenant", lineWith(plain.stderr + plain.stdout, "--tenant blue --mode observe"));
       const elsewhere = { ...at.settings, SVC_DATA_DIR: join(at.folder, "other") };
       const other = await start(
         t,
@@ -253,7 +258,7 @@ function modes(there: PostgresServer): void {
         },
       );
       assert.equal(await blue(other), "503 tenant-unavailable");
-      assert.match(other.stderr(), /the gates on this ledger are in mode enforce/);
+      says("tenant-not-served", messageWith(other.stderr(), "weaker-mode"));
       assert.equal(await blue(one), "200 enforce");
       // The gate that refused may be the only one, so the command must work there too.
       const named = await finish(t, ["reload", "--tenant", "blue", "--mode", "observe"], {

@@ -1,13 +1,15 @@
 /**
  * Goal: every way in which a ledger can be behind what was seen of it is told apart, and a loss is recorded once. Method: the
- * commands' functions on folders that gates in this process have written; what the gate then decides.
+ * commands' functions on folders that gates in this process have written; what the gate then decides. UPDATE_GOLDEN=1 writes
+ * the sentences anew.
  */
 import assert from "node:assert/strict";
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
+import { BadInput } from "../../packages/svc-gate/src/cli/outcome.ts";
 import { restoreCommand } from "../../packages/svc-gate/src/cli/restore.ts";
-import { inspectLedger, openLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { inspectLedger, LedgerRefused, openLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { ask, check } from "../support/gate.ts";
 import {
   backUp,
@@ -23,6 +25,23 @@ import {
   type Site,
 } from "../support/backup-kit.ts";
 import { append, contracts, engine, entry, makeSample, sampleRows } from "../support/ledger-fixture.ts";
+import { sentencesOf } from "../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
+
+const lineOf = (text: string, at: number): string => text.split("\n").at(at) ?? "";
+
+/** @param names of the sentences: one for each line, from the first */
+function refusedAs(
+  kind: typeof BadInput | typeof LedgerRefused,
+  ...names: readonly string[]
+): (error: unknown) => boolean {
+  return (error) => {
+    assert.ok(error instanceof kind, String(error));
+    for (const [at, name] of names.entries()) says(name, lineOf(error.message, at));
+    return true;
+  };
+}
 
 suite("backups and the anchors of a ledger", () => {
   for (const name of ["checkpoint", "checkpoint.cosigned", "checkpoint.seen"])
@@ -33,11 +52,8 @@ suite("backups and the anchors of a ledger", () => {
       cpSync(join(site.folder, "old", "checkpoint"), join(site.data, name));
       rmSync(site.pin);
       const options = { dataDir: site.data, pin: site.pin };
-      await assert.rejects(
-        restoreCommand(site.backup, options),
-        refusedWith(/it ends at row 2, and the checkpoint has seen row 4: rows 3 to 4 are lost/),
-      );
-      assert.match((await resume(site, {}, site.backup)).text, /^row 3 records that rows 3 to 4 are lost/);
+      await assert.rejects(restoreCommand(site.backup, options), refusedAs(BadInput, "backup-behind-checkpoint"));
+      says("loss-of-rows-3-to-4", lineOf((await resume(site, {}, site.backup)).text, 0));
       assert.match(readFileSync(join(site.data, `${name}.lost`), "utf8"), /^[^\n]+\n4\n/);
       assert.match(readFileSync(join(site.data, "checkpoint"), "utf8"), /^[^\n]+\n3\n/);
       assert.equal((await inspectLedger({ folder: site.data, pinFile: site.pin })).broken, undefined);
@@ -61,7 +77,7 @@ suite("backups and the anchors of a ledger", () => {
     writeFileSync(join(site.data, "checkpoint"), signed.join("\n"));
     await assert.rejects(
       restoreCommand(site.backup, { dataDir: site.data, pin: site.pin }),
-      refusedWith(/its row 2 is not the one that the checkpoint has seen/),
+      refusedAs(BadInput, "backup-beside-checkpoint"),
     );
   });
 
@@ -79,11 +95,8 @@ suite("backups and the anchors of a ledger", () => {
     for (let row = 0; row < 2; row += 1) await append(ledger, [[entry({ at: Date.now() }), []]]);
     await ledger.close();
     writeFileSync(site.pin, seen);
-    await assert.rejects(serve(site), /row 3 of the ledger is not the one that its head pin has seen/);
-    assert.match(
-      (await resume(site)).text,
-      /^row 5 records that rows 3 to 3 are lost, and row 3 is another one than was/,
-    );
+    await assert.rejects(serve(site), refusedAs(LedgerRefused, "ledger-beside-head-pin"));
+    says("loss-of-another-row-3", lineOf((await resume(site)).text, 0));
     const gate = await serve(site);
     assert.match(await reasonOf(gate), /is not known/);
   });
@@ -97,7 +110,7 @@ suite("backups and the anchors of a ledger", () => {
     const options = { dataDir: site.data, pin: site.pin };
     await assert.rejects(
       restoreCommand(site.backup, { ...options, seen: [brought] }),
-      refusedWith(/the file .*brought has seen row 4: rows 3 to 4 are lost/),
+      refusedAs(BadInput, "backup-behind-given-file"),
     );
     await assert.rejects(
       restoreCommand(site.backup, { ...options, seen: [`${brought}.none`] }),
@@ -105,11 +118,11 @@ suite("backups and the anchors of a ledger", () => {
     );
     process.env["SVC_SINKS"] = `file:${brought}`;
     t.after(() => delete process.env["SVC_SINKS"]);
-    await assert.rejects(restoreCommand(site.backup, options), refusedWith(/the file sink has seen row 4/));
-    assert.match((await resume(site, {}, site.backup)).text, /^row 3 records that rows 3 to 4 are lost/);
-    assert.match((await resume(site)).text, /the loss was recorded before/);
+    await assert.rejects(restoreCommand(site.backup, options), refusedAs(BadInput, "backup-behind-file-sink"));
+    says("loss-of-rows-3-to-4", lineOf((await resume(site, {}, site.backup)).text, 0));
+    says("loss-recorded-before", (await resume(site)).text);
     process.env["SVC_SINKS"] = "file:relative";
-    await assert.rejects(resume(site), refusedWith(/^SVC_SINKS: file:relative: name it with its whole path/));
+    await assert.rejects(resume(site), refusedAs(BadInput, "relative-file-sink"));
   });
 
   test("restore says that the first key is missing only if no gate would make one", async (t) => {
@@ -124,10 +137,7 @@ suite("backups and the anchors of a ledger", () => {
       change();
       return (await restoreCommand(site.backup, { dataDir: site.data, pin: site.pin })).text.split("\n").at(-1);
     };
-    assert.match(
-      (await lastLine(() => undefined)) ?? "",
-      / holds no first-key: use the key that callers have, or make one/,
-    );
+    says("first-key-missing", (await lastLine(() => undefined)) ?? "");
     const isThere = await lastLine(() => writeFileSync(join(site.data, "first-key"), "k"));
     assert.match(isThere ?? "", /^restored 1 rows/, "positive control: it is there");
     rmSync(join(site.backup, "keys.json"));
@@ -140,10 +150,7 @@ suite("backups and the anchors of a ledger", () => {
     await lose(site);
     await calls(other, 1);
     const options = { dataDir: site.data, pin: other.pin };
-    await assert.rejects(
-      restoreCommand(site.backup, options),
-      refusedWith(/head pin is of the ledger .* name the right one/),
-    );
+    await assert.rejects(restoreCommand(site.backup, options), refusedAs(LedgerRefused, "head-pin-of-another-ledger"));
   });
 });
 
@@ -153,22 +160,23 @@ suite("resuming a ledger after a loss", () => {
     await lose(site);
     const before = readFileSync(site.pin, "utf8");
     const said = (await resume(site, {}, site.backup)).text;
-    assert.match(said, /^row 3 records[^\n]*\nmode, keys and erasures are as they were before: the mode is enforce,/);
+    says("loss-of-rows-3-to-4", lineOf(said, 0));
+    says("mode-after-loss", lineOf(said, 1));
     const after = readFileSync(site.pin, "utf8");
     writeFileSync(site.pin, before);
-    assert.match((await resume(site)).text, /the loss was recorded before/);
+    says("loss-recorded-before", (await resume(site)).text);
     assert.equal(readFileSync(site.pin, "utf8"), after);
     assert.equal((await inspectLedger({ folder: site.data, pinFile: site.pin })).rows, 3);
-    await assert.rejects(resume(site), refusedWith(/nothing is lost: the head pin has seen row 3/));
+    await assert.rejects(resume(site), refusedAs(LedgerRefused, "nothing-lost-by-head-pin"));
   });
 
   test("resume refuses a ledger that a gate serves, and a folder without a ledger", async (t) => {
     const site = siteOf(t);
     const gate = await serve(site);
     await check(gate, payment());
-    await assert.rejects(resume(site), refusedWith(/another gate is serving the ledger/));
+    await assert.rejects(resume(site), refusedAs(LedgerRefused, "another-gate-serves"));
     await gate.stop();
-    await assert.rejects(resume(site, { dataDir: join(site.folder, "none") }), refusedWith(/there is no ledger in/));
+    await assert.rejects(resume(site, { dataDir: join(site.folder, "none") }), refusedAs(LedgerRefused, "no-ledger"));
     assert.ok(!existsSync(join(site.folder, "none")));
   });
 
@@ -180,9 +188,9 @@ suite("resuming a ledger after a loss", () => {
     rmSync(site.data, { recursive: true });
     await assert.rejects(
       resume(site, {}, site.backup),
-      refusedWith(/signing\.key is not there[\s\S]*run this again without/),
+      refusedAs(BadInput, "signing-key-missing", "backup-lies-there"),
     );
-    assert.match((await resume(site, { accept: "signing-key" })).text, /^row 4 records that rows 3 to 4 are lost/);
+    says("loss-after-new-signing-key", lineOf((await resume(site, { accept: "signing-key" })).text, 0));
     const gate = await serve(site);
     const { receipts } = (await ask(gate, "/receipts?kind=all&limit=2")).json;
     assert.deepEqual(
@@ -197,10 +205,10 @@ suite("resuming a ledger after a loss", () => {
     const site = siteOf(t);
     await calls(site, 1);
     const said = (await backUp(site, { withSigningKey: false })).text;
-    assert.match(said, /the signing key is not in it/);
+    says("backup-without-signing-key", lineOf(said, -1));
     assert.ok(!existsSync(join(site.backup, "signing.key")));
     rmSync(site.backup, { recursive: true });
-    assert.match((await backUp(site)).text, /can sign heads as this gate/);
+    says("backup-with-signing-key", lineOf((await backUp(site)).text, -1));
     for (const name of ["ledger.db", "head.pin", "signing.key"])
       assert.equal(statSync(join(site.backup, name)).mode & 0o777, 0o600, name);
     assert.equal(statSync(site.backup).mode & 0o777, 0o700);
@@ -251,14 +259,14 @@ suite("tenants", () => {
     );
     const options = { dataDir: site.data, pin: site.pin };
     rmSync(join(site.data, "tenants", "acme"), { recursive: true });
-    await assert.rejects(restoreCommand(site.backup, options), refusedWith(/nothing is restored over a ledger/));
+    await assert.rejects(restoreCommand(site.backup, options), refusedAs(LedgerRefused, "ledger-is-there"));
     assert.match(
       (await restoreCommand(site.backup, { ...options, tenant: "acme" })).text,
       /^restored 12 rows .*tenant acme/,
     );
     await assert.rejects(
       restoreCommand(site.backup, { ...options, tenant: "gamma" }),
-      refusedWith(/there is no ledger of the tenant gamma in/),
+      refusedAs(LedgerRefused, "no-ledger-of-tenant"),
     );
     rmSync(site.data, { recursive: true });
     assert.equal((await restoreCommand(site.backup, options)).text.split("\n").length, 3);
@@ -277,19 +285,13 @@ suite("tenants", () => {
     await ledger.close();
     rmSync(site.data, { recursive: true });
     const options = { dataDir: site.data, pin: site.pin };
-    await assert.rejects(
-      restoreCommand(site.backup, options),
-      refusedWith(/\(tenant acme\) is behind what was answered: .* rows 13 to 13 are lost.* --tenant acme --reason/),
-    );
+    await assert.rejects(restoreCommand(site.backup, options), refusedAs(BadInput, "tenant-behind-its-pin"));
     assert.ok(!existsSync(site.data));
-    assert.match(
-      (await resume(site, { tenant: "acme" }, site.backup)).text,
-      /^row 13 records that rows 13 to 13 are lost/,
-    );
+    says("loss-of-tenant", lineOf((await resume(site, { tenant: "acme" }, site.backup)).text, 0));
     const found = await inspectLedger({ folder, pinFile });
     assert.deepEqual([found.rows, found.broken, found.anchored?.seq], [13, undefined, 13]);
     await restoreCommand(site.backup, { ...options, tenant: "beta" });
-    await assert.rejects(resume(site, {}, site.backup), refusedWith(/nothing is lost: .* use `svc-gate restore/));
+    await assert.rejects(resume(site, {}, site.backup), refusedAs(BadInput, "nothing-lost-by-backup"));
   });
 });
 

@@ -23,6 +23,11 @@ import { counterSeal, foldSeal } from "../../packages/svc-gate/src/ledger/store/
 import { eraseOn } from "../support/erasure-suite.ts";
 import { ask, check, startGate, temporaryFolder } from "../support/gate.ts";
 import { contracts, engine, entry } from "../support/ledger-fixture.ts";
+import { sentencesOf } from "../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
+
+const lineOf = (text: string, pattern: RegExp): string => text.split("\n").find((line) => pattern.test(line)) ?? "";
 
 const any = "{ type: object, additionalProperties: true }";
 const tools = `contract: desk
@@ -292,7 +297,8 @@ suite("`verify --deep` on a ledger with erased rows", () => {
     erase(folder, 6, "input", "reason", "outcome");
     const { replayed, notReplayable, firstNotReplayable, differs, counters } = await deep(folder);
     assert.deepEqual([replayed, notReplayable, differs], [rows - 1, 1, 0]);
-    assert.deepEqual(firstNotReplayable, { seq: 6, why: "a part of its evidence was erased" });
+    assert.equal(firstNotReplayable?.seq, 6);
+    says("erased", firstNotReplayable?.why ?? "");
     assert.deepEqual([counters.firstWrong, counters.unsure], [undefined, 0], "its effects say what it moved");
     const { exitCode, text } = await replayCommand(folder, { examples: "3", json: true });
     const printed = JSON.parse(text);
@@ -341,10 +347,8 @@ suite("`verify --deep` on an export", () => {
     assert.deepEqual([exitCode, ok, found, again.replayed], [0, true, rows, rows]);
     assert.deepEqual(again, shownDecided(await deep(pristine)));
     const plain = await verifyPathCommand(folder, "", { ...exportOptions, json: false });
-    assert.match(
-      plain.text,
-      /^ok: 16 rows, chain, tree and evidence verified\n[^]*\n {2}replay {5}16 checks decided again/,
-    );
+    says("whole-export", lineOf(plain.text, /^ok: /));
+    says("replay-of-whole-export", lineOf(plain.text, /^ {2}replay /));
     const walked = await verifyPathCommand(folder, "", { ...exportOptions, deep: false });
     assert.equal("deep" in JSON.parse(walked.text), false);
   });
@@ -360,7 +364,8 @@ suite("`verify --deep` on an export", () => {
     assert.deepEqual([again.differs, again.first_differing.seq, again.first_differing.what], [1, rows + 1, "verdict"]);
     assert.deepEqual(again, shownDecided(await deep(data)));
     const plain = await verifyPathCommand(folder, "", { ...exportOptions, json: false });
-    assert.match(plain.text, /^DIFFERS: 1 of 17 checks come to something else, the first is row 17: another verdict\n/);
+    assert.match(plain.text, /^DIFFERS: 1 of 17 .*\brow 17\b/);
+    says("another-verdict", lineOf(plain.text, /^DIFFERS/));
   });
 
   test("an erased row and the rows that read its counters are not replayable", async (t) => {

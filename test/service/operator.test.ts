@@ -11,6 +11,18 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { findGate } from "../../packages/svc-gate/src/cli/operator.ts";
 import { temporaryFolder } from "../support/gate.ts";
+import { sentencesOf } from "../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
+
+/** @param named what must stand in the sentence, by the word that hides it */
+function refusedAs(name: string, named: Readonly<Record<string, string>>): (error: Error) => boolean {
+  return ({ message }) => {
+    for (const value of Object.values(named)) assert.ok(message.includes(value), message);
+    says(name, message, named);
+    return true;
+  };
+}
 
 const shortMinutes = 0.002;
 const key = "a-key-of-this-test";
@@ -51,19 +63,18 @@ suite("a gate that does not answer", () => {
     test(`a command stops waiting for a gate that ${title}, and says what to do`, async (t) => {
       const url = `http://127.0.0.1:${await listen(t, serverOf())}`;
       const gate = await findGate({ dataDir: "", url, keyFile: keyFileOf(t) }, shortMinutes);
-      await assert.rejects(async () => gate?.ask("POST", "/admin/erase", {}), {
-        message: `${url} does not answer within 0.002 minutes: it may still do what was asked; look at it, and ask again`,
-      });
-      await assert.rejects(async () => gate?.ask("GET", "/admin/keys"), {
-        message: `${url} does not answer within 0.002 minutes: look at it, and ask again`,
-      });
+      await assert.rejects(
+        async () => gate?.ask("POST", "/admin/erase", {}),
+        refusedAs("silent-after-an-act", { url }),
+      );
+      await assert.rejects(async () => gate?.ask("GET", "/admin/keys"), refusedAs("silent-after-a-question", { url }));
     });
 
   for (const scheme of ["http", "https"])
     test(`a silent gate that a data folder names by ${scheme} is an error, not an absent gate`, async (t) => {
       const url = `${scheme}://127.0.0.1:${await listen(t, createServer())}`;
       const dataDir = folderThatLeadsTo(t, url, scheme === "https" ? "AA:BB" : null);
-      await assert.rejects(findGate({ dataDir }, shortMinutes), /does not answer within 0\.002 minutes: look at it/);
+      await assert.rejects(findGate({ dataDir }, shortMinutes), refusedAs("silent-after-a-question", { url }));
     });
 
   test("positive control: a gate that answers is found, and a gate that has stopped is not", async (t) => {
@@ -83,9 +94,7 @@ test("a file without a key is an error before anything is sent", async (t) => {
   const url = "http://127.0.0.1:1";
   for (const text of ["# A page\n\nwith lines\n", "two words", "\n", "schlüssel-mit-umlaut"]) {
     const keyFile = keyFileOf(t, text);
-    await assert.rejects(findGate({ dataDir: "", url, keyFile }), {
-      message: `${keyFile} holds no API key, which is visible ASCII characters on one line`,
-    });
+    await assert.rejects(findGate({ dataDir: "", url, keyFile }), refusedAs("file-without-a-key", { keyFile }));
   }
   assert.ok(await findGate({ dataDir: "", url, keyFile: keyFileOf(t) }), "positive control: a key alone on its line");
 });

@@ -10,6 +10,9 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { NotKept } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { ask, check, desk, startGate } from "../support/gate.ts";
+import { sentencesOf } from "../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
@@ -59,7 +62,7 @@ test(
   async (t) => {
     const gate = await startGate(t);
     const named = await check(gate, { tool_name: "note.ad", tool_input: {} });
-    assert.equal(named.json.reason, 'Svc: unknown tool "note.ad": no contract routes it; it resembles "note.add"');
+    says("unknown-tool", named.json.reason);
     const alike = [
       "Note.Add",
       "note.add\u200b",
@@ -72,8 +75,8 @@ test(
     for (const tool_name of alike) {
       const { status, json } = await check(gate, { tool_name, tool_input: {} });
       assert.deepEqual([status, json.verdict], [200, "BLOCK"], JSON.stringify(tool_name));
-      assert.match(json.reason, /^Svc: unknown tool "[\x20-\x7e]+": no contract routes it/);
-      assert.match(json.reason, /resembles "note\.add"$/);
+      assert.match(json.reason, /^Svc: [\x20-\x7e]+$/);
+      says(`unknown-tool ${encodeURIComponent(tool_name)}`, json.reason);
     }
     assert.equal((await ask(gate, "/receipts?limit=1")).json.receipts[0].leaf.includes('"tool":null'), true);
   },

@@ -16,6 +16,9 @@ import { printRule } from "../../../packages/svc-gate/src/cli/explain/print.ts";
 import { testCommand } from "../../../packages/svc-gate/src/cli/test/command.ts";
 import { Timestamp } from "../../../packages/svc-gate/src/contract/ir.ts";
 import { compile, conditionText, contractText, judge, snapshot } from "../../support/contract-kit.ts";
+import { sentencesOf } from "../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 function written(t: TestContext, files: Readonly<Record<string, string>>): string {
   const folder = mkdtempSync(join(tmpdir(), "sentences-"));
@@ -45,14 +48,12 @@ suite("the sum of a replay", { tags: ["first-use-22"] }, () => {
   });
 
   test("a BLOCK that becomes an ESCALATE is newly sent to a person", () => {
-    assert.equal(
-      sumLine(change("ESCALATE", "ALLOW", "1860"), change("BLOCK", "ESCALATE", "900")),
-      "  input.eur newly allowed: 1860; newly sent to a person: 900; newly stopped: 0",
-    );
+    says("newly-sent-to-a-person", sumLine(change("ESCALATE", "ALLOW", "1860"), change("BLOCK", "ESCALATE", "900")));
   });
 
   test("each change is added exactly to one of the three sums", () => {
-    assert.equal(
+    says(
+      "each-change-in-one-sum",
       sumLine(
         change("BLOCK", "ALLOW", "0.1"),
         change("ESCALATE", "ALLOW", "0.2"),
@@ -61,7 +62,6 @@ suite("the sum of a replay", { tags: ["first-use-22"] }, () => {
         change("ALLOW", "BLOCK", "4"),
         change("ESCALATE", "BLOCK", "8"),
       ),
-      "  input.eur newly allowed: 0.3; newly sent to a person: 3; newly stopped: 12",
     );
   });
 });
@@ -85,13 +85,13 @@ test(
     assert.match(text, /coverage of/, text);
     const names = [...text.matchAll(/^ +(c\.\$requires\.\S+(?: \(\S+\))?) /gm)].map(([, name]) => name);
     assert.deepEqual(names, ["c.$requires.1", "c.$requires.2 (one)", "c.$requires.2 (two)"]);
-    assert.match(text, /never true nor false: the condition of c\.\$requires\.2 \(two\)\n/);
+    says("condition-never-reached", text.split("\n").findLast((line) => line.includes("c.$requires.2 (two)")) ?? "");
   },
 );
 
 test("the reason of an ALLOW says that no rule of the contract applies", { tags: ["first-use-18"] }, () => {
   const force = compile(contractText());
-  assert.equal(judge(force, { platform: snapshot }).reason, 'Svc: allowed; no rule in contract "c" applies');
+  says("allowed-by-no-rule", judge(force, { platform: snapshot }).reason);
 });
 
 test(
@@ -113,7 +113,7 @@ test("[first-use, sentence 16] `analyze` names what the agent chooses in a count
     }),
   );
   const found = analyze(force).find(({ code }) => code === "agent-controlled-key");
-  assert.equal(found?.message, "the agent chooses `input.s`, so it can reset `trip_spend` by sending another value");
+  says("agent-controlled-key", String(found?.message));
 });
 
 test("`explain` shows a moment with its date", { tags: ["first-use-24"] }, () => {

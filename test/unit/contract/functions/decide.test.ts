@@ -7,6 +7,9 @@ import { readFileSync } from "node:fs";
 import { before, suite, test } from "node:test";
 import { loadFunctions, type ContractInForce } from "../../../../packages/svc-gate/src/contract/mod.ts";
 import { compile, contractText, judge, type Call } from "../../../support/contract-kit.ts";
+import { sentencesOf } from "../../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const page = readFileSync(new URL("../../../../spec/contract.md", import.meta.url), "utf8");
 const outside = compile(/^```yaml\n(contract: outside\n[^]*?)^```$/m.exec(page)?.[1] ?? "");
@@ -63,7 +66,7 @@ suite("the example contract of spec/contract.md", () => {
 
   test("the reason names the doubt", () => {
     const { reason } = judge(outside, get("https://api.example.com@evil.test/"));
-    assert.match(reason, /a URL that is in doubt: it holds a user name or password before its host/);
+    says("url-in-doubt", reason);
   });
 });
 

@@ -39,6 +39,9 @@ import {
 } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { append, contracts, engine, entry, sha256, temporaryFolder } from "../../../support/ledger-fixture.ts";
 import { vectorFile } from "../../../support/ledger-vectors.ts";
+import { sentencesOf } from "../../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const words = fc.string({ unit: "grapheme", maxLength: 40 });
 const digest = fc.stringMatching(/^[0-9a-f]{64}$/);
@@ -308,7 +311,7 @@ suite("the evidence of a row", { tags: ["receipt.fields"] }, () => {
     assert.deepEqual(lacking(row), []);
     const missing = new Missing();
     missing.pass(parseLeaf(row.leaf) ?? assert.fail(), erased.evidence, lacking(erased));
-    assert.match(missing.first?.problem ?? "", /no row records its erasure/);
+    says("erasure-without-a-row", String(missing.first?.problem));
   });
 
   test("the evidence records each counter's amount under a keyed digest, in the order of the counters", async (t) => {

@@ -36,6 +36,9 @@ import {
 } from "../../../../../packages/svc-gate/src/ledger/mod.ts";
 import { root } from "../../../../support/gate-process.ts";
 import { engine, temporaryFolder } from "../../../../support/ledger-fixture.ts";
+import { sentencesOf } from "../../../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 interface Vectors {
   readonly pattern: string;
@@ -209,7 +212,7 @@ test("the gate refuses a key from the millisecond at which it expires", async (t
   }
   assert.deepEqual(states, ["active true", "expiring true", "expiring true", "expired false"]);
   const refused = await rotateKey(ring, atRoot, "short", bytes({}));
-  assert.match(refused.ok ? "" : refused.problem.detail, /has expired: say until when/);
+  says("rotation-of-expired-key", refused.ok ? "" : refused.problem.detail);
   const anew = await rotate(ring, "short", { expires: "2027-01-01T00:00:00+01:00" });
   assert.equal(anew.expires, "2026-12-31T23:00:00.000Z");
   assert.deepEqual(
@@ -378,42 +381,42 @@ test("a serving gate writes the uses of keys at most once a minute", async (t) =
   assert.equal(written.mock.callCount(), 1);
 });
 
-const badBodies: readonly (readonly [object | string, RegExp])[] = [
-  ["{", /^line 1, column 2: /],
-  ['{"name":"a","name":"b"}', /the member "name" stands twice/],
-  [{}, /"name" is missing/],
-  [{ name: 1 }, /"name" must be a string, not a number/],
-  [{ name: "" }, /"name" must be 1 to 64 of a-z/],
-  [{ name: "CI" }, /"name" must be 1 to 64 of a-z/],
-  [{ name: "a/b" }, /"name" must be 1 to 64 of a-z/],
-  [{ name: "a".repeat(65) }, /"name" must be 1 to 64 of a-z/],
-  [{ name: "operator" }, /the gate's own/],
-  [{ name: "start" }, /the gate's own/],
-  [{ name: "a", scope: ["check"] }, /unknown member "scope"; did you mean "scopes"\?/],
-  [{ name: "a", owner: "" }, /"owner" must be 1 to 256 bytes/],
-  [{ name: "a", owner: "x\u202e" }, /"owner" must be 1 to 256 bytes of visible characters/],
-  [{ name: "a", scopes: [] }, /"scopes" must be a list of 1 to 7 strings/],
-  [{ name: "a", scopes: "check" }, /"scopes" must be a list/],
-  [{ name: "a", scopes: ["chek"] }, /there is no scope "chek"; did you mean "check"\?/],
-  [{ name: "a", scopes: ["everything"] }, /there is no scope "everything"; scopes are check, /],
-  [{ name: "a", expires: "soon" }, /"expires" must be a time such as 90d/],
-  [{ name: "a", expires: "2026-02-30T00:00:00Z" }, /"expires" must be a time such as 90d/],
-  [{ name: "a", expires: "2026-02-28T00:00:00Z" }, /"expires" is past/],
-  [{ name: "a", expires: "0d" }, /"expires" is past/],
-  [{ name: "a", tenant: "nobody" }, /there is no tenant "nobody"/],
-  [{ name: "a", tools: [] }, /"tools" must be a list of 1 to 64/],
-  [{ name: "a", tools: [""] }, /is no pattern of tools/],
-  [{ name: "a", rate: 5 }, /"rate" must be an object, not a number/],
-  [{ name: "a", rate: { per_second: 0 } }, /"per_second" of "rate" must be a whole number/],
-  [{ name: "a", rate: { per_second: 0.5 } }, /must be a whole number from 1 to 1000000, not 0\.5/],
-  [{ name: "a", rate: { per_minute: 5 } }, /"rate" has no member "per_minute"/],
+const badBodies: readonly (readonly [object | string, string])[] = [
+  ["{", "broken-json"],
+  ['{"name":"a","name":"b"}', "name-twice"],
+  [{}, "name-missing"],
+  [{ name: 1 }, "name-a-number"],
+  [{ name: "" }, "name-empty"],
+  [{ name: "CI" }, "name-in-capitals"],
+  [{ name: "a/b" }, "name-with-slash"],
+  [{ name: "a".repeat(65) }, "name-too-long"],
+  [{ name: "operator" }, "name-operator"],
+  [{ name: "start" }, "name-start"],
+  [{ name: "a", scope: ["check"] }, "unknown-member"],
+  [{ name: "a", owner: "" }, "owner-empty"],
+  [{ name: "a", owner: "x\u202e" }, "owner-not-visible"],
+  [{ name: "a", scopes: [] }, "scopes-empty"],
+  [{ name: "a", scopes: "check" }, "scopes-a-text"],
+  [{ name: "a", scopes: ["chek"] }, "scope-mistyped"],
+  [{ name: "a", scopes: ["everything"] }, "scope-unknown"],
+  [{ name: "a", expires: "soon" }, "expires-in-words"],
+  [{ name: "a", expires: "2026-02-30T00:00:00Z" }, "expires-on-no-day"],
+  [{ name: "a", expires: "2026-02-28T00:00:00Z" }, "expires-in-the-past"],
+  [{ name: "a", expires: "0d" }, "expires-now"],
+  [{ name: "a", tenant: "nobody" }, "no-such-tenant"],
+  [{ name: "a", tools: [] }, "tools-empty"],
+  [{ name: "a", tools: [""] }, "tool-pattern-empty"],
+  [{ name: "a", rate: 5 }, "rate-a-number"],
+  [{ name: "a", rate: { per_second: 0 } }, "rate-zero"],
+  [{ name: "a", rate: { per_second: 0.5 } }, "rate-not-whole"],
+  [{ name: "a", rate: { per_minute: 5 } }, "rate-unknown-member"],
 ];
 
 test("the gate explains each bad request about keys and records nothing", async (t) => {
   const { ring, ledger } = await open(t);
-  for (const [body, sentence] of badBodies) {
+  for (const [body, name] of badBodies) {
     const refused = await createKey(ring, atRoot, bytes(body));
-    assert.match(refused.ok ? "made" : refused.problem.detail, sentence);
+    says(name, refused.ok ? "made" : refused.problem.detail);
     assert.ok(!refused.ok && refused.problem.code.startsWith("invalid-"));
   }
   await make(ring, { name: "a" });
