@@ -1,6 +1,7 @@
 /**
  * Goal: the filters of GET /receipts mean the same on each engine: what a plain list would give. Method: random queries on a
- * ledger in SQLite and on one in PostgreSQL, held against a filter over their receipts; and GET /receipts of a gate in assist mode. UPDATE_GOLDEN=1 writes the sentences anew.
+ * ledger in SQLite and on one in PostgreSQL, held against a filter over their receipts; and GET /receipts of a gate in assist mode.
+ * UPDATE_GOLDEN=1 writes the sentences anew.
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";

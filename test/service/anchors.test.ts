@@ -1,7 +1,8 @@
 /**
  * Goal: a gate that is anchored answers as it would without, shows who vouches for what, and does not start behind what they
  * have seen. Method: real gates with a witness and sinks of this test; a witness that is held up in the middle of its answer
- * shows by the order of events that nobody waits for it. The control of a start that is refused is one that asks nobody. UPDATE_GOLDEN=1 writes the sentences anew.
+ * shows by the order of events that nobody waits for it. The control of a start that is refused is one that asks nobody.
+ * UPDATE_GOLDEN=1 writes the sentences anew.
  */
 import assert from "node:assert/strict";
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";

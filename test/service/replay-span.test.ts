@@ -2,7 +2,8 @@
  * Goal: `--since`, `--until` and `--last` choose what `replay --contract` decides and what `report` counts; the counters
  * of the contract stand as they stood then; and rows that no counter needs are not read.
  * Method: gates in this process on a clock of their own write a ledger; decided again under the same contract no verdict
- * changes, wherever the span begins. Without the rows before it, verdicts do change. UPDATE_GOLDEN=1 writes the sentences anew.
+ * changes, wherever the span begins. Without the rows before it, verdicts do change.
+ * UPDATE_GOLDEN=1 writes the sentences anew.
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";

@@ -1,7 +1,8 @@
 /**
  * Goal: `svc-gate verify` holds a data folder against the sinks of SVC_SINKS, so that one which was rolled back together
  * with its pin, or went on elsewhere, is not called whole; a loss that is stated is none. Method: the command's function on
- * copies of a folder that gates in this process have written, and a sink's file that has their last checkpoint. UPDATE_GOLDEN=1 writes the sentences anew.
+ * copies of a folder that gates in this process have written, and a sink's file that has their last checkpoint.
+ * UPDATE_GOLDEN=1 writes the sentences anew.
  */
 import assert from "node:assert/strict";
 import { cpSync } from "node:fs";
