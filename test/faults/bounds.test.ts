@@ -208,7 +208,7 @@ suite("limits of the evaluation", () => {
   }
 
   test("nested loops over long lists exceed the step limit and block", () => {
-    const out = /^BLOCK Svc: the rule c\.r cannot be evaluated: it takes over 2000000 steps$/;
+    const out = /^BLOCK Svc: .*\bc\.r\b.*\b2000000 steps$/;
     const input = { n: 1, s: "x", list: many };
     assert.match(reason("has(input.list) && input.list.exists(x, input.list.exists(y, x == y + 'z'))", input), out);
     assert.match(reason("has(input.list) && !input.list.all(x, input.list.all(y, x != y + 'z'))", input), out);
@@ -239,7 +239,7 @@ suite("limits of the evaluation", () => {
       const text = `input.?numbers.orValue([]).exists(x, input.?numbers.orValue([]).exists(y, ${condition}))`;
       return reason(text, `{"n": 1, "s": "", "numbers": [${numbers.join(",")}]}`);
     };
-    const out = /^BLOCK Svc: .*: it takes over 2000000 steps$/;
+    const out = /^BLOCK Svc: .*\b2000000 steps$/;
     const costly = [
       "x * y < x - x - y",
       "x + y == -1 || x - y == 7",
@@ -268,7 +268,7 @@ suite("limits of the evaluation", () => {
     const input = `{ ${object}, required: [v], properties: { v: { type: string, pattern: 'a[ab]{900}\\b.' } } }`;
     const force = compile(contractText({ input }));
     const start = cpuMs();
-    assert.match(judge(force, { input: { v: text } }).reason, /^Svc: input\.v is too long for its pattern, not "/);
+    assert.match(judge(force, { input: { v: text } }).reason, /^Svc: input\.v\b.*\btoo long\b.*\bpattern\b/);
     assert.equal(judge(force, { input: { v: text.slice(0, 10_000) } }).verdict, "BLOCK");
     assert.ok(cpuMs() - start < 60_000);
   });
