@@ -1,6 +1,7 @@
 /**
  * Goal: every setting is read from its variable and its flag, and what is wrong with any is said at once. Method: the
- * table of settings drives the cases, so that a new one without a case is reported; the rest are starts of the process. UPDATE_GOLDEN=1 writes the sentences anew.
+ * table of settings drives the cases, so that a new one without a case is reported; the rest are starts of the process.
+ * UPDATE_GOLDEN=1 writes the sentences anew.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
