@@ -37,7 +37,7 @@ export const samples: readonly Sample[] = [
   { file: "test/faults/injected.test.ts", variable: "INJECTIONS", rounds: 4, whole: 10 },
   { file: "test/faults/kill.test.ts", variable: "KILL_RUNS", rounds: 3, whole: 8 },
   { file: "test/faults/power-cut.test.ts", variable: "POWER_CUTS", rounds: 2, whole: 4 },
-  ...properties.map((file) => ({ file, variable: "PROPERTY_SHARE", rounds: 0.25, whole: 1 })),
+  ...properties.map((file) => ({ file, variable: "PROPERTY_SHARE", rounds: 0.15, whole: 1 })),
 ];
 
 /** Files that `npm test` does not run: each takes more than a quarter of a minute, and no faster one shows the same. */
@@ -85,6 +85,12 @@ export const slowest: readonly string[] = [
   "test/faults/campaigns/postgres.test.ts",
   "test/process/config.test.ts",
   "test/service/allocation.test.ts",
+  "test/unit/workbench/fmt.test.ts",
+  "test/unit/contract/counters/memory.test.ts",
+  "test/unit/contract/functions/sql/sql.test.ts",
+  "test/unit/gate/admin/keys/keys.test.ts",
+  "test/unit/ledger/tree/tree.test.ts",
+  "test/unit/contract/functions/functions.test.ts",
 ];
 
 /** @throws for a test that is in no ring's folder */
