@@ -1,3 +1,4 @@
+import { lastSeq } from "./history/query.ts";
 import { readerOf } from "./tree/reader.ts";
 import { keyDigester, type LedgerCheck } from "./ledger.ts";
 import type { LedgerHistory } from "./history/history.ts";
@@ -37,18 +38,13 @@ export async function readSharedLedger(place: SharedPlace): Promise<LedgerHistor
     ...store.history,
     name: log,
     kept,
-    rows: await lastRow(store),
+    rows: await lastSeq(store),
     keyDigest: keyDigester(counterSecret),
     signer,
     checkpoints: checkpoint === undefined ? [] : [checkpoint],
     hashes: readerOf(store.history),
     close,
   };
-}
-
-async function lastRow(store: LedgerStore): Promise<number> {
-  for await (const [row] of store.read({ before: Number.MAX_SAFE_INTEGER, limit: 1 })) return row?.seq ?? 0;
-  return 0;
 }
 
 /** Walks a ledger in a database, beside the gates that serve it. @throws {LedgerRefused} when there is none */

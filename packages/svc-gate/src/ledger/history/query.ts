@@ -29,7 +29,7 @@ export async function rowQuery(store: LedgerStore, query: ReceiptQuery): Promise
   return { ...filtered, from, before: Math.min(before, end) };
 }
 
-async function lastSeq(store: LedgerStore): Promise<number> {
+export async function lastSeq(store: LedgerStore): Promise<number> {
   for await (const [row] of store.read({ before: Number.MAX_SAFE_INTEGER, limit: 1 })) return row?.seq ?? 0;
   return 0;
 }
