@@ -13,7 +13,7 @@ import { inputNotKept, otherKind, readLeaf, readRecorded, type Recorded } from "
 import { standsOnErased } from "../replay/replay.ts";
 import { counterDigest } from "../replay/standing.ts";
 import { Folds } from "./folds.ts";
-import type { DeepFound } from "./found.ts";
+import { DecidedTally, type DeepFound } from "./found.ts";
 import { visible } from "../../wire/mod.ts";
 import { between } from "./totals.ts";
 
@@ -64,11 +64,7 @@ class DeepReplay {
   #acts: CounterActs = { lost: new Map(), reset: new Map() };
   #named: string | null = null;
   #force: ContractInForce | string = "no contract";
-  #replayed = 0;
-  #notReplayable = 0;
-  #firstNotReplayable: DeepFound["firstNotReplayable"];
-  #differs = 0;
-  #firstDiffering: DeepFound["firstDiffering"];
+  readonly #tally = new DecidedTally();
 
   constructor(ledger: LedgerHistory) {
     this.#ledger = ledger;
@@ -85,8 +81,8 @@ class DeepReplay {
         continue;
       }
       const next = await this.#pendingOf(row);
-      if (typeof next === "string") this.#skip(row.seq, next);
-      else if ("what" in next) this.#differ(row.seq, next);
+      if (typeof next === "string") this.#tally.skipped(row.seq, next);
+      else if ("what" in next) this.#tally.differed(row.seq, next);
       else pending.push(next);
     }
     const values = await this.#valuesOf(pending);
@@ -94,15 +90,7 @@ class DeepReplay {
   }
 
   async end(last: number): Promise<DeepFound> {
-    return {
-      rows: last,
-      replayed: this.#replayed,
-      notReplayable: this.#notReplayable,
-      firstNotReplayable: this.#firstNotReplayable,
-      differs: this.#differs,
-      firstDiffering: this.#firstDiffering,
-      counters: await this.#folds.end(last, this.#acts.reset),
-    };
+    return { ...this.#tally.found(last), counters: await this.#folds.end(last, this.#acts.reset) };
   }
 
   async #pendingOf(row: RecordedRow): Promise<Pending | Difference | string> {
@@ -142,11 +130,6 @@ class DeepReplay {
     return this.#force;
   }
 
-  #skip(seq: number, why: string): void {
-    this.#notReplayable += 1;
-    this.#firstNotReplayable ??= { seq, why };
-  }
-
   #compare({ recorded, asked, acts: { lost } }: Pending, values: Values): void {
     const { seq, at, mode } = recorded.leaf;
     const differing = (unknown: (counter: string) => number): ReturnType<typeof difference> =>
@@ -167,16 +150,11 @@ class DeepReplay {
     const now = (counter: string): number => Math.max(unknown(counter), this.#kept.get(counter)?.resetThrough ?? -1);
     const isDoubtful = (lookup: Lookup): boolean =>
       now(counterOf(lookup)) >= at && lookup.after < now(counterOf(lookup));
-    if (found === undefined) this.#replayed += 1;
-    else if (!asked.lookups.some(isDoubtful)) this.#differ(seq, found);
+    if (found === undefined) this.#tally.agreed();
+    else if (!asked.lookups.some(isDoubtful)) this.#tally.differed(seq, found);
     // What made a counter unknown later has covered what was unknown before.
-    else if (differing(now) === undefined) this.#replayed += 1;
-    else this.#skip(seq, standsOnErased);
-  }
-
-  #differ(seq: number, { what, was, is }: Difference): void {
-    this.#differs += 1;
-    this.#firstDiffering ??= { seq, what, recorded: was, again: is };
+    else if (differing(now) === undefined) this.#tally.agreed();
+    else this.#tally.skipped(seq, standsOnErased);
   }
 
   /** What each lookup came to when its row was decided: the events before the row, without those before its window. */

@@ -2,7 +2,7 @@ import { exportedContract, scanExport } from "../../ledger/export/mod.ts";
 import type { History } from "../history.ts";
 import { holdAgainstItself } from "../replay/replay.ts";
 import { withoutInput } from "./deep.ts";
-import type { DecidedFound } from "./found.ts";
+import { DecidedTally, type DecidedFound } from "./found.ts";
 
 /**
  * Decides every check of an export again, under the contract that its receipt names. To be asked of one that was found
@@ -24,21 +24,13 @@ export async function decideExportAgain(
     keyDigest: undefined,
     close: async () => undefined,
   };
-  let [replayed, notReplayable, differs] = [0, 0, 0];
-  let firstNotReplayable: DecidedFound["firstNotReplayable"];
-  let firstDiffering: DecidedFound["firstDiffering"];
+  const tally = new DecidedTally();
   await holdAgainstItself(history, {
     passed,
     withoutInput,
-    agreed: () => void (replayed += 1),
-    skipped: (seq, why) => {
-      notReplayable += 1;
-      firstNotReplayable ??= { seq, why };
-    },
-    differs: ({ leaf: { seq } }, { what, was, is }) => {
-      differs += 1;
-      firstDiffering ??= { seq, what, recorded: was, again: is };
-    },
+    agreed: () => tally.agreed(),
+    skipped: (seq, why) => tally.skipped(seq, why),
+    differs: ({ leaf: { seq } }, difference) => tally.differed(seq, difference),
   });
-  return { rows: size, replayed, notReplayable, firstNotReplayable, differs, firstDiffering };
+  return tally.found(size);
 }

@@ -1,3 +1,4 @@
+import type { Difference } from "../replay/decide-again.ts";
 import { visible } from "../../wire/mod.ts";
 
 /** What came of deciding every check again. */
@@ -13,6 +14,41 @@ export interface DecidedFound {
   readonly firstDiffering:
     | { readonly seq: number; readonly what: string; readonly recorded: string; readonly again: string }
     | undefined;
+}
+
+/** Counts what comes of each check, and keeps the first of each kind. */
+export class DecidedTally {
+  #replayed = 0;
+  #notReplayable = 0;
+  #firstNotReplayable: DecidedFound["firstNotReplayable"];
+  #differs = 0;
+  #firstDiffering: DecidedFound["firstDiffering"];
+
+  agreed(): void {
+    this.#replayed += 1;
+  }
+
+  skipped(seq: number, why: string): void {
+    this.#notReplayable += 1;
+    this.#firstNotReplayable ??= { seq, why };
+  }
+
+  differed(seq: number, { what, was, is }: Difference): void {
+    this.#differs += 1;
+    this.#firstDiffering ??= { seq, what, recorded: was, again: is };
+  }
+
+  /** @param rows the last row that was looked at */
+  found(rows: number): DecidedFound {
+    return {
+      rows,
+      replayed: this.#replayed,
+      notReplayable: this.#notReplayable,
+      firstNotReplayable: this.#firstNotReplayable,
+      differs: this.#differs,
+      firstDiffering: this.#firstDiffering,
+    };
+  }
 }
 
 /** The same of a ledger, whose counters were folded again too. */
