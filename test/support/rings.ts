@@ -19,7 +19,6 @@ const properties: readonly string[] = [
   "test/unit/contract/run/decide.test.ts",
   "test/unit/contract/run/expressions.test.ts",
   "test/unit/contract/functions/functions.test.ts",
-  "test/unit/contract/fuzz.test.ts",
   "test/unit/contract/functions/sql/sql.test.ts",
   "test/unit/contract/functions/shell/shell.test.ts",
   "test/unit/wire/fuzz.test.ts",
