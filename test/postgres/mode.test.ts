@@ -168,9 +168,9 @@ function modes(there: PostgresServer): void {
             return keepContract(text);
           });
           assert.ok((await second.begin()).ok);
-          assert.equal(second.standing.mode, "enforce");
+          assert.equal(second.policy.mode, "enforce");
           const ofWhom = acceptChange ? "second" : "first";
-          assert.deepEqual(second.standing.force.contracts, [ofWhom], "positive control: --accept change replaces it");
+          assert.deepEqual(second.policy.force.contracts, [ofWhom], "positive control: --accept change replaces it");
           await database.close();
         }
       },

@@ -158,7 +158,7 @@ async function layers(force: ContractInForce): Promise<string> {
     "leaf: text and hash": () => leafHash(leafText(leaf)),
     "leaf read back": () => parseLeaf(text),
     tree: () => tree.append(hash),
-    answer: () => answerBody(decision, receipt, "enforce", hash),
+    answer: () => answerBody({ decision, answered: "ALLOW", mode: "enforce", receipt }, hash),
   };
   const lines: string[] = [];
   for (const [name, step] of Object.entries(steps)) {

@@ -13,17 +13,12 @@ export const planted = {
   /** A COMMIT whose answer was lost is taken for one that failed, and its calls are decided and written once more. */
   "writes-again": [
     { within: "PostgresTurn.#end.isKept", value: "false" },
-    { within: "Sequencer.#decideNext", first: "let again;" },
     {
-      within: "Sequencer.#decideNext",
-      find: "return this.#decideAll(turn, at, $$calls);",
-      put: `again = (next, later) => this.#decideAll(next, later, $$calls);
-      return again(turn, at);`,
-    },
-    {
-      within: "Sequencer.#decideNext",
-      find: "this.#line.settled(batch);",
-      put: "$found if (!done.ok && again !== undefined && (await this.#inTurn(again)).ok) return;",
+      within: "Batcher.#decideNext",
+      find: "this.#queue.release(batch);",
+      put: `$found
+      const again = (transaction) => this.#options.decide(transaction, (fits) => batch.calls.filter(fits));
+      if (!done.ok && taken.length > 0 && (await this.#options.transact(again, false)).ok) return;`,
     },
   ],
   /** A gate goes by what it has read of a counter once, and not by what others did to it since. */
@@ -41,7 +36,7 @@ export const planted = {
   ],
   /** A gate takes the time from its own machine. */
   "goes-by-its-own-clock": [
-    { within: "Sequencer.#inTurn", find: "clock.read($head, turn.sharedTime)", put: "clock.read($head)" },
+    { within: "ActiveLedger.transact", find: "clock.read($head, turn.sharedTime)", put: "clock.read($head)" },
   ],
   /** A COMMIT whose answer was lost is taken for one that was done. */
   "believes-in-the-best": [{ within: "PostgresTurn.#end.isKept", value: "outcome.failed === undefined" }],

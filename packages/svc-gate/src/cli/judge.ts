@@ -1,6 +1,6 @@
 import { consult, count, decide, prepare } from "../contract/mod.ts";
 import type { Consultation, ContractInForce, Decision, Lookup, Move, Prepared } from "../contract/mod.ts";
-import { answered } from "../gate/mod.ts";
+import { answeredVerdict } from "../gate/mod.ts";
 import { bad, good, parseCheckRequest, type CheckRequest } from "../wire/mod.ts";
 import type { Mode, Result, Verdict } from "../wire/mod.ts";
 
@@ -64,7 +64,7 @@ export function judgeRequest(
   const reads = new Map(sought.map(({ place, read }) => [place, read]));
   const values = consultation.lookups.map((lookup, place) => valueOf(lookup, reads.get(place) ?? ""));
   const decision = decide(consultation, values);
-  const out = answered(decision, mode);
+  const out = answeredVerdict(decision, mode);
   const counters = sought.map(({ name, place }) => ({
     name,
     value: place === undefined ? "0" : values[place],

@@ -7,7 +7,7 @@
  * Does not: print, read a command line, or know how contracts are worked on.
  */
 export { parseSinks } from "./anchoring.ts";
-export { answered } from "./core/answer.ts";
+export { answeredVerdict } from "./core/answer.ts";
 export { readConfig, settings } from "./start/config.ts";
 export { loadContracts, NoSuchFile, renderDiagnostics, whyNot } from "./core/contracts.ts";
 export type { Erased, Lacking, Preview } from "./admin/erasure/eraser.ts";

@@ -10,7 +10,7 @@ import { histogramText } from "../../../../packages/svc-gate/src/gate/telemetry/
 import { requestId, traceIdOf } from "../../../../packages/svc-gate/src/gate/telemetry/requests.ts";
 import { Series } from "../../../../packages/svc-gate/src/gate/telemetry/series.ts";
 import { CheckCounts, otherTools, Tally, toolsMax } from "../../../../packages/svc-gate/src/gate/telemetry/tally.ts";
-import type { Course } from "../../../../packages/svc-gate/src/gate/telemetry/watch.ts";
+import type { CheckTimings } from "../../../../packages/svc-gate/src/gate/telemetry/observer.ts";
 import { lintExposition, readExposition } from "../../../support/exposition.ts";
 
 const readings = {
@@ -29,7 +29,15 @@ const readings = {
 const textOf = (tally: Tally): Promise<string> => exposition(tally, readings);
 
 /** Each stage took as many milliseconds as its place. */
-const course: Course = { began: 100, parse: 101, prepare: 103, queue: 106, decide: 110, commit: 115, answer: 121 };
+const timings: CheckTimings = {
+  began: 100,
+  parse: 101,
+  prepare: 103,
+  queue: 106,
+  decide: 110,
+  commit: 115,
+  answer: 121,
+};
 
 const receipt = { rule: "mail/limit", seq: 1, sessionId: null };
 
@@ -44,24 +52,24 @@ const check = {
 
 suite("the metrics in the text format of Prometheus", () => {
   test("a strict reader accepts the metrics, with help texts, units and complete histograms", async () => {
-    const watch = new Tally();
-    watch.answered(check, course);
-    watch.flushed(4, 2);
-    const families = readExposition(await textOf(watch));
+    const observer = new Tally();
+    observer.answered(check, timings);
+    observer.flushed(4, 2);
+    const families = readExposition(await textOf(observer));
     assert.deepEqual(lintExposition(families), []);
     assert.ok(families.size > 40, "with the metrics of the process");
   });
 
   test("the metrics count every check, refusal, flush, defect, reload and anchor failure", async () => {
-    const watch = new Tally();
-    watch.answered(check, course);
-    watch.answered({ ...check, toolName: "no.such.tool", routed: false }, course);
-    watch.flushed(2, 4);
-    watch.refused("queue-full");
-    watch.defect();
-    watch.reloaded("refused");
-    watch.anchorFailed("file sink");
-    const families = readExposition(await textOf(watch));
+    const observer = new Tally();
+    observer.answered(check, timings);
+    observer.answered({ ...check, toolName: "no.such.tool", routed: false }, timings);
+    observer.flushed(2, 4);
+    observer.refused("queue-full");
+    observer.defect();
+    observer.reloaded("refused");
+    observer.anchorFailed("file sink");
+    const families = readExposition(await textOf(observer));
     const value = (name: string, labels: Readonly<Record<string, string>> = {}): number | undefined =>
       families
         .get(name.replace(/_(?:bucket|sum|count)$/, ""))
@@ -137,10 +145,10 @@ suite("the labels of the metrics", () => {
   });
 
   test("a tool named `other`, or with quotes and line breaks in its name, is one series", async () => {
-    const watch = new Tally();
+    const observer = new Tally();
     for (const toolName of ["other", 'a"b\\c\nd'])
-      for (const routed of [true, false]) watch.answered({ ...check, toolName, routed }, course);
-    const families = readExposition(await textOf(watch));
+      for (const routed of [true, false]) observer.answered({ ...check, toolName, routed }, timings);
+    const families = readExposition(await textOf(observer));
     assert.deepEqual(lintExposition(families), []);
     const tools = families.get("svc_gate_checks_total")?.samples.map(({ labels, value }) => [labels["tool"], value]);
     assert.deepEqual(tools, [

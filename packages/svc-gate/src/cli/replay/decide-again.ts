@@ -9,7 +9,7 @@ import {
   type Lookup,
   type Prepared,
 } from "../../contract/mod.ts";
-import { answered, outcomeOf, renderDiagnostics } from "../../gate/mod.ts";
+import { answeredVerdict, outcomeOf, renderDiagnostics } from "../../gate/mod.ts";
 import { canonical, type Mode, type Verdict } from "../../wire/mod.ts";
 import { contractOf, type History } from "../history.ts";
 import type { Recorded } from "./recorded.ts";
@@ -47,7 +47,7 @@ export function decideAsked(
   mode: Mode,
 ): Again {
   const decision = decide(consultation, consultation.lookups.map(value));
-  return { decision, answered: answered(decision, mode), prepared: consultation.prepared };
+  return { decision, answered: answeredVerdict(decision, mode), prepared: consultation.prepared };
 }
 
 /** Contracts by the digest that a receipt names, each compiled once. */

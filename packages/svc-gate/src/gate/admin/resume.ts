@@ -20,7 +20,7 @@ import { keptContracts } from "../core/contracts.ts";
 import { openIdle, type IdlePlace } from "./idle.ts";
 import { lastInForce } from "./keys/idle.ts";
 import { signerAct } from "./signer-act.ts";
-import { isLater } from "../core/standing.ts";
+import { isLater } from "../core/active-policy.ts";
 
 export interface ResumePlace extends IdlePlace {
   /** How far others have seen the ledger. */

@@ -88,7 +88,7 @@ export class Service {
   }
 
   async #readings(): Promise<Readings> {
-    const { contract, mode } = this.root.standing;
+    const { contract, mode } = this.root.policy;
     const open = [...(this.tenants?.open.values() ?? [])].map(({ place }) => place.gate);
     const gates = [this.root, ...open];
     return {

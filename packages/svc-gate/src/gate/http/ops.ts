@@ -71,6 +71,6 @@ export async function sendHealth(gate: Gate, reply: FastifyReply): Promise<Fasti
   const writable = await gate.isServing();
   return sendJson(
     reply.code(writable ? 200 : 503),
-    JSON.stringify({ status: writable ? "ok" : "unavailable", mode: gate.standing.mode }),
+    JSON.stringify({ status: writable ? "ok" : "unavailable", mode: gate.policy.mode }),
   );
 }

@@ -3,14 +3,14 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { limits, refusals, refuse, type Refusal } from "../../wire/mod.ts";
 import { isFramingLost, headTooLarge } from "./head.ts";
 import type { RefusalLog } from "./refusal-log.ts";
-import type { Watch } from "../telemetry/watch.ts";
+import type { GateObserver } from "../telemetry/observer.ts";
 import type { Valve } from "../admission/valve.ts";
 import { traceOf, whose } from "./whose.ts";
 
 declare module "fastify" {
   interface FastifyInstance {
     /** Hears of each refusal. */
-    readonly watch: Watch;
+    readonly observer: GateObserver;
     /** Logs them, counting those of a flood. */
     readonly refusalLog: RefusalLog;
     /** What they go through to those who are refused. */
@@ -30,7 +30,7 @@ export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply 
   if (refusal.code === "stopping" || isFramingLost(reply.request.raw)) reply.header("connection", "close");
   else if (reply.hasHeader("connection")) reply.removeHeader("connection");
   if (!reply.request.raw.complete) answeredEarly.add(reply.request.raw.socket);
-  reply.server.watch.refused(refusal.code);
+  reply.server.observer.refused(refusal.code);
   traceOf(reply.request)?.refused(refusal);
   const { request, server } = reply;
   server.refusalLog.note(refusal.code, () => ({ ...whose(request), status, detail: refusal.detail }));
@@ -106,7 +106,7 @@ export interface BareSocket {
 export function refuseConnection(
   error: Error & { code?: string },
   socket: BareSocket,
-  { refusalLog, watch }: { readonly refusalLog: RefusalLog; readonly watch: Watch },
+  { refusalLog, observer }: { readonly refusalLog: RefusalLog; readonly observer: GateObserver },
 ): void {
   const mute = answeredEarly.has(socket) || owesEarlier(socket);
   if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable || mute) {
@@ -116,7 +116,7 @@ export function refuseConnection(
   const refusal = connectionRefusal(error.code);
   const { status, title } = refusals[refusal.code];
   const body = problemText(refusal);
-  watch.refused(refusal.code);
+  observer.refused(refusal.code);
   refusalLog.note(refusal.code, () => ({ status, detail: refusal.detail }));
   const head = [
     `HTTP/1.1 ${status} ${title}`,

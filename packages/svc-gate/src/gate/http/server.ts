@@ -34,7 +34,7 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
   const server = Fastify(serverOptions({ service, log, tls }, refusalLog)) as unknown as FastifyInstance;
   addKeyHooks(server, service, basePath, boundConnections(server.server, connections, log));
   server.decorateRequest("known", undefined);
-  server.decorate("watch", tally);
+  server.decorate("observer", tally);
   server.decorate("refusalLog", refusalLog);
   server.decorate(
     "refusalValve",
@@ -80,7 +80,7 @@ function serverOptions(
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
       refuseWith(reply, keys.find(request.headers.authorization) === undefined ? noKey : unrouted(error, request)),
     clientErrorHandler: (error: Error, socket: BareSocket) =>
-      refuseConnection(error, socket, { refusalLog, watch: tally }),
+      refuseConnection(error, socket, { refusalLog, observer: tally }),
     ...(tls === undefined ? { http } : { https: { ...tls, ...http, handshakeTimeout: limits.bodyTimeoutMs } }),
   } as Parameters<typeof Fastify>[0];
 }

@@ -10,10 +10,10 @@ import { keptContracts, loadContracts, noContracts, renderDiagnostics } from "..
 import { resetWarnings } from "../core/counters.ts";
 import { Gate, reloadCommand, type Reloaded } from "../core/gate.ts";
 import type { Rate } from "../admin/keys/record.ts";
-import type { Budget } from "../admission/line.ts";
+import type { Budget } from "../admission/queue.ts";
 import { tellOfPin } from "../anchoring/pin-standing.ts";
 import type { RefusedInputs } from "../core/refused-inputs.ts";
-import type { Watch } from "../telemetry/watch.ts";
+import type { GateObserver } from "../telemetry/observer.ts";
 
 /** A start that cannot be: a sentence for the operator and the exit code. */
 export class StartRefused extends Error {
@@ -68,13 +68,13 @@ export interface OpenedPlace extends OpenPlace {
 }
 
 /**
- * What the gates of one process share: the log, the watch, the memory for waiting calls, and the count of the inputs of
+ * What the gates of one process share: the log, the observer, the memory for waiting calls, and the count of the inputs of
  * refused calls for each key.
  */
 export interface Telling {
   /** The banner repeats the warnings of a start. */
   readonly log: Logger;
-  readonly watch: Watch;
+  readonly observer: GateObserver;
   readonly budget: Budget;
   readonly refusedInputs?: RefusedInputs | undefined;
   /** Who anchors the ledgers; undefined where nobody does. */
@@ -130,9 +130,9 @@ export async function openPlace(place: Place, telling: Telling, earlier?: InForc
 function anchorsOf(
   { tenant, ledger: { folder } }: Place,
   ledger: Ledger,
-  { log, watch, sites }: Telling & { readonly sites: AnchorSites },
+  { log, observer, sites }: Telling & { readonly sites: AnchorSites },
 ): Anchors {
-  const anchors = new Anchors({ ...sites, ledger, folder, tenant, log, onFailure: (by) => watch.anchorFailed(by) });
+  const anchors = new Anchors({ ...sites, ledger, folder, tenant, log, onFailure: (by) => observer.anchorFailed(by) });
   ledger.watchHeads((head) => anchors.follow(head));
   return anchors;
 }
@@ -148,7 +148,7 @@ interface Parts extends Telling {
 }
 
 function overLedger(parts: Parts): Gate {
-  const { place, log, watch, budget, refusedInputs, force, mode, ledger, anchors, acceptChange } = parts;
+  const { place, log, observer, budget, refusedInputs, force, mode, ledger, anchors, acceptChange } = parts;
   const clock = new Clock(systemTime);
   const time = clock.read(ledger.head.at);
   if (!ledger.isShared && !time.ok && !place.acceptClock) {
@@ -168,12 +168,12 @@ function overLedger(parts: Parts): Gate {
     acceptChange,
     acceptWeakerMode: place.acceptWeakerMode,
     keepsStricterMode: place.keepsStricterMode,
-    watch,
+    observer,
     budget,
     keepRefused: refusedInputs && ((call) => refusedInputs.kept(call, tenant)),
     retention: place.retentionDays === undefined ? undefined : { days: place.retentionDays, tenant: place.tenant, log },
     onDefect: ({ rule, defect }) => {
-      watch.defect();
+      observer.defect();
       log.error({ tenant, rule, err: defect }, "the engine failed on a rule; the call was blocked");
     },
     onFollow: ({ contract, mode: followed }) =>
@@ -201,9 +201,9 @@ async function begin(gate: Gate, { place, force, log }: Beginning): Promise<Relo
       { tenant, seq: receipt.seq },
       `the mode changed from ${before.mode} to ${now.mode}, as ${place.modeSetting} says`,
     );
-  if (gate.standing.force.text !== force.text)
+  if (gate.policy.force.text !== force.text)
     log.warn(
-      { tenant, inForce: gate.standing.contract },
+      { tenant, inForce: gate.policy.contract },
       "the contract in force on the shared ledger is not the one in this gate's files. This gate uses the one in force; " +
         `run \`${reloadCommand(tenant)}\` to put the files in force`,
     );

@@ -19,7 +19,7 @@ import type { Config } from "./config.ts";
 import type { Gate, Reloaded } from "../core/gate.ts";
 import { makeServer, type HttpOptions } from "../http/server.ts";
 import { keptFirstKey, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } from "../admin/keys/keys.ts";
-import { Budget } from "../admission/line.ts";
+import { Budget } from "../admission/queue.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { makeOpsServer } from "../http/ops.ts";
 import {
@@ -136,7 +136,7 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
       ops: ops?.address,
       gate: root.gate,
       ledger: root.ledger,
-      contracts: root.gate.standing.force.contracts,
+      contracts: root.gate.policy.force.contracts,
       tenants: opened.tenantsAtStart,
       made: first?.made,
       modeChange: modeChangeOf(begun, config),
@@ -185,7 +185,7 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
     bytesMax: config.refusedInputMax,
     bytesPerDay: config.refusedInputPerDay,
   });
-  const telling = { log, watch: tally, budget: new Budget(), refusedInputs, sites };
+  const telling = { log, observer: tally, budget: new Budget(), refusedInputs, sites };
   const root = await openPlace(rootPlace, telling).catch(async (error: unknown) => {
     await database?.close();
     throw error instanceof NoLedger ? noKey : error;

@@ -197,7 +197,7 @@ export class Tenants {
   }
 
   #remember(id: string, { place }: Open): void {
-    const { contract, mode, engine } = place.gate.standing;
+    const { contract, mode, engine } = place.gate.policy;
     this.#earlier.set(id, { contract, mode, engine });
   }
 

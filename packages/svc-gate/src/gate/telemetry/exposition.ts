@@ -4,7 +4,7 @@ import type { AnchorReading } from "../anchoring.ts";
 import { engine } from "../version.ts";
 import { histogramText, type HistogramOptions } from "./histogram-text.ts";
 import type { CheckCounts, Tally } from "./tally.ts";
-import { reloadOutcomes } from "./watch.ts";
+import { reloadOutcomes } from "./observer.ts";
 
 /** What stands at the moment when somebody looks. */
 export interface Readings {

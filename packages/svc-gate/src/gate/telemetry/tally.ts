@@ -1,12 +1,19 @@
 import { modes, verdicts, type Mode, type RefusalCode, type Verdict } from "../../wire/mod.ts";
 import { Series } from "./series.ts";
-import { stages, type AnsweredCheck, type Course, type ReloadOutcome, type Stage, type Watch } from "./watch.ts";
+import {
+  stages,
+  type AnsweredCheck,
+  type CheckTimings,
+  type ReloadOutcome,
+  type Stage,
+  type GateObserver,
+} from "./observer.ts";
 
 const secondsBounds = [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 100e-3, 500e-3, 2.5];
 const callsBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 /** Counts what happens in plain arrays; what shows it is loaded when somebody asks. */
-export class Tally implements Watch {
+export class Tally implements GateObserver {
   readonly checks: CheckCounts = new CheckCounts();
   /** By the verdict let out; no tool is named. */
   readonly answers: CheckCounts = new CheckCounts();
@@ -26,16 +33,16 @@ export class Tally implements Watch {
   readonly anchorFailures: Map<string, number> = new Map();
   defects = 0;
 
-  answered({ verdict, answered, mode, toolName, routed }: AnsweredCheck, course: Course): void {
+  answered({ verdict, answered, mode, toolName, routed }: AnsweredCheck, timings: CheckTimings): void {
     this.checks.add(toolName, routed, verdict, mode);
     this.answers.add(otherTools, false, answered, mode);
-    let from = course.began;
+    let from = timings.began;
     for (const stage of stages) {
-      const to = course[stage];
+      const to = timings[stage];
       this.stages[stage].add((to - from) / 1000);
       from = to;
     }
-    this.whole.add((from - course.began) / 1000);
+    this.whole.add((from - timings.began) / 1000);
   }
 
   flushed(calls: number, ms: number): void {

@@ -5,7 +5,7 @@ import { Clock, systemTime } from "../../core/clock.ts";
 import { noContracts } from "../../core/contracts.ts";
 import type { Act } from "../act.ts";
 import { openIdle, type IdlePlace } from "../idle.ts";
-import { isLater, standingOf } from "../../core/standing.ts";
+import { isLater, activePolicy } from "../../core/active-policy.ts";
 import { tenantId } from "../../start/tenants-file.ts";
 import type { DeskAsking } from "./desk.ts";
 import { KeyRing, operatorKey } from "./ring.ts";
@@ -78,7 +78,7 @@ export async function lastInForce(ledger: Ledger): Promise<InForce> {
     const { contract, mode, engine: writer } = parseLeaf(row?.leaf ?? "") ?? {};
     if (contract && mode && writer) return { contract: contract.replace(/^sha256:/, ""), mode, engine: writer };
   }
-  const nothing = standingOf(noContracts(), ledger.modeAtOpen ?? "observe");
+  const nothing = activePolicy(noContracts(), ledger.modeAtOpen ?? "observe");
   await ledger.keepContract(nothing.force.text);
   return nothing;
 }

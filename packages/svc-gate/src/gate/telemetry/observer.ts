@@ -8,7 +8,7 @@ export type Stage = (typeof stages)[number];
  * When a check came to the end of each stage, in milliseconds of `performance.now()`; 0 until then.
  * `queue` ends when the ledger's turn has come to the batch; `commit` when the receipt is durable.
  */
-export interface Course {
+export interface CheckTimings {
   /** When the whole body was here. */
   readonly began: number;
   parse: number;
@@ -20,7 +20,7 @@ export interface Course {
 }
 
 /** A check whose body is here now. */
-export function beginCourse(): Course {
+export function beginTimings(): CheckTimings {
   const began = performance.now();
   return { began, parse: began, prepare: 0, queue: 0, decide: 0, commit: 0, answer: 0 };
 }
@@ -47,8 +47,8 @@ export type ReloadOutcome = (typeof reloadOutcomes)[number];
  * What the gate tells the world of itself. It is called on the way of each check: an implementation counts and returns,
  * it never waits, throws or keeps what it was given.
  */
-export interface Watch {
-  answered(check: AnsweredCheck, course: Course): void;
+export interface GateObserver {
+  answered(check: AnsweredCheck, timings: CheckTimings): void;
   /** A batch is durable: how many calls it held, and how long its commit took. */
   flushed(calls: number, ms: number): void;
   refused(code: RefusalCode): void;

@@ -1,12 +1,12 @@
 import { hash } from "node:crypto";
-import type { ContractInForce } from "../../contract/mod.ts";
+import type { ContractInForce, Counter } from "../../contract/mod.ts";
 import type { InForce } from "../../ledger/mod.ts";
 import type { Mode } from "../../wire/mod.ts";
 import { countersOf } from "./counters.ts";
 import { engine } from "../version.ts";
 
-/** What a gate decides by. It changes between two batches, never within one. */
-export interface Standing extends InForce {
+/** The contracts and the mode that a gate decides by. They change between two batches, never within one. */
+export interface ActivePolicy extends InForce {
   readonly force: ContractInForce;
   /** SHA-256 in hex of the body of GET /rules: what `contract` on each receipt names. */
   readonly contract: string;
@@ -15,7 +15,7 @@ export interface Standing extends InForce {
   readonly counterDigests: ReadonlyMap<string, string>;
 }
 
-export function standingOf(force: ContractInForce, mode: Mode): Standing {
+export function activePolicy(force: ContractInForce, mode: Mode): ActivePolicy {
   return {
     force,
     contract: hash("sha256", force.text, "hex"),
@@ -25,6 +25,13 @@ export function standingOf(force: ContractInForce, mode: Mode): Standing {
       countersOf(force).map(({ counter: { identity } }) => [identity, hash("sha256", identity, "hex")]),
     ),
   };
+}
+
+/** The digest under which the ledger keeps a counter of the policy. */
+export function digestOf({ counterDigests }: ActivePolicy, { identity, name }: Counter): string {
+  const digest = counterDigests.get(identity);
+  if (digest === undefined) throw new Error(`the ledger keeps no counter ${name}`);
+  return digest;
 }
 
 /** Do both decide by the same contract in the same mode? */

@@ -1,8 +1,8 @@
 import { limits } from "../../wire/mod.ts";
 import { Pace } from "../core/pace.ts";
 
-/** What a waiting call shows to the line. */
-export interface Queued {
+/** A call that can wait in the queue. */
+export interface QueuedCall {
   /** Whose key asks. */
   readonly caller: { readonly keyName: string };
   /** The size of its body: what it holds of memory until it is decided. */
@@ -10,24 +10,24 @@ export interface Queued {
 }
 
 /** Undecided calls of one key. */
-interface Held<Call> {
+interface KeyQueue<Call> {
   readonly name: string;
-  /** In the order in which they came; those before `head` were taken. */
+  /** In order of arrival; calls before `head` were taken. */
   calls: Call[];
   head: number;
   /** Waiting and being decided. */
   undecided: number;
   bytes: number;
-  /** Calls that were taken lately, as `Line` weighs them. */
+  /** Calls that were taken lately, as `AdmissionQueue` weighs them. */
   taken: number;
 }
 
-/** What the bodies of waiting calls may hold of the process's memory, over all of its lines. */
+/** What the bodies of waiting calls may hold of the process's memory, over all of its queues. */
 export class Budget {
   readonly max: number;
   /** What is held now, in bytes. */
   held = 0;
-  /** Lines that hold something. */
+  /** Queues that hold something. */
   holders = 0;
 
   constructor(max: number = limits.queueBytesMax) {
@@ -36,31 +36,30 @@ export class Budget {
 }
 
 /**
- * The calls of one ledger that wait for a verdict. It is bounded in calls, in bytes and in time, and fair: a batch takes
- * one call of each key in turn, and of a key's own calls the one that came first. Where it fills up, who holds more than
- * an equal share finds it full first, and who holds less finds room; who asked for clearly less than the others of late finds
- * room for a burst.
+ * The calls of one ledger that wait for a verdict. The queue is bounded in calls, in bytes and in time, and it is fair: a
+ * batch takes one call of each key in turn, and the oldest call of that key. As the queue fills up, a key with more than an
+ * equal share finds it full first. A key that asked for clearly less than the others lately finds room for a burst.
  *
- * A call that was let in is never dropped: it leaves through `take` alone.
+ * A call that was let in is never dropped: it leaves only through `takeBatch`.
  */
-export class Line<Call extends Queued> {
+export class AdmissionQueue<Call extends QueuedCall> {
   readonly #budget: Budget;
   readonly #now: () => number;
   readonly #pace = new Pace();
-  readonly #keys = new Map<string, Held<Call>>();
+  readonly #keys = new Map<string, KeyQueue<Call>>();
   /** The keys that have calls waiting, in the order of their turns. */
-  readonly #ring: Held<Call>[] = [];
+  readonly #ring: KeyQueue<Call>[] = [];
   #turn = 0;
   #waiting = 0;
   #undecided = 0;
-  /** Calls that were taken lately, of all keys that are here. A later one weighs more, which is as if earlier ones faded. */
+  /** Calls that were taken lately, of all keys in the queue. Later calls weigh more, as if earlier ones faded. */
   #taken = 0;
   #weight = 1;
   #weighedAt = 0;
   #bytes = 0;
   /** Did the last batch leave nothing waiting? */
   #wasIdle = true;
-  /** No call that waits came before. */
+  /** When the oldest waiting call arrived, or earlier. */
   #oldestAt = 0;
 
   /** @param now a monotonic clock in milliseconds */
@@ -79,12 +78,12 @@ export class Line<Call extends Queued> {
     return this.#bytes;
   }
 
-  /** Is there room for one more call of this key? Says so from its headers alone. */
+  /** Is there room for one more call of this key? The length of its body is enough to know. */
   hasRoom(keyName: string, bytes: number): boolean {
     const key = this.#keys.get(keyName);
     const { held, holders, max } = this.#budget;
     const keys = this.#keys.size + (key === undefined ? 1 : 0);
-    const lines = holders + (this.#bytes === 0 ? 1 : 0);
+    const queues = holders + (this.#bytes === 0 ? 1 : 0);
     const waiting = key === undefined ? 0 : key.calls.length - key.head;
     return (
       this.#waiting < limits.queueCallsMax &&
@@ -92,18 +91,18 @@ export class Line<Call extends Queued> {
       isWithinShare(this.#waiting, waiting, limits.queueCallsMax, keys) &&
       (isWithinShare(this.#undecided, key?.undecided ?? 0, this.#pace.callsMax, keys) ||
         this.#hasRoomForModest(key?.taken ?? 0, keys)) &&
-      isWithinShare(this.#bytes, key?.bytes ?? 0, max / lines, keys) &&
-      isWithinShare(held, this.#bytes, max, lines)
+      isWithinShare(this.#bytes, key?.bytes ?? 0, max / queues, keys) &&
+      isWithinShare(held, this.#bytes, max, queues)
     );
   }
 
-  /** Whoever took clearly less than an equal share lately did not bring about a load that stays. */
+  /** A key that took clearly less than an equal share lately does not cause the load. */
   #hasRoomForModest(taken: number, keys: number): boolean {
     return taken * keys < this.#taken * 0.75 && this.#undecided < this.#pace.burstCallsMax;
   }
 
-  /** Puts a call at the end of its key's. The caller has asked for room. */
-  push(call: Call): void {
+  /** Adds a call. Call `hasRoom` first. */
+  enqueue(call: Call): void {
     const { bytes } = call;
     const key = this.#keyOf(call.caller.keyName);
     if (key.head === key.calls.length) this.#ring.push(key);
@@ -117,16 +116,16 @@ export class Line<Call extends Queued> {
   }
 
   /**
-   * Takes the next calls, at most so many and as long as they fit, for one batch. `settled` says when it has ended.
+   * Takes the next calls for one batch: at most `max`, up to the first that does not fit. Call `release` when it has ended.
    *
-   * @param fits is asked once for each, in order; the first call for which it says no waits on
+   * @param fits called once for each call, in order; the first call that does not fit stays in the queue
    */
-  take(max: number, fits: (call: Call) => boolean = () => true): Batch<Call> {
+  takeBatch(max: number, fits: (call: Call) => boolean = () => true): Batch<Call> {
     const ring = this.#ring;
     const calls: Call[] = [];
     while (calls.length < max && ring.length > 0) {
       if (this.#turn >= ring.length) this.#turn = 0;
-      const key = ring[this.#turn] as Held<Call>;
+      const key = ring[this.#turn] as KeyQueue<Call>;
       const call = key.calls[key.head] as Call;
       if (!fits(call)) break;
       calls.push(call);
@@ -139,8 +138,8 @@ export class Line<Call extends Queued> {
     return { calls, oldestAt: this.#oldestAt, wasIdle: this.#wasIdle };
   }
 
-  /** The calls of a batch are decided, or refused. */
-  settled({ calls, oldestAt, wasIdle }: Batch<Call>): void {
+  /** The calls of a batch are decided or refused: frees their room. */
+  release({ calls, oldestAt, wasIdle }: Batch<Call>): void {
     if (calls.length === 0) return;
     const now = this.#now();
     this.#weigh(now);
@@ -158,7 +157,7 @@ export class Line<Call extends Queued> {
     this.#pace.note(calls.length, oldestAt, wasIdle, now);
   }
 
-  #forget(key: Held<Call>): void {
+  #forget(key: KeyQueue<Call>): void {
     this.#keys.delete(key.name);
     this.#taken = this.#keys.size === 0 ? 0 : this.#taken - key.taken;
   }
@@ -173,12 +172,12 @@ export class Line<Call extends Queued> {
     this.#weight = 1;
   }
 
-  /** Nothing of it will be decided any more: its bytes are room for the other lines of the process. */
+  /** None of these calls will be decided: frees their bytes for the other queues of the process. */
   abandon(): void {
     this.#hold(-this.#bytes);
   }
 
-  #keyOf(name: string): Held<Call> {
+  #keyOf(name: string): KeyQueue<Call> {
     const known = this.#keys.get(name);
     if (known !== undefined) return known;
     const key = { name, calls: [], head: 0, undecided: 0, bytes: 0, taken: 0 };
@@ -186,8 +185,8 @@ export class Line<Call extends Queued> {
     return key;
   }
 
-  /** The key's turn goes to the next one, which takes its place. */
-  #emptied(key: Held<Call>): void {
+  /** Removes the key from the ring; the next key moves to its index. */
+  #emptied(key: KeyQueue<Call>): void {
     key.calls = [];
     key.head = 0;
     this.#ring.splice(this.#turn, 1);
@@ -206,21 +205,21 @@ export class Line<Call extends Queued> {
 /** Calls that are decided together. */
 export interface Batch<Call> {
   readonly calls: readonly Call[];
-  /** None of them came before. */
+  /** When the oldest of them arrived, or earlier. */
   readonly oldestAt: number;
   /** Did it begin when nothing was being decided? */
   readonly wasIdle: boolean;
 }
 
-/** So many taken calls of a key that never empties are forgotten together. */
+/** A key that never empties drops its taken calls in portions of this size. */
 const takenMax = 1024;
 
-function forgetTaken<Call>(key: Held<Call>): void {
+function forgetTaken<Call>(key: KeyQueue<Call>): void {
   key.calls = key.calls.slice(key.head);
   key.head = 0;
 }
 
-/** Who holds less than an equal share finds room; who holds more, as long as a quarter is free for the others. */
+/** A holder of less than an equal share finds room. Others find room while a quarter of the total is free. */
 function isWithinShare(total: number, held: number, max: number, holders: number): boolean {
   return held < max / holders || total < max * 0.75;
 }

@@ -1,0 +1,104 @@
+import { NotKept, type InForce, type Ledger, type Turn } from "../../ledger/mod.ts";
+import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
+import { activePolicy, agrees, isLater, type ActivePolicy } from "./active-policy.ts";
+import type { Clock } from "./clock.ts";
+import { keptContracts } from "./contracts.ts";
+
+/** A turn of the ledger at a trusted time. */
+export interface TimedTurn {
+  readonly turn: Turn;
+  /** Milliseconds since the epoch, not less than in the last row. */
+  readonly at: number;
+}
+
+export interface ActiveLedgerOptions {
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  /** Called when another gate on the same ledger has changed the policy, and this gate now follows it. */
+  readonly onFollow?: ((policy: ActivePolicy) => void) | undefined;
+}
+
+/** A ledger together with the policy that is in force on it. */
+export class ActiveLedger {
+  readonly #options: ActiveLedgerOptions;
+  #policy: ActivePolicy;
+  #isSuperseded = false;
+
+  constructor(options: ActiveLedgerOptions, policy: ActivePolicy) {
+    this.#options = options;
+    this.#policy = policy;
+  }
+
+  get policy(): ActivePolicy {
+    return this.#policy;
+  }
+
+  /** A later gate had the ledger when this one asked last. */
+  get isSuperseded(): boolean {
+    return this.#isSuperseded;
+  }
+
+  /** The rows of this gate's turn have put the policy in force. */
+  activate(policy: ActivePolicy): void {
+    this.#policy = policy;
+  }
+
+  /**
+   * Runs work in a turn in which the clock is right and this gate's policy is the one in force on the ledger.
+   *
+   * @param anyClock the work does not need the right time: if the clock is wrong, it gets the time of the last row
+   * @returns why the work was not done, or its rows were not stored
+   */
+  async transact(work: (timed: TimedTurn) => Promise<void>, anyClock: boolean): Promise<Result<void, Refusal>> {
+    const { ledger, clock } = this.#options;
+    let turn: Turn | undefined;
+    try {
+      for (;;) {
+        turn = await ledger.begin();
+        const time = clock.read(turn.head.at, turn.sharedTime);
+        const { inForce } = turn;
+        const isBehind = inForce !== undefined && !agrees(inForce, this.#policy);
+        const isSuperseded = inForce !== undefined && isLater(inForce.engine);
+        this.#isSuperseded = isSuperseded;
+        if ((time.ok || anyClock) && !isBehind && !isSuperseded) {
+          await work({ turn, at: time.ok ? time.value : turn.head.at });
+          return good(undefined);
+        }
+        await turn.abort();
+        if (!time.ok && !anyClock)
+          return bad(refuse("clock-unreliable", `${time.problem}: no check is decided until it is right`));
+        if (isSuperseded) {
+          const sentence = `a later gate (${inForce.engine}) serves this ledger, so this one decides nothing more`;
+          return bad(refuse("superseded", sentence));
+        }
+        if (inForce !== undefined) await this.#follow(inForce);
+      }
+    } catch (error) {
+      if (!(error instanceof NotKept)) throw error;
+      await turn?.abort();
+      return bad(unavailable(error));
+    }
+  }
+
+  /** Loads the policy that another gate has put in force. The ledger keeps its text. */
+  async #follow({ contract, mode }: InForce): Promise<void> {
+    const { ledger, onFollow } = this.#options;
+    const force = await keptContracts(ledger, contract);
+    if (force === undefined) throw new Error(`the contract ${contract} that is in force cannot be compiled again`);
+    this.#policy = activePolicy(force, mode as Mode);
+    onFollow?.(this.#policy);
+  }
+}
+
+/** The refusal if the store kept nothing. */
+export function unavailable({ why }: NotKept): Refusal {
+  return refuse("ledger-unavailable", notKept[why]);
+}
+
+const notKept: Readonly<Record<NotKept["why"], string>> = {
+  "disk-full": "the ledger has no room for a receipt, so nothing is answered; free space on its disk",
+  unreachable: "the ledger's database cannot be reached, so nothing was decided; ask again in a moment",
+  forbidden:
+    "the role of the ledger's database may not erase: run `svc-gate migrate --role ROLE` as the schema's owner",
+  "not-committed": "the ledger's database did not keep the receipt, so nothing is answered; ask again in a moment",
+};
