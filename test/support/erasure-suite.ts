@@ -58,9 +58,10 @@ export async function enactOn(ledger: Ledger, act: Act, at?: number): Promise<vo
 export function eraserOn(ledger: Ledger): Eraser {
   const enact: ConstructorParameters<typeof Eraser>[0]["enact"] = async (actOf) => {
     const turn = await ledger.begin();
-    const act = await actOf(turn);
+    const { at } = turn.head;
+    const act = await actOf(turn, at);
     if (!act.ok) return act;
-    turn.change({ ...act.value, at: turn.head.at, contract: sha256(contracts[0]), mode: "enforce" });
+    turn.change({ ...act.value, at, contract: sha256(contracts[0]), mode: "enforce" });
     const [receipt] = await turn.commit();
     return good(receipt ?? assert.fail());
   };

@@ -1,20 +1,16 @@
 import { join } from "node:path";
+import type { OfflinePlace } from "../gate/mod.ts";
 
-/** Where a ledger lies that no gate serves, and what it is opened with. */
-export interface LedgerPlace {
-  readonly folder: string;
-  readonly pinFile: string | undefined;
-  readonly signingKeyFile: string | undefined;
-  readonly databaseUrl: string | undefined;
-  /** Null is the root. */
-  readonly tenant: string | null;
-}
-
-/** A ledger of a data folder, or of SVC_DATABASE_URL, where the gate finds it. @param pin the root's */
-export function ledgerPlace(dataDir: string, tenant: string | null, pin: string | undefined): LedgerPlace {
+/** A ledger of a data folder, or of SVC_DATABASE_URL, as the settings of its gate place it. @param pin the root's */
+export function ledgerPlace(
+  dataDir: string,
+  tenant: string | null,
+  pin: string | undefined = process.env["SVC_PIN"] || undefined,
+): OfflinePlace {
   const databaseUrl = process.env["SVC_DATABASE_URL"] || undefined;
   return {
     folder: tenant === null ? dataDir : join(dataDir, "tenants", tenant),
+    name: tenant === null ? process.env["SVC_LEDGER_NAME"] || undefined : undefined,
     pinFile: pinOf(pin, tenant),
     // Ledgers in a database share one.
     signingKeyFile: process.env["SVC_SIGNING_KEY"] || (databaseUrl && join(dataDir, "signing.key")),

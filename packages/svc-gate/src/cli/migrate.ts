@@ -1,9 +1,9 @@
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { firstKeyFileFault, ledgerIdOf, makeFirstKey, openIdleKeys } from "../gate/mod.ts";
+import { firstKeyFileFault, ledgerIdOf, makeFirstKey, openOfflineKeys } from "../gate/mod.ts";
 import { LedgerRefused, migratePostgres, readSharedLedger } from "../ledger/mod.ts";
-import { idlePlace } from "./keys.ts";
+import { ledgerPlace } from "./ledger-place.ts";
 import { BadInput, notWritten, type Outcome } from "./outcome.ts";
 
 export interface MigrateOptions {
@@ -40,16 +40,13 @@ interface Asked {
 async function firstKeyOf({ databaseUrl, dataDir, file }: Asked): Promise<string> {
   if (process.env["SVC_API_KEY"]) return `SVC_API_KEY is the first key, so ${file} was not written`;
   await requireUsable({ databaseUrl, dataDir, file });
-  const keys = await openIdleKeys({ ...idlePlace(dataDir, databaseUrl), mayBegin: true });
-  try {
-    const made = await makeFirstKey(keys, file);
+  return openOfflineKeys({ ...ledgerPlace(dataDir, null), databaseUrl, mayBegin: true }, async (ring) => {
+    const made = await makeFirstKey(ring, file);
     if (!made.ok) throw new BadInput(made.problem.detail);
     if (made.value === undefined) return `the database already has a key, so ${file} was not written`;
     const signing = process.env["SVC_SIGNING_KEY"] ? "" : `; each gate needs ${join(dataDir, "signing.key")} too`;
     return `the first key is in ${file} (row ${made.value.seq} of the ledger records it)${signing}`;
-  } finally {
-    await keys.close();
-  }
+  });
 }
 
 /** A new ledger gets a signing key, so a bad file is refused before the ledger is begun. */

@@ -1,4 +1,4 @@
-import type { Act, Acts } from "../admin/act.ts";
+import type { ActOf, Acts } from "../admin/act.ts";
 import type { ContractInForce } from "../../contract/mod.ts";
 import { NotKept, type Change, type InForce, type Ledger, type Scrubbed, type Turn } from "../../ledger/mod.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
@@ -169,11 +169,11 @@ export class Gate implements Acts {
     return this.#put({ ...wanted, mayWeaken: wanted.setting === undefined }, by);
   }
 
-  /** Appends a row for a person's act that changes nothing of what is in force. `admit` sees the turn first. */
-  async enact(actOf: (turn: Turn) => Promise<Result<Act, Refusal>>): Promise<Result<Durable<Receipt>, Refusal>> {
+  /** Appends a row for a person's act that changes nothing of what is in force. */
+  async enact(actOf: ActOf): Promise<Result<Durable<Receipt>, Refusal>> {
     let found: Result<Durable<Receipt>, Refusal> | undefined;
     const done = await this.#sequencer.batcher.exclusive(async ({ turn, at }) => {
-      const act = await actOf(turn);
+      const act = await actOf(turn, at);
       if (!act.ok) {
         found = act;
         return turn.abort();

@@ -1,40 +1,38 @@
 import type { FastifyReply } from "fastify";
-import type { Refusal, Result } from "../../wire/mod.ts";
 import { sendJson } from "./body.ts";
-import { createKey, listKeys, revokeKey, rotateKey, type ActedKey, type DeskAsking } from "../admin/keys/keys.ts";
+import { changeKey, listKeys, type KeyAdmin, type KeyRequest } from "../admin/keys/keys.ts";
 import { refuseWith } from "./refusing.ts";
 import type { Asked } from "./route.ts";
 
 /** GET /admin/keys */
 export async function list(asked: Asked): Promise<FastifyReply> {
-  const keys = await listKeys(asked.service.keys, askingOf(asked));
+  const keys = await listKeys(asked.service.keys, adminOf(asked));
   return sendJson(asked.reply, JSON.stringify({ keys }));
 }
 
 /** POST /admin/keys: the answer is the only place where the key ever stands. */
-export async function create(asked: Asked): Promise<FastifyReply> {
-  const { request, reply, service } = asked;
-  return answer(reply, await createKey(service.keys, askingOf(asked), request.body), 201);
+export function create(asked: Asked): Promise<FastifyReply> {
+  return change(asked, { act: "create", body: asked.request.body });
 }
 
 /** POST /admin/keys/{name}/rotate */
-export async function rotate(asked: Asked): Promise<FastifyReply> {
-  const { request, reply, service } = asked;
-  return answer(reply, await rotateKey(service.keys, askingOf(asked), nameOf(asked), request.body), 200);
+export function rotate(asked: Asked): Promise<FastifyReply> {
+  return change(asked, { act: "rotate", name: nameOf(asked), body: asked.request.body });
 }
 
 /** POST /admin/keys/{name}/revoke */
-export async function revoke(asked: Asked): Promise<FastifyReply> {
-  const { request, reply, service } = asked;
-  return answer(reply, await revokeKey(service.keys, askingOf(asked), nameOf(asked), request.body), 200);
+export function revoke(asked: Asked): Promise<FastifyReply> {
+  return change(asked, { act: "revoke", name: nameOf(asked), body: asked.request.body });
 }
 
-function answer(reply: FastifyReply, acted: Result<ActedKey, Refusal>, status: number): FastifyReply {
-  if (!acted.ok) return refuseWith(reply, acted.problem);
-  return sendJson(reply.code(status), JSON.stringify(acted.value));
+async function change(asked: Asked, request: KeyRequest): Promise<FastifyReply> {
+  const { reply, service } = asked;
+  const changed = await changeKey(service.keys, adminOf(asked), request);
+  if (!changed.ok) return refuseWith(reply, changed.problem);
+  return sendJson(reply.code(request.act === "create" ? 201 : 200), JSON.stringify(changed.value));
 }
 
-function askingOf({ key, tenant }: Asked): DeskAsking {
+function adminOf({ key, tenant }: Asked): KeyAdmin {
   if (key === undefined) throw new Error("a route of scope admin was opened without a key");
   return { by: key, tenant };
 }

@@ -4,8 +4,7 @@ import type { Receipt } from "../../../ledger/entry/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
 import { whyNot } from "../../core/contracts.ts";
 import { digestOf } from "./digest.ts";
-import type { IdleKeys } from "./idle.ts";
-import { firstRecord, operatorKey } from "./ring.ts";
+import { firstRecord, operatorKey, type KeyRing } from "./ring.ts";
 import { looksLikeKey, makeKey } from "./token.ts";
 
 /** Not `default`: that is the name of SVC_API_KEY, which would be refused as soon as a row has this name. */
@@ -19,10 +18,7 @@ const name = "first";
  *
  * @returns the row; undefined if the database already has a key; then no file is written
  */
-export async function makeFirstKey(
-  { ring }: Pick<IdleKeys, "ring">,
-  file: string,
-): Promise<Result<Receipt | undefined, Refusal>> {
+export async function makeFirstKey(ring: KeyRing, file: string): Promise<Result<Receipt | undefined, Refusal>> {
   let hasKey = false;
   const done = await ring.enact(operatorKey.id, () => {
     const { recorded } = ring;

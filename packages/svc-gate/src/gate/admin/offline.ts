@@ -3,10 +3,11 @@ import { dirname } from "node:path";
 import { NoLedger, openLedger, openPostgres, type Ledger, type LedgerOptions } from "../../ledger/mod.ts";
 import { visible } from "../../wire/mod.ts";
 import { ledgerIdOf } from "../start/place.ts";
+import { OfflineActs } from "./offline-acts.ts";
 import { engine } from "../version.ts";
 
 /** A ledger that no gate in this process serves: in its folder, or in a database, where other gates may be serving it. */
-export interface IdlePlace extends Pick<
+export interface OfflinePlace extends Pick<
   LedgerOptions,
   "acceptSigningKey" | "folder" | "name" | "pinFile" | "signingKeyFile"
 > {
@@ -18,25 +19,28 @@ export interface IdlePlace extends Pick<
   readonly mayBegin?: boolean;
 }
 
-interface Opened {
+/** The open ledger, and the only way to append an operator's act to it. */
+export interface Offline {
   readonly ledger: Ledger;
+  readonly acts: OfflineActs;
 }
 
 /**
- * Opens a ledger that no gate serves: the only way to do so. It does not begin a ledger, because the name of a tenant or a
- * folder may be mistyped; `mayBegin` is the only exception.
+ * Opens a ledger that no gate serves, for one piece of work: the only way to do so. It does not begin a ledger, because the
+ * name of a tenant or a folder may be mistyped; `mayBegin` is the only exception.
  *
- * @param open opens it in another way than `openLedger` does
  * @throws {LedgerRefused} if there is no ledger, or a gate serves its folder
  */
-export async function openIdle<As extends Opened = Opened>(
-  place: IdlePlace,
-  open?: (options: LedgerOptions) => Promise<As>,
-): Promise<As & { readonly close: () => Promise<void> }>;
-export async function openIdle(
-  { databaseUrl, mayBegin = false, tenant, ...place }: IdlePlace,
-  open: (options: LedgerOptions) => Promise<Opened> = openPlain,
-): Promise<Opened & { readonly close: () => Promise<void> }> {
+export function openOffline<Value>(place: OfflinePlace, work: (offline: Offline) => Promise<Value>): Promise<Value> {
+  return openOfflineBy(async (options) => ({ ledger: await openLedger(options) }), place, work);
+}
+
+/** The same, where `openLedger` would refuse the ledger. */
+export async function openOfflineBy<As extends Pick<Offline, "ledger">, Value>(
+  open: (options: LedgerOptions) => Promise<As>,
+  { databaseUrl, mayBegin = false, tenant, ...place }: OfflinePlace,
+  work: (offline: As & Offline) => Promise<Value>,
+): Promise<Value> {
   const mayBeginRoot = mayBegin && tenant === null;
   const database =
     databaseUrl === undefined
@@ -46,23 +50,18 @@ export async function openIdle(
   const mustExist = shared === undefined || !mayBeginRoot;
   try {
     const opened = await open({ ...place, shared, mustExist, engine });
-    return {
-      ...opened,
-      close: async () => {
-        await opened.ledger.close();
-        await database?.close();
-      },
-    };
+    try {
+      return await work({ ...opened, acts: new OfflineActs(opened.ledger) });
+    } finally {
+      await opened.ledger.close();
+    }
   } catch (error) {
-    await database?.close();
     throw error instanceof NoLedger
       ? await nowhere(error, { folder: place.folder, tenant, isShared: !!shared })
       : error;
+  } finally {
+    await database?.close();
   }
-}
-
-async function openPlain(options: LedgerOptions): Promise<Opened> {
-  return { ledger: await openLedger(options) };
 }
 
 interface Nowhere {

@@ -1,10 +1,10 @@
 /**
  * Goal: a command on a ledger that no gate serves begins none, because the name of a tenant may be mistyped. Method: each such
- * command is run on a PostgreSQL of the test's own with a name that is not there, and the ledgers in it are counted.
- * UPDATE_GOLDEN=1 writes the sentences anew.
+ * command is run with a name that does not exist, on folders and on a PostgreSQL of the test, and the ledgers are counted.
+ * UPDATE_GOLDEN=1 writes the sentences again.
  */
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
 import { openLedger, openPostgres } from "../../packages/svc-gate/src/ledger/mod.ts";
@@ -17,13 +17,13 @@ const says = sentencesOf(import.meta.filename);
 
 const server = await startPostgres({ after });
 
-if (typeof server === "string") test("PostgreSQL: ledgers that no gate serves", { skip: server }, () => undefined);
-else idle(server);
-
 const why = ["--reason", "request 4711"] as const;
 const erase = ["erase", "1", "--part", "input", ...why] as const;
 
-function idle(there: PostgresServer): void {
+if (typeof server === "string") test("PostgreSQL: ledgers that no gate serves", { skip: server }, () => undefined);
+else offline(server);
+
+function offline(there: PostgresServer): void {
   const ledgers = async (): Promise<readonly unknown[]> =>
     (await there.run("SELECT ledger FROM svc_gate.ledgers ORDER BY ledger")).map(({ ledger }) => ledger);
 
@@ -83,18 +83,60 @@ function idle(there: PostgresServer): void {
     const begun = [...before, "tenant.typo"];
     assert.deepEqual(await ledgers(), begun, "positive control: without `mustExist` the ledger would have been begun");
   });
-
-  test("[issue 12, item 5] the error for a mistyped tenant in a folder lists the tenants with a ledger", async (t) => {
-    const cwd = temporaryFolder(t);
-    const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd });
-    const none = await run(...erase, "--tenant", "typo");
-    says("no-tenant-has-a-ledger", none.stderr.trimEnd());
-    for (const tenant of ["acme", "blue"]) mkdirSync(join(cwd, "data", "tenants", tenant), { recursive: true });
-    for (const args of [erase, ["resume", "--after-restore", ...why]]) {
-      const { code, stderr } = await run(...args, "--tenant", "typo");
-      assert.equal(code, 2);
-      says("tenant-without-a-ledger", stderr.trimEnd());
-    }
-    assert.ok(!existsSync(join(cwd, "data", "tenants", "typo")));
-  });
 }
+
+test("[issue 12, item 5] the error for a mistyped tenant in a folder lists the tenants with a ledger", async (t) => {
+  const cwd = temporaryFolder(t);
+  const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd });
+  const none = await run(...erase, "--tenant", "typo");
+  says("no-tenant-has-a-ledger", none.stderr.trimEnd());
+  const tenants = join(cwd, "data", "tenants");
+  for (const tenant of ["acme", "blue"]) {
+    const ledger = await openLedger({ folder: join(tenants, tenant), engine });
+    await ledger.close();
+  }
+  for (const args of [erase, ["resume", "--after-restore", ...why], ["resume", "--reset", "desk.visits", ...why]]) {
+    const { code, stderr } = await run(...args, "--tenant", "typo");
+    assert.equal(code, 2);
+    says("tenant-without-a-ledger", stderr.trimEnd());
+  }
+  assert.ok(!existsSync(join(tenants, "typo")), "the commands begin no ledger");
+  await (await openLedger({ folder: join(tenants, "typo"), engine })).close();
+  assert.ok(
+    existsSync(join(tenants, "typo")),
+    "positive control: without `mustExist` the ledger would have been begun",
+  );
+});
+
+test("offline commands work with a rotated signing key, and the next start records the rotation", async (t) => {
+  const cwd = temporaryFolder(t);
+  const env = { SVC_API_KEY: key };
+  writeContracts(cwd, { contracts: { "desk.yaml": desk } });
+  const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd, env });
+  const stop = async ({ kill, exit, stderr }: Awaited<ReturnType<typeof spawnGate>>): Promise<void> => {
+    kill("SIGTERM");
+    assert.equal(await exit, 0, stderr());
+  };
+  const gate = await spawnGate(t, [], { cwd, env });
+  await check(gate, { tool_name: "note.add", tool_input: { text: "KESTREL" } });
+  await stop(gate);
+  for (const args of [
+    ["keygen", "--rotate"],
+    ["keys", "create", "ci"],
+    ["erase", "1", "--part", "input", ...why],
+  ]) {
+    const { code, stderr } = await run(...args);
+    assert.equal(code, 0, stderr);
+  }
+  const acts = async (): Promise<readonly unknown[]> => {
+    const ledger = await openLedger({ folder: join(cwd, "data"), engine });
+    const changes = await ledger.changes(0);
+    await ledger.close();
+    return changes.map(({ act }) => act).filter((act) => act !== "reload");
+  };
+  assert.deepEqual(await acts(), ["keys.create", "erase"]);
+  await stop(await spawnGate(t, [], { cwd, env }));
+  assert.deepEqual(await acts(), ["keys.create", "erase", "signer.rotate"]);
+  const { code, stdout } = await run("verify");
+  assert.equal(code, 0, stdout);
+});

@@ -6,8 +6,8 @@ import { readCreate, readNothing, readRotate, type CreateRequest, type RotateReq
 import type { Key, KeyAct, KeyRing, KeyStanding } from "./ring.ts";
 import { makeKey } from "./token.ts";
 
-/** Whose keys are asked for, and by whom. Who asks has the scope admin, and is of that tenant or of the root. */
-export interface DeskAsking {
+/** Who administers keys, and whose keys: `by` has the scope admin, and is of that tenant or of the root. */
+export interface KeyAdmin {
   readonly by: Key;
   /** Null is the root. */
   readonly tenant: string | null;
@@ -37,11 +37,16 @@ export interface ActedKey extends ShownKey {
   readonly receipt: Receipt;
 }
 
+/** A request that changes a key. `body` is the body of its POST route: as bytes, or before it is written as JSON. */
+export type KeyRequest<Body = unknown> =
+  | { readonly act: "create"; readonly body: Body }
+  | { readonly act: "revoke" | "rotate"; readonly name: string; readonly body: Body };
+
 /** With `name`, the key that a path names. */
 type Named = Pick<KeyRecord, "name" | "tenant">;
 
 /** The root's administrators see the keys of all tenants, a tenant's its own. */
-export async function listKeys(ring: KeyRing, { tenant }: DeskAsking): Promise<readonly ShownKey[]> {
+export async function listKeys(ring: KeyRing, { tenant }: KeyAdmin): Promise<readonly ShownKey[]> {
   const standings = await ring.list(tenant ?? undefined);
   return standings.map((standing) => shownKey(standing, ring.now()));
 }
@@ -52,11 +57,17 @@ export function createFault(body: unknown): Refusal | undefined {
   return request.ok ? undefined : request.problem;
 }
 
-/** @param body of POST /admin/keys, as bytes */
-export async function createKey(ring: KeyRing, asking: DeskAsking, body: unknown): Promise<Result<ActedKey, Refusal>> {
+/** Appends the row of a request, or refuses it. */
+export function changeKey(ring: KeyRing, admin: KeyAdmin, request: KeyRequest): Promise<Result<ActedKey, Refusal>> {
+  const { act, body } = request;
+  if (act === "create") return createKey(ring, admin, body);
+  return (act === "rotate" ? rotateKey : revokeKey)(ring, admin, request.name, body);
+}
+
+async function createKey(ring: KeyRing, admin: KeyAdmin, body: unknown): Promise<Result<ActedKey, Refusal>> {
   const request = readCreate(body, ring.now());
   if (!request.ok) return request;
-  const tenant = tenantOf(ring, asking, request.value);
+  const tenant = tenantOf(ring, admin, request.value);
   if (!tenant.ok) return tenant;
   const key = makeKey();
   const record: KeyRecord = {
@@ -66,7 +77,7 @@ export async function createKey(ring: KeyRing, asking: DeskAsking, body: unknown
     previous: null,
     revoked: false,
   };
-  const { by } = asking;
+  const { by } = admin;
   const beyond = beyondMaker(by, record);
   if (beyond !== undefined) return bad(beyond);
   return acted(ring, by, key, () => {
@@ -81,15 +92,14 @@ export async function createKey(ring: KeyRing, asking: DeskAsking, body: unknown
 }
 
 /** A new key under the old name; the one before stays good until the overlap ends. */
-export async function rotateKey(
+async function rotateKey(
   ring: KeyRing,
-  asking: DeskAsking,
+  { by, tenant }: KeyAdmin,
   name: string,
   body: unknown,
 ): Promise<Result<ActedKey, Refusal>> {
   const request = readRotate(body, ring.now());
   if (!request.ok) return request;
-  const { by, tenant } = asking;
   const key = makeKey();
   return acted(ring, by, key, () => {
     const found = liveKey(ring, { name, tenant });
@@ -106,16 +116,14 @@ export async function rotateKey(
   });
 }
 
-/** @param body of POST /admin/keys/{name}/revoke: an empty object */
-export async function revokeKey(
+async function revokeKey(
   ring: KeyRing,
-  asking: DeskAsking,
+  { by, tenant }: KeyAdmin,
   name: string,
   body: unknown,
 ): Promise<Result<ActedKey, Refusal>> {
   const request = readNothing(body);
   if (!request.ok) return request;
-  const { by, tenant } = asking;
   return acted(ring, by, undefined, () => {
     const found = liveKey(ring, { name, tenant });
     if (!found.ok) return found;
@@ -146,7 +154,7 @@ async function acted(
 /** The tenant of a new key: the path's, or at the root the one that the body names. */
 function tenantOf(
   ring: KeyRing,
-  { tenant }: DeskAsking,
+  { tenant }: KeyAdmin,
   { tenant: named }: CreateRequest,
 ): Result<string | null, Refusal> {
   if (named === undefined || named === tenant) return good(tenant);
