@@ -220,7 +220,7 @@ suite("limits of the evaluation", () => {
 
   test("operations on texts cost steps in proportion to the length of the text", () => {
     const input = { n: 1, s: "y".repeat(100_000), list: many };
-    const out = /it takes over 2000000 steps$/;
+    const out = /\b2000000 steps$/;
     assert.match(reason("has(input.list) && input.list.exists(x, input.s.contains(x))", input), out);
     assert.match(reason("has(input.list) && input.list.exists(x, (input.s + x).endsWith('no'))", input), out);
     assert.match(reason("has(input.list) && input.list.exists(x, input.s.lowerAscii() == x)", input), out);
@@ -263,19 +263,19 @@ suite("limits of the evaluation", () => {
     const text = `${random.join("")}c!`;
     assert.match(
       reason("input.s.matches('^(?:.*(?:a[ab]{450}){1,2}\\\\b.)$')", { n: 1, s: text }),
-      /steps|too long for its pattern/,
+      /\b2000000 steps$|\bpattern\b/,
     );
     const input = `{ ${object}, required: [v], properties: { v: { type: string, pattern: 'a[ab]{900}\\b.' } } }`;
     const force = compile(contractText({ input }));
     const start = cpuMs();
-    assert.match(judge(force, { input: { v: text } }).reason, /^Svc: input\.v\b.*\btoo long\b.*\bpattern\b/);
+    assert.match(judge(force, { input: { v: text } }).reason, /^Svc: input\.v\b.*\bpattern\b/);
     assert.equal(judge(force, { input: { v: text.slice(0, 10_000) } }).verdict, "BLOCK");
     assert.ok(cpuMs() - start < 60_000);
   });
 
   test("`maxLength` is tested before `pattern`, whatever their order", () => {
     const input = `{ ${object}, required: [v], properties: { v: { pattern: '^a+$', type: string, maxLength: 3 } } }`;
-    assert.match(judge(compile(contractText({ input })), { input: { v: "bbbb" } }).reason, /at most 3 characters/);
+    assert.match(judge(compile(contractText({ input })), { input: { v: "bbbb" } }).reason, /\b3 characters\b/);
   });
 
   test("the engine compares the deepest input and refuses a list with too many numbers", () => {
@@ -291,7 +291,7 @@ suite("limits of the evaluation", () => {
         "has(input.numbers) && input.numbers.map(x, x / 7).exists(x, x > 1)",
         `{"n": 1, "s": "", "numbers": ${sums}}`,
       ),
-      /must hold at most 100 items/,
+      /\b100 items\b/,
     );
   });
 });

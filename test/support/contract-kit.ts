@@ -68,6 +68,11 @@ export function problems(...texts: readonly string[]): string[] {
   return compiled.ok ? [] : compiled.problem.map(({ code, message }) => `${code}: ${message}`);
 }
 
+/** The codes of these problems. */
+export function codes(...texts: readonly string[]): readonly string[] {
+  return problems(...texts).map((problem) => problem.slice(0, problem.indexOf(":")));
+}
+
 export function diagnostics(text: string): readonly Diagnostic[] {
   const compiled = compileContracts([{ name: "c.yaml", text }]);
   return compiled.ok ? [] : compiled.problem;

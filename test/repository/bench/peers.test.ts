@@ -36,7 +36,9 @@ const languages: readonly Language[] = ["rego", "cerbos", "cedar", "agt", "svc-g
 suite("the table of calls", () => {
   test("the gate's own contract decides every call as the table says, and a wrong limit is noticed", () => {
     assert.deepEqual(disagreements(verdicts({ wrong: false })), []);
-    assert.deepEqual(disagreements(verdicts({ wrong: true })), ["60 USD at once: ALLOW, not BLOCK"]);
+    const [wrong = "", ...others] = disagreements(verdicts({ wrong: true }));
+    assert.deepEqual(others, []);
+    assert.match(wrong, /\b60 USD\b.*\bALLOW\b.*\bBLOCK\b/);
   });
 
   test("a missing verdict counts as a disagreement", () => {
@@ -169,7 +171,7 @@ suite("the figures of the comparison and their bars", () => {
     const results = made({ speed: 9000, p99: 10 });
     const names = Object.keys(barsOf({ ...results, peers: results.peers.filter(({ ours }) => ours) }));
     assert.deepEqual(names, ["sqlite_p99_growth_rules", "sqlite_p99_growth_sessions"]);
-    assert.match(tables(results), /Cerbos was skipped: it is not installed/);
+    assert.match(tables(results), /\bCerbos\b.*\bit is not installed\b/);
   });
 
   test("new figures replace the old ones, and the rest of the page stays the same", () => {

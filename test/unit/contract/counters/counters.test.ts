@@ -13,7 +13,19 @@ import {
   type Move,
 } from "../../../../packages/svc-gate/src/contract/mod.ts";
 import { verdicts } from "../../../../packages/svc-gate/src/wire/mod.ts";
-import { compile, contractText, judge, problems, request, snapshot, type Call } from "../../../support/contract-kit.ts";
+import {
+  codes,
+  compile,
+  contractText,
+  judge,
+  problems,
+  request,
+  snapshot,
+  type Call,
+} from "../../../support/contract-kit.ts";
+import { sentencesOf } from "../../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const required = { requires: "platform.present" };
 
@@ -21,80 +33,61 @@ function withCounter(definition: string, rules?: string): string {
   return contractText({ ...required, counters: `{ k: ${definition} }`, ...(rules === undefined ? {} : { rules }) });
 }
 
-const definitions: readonly (readonly [definition: string, ...problems: readonly string[]])[] = [
+const definitions: readonly (readonly [definition: string, ...codes: readonly string[]])[] = [
   ["{ of: t, per: session }"],
   ["{ of: ['*'], per: [key, platform.wallet], within: 10m }"],
   ["{ of: [t], per: gate, sum: platform.spent, within: 7d, counting: possible }"],
   ["{ of: [t], per: input.s, when: input.n > 1, within: week, timezone: Europe/Berlin, week_starts: sunday }"],
   ["{ of: [t], per: gate, since: platform.spent, settles_within: 10m, within: 24h }"],
   ["{ of: [t], per: gate, sum: input.?m.orValue(0) * 2 + 1 }"],
-  ["{ of: [t] }", "missing: a counter says what it counts apart, under `per:`"],
-  ["{ per: gate }", "missing: a counter says which tools it counts, under `of:`"],
-  ["{ of: [u], per: gate }", "unknown-tool: this contract lists no tool `u`"],
-  ["{ of: t, per: gate, window: 10m }", "unknown-key: a counter has no `window`"],
-  ["{ of: t, per: sesion }", "unknown-name: nothing is called `sesion` here"],
-  ["{ of: t, per: input.t }", "unproven-member: `input.t` is optional and may be absent here"],
-  ["{ of: t, per: input.any }", "unproven-member: `input.any` is optional and may be absent here"],
-  ["{ of: t, per: input }", "counter: `input` is not a key"],
-  ["{ of: t, per: limits.most }", "counter: `limits.most` is not a key"],
-  ["{ of: t, per: input.n + 1 }", "counter: `input.n + 1` is not a key"],
-  ["{ of: t, per: platform.price }", "unproven-member: `platform.price` is optional and may be absent here"],
-  ["{ of: t, per: now }", "not-here: `now` is not known yet where this is evaluated"],
-  ["{ of: t, per: gate, when: counters.k > 1 }", "not-here: counters are not known yet where this is evaluated"],
-  ["{ of: t, per: gate, when: input.n }", "type: a condition must be true or false, this is a number"],
-  [
-    "{ of: t, per: gate, sum: input.n }",
-    "counter: a `sum` must be proven not negative, or a call could give back what others spent",
-  ],
-  [
-    "{ of: t, per: gate, sum: platform.spent - 1 }",
-    "counter: a `sum` must be proven not negative, or a call could give back what others spent",
-  ],
-  [
-    "{ of: t, per: gate, sum: '-1' }",
-    "counter: a `sum` must be proven not negative, or a call could give back what others spent",
-  ],
-  ["{ of: t, per: gate, sum: platform.spent / 3 }", "counter: a `sum` adds decimals: it has no `/` and no `%`"],
-  ["{ of: t, per: gate, sum: platform.spent % 3 }", "counter: a `sum` adds decimals: it has no `/` and no `%`"],
-  ["{ of: t, per: gate, sum: input.s }", "type: a `sum` adds numbers"],
-  [
-    "{ of: t, per: gate, counting: alowed }",
-    "counter: `alowed` is none of `attempts`, `released`, `possible`, `blocked`, `escalated`",
-  ],
-  [
-    "{ of: t, per: gate, counting: constructor }",
-    "counter: `constructor` is none of `attempts`, `released`, `possible`, `blocked`, `escalated`",
-  ],
-  ["{ of: t, per: gate, within: 10 }", 'counter: "10" is not a duration such as "10m" or "1h30m"'],
-  ["{ of: t, per: gate, within: 0s }", "counter: a time is above zero, in whole milliseconds"],
-  ["{ of: t, per: gate, within: 1us }", "counter: a time is above zero, in whole milliseconds"],
-  ["{ of: t, per: gate, within: '-1h' }", "counter: a time is above zero, in whole milliseconds"],
-  ["{ of: t, per: gate, within: day }", "counter: a calendar day begins at another moment in every time zone"],
-  ["{ of: t, per: gate, within: day, timezone: Mars/Olympus }", "counter: `Mars/Olympus` is not a time zone"],
-  ["{ of: t, per: gate, within: day, timezone: '+02:00' }", "counter: `+02:00` is not a time zone"],
-  ["{ of: t, per: gate, within: 10m, timezone: UTC }", "counter: time zones are for calendar periods"],
-  [
-    "{ of: t, per: gate, within: day, timezone: UTC, week_starts: monday }",
-    "counter: `week_starts` is for `within: week`",
-  ],
-  [
-    "{ of: t, per: gate, within: week, timezone: UTC, week_starts: mon }",
-    "counter: `mon` is none of `monday`, `tuesday`, `wednesday`, `thursday`, `friday`, `saturday`, `sunday`",
-  ],
-  ["{ of: t, per: gate, settles_within: 10m }", "counter: `settles_within` belongs to `since:`"],
+  ["{ of: [t] }", "missing"],
+  ["{ per: gate }", "missing"],
+  ["{ of: [u], per: gate }", "unknown-tool"],
+  ["{ of: t, per: gate, window: 10m }", "unknown-key"],
+  ["{ of: t, per: sesion }", "unknown-name"],
+  ["{ of: t, per: input.t }", "unproven-member"],
+  ["{ of: t, per: input.any }", "unproven-member"],
+  ["{ of: t, per: input }", "counter"],
+  ["{ of: t, per: limits.most }", "counter"],
+  ["{ of: t, per: input.n + 1 }", "counter"],
+  ["{ of: t, per: platform.price }", "unproven-member"],
+  ["{ of: t, per: now }", "not-here"],
+  ["{ of: t, per: gate, when: counters.k > 1 }", "not-here"],
+  ["{ of: t, per: gate, when: input.n }", "type"],
+  ["{ of: t, per: gate, sum: input.n }", "counter"],
+  ["{ of: t, per: gate, sum: platform.spent - 1 }", "counter"],
+  ["{ of: t, per: gate, sum: '-1' }", "counter"],
+  ["{ of: t, per: gate, sum: platform.spent / 3 }", "counter"],
+  ["{ of: t, per: gate, sum: platform.spent % 3 }", "counter"],
+  ["{ of: t, per: gate, sum: input.s }", "type"],
+  ["{ of: t, per: gate, counting: alowed }", "counter"],
+  ["{ of: t, per: gate, counting: constructor }", "counter"],
+  ["{ of: t, per: gate, within: 10 }", "counter"],
+  ["{ of: t, per: gate, within: 0s }", "counter"],
+  ["{ of: t, per: gate, within: 1us }", "counter"],
+  ["{ of: t, per: gate, within: '-1h' }", "counter"],
+  ["{ of: t, per: gate, within: day }", "counter"],
+  ["{ of: t, per: gate, within: day, timezone: Mars/Olympus }", "counter"],
+  ["{ of: t, per: gate, within: day, timezone: '+02:00' }", "counter"],
+  ["{ of: t, per: gate, within: 10m, timezone: UTC }", "counter"],
+  ["{ of: t, per: gate, within: day, timezone: UTC, week_starts: monday }", "counter"],
+  ["{ of: t, per: gate, within: week, timezone: UTC, week_starts: mon }", "counter"],
+  ["{ of: t, per: gate, settles_within: 10m }", "counter"],
 ];
 
 suite("a counter's definition", () => {
   test("the compiler accepts a valid counter and reports each mistake in an invalid one once", () => {
-    for (const [definition, ...expected] of definitions)
-      assert.deepEqual(problems(withCounter(definition)), expected, definition);
+    for (const [definition, ...expected] of definitions) {
+      assert.deepEqual(codes(withCounter(definition)), expected, definition);
+      if (expected.length > 0) says(definition, problems(withCounter(definition)).join("\n"));
+    }
   });
 
   test("the compiler requires `since` to be a number of seconds or a timestamp", () => {
     const rules = '[{ rule: r, on: t, when: "counters.k > 1", verdict: BLOCK, reason: x }]';
-    assert.deepEqual(problems(withCounter("{ of: t, per: gate, since: platform.wallet }", rules)), [
-      "type: `since` is a moment: seconds since the epoch, or a timestamp",
-    ]);
+    const text = withCounter("{ of: t, per: gate, since: platform.wallet }", rules);
+    assert.deepEqual(codes(text), ["type"]);
+    says("since-a-text", problems(text).join("\n"));
     assert.deepEqual(problems(withCounter("{ of: t, per: gate, since: timestamp(platform.spent) }", rules)), []);
   });
 });
@@ -250,7 +243,7 @@ suite("the counters that a call moves", () => {
       assert.equal(judge(compile(text), { input: { n: 1, s }, platform: snapshot }).verdict, "ALLOW");
     const decision = judge(compile(text), { input: { n: 1, s: "x".repeat(16_385) }, platform: snapshot });
     assert.deepEqual([decision.verdict, decision.rule, decision.final], ["BLOCK", "c.$counters.k", true]);
-    assert.equal(decision.reason, "Svc: the counter c.k cannot be moved: its key is over 16384 bytes");
+    says("key-over-its-bytes", decision.reason);
   });
 
   test("`counting` decides which verdicts and answers a counter counts", () => {
