@@ -53,7 +53,7 @@ function anchored(there: PostgresServer): void {
       const { json } = await ask(replica, "/ledger/verify");
       assert.equal(json.ok, true);
       assert.ok(json.anchors.length > 0);
-      assert.ok(replica.gate.anchors?.readings.every(({ isParted }) => !isParted));
+      assert.ok(replica.gate.anchors?.readings.every(({ isDiverged }) => !isDiverged));
     }
     await assert.rejects(start(database.replace(/\/postgres$/, "/before")), (error) => {
       assert.ok(error instanceof Error);

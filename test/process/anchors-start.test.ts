@@ -236,10 +236,10 @@ suite("a start with a ledger that lacks rows", () => {
     await opened.anchors.begin(false);
     await until(() => opened.lines.length > 0);
     says("alarm-another-history-after-the-start", opened.lines[0] ?? "");
-    assert.ok(opened.anchors.readings[0]?.isParted);
+    assert.ok(opened.anchors.readings[0]?.isDiverged);
     grow(opened, log, 30);
     await until(() => witness.requests.some((request) => request.endsWith("old 60 -> 200")));
-    await until(() => opened.anchors.readings[0]?.isParted === false);
+    await until(() => opened.anchors.readings[0]?.isDiverged === false);
   });
 });
 

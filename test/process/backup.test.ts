@@ -433,7 +433,7 @@ test("positive control: a restore that ignores the head pin is noticed by forked
   const site = siteOf(t);
   const { backup, answers } = await lose(site);
   assert.deepEqual(forks(answers), []);
-  const blind: Mutation = { within: "partingOf", find: '[{ seen: head, is: "beyond" }]', put: "[]" };
+  const blind: Mutation = { within: "divergenceOf", find: 'return "truncated";', put: "return undefined;" };
   const restored = await finish(t, ["restore", backup], wrong(site, blind));
   assert.equal(restored.code, 0, restored.stderr);
   const gate = await serve(site);

@@ -139,7 +139,7 @@ suite("a gate with anchors", () => {
     const resumed = await startGate(t, { folder, contracts, flags });
     assert.equal((await check(resumed, call)).status, 200);
     assert.ok(
-      resumed.gate.anchors?.readings.every(({ isParted }) => isParted),
+      resumed.gate.anchors?.readings.every(({ isDiverged }) => isDiverged),
       "they take this ledger no more",
     );
     await resumed.stop();

@@ -21,8 +21,8 @@ export type Planned = LedgerPath & Restoration;
 export async function restoreCommand(backup: string, options: RestoreOptions): Promise<Outcome> {
   refuseDatabase("restore");
   const plans = await planAll(backup, options, options.tenant);
-  const parted = plans.filter(({ partings }) => partings.length > 0);
-  if (parted.length > 0) throw new BadInput(parted.map((plan) => partedText(plan, backup)).join("\n"));
+  const diverged = plans.filter(({ divergences }) => divergences.length > 0);
+  if (diverged.length > 0) throw new BadInput(diverged.map((plan) => divergedText(plan, backup)).join("\n"));
   await placeAll(backup, options.dataDir, plans);
   const texts = [...plans.map((plan) => restoredText(plan, options)), ...keyText(plans, options.dataDir)];
   return { exitCode: 0, text: texts.join("\n") };
@@ -58,15 +58,15 @@ export async function placeAll(backup: string, dataDir: string, plans: readonly 
   }
 }
 
-function partedText({ partings, rows, tenant }: Planned, backup: string): string {
-  const beyond = partings.filter(({ is }) => is === "beyond").map(({ seen }) => seen);
-  const beside = partings.filter(({ is }) => is === "beside").map(({ seen }) => seen);
-  const far = beyond.toSorted((a, b) => b.seq - a.seq)[0];
+function divergedText({ divergences, rows, tenant }: Planned, backup: string): string {
+  const truncated = divergences.filter(({ kind }) => kind === "truncated").map(({ head }) => head);
+  const forked = divergences.filter(({ kind }) => kind === "forked").map(({ head }) => head);
+  const far = truncated.toSorted((a, b) => b.seq - a.seq)[0];
   const sentences = [
     ...(far === undefined
       ? []
       : [`it ends at row ${rows}, and the ${far.by} has seen row ${far.seq}: rows ${rows + 1} to ${far.seq} are lost`]),
-    ...beside.map(({ by, seq }) => `its row ${seq} is not the one that the ${by} has seen`),
+    ...forked.map(({ by, seq }) => `its row ${seq} is not the one that the ${by} has seen`),
   ];
   const of = tenant === null ? "" : ` --tenant ${tenant}`;
   return (
@@ -77,7 +77,7 @@ function partedText({ partings, rows, tenant }: Planned, backup: string): string
 }
 
 function restoredText({ folder, pin, rows, seen, tenant }: Planned, options: RestoreOptions): string {
-  const what = `restored ${rows} rows of ${pin.log} into ${folder}${tenant === null ? "" : ` (tenant ${tenant})`}`;
+  const what = `restored ${rows} ${rows === 1 ? "row" : "rows"} of ${pin.log} into ${folder}${tenant === null ? "" : ` (tenant ${tenant})`}`;
   const known = seen.toSorted((a, b) => b.seq - a.seq)[0];
   if (known !== undefined) return `${what}; the ${known.by} has seen row ${known.seq}, and it is there`;
   const pinFile = pinOf(options.pin, tenant);

@@ -60,20 +60,25 @@ async function afterRestoring(
 async function putBack(backup: string, options: ResumeOptions): Promise<void> {
   const plans = await planAll(backup, options, options.tenant ?? null);
   const [plan] = plans;
-  if (plan !== undefined && plan.partings.length === 0 && plan.seen.length > 0)
+  if (plan !== undefined && plan.divergences.length === 0 && plan.seen.length > 0)
     throw new BadInput(`nothing is lost: ${backup} has all that was seen; use \`svc-gate restore ${backup}\``);
   await placeAll(backup, options.dataDir, plans);
 }
 
 function resumedText(resumed: Awaited<ReturnType<typeof resumeAfterRestore>>): string {
   if (resumed === undefined) return "the loss was recorded before; the head pin is at that row now: start the gate";
-  const { at, counters, lost, mode, parted, seq } = resumed;
+  const { at, counters, forked, lost, mode, seq } = resumed;
   const [from, to] = lost;
-  const rows = to === null ? `rows from ${from} on may be lost` : `rows ${from} to ${to} are lost`;
-  const beside = parted === undefined ? "" : `, and row ${parted} is another one than was seen`;
+  const rows =
+    to === null
+      ? `rows from ${from} on may be lost`
+      : from === to
+        ? `row ${from} is lost`
+        : `rows ${from} to ${to} are lost`;
+  const fork = forked === undefined ? "" : `, and row ${forked} differs from the one that was observed`;
   const unknown = counters.filter(({ isReset }) => !isReset);
   return [
-    `row ${seq} records that ${rows}${beside}; the head pin is at it: start the gate`,
+    `row ${seq} records that ${rows}${fork}; the head pin is at it: start the gate`,
     `mode, keys and erasures are as they were before: the mode is ${mode}, and a key that was revoked since is good again`,
     ...(unknown.length === 0 ? [] : ["rules that read these counters block until:"]),
     ...unknown.map((counter) => `  ${counter.name}  ${untilText(counter, at)}`),

@@ -2,7 +2,7 @@ import { chmod, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { inspectLedger, readLedger } from "./opening.ts";
 import { readPin, writePin, type Pin } from "./history/pin.ts";
-import { lastHead } from "./history/seen.ts";
+import { lastHead } from "./history/observed.ts";
 import { copyDatabase } from "./store/sqlite/copy.ts";
 import { files, isThere } from "./store/sqlite/file.ts";
 import { LedgerRefused } from "./store/store.ts";

@@ -24,7 +24,16 @@ export {
 export { sqliteThreads, type SqliteThreads } from "./store/sqlite/sqlite.ts";
 export { backUpLedger, hasLedger, type Backup } from "./backup.ts";
 export { placeRestoration, planRestore, type Restoration } from "./restore.ts";
-export { headOf, notesIn, partings, readCollected, type AskOthers, type SeenHead } from "./history/seen.ts";
+export {
+  divergenceOf,
+  divergences,
+  headOf,
+  notesIn,
+  readCollected,
+  type AskOthers,
+  type Divergence,
+  type ObservedHead,
+} from "./history/observed.ts";
 export {
   openPastPin,
   readResume,
@@ -33,6 +42,7 @@ export {
   resumeAct,
   resumeBody,
   resumeOf,
+  statedLosses,
   type PastPin,
 } from "./resume.ts";
 export { missingCheckpoint, otherSigningKey } from "./history/folder-check.ts";

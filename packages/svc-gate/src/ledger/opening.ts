@@ -16,7 +16,7 @@ import {
   readCheckpointNote,
   requireName,
   requireSeen,
-} from "./history/seen.ts";
+} from "./history/observed.ts";
 import type { Database } from "./store/postgres/postgres.ts";
 import { inspectSqlite, openSqlite, readSqlite, type SqliteThreads } from "./store/sqlite/sqlite.ts";
 import { LedgerRefused, type LedgerStore, type StoredHead } from "./store/store.ts";

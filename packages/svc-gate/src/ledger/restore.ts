@@ -5,7 +5,7 @@ import { flushFile, verifyBackup } from "./backup.ts";
 import { makeFolders } from "./durable-file.ts";
 import { readLedger } from "./opening.ts";
 import { writePin, type Pin } from "./history/pin.ts";
-import { partings, seenHeads, type AskOthers, type Parting, type SeenHead } from "./history/seen.ts";
+import { divergences, seenHeads, type AskOthers, type Divergence, type ObservedHead } from "./history/observed.ts";
 import { files, takeOwnership } from "./store/sqlite/file.ts";
 import { LedgerRefused } from "./store/store.ts";
 
@@ -23,9 +23,9 @@ export interface Restoration extends RestorePlace {
   readonly pin: Pin;
   readonly rows: number;
   /** What says how far the ledger went; where it is empty, nothing does. */
-  readonly seen: readonly SeenHead[];
+  readonly seen: readonly ObservedHead[];
   /** Of these, what the backup does not have: rows that were answered are lost. */
-  readonly partings: readonly Parting[];
+  readonly divergences: readonly Divergence[];
 }
 
 /**
@@ -40,7 +40,7 @@ export async function planRestore(place: RestorePlace): Promise<Restoration> {
   const seen = [...(await seenHeads(folder, pinFile)), ...(await askOthers(pin.log))];
   const history = await readLedger(backup);
   try {
-    return { ...place, pin, rows, seen, partings: await partings(history, seen) };
+    return { ...place, pin, rows, seen, divergences: await divergences(history, seen) };
   } finally {
     await history.close();
   }
@@ -61,7 +61,8 @@ export async function placeRestoration(restoration: Restoration): Promise<void> 
     await chmod(beside, 0o600);
     await flushFile(beside);
     await rename(beside, join(folder, files.database));
-    if (seen.length > 0 && restoration.partings.length === 0) await writePin(pinFile ?? join(folder, "head.pin"), pin);
+    if (seen.length > 0 && restoration.divergences.length === 0)
+      await writePin(pinFile ?? join(folder, "head.pin"), pin);
   } finally {
     lock.close();
   }

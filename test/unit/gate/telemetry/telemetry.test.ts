@@ -21,8 +21,8 @@ const readings = {
   tenants: 1,
   ready: true,
   anchors: [
-    { by: "file sink", lagRows: 2, behindMs: 1500, isParted: false },
-    { by: "file sink", lagRows: 7, behindMs: 500, isParted: true },
+    { by: "file sink", lagRows: 2, behindMs: 1500, isDiverged: false },
+    { by: "file sink", lagRows: 7, behindMs: 500, isDiverged: true },
   ],
 } as const;
 
@@ -97,7 +97,7 @@ suite("the metrics in the text format of Prometheus", () => {
     const anchor = "file sink";
     assert.equal(value("svc_gate_anchor_lag_rows", { anchor }), 7);
     assert.equal(value("svc_gate_anchor_behind_seconds", { anchor }), 1.5);
-    assert.equal(value("svc_gate_anchor_parted", { anchor }), 1);
+    assert.equal(value("svc_gate_anchor_diverged", { anchor }), 1);
     assert.equal(value("svc_gate_anchor_failures_total", { anchor }), 1);
     assert.equal(value("svc_gate_contract_info", { contract: "c".repeat(64), mode: "enforce" }), 1);
     assert.equal(value("svc_gate_ready"), 1);

@@ -1,6 +1,14 @@
 import { basename, dirname, resolve } from "node:path";
-import { partings, readResume, type LedgerCheck, type LedgerHistory, type SeenHead } from "../../ledger/mod.ts";
-import { parseLeaf, type Broken } from "../../ledger/entry/mod.ts";
+import {
+  divergences,
+  resumeAct,
+  statedLosses,
+  type Divergence,
+  type LedgerCheck,
+  type LedgerHistory,
+  type ObservedHead,
+} from "../../ledger/mod.ts";
+import { parseLeaf, partText, type Broken } from "../../ledger/entry/mod.ts";
 import { rootAt } from "../../ledger/tree/mod.ts";
 import { areOthersNamed, othersOf } from "../others.ts";
 import { BadInput } from "../outcome.ts";
@@ -47,7 +55,7 @@ async function ask(
   { log, rows }: LedgerCheck,
   tenant: string | null,
   files: readonly string[],
-): Promise<readonly SeenHead[]> {
+): Promise<readonly ObservedHead[]> {
   try {
     return await othersOf(tenant, files)(log);
   } catch (error) {
@@ -56,24 +64,26 @@ async function ask(
   }
 }
 
-async function held(walked: LedgerCheck, ledger: LedgerHistory, seen: readonly SeenHead[]): Promise<LedgerCheck> {
-  const parted = await partings(ledger, seen);
-  const stated = parted.length === 0 ? new Set() : await statedLost(ledger);
-  const parting = parted.find((candidate) => !stated.has(idOf(candidate.seen)));
-  if (parting !== undefined)
-    return { ...walked, rows: ledger.rows, broken: await brokenBy(parting.seen, parting.is, ledger) };
-  const there = seen.filter((head) => parted.every((candidate) => candidate.seen !== head));
-  const anchors = [...(walked.anchored === undefined ? [] : [walked.anchored]), ...there];
+async function held(
+  walked: LedgerCheck,
+  ledger: LedgerHistory,
+  observed: readonly ObservedHead[],
+): Promise<LedgerCheck> {
+  const diverged = await divergences(ledger, observed);
+  const stated = diverged.length === 0 ? undefined : statedLosses(await resumesOf(ledger));
+  const unstated = diverged.find(({ head }) => stated?.names(head) !== true);
+  if (unstated !== undefined) return { ...walked, rows: ledger.rows, broken: await brokenBy(unstated, ledger) };
+  const present = observed.filter((head) => diverged.every((divergence) => divergence.head !== head));
+  const anchors = [...(walked.anchored === undefined ? [] : [walked.anchored]), ...present];
   const furthest = anchors.toSorted((a, b) => b.seq - a.seq)[0];
   return { ...walked, anchored: furthest && { seq: furthest.seq, by: furthest.by } };
 }
 
 async function brokenBy(
-  { by, root = "", seq }: SeenHead,
-  is: "beyond" | "beside",
+  { kind, head: { by, root = "", seq } }: Divergence,
   { hashes, rows }: LedgerHistory,
 ): Promise<Broken> {
-  if (is === "beside") {
+  if (kind === "forked") {
     const problem = `the root of the tree is not the one that the ${by} has seen`;
     return { seq, problem, expected: root, found: (await rootAt(hashes, seq)).toString("base64") };
   }
@@ -81,18 +91,13 @@ async function brokenBy(
   return { seq: rows + 1, problem, expected: `row ${seq}`, found: `row ${rows}` };
 }
 
-/** The heads that rows of `svc-gate resume` state lost: whoever has seen them has seen rows that were answered. */
-async function statedLost(ledger: LedgerHistory): Promise<ReadonlySet<string>> {
-  const stated = new Set<string>();
+/** The rows of `svc-gate resume`, of a ledger that is only read. */
+async function resumesOf(ledger: LedgerHistory): Promise<Parameters<typeof statedLosses>[0]> {
+  const resumes: { readonly act: string; readonly at: number; readonly body: string }[] = [];
   for await (const rows of ledger.scan(1))
     for (const { leaf: text, evidence } of rows) {
-      const leaf = parseLeaf(text);
-      const lost = leaf && readResume(leaf, evidence);
-      for (const [seq, root] of lost?.checkpoints ?? []) stated.add(idOf({ seq, root }));
+      const { act, at = 0 } = parseLeaf(text) ?? {};
+      if (act === resumeAct) resumes.push({ act, at, body: partText(evidence, "input") ?? "{}" });
     }
-  return stated;
-}
-
-function idOf({ root, seq }: Pick<SeenHead, "root" | "seq">): string {
-  return `${seq} ${root}`;
+  return resumes;
 }

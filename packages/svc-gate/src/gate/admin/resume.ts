@@ -51,7 +51,7 @@ export interface Resumed {
 export interface ResumedPast extends Resumed {
   readonly lost: readonly [from: number, to: number | null];
   /** The row that is another than the one that was seen; undefined where rows are merely missing. */
-  readonly parted: number | undefined;
+  readonly forked: number | undefined;
   /** As it was in the last row; one that was put in force in the lost rows is lost too. */
   readonly mode: string;
 }
@@ -91,8 +91,8 @@ async function goOn({ ledger, acts, loss, putAside }: PastPin & Offline, resumin
     await resetAll(turn, reset, now);
     return resumeBody(loss, { reset: namesOf(reset), unknown });
   });
-  const { lost, parted } = loss;
-  return { ...done, lost, parted, mode: before.mode, counters: named(live, reset) };
+  const { lost, forked } = loss;
+  return { ...done, lost, forked, mode: before.mode, counters: named(live, reset) };
 }
 
 /**

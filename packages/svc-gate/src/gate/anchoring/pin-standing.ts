@@ -46,5 +46,5 @@ export function pinTrails(pin: PinReading | undefined): string | undefined {
 
 /** The state of the pin, as one of the anchors. */
 export function pinReading(pin: PinReading, rows: number): AnchorReading {
-  return { by, lagRows: Math.max(0, rows - pin.seq), behindMs: pin.behindMs, isParted: false };
+  return { by, lagRows: Math.max(0, rows - pin.seq), behindMs: pin.behindMs, isDiverged: false };
 }

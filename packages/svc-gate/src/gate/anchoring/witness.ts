@@ -2,15 +2,16 @@ import { hash } from "node:crypto";
 import { consistencyProof, parseNote, verifyNote } from "../../ledger/tree/mod.ts";
 import { readCosignatures, type Cosignature } from "./cosignatures.ts";
 import { hashesOf, readHead, type AnchoredLog, type Head } from "./head.ts";
-import { knownOf, partingFrom, type Parting } from "./known.ts";
+import { observedIn, unstatedDivergence } from "./observed.ts";
+import type { Divergence } from "../../ledger/mod.ts";
 import type { Witness, WitnessPolicy } from "./policy.ts";
 import { send, shownReply, type Reply } from "./send.ts";
 
 /** What came of asking a witness. */
 export type Asked =
   | { readonly kind: "cosigned"; readonly head: Head; readonly cosignatures: readonly Cosignature[] }
-  /** It has seen another history. */
-  | { readonly kind: "parted"; readonly parting: Parting }
+  /** It has observed another history. */
+  | { readonly kind: "diverged"; readonly divergence: Divergence }
   | { readonly kind: "failed"; readonly problem: string };
 
 export interface Asking {
@@ -33,13 +34,13 @@ export async function askWitness(witness: Witness, asking: Asking): Promise<Aske
     const reply = await post(witness, { ...asking, head, from });
     if (typeof reply === "string") return failed(reply);
     if (reply.status === 200) return cosigned(witness, asking, head, reply.text);
-    if (reply.status === 422 && from > 0) return parted(witness, asking, head, from);
+    if (reply.status === 422 && from > 0) return diverged(witness, asking, head, from);
     if (reply.status !== 409) return failed(whyNot(reply, asking.log));
     const seen = sizeOf(reply);
     if (seen === undefined || seen === from) return failed(`${shownReply(reply)}, and that is no size it has seen`);
     // Another gate on the same ledger may have been there with a head that is newer than ours.
     if (seen > head.size) head = await readHead(asking.log);
-    if (seen > head.size) return parted(witness, asking, head, seen);
+    if (seen > head.size) return diverged(witness, asking, head, seen);
     from = seen;
   }
   return failed("it names another size each time it is asked");
@@ -73,14 +74,16 @@ function whyNot(reply: Reply, { name, verifiers }: AnchoredLog): string {
   return shownReply(reply);
 }
 
-/** It says that it has seen another history through a row. What it has seen is asked for, and held against the ledger. */
-async function parted(witness: Witness, asking: Asking, head: Head, size: number): Promise<Asked> {
+/** The witness claims another history through a row: asks it for the checkpoint and compares that with the ledger. */
+async function diverged(witness: Witness, asking: Asking, head: Head, size: number): Promise<Asked> {
   const { log } = asking;
-  const said = { kind: size > head.size ? "missing" : "other", size } as const;
-  const shown = await shownCheckpoint(witness, asking);
-  const known = shown === undefined ? undefined : knownOf(shown, log, cosignedAt(shown, witness));
-  const proven = known?.proof === undefined ? undefined : await partingFrom(log, head, known);
-  return { kind: "parted", parting: proven ?? said };
+  const by = `witness ${witness.name}`;
+  const kind = size > head.size ? "truncated" : "forked";
+  const claim: Divergence = { kind, head: { log: log.name, seq: size, by } };
+  const note = await shownCheckpoint(witness, asking);
+  const observed = note === undefined ? undefined : observedIn(note, log, by, cosignedAt(note, witness));
+  const proven = observed?.proof === undefined ? undefined : await unstatedDivergence(log, head, observed);
+  return { kind: "diverged", divergence: proven ?? claim };
 }
 
 /** The latest checkpoint that it has cosigned, where it serves that beside. */

@@ -1,11 +1,11 @@
 import type { Logger } from "pino";
+import type { Divergence } from "../../ledger/mod.ts";
 import type { Cosignatures } from "./cosignatures.ts";
 import type { Pace } from "./courier.ts";
 import { readHead, type AnchoredLog, type Head } from "./head.ts";
-import { isStatedLost } from "./known.ts";
+import { isStatedLost } from "./observed.ts";
 import type { Witness, WitnessPolicy } from "./policy.ts";
-import type { Claim } from "./refusal.ts";
-import { Standing } from "./standing.ts";
+import { AnchorStatus } from "./anchor-status.ts";
 import { shownUrl } from "./url.ts";
 import { askWitness, type Asked } from "./witness.ts";
 
@@ -23,7 +23,7 @@ export interface WitnessesOptions {
 
 interface Asker {
   readonly witness: Witness;
-  readonly standing: Standing;
+  readonly status: AnchorStatus;
   /** The size that it cosigned last, as far as is known. */
   from: number;
   /** One that is away is left alone until then, by the monotonic clock. */
@@ -44,13 +44,13 @@ export class Witnesses {
     this.#askers = policy.witnesses.flatMap((witness) => {
       const { name, url } = witness;
       if (url === undefined) return [];
-      const standing = new Standing({ ...options, by: `witness ${name}`, place: shownUrl(url) });
-      return [{ witness, standing, from: 0, notBefore: 0, failures: 0 }];
+      const status = new AnchorStatus({ ...options, by: `witness ${name}`, place: shownUrl(url) });
+      return [{ witness, status, from: 0, notBefore: 0, failures: 0 }];
     });
   }
 
-  get standings(): readonly Standing[] {
-    return this.#askers.map(({ standing }) => standing);
+  get statuses(): readonly AnchorStatus[] {
+    return this.#askers.map(({ status }) => status);
   }
 
   /**
@@ -62,23 +62,23 @@ export class Witnesses {
     const head = await readHead(this.#options.ledger);
     if (head.size === 0) return undefined;
     const now = performance.now();
-    const due = this.#askers.filter(({ standing, notBefore }) => notBefore <= now && !standing.has(head));
+    const due = this.#askers.filter(({ status, notBefore }) => notBefore <= now && !status.has(head));
     await Promise.all(due.map((asker) => this.#askOne(asker, head, signal)));
     const away = this.#askers.filter(({ failures }) => failures > 0).map(({ notBefore }) => notBefore);
     return away.length === 0 ? undefined : Math.max(0, Math.min(...away) - performance.now());
   }
 
   /** Asks all before anything is served. @returns what they have seen that is not in the ledger */
-  async askAtStart(signal: AbortSignal): Promise<readonly Claim[]> {
+  async askAtStart(signal: AbortSignal): Promise<readonly Divergence[]> {
     const head = await readHead(this.#options.ledger);
-    const claims = await Promise.all(
-      this.#askers.map(async (asker): Promise<readonly Claim[]> => {
+    const diverged = await Promise.all(
+      this.#askers.map(async (asker): Promise<readonly Divergence[]> => {
         const asked = await this.#askOne(asker, head, signal);
-        if (asked.kind !== "parted" || (await isStatedLost(this.#options.ledger, asked.parting))) return [];
-        return [{ by: asker.standing.by, parting: asked.parting }];
+        if (asked.kind !== "diverged") return [];
+        return (await isStatedLost(this.#options.ledger, asked.divergence.head)) ? [] : [asked.divergence];
       }),
     );
-    return claims.flat();
+    return diverged.flat();
   }
 
   async #askOne(asker: Asker, head: Head, signal: AbortSignal): Promise<Asked> {
@@ -98,19 +98,19 @@ export class Witnesses {
 
   async #note(asker: Asker, asked: Asked): Promise<void> {
     const { ledger, latest, cosignatures } = this.#options;
-    const { standing, witness } = asker;
+    const { status, witness } = asker;
     if (asked.kind === "cosigned") {
       const { head } = asked;
       Object.assign(asker, { from: head.size, failures: 0, notBefore: 0 });
       const own = asked.cosignatures.find(({ key }) => key === witness.key.text);
-      standing.reached(head, own?.at ?? 0, latest());
+      status.reached(head, own?.at ?? 0, latest());
       return cosignatures.add(head, asked.cosignatures);
     }
     const { retryMs, retryMaxMs } = this.#options.pace;
     asker.notBefore = performance.now() + Math.min(retryMaxMs, retryMs * 2 ** asker.failures);
     asker.failures += 1;
-    if (asked.kind === "failed") return standing.failed(asked.problem);
-    standing.parted(asked.parting, await isStatedLost(ledger, asked.parting));
+    if (asked.kind === "failed") return status.failed(asked.problem);
+    status.diverged(asked.divergence.head, await isStatedLost(ledger, asked.divergence.head));
     return undefined;
   }
 }

@@ -143,8 +143,10 @@ function anchorsRegistry(anchors: readonly AnchorReading[], failures: ReadonlyMa
   };
   most("svc_gate_anchor_lag_rows", "Rows that an anchor does not vouch for yet.", ({ lagRows }) => lagRows);
   most("svc_gate_anchor_behind_seconds", "How long there have been such rows.", ({ behindMs }) => behindMs / 1000);
-  most("svc_gate_anchor_parted", "1 when an anchor has seen another history than the gate: an alarm.", ({ isParted }) =>
-    isParted ? 1 : 0,
+  most(
+    "svc_gate_anchor_diverged",
+    "1 when an anchor has seen another history than the gate: an alarm.",
+    ({ isDiverged }) => (isDiverged ? 1 : 0),
   );
   const failed = new Counter({
     name: "svc_gate_anchor_failures_total",

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { readIfThere } from "../durable-file.ts";
 import type { LedgerHistory } from "./history.ts";
 import type { Pin } from "./pin.ts";
-import { checkpointFile } from "./seen.ts";
+import { checkpointFile } from "./observed.ts";
 import { files } from "../store/sqlite/file.ts";
 import { LedgerRefused } from "../store/store.ts";
 import { readSigningKeys, Signer } from "../tree/signing-key.ts";

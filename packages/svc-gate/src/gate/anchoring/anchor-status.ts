@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { Head } from "./head.ts";
-import type { Parting } from "./known.ts";
+import type { ObservedHead } from "../../ledger/mod.ts";
 
 /** How far one anchor vouches for a ledger. */
 export interface Vouched {
@@ -11,7 +11,7 @@ export interface Vouched {
   readonly at: number;
 }
 
-export interface StandingOptions {
+export interface AnchorStatusOptions {
   readonly by: string;
   /** Where it is, for the log. */
   readonly place: string;
@@ -21,14 +21,14 @@ export interface StandingOptions {
   readonly onFailure: (by: string) => void;
 }
 
-/** How it stands with one anchor of one ledger: told to the log where it changes, and to who asks for numbers. */
-export class Standing {
-  readonly #options: StandingOptions;
-  #state: "good" | "failing" | "parted" = "good";
+/** The status of one anchor of one ledger. Changes go to the log; metrics read it. */
+export class AnchorStatus {
+  readonly #options: AnchorStatusOptions;
+  #state: "good" | "failing" | "diverged" = "good";
   #vouched: { readonly size: number; readonly root: Buffer; readonly at: number } | undefined;
   #behindSince: number | undefined;
 
-  constructor(options: StandingOptions) {
+  constructor(options: AnchorStatusOptions) {
     this.#options = options;
   }
 
@@ -36,9 +36,9 @@ export class Standing {
     return this.#options.by;
   }
 
-  /** Does it know another history than this gate has? */
-  get isParted(): boolean {
-    return this.#state === "parted";
+  /** Has it observed another history than this ledger's? */
+  get isDiverged(): boolean {
+    return this.#state === "diverged";
   }
 
   /** The last head that it has, as far as is known. */
@@ -70,24 +70,23 @@ export class Standing {
   /** It could not be asked, or said nothing that helps. */
   failed(problem: string): void {
     this.#options.onFailure(this.by);
-    if (!this.isParted)
+    if (!this.isDiverged)
       this.#become("failing", () => this.#say("warn", `the ${this.by} does not take checkpoints: ${problem}`));
   }
 
-  /** It knows another history. @param isStated an operator has stated the loss: it can never cosign this ledger again */
-  parted(parting: Parting, isStated = false): void {
-    const { size, proof } = parting;
+  /** It has observed another history. @param isStated an operator has stated the loss: it can never cosign this ledger again */
+  diverged({ proof, seq }: ObservedHead, isStated = false): void {
     if (isStated)
-      return this.#become("parted", () =>
-        this.#say("warn", `the ${this.by} has seen row ${size}, which is stated lost: it takes this ledger no more`),
+      return this.#become("diverged", () =>
+        this.#say("warn", `the ${this.by} has seen row ${seq}, which is stated lost: it takes this ledger no more`),
       );
     const shown = proof !== undefined ? "under this ledger's own key" : "and does not show it";
-    return this.#become("parted", () =>
-      this.#say("error", `the ${this.by} has seen another history through row ${size}, ${shown}: see docs/anchors.md`),
+    return this.#become("diverged", () =>
+      this.#say("error", `the ${this.by} has seen another history through row ${seq}, ${shown}: see docs/anchors.md`),
     );
   }
 
-  #become(state: "good" | "failing" | "parted", say: () => void): void {
+  #become(state: "good" | "failing" | "diverged", say: () => void): void {
     if (this.#state === state) return;
     this.#state = state;
     say();

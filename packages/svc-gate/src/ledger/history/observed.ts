@@ -8,23 +8,30 @@ import { openCheckpoint, parseCheckpointText, type Checkpoint } from "../tree/ch
 import { parseNote, parseVerifierKey } from "../tree/note.ts";
 import { rootAt, type HashReader } from "../tree/tiles.ts";
 
-/** How far something outside a ledger's file has seen it: a row's hash, the root over all rows up to it, or both. */
-export interface SeenHead extends Anchor {
+/** A head of a ledger that somebody outside has observed: a row's hash, the root over all rows up to it, or both. */
+export interface ObservedHead extends Anchor {
   readonly log: string;
-  /** Where it lies, in the data folder. */
+  /** Its file, if it is in the data folder. */
   readonly file?: string | undefined;
+  /** When it was observed, in milliseconds; undefined if nobody says when. */
+  readonly at?: number | undefined;
+  /** The checkpoint, if a key of the ledger has signed it. A head without it is only a claim. */
+  readonly proof?: string | undefined;
 }
 
-/** A head that was seen and is not in the file: beyond its last row, or another row than the one there. */
-export interface Parting {
-  readonly seen: SeenHead;
-  readonly is: "beyond" | "beside";
+/**
+ * An observed head that the ledger does not have. `truncated`: rows are missing from the end. `forked`: the ledger has other
+ * rows in their place.
+ */
+export interface Divergence {
+  readonly kind: "truncated" | "forked";
+  readonly head: ObservedHead;
 }
 
-/** Asks others how far they have seen a ledger of that name: file sinks, or whoever keeps checkpoints. */
-export type AskOthers = (log: string) => Promise<readonly SeenHead[]>;
+/** Asks others how far they have observed a ledger of that name. */
+export type AskOthers = (log: string) => Promise<readonly ObservedHead[]>;
 
-/** The latest signed checkpoint, which a gate leaves in its data folder for who reads that from outside. */
+/** The latest signed checkpoint, which a gate leaves in its data folder for readers outside. */
 export const checkpointFile = "checkpoint";
 
 /** The latest that a quorum of witnesses has cosigned. */
@@ -39,7 +46,10 @@ const checkpointNames = [checkpointFile, cosignedFile, "checkpoint.seen"];
  * @param folder undefined where the ledger is in a database
  * @throws {LedgerRefused} for a pin or a checkpoint that is damaged
  */
-export async function seenHeads(folder: string | undefined, pinFile: string | undefined): Promise<readonly SeenHead[]> {
+export async function seenHeads(
+  folder: string | undefined,
+  pinFile: string | undefined,
+): Promise<readonly ObservedHead[]> {
   const places = [pinFile, folder && join(folder, "head.pin")].filter((file) => file !== undefined);
   const pins = await Promise.all([...new Set(places)].map(readPin));
   const heads = pins.filter((pin) => pin !== undefined).map(pinnedHead);
@@ -49,12 +59,12 @@ export async function seenHeads(folder: string | undefined, pinFile: string | un
 }
 
 /** What a pin says. */
-export function pinnedHead({ log, seq, hash, root }: Pin): SeenHead {
+export function pinnedHead({ log, seq, hash, root }: Pin): ObservedHead {
   return { log, seq, hash, root, by: "head pin" };
 }
 
 /** Reads a checkpoint's file; undefined where there is none. @throws {LedgerRefused} for anything else */
-async function readCheckpoint(file: string): Promise<SeenHead | undefined> {
+async function readCheckpoint(file: string): Promise<ObservedHead | undefined> {
   let text: string;
   try {
     text = await readFile(file, "utf8");
@@ -114,13 +124,13 @@ async function readBounded(file: string): Promise<string> {
  *
  * @returns undefined where it is none
  */
-export function headOf(checkpoint: string, by: string): SeenHead | undefined {
+export function headOf(checkpoint: string, by: string): ObservedHead | undefined {
   const note = parseNote(checkpoint);
   const said = note && parseCheckpointText(note.text);
   return said && signedHead(said, by);
 }
 
-function signedHead({ origin, size, root }: Checkpoint, by: string): SeenHead {
+function signedHead({ origin, size, root }: Checkpoint, by: string): ObservedHead {
   return { log: origin, seq: size, root: root.toString("base64"), by };
 }
 
@@ -130,7 +140,7 @@ function signedHead({ origin, size, root }: Checkpoint, by: string): SeenHead {
  * @param signer the verifier key on record; undefined before the first
  * @returns undefined where no checkpoint lies there, or another key has signed it: then it says nothing
  */
-export async function ownHead(folder: string, signer: string | undefined): Promise<SeenHead | undefined> {
+export async function ownHead(folder: string, signer: string | undefined): Promise<ObservedHead | undefined> {
   const note = await readCheckpointNote(folder);
   const opened = note === undefined || signer === undefined ? undefined : openOwn(note, signer);
   return opened?.ok === true ? signedHead(opened.value, "checkpoint") : undefined;
@@ -156,30 +166,36 @@ export interface Readable {
 }
 
 /**
- * Which of the heads that were seen are not in a ledger. Roots are made of the inner hashes that it keeps: wrong ones may
- * deny a head that is there, never show one that is not, so who puts the blame on the rows has walked them before.
+ * Finds the observed heads that a ledger does not have. Roots are computed from the inner hashes that the ledger stores. Wrong
+ * inner hashes can deny a head that is there, but never show one that is not: walk the rows before you blame them.
  *
- * @throws {LedgerRefused} where one is of another ledger
+ * @throws {LedgerRefused} if a head is of another ledger
  */
-export async function partings(ledger: Readable, seen: readonly SeenHead[]): Promise<readonly Parting[]> {
-  requireName(ledger.name, seen);
-  const found: Parting[] = [];
-  for (const head of seen) found.push(...(await partingOf(ledger, head)));
+export async function divergences(ledger: Readable, observed: readonly ObservedHead[]): Promise<readonly Divergence[]> {
+  requireName(ledger.name, observed);
+  const found: Divergence[] = [];
+  for (const head of observed) {
+    const kind = await divergenceOf(ledger, head);
+    if (kind !== undefined) found.push({ kind, head });
+  }
   return found;
 }
 
-async function partingOf(ledger: Readable, head: SeenHead): Promise<readonly Parting[]> {
-  const { seq, hash, root } = head;
-  if (seq > ledger.rows) return [{ seen: head, is: "beyond" }];
-  if (seq === 0) return [];
+/** How a ledger differs from an observed head; undefined if it has that head. */
+export async function divergenceOf(
+  ledger: Omit<Readable, "name">,
+  { seq, hash, root }: Pick<ObservedHead, "hash" | "root" | "seq">,
+): Promise<Divergence["kind"] | undefined> {
+  if (seq > ledger.rows) return "truncated";
+  if (seq === 0) return undefined;
   const isSame =
     (hash === undefined || hash === (await hashOf(ledger, seq))) &&
     (root === undefined || root === (await rootOf(ledger, seq)));
-  return isSame ? [] : [{ seen: head, is: "beside" }];
+  return isSame ? undefined : "forked";
 }
 
 /** @throws {LedgerRefused} where something was seen of a ledger of another name */
-export function requireName(name: string, seen: readonly SeenHead[]): void {
+export function requireName(name: string, seen: readonly ObservedHead[]): void {
   const stranger = seen.find(({ log }) => log !== name);
   if (stranger === undefined) return;
   throw new LedgerRefused(
@@ -188,13 +204,13 @@ export function requireName(name: string, seen: readonly SeenHead[]): void {
 }
 
 /** @throws {LedgerRefused} where the ledger has not got a head that was seen: it must not be served, and nothing added to it */
-export async function requireSeen(ledger: Readable, seen: readonly SeenHead[]): Promise<void> {
-  const [parting] = await partings(ledger, seen);
-  if (parting !== undefined) throw new LedgerRefused(refusalOf(parting, ledger.rows));
+export async function requireSeen(ledger: Readable, seen: readonly ObservedHead[]): Promise<void> {
+  const [divergence] = await divergences(ledger, seen);
+  if (divergence !== undefined) throw new LedgerRefused(refusalOf(divergence, ledger.rows));
 }
 
-function refusalOf({ seen: { by, root, seq }, is }: Parting, rows: number): string {
-  if (is === "beyond")
+function refusalOf({ kind, head: { by, root, seq } }: Divergence, rows: number): string {
+  if (kind === "truncated")
     return (
       `the ledger ends at row ${rows}, and its ${by} has seen row ${seq}: rows are missing from its end; restore the file, ` +
       "or go on without them with `svc-gate resume --after-restore`"
@@ -215,10 +231,10 @@ export async function lastHead(ledger: Readable): Promise<Pin> {
 }
 
 /** Recomputed from the row's leaf. */
-async function hashOf({ hashes }: Readable, seq: number): Promise<string> {
+async function hashOf({ hashes }: Pick<Readable, "hashes">, seq: number): Promise<string> {
   return (await hashes(0, seq - 1, 1)).toString("hex");
 }
 
-async function rootOf({ hashes }: Readable, seq: number): Promise<string> {
+async function rootOf({ hashes }: Pick<Readable, "hashes">, seq: number): Promise<string> {
   return (await rootAt(hashes, seq)).toString("base64");
 }
