@@ -134,7 +134,7 @@ suite("the order of the checks", () => {
     [{ input: { n: 0, s: "" }, platform: snapshot, session }, "BLOCK c.$requires.3 final", "n is 0"],
     [{ platform: snapshot, session }, "BLOCK c.$requires.4 final", "`has(platform.price)` is required"],
     [{ platform: priced, session }, "BLOCK c.r", "cheap"],
-    [{ platform: { ...priced, price: 5 }, session }, "ALLOW c.$otherwise", 'allowed; no rule in contract "c" applies'],
+    [{ platform: { ...priced, price: 5 }, session }, "ALLOW c.$otherwise", "allowed"],
   ];
 
   test(
