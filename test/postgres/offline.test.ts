@@ -74,7 +74,8 @@ function offline(there: PostgresServer): void {
     assert.deepEqual(await ledgers(), before);
     assert.ok(!existsSync(join(cwd, "data", "tenants")), "nothing is left in the data folder either");
     const erased = await run(...erase, "--tenant", "acme");
-    assert.match(erased.stdout, /^erased 3 parts of 1 receipt; row 2 says so/, `positive control: ${erased.stderr}`);
+    assert.equal(erased.code, 0, `positive control: ${erased.stderr}`);
+    says("erased-in-a-tenant", erased.stdout.trimEnd());
     const database = await openPostgres({ url: there.url() });
     t.after(() => database.close());
     const shared = { database, ledger: "tenant.typo" };

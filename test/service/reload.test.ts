@@ -235,7 +235,7 @@ suite("reload", () => {
     assert.equal((await check(gate, open("s"))).json.verdict, "ALLOW");
     writeFileSync(join(folder, "contracts", "desk.yaml"), "contract: [");
     gate.kill("SIGHUP");
-    await until("nothing was put in force");
+    await until('"level":50');
     assert.equal((await check(gate, open("s"))).json.verdict, "ALLOW");
     writeFileSync(join(folder, "contracts", "desk.yaml"), contract("BLOCK"));
     gate.kill("SIGHUP");

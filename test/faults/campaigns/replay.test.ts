@@ -122,7 +122,7 @@ suite(`${runs} random checks, seed ${seed}`, async () => {
 
   test("positive control: a changed verdict, a missing receipt and a missing contract are noticed", async () => {
     const doctored: readonly (readonly [change: string, expected: RegExp])[] = [
-      ["DELETE FROM contracts WHERE digest = (SELECT min(digest) FROM contracts)", /"why":"the text of its contract/],
+      ["DELETE FROM contracts WHERE digest = (SELECT min(digest) FROM contracts)", /"skipped":\[\{/],
       [
         'UPDATE receipts SET leaf = replace(leaf, \'"verdict":"BLOCK"\', \'"verdict":"ALLOW"\') WHERE seq > 100',
         /"what":"verdict"/,
@@ -169,7 +169,7 @@ suite(`${runs} random checks, seed ${seed}`, async () => {
       ),
     );
     const shown = await replayCommand(data, { ...plain, json: false, contract: other, sum: "input.amount" });
-    assert.match(shown.text, /verdicts change\n\n +was +would be +receipts +sum of input\.amount\n/);
+    assert.match(shown.text, /\n +was +.* +receipts +.*\binput\.amount\n/);
     assert.match(shown.text, /\nexamples\n {2}receipt [0-9]+: /);
   });
 });

@@ -129,7 +129,7 @@ suite("the import of a JSON schema", () => {
       ...Array.from({ length: 20 }, (_, at) => level(at)),
       ["l20", { type: "string" }],
     ]);
-    assert.match(member({ $ref: "#/$defs/l0" }, { $defs }).notes, /too many or too deep parts/);
+    says("references-that-multiply", member({ $ref: "#/$defs/l0" }, { $defs }).notes.split("; ").at(-1) ?? "");
   });
 
   test("any JSON value as a schema gives a contract that compiles, and a second pass changes nothing", () => {
@@ -189,7 +189,7 @@ suite("a contract that import-tools writes", () => {
       text.split("\n").every((line) => line.length < 320 && !/^ *otherwise: ALLOW/.test(line)),
       text,
     );
-    assert.match(text, /# input\.a\\n {2}b: ALLOW #: "not" is left out/);
+    assert.match(text, /# input\.a\\n {2}b: ALLOW #: "not"/);
   });
 
   test("the importer refuses tool names with hidden or lookalike characters, invalid names and duplicates", () => {
@@ -402,7 +402,7 @@ suite("svc-gate import-tools", () => {
   });
 
   const bad: readonly (readonly [behaviour: string, problem?: RegExp])[] = [
-    ["silent", /nothing came within 10 s|timed out/i],
+    ["silent", /\b10 s\b|timed out/i],
     ["dies"],
     ["circle"],
     ["endless"],

@@ -125,7 +125,7 @@ test("without a gate, keys commands write to the ledger directly and never creat
   assert.equal((await checkWith(again, key)).status, 200);
   const nowhere = await commands(t, join(folder, "dta"))("keys", "create", "ci");
   assert.equal(nowhere.code, 2);
-  assert.match(nowhere.stderr, /there is no ledger in /);
+  says("no-ledger-there", nowhere.stderr.trimEnd());
   assert.ok(!existsSync(join(folder, "dta")));
 });
 
@@ -218,7 +218,7 @@ test("reload applies the changed files or mode, or prints their errors and chang
   const before = gate.gate.policy.contract;
   const refused = await run("reload");
   assert.deepEqual([refused.code, refused.stdout], [2, ""]);
-  assert.match(refused.stderr, /error\[unknown-limit\][\s\S]*contracts\/desk\.yaml:\d+[\s\S]*did you mean `visits`\?/);
+  assert.match(refused.stderr, /error\[unknown-limit\][\s\S]*contracts\/desk\.yaml:\d+[\s\S]*`visits`/);
   assert.equal(gate.gate.policy.contract, before);
   writeFileSync(file, text.replace("visits: 10", "visits: 11"));
   const { now, changed } = JSON.parse((await run("reload", "--json")).stdout);

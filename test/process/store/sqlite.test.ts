@@ -62,8 +62,7 @@ suite("SQLite: the files of the store", { tags: ["verify.walks-chain"] }, () => 
       copyFileSync(join(folder, "ledger.db"), join(copy, "ledger.db"));
       writeFileSync(join(copy, "ledger.db-wal"), log.subarray(0, length));
       const check = await inspectLedger({ folder: copy }).catch((error: Error) => error.message);
-      if (typeof check === "string")
-        assert.match(check, /its file is empty|no ledger/, "cut before the tables were there");
+      if (typeof check === "string") assert.match(check, /\bempty\b|\bno ledger\b/, "cut before the tables were there");
       else {
         assert.equal(check.broken, undefined, `cut at ${length}`);
         assert.ok(check.rows === 0 || wholes.includes(check.rows), `${check.rows} rows: whole batches`);
@@ -122,6 +121,6 @@ suite("SQLite: the files of the store", { tags: ["verify.walks-chain"] }, () => 
     const folder = smallDisk(t, 1);
     if (folder === undefined) return t.skip("this user may not mount a file system");
     writeFileSync(join(folder, "filler"), Buffer.alloc(2 ** 20 - 16_384));
-    await assert.rejects(openLedger({ folder, engine }), /there is no room|is full or fails|cannot be written/);
+    await assert.rejects(openLedger({ folder, engine }), /\broom\b|\bfull\b|\bwritten\b/);
   });
 });

@@ -102,8 +102,7 @@ suite("the commands of README.md in a shell", { tags: ["first-use-11", "first-us
 
   test("README.md gives the size of node_modules to within 20 percent", (t) => {
     if (process.platform !== "linux") return t.skip("the runtime of another platform has another size");
-    const [, withRuntime, without] =
-      /installs about (\d+) MB, most of it Node 26; where yours is 26 or later, (\d+) MB/.exec(page) ?? [];
+    const [, withRuntime, without] = /(\d+) MB\b.*\bNode 26\b.*?\b(\d+) MB/.exec(page) ?? [];
     const sizeOf = (isCounted: (name: string) => boolean): number =>
       reachedPackages()
         .filter(({ place, name }) => isCounted(name) && existsSync(join(root, place)))

@@ -5,6 +5,9 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { recompile, type ContractInForce } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { compile, mandate } from "../../support/contract-kit.ts";
+import { sentencesOf } from "../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const input = "{ type: object, additionalProperties: false }";
 const contract = `contract: c\ntools:\n  t: { input: ${input}, otherwise: ALLOW }\n`;
@@ -45,15 +48,13 @@ suite("the text of GET /rules, compiled again", () => {
   });
 
   test("the compiler refuses a line that looks like a file separator, and a line break in a name", () => {
-    const line = "yaml: a line that begins like this stands between the files in the text of GET /rules";
-    assert.deepEqual(problems(plainMandate, { "c.yaml": `--- # d.yaml\n${head}` }), [line]);
-    assert.deepEqual(problems(`# m\n--- #\n${plainMandate}`, { "c.yaml": head }), [line]);
-    const name = "name: a file's name has no line breaks and no control characters";
+    says("a separator in a contract", problems(plainMandate, { "c.yaml": `--- # d.yaml\n${head}` }).join("\n"));
+    says("a separator in a mandate", problems(`# m\n--- #\n${plainMandate}`, { "c.yaml": head }).join("\n"));
     for (const [written, file] of [
       ["c\\n--- # d.yaml", "c\n--- # d.yaml"],
       ["c\\u2028.yaml", "c\u2028.yaml"],
     ] as const)
-      assert.deepEqual(problems(`mandate: m\ncontracts: ["${written}"]\n`, { [file]: head }), [name]);
+      says(`the name ${written}`, problems(`mandate: m\ncontracts: ["${written}"]\n`, { [file]: head }).join("\n"));
     assert.deepEqual(problems(plainMandate, { "c.yaml": `---\n${head}` }), []);
   });
 });

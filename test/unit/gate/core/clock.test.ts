@@ -49,7 +49,7 @@ suite("the clock", () => {
       title: "the clock refuses a jump of over a minute forward",
       wall: 60_001,
       monotonic: 0,
-      reads: /moved by 60 s while the gate was running/,
+      reads: /moved by 60 s/,
     },
     { title: "the clock accepts a jump of one minute back", wall: -60_000, monotonic: 0, reads: start - 60_000 },
     { title: "the clock refuses a jump of over a minute back", wall: -60_001, monotonic: 0, reads: /moved by -60 s/ },
