@@ -1,4 +1,3 @@
-import { basename, dirname, resolve } from "node:path";
 import { partings, readResume, type LedgerCheck, type LedgerHistory, type SeenHead } from "../../ledger/mod.ts";
 import { parseLeaf, type Broken } from "../../ledger/entry/mod.ts";
 import { rootAt } from "../../ledger/tree/mod.ts";
@@ -35,12 +34,6 @@ export async function holdAgainstSinks(
   } finally {
     await ledger.close();
   }
-}
-
-/** Whose ledger a folder holds: a data folder keeps those of tenants in `tenants/ID`. */
-export function tenantOf(folder: string): string | null {
-  const path = resolve(folder);
-  return basename(dirname(path)) === "tenants" ? basename(path) : null;
 }
 
 async function ask(
