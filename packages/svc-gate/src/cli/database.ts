@@ -1,5 +1,4 @@
-import { ledgerIdOf } from "../gate/mod.ts";
-import type { SharedPlace } from "../ledger/mod.ts";
+import { dataFolder, type SharedPlace } from "../ledger/mod.ts";
 import { BadInput } from "./outcome.ts";
 
 /**
@@ -11,5 +10,5 @@ export function sharedPlace(tenant: string | true | undefined): SharedPlace | un
   if (tenant === undefined) return undefined;
   const url = process.env["SVC_DATABASE_URL"];
   if (url === undefined) throw new BadInput("--database is for a gate's own: set SVC_DATABASE_URL");
-  return { url, ledger: ledgerIdOf(tenant === true ? null : tenant) };
+  return { url, ledger: dataFolder.ledgerIdOf(tenant === true ? null : tenant) };
 }

@@ -1,6 +1,6 @@
 import { eraseOffline, type Erased, type Lacking, type Preview } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
-import { ledgerPlace } from "./ledger-place.ts";
+import { offlinePlace } from "./offline-place.ts";
 import { accepted, adminPath, findGate, type GatePlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
@@ -103,7 +103,7 @@ async function eraserFor(options: EraseOptions): Promise<Erase> {
 }
 
 async function eraseHere(dataDir: string, tenant: string | undefined, body: object): Promise<Erased> {
-  const place = ledgerPlace(dataDir, tenant ?? null);
+  const place = offlinePlace(dataDir, tenant ?? null);
   const erased = await eraseOffline(place, Buffer.from(JSON.stringify(body)));
   if (!erased.ok) throw new BadInput(erased.problem.detail);
   return erased.value;

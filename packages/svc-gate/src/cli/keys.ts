@@ -9,7 +9,7 @@ import {
   type ShownKey,
 } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
-import { ledgerPlace } from "./ledger-place.ts";
+import { offlinePlace } from "./offline-place.ts";
 import { accepted, adminPath, findGate, type GatePlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
@@ -146,7 +146,7 @@ async function change(options: KeysOptions, request: KeyRequest<object>): Promis
   // Before a ledger is begun: one whose key is refused would keep a signing key for nothing.
   const fault = mayBegin ? createFault(body) : undefined;
   if (fault !== undefined) throw new BadInput(fault.detail);
-  const changed = await openOfflineKeys({ ...ledgerPlace(dataDir, null), mayBegin }, (ring) =>
+  const changed = await openOfflineKeys({ ...offlinePlace(dataDir, null), mayBegin }, (ring) =>
     changeKey(ring, { by: operatorKey, tenant: tenant ?? null }, { ...request, body }),
   );
   if (!changed.ok) throw new BadInput(changed.problem.detail);
@@ -159,5 +159,5 @@ async function list(options: KeysOptions): Promise<readonly ShownKey[]> {
   if (gate !== undefined)
     return accepted(await gate.ask("GET", adminPath(tenant, "keys")))["keys"] as readonly ShownKey[];
   const admin = { by: operatorKey, tenant: tenant ?? null };
-  return openOfflineKeys(ledgerPlace(dataDir, null), (ring) => listKeys(ring, admin));
+  return openOfflineKeys(offlinePlace(dataDir, null), (ring) => listKeys(ring, admin));
 }

@@ -1,9 +1,9 @@
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { firstKeyFileFault, ledgerIdOf, makeFirstKey, openOfflineKeys } from "../gate/mod.ts";
-import { LedgerRefused, migratePostgres, readSharedLedger } from "../ledger/mod.ts";
-import { ledgerPlace } from "./ledger-place.ts";
+import { dirname } from "node:path";
+import { firstKeyFileFault, makeFirstKey, openOfflineKeys } from "../gate/mod.ts";
+import { dataFolder, LedgerRefused, migratePostgres, readSharedLedger } from "../ledger/mod.ts";
+import { offlinePlace } from "./offline-place.ts";
 import { BadInput, notWritten, type Outcome } from "./outcome.ts";
 
 export interface MigrateOptions {
@@ -40,11 +40,13 @@ interface Asked {
 async function firstKeyOf({ databaseUrl, dataDir, file }: Asked): Promise<string> {
   if (process.env["SVC_API_KEY"]) return `SVC_API_KEY is the first key, so ${file} was not written`;
   await requireUsable({ databaseUrl, dataDir, file });
-  return openOfflineKeys({ ...ledgerPlace(dataDir, null), databaseUrl, mayBegin: true }, async (ring) => {
+  return openOfflineKeys({ ...offlinePlace(dataDir, null), databaseUrl, mayBegin: true }, async (ring) => {
     const made = await makeFirstKey(ring, file);
     if (!made.ok) throw new BadInput(made.problem.detail);
     if (made.value === undefined) return `the database already has a key, so ${file} was not written`;
-    const signing = process.env["SVC_SIGNING_KEY"] ? "" : `; each gate needs ${join(dataDir, "signing.key")} too`;
+    const signing = process.env["SVC_SIGNING_KEY"]
+      ? ""
+      : `; each gate needs ${dataFolder.signingKeyOf({ folder: dataDir })} too`;
     return `the first key is in ${file} (row ${made.value.seq} of the ledger records it)${signing}`;
   });
 }
@@ -57,7 +59,7 @@ async function requireUsable({ databaseUrl, file }: Asked): Promise<void> {
 
 async function hasLedger(url: string): Promise<boolean> {
   try {
-    await (await readSharedLedger({ url, ledger: ledgerIdOf(null) })).close();
+    await (await readSharedLedger({ url, ledger: dataFolder.ledgerIdOf(null) })).close();
     return true;
   } catch (error) {
     if (error instanceof LedgerRefused) return false;

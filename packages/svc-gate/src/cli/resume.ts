@@ -1,7 +1,8 @@
 import { userInfo } from "node:os";
 import { resetCounters, resumeAfterRestore, type Resumed, type ResumedCounter } from "../gate/mod.ts";
+import { dataFolder } from "../ledger/mod.ts";
 import { visible } from "../wire/mod.ts";
-import { ledgerPlace } from "./ledger-place.ts";
+import { offlinePlace } from "./offline-place.ts";
 import { othersOf } from "./others.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { placeAll, planAll, type RestoreOptions } from "./restore.ts";
@@ -28,7 +29,7 @@ export async function resumeCommand(backup: string | undefined, options: ResumeO
     reset,
   };
   const place: Place = {
-    ...ledgerPlace(dataDir, tenant, pin),
+    ...offlinePlace(dataDir, tenant, pin),
     acceptSigningKey: readAccept(options.accept),
     askOthers: othersOf(tenant, options.seen ?? []),
   };
@@ -52,7 +53,9 @@ async function afterRestoring(
     return resumedText(await resumeAfterRestore(place, resuming));
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    throw new BadInput(`${error.message}\nthe backup lies in ${place.folder} now: run this again without naming it`);
+    throw new BadInput(
+      `${error.message}\nthe backup lies in ${dataFolder.ledgerFolder(place.dataDir, place.tenant)} now: run this again without naming it`,
+    );
   }
 }
 

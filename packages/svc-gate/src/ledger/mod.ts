@@ -22,7 +22,8 @@ export {
   type SharedPlace,
 } from "./in-database.ts";
 export { sqliteThreads, type SqliteThreads } from "./store/sqlite/sqlite.ts";
-export { backUpLedger, hasLedger, type Backup } from "./backup.ts";
+export * as dataFolder from "./data-folder.ts";
+export { backUpLedger, type Backup } from "./backup.ts";
 export { placeRestoration, planRestore, type Restoration } from "./restore.ts";
 export {
   divergenceOf,

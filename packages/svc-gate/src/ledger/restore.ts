@@ -2,11 +2,12 @@ import { constants } from "node:fs";
 import { access, chmod, copyFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { flushFile, verifyBackup } from "./backup.ts";
+import { databaseFiles, files, pinIn } from "./data-folder.ts";
 import { makeFolders } from "./durable-file.ts";
 import { readLedger } from "./opening.ts";
 import { writePin, type Pin } from "./history/pin.ts";
 import { divergences, seenHeads, type AskOthers, type Divergence, type ObservedHead } from "./history/observed.ts";
-import { files, takeOwnership } from "./store/sqlite/file.ts";
+import { takeOwnership } from "./store/sqlite/file.ts";
 import { LedgerRefused } from "./store/store.ts";
 
 export interface RestorePlace {
@@ -61,19 +62,16 @@ export async function placeRestoration(restoration: Restoration): Promise<void> 
     await chmod(beside, 0o600);
     await flushFile(beside);
     await rename(beside, join(folder, files.database));
-    if (seen.length > 0 && restoration.divergences.length === 0)
-      await writePin(pinFile ?? join(folder, "head.pin"), pin);
+    if (seen.length > 0 && restoration.divergences.length === 0) await writePin(pinIn(folder, pinFile), pin);
   } finally {
     lock.close();
   }
 }
 
-const suffixes = ["", "-wal", "-shm", "-journal"];
-
 /** A write-ahead log that was left behind would be played into the restored file. */
 async function requireEmpty(folder: string): Promise<void> {
-  for (const suffix of suffixes) {
-    const file = join(folder, `${files.database}${suffix}`);
+  for (const name of databaseFiles) {
+    const file = join(folder, name);
     if (await exists(file))
       throw new LedgerRefused(
         `${file} is there: nothing is restored over a ledger or beside what is left of one. Move it away first, and keep it`,

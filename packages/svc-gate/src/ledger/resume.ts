@@ -1,6 +1,6 @@
 import { rename } from "node:fs/promises";
-import { join } from "node:path";
 import type { Canonical } from "../wire/mod.ts";
+import { pinOf } from "./data-folder.ts";
 import { partText } from "./entry/evidence.ts";
 import type { Leaf } from "./entry/leaf.ts";
 import type { Change, Ledger } from "./ledger.ts";
@@ -46,7 +46,7 @@ export interface PastPin {
  */
 export async function openPastPin(options: LedgerOptions, askOthers: AskOthers): Promise<PastPin> {
   const { folder, shared } = options;
-  const pinFile = options.pinFile ?? (shared === undefined ? join(folder, "head.pin") : undefined);
+  const pinFile = pinOf(options);
   const near = await seenHeads(shared === undefined ? folder : undefined, pinFile);
   const pin = pinFile === undefined ? undefined : await readPin(pinFile);
   const ledger = await openLedger({ ...options, isPastPin: true });

@@ -1,4 +1,5 @@
 import {
+  dataFolder,
   inspectLedger,
   inspectSharedLedger,
   readLedger,
@@ -11,7 +12,7 @@ import { decidedLines, differsText, isSound, shownDeep, type DeepFound } from ".
 import { BadInput, type Outcome } from "../outcome.ts";
 import { progressStride, showProgress } from "../progress.ts";
 import { lookBeside, type FolderFound } from "./folder.ts";
-import { holdAgainstSinks, tenantOf } from "./sinks.ts";
+import { holdAgainstSinks } from "./sinks.ts";
 
 export interface VerifyOptions {
   readonly json: boolean;
@@ -30,7 +31,7 @@ export async function verifyCommand(folder: string, options: VerifyOptions): Pro
   const shared = sharedPlace(database);
   const open = (): Promise<LedgerHistory> => (shared === undefined ? readLedger(folder) : readSharedLedger(shared));
   const walked = shared === undefined ? await walkFolder(folder, options) : await inspectSharedLedger(shared);
-  const tenant = typeof database === "string" ? database : shared === undefined ? tenantOf(folder) : null;
+  const tenant = typeof database === "string" ? database : shared === undefined ? dataFolder.tenantOf(folder) : null;
   const { check, isUnknown } = await holdAgainstSinks(walked, { tenant, seen: options.seen ?? [] }, open);
   const isWhole = check.broken === undefined;
   const beside = shared === undefined && isWhole ? await lookBeside(folder, options.pin) : nothingBeside;

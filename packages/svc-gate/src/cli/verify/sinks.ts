@@ -1,4 +1,3 @@
-import { basename, dirname, resolve } from "node:path";
 import {
   divergences,
   resumeAct,
@@ -43,12 +42,6 @@ export async function holdAgainstSinks(
   } finally {
     await ledger.close();
   }
-}
-
-/** Whose ledger a folder holds: a data folder keeps those of tenants in `tenants/ID`. */
-export function tenantOf(folder: string): string | null {
-  const path = resolve(folder);
-  return basename(dirname(path)) === "tenants" ? basename(path) : null;
 }
 
 async function ask(

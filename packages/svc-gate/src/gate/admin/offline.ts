@@ -1,16 +1,10 @@
-import { readdir } from "node:fs/promises";
-import { dirname } from "node:path";
-import { NoLedger, openLedger, openPostgres, type Ledger, type LedgerOptions } from "../../ledger/mod.ts";
+import { dataFolder, NoLedger, openLedger, openPostgres, type Ledger, type LedgerOptions } from "../../ledger/mod.ts";
 import { visible } from "../../wire/mod.ts";
-import { ledgerIdOf } from "../start/place.ts";
 import { OfflineActs } from "./offline-acts.ts";
 import { engine } from "../version.ts";
 
 /** A ledger that no gate in this process serves: in its folder, or in a database, where other gates may be serving it. */
-export interface OfflinePlace extends Pick<
-  LedgerOptions,
-  "acceptSigningKey" | "folder" | "name" | "pinFile" | "signingKeyFile"
-> {
+export interface OfflinePlace extends dataFolder.LedgerSettings, Pick<LedgerOptions, "acceptSigningKey"> {
   /** A PostgreSQL in place of the folder. */
   readonly databaseUrl: string | undefined;
   /** Null is the root. */
@@ -38,7 +32,7 @@ export function openOffline<Value>(place: OfflinePlace, work: (offline: Offline)
 /** The same, where `openLedger` would refuse the ledger. */
 export async function openOfflineBy<As extends Pick<Offline, "ledger">, Value>(
   open: (options: LedgerOptions) => Promise<As>,
-  { databaseUrl, mayBegin = false, tenant, ...place }: OfflinePlace,
+  { databaseUrl, mayBegin = false, tenant, acceptSigningKey = false, ...settings }: OfflinePlace,
   work: (offline: As & Offline) => Promise<Value>,
 ): Promise<Value> {
   const mayBeginRoot = mayBegin && tenant === null;
@@ -46,53 +40,41 @@ export async function openOfflineBy<As extends Pick<Offline, "ledger">, Value>(
     databaseUrl === undefined
       ? undefined
       : await openPostgres({ url: databaseUrl, connectionsMax: 2, mayMigrate: mayBeginRoot });
-  const shared = database && { database, ledger: ledgerIdOf(tenant) };
-  const mustExist = shared === undefined || !mayBeginRoot;
+  const location = dataFolder.locateLedger(settings, tenant, database);
+  const mustExist = database === undefined || !mayBeginRoot;
   try {
-    const opened = await open({ ...place, shared, mustExist, engine });
+    const opened = await open({ ...location, acceptSigningKey, mustExist, engine });
     try {
       return await work({ ...opened, acts: new OfflineActs(opened.ledger) });
     } finally {
       await opened.ledger.close();
     }
   } catch (error) {
-    throw error instanceof NoLedger
-      ? await nowhere(error, { folder: place.folder, tenant, isShared: !!shared })
-      : error;
+    if (!(error instanceof NoLedger)) throw error;
+    if (database !== undefined) throw new NoLedger(tenant === null ? noRoot : noTenant(visible(tenant)));
+    throw tenant === null ? error : new NoLedger(await noTenantIn(settings.dataDir, tenant));
   } finally {
     await database?.close();
   }
 }
 
-interface Nowhere {
-  readonly folder: string;
-  readonly tenant: string | null;
-  readonly isShared: boolean;
-}
+const noRoot = "there is no ledger in the database: run `svc-gate keys create`, or start the first gate on it";
 
-/** Names the ledgers that exist, if they can be listed, because the name may be mistyped. */
-async function nowhere(error: NoLedger, { folder, tenant, isShared }: Nowhere): Promise<NoLedger> {
-  if (tenant === null)
-    return isShared
-      ? new NoLedger("there is no ledger in the database: run `svc-gate keys create`, or start the first gate on it")
-      : error;
-  const name = visible(tenant);
-  // A connection to a database sees one ledger at a time, so nothing can be listed there.
-  if (isShared)
-    return new NoLedger(
-      `the tenant ${name} has no ledger in the database: the file that SVC_TENANTS names lists the tenants, and a tenant's ` +
-        "ledger begins with its first check",
-    );
-  const others = await foldersIn(dirname(folder));
-  const there = others.length === 0 ? "no tenant has one" : `these tenants have one: ${others.join(", ")}`;
-  return new NoLedger(`there is no ledger in ${folder}, so the tenant ${name} has none; ${there}`);
+/** A connection to a database sees one ledger at a time, so the tenants cannot be listed. */
+function noTenant(name: string): string {
+  return (
+    `the tenant ${name} has no ledger in the database: the file that SVC_TENANTS names lists the tenants, and a tenant's ` +
+    "ledger begins with its first check"
+  );
 }
 
 const shownMax = 20;
 
-async function foldersIn(folder: string): Promise<readonly string[]> {
-  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
-  const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => visible(name));
-  const shown = names.toSorted().slice(0, shownMax);
-  return names.length > shownMax ? [...shown, `and ${names.length - shownMax} more`] : shown;
+/** Names the tenants with a ledger, because the name may be mistyped. */
+async function noTenantIn(dataDir: string, tenant: string): Promise<string> {
+  const names = (await dataFolder.tenantsIn(dataDir)).map(visible);
+  const more = names.length > shownMax ? [`and ${names.length - shownMax} more`] : [];
+  const others = [...names.slice(0, shownMax), ...more].join(", ");
+  const there = names.length === 0 ? "no tenant has one" : `these tenants have one: ${others}`;
+  return `there is no ledger in ${dataFolder.ledgerFolder(dataDir, tenant)}, so the tenant ${visible(tenant)} has none; ${there}`;
 }

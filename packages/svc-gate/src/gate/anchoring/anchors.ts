@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { LedgerRefused, replaceFile, type Divergence } from "../../ledger/mod.ts";
+import { dataFolder, LedgerRefused, replaceFile, type Divergence } from "../../ledger/mod.ts";
 import type { Broken } from "../../ledger/entry/mod.ts";
 import { rootAt } from "../../ledger/tree/mod.ts";
 import { collectedDivergence, strangeFile, type Collected } from "./collected.ts";
@@ -90,7 +90,7 @@ export class Anchors {
     const { policy, sinks, folder, pace = usualPace, patience = usualPatience } = options;
     this.#options = options;
     this.#patience = patience;
-    this.#cosignatures = policy && new Cosignatures(join(folder, "checkpoint.cosigned"), policy);
+    this.#cosignatures = policy && new Cosignatures(join(folder, dataFolder.files.cosigned), policy);
     const latest = (): number => this.#size;
     this.#witnesses =
       policy &&
@@ -185,7 +185,7 @@ export class Anchors {
       const { proof } = divergence.head;
       const refusal = refusalOf(divergence, head.size);
       // For `svc-gate resume`, which must be shown what was lost.
-      if (proof !== undefined) await replaceFile(join(folder, "checkpoint.seen"), proof);
+      if (proof !== undefined) await replaceFile(join(folder, dataFolder.files.seen), proof);
       if (proof !== undefined || !acceptClaims) throw new LedgerRefused(refusal);
       log.warn({ tenant }, `accepted at this start: ${refusal}`);
     }

@@ -81,11 +81,6 @@ export interface Telling {
   readonly sites?: AnchorSites | undefined;
 }
 
-/** What a ledger is called in a database: no tenant's can be the root's. */
-export function ledgerIdOf(tenant: string | null): string {
-  return tenant === null ? "root" : `tenant.${tenant}`;
-}
-
 const defaultMandate = "mandate.yaml";
 
 /**

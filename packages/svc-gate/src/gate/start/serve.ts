@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { createServer, type AddressInfo, type Server } from "node:net";
-import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import type { FastifyInstance } from "fastify";
 import pino, { type Logger } from "pino";
 import {
+  dataFolder,
   NoLedger,
   openPostgres,
   sqliteThreads,
@@ -22,15 +22,7 @@ import { keptFirstKey, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } fr
 import { Budget } from "../admission/queue.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { makeOpsServer } from "../http/ops.ts";
-import {
-  ledgerIdOf,
-  openPlace,
-  StartRefused,
-  type OpenedPlace,
-  type OpenPlace,
-  type Place,
-  type Telling,
-} from "./place.ts";
+import { openPlace, StartRefused, type OpenedPlace, type OpenPlace, type Place, type Telling } from "./place.ts";
 import { Rates } from "../admission/rate.ts";
 import { RefusedInputs } from "../core/refused-inputs.ts";
 import { Service, type ContractTests, type ReloadTests } from "../admin/service.ts";
@@ -310,23 +302,17 @@ async function openOps(service: Service, config: Config, log: Logger): Promise<O
 }
 
 function placeOfRoot(config: Config, database: Database | undefined): Place {
-  const { accept, apiKey, dataDir, ledgerName, mandate, mode, modeSetting, pin } = config;
-  // In a database the ledgers are those of all gates, and so is the key; in folders each has its own.
-  const signingKey = config.signingKey ?? (database === undefined ? undefined : join(dataDir, "signing.key"));
+  const { accept, apiKey, mandate, mode, modeSetting } = config;
   return {
     tenant: null,
     mandate,
     mode,
     modeSetting,
     ledger: {
-      folder: dataDir,
-      shared: database && { database, ledger: ledgerIdOf(null) },
+      ...dataFolder.locateLedger(config, null, database),
       // Its rows hold the keys. Without a key nobody could call the gate, and a new ledger would keep a signing key for nothing.
       mustExist: database !== undefined && apiKey === undefined,
-      pinFile: pin,
-      name: ledgerName,
       engine,
-      signingKeyFile: signingKey,
       acceptMissingPin: accept.includes("missing-pin"),
       acceptSigningKey: accept.includes("signing-key"),
     },
@@ -360,12 +346,9 @@ function placeOfTenant({ id, mandate, mode, rate }: TenantEntry, config: Config,
     rate,
     ledger: {
       ...root.ledger,
-      folder: join(config.dataDir, "tenants", id),
-      shared: database && { database, ledger: ledgerIdOf(id) },
+      ...dataFolder.locateLedger(config, id, database),
       mustExist: false,
       threads,
-      pinFile: config.pin === undefined ? undefined : `${config.pin}.${id}`,
-      name: undefined,
     },
   };
 }

@@ -1,6 +1,7 @@
 import { open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Result } from "../../wire/mod.ts";
+import { files, pinIn } from "../data-folder.ts";
 import { readIfThere } from "../durable-file.ts";
 import { noRows, readPin, type Pin } from "./pin.ts";
 import { LedgerRefused, type Anchor } from "../store/store.ts";
@@ -31,14 +32,7 @@ export interface Divergence {
 /** Asks others how far they have observed a ledger of that name. */
 export type AskOthers = (log: string) => Promise<readonly ObservedHead[]>;
 
-/** The latest signed checkpoint, which a gate leaves in its data folder for readers outside. */
-export const checkpointFile = "checkpoint";
-
-/** The latest that a quorum of witnesses has cosigned. */
-export const cosignedFile = "checkpoint.cosigned";
-
-/** The last is one that the ledger lacks, which kept its gate from starting. */
-const checkpointNames = [checkpointFile, cosignedFile, "checkpoint.seen"];
+const checkpointNames = [files.checkpoint, files.cosigned, files.seen];
 
 /**
  * What a data folder and a pin elsewhere say of how far the ledger went. What others say is a `SeenHead` too.
@@ -50,11 +44,11 @@ export async function seenHeads(
   folder: string | undefined,
   pinFile: string | undefined,
 ): Promise<readonly ObservedHead[]> {
-  const places = [pinFile, folder && join(folder, "head.pin")].filter((file) => file !== undefined);
+  const places = [pinFile, folder && pinIn(folder)].filter((file) => file !== undefined);
   const pins = await Promise.all([...new Set(places)].map(readPin));
   const heads = pins.filter((pin) => pin !== undefined).map(pinnedHead);
-  const files = folder === undefined ? [] : checkpointNames.map((name) => join(folder, name));
-  const checkpoints = await Promise.all(files.map((file) => readCheckpoint(file)));
+  const notes = folder === undefined ? [] : checkpointNames.map((name) => join(folder, name));
+  const checkpoints = await Promise.all(notes.map((file) => readCheckpoint(file)));
   return [...heads, ...checkpoints.filter((head) => head !== undefined)];
 }
 
@@ -148,7 +142,7 @@ export async function ownHead(folder: string, signer: string | undefined): Promi
 
 /** The signed checkpoint that is left in a ledger's folder, as it lies there. */
 export async function readCheckpointNote(folder: string): Promise<string | undefined> {
-  return (await readIfThere(join(folder, checkpointFile)))?.toString("utf8");
+  return (await readIfThere(join(folder, files.checkpoint)))?.toString("utf8");
 }
 
 /** Reads a checkpoint that the key on record must have signed. */

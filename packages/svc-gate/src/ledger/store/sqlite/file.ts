@@ -1,9 +1,9 @@
 import { hash, randomBytes } from "node:crypto";
-import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { counterSeal } from "../seals.ts";
 import type { KeptCounter } from "../store.ts";
+import { files } from "../../data-folder.ts";
 import { makePrivate } from "../../private-files.ts";
 import { flushAgain } from "./log.ts";
 import { LedgerRefused } from "../store.ts";
@@ -31,13 +31,6 @@ CREATE TABLE effects (
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE nodes (level INTEGER NOT NULL, place INTEGER NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (level, place)) STRICT, WITHOUT ROWID;
 `;
-
-export const files = { database: "ledger.db", log: "ledger.db-wal", lock: "owner.lock" } as const;
-
-/** Is there a file with something in it? */
-export function isThere(folder: string): boolean {
-  return (statSync(join(folder, files.database), { throwIfNoEntry: false })?.size ?? 0) > 0;
-}
 
 export function gone(folder: string): LedgerRefused {
   return new LedgerRefused(

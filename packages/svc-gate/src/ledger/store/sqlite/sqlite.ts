@@ -1,6 +1,7 @@
 import { readFile, rename, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { gone, isThere, reserveBytes } from "./file.ts";
+import { files, hasLedger } from "../../data-folder.ts";
+import { gone, reserveBytes } from "./file.ts";
 import type { KeptTogether, OpenOptions, WrittenBeside } from "./writer.ts";
 import type {
   Anchor,
@@ -53,9 +54,6 @@ export async function openSqlite(
 }
 
 const nothing: Promise<readonly (string | undefined)[]> = Promise.resolve([]);
-
-/** When keys were last used: beside the ledger, because it is no part of the history. */
-const usesFile = "key-uses.json";
 
 /** A reading thread without a read for this long is ended. */
 const idleMs = 5000;
@@ -201,7 +199,7 @@ class KeyFile implements KeyNotes {
 
   constructor(folder: string, writer: Remote) {
     this.#writer = writer;
-    this.#file = join(folder, usesFile);
+    this.#file = join(folder, files.keyUses);
   }
 
   keepFirst(note: string): Promise<void> {
@@ -246,7 +244,7 @@ export interface Inspection {
 export async function readSqlite(
   folder: string,
 ): Promise<StoredHistory & { readonly history: HistoryReader; readonly close: () => Promise<void> }> {
-  if (!isThere(folder)) throw new NoLedger(`there is no ledger in ${folder}`);
+  if (!hasLedger(folder)) throw new NoLedger(`there is no ledger in ${folder}`);
   const reader = await startReader(sqliteThreads(1), folder);
   const described = await reader.call<StoredHistory>("describe");
   return {
@@ -293,7 +291,7 @@ export interface Inspected extends Verification {
 /** Walks a ledger from outside, whether a gate is serving it or not: nothing is locked, written or begun. */
 export async function inspectSqlite(folder: string, inspection: Inspection): Promise<Inspected> {
   const { anchors, chainAlone, mustExist } = inspection;
-  if (!isThere(folder)) throw mustExist ? gone(folder) : new LedgerRefused(`there is no ledger in ${folder}`);
+  if (!hasLedger(folder)) throw mustExist ? gone(folder) : new LedgerRefused(`there is no ledger in ${folder}`);
   const reader = await startReader(sqliteThreads(1), folder);
   try {
     if (chainAlone) return await reader.call<Verification>("verifyChain", anchors);

@@ -1,7 +1,8 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { createTables, files } from "./file.ts";
+import { files } from "../../data-folder.ts";
+import { createTables } from "./file.ts";
 
 /**
  * What is wrong with a ledger's file beside what its rows say: its header, its tables' names, its pages, and each index

@@ -1,3 +1,4 @@
+import { hasLedger } from "../../data-folder.ts";
 import { statfsSync } from "node:fs";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { addDecimals } from "../../../wire/mod.ts";
@@ -8,7 +9,6 @@ import {
   createTables,
   explain,
   gone,
-  isThere,
   logPagesMax,
   openForWriting,
   readCounters,
@@ -289,7 +289,7 @@ function openWriter(options: OpenOptions): Writer {
   const lock = takeOwnership(folder);
   let database: DatabaseSync | undefined;
   try {
-    if (mustExist && !isThere(folder)) throw gone(folder);
+    if (mustExist && !hasLedger(folder)) throw gone(folder);
     database = openForWriting(folder);
     return new Writer(options, lock, database);
   } catch (error) {
