@@ -73,7 +73,8 @@ function divergedText({ divergences, rows, tenant }: Planned, backup: string): s
 }
 
 function restoredText({ folder, pin, pinFile, rows, seen, tenant }: Planned): string {
-  const what = `restored ${rows} ${rows === 1 ? "row" : "rows"} of ${pin.log} into ${folder}${tenant === null ? "" : ` (tenant ${tenant})`}`;
+  const ofTenant = tenant === null ? "" : ` (tenant ${tenant})`;
+  const what = `restored ${rows} ${rows === 1 ? "row" : "rows"} of ${pin.log} into ${folder}${ofTenant}`;
   const known = seen.toSorted((a, b) => b.seq - a.seq)[0];
   if (known !== undefined) return `${what}; the ${known.by} has seen row ${known.seq}, and it is there`;
   const gone = pinFile === undefined ? "" : ` (the head pin ${pinFile} is not there)`;

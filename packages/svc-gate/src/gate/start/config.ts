@@ -178,7 +178,7 @@ const entries = {
     variable: "SVC_SIGNING_KEY",
     kind: "file",
     fallback: "",
-    doc: "the private key (Ed25519, PEM) that signs the ledger's heads: a file, or the text itself; by default signing.key in the data folder, which the first start creates",
+    doc: "the private key (Ed25519, PEM) that signs heads: a file, or its text; by default signing.key in the data folder",
     read: readSigningKey,
   } as Entry<string | undefined>,
   witnessPolicy: {
