@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { readTests } from "../packages/svc-gate/src/cli/test/read.ts";
 import {
   compileContracts,
-  consult,
+  planLookups,
   count,
   decide,
   loadFunctions,
@@ -103,10 +103,10 @@ function timed(force: ContractInForce, requests: readonly CheckRequest[], forMs:
 
 function decideOnce(force: ContractInForce, request: CheckRequest): void {
   const prepared = prepare(force, request, { keyName: "default", sessionId: request.sessionId });
-  const consultation = consult(prepared, 1_790_000_000_000);
+  const lookupPlan = planLookups(prepared, 1_790_000_000_000);
   const { verdict } = decide(
-    consultation,
-    consultation.lookups.map(() => "0"),
+    lookupPlan,
+    lookupPlan.lookups.map(() => "0"),
   );
   count(prepared, { verdict, answered: verdict });
 }

@@ -11,7 +11,7 @@ import { getHeapStatistics } from "node:v8";
 import { paymentBody } from "../../bench/requests.ts";
 import {
   compileContracts,
-  consult,
+  planLookups,
   count,
   decide,
   prepare,
@@ -92,10 +92,10 @@ async function checkAll(gate: Gate, asked: readonly CheckRequest[], atOnce: numb
 function decideAll(force: ContractInForce, asked: readonly CheckRequest[]): void {
   for (const request of asked) {
     const prepared = prepare(force, request, { keyName: "default", sessionId: request.sessionId });
-    const consultation = consult(prepared, now);
+    const lookupPlan = planLookups(prepared, now);
     const decision = decide(
-      consultation,
-      consultation.lookups.map(() => "0"),
+      lookupPlan,
+      lookupPlan.lookups.map(() => "0"),
     );
     count(prepared, { verdict: decision.verdict, answered: decision.verdict });
   }
@@ -115,7 +115,7 @@ async function layers(force: ContractInForce): Promise<string> {
   const [request] = requests as [CheckRequest];
   const caller = { keyName: "default", sessionId: request.sessionId };
   const prepared = prepare(force, request, caller);
-  const decision = decide(consult(prepared, now), []);
+  const decision = decide(planLookups(prepared, now), []);
   const outcome = canonical(outcomeOf(decision));
   const parts = [
     callText(request.toolName, request.sessionId),
@@ -152,7 +152,7 @@ async function layers(force: ContractInForce): Promise<string> {
   const steps: Readonly<Record<string, () => unknown>> = {
     "strict JSON and its members": () => parseCheckRequest(body),
     prepare: () => prepare(force, request, caller),
-    "consult and decide": () => decide(consult(prepared, now), []),
+    "plan lookups and decide": () => decide(planLookups(prepared, now), []),
     "outcome and its text": () => canonical(outcomeOf(decision)),
     evidence: () => makeEvidence(parts, []),
     "leaf: text and hash": () => leafHash(leafText(leaf)),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import {
   compileContracts,
   compileMandate,
-  consult,
+  planLookups,
   decide,
   prepare,
   renderDiagnostic,
@@ -125,11 +125,11 @@ export const snapshot = { wallet: "w", spent: 5 };
 /** The decision on one call; counters stand at what the call says, else at 0. */
 export function judge(force: ContractInForce, call: Call = {}): Decision {
   const caller = { keyName: "default", sessionId: call.session ?? null };
-  const consultation = consult(prepare(force, request(call), caller), call.now ?? 1_700_000_000_000);
+  const lookupPlan = planLookups(prepare(force, request(call), caller), call.now ?? 1_700_000_000_000);
   const standing = new Map(Object.entries(call.counters ?? {}));
   return decide(
-    consultation,
-    consultation.lookups.map(({ counter }) => standing.get(counter.name) ?? "0"),
+    lookupPlan,
+    lookupPlan.lookups.map(({ counter }) => standing.get(counter.name) ?? "0"),
   );
 }
 

@@ -27,7 +27,7 @@ import {
   type Series,
 } from "../../../bench/peers/results.ts";
 import { apart, barChart, powers, steps } from "../../../bench/peers/svg.ts";
-import { compileContracts, consult, decide, prepare } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { compileContracts, planLookups, decide, prepare } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { parseCheckRequest, type Verdict } from "../../../packages/svc-gate/src/wire/mod.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
@@ -232,10 +232,10 @@ function verdicts(wanted: {
     const request = parseCheckRequest(JSON.stringify(call));
     if (!request.ok) throw new Error(request.problem.detail);
     const prepared = prepare(compiled.value, request.value, { keyName: "default", sessionId: request.value.sessionId });
-    const consultation = consult(prepared, 1_790_000_000_000);
+    const lookupPlan = planLookups(prepared, 1_790_000_000_000);
     return decide(
-      consultation,
-      consultation.lookups.map(() => "0"),
+      lookupPlan,
+      lookupPlan.lookups.map(() => "0"),
     ).verdict;
   });
 }

@@ -1,6 +1,6 @@
 import {
   compileMandate,
-  consult,
+  planLookups,
   count,
   decide,
   prepare,
@@ -100,10 +100,10 @@ export class Engine {
   }
 
   #decide(prepared: Prepared, at: number): Decision {
-    const consultation = consult(prepared, at);
+    const lookupPlan = planLookups(prepared, at);
     return decide(
-      consultation,
-      consultation.lookups.map((lookup) => this.#sum(this.#defect.lookup?.(lookup) ?? lookup, at)),
+      lookupPlan,
+      lookupPlan.lookups.map((lookup) => this.#sum(this.#defect.lookup?.(lookup) ?? lookup, at)),
     );
   }
 

@@ -12,9 +12,9 @@ class Seen {
   readonly failures = new Map<string, string>();
   readonly deciders = new Set<string>();
 
-  readonly probe: Probe = (core: Core, evaluate) => (situation) => {
+  readonly probe: Probe = (core: Core, evaluate) => (context) => {
     try {
-      const value = evaluate(situation);
+      const value = evaluate(context);
       if (typeof value === "boolean") this.valuesAt(core.span).add(value);
       return value;
     } catch (error) {

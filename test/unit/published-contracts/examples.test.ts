@@ -10,7 +10,7 @@ import { suite, test } from "node:test";
 import {
   compileContracts,
   compileMandate,
-  consult,
+  planLookups,
   count,
   decide,
   loadFunctions,
@@ -53,14 +53,14 @@ function play(force: ContractInForce, steps: readonly Step[]): readonly Decision
     const now = began + at * 1000;
     const call = request({ tool, input, platform, ...(session === null ? {} : { session }) });
     const prepared = prepare(force, call, { keyName: key, sessionId: session });
-    const consultation = consult(prepared, now);
-    const values = consultation.lookups.map((lookup) => {
+    const lookupPlan = planLookups(prepared, now);
+    const values = lookupPlan.lookups.map((lookup) => {
       const found = events.filter(
         (event) => event.counter === lookup.counter.name && event.key === lookup.key && event.at > lookup.after,
       );
       return String(found.reduce((sum, { amount }) => sum + amount, 0));
     });
-    const decision = decide(consultation, values);
+    const decision = decide(lookupPlan, values);
     for (const move of count(prepared, { verdict: decision.verdict, answered: decision.verdict })) {
       events.push({ counter: move.counter.name, key: move.key, at: now, amount: Number(move.amount) });
     }

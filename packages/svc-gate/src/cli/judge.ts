@@ -1,5 +1,5 @@
-import { consult, count, decide, prepare } from "../contract/mod.ts";
-import type { Consultation, ContractInForce, Decision, Lookup, Move, Prepared } from "../contract/mod.ts";
+import { planLookups, count, decide, prepare } from "../contract/mod.ts";
+import type { LookupPlan, ContractInForce, Decision, Lookup, Move, Prepared } from "../contract/mod.ts";
 import { answeredVerdict } from "../gate/mod.ts";
 import { bad, good, parseCheckRequest, type CheckRequest } from "../wire/mod.ts";
 import type { Mode, Result, Verdict } from "../wire/mod.ts";
@@ -59,16 +59,16 @@ export function judgeRequest(
   valueOf: ValueOf,
 ): Judged {
   const prepared = prepare(force, request, { keyName: key, sessionId: request.sessionId });
-  const consultation = consult(prepared, at);
-  const sought = [...consultation.sources].flatMap(([name, source]) => soughtOf(name, source));
+  const lookupPlan = planLookups(prepared, at);
+  const sought = [...lookupPlan.sources].flatMap(([name, source]) => soughtOf(name, source));
   const reads = new Map(sought.map(({ place, read }) => [place, read]));
-  const values = consultation.lookups.map((lookup, place) => valueOf(lookup, reads.get(place) ?? ""));
-  const decision = decide(consultation, values);
+  const values = lookupPlan.lookups.map((lookup, place) => valueOf(lookup, reads.get(place) ?? ""));
+  const decision = decide(lookupPlan, values);
   const out = answeredVerdict(decision, mode);
   const counters = sought.map(({ name, place }) => ({
     name,
     value: place === undefined ? "0" : values[place],
-    lookup: place === undefined ? undefined : consultation.lookups[place],
+    lookup: place === undefined ? undefined : lookupPlan.lookups[place],
   }));
   const moves = count(prepared, { verdict: decision.verdict, answered: out });
   return { prepared, decision, answered: out, counters, moves };
@@ -82,7 +82,7 @@ interface Sought {
   readonly place: number | undefined;
 }
 
-type Source = Consultation["sources"] extends ReadonlyMap<string, infer Found> ? Found : never;
+type Source = LookupPlan["sources"] extends ReadonlyMap<string, infer Found> ? Found : never;
 
 function soughtOf(name: string, source: Source): readonly Sought[] {
   if (source === "nothing") return [{ name, read: name, place: undefined }];

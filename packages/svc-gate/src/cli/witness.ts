@@ -13,10 +13,10 @@ export interface Seen {
   /** The first of them, in order. */
   readonly first: readonly Came[];
   /** What it was evaluated against. */
-  readonly situation: Situation;
+  readonly context: EvaluationContext;
 }
 
-type Situation = Parameters<Plan>[0];
+type EvaluationContext = Parameters<Plan>[0];
 type Tally = { -readonly [Part in keyof Seen]: Seen[Part] } & { readonly first: Came[] };
 
 const keptMax = 8;
@@ -25,13 +25,13 @@ const keptMax = 8;
 export class Witness {
   readonly #seen = new Map<Core, Tally>();
 
-  readonly probe: Probe = (core, run) => (situation) => {
+  readonly probe: Probe = (core, run) => (context) => {
     try {
-      const value = run(situation);
-      this.#note(core, situation, { value });
+      const value = run(context);
+      this.#note(core, context, { value });
       return value;
     } catch (error) {
-      this.#note(core, situation, {
+      this.#note(core, context, {
         error: error instanceof EvaluationError ? error.message : "the engine failed on it",
       });
       throw error;
@@ -53,13 +53,13 @@ export class Witness {
     this.#seen.clear();
   }
 
-  #note(core: Core, situation: Situation, came: Came): void {
+  #note(core: Core, context: EvaluationContext, came: Came): void {
     let tally = this.#seen.get(core);
-    if (tally === undefined) this.#seen.set(core, (tally = { trues: 0, falses: 0, times: 0, first: [], situation }));
+    if (tally === undefined) this.#seen.set(core, (tally = { trues: 0, falses: 0, times: 0, first: [], context }));
     tally.times += 1;
     if ("value" in came && came.value === true) tally.trues += 1;
     if ("value" in came && came.value === false) tally.falses += 1;
     if (tally.first.length < keptMax) tally.first.push(came);
-    tally.situation = situation;
+    tally.context = context;
   }
 }

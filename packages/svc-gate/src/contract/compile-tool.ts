@@ -5,7 +5,7 @@ import type { Mover, Reader } from "./counters/counters.ts";
 import type { OutcomeDocument, RequireDocument, RuleDocument } from "./text/document.ts";
 import type { Span } from "./text/diagnostic.ts";
 import type { Facts } from "./check/facts.ts";
-import { planCondition, type Situation } from "./run/plan.ts";
+import { planCondition, type EvaluationContext } from "./run/plan.ts";
 import { checkReason, planReason, type Reason, type ReasonSyntax } from "./run/reason.ts";
 import type { Validator } from "./schema/schema.ts";
 import type { Scope } from "./check/scope.ts";
@@ -47,7 +47,7 @@ export interface Requirement {
   /** `contract.$requires.N`, N counted from 1. */
   readonly id: string;
   readonly when: Core;
-  readonly holds: (situation: Situation) => boolean;
+  readonly holds: (context: EvaluationContext) => boolean;
   readonly reason: Reason;
 }
 
@@ -57,7 +57,7 @@ export interface Rule {
   /** The rule's name in the text. */
   readonly span: Span;
   readonly when: Core;
-  readonly fires: (situation: Situation) => boolean;
+  readonly fires: (context: EvaluationContext) => boolean;
   readonly verdict: Verdict;
   readonly final: boolean;
   /** It is evaluated and recorded, and decides nothing. */
@@ -174,7 +174,7 @@ export class ToolCompiler {
     return { reason: scope.report.size > 0 ? () => "" : planReason(checked), shows };
   }
 
-  #planned(core: Core): (situation: Situation) => boolean {
+  #planned(core: Core): (context: EvaluationContext) => boolean {
     return this.#scope.report.size > 0 ? () => false : planCondition(core, this.#scope.probe);
   }
 

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import {
-  consult,
+  planLookups,
   count,
   prepare,
   type Caller,
@@ -269,7 +269,7 @@ suite("the counters that a call moves", () => {
 
 function lookups(definition: string, now: number, platform: unknown = snapshot): readonly Lookup[] {
   const rules = '[{ rule: r, on: t, when: "counters.k > 0", verdict: BLOCK, reason: "{counters.k}" }]';
-  return consult(prepare(compile(withCounter(definition, rules)), request({ platform }), caller), now).lookups;
+  return planLookups(prepare(compile(withCounter(definition, rules)), request({ platform }), caller), now).lookups;
 }
 
 suite("the counters that a rule reads", () => {
@@ -313,11 +313,11 @@ suite("the counters that a rule reads", () => {
   test("the gate looks up only counters that a rule reads", () => {
     const rules = '[{ rule: r, on: t, when: "input.n > 1 && counters.k > 0", verdict: BLOCK, reason: x }]';
     const force = compile(withCounter("{ of: t, per: gate }", rules));
-    const unknown = consult(prepare(force, request({ input: { n: 2, s: "" }, platform: snapshot }), caller), now);
+    const unknown = planLookups(prepare(force, request({ input: { n: 2, s: "" }, platform: snapshot }), caller), now);
     assert.equal(unknown.lookups.length, 1);
     assert.deepEqual(moves(withCounter("{ of: t, per: gate }")).length, 1);
     assert.equal(
-      consult(prepare(compile(withCounter("{ of: t, per: gate }")), request({ platform: snapshot }), caller), now)
+      planLookups(prepare(compile(withCounter("{ of: t, per: gate }")), request({ platform: snapshot }), caller), now)
         .lookups.length,
       0,
     );

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import {
-  consult,
+  planLookups,
   count,
   decide,
   prepare,
@@ -88,10 +88,10 @@ class Sessions {
   ask(call: Call): Decision {
     const caller = { keyName: "default", sessionId: call.session ?? null };
     const prepared = prepare(this.#force, request(call), caller);
-    const consultation = consult(prepared, 1_700_000_000_000);
+    const lookupPlan = planLookups(prepared, 1_700_000_000_000);
     const decision = decide(
-      consultation,
-      consultation.lookups.map(({ key }) => String(this.#events.get(key) ?? 0)),
+      lookupPlan,
+      lookupPlan.lookups.map(({ key }) => String(this.#events.get(key) ?? 0)),
     );
     for (const { key } of count(prepared, { verdict: decision.verdict, answered: decision.verdict }))
       this.#events.set(key, (this.#events.get(key) ?? 0) + 1);
@@ -285,9 +285,9 @@ suite("values that a counter remembers", () => {
   test("positive control: an unknown history is an error, not a value that was never seen", () => {
     const force = compile(withRule("input.s in counters.k"));
     const prepared = prepare(force, request(call("a")), { keyName: "default", sessionId: "one" });
-    const consultation = consult(prepared, 1_700_000_000_000);
-    assert.equal(consultation.lookups.length, 1);
-    const { verdict, rule, reason } = decide(consultation, [undefined]);
+    const lookupPlan = planLookups(prepared, 1_700_000_000_000);
+    assert.equal(lookupPlan.lookups.length, 1);
+    const { verdict, rule, reason } = decide(lookupPlan, [undefined]);
     assert.deepEqual([verdict, rule], ["BLOCK", "c.r"]);
     says("a counter that is not known", reason);
   });

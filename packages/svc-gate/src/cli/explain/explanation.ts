@@ -90,7 +90,7 @@ function spoken(
   const failed = seen?.first.find((came) => "error" in came);
   if (failed !== undefined) return { verdict, reason: `it cannot be evaluated: ${failed.error}` };
   try {
-    return { verdict, reason: seen === undefined ? "" : reason(seen.situation) };
+    return { verdict, reason: seen === undefined ? "" : reason(seen.context) };
   } catch (error) {
     if (!(error instanceof EvaluationError)) throw error;
     return { verdict: "BLOCK", reason: `its reason cannot be evaluated: ${error.message}` };

@@ -1,9 +1,9 @@
 import {
-  consult,
+  planLookups,
   count,
   decide,
   prepare,
-  type Consultation,
+  type LookupPlan,
   type ContractInForce,
   type Decision,
   type Lookup,
@@ -24,7 +24,7 @@ export interface Again {
 
 /** A recorded call at its moment, with what its rules may ask of the counters. */
 export interface AskedAgain {
-  readonly consultation: Consultation;
+  readonly lookupPlan: LookupPlan;
   readonly lookups: readonly Lookup[];
 }
 
@@ -36,18 +36,18 @@ export function decideAgain(force: ContractInForce, recorded: Recorded, standing
 /** All that can be done before the counters are known. */
 export function askAgain(force: ContractInForce, { leaf, request }: Recorded): AskedAgain {
   const caller = { keyName: leaf.key ?? "", sessionId: request.sessionId };
-  const consultation = consult(prepare(force, request, caller), leaf.at);
-  return { consultation, lookups: consultation.lookups };
+  const lookupPlan = planLookups(prepare(force, request, caller), leaf.at);
+  return { lookupPlan, lookups: lookupPlan.lookups };
 }
 
 /** @param value what a counter stood at; undefined where its history is not known */
 export function decideAsked(
-  { consultation }: AskedAgain,
+  { lookupPlan }: AskedAgain,
   value: (lookup: Lookup) => string | undefined,
   mode: Mode,
 ): Again {
-  const decision = decide(consultation, consultation.lookups.map(value));
-  return { decision, answered: answeredVerdict(decision, mode), prepared: consultation.prepared };
+  const decision = decide(lookupPlan, lookupPlan.lookups.map(value));
+  return { decision, answered: answeredVerdict(decision, mode), prepared: lookupPlan.prepared };
 }
 
 /** Contracts by the digest that a receipt names, each compiled once. */

@@ -9,7 +9,7 @@ import { checkKey, planKey, planned, type Caller, type KeyPart, type KeyPlan } f
 import { isKey } from "../check/check-types.ts";
 import type { CounterDocument, WrittenExpression } from "../text/document.ts";
 import { keyText, planAsked, remembered, type Asked, type Seekers, type Sought } from "./memory.ts";
-import { plan, planCondition, type Plan, type Situation } from "../run/plan.ts";
+import { plan, planCondition, type Plan, type EvaluationContext } from "../run/plan.ts";
 import {
   compare,
   EvaluationError,
@@ -31,10 +31,10 @@ import type { YamlScalar } from "../text/yaml.ts";
 /** How one tool's calls move a counter. */
 export interface Mover {
   readonly counter: Counter;
-  readonly holds: (situation: Situation) => boolean;
+  readonly holds: (context: EvaluationContext) => boolean;
   /** Canonical texts: one, or one for each value to remember, or none for a call without a session. @throws {EvaluationError} */
-  readonly keys: (situation: Situation, caller: Caller) => readonly string[];
-  readonly amount: (situation: Situation) => string;
+  readonly keys: (context: EvaluationContext, caller: Caller) => readonly string[];
+  readonly amount: (context: EvaluationContext) => string;
   /** What it is planned from: where a part of it cannot be evaluated, the verdict is BLOCK. */
   readonly reads: {
     readonly when: Core | undefined;
@@ -55,7 +55,7 @@ export interface Reader {
   readonly per: readonly KeyPart[];
   readonly since: Core | undefined;
   /** Milliseconds: events at or before it have been let go (`since` less `settles_within`); undefined without `since`. */
-  readonly settledThrough: ((situation: Situation) => number) | undefined;
+  readonly settledThrough: ((context: EvaluationContext) => number) | undefined;
 }
 
 /** Compiles what all tools share of a counter. */
@@ -232,7 +232,7 @@ export function planMover(counter: Counter, document: CounterDocument, scope: Sc
     holds: when === undefined ? () => true : planned(scope, when, planCondition, () => false),
     keys:
       remembers === undefined
-        ? (situation, caller) => keysOf(key(situation, caller), [undefined])
+        ? (context, caller) => keysOf(key(context, caller), [undefined])
         : planned(
             scope,
             remembers,
@@ -291,10 +291,10 @@ function checkRemembered(syntax: Syntax, scope: Scope, facts: Facts): Core {
 }
 
 function planRemembered(key: KeyPlan, values: Plan): Mover["keys"] {
-  return (situation, caller) => {
-    const under = key(situation, caller);
+  return (context, caller) => {
+    const under = key(context, caller);
     if (under === null) return [];
-    const value = values(situation);
+    const value = values(context);
     return keysOf(under, [...remembered(isList(value) ? value : [value])]);
   };
 }
@@ -329,16 +329,16 @@ function checkSum(syntax: Syntax, scope: Scope, facts: Facts): Core {
   return core;
 }
 
-function planAmount(core: Core): (situation: Situation) => string {
+function planAmount(core: Core): (context: EvaluationContext) => string {
   const run = plan(core);
-  return (situation) => exactText(run(situation) as Exact);
+  return (context) => exactText(run(context) as Exact);
 }
 
-function planSettled(since: Plan, settlesMs: number): (situation: Situation) => number {
-  return (situation) => {
-    const value = since(situation);
+function planSettled(since: Plan, settlesMs: number): (context: EvaluationContext) => number {
+  return (context) => {
+    const value = since(context);
     const seconds = value instanceof Timestamp ? value.seconds : (value as Exact);
-    if (compare(multiply(seconds, 1000), situation.now) > 0)
+    if (compare(multiply(seconds, 1000), context.now) > 0)
       throw new EvaluationError(`its \`since\` (${show(seconds)}) is in the future`);
     return Number(floor(subtract(multiply(seconds, 1000), settlesMs)));
   };

@@ -2,7 +2,7 @@ import { canonical, type Canonical } from "../../wire/mod.ts";
 import { children, walk, type Core, type FoldCore } from "../check/core.ts";
 import { keyValue } from "./keys.ts";
 import type { Report } from "../text/diagnostic.ts";
-import { plan, spendOnAsking, type Plan, type Situation } from "../run/plan.ts";
+import { plan, spendOnAsking, type Plan, type EvaluationContext } from "../run/plan.ts";
 import { EvaluationError } from "../run/rational.ts";
 import { isList, type Value } from "../run/value.ts";
 
@@ -75,8 +75,8 @@ export interface Sought {
 
 /** What finds the values: the steps of the rules that decide, and those of the rules that observe. */
 export interface Seekers {
-  readonly deciding: Situation;
-  readonly observing: Situation;
+  readonly deciding: EvaluationContext;
+  readonly observing: EvaluationContext;
 }
 
 /**
@@ -95,12 +95,12 @@ export function planAsked(asked: readonly Asked[]): (seekers: Seekers) => Sought
 }
 
 /** Puts texts of values into the set. Is there more to be found? Not where the set is full, or the steps are used up. */
-type Collector = (situation: Situation, into: Set<string>) => boolean;
+type Collector = (context: EvaluationContext, into: Set<string>) => boolean;
 
 function planValue(value: Plan): Collector {
-  return (situation, into) => {
-    const item = value(situation);
-    spendOnAsking(situation, item);
+  return (context, into) => {
+    const item = value(context);
+    spendOnAsking(context, item);
     const text = valueText(item);
     if (into.size >= rememberedMax && !into.has(text)) return false;
     into.add(text);
@@ -116,12 +116,12 @@ function planCollector(value: Plan, folds: readonly FoldCore[]): Collector {
 }
 
 function planEach(range: Plan, slot: number, inner: Collector): Collector {
-  return (situation, into) => {
-    const items = range(situation);
+  return (context, into) => {
+    const items = range(context);
     for (const item of isList(items) ? items : (items as ReadonlyMap<string, Value>).keys()) {
-      situation.steps -= 1;
-      situation.variables[slot] = item;
-      if (situation.steps < 0 || !inner(situation, into)) return false;
+      context.steps -= 1;
+      context.variables[slot] = item;
+      if (context.steps < 0 || !inner(context, into)) return false;
     }
     return true;
   };
@@ -132,11 +132,11 @@ function planEach(range: Plan, slot: number, inner: Collector): Collector {
  * than a rule can: a member that a condition has tested for null may be null.
  */
 function guarded(collect: Collector): Collector {
-  return (situation, into) => {
+  return (context, into) => {
     try {
-      return collect(situation, into);
+      return collect(context, into);
     } catch {
-      return situation.steps >= 0;
+      return context.steps >= 0;
     }
   };
 }

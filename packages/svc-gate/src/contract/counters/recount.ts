@@ -1,7 +1,7 @@
 import { readJson, type JsonObject, type Verdict } from "../../wire/mod.ts";
 import type { ContractInForce } from "../compile.ts";
 import type { Counter } from "./counter.ts";
-import type { Move } from "../run/consult.ts";
+import type { Move } from "../run/plan-lookups.ts";
 import { count, isCounted, prepare } from "../run/decide.ts";
 
 /** A check as its receipt tells of it. A text is undefined where it was erased. */

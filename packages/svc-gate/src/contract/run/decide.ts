@@ -13,15 +13,15 @@ import {
   counterValues,
   evaluationMessage,
   noCounters,
-  situationOf,
-  type Consultation,
+  contextOf,
+  type LookupPlan,
   type Move,
   type Prepared,
-} from "./consult.ts";
+} from "./plan-lookups.ts";
 import type { Caller } from "../counters/keys.ts";
 import type { Decision, Observation } from "./decision.ts";
 import type { Counter } from "../counters/counter.ts";
-import { stepsMax, type Situation } from "./plan.ts";
+import { stepsMax, type EvaluationContext } from "./plan.ts";
 import { EvaluationError } from "./rational.ts";
 import { mismatchText } from "../schema/schema.ts";
 
@@ -38,12 +38,12 @@ export function prepare(force: ContractInForce, request: CheckRequest, caller: C
   if (plan.movers.length === 0) return { request, caller, plan, early, moves: noMoves, broken: noPairs };
   const moves: Move[] = [];
   const broken: (readonly [string, string])[] = [];
-  const situation = situationOf(request, 0);
+  const context = contextOf(request, 0);
   for (const { counter, holds, keys, amount, blind } of plan.movers) {
     if (early !== undefined && !blind) continue;
     try {
-      if (!holds(situation)) continue;
-      for (const key of keys(situation, caller)) moves.push({ counter, key, amount: amount(situation) });
+      if (!holds(context)) continue;
+      for (const key of keys(context, caller)) moves.push({ counter, key, amount: amount(context) });
     } catch (error) {
       broken.push([counter.name.replace(".", ".$counters."), evaluationMessage(error)]);
     }
@@ -56,16 +56,16 @@ export function prepare(force: ContractInForce, request: CheckRequest, caller: C
  *
  * @param values for each lookup, the decimal that the ledger found, or undefined where the counter's history is not known
  */
-export function decide(consultation: Consultation, values: readonly (string | undefined)[]): Decision {
-  const { prepared, now } = consultation;
+export function decide(lookupPlan: LookupPlan, values: readonly (string | undefined)[]): Decision {
+  const { prepared, now } = lookupPlan;
   const { plan, early, request } = prepared;
   if (early !== undefined || plan === undefined) return early ?? unknownTool(undefined, request.toolName);
   const read = new Map<string, string>();
-  const counters = plan.readers.size === 0 ? noCounters : counterValues(consultation, values, read);
-  const situation = situationOf(request, now, counters);
-  const tally = new Tally(situation);
+  const counters = plan.readers.size === 0 ? noCounters : counterValues(lookupPlan, values, read);
+  const context = contextOf(request, now, counters);
+  const tally = new Tally(context);
   for (const { requires } of plan.routes) {
-    const failed = firstFailing(requires, situation);
+    const failed = firstFailing(requires, context);
     if (failed !== undefined) return withRead(failed, read);
   }
   for (const route of plan.routes) tally.route(route);
@@ -107,7 +107,7 @@ export function isCounted({ counting }: Counter, { verdict, answered }: Outcome)
 
 /** Gathers what the contracts say of one call; the strictest wins, the first in the text gives the reason. */
 class Tally {
-  readonly #situation: Situation;
+  readonly #context: EvaluationContext;
   readonly #fired: string[] = [];
   readonly #errors: (readonly [string, string])[] = [];
   readonly #observed: Observation[] = [];
@@ -115,8 +115,8 @@ class Tally {
   #winner: { readonly verdict: Verdict; readonly rule: string; readonly reason: string } | undefined;
   #final = false;
 
-  constructor(situation: Situation) {
-    this.#situation = situation;
+  constructor(context: EvaluationContext) {
+    this.#context = context;
   }
 
   route(route: Route): void {
@@ -124,8 +124,8 @@ class Tally {
     for (const rule of route.rules) {
       if (rule.observed) continue;
       try {
-        if (!rule.fires(this.#situation)) continue;
-        this.#add(rule.verdict, rule.id, rule.reason(this.#situation), rule.final);
+        if (!rule.fires(this.#context)) continue;
+        this.#add(rule.verdict, rule.id, rule.reason(this.#context), rule.final);
         this.#fired.push(rule.id);
       } catch (error) {
         this.fails(rule.id, `the rule ${rule.id} cannot be evaluated: ${evaluationMessage(error)}`, error);
@@ -135,7 +135,7 @@ class Tally {
     if (any) return;
     const id = `${route.contract}.$otherwise`;
     try {
-      this.#add(route.otherwise, id, route.otherwiseReason(this.#situation), route.otherwise === "BLOCK");
+      this.#add(route.otherwise, id, route.otherwiseReason(this.#context), route.otherwise === "BLOCK");
     } catch (error) {
       this.fails(id, `what ${route.contract} says otherwise cannot be evaluated: ${evaluationMessage(error)}`, error);
     }
@@ -143,11 +143,11 @@ class Tally {
 
   /** After all that decides, with steps of their own: what is observed takes nothing from what decides. */
   observe(rules: readonly Rule[]): void {
-    this.#situation.steps = stepsMax;
+    this.#context.steps = stepsMax;
     for (const rule of rules) {
       try {
-        if (!rule.fires(this.#situation)) continue;
-        this.#observed.push({ rule: rule.id, verdict: rule.verdict, reason: rule.reason(this.#situation) });
+        if (!rule.fires(this.#context)) continue;
+        this.#observed.push({ rule: rule.id, verdict: rule.verdict, reason: rule.reason(this.#context) });
       } catch (error) {
         this.#unexpected(error);
         const reason = `the rule ${rule.id} cannot be evaluated: ${evaluationMessage(error)}`;
@@ -218,20 +218,20 @@ function unknownTool(force: ContractInForce | undefined, name: string): Decision
 }
 
 function checkPresence(plan: ToolPlan, request: CheckRequest): Decision | undefined {
-  let situation: Situation | undefined;
+  let context: EvaluationContext | undefined;
   for (const { presence } of plan.routes) {
     if (presence.length === 0) continue;
-    situation ??= situationOf(request, 0);
-    const failed = firstFailing(presence, situation);
+    context ??= contextOf(request, 0);
+    const failed = firstFailing(presence, context);
     if (failed !== undefined) return failed;
   }
   return undefined;
 }
 
-function firstFailing(requirements: readonly Requirement[], situation: Situation): Decision | undefined {
+function firstFailing(requirements: readonly Requirement[], context: EvaluationContext): Decision | undefined {
   for (const { id, holds, reason } of requirements) {
     try {
-      if (!holds(situation)) return blocked(id, reason(situation));
+      if (!holds(context)) return blocked(id, reason(context));
     } catch (error) {
       return blocked(id, `the requirement ${id} cannot be evaluated: ${evaluationMessage(error)}`, error);
     }

@@ -1,10 +1,10 @@
 import {
-  consult,
+  planLookups,
   count,
   decide,
   prepare,
   type Caller,
-  type Consultation,
+  type LookupPlan,
   type Decision,
   type Prepared,
 } from "../../contract/mod.ts";
@@ -27,7 +27,7 @@ export interface PreparedCall {
 
 /** A call with the counters that its decision needs. */
 export interface PlannedCall {
-  readonly consultation: Consultation;
+  readonly lookupPlan: LookupPlan;
   readonly lookups: readonly CounterLookup[];
 }
 
@@ -45,18 +45,18 @@ export function prepareCall(policy: ActivePolicy, request: CheckRequest, caller:
 
 /** Finds out which counters the call needs at this time. */
 export function planCall({ policy, prepared }: PreparedCall, at: number): PlannedCall {
-  const consultation = consult(prepared, at);
-  const lookups = consultation.lookups.map(({ counter, key, after }) => ({
+  const lookupPlan = planLookups(prepared, at);
+  const lookups = lookupPlan.lookups.map(({ counter, key, after }) => ({
     counter: digestOf(policy, counter),
     key,
     after,
   }));
-  return { consultation, lookups };
+  return { lookupPlan, lookups };
 }
 
 /** How many counter events a call costs the ledger: those it reads and those it writes. */
-export function eventsOf({ consultation, lookups }: PlannedCall): number {
-  return lookups.length + consultation.prepared.moves.length;
+export function eventsOf({ lookupPlan, lookups }: PlannedCall): number {
+  return lookups.length + lookupPlan.prepared.moves.length;
 }
 
 /**
@@ -89,17 +89,17 @@ export async function decideBatch(
 /** Decides one call and appends its row to the turn. */
 function decideCall(
   { turn, at }: TimedTurn,
-  { consultation, lookups }: PlannedCall,
+  { lookupPlan, lookups }: PlannedCall,
   policy: ActivePolicy,
   { keepRefused, onDefect }: DecideOptions,
 ): Omit<DecidedCheck, "receipt"> {
   const values = lookups.map((lookup) => turn.value(lookup));
-  const decision = decide(consultation, values);
+  const decision = decide(lookupPlan, values);
   if (decision.defect !== undefined) onDefect(decision);
   const { mode, contract } = policy;
   const { verdict, reason, rule } = decision;
   const answered = answeredVerdict(decision, mode);
-  const { prepared } = consultation;
+  const { prepared } = lookupPlan;
   const { request, caller, plan, early } = prepared;
   const { keyName } = caller;
   const { toolName, sessionId, platformText } = request;

@@ -1,5 +1,5 @@
 import {
-  consult,
+  planLookups,
   decide,
   prepare,
   type ContractInForce,
@@ -50,10 +50,10 @@ function decideCall(force: ContractInForce, call: Call): Decision | undefined {
   const request = parseCheckRequest(body);
   if (!request.ok) return undefined;
   const caller = { keyName: "k", sessionId: request.value.sessionId };
-  const consultation = consult(prepare(force, request.value, caller), call.now);
-  const values = consultation.lookups.map(({ counter }) => {
+  const lookupPlan = planLookups(prepare(force, request.value, caller), call.now);
+  const values = lookupPlan.lookups.map(({ counter }) => {
     const value = call.counters.get(counter.identity) ?? call.counters.get(counter.name) ?? "0";
     return counter.remembers && value !== "0" ? "1" : value;
   });
-  return decide(consultation, values);
+  return decide(lookupPlan, values);
 }

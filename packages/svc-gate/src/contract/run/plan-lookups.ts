@@ -5,7 +5,7 @@ import { windowStart, type Reader } from "../counters/counters.ts";
 import type { Counter } from "../counters/counter.ts";
 import type { Decision } from "./decision.ts";
 import { keyText, rememberedMax, valueText, type Seekers } from "../counters/memory.ts";
-import { stepsMax, type CounterValues, type Situation } from "./plan.ts";
+import { stepsMax, type CounterValues, type EvaluationContext } from "./plan.ts";
 import { EvaluationError, type Exact } from "./rational.ts";
 
 /** Events of one counter under one key: what a call adds to it, or what it asks of it. */
@@ -36,7 +36,7 @@ export interface Lookup {
 }
 
 /** A prepared call at its moment: the counters that its rules may ask for, by the ledger. */
-export interface Consultation {
+export interface LookupPlan {
   readonly prepared: Prepared;
   readonly now: number;
   readonly lookups: readonly Lookup[];
@@ -54,13 +54,13 @@ const noLookups: readonly Lookup[] = [];
 const noSources: ReadonlyMap<string, CounterSource> = new Map();
 
 /** @param now milliseconds since the epoch: the one clock reading of this check, written on its receipt as `at` */
-export function consult(prepared: Prepared, now: number): Consultation {
+export function planLookups(prepared: Prepared, now: number): LookupPlan {
   const { plan, early } = prepared;
   if (plan === undefined || early !== undefined || plan.readers.size === 0)
     return { prepared, now, lookups: noLookups, sources: noSources };
   const lookups: Lookup[] = [];
   const sources = new Map<string, CounterSource>();
-  const seekers = { deciding: situationOf(prepared.request, now), observing: situationOf(prepared.request, now) };
+  const seekers = { deciding: contextOf(prepared.request, now), observing: contextOf(prepared.request, now) };
   for (const [name, reader] of plan.readers) sources.set(name, source(reader, prepared, seekers, lookups));
   return { prepared, now, lookups, sources };
 }
@@ -71,12 +71,12 @@ function source(
   seekers: Seekers,
   lookups: Lookup[],
 ): CounterSource {
-  const situation = seekers.deciding;
+  const context = seekers.deciding;
   try {
-    const under = key(situation, caller);
+    const under = key(context, caller);
     if (under === null) return "nothing";
-    const start = windowStart(counter.window, situation.now);
-    const after = settledThrough === undefined ? start : Math.max(start, settledThrough(situation));
+    const start = windowStart(counter.window, context.now);
+    const after = settledThrough === undefined ? start : Math.max(start, settledThrough(context));
     if (asked === undefined) return { lookup: lookups.push({ counter, key: keyText(under), after }) - 1 };
     const { values, complete } = asked(seekers);
     const places = [...values].map((value): readonly [string, number] => [
@@ -96,7 +96,7 @@ function source(
  * @param read takes what is read: a counter's name, and of one that remembers `name[N]` for the N-th value asked, with 1 or 0
  */
 export function counterValues(
-  { sources }: Consultation,
+  { sources }: LookupPlan,
   values: readonly (string | undefined)[],
   read: Map<string, string>,
 ): CounterValues {
@@ -124,7 +124,7 @@ export function counterValues(
   };
 }
 
-function sourceOf(sources: Consultation["sources"], name: string): Exclude<CounterSource, { readonly error: string }> {
+function sourceOf(sources: LookupPlan["sources"], name: string): Exclude<CounterSource, { readonly error: string }> {
   const from = sources.get(name);
   if (from === undefined) throw new EvaluationError(`the counter ${name} cannot be read: it is not in force`);
   if (typeof from === "object" && "error" in from)
@@ -150,7 +150,7 @@ function noCounter(name: string): never {
   throw new EvaluationError(`the counter ${name} cannot be read here`);
 }
 
-export function situationOf(request: CheckRequest, now: number, counters: CounterValues = noCounters): Situation {
+export function contextOf(request: CheckRequest, now: number, counters: CounterValues = noCounters): EvaluationContext {
   return {
     tool: request.toolName,
     input: request.toolInput,
