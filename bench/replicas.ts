@@ -23,7 +23,7 @@ interface Round {
 
 /**
  * Two gates on one tenant in PostgreSQL beside one of them alone, the same connections spread over them, in turn. The
- * contract counts payments of each wallet, so that every batch reads and moves counters; the ledger is verified after it.
+ * contract counts payments of each wallet, so that every batch reads and updates counters; the ledger is verified after it.
  */
 export async function benchReplicas(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));

@@ -55,9 +55,9 @@ function compareCall(
     ...pairsOf(call, reached, done.decision, twins),
     ["answered", reached.answered, done.answered],
     [
-      "moves",
+      "updates",
       distinct(events, twins).map(eventText).toSorted(),
-      done.moves.map(({ name, amount }) => `${twins.get(name) ?? name} ${amount}`).toSorted(),
+      done.updates.map(({ name, amount }) => `${twins.get(name) ?? name} ${amount}`).toSorted(),
     ],
   ];
   for (const [about, model, engine] of pairs) {
@@ -114,7 +114,7 @@ class Keys {
   add(events: readonly Event[], done: Done, twins: Twins): Finding | undefined {
     for (const [index, event] of events.entries()) {
       const before = events.slice(0, index).filter(({ counter }) => counter === event.counter).length;
-      const move = done.moves.filter(({ name }) => (twins.get(name) ?? name) === event.counter)[before];
+      const move = done.updates.filter(({ name }) => (twins.get(name) ?? name) === event.counter)[before];
       if (move === undefined) continue;
       const model = JSON.stringify([event.counter, event.key]);
       const engine = JSON.stringify([event.counter, move.key]);

@@ -30,10 +30,10 @@ import { fileOf, printContract, printJson, printMandate } from "./print.ts";
 export interface Done {
   readonly decision: Decision;
   readonly answered: Verdict;
-  readonly moves: readonly Move[];
+  readonly updates: readonly CounterUpdate[];
 }
 
-export interface Move {
+export interface CounterUpdate {
   readonly name: string;
   readonly identity: string;
   readonly key: string;
@@ -47,10 +47,10 @@ export interface Defect {
   body?(right: string): string;
   caller?(right: Caller): Caller;
   lookup?(right: Lookup): Lookup;
-  isWithin?(move: Move, lookup: Lookup, now: number): boolean;
+  isWithin?(move: CounterUpdate, lookup: Lookup, now: number): boolean;
   decision?(right: Decision): Decision;
   answered?(right: Verdict, decision: Decision): Verdict;
-  moves?(right: readonly Move[]): readonly Move[];
+  updates?(right: readonly CounterUpdate[]): readonly CounterUpdate[];
 }
 
 export function compile(scenario: Scenario, options: CompileOptions = {}): Result<ContractInForce, readonly string[]> {
@@ -68,7 +68,7 @@ export class Engine {
   readonly #force: ContractInForce;
   readonly #mode: Mode;
   readonly #defect: Defect;
-  readonly #moves: Move[] = [];
+  readonly #updates: CounterUpdate[] = [];
 
   constructor(force: ContractInForce, mode: Mode, defect: Defect = {}) {
     this.#force = force;
@@ -94,9 +94,9 @@ export class Engine {
       at: call.at,
       amount,
     }));
-    const moves = defect.moves?.(each) ?? each;
-    this.#moves.push(...once(moves));
-    return { decision, answered, moves };
+    const updates = defect.updates?.(each) ?? each;
+    this.#updates.push(...once(updates));
+    return { decision, answered, updates };
   }
 
   #decide(prepared: Prepared, at: number): Decision {
@@ -109,17 +109,17 @@ export class Engine {
 
   #sum(lookup: Lookup, now: number): string {
     const defect = this.#defect;
-    return this.#moves
+    return this.#updates
       .filter((move) => move.identity === lookup.counter.identity && move.key === lookup.key)
       .filter((move) => defect.isWithin?.(move, lookup, now) ?? move.at > lookup.after)
       .reduce((sum, { amount }) => addDecimals(sum, amount), "0");
   }
 }
 
-/** Two moves of one call with one identity and one key are one move. */
-function once(moves: readonly Move[]): readonly Move[] {
-  return moves.filter(
-    (move, index) => moves.findIndex(({ identity, key }) => identity === move.identity && key === move.key) === index,
+/** Two updates of one call with one identity and one key are one move. */
+function once(updates: readonly CounterUpdate[]): readonly CounterUpdate[] {
+  return updates.filter(
+    (move, index) => updates.findIndex(({ identity, key }) => identity === move.identity && key === move.key) === index,
   );
 }
 

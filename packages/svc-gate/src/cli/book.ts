@@ -1,4 +1,4 @@
-import { windowStart, type Counter, type Lookup, type Move } from "../contract/mod.ts";
+import { windowStart, type Counter, type Lookup, type CounterUpdate } from "../contract/mod.ts";
 import { addDecimals } from "../wire/mod.ts";
 
 /**
@@ -20,7 +20,7 @@ export class Book {
   }
 
   /** @param at milliseconds since the epoch: when the call was decided */
-  add({ counter, key, amount }: Move, at: number): void {
+  add({ counter, key, amount }: CounterUpdate, at: number): void {
     const id = name(counter, key);
     let series = this.#series.get(id);
     if (series === undefined) this.#series.set(id, (series = empty(counter)));

@@ -1,5 +1,5 @@
 import { planLookups, count, decide, prepare } from "../contract/mod.ts";
-import type { LookupPlan, ContractInForce, Decision, Lookup, Move, Prepared } from "../contract/mod.ts";
+import type { LookupPlan, ContractInForce, Decision, Lookup, CounterUpdate, Prepared } from "../contract/mod.ts";
 import { answeredVerdict } from "../gate/mod.ts";
 import { bad, good, parseCheckRequest, type CheckRequest } from "../wire/mod.ts";
 import type { Mode, Result, Verdict } from "../wire/mod.ts";
@@ -31,7 +31,7 @@ export interface Judged {
   /** The counters that the tool's rules may read; empty where the call is refused before any rule. */
   readonly counters: readonly CounterSeen[];
   /** What the call counts. */
-  readonly moves: readonly Move[];
+  readonly updates: readonly CounterUpdate[];
 }
 
 /**
@@ -60,21 +60,21 @@ export function judgeRequest(
 ): Judged {
   const prepared = prepare(force, request, { keyName: key, sessionId: request.sessionId });
   const lookupPlan = planLookups(prepared, at);
-  const sought = [...lookupPlan.sources].flatMap(([name, source]) => soughtOf(name, source));
-  const reads = new Map(sought.map(({ place, read }) => [place, read]));
+  const counterReads = [...lookupPlan.sources].flatMap(([name, source]) => soughtOf(name, source));
+  const reads = new Map(counterReads.map(({ place, read }) => [place, read]));
   const values = lookupPlan.lookups.map((lookup, place) => valueOf(lookup, reads.get(place) ?? ""));
   const decision = decide(lookupPlan, values);
   const out = answeredVerdict(decision, mode);
-  const counters = sought.map(({ name, place }) => ({
+  const counters = counterReads.map(({ name, place }) => ({
     name,
     value: place === undefined ? "0" : values[place],
     lookup: place === undefined ? undefined : lookupPlan.lookups[place],
   }));
-  const moves = count(prepared, { verdict: decision.verdict, answered: out });
-  return { prepared, decision, answered: out, counters, moves };
+  const updates = count(prepared, { verdict: decision.verdict, answered: out });
+  return { prepared, decision, answered: out, counters, updates };
 }
 
-interface Sought {
+interface CollectedValues {
   /** For a person: of one that remembers, with the value that is asked. */
   readonly name: string;
   readonly read: string;
@@ -84,7 +84,7 @@ interface Sought {
 
 type Source = LookupPlan["sources"] extends ReadonlyMap<string, infer Found> ? Found : never;
 
-function soughtOf(name: string, source: Source): readonly Sought[] {
+function soughtOf(name: string, source: Source): readonly CollectedValues[] {
   if (source === "nothing") return [{ name, read: name, place: undefined }];
   if ("error" in source) return [];
   if ("lookup" in source) return [{ name, read: name, place: source.lookup }];

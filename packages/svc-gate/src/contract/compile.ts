@@ -1,6 +1,6 @@
 import { bad, good, nearest, type Result } from "../wire/mod.ts";
 import { ToolCompiler, type Reads, type Route, type ToolPlan } from "./compile-tool.ts";
-import { planMover, planReader, readCounter, type Mover, type Reader } from "./counters/counters.ts";
+import { planWriter, planReader, readCounter, type CounterWriter, type Reader } from "./counters/counters.ts";
 import type { Counter } from "./counters/counter.ts";
 import { Report, type Diagnostic, type SourceFile } from "./text/diagnostic.ts";
 import type { ContractDocument, MandateDocument, MandateEntry } from "./text/document.ts";
@@ -195,16 +195,16 @@ function merge(known: ToolPlan | undefined, part: ToolPlan): ToolPlan {
     tool: part.tool,
     routes: [...known.routes, ...part.routes],
     observing: [...known.observing, ...part.observing],
-    movers: distinct([...known.movers, ...part.movers]),
+    writers: distinct([...known.writers, ...part.writers]),
     readers: new Map([...known.readers, ...part.readers]),
     worstCost: known.worstCost + part.worstCost,
   };
 }
 
-/** Two counters of one definition are one: a call moves it once. */
-function distinct(movers: readonly Mover[]): readonly Mover[] {
-  const seen = new Map(movers.toReversed().map((mover) => [mover.counter.identity, mover]));
-  return movers.filter((mover) => seen.get(mover.counter.identity) === mover);
+/** Two counters of one definition are one: a call updates it once. */
+function distinct(writers: readonly CounterWriter[]): readonly CounterWriter[] {
+  const seen = new Map(writers.toReversed().map((writer) => [writer.counter.identity, writer]));
+  return writers.filter((writer) => seen.get(writer.counter.identity) === writer);
 }
 
 /** A contract routes no tool beyond those that the mandate lets it route. */
@@ -393,23 +393,23 @@ class ContractCompiler {
       otherwiseReason: said.reason,
       otherwiseShows: said.shows,
     };
-    const { movers, readers } = this.#counters(tool, scope, early, compiler.reads);
+    const { writers, readers } = this.#counters(tool, scope, early, compiler.reads);
     const observing = route.rules.filter(({ observed }) => observed);
-    return { tool, routes: [route], observing, movers, readers, worstCost: compiler.cost };
+    return { tool, routes: [route], observing, writers, readers, worstCost: compiler.cost };
   }
 
-  #counters(tool: string, scope: Scope, early: Facts, reads: Reads): Pick<ToolPlan, "movers" | "readers"> {
-    const movers: Mover[] = [];
+  #counters(tool: string, scope: Scope, early: Facts, reads: Reads): Pick<ToolPlan, "readers" | "writers"> {
+    const writers: CounterWriter[] = [];
     const readers = new Map<string, Reader>();
     const ownScope: Scope = { ...scope, counters: undefined };
     for (const [name, counter] of this.counters) {
       const document = this.#document.counters.get(name);
       if (document === undefined) continue;
-      if (counter.of.includes(tool)) movers.push(planMover(counter, document, ownScope, early));
+      if (counter.of.includes(tool)) writers.push(planWriter(counter, document, ownScope, early));
       const asked = reads.get(counter.name);
       if (asked !== undefined)
         readers.set(counter.name, planReader(counter, document, ownScope, { facts: early, asked }));
     }
-    return { movers: distinct(movers), readers };
+    return { writers: distinct(writers), readers };
   }
 }

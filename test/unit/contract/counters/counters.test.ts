@@ -1,6 +1,6 @@
 /**
- * Goal: a call moves exactly the counters that it matches, under one typed key, and a rule reads them as they stood
- * before it. Method: tables of definitions with their problems; the moves and lookups of calls; identities compared.
+ * Goal: a call updates exactly the counters that it matches, under one typed key, and a rule reads them as they stood
+ * before it. Method: tables of definitions with their problems; the updates and lookups of calls; identities compared.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
@@ -10,7 +10,7 @@ import {
   prepare,
   type Caller,
   type Lookup,
-  type Move,
+  type CounterUpdate,
 } from "../../../../packages/svc-gate/src/contract/mod.ts";
 import { verdicts } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import {
@@ -156,36 +156,39 @@ suite("a counter's identity is its definition", () => {
 
 const caller: Caller = { keyName: "default", sessionId: "s" };
 
-function moves(text: string | readonly string[], call: Call = {}, from: Caller = caller): readonly Move[] {
+function updates(text: string | readonly string[], call: Call = {}, from: Caller = caller): readonly CounterUpdate[] {
   const force = compile(...(typeof text === "string" ? [text] : text));
-  return prepare(force, request({ platform: snapshot, ...call }), from).moves;
+  return prepare(force, request({ platform: snapshot, ...call }), from).updates;
 }
 
 suite("the counters that a call moves", () => {
   test("a call adds one or its exact sum to the counter, under a typed key", () => {
-    const table: readonly (readonly [definition: string, call: Call, moves: readonly (readonly [string, string])[]])[] =
+    const table: readonly (readonly [
+      definition: string,
+      call: Call,
+      updates: readonly (readonly [string, string])[],
+    ])[] = [
+      ["{ of: t, per: gate }", {}, [['[["gate"]]', "1"]]],
+      ["{ of: t, per: session }", {}, [['[["session","default","s"]]', "1"]]],
+      ["{ of: t, per: key }", {}, [['[["key","default"]]', "1"]]],
+      ["{ of: t, per: input.s }", { input: { n: 1, s: "1" } }, [['[["text","1"]]', "1"]]],
+      ["{ of: t, per: input.n }", { input: '{"n": 1.0, "s": ""}' }, [['[["number","1"]]', "1"]]],
+      ["{ of: t, per: [platform.wallet, key] }", {}, [['[["text","w"],["key","default"]]', "1"]]],
       [
-        ["{ of: t, per: gate }", {}, [['[["gate"]]', "1"]]],
-        ["{ of: t, per: session }", {}, [['[["session","default","s"]]', "1"]]],
-        ["{ of: t, per: key }", {}, [['[["key","default"]]', "1"]]],
-        ["{ of: t, per: input.s }", { input: { n: 1, s: "1" } }, [['[["text","1"]]', "1"]]],
-        ["{ of: t, per: input.n }", { input: '{"n": 1.0, "s": ""}' }, [['[["number","1"]]', "1"]]],
-        ["{ of: t, per: [platform.wallet, key] }", {}, [['[["text","w"],["key","default"]]', "1"]]],
-        [
-          "{ of: t, per: gate, sum: platform.spent }",
-          { platform: '{"wallet": "w", "spent": 0.10}' },
-          [['[["gate"]]', "0.1"]],
-        ],
-        [
-          "{ of: t, per: gate, sum: platform.spent * 3 }",
-          { platform: '{"wallet": "w", "spent": 1e-400}' },
-          [['[["gate"]]', `0.${"0".repeat(399)}3`]],
-        ],
-        ["{ of: t, per: gate, when: input.n > 1 }", {}, []],
-        ["{ of: t, per: gate, when: input.n > 1 }", { input: { n: 2, s: "" } }, [['[["gate"]]', "1"]]],
-      ];
+        "{ of: t, per: gate, sum: platform.spent }",
+        { platform: '{"wallet": "w", "spent": 0.10}' },
+        [['[["gate"]]', "0.1"]],
+      ],
+      [
+        "{ of: t, per: gate, sum: platform.spent * 3 }",
+        { platform: '{"wallet": "w", "spent": 1e-400}' },
+        [['[["gate"]]', `0.${"0".repeat(399)}3`]],
+      ],
+      ["{ of: t, per: gate, when: input.n > 1 }", {}, []],
+      ["{ of: t, per: gate, when: input.n > 1 }", { input: { n: 2, s: "" } }, [['[["gate"]]', "1"]]],
+    ];
     for (const [definition, call, expected] of table) {
-      const found = moves(withCounter(definition), call).map(({ key, amount }) => [key, amount]);
+      const found = updates(withCounter(definition), call).map(({ key, amount }) => [key, amount]);
       assert.deepEqual(found, expected, definition);
     }
   });
@@ -198,11 +201,11 @@ suite("the counters that a call moves", () => {
         "0 }, d: { of: t, per: key, when: platform.present } }",
     });
     assert.deepEqual(
-      moves(text).map(({ counter }) => counter.name),
+      updates(text).map(({ counter }) => counter.name),
       ["c.a", "c.b", "c.c", "c.d"],
     );
     assert.deepEqual(
-      moves(text, { input: {} }).map(({ counter }) => counter.name),
+      updates(text, { input: {} }).map(({ counter }) => counter.name),
       ["c.a", "c.d"],
     );
   });
@@ -212,7 +215,7 @@ suite("the counters that a call moves", () => {
       "{ of: t, per: session }",
       '[{ rule: r, on: t, when: "counters.k > 0", verdict: BLOCK, reason: x }]',
     );
-    assert.deepEqual(moves(text, {}, { keyName: "default", sessionId: null }), []);
+    assert.deepEqual(updates(text, {}, { keyName: "default", sessionId: null }), []);
     const decision = judge(compile(text), { platform: snapshot, counters: { "c.k": "5" } });
     assert.deepEqual([decision.verdict, decision.read], ["ALLOW", [["c.k", "0"]]]);
     assert.equal(judge(compile(text), { platform: snapshot, counters: { "c.k": "5" }, session: "s" }).verdict, "BLOCK");
@@ -220,7 +223,7 @@ suite("the counters that a call moves", () => {
 
   test("sessions with the same id under different keys are counted separately", () => {
     const keys = ["a", "b"].map(
-      (keyName) => moves(withCounter("{ of: t, per: session }"), {}, { keyName, sessionId: "s" })[0]?.key,
+      (keyName) => updates(withCounter("{ of: t, per: session }"), {}, { keyName, sessionId: "s" })[0]?.key,
     );
     assert.notEqual(keys[0], keys[1]);
   });
@@ -232,8 +235,11 @@ suite("the counters that a call moves", () => {
       counters: "{ a: { of: t, per: gate }, b: { of: [t], per: [gate] } }",
       rules,
     });
-    assert.equal(moves(text).length, 1);
-    assert.equal(moves([text, contractText({ ...required, counters: "{ z: { of: t, per: gate } }" }, "d")]).length, 1);
+    assert.equal(updates(text).length, 1);
+    assert.equal(
+      updates([text, contractText({ ...required, counters: "{ z: { of: t, per: gate } }" }, "d")]).length,
+      1,
+    );
     assert.equal(judge(compile(text), { platform: snapshot, counters: { "c.a": "3", "c.b": "3" } }).verdict, "BLOCK");
   });
 
@@ -315,7 +321,7 @@ suite("the counters that a rule reads", () => {
     const force = compile(withCounter("{ of: t, per: gate }", rules));
     const unknown = planLookups(prepare(force, request({ input: { n: 2, s: "" }, platform: snapshot }), caller), now);
     assert.equal(unknown.lookups.length, 1);
-    assert.deepEqual(moves(withCounter("{ of: t, per: gate }")).length, 1);
+    assert.deepEqual(updates(withCounter("{ of: t, per: gate }")).length, 1);
     assert.equal(
       planLookups(prepare(compile(withCounter("{ of: t, per: gate }")), request({ platform: snapshot }), caller), now)
         .lookups.length,

@@ -137,13 +137,14 @@ export class Folds {
     const events: (EventPlace & { readonly amount: string })[] = [];
     for (const row of rows) {
       const leaf = readLeaf(row);
-      const moves = typeof leaf === "string" ? undefined : recountRow(owned, leaf, row.evidence);
-      if (typeof leaf === "string" || moves === undefined) {
+      const updates = typeof leaf === "string" ? undefined : recountRow(owned, leaf, row.evidence);
+      if (typeof leaf === "string" || updates === undefined) {
         if (typeof leaf === "string" || leaf.at > coveredThrough) fold.isSure = false;
         continue;
       }
       const { at, seq } = leaf;
-      for (const { key, amount } of moves) events.push({ counter, key: this.#ledger.keyDigest(key), at, seq, amount });
+      for (const { key, amount } of updates)
+        events.push({ counter, key: this.#ledger.keyDigest(key), at, seq, amount });
     }
     const totals = await this.#ledger.totals(events.flatMap(placesOf));
     for (const [place, { at, seq, amount }] of events.entries()) {

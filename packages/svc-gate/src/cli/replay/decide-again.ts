@@ -116,10 +116,10 @@ function effectsOf(
   effectsText: string,
 ): readonly [was: string, is: string] {
   const outcome = { verdict: leaf.verdict ?? "BLOCK", answered: leaf.answered ?? "BLOCK" };
-  const moves = count(prepared, outcome);
-  if (moves.length === 0) return [effectsText, "[]"];
+  const updates = count(prepared, outcome);
+  if (updates.length === 0) return [effectsText, "[]"];
   const distinct = new Map(
-    moves.map(({ counter, key, amount }): [string, Effect] => {
+    updates.map(({ counter, key, amount }): [string, Effect] => {
       const digest = counterDigest(counter.identity);
       const under = keyDigest?.(key);
       return [`${digest} ${under ?? key}`, { amount, counter: digest, ...(under === undefined ? {} : { key: under }) }];

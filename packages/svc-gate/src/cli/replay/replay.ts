@@ -153,7 +153,7 @@ async function rowFrom(history: History, seq: number): Promise<RecordedRow | und
 function countRecorded({ row, leaf }: Check, owned: readonly Owned[], telling: Telling, standing: Standing): void {
   const found = owned.map((each) => leaf && recountRow(each, leaf, row.evidence));
   if (found.includes(undefined)) telling.skipped(row.seq, notCounted);
-  for (const moves of found) standing.add(moves ?? [], recordedAt(row.leaf));
+  for (const updates of found) standing.add(updates ?? [], recordedAt(row.leaf));
 }
 
 const notCounted = "it is before the first receipt to decide, and a counter cannot count it: a part cannot be read";
@@ -196,14 +196,14 @@ async function* checksOf(
   }
 }
 
-/** The call still moves counters that need no input. Otherwise an agent could prevent their replay. */
+/** The call still updates counters that need no input. Otherwise an agent could prevent their replay. */
 function moveCut({ leaf, row }: Recorded, force: ContractInForce, standing: Standing): void {
   const lacking = new Set(movedCounters(row));
   for (const owned of countersOf(force)) {
     const digest = counterDigest(owned.counter.identity);
-    const moves = lacking.has(digest) ? recountRow(owned, leaf, row.evidence) : undefined;
-    if (moves === undefined || moves.length === 0) continue;
-    standing.add(moves, leaf.at);
+    const updates = lacking.has(digest) ? recountRow(owned, leaf, row.evidence) : undefined;
+    if (updates === undefined || updates.length === 0) continue;
+    standing.add(updates, leaf.at);
     lacking.delete(digest);
   }
   standing.skip(leaf.at, lacking);

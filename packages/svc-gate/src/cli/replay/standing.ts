@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import type { ContractInForce, Lookup, Move } from "../../contract/mod.ts";
+import type { ContractInForce, Lookup, CounterUpdate } from "../../contract/mod.ts";
 import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
 import { readResume } from "../../ledger/mod.ts";
 import type { Leaf } from "../../ledger/entry/mod.ts";
@@ -83,10 +83,10 @@ export class Standing {
         const leaf = typeof read === "string" ? undefined : read;
         for (const owned of counters) {
           if (seq < this.#next(owned.counter.identity)) continue;
-          const moves = leaf === undefined ? undefined : recountRow(owned, leaf, evidence);
-          if (moves === undefined)
+          const updates = leaf === undefined ? undefined : recountRow(owned, leaf, evidence);
+          if (updates === undefined)
             this.#lacks(owned.counter.identity, leaf?.at ?? recordedAt(row.leaf), hasErasedPart(evidence));
-          else for (const move of moves) this.#book.add(move, leaf?.at ?? 0);
+          else for (const move of updates) this.#book.add(move, leaf?.at ?? 0);
         }
       }
     }
@@ -144,8 +144,8 @@ export class Standing {
     return after < this.#lacking(counter.identity);
   }
 
-  add(moves: readonly Move[], at: number): void {
-    for (const move of moves) this.#book.add(move, at);
+  add(updates: readonly CounterUpdate[], at: number): void {
+    for (const move of updates) this.#book.add(move, at);
   }
 }
 

@@ -63,7 +63,7 @@ function runCase({ calls, given }: TestCase, { mode }: TestFile, subject: Subjec
     if (!judged.ok)
       return { ...failed, mismatches: [refused(call, judged.problem)], judged: undefined, explanation: undefined };
     coverage.note(judged.value, witness);
-    for (const move of judged.value.moves) book.add(move, call.at);
+    for (const move of judged.value.updates) book.add(move, call.at);
     const mismatches = call.expect === undefined ? [] : compare(call.expect, judged.value);
     if (mismatches.length > 0)
       return { ...failed, mismatches, judged: judged.value, explanation: explain(judged.value, witness) };

@@ -8,7 +8,14 @@ import type { Report } from "../text/diagnostic.ts";
 import { checkKey, planKey, planned, type Caller, type KeyPart, type KeyPlan } from "./keys.ts";
 import { isKey } from "../check/check-types.ts";
 import type { CounterDocument, WrittenExpression } from "../text/document.ts";
-import { keyText, planAsked, remembered, type Asked, type Seekers, type Sought } from "./memory.ts";
+import {
+  keyText,
+  planCollectors,
+  remembered,
+  type MembershipQuery,
+  type LookupContexts,
+  type CollectedValues,
+} from "./memory.ts";
 import { plan, planCondition, type Plan, type EvaluationContext } from "../run/plan.ts";
 import {
   compare,
@@ -29,7 +36,7 @@ import { isList, show, Timestamp, type Value } from "../run/value.ts";
 import type { YamlScalar } from "../text/yaml.ts";
 
 /** How one tool's calls move a counter. */
-export interface Mover {
+export interface CounterWriter {
   readonly counter: Counter;
   readonly holds: (context: EvaluationContext) => boolean;
   /** Canonical texts: one, or one for each value to remember, or none for a call without a session. @throws {EvaluationError} */
@@ -41,7 +48,7 @@ export interface Mover {
     readonly per: readonly KeyPart[];
     readonly values: readonly Core[];
   };
-  /** It reads neither input nor snapshot, so that a call that failed a schema moves it too. */
+  /** It reads neither input nor snapshot, so that a call that failed a schema updates it too. */
   readonly blind: boolean;
 }
 
@@ -50,7 +57,7 @@ export interface Reader {
   readonly counter: Counter;
   readonly key: KeyPlan;
   /** Of a counter that remembers: the values that the rules may ask for. */
-  readonly asked: ((seekers: Seekers) => Sought) | undefined;
+  readonly asked: ((contexts: LookupContexts) => CollectedValues) | undefined;
   /** What its key is made of, and the moment that lets events go. */
   readonly per: readonly KeyPart[];
   readonly since: Core | undefined;
@@ -219,7 +226,7 @@ function windowText(window: Window): Canonical {
 }
 
 /** Checks and plans how calls of one tool move the counter. */
-export function planMover(counter: Counter, document: CounterDocument, scope: Scope, facts: Facts): Mover {
+export function planWriter(counter: Counter, document: CounterDocument, scope: Scope, facts: Facts): CounterWriter {
   const when = document.when === undefined ? undefined : checkCondition(document.when.syntax, scope, facts).core;
   const sum = document.sum === undefined ? undefined : checkSum(document.sum.syntax, scope, facts);
   const remembers =
@@ -252,11 +259,11 @@ export function planReader(
   counter: Counter,
   document: CounterDocument,
   scope: Scope,
-  { facts, asked: values }: { readonly facts: Facts; readonly asked: readonly Asked[] },
+  { facts, asked: values }: { readonly facts: Facts; readonly asked: readonly MembershipQuery[] },
 ): Reader {
   const per = checkKey(document.per, scope, facts);
   const key = planKey(per, scope);
-  const asked = counter.remembers && scope.report.size === 0 ? planAsked(values) : undefined;
+  const asked = counter.remembers && scope.report.size === 0 ? planCollectors(values) : undefined;
   if (document.since === undefined) return { counter, key, asked, per, since: undefined, settledThrough: undefined };
   const { core } = checkExpression(document.since.syntax, scope, facts);
   if (!["number", "timestamp", "broken"].includes(core.type.kind)) {
@@ -290,7 +297,7 @@ function checkRemembered(syntax: Syntax, scope: Scope, facts: Facts): Core {
   return core;
 }
 
-function planRemembered(key: KeyPlan, values: Plan): Mover["keys"] {
+function planRemembered(key: KeyPlan, values: Plan): CounterWriter["keys"] {
   return (context, caller) => {
     const under = key(context, caller);
     if (under === null) return [];

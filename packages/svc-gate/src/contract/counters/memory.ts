@@ -7,7 +7,7 @@ import { EvaluationError } from "../run/rational.ts";
 import { isList, type Value } from "../run/value.ts";
 
 /** `value in counters.name`, inside the folds that give the value its variables, outermost first. */
-export interface Asked {
+export interface MembershipQuery {
   readonly counter: string;
   readonly value: Core;
   readonly folds: readonly FoldCore[];
@@ -19,14 +19,14 @@ export interface Asked {
  * What an expression asks of counters that remember. The ledger is asked before the decision, so the values read nothing
  * that is known only then.
  */
-export function askedOf(
+export function membershipQueries(
   core: Core,
   report: Report,
   { observed, folds = [] }: { readonly observed: boolean; readonly folds?: readonly FoldCore[] },
-): readonly Asked[] {
+): readonly MembershipQuery[] {
   const inside = core.op === "fold" ? [...folds, core] : folds;
   const found = children(core).flatMap((child) =>
-    askedOf(child, report, { observed, folds: core.op === "fold" && child === core.range ? folds : inside }),
+    membershipQueries(child, report, { observed, folds: core.op === "fold" && child === core.range ? folds : inside }),
   );
   if (core.op !== "binary" || core.operator !== "in" || core.right.op !== "counter") return found;
   if (core.right.type.kind !== "memory") return found;
@@ -67,14 +67,14 @@ export function keyText(key: readonly Canonical[], value?: string): string {
 }
 
 /** What may be asked of a counter by one call. */
-export interface Sought {
+export interface CollectedValues {
   readonly values: ReadonlySet<string>;
   /** Are they all? Not where there are too many, or too many steps to them. */
   readonly complete: boolean;
 }
 
 /** What finds the values: the steps of the rules that decide, and those of the rules that observe. */
-export interface Seekers {
+export interface LookupContexts {
   readonly deciding: EvaluationContext;
   readonly observing: EvaluationContext;
 }
@@ -83,7 +83,7 @@ export interface Seekers {
  * Finds every value that the rules may ask for, those of the rules that decide first: the others take nothing from them.
  * A value that cannot be evaluated is left out: the rule that comes to ask for it fails by itself.
  */
-export function planAsked(asked: readonly Asked[]): (seekers: Seekers) => Sought {
+export function planCollectors(asked: readonly MembershipQuery[]): (contexts: LookupContexts) => CollectedValues {
   const collectors = (of: boolean): readonly Collector[] =>
     asked.filter(({ observed }) => observed === of).map(({ value, folds }) => planCollector(plan(value), folds));
   const [first, second] = [collectors(false), collectors(true)];

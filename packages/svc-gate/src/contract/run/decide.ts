@@ -15,7 +15,7 @@ import {
   noCounters,
   contextOf,
   type LookupPlan,
-  type Move,
+  type CounterUpdate,
   type Prepared,
 } from "./plan-lookups.ts";
 import type { Caller } from "../counters/keys.ts";
@@ -25,7 +25,7 @@ import { stepsMax, type EvaluationContext } from "./plan.ts";
 import { EvaluationError } from "./rational.ts";
 import { mismatchText } from "../schema/schema.ts";
 
-const noMoves: readonly Move[] = [];
+const noUpdates: readonly CounterUpdate[] = [];
 const noNames: readonly string[] = [];
 const noPairs: readonly (readonly [string, string])[] = [];
 
@@ -33,22 +33,22 @@ const noPairs: readonly (readonly [string, string])[] = [];
 export function prepare(force: ContractInForce, request: CheckRequest, caller: Caller): Prepared {
   const plan = force.tools.get(request.toolName);
   if (plan === undefined)
-    return { request, caller, plan, early: unknownTool(force, request.toolName), moves: noMoves, broken: noPairs };
+    return { request, caller, plan, early: unknownTool(force, request.toolName), updates: noUpdates, broken: noPairs };
   const early = checkPresence(plan, request) ?? checkSchemas(plan, request);
-  if (plan.movers.length === 0) return { request, caller, plan, early, moves: noMoves, broken: noPairs };
-  const moves: Move[] = [];
+  if (plan.writers.length === 0) return { request, caller, plan, early, updates: noUpdates, broken: noPairs };
+  const updates: CounterUpdate[] = [];
   const broken: (readonly [string, string])[] = [];
   const context = contextOf(request, 0);
-  for (const { counter, holds, keys, amount, blind } of plan.movers) {
+  for (const { counter, holds, keys, amount, blind } of plan.writers) {
     if (early !== undefined && !blind) continue;
     try {
       if (!holds(context)) continue;
-      for (const key of keys(context, caller)) moves.push({ counter, key, amount: amount(context) });
+      for (const key of keys(context, caller)) updates.push({ counter, key, amount: amount(context) });
     } catch (error) {
       broken.push([counter.name.replace(".", ".$counters."), evaluationMessage(error)]);
     }
   }
-  return { request, caller, plan, early, moves, broken };
+  return { request, caller, plan, early, updates, broken };
 }
 
 /**
@@ -81,10 +81,10 @@ export interface Outcome {
   readonly answered: Verdict;
 }
 
-/** What the decision counts: the moves whose counter counts calls that were decided and answered so. */
-export function count(prepared: Prepared, outcome: Outcome): readonly Move[] {
-  if (prepared.moves.length === 0) return noMoves;
-  return prepared.moves.filter(({ counter }) => isCounted(counter, outcome));
+/** What the decision counts: the updates whose counter counts calls that were decided and answered so. */
+export function count(prepared: Prepared, outcome: Outcome): readonly CounterUpdate[] {
+  if (prepared.updates.length === 0) return noUpdates;
+  return prepared.updates.filter(({ counter }) => isCounted(counter, outcome));
 }
 
 /** Does the counter count calls that were decided and answered so? */

@@ -4,12 +4,12 @@ import type { Caller } from "../counters/keys.ts";
 import { windowStart, type Reader } from "../counters/counters.ts";
 import type { Counter } from "../counters/counter.ts";
 import type { Decision } from "./decision.ts";
-import { keyText, rememberedMax, valueText, type Seekers } from "../counters/memory.ts";
+import { keyText, rememberedMax, valueText, type LookupContexts } from "../counters/memory.ts";
 import { stepsMax, type CounterValues, type EvaluationContext } from "./plan.ts";
 import { EvaluationError, type Exact } from "./rational.ts";
 
 /** Events of one counter under one key: what a call adds to it, or what it asks of it. */
-export interface Move {
+export interface CounterUpdate {
   readonly counter: Counter;
   readonly key: string;
   /** A decimal. */
@@ -23,7 +23,7 @@ export interface Prepared {
   readonly plan: ToolPlan | undefined;
   /** Reached before any rule: an unknown tool, a requirement on presence, a schema. */
   readonly early: Decision | undefined;
-  readonly moves: readonly Move[];
+  readonly updates: readonly CounterUpdate[];
   /** A counter that this call should move and cannot: BLOCK. */
   readonly broken: readonly (readonly [rule: string, message: string])[];
 }
@@ -60,25 +60,25 @@ export function planLookups(prepared: Prepared, now: number): LookupPlan {
     return { prepared, now, lookups: noLookups, sources: noSources };
   const lookups: Lookup[] = [];
   const sources = new Map<string, CounterSource>();
-  const seekers = { deciding: contextOf(prepared.request, now), observing: contextOf(prepared.request, now) };
-  for (const [name, reader] of plan.readers) sources.set(name, source(reader, prepared, seekers, lookups));
+  const contexts = { deciding: contextOf(prepared.request, now), observing: contextOf(prepared.request, now) };
+  for (const [name, reader] of plan.readers) sources.set(name, source(reader, prepared, contexts, lookups));
   return { prepared, now, lookups, sources };
 }
 
 function source(
   { counter, key, asked, settledThrough }: Reader,
   { caller }: Prepared,
-  seekers: Seekers,
+  contexts: LookupContexts,
   lookups: Lookup[],
 ): CounterSource {
-  const context = seekers.deciding;
+  const context = contexts.deciding;
   try {
     const under = key(context, caller);
     if (under === null) return "nothing";
     const start = windowStart(counter.window, context.now);
     const after = settledThrough === undefined ? start : Math.max(start, settledThrough(context));
     if (asked === undefined) return { lookup: lookups.push({ counter, key: keyText(under), after }) - 1 };
-    const { values, complete } = asked(seekers);
+    const { values, complete } = asked(contexts);
     const places = [...values].map((value): readonly [string, number] => [
       value,
       lookups.push({ counter, key: keyText(under, value), after }) - 1,
@@ -107,7 +107,7 @@ export function counterValues(
       read.set(name, value);
       return exact(value);
     },
-    recalls: (name, value) => {
+    contains: (name, value) => {
       const from = sourceOf(sources, name);
       if (from === "nothing") return false;
       const text = valueText(value);
@@ -144,7 +144,7 @@ function exact(decimal: string): Exact {
 }
 
 /** Where counters are not known yet. */
-export const noCounters: CounterValues = { value: noCounter, recalls: noCounter };
+export const noCounters: CounterValues = { value: noCounter, contains: noCounter };
 
 function noCounter(name: string): never {
   throw new EvaluationError(`the counter ${name} cannot be read here`);

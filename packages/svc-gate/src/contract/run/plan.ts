@@ -23,7 +23,7 @@ import { Duration, equals, isList, Optional, Timestamp, type Value, type ValueLi
 export interface CounterValues {
   value(name: string): Exact;
   /** Does a counter remember the value? */
-  recalls(name: string, value: Value): boolean;
+  contains(name: string, value: Value): boolean;
 }
 
 /** What parsers made of texts in one decision, by place and by texts. */
@@ -147,7 +147,7 @@ function planRecall(name: string, value: Plan): Plan {
   return (context) => {
     const item = value(context);
     spendOnAsking(context, item);
-    return context.counters.recalls(name, item);
+    return context.counters.contains(name, item);
   };
 }
 

@@ -132,9 +132,9 @@ async function catchUp(owned: Owned, ledger: Ledger, start: Progress, keep: Keep
     for (const row of slice) {
       const leaf = parseLeaf(row.leaf);
       const { seq, at } = leaf ?? { seq: row.seq, at: ledger.head.at };
-      const moves = leaf === undefined ? undefined : recountRow(owned, leaf, row.evidence);
-      if (moves === undefined) unknownThrough = Math.max(unknownThrough, at);
-      else for (const { key, amount } of moves) found.push({ seq, at, counter, key, amount });
+      const updates = leaf === undefined ? undefined : recountRow(owned, leaf, row.evidence);
+      if (updates === undefined) unknownThrough = Math.max(unknownThrough, at);
+      else for (const { key, amount } of updates) found.push({ seq, at, counter, key, amount });
     }
     through = slice.at(-1)?.seq ?? through;
     rows += slice.length;

@@ -56,7 +56,7 @@ export function planCall({ policy, prepared }: PreparedCall, at: number): Planne
 
 /** How many counter events a call costs the ledger: those it reads and those it writes. */
 export function eventsOf({ lookupPlan, lookups }: PlannedCall): number {
-  return lookups.length + lookupPlan.prepared.moves.length;
+  return lookups.length + lookupPlan.prepared.updates.length;
 }
 
 /**
@@ -123,10 +123,10 @@ function decideCall(
     contract,
     outcome: outcomeOf(decision),
   };
-  const moves = count(prepared, { verdict, answered });
+  const updates = count(prepared, { verdict, answered });
   turn.append(
     entry,
-    moves.map(({ counter, key, amount }): CounterMove => ({ counter: digestOf(policy, counter), key, amount })),
+    updates.map(({ counter, key, amount }): CounterMove => ({ counter: digestOf(policy, counter), key, amount })),
   );
   return { decision, answered, mode, routed };
 }

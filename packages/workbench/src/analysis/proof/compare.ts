@@ -75,7 +75,7 @@ function sensitiveNotes({ before, after }: Pair, tool: string): readonly string[
 
 /** A tool that no contract routes has a plan without routes: it blocks every call. */
 function planOf(force: ContractInForce, tool: string): ToolPlan {
-  return force.tools.get(tool) ?? { tool, routes: [], observing: [], movers: [], readers: new Map(), worstCost: 0 };
+  return force.tools.get(tool) ?? { tool, routes: [], observing: [], writers: [], readers: new Map(), worstCost: 0 };
 }
 
 /** How many values of a function that the solver cannot model are tried one by one, before all of them together. */
