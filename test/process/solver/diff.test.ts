@@ -16,7 +16,7 @@ import {
   compileContracts,
   loadFunctions,
   renderDiagnostic,
-  type ContractInForce,
+  type PolicySet,
 } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
@@ -58,11 +58,11 @@ ${rules}`;
 const rule = (when: string, verdict = "BLOCK"): string =>
   `  - { rule: r, on: [t], when: ${JSON.stringify(when)}, verdict: ${verdict}, reason: it is so }\n`;
 
-async function load(text: string): Promise<ContractInForce> {
-  const force = compileContracts([{ name: "c.yaml", text }]);
-  assert.ok(force.ok, force.ok ? "" : force.problem.map(renderDiagnostic).join("\n"));
-  await loadFunctions(force.value);
-  return force.value;
+async function load(text: string): Promise<PolicySet> {
+  const policySet = compileContracts([{ name: "c.yaml", text }]);
+  assert.ok(policySet.ok, policySet.ok ? "" : policySet.problem.map(renderDiagnostic).join("\n"));
+  await loadFunctions(policySet.value);
+  return policySet.value;
 }
 
 /** A rule that BLOCKs, before and after, and what became of the tool. */

@@ -1,4 +1,4 @@
-import type { ContractInForce } from "../../../packages/svc-gate/src/contract/mod.ts";
+import type { PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { Engine, type Defect, type Done } from "./engine.ts";
 import type { Decision } from "../../../packages/svc-gate/src/contract/mod.ts";
 import type { Call, Scenario, Verdict } from "./language.ts";
@@ -20,11 +20,11 @@ export type Witness = (reached: Reached, events: readonly Event[], done: Done) =
 /** Asks both, call after call, until they differ. */
 export function differ(
   scenario: Scenario,
-  force: ContractInForce,
+  policySet: PolicySet,
   defect?: Defect,
   witness?: Witness,
 ): Disagreement | undefined {
-  const engine = new Engine(force, scenario.mode, defect);
+  const engine = new Engine(policySet, scenario.mode, defect);
   const past: Receipt[] = [];
   const keys = new Keys();
   const twins = twinsIn(scenario);

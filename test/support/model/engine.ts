@@ -5,7 +5,7 @@ import {
   decide,
   prepare,
   renderDiagnostic,
-  type ContractInForce,
+  type PolicySet,
 } from "../../../packages/svc-gate/src/contract/mod.ts";
 import type {
   Caller,
@@ -53,25 +53,25 @@ export interface Defect {
   updates?(right: readonly CounterUpdate[]): readonly CounterUpdate[];
 }
 
-export function compile(scenario: Scenario, options: CompileOptions = {}): Result<ContractInForce, readonly string[]> {
+export function compile(scenario: Scenario, options: CompileOptions = {}): Result<PolicySet, readonly string[]> {
   const texts = new Map(scenario.contracts.map((contract) => [fileOf(contract), printContract(contract)]));
   const open = (name: string): Result<SourceFile, string> => {
     const text = texts.get(name);
     return text === undefined ? bad("there is no such file") : good({ name, text });
   };
-  const force = compileMandate({ name: "mandate.yaml", text: printMandate(scenario) }, open, options);
-  return force.ok ? force : bad(force.problem.map(renderDiagnostic));
+  const policySet = compileMandate({ name: "mandate.yaml", text: printMandate(scenario) }, open, options);
+  return policySet.ok ? policySet : bad(policySet.problem.map(renderDiagnostic));
 }
 
 /** One engine and what it was moved by so far. */
 export class Engine {
-  readonly #force: ContractInForce;
+  readonly #policySet: PolicySet;
   readonly #mode: Mode;
   readonly #defect: Defect;
   readonly #updates: CounterUpdate[] = [];
 
-  constructor(force: ContractInForce, mode: Mode, defect: Defect = {}) {
-    this.#force = force;
+  constructor(policySet: PolicySet, mode: Mode, defect: Defect = {}) {
+    this.#policySet = policySet;
     this.#mode = mode;
     this.#defect = defect;
   }
@@ -81,7 +81,7 @@ export class Engine {
     const caller = { keyName: call.key, sessionId: call.session };
     const request = requestOf(call, defect);
     const asking = defect.caller?.(caller) ?? caller;
-    const prepared = prepare(this.#force, request, asking);
+    const prepared = prepare(this.#policySet, request, asking);
     const right = this.#decide(prepared, call.at);
     const decision = defect.decision?.(right) ?? right;
     const honest = answer(decision, this.#mode);

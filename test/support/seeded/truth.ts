@@ -1,6 +1,6 @@
 import { analyze, type Finding } from "../../../packages/workbench/src/analysis/mod.ts";
 import { EvaluationError } from "../../../packages/svc-gate/src/contract/mod.ts";
-import type { ContractInForce, Span } from "../../../packages/svc-gate/src/contract/mod.ts";
+import type { PolicySet, Span } from "../../../packages/svc-gate/src/contract/mod.ts";
 import type { Core, Probe } from "../../../packages/svc-gate/src/contract/ir.ts";
 import { compile, Engine } from "../model/engine.ts";
 import { generate } from "../model/generate.ts";
@@ -39,8 +39,8 @@ export function placeText({ file, from, to }: Span): string {
 }
 
 /** What is not true of the findings, after what was seen. */
-export function lies(findings: readonly Finding[], force: ContractInForce, seen: Seen): readonly string[] {
-  const rules = [...force.tools.values()].flatMap(({ routes }) => routes.flatMap((route) => route.rules));
+export function lies(findings: readonly Finding[], policySet: PolicySet, seen: Seen): readonly string[] {
+  const rules = [...policySet.tools.values()].flatMap(({ routes }) => routes.flatMap((route) => route.rules));
   return findings.flatMap((finding) => {
     const values = seen.valuesAt(finding.span);
     const lie = `${finding.code} at ${placeText(finding.span)}: ${finding.message}`;
@@ -65,7 +65,7 @@ export function lies(findings: readonly Finding[], force: ContractInForce, seen:
 
 export interface Run {
   readonly findings: readonly Finding[];
-  readonly force: ContractInForce;
+  readonly policySet: PolicySet;
   readonly seen: Seen;
 }
 
@@ -73,13 +73,13 @@ export interface Run {
 export function run(seed: number): Run | undefined {
   const scenario = generate(seed);
   const seen = new Seen();
-  const force = compile(scenario, { probe: seen.probe });
-  if (!force.ok) return undefined;
-  const findings = analyze(force.value);
-  const engine = new Engine(force.value, scenario.mode);
+  const policySet = compile(scenario, { probe: seen.probe });
+  if (!policySet.ok) return undefined;
+  const findings = analyze(policySet.value);
+  const engine = new Engine(policySet.value, scenario.mode);
   for (const call of scenario.calls) {
     const { decision } = engine.check(call);
     if (decision.errors.length === 0) seen.deciders.add(decision.rule);
   }
-  return { findings, force: force.value, seen };
+  return { findings, policySet: policySet.value, seen };
 }

@@ -90,8 +90,8 @@ test(
 );
 
 test("the reason of an ALLOW says that no rule of the contract applies", { tags: ["first-use-18"] }, () => {
-  const force = compile(contractText());
-  says("allowed-by-no-rule", judge(force, { platform: snapshot }).reason);
+  const policySet = compile(contractText());
+  says("allowed-by-no-rule", judge(policySet, { platform: snapshot }).reason);
 });
 
 test(
@@ -106,13 +106,13 @@ test(
 );
 
 test("[first-use, sentence 16] `analyze` names what the agent chooses in a counter's key", () => {
-  const force = compile(
+  const policySet = compile(
     contractText({
       counters: "{ trip_spend: { of: t, per: [key, input.s], within: 30d, counting: possible } }",
       rules: '[{ rule: r, on: t, when: "counters.trip_spend > 5", verdict: BLOCK, reason: x }]',
     }),
   );
-  const found = analyze(force).find(({ code }) => code === "agent-controlled-key");
+  const found = analyze(policySet).find(({ code }) => code === "agent-controlled-key");
   says("agent-controlled-key", String(found?.message));
 });
 

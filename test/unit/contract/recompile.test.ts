@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { recompile, type ContractInForce } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { recompile, type PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { compile, mandate } from "../../support/contract-kit.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
@@ -13,7 +13,7 @@ const input = "{ type: object, additionalProperties: false }";
 const contract = `contract: c\ntools:\n  t: { input: ${input}, otherwise: ALLOW }\n`;
 const plainMandate = "mandate: m\ncontracts: [c.yaml]\n";
 
-function inForce(text: string, files: Readonly<Record<string, string>>): ContractInForce {
+function inForce(text: string, files: Readonly<Record<string, string>>): PolicySet {
   const compiled = mandate(text, files);
   return compiled.ok ? compiled.value : assert.fail(JSON.stringify(compiled.problem.map(({ message }) => message)));
 }
@@ -35,16 +35,16 @@ suite("the text of GET /rules, compiled again", () => {
         [plainMandate, `${head}# a remark${end}--- # d.yaml\n${block("two")}`],
         [plainMandate, `${head}summary: |\n  text${end}--- # d.yaml\n${other}`],
       ] as const) {
-        const force = inForce(text, { "c.yaml": file });
-        assertAgain(force);
+        const policySet = inForce(text, { "c.yaml": file });
+        assertAgain(policySet);
         assertAgain(compile(file));
       }
     }
   });
 
   test("the text compiles to the same contract if the contract's file is called mandate.yaml", () => {
-    const force = mandate("mandate: m\ncontracts: [mandate.yaml]\n", { "mandate.yaml": head });
-    assertAgain(force.ok ? force.value : assert.fail("it does not compile"));
+    const policySet = mandate("mandate: m\ncontracts: [mandate.yaml]\n", { "mandate.yaml": head });
+    assertAgain(policySet.ok ? policySet.value : assert.fail("it does not compile"));
   });
 
   test("the compiler refuses a line that looks like a file separator, and a line break in a name", () => {
@@ -59,13 +59,13 @@ suite("the text of GET /rules, compiled again", () => {
   });
 });
 
-function assertAgain(force: ContractInForce): void {
-  const again = recompile(force.text);
+function assertAgain(policySet: PolicySet): void {
+  const again = recompile(policySet.text);
   if (!again.ok) assert.fail(JSON.stringify(again.problem.map(({ message }) => message)));
-  assert.equal(again.value.text, force.text);
-  const shape = ({ tools }: ContractInForce): unknown =>
+  assert.equal(again.value.text, policySet.text);
+  const shape = ({ tools }: PolicySet): unknown =>
     [...tools.values()].map(({ routes }) =>
       routes.map(({ contract: name, rules }) => [name, rules.map(({ id }) => id)]),
     );
-  assert.deepEqual(shape(again.value), shape(force));
+  assert.deepEqual(shape(again.value), shape(policySet));
 }

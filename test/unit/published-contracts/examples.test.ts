@@ -16,7 +16,7 @@ import {
   loadFunctions,
   prepare,
   renderDiagnostic,
-  type ContractInForce,
+  type PolicySet,
   type Decision,
 } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { good } from "../../../packages/svc-gate/src/wire/mod.ts";
@@ -25,7 +25,7 @@ import { request } from "../../support/contract-kit.ts";
 const root = new URL("../../../", import.meta.url);
 const read = (name: string): string => readFileSync(new URL(name, root), "utf8");
 
-function compiled(name: string): ContractInForce {
+function compiled(name: string): PolicySet {
   const source = { name, text: read(name) };
   const result = name.startsWith("contracts/")
     ? compileContracts([source])
@@ -47,12 +47,12 @@ type Step = readonly [tool: string, input: object, expected: string, circumstanc
 const began = Date.UTC(2026, 0, 15, 12);
 
 /** Decides the calls of a session in turn, in enforce mode. Amounts are whole numbers here. */
-function play(force: ContractInForce, steps: readonly Step[]): readonly Decision[] {
+function play(policySet: PolicySet, steps: readonly Step[]): readonly Decision[] {
   const events: { readonly counter: string; readonly key: string; readonly at: number; readonly amount: number }[] = [];
   return steps.map(([tool, input, , { at = 0, session = "s", key = "default", platform } = {}]) => {
     const now = began + at * 1000;
     const call = request({ tool, input, platform, ...(session === null ? {} : { session }) });
-    const prepared = prepare(force, call, { keyName: key, sessionId: session });
+    const prepared = prepare(policySet, call, { keyName: key, sessionId: session });
     const lookupPlan = planLookups(prepared, now);
     const values = lookupPlan.lookups.map((lookup) => {
       const found = events.filter(

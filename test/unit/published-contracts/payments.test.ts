@@ -8,7 +8,7 @@ import { suite, test } from "node:test";
 import {
   compileMandate,
   renderDiagnostic,
-  type ContractInForce,
+  type PolicySet,
   type Decision,
 } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { good } from "../../../packages/svc-gate/src/wire/mod.ts";
@@ -19,9 +19,9 @@ const says = sentencesOf(import.meta.filename);
 
 const root = new URL("../../../", import.meta.url);
 const contract = readFileSync(new URL("contracts/payments.yaml", root), "utf8");
-const force = load(readFileSync(new URL("mandate.yaml", root), "utf8"));
+const policySet = load(readFileSync(new URL("mandate.yaml", root), "utf8"));
 
-function load(text: string): ContractInForce {
+function load(text: string): PolicySet {
   const compiled = compileMandate({ name: "mandate.yaml", text }, (name) =>
     good({ name, text: readFileSync(new URL(name, root), "utf8") }),
   );
@@ -41,7 +41,7 @@ function pay(input: Readonly<Record<string, string>>, platform: Readonly<Record<
       .join(",")}}`;
   const sent = { amount: "10", currency: '"USD"', payee_address: `"${payee}"`, offer_expires_epoch: `${now + 60}` };
   const facts = { monthly_spend_usd: "0", approved_payees: `["${payee}"]`, historical_price_usd: "10" };
-  return judge(force, {
+  return judge(policySet, {
     tool: "payment.send",
     input: text({ ...sent, merchant: '"m"', resource: '"r"', ...input }),
     ...(platform === null ? {} : { platform: text({ ...facts, now_epoch: `${now}`, ...platform }) }),
@@ -222,7 +222,7 @@ test(
       platform: { monthly_spend_usd: 900, approved_payees: ["x"], now_epoch: now, historical_price_usd: 10 },
     };
     assert.equal(judge(compiled.value, call).rule, "payments.within-payment-limit");
-    assert.equal(judge(force, call).rule, "payments.within-monthly-budget");
+    assert.equal(judge(policySet, call).rule, "payments.within-monthly-budget");
   },
 );
 
@@ -236,7 +236,7 @@ test(
   { tags: ["contract.verbatim", "contract.mandate-loads"] },
   () => {
     const text = readFileSync(new URL("mandate.yaml", root), "utf8");
-    assert.equal(force.text, `--- # mandate.yaml\n${text}--- # contracts/payments.yaml\n${contract}`);
-    assert.deepEqual(force.contracts, ["payments"]);
+    assert.equal(policySet.text, `--- # mandate.yaml\n${text}--- # contracts/payments.yaml\n${contract}`);
+    assert.deepEqual(policySet.contracts, ["payments"]);
   },
 );

@@ -2,13 +2,7 @@ import { hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
-import {
-  loadFunctions,
-  recompile,
-  type CompileOptions,
-  type ContractInForce,
-  type Diagnostic,
-} from "../contract/mod.ts";
+import { loadFunctions, recompile, type CompileOptions, type PolicySet, type Diagnostic } from "../contract/mod.ts";
 import { whyNot } from "../gate/mod.ts";
 import { firstSince, readLedger, readSharedLedger } from "../ledger/mod.ts";
 import { visible, type Result } from "../wire/mod.ts";
@@ -78,7 +72,7 @@ export async function contractOf(
   history: History,
   named: string,
   options: CompileOptions = {},
-): Promise<Result<ContractInForce, readonly Diagnostic[]> | undefined> {
+): Promise<Result<PolicySet, readonly Diagnostic[]> | undefined> {
   const text = await history.contractText(named.replace(/^sha256:/, ""));
   if (text === undefined) return undefined;
   const compiled = recompile(text, options);

@@ -1,5 +1,5 @@
 import { planLookups, count, decide, prepare } from "../contract/mod.ts";
-import type { LookupPlan, ContractInForce, Decision, Lookup, CounterUpdate, Prepared } from "../contract/mod.ts";
+import type { LookupPlan, PolicySet, Decision, Lookup, CounterUpdate, Prepared } from "../contract/mod.ts";
 import { answeredVerdict } from "../gate/mod.ts";
 import { bad, good, parseCheckRequest, type CheckRequest } from "../wire/mod.ts";
 import type { Mode, Result, Verdict } from "../wire/mod.ts";
@@ -46,19 +46,19 @@ export type ValueOf = (lookup: Lookup, read: string) => string | undefined;
  *
  * @returns the decision, or the sentence of the 400 that the gate would answer
  */
-export function judge(force: ContractInForce, call: Call, valueOf: ValueOf): Result<Judged, string> {
+export function judge(policySet: PolicySet, call: Call, valueOf: ValueOf): Result<Judged, string> {
   const request = parseCheckRequest(call.body);
-  return request.ok ? good(judgeRequest(force, request.value, call, valueOf)) : bad(request.problem.detail);
+  return request.ok ? good(judgeRequest(policySet, request.value, call, valueOf)) : bad(request.problem.detail);
 }
 
 /** The same for a request that was read before. */
 export function judgeRequest(
-  force: ContractInForce,
+  policySet: PolicySet,
   request: CheckRequest,
   { key, at, mode }: Omit<Call, "body">,
   valueOf: ValueOf,
 ): Judged {
-  const prepared = prepare(force, request, { keyName: key, sessionId: request.sessionId });
+  const prepared = prepare(policySet, request, { keyName: key, sessionId: request.sessionId });
   const lookupPlan = planLookups(prepared, at);
   const counterReads = [...lookupPlan.sources].flatMap(([name, source]) => soughtOf(name, source));
   const reads = new Map(counterReads.map(({ place, read }) => [place, read]));

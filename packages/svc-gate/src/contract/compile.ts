@@ -18,7 +18,7 @@ import type { RecordType } from "./check/type.ts";
 import { toJson, type YamlMap, type YamlScalar } from "./text/yaml.ts";
 
 /** The compiled rule set that decides: a mandate's contracts, planned tool by tool. Immutable. */
-export interface ContractInForce {
+export interface PolicySet {
   /** The body of GET /rules, byte for byte: the mandate, then each contract, each after a line `--- # file`. */
   readonly text: string;
   readonly mandate: string;
@@ -39,12 +39,12 @@ export interface CompileOptions {
 }
 
 /** Brings in the parsers that a contract calls. Until then, what calls one is an error, so BLOCK. */
-export async function loadFunctions({ functions }: ContractInForce): Promise<void> {
+export async function loadFunctions({ functions }: PolicySet): Promise<void> {
   await Promise.all([...functions].map(async ({ load }) => load?.()));
 }
 
 /** Compiles again what was in force: the text of GET /rules, as a ledger keeps it for each digest on its receipts. */
-export function recompile(text: string, options: CompileOptions = {}): Result<ContractInForce, readonly Diagnostic[]> {
+export function recompile(text: string, options: CompileOptions = {}): Result<PolicySet, readonly Diagnostic[]> {
   const marks = [...text.matchAll(mark)];
   const files = marks.map((line, at) => ({
     name: line[1] ?? "",
@@ -90,7 +90,7 @@ export function compileMandate(
   mandate: SourceFile,
   open: OpenFile,
   options: CompileOptions = {},
-): Result<ContractInForce, readonly Diagnostic[]> {
+): Result<PolicySet, readonly Diagnostic[]> {
   const report = new Report();
   const document = readMandate(mandate, report);
   const files = [mandate];
@@ -117,7 +117,7 @@ export function compileMandate(
 export function compileContracts(
   files: readonly SourceFile[],
   options: CompileOptions = {},
-): Result<ContractInForce, readonly Diagnostic[]> {
+): Result<PolicySet, readonly Diagnostic[]> {
   const report = new Report();
   const contracts = files.flatMap((file) => {
     const document = readContract(file, report);
@@ -139,17 +139,17 @@ interface Sources {
   readonly options: CompileOptions;
 }
 
-function compile(sources: Sources): Result<ContractInForce, readonly Diagnostic[]> {
+function compile(sources: Sources): Result<PolicySet, readonly Diagnostic[]> {
   const { files, contracts, report } = sources;
   checkMarks(files, report);
   checkNames(sources);
-  const force = link(sources);
+  const policySet = link(sources);
   const sensitive = readSensitive(
     contracts.map(({ document }) => document),
     report,
   );
   if (report.size > 0) return bad(report.sorted(files));
-  return good({ ...force, sensitive });
+  return good({ ...policySet, sensitive });
 }
 
 /** No two contracts in force have one name; and the mandate sets nothing of others. */
@@ -167,7 +167,7 @@ function checkNames({ mandate, contracts, report }: Sources): void {
   checkMandateNames(mandate, names, report);
 }
 
-function link({ files, mandate, contracts, report, options }: Sources): ContractInForce {
+function link({ files, mandate, contracts, report, options }: Sources): PolicySet {
   const compilers = contracts.map(({ document, tools }) => {
     if (tools !== undefined) checkAllowance(document, tools, report);
     return new ContractCompiler(document, mandate, report, options);

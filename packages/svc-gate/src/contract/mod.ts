@@ -17,7 +17,7 @@ export {
   loadFunctions,
   recompile,
   type CompileOptions,
-  type ContractInForce,
+  type PolicySet,
 } from "./compile.ts";
 export { type Caller } from "./counters/keys.ts";
 export { windowStart } from "./counters/counters.ts";

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { compareContracts } from "../../../../packages/workbench/src/analysis/mod.ts";
-import { recompile, type ContractInForce } from "../../../../packages/svc-gate/src/contract/mod.ts";
+import { recompile, type PolicySet } from "../../../../packages/svc-gate/src/contract/mod.ts";
 import { sensitiveMax } from "../../../../packages/svc-gate/src/contract/check/sensitive.ts";
 import { findMembers } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { codes, compile, contractText, diagnostics, judge, marked, problems } from "../../../support/contract-kit.ts";
@@ -28,7 +28,7 @@ function listing(list: string, name = "c"): string {
   return `${contractText({ input: customer, platform: facts }, name)}sensitive: ${list}\n`;
 }
 
-const membersOf = (force: ContractInForce, tool = "t"): readonly string[] => force.sensitive.ofTool.get(tool) ?? [];
+const membersOf = (policySet: PolicySet, tool = "t"): readonly string[] => policySet.sensitive.ofTool.get(tool) ?? [];
 
 suite("names under `sensitive:`", () => {
   const good: readonly (readonly [list: string, members: readonly string[]])[] = [
@@ -42,10 +42,10 @@ suite("names under `sensitive:`", () => {
   ];
   for (const [list, members] of good)
     test(`the compiler accepts ${list}`, () => {
-      const force = compile(listing(list));
-      assert.deepEqual(membersOf(force), members);
-      assert.deepEqual(membersOf(force, "other"), []);
-      assert.equal(force.sensitive.ofTool.has("t"), members.length > 0);
+      const policySet = compile(listing(list));
+      assert.deepEqual(membersOf(policySet), members);
+      assert.deepEqual(membersOf(policySet, "other"), []);
+      assert.equal(policySet.sensitive.ofTool.has("t"), members.length > 0);
     });
 
   const wrong: readonly (readonly [list: string, code: string, mark: string])[] = [
@@ -161,10 +161,10 @@ suite("sensitive members of calls", () => {
   });
 
   test("the lists of all contracts of a tool are joined, and an outer name replaces inner names", () => {
-    const force = compile(listing("[input.customer.email, input.order]", "a"), listing("[input.customer]", "b"));
-    assert.deepEqual(membersOf(force), ["input.customer", "input.order"]);
+    const policySet = compile(listing("[input.customer.email, input.order]", "a"), listing("[input.customer]", "b"));
+    assert.deepEqual(membersOf(policySet), ["input.customer", "input.order"]);
     const turned = compile(listing("[input.customer]", "b"), listing("[input.customer.email, input.order]", "a"));
-    assert.deepEqual(membersOf(turned), membersOf(force));
+    assert.deepEqual(membersOf(turned), membersOf(policySet));
     assert.deepEqual(membersOf(compile(listing("[input.order]", "a"), contractText({ input: customer }, "b"))), [
       "input.order",
     ]);
@@ -172,8 +172,8 @@ suite("sensitive members of calls", () => {
 
   test("a name that begins like another name is not inside it", () => {
     const input = `{ ${object}, properties: { a: {}, ab: {}, "a_": {} } }`;
-    const force = compile(`${contractText({ input })}sensitive: [input.ab, input.a, input.a_]\n`);
-    assert.deepEqual(membersOf(force), ["input.a", "input.a_", "input.ab"]);
+    const policySet = compile(`${contractText({ input })}sensitive: [input.ab, input.a, input.a_]\n`);
+    assert.deepEqual(membersOf(policySet), ["input.a", "input.a_", "input.ab"]);
   });
 
   test("sensitive members are in the text of GET /rules and can be compiled again from it", () => {

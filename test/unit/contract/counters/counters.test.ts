@@ -99,8 +99,8 @@ function identity(definition: string, parts: { readonly let?: string; readonly l
       : {
           rules: `[{ rule: r, on: t, when: "${parts.let.includes("w:") ? "w == w" : "true"}", verdict: ALLOW, reason: x }]`,
         };
-  const force = compile(contractText({ ...required, counters: `{ k: ${definition} }`, ...parts, ...used }));
-  return force.counters[0]?.identity ?? "";
+  const policySet = compile(contractText({ ...required, counters: `{ k: ${definition} }`, ...parts, ...used }));
+  return policySet.counters[0]?.identity ?? "";
 }
 
 suite("a counter's identity is its definition", () => {
@@ -157,8 +157,8 @@ suite("a counter's identity is its definition", () => {
 const caller: Caller = { keyName: "default", sessionId: "s" };
 
 function updates(text: string | readonly string[], call: Call = {}, from: Caller = caller): readonly CounterUpdate[] {
-  const force = compile(...(typeof text === "string" ? [text] : text));
-  return prepare(force, request({ platform: snapshot, ...call }), from).updates;
+  const policySet = compile(...(typeof text === "string" ? [text] : text));
+  return prepare(policySet, request({ platform: snapshot, ...call }), from).updates;
 }
 
 suite("the counters that a call moves", () => {
@@ -318,8 +318,11 @@ suite("the counters that a rule reads", () => {
 
   test("the gate looks up only counters that a rule reads", () => {
     const rules = '[{ rule: r, on: t, when: "input.n > 1 && counters.k > 0", verdict: BLOCK, reason: x }]';
-    const force = compile(withCounter("{ of: t, per: gate }", rules));
-    const unknown = planLookups(prepare(force, request({ input: { n: 2, s: "" }, platform: snapshot }), caller), now);
+    const policySet = compile(withCounter("{ of: t, per: gate }", rules));
+    const unknown = planLookups(
+      prepare(policySet, request({ input: { n: 2, s: "" }, platform: snapshot }), caller),
+      now,
+    );
     assert.equal(unknown.lookups.length, 1);
     assert.deepEqual(updates(withCounter("{ of: t, per: gate }")).length, 1);
     assert.equal(

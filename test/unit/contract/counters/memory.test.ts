@@ -11,7 +11,7 @@ import {
   decide,
   prepare,
   recount,
-  type ContractInForce,
+  type PolicySet,
   type Counter,
   type Decision,
 } from "../../../../packages/svc-gate/src/contract/mod.ts";
@@ -79,15 +79,15 @@ function assertCodes(text: string, expected: readonly string[], name: string): v
 /** Sessions of calls over events kept in a plain map. */
 class Sessions {
   readonly #events = new Map<string, number>();
-  readonly #force: ContractInForce;
+  readonly #policySet: PolicySet;
 
   constructor(text: string) {
-    this.#force = compile(text);
+    this.#policySet = compile(text);
   }
 
   ask(call: Call): Decision {
     const caller = { keyName: "default", sessionId: call.session ?? null };
-    const prepared = prepare(this.#force, request(call), caller);
+    const prepared = prepare(this.#policySet, request(call), caller);
     const lookupPlan = planLookups(prepared, 1_700_000_000_000);
     const decision = decide(
       lookupPlan,
@@ -264,8 +264,8 @@ suite("values that a counter remembers", () => {
   });
 
   test("a call whose value is too long makes the history unknown only if the call ran", () => {
-    const force = compile(contractText({ counters: `{ k: ${seen} }` }));
-    const counter = force.counters[0] as Counter;
+    const policySet = compile(contractText({ counters: `{ k: ${seen} }` }));
+    const counter = policySet.counters[0] as Counter;
     const recorded = (s: string, verdict: "ALLOW" | "BLOCK"): Parameters<typeof recount>[2] => ({
       toolName: "t",
       sessionId: "one",
@@ -277,14 +277,14 @@ suite("values that a counter remembers", () => {
       rule: "c.r",
     });
     const counted = (s: string, verdict: "ALLOW" | "BLOCK"): number | undefined =>
-      recount(counter, force, recorded(s, verdict))?.length;
+      recount(counter, policySet, recorded(s, verdict))?.length;
     assert.deepEqual([counted("a", "ALLOW"), counted("a", "BLOCK")], [1, 1]);
     assert.deepEqual([counted("x".repeat(16_385), "ALLOW"), counted("x".repeat(16_385), "BLOCK")], [undefined, 0]);
   });
 
   test("positive control: an unknown history is an error, not a value that was never seen", () => {
-    const force = compile(withRule("input.s in counters.k"));
-    const prepared = prepare(force, request(call("a")), { keyName: "default", sessionId: "one" });
+    const policySet = compile(withRule("input.s in counters.k"));
+    const prepared = prepare(policySet, request(call("a")), { keyName: "default", sessionId: "one" });
     const lookupPlan = planLookups(prepared, 1_700_000_000_000);
     assert.equal(lookupPlan.lookups.length, 1);
     const { verdict, rule, reason } = decide(lookupPlan, [undefined]);

@@ -98,7 +98,7 @@ test(
   "the engine blocks a tool that no contract routes, and the reason names the tool",
   { tags: ["check.unrouted-tool", "service.silence-refuses", "error.gate-blocks"] },
   () => {
-    const force = compile(contractText().replace("  t:\n", "  payment.send:\n"));
+    const policySet = compile(contractText().replace("  t:\n", "  payment.send:\n"));
     const named: readonly (readonly [tool: string, reason: string])[] = [
       ["shell", 'unknown tool "shell": no contract routes it'],
       ["Payment.Send", 'unknown tool "Payment.Send": no contract routes it; it resembles "payment.send"'],
@@ -112,7 +112,7 @@ test(
       ["x".repeat(256), `unknown tool "${"x".repeat(64)}…": no contract routes it`],
     ];
     for (const [tool, reason] of named) {
-      const decision = judge(force, { tool });
+      const decision = judge(policySet, { tool });
       assert.deepEqual([decision.verdict, decision.rule, decision.final], ["BLOCK", "$route", true], tool);
       assert.equal(decision.reason, `Svc: ${reason}`);
     }

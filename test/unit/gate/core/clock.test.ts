@@ -116,9 +116,9 @@ test(
     const ledger = await openLedger({ folder: temporaryFolder(t), engine });
     const compiled = compileContracts([]);
     assert.ok(compiled.ok);
-    const force = compiled.value;
+    const policySet = compiled.value;
     const opened = await openGate({
-      force,
+      policySet,
       ledger,
       clock: new Clock(time),
       mode: "enforce",

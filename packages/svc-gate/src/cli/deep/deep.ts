@@ -1,4 +1,4 @@
-import type { ContractInForce, Lookup } from "../../contract/mod.ts";
+import type { PolicySet, Lookup } from "../../contract/mod.ts";
 import { readResume, resetThroughOf, type EventPlace, type KeptCounter, type LedgerHistory } from "../../ledger/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import {
@@ -63,7 +63,7 @@ class DeepReplay {
   readonly #kept: ReadonlyMap<string, KeptCounter>;
   #acts: CounterActs = { lost: new Map(), reset: new Map() };
   #named: string | null = null;
-  #force: ContractInForce | string = "no contract";
+  #policySet: PolicySet | string = "no contract";
   readonly #tally = new DecidedTally();
 
   constructor(ledger: LedgerHistory) {
@@ -101,9 +101,9 @@ class DeepReplay {
       if (typeof leaf !== "string") await this.#inForce({ leaf });
       return recorded;
     }
-    const force = await this.#inForce(recorded);
-    if (typeof force === "string") return force;
-    return withoutInput(force, recorded) ?? { recorded, asked: askAgain(force, recorded), acts: this.#acts };
+    const policySet = await this.#inForce(recorded);
+    if (typeof policySet === "string") return policySet;
+    return withoutInput(policySet, recorded) ?? { recorded, asked: askAgain(policySet, recorded), acts: this.#acts };
   }
 
   /** A row that says what was lost leaves counters unknown. One that is reset is known, and counts from zero. */
@@ -121,13 +121,13 @@ class DeepReplay {
   }
 
   /** What the row was decided under; a clause that says why that cannot be had, where it cannot. */
-  async #inForce({ leaf }: Pick<Recorded, "leaf">): Promise<ContractInForce | string> {
-    if (leaf.contract === this.#named) return this.#force;
+  async #inForce({ leaf }: Pick<Recorded, "leaf">): Promise<PolicySet | string> {
+    if (leaf.contract === this.#named) return this.#policySet;
     this.#named = leaf.contract;
-    this.#force = await this.#contracts.of(leaf.contract ?? "");
-    if (typeof this.#force === "string") this.#folds.lose();
-    else await this.#folds.align(this.#force, leaf.seq);
-    return this.#force;
+    this.#policySet = await this.#contracts.of(leaf.contract ?? "");
+    if (typeof this.#policySet === "string") this.#folds.lose();
+    else await this.#folds.align(this.#policySet, leaf.seq);
+    return this.#policySet;
   }
 
   #compare({ recorded, asked, acts: { lost } }: Pending, values: Values): void {
@@ -191,11 +191,11 @@ class DeepReplay {
  * always keeps the input of a call that a rule decided.
  */
 export function withoutInput(
-  force: ContractInForce,
+  policySet: PolicySet,
   { cutInput, leaf, request: { toolName } }: Recorded,
 ): Difference | string | undefined {
   if (cutInput === undefined) return undefined;
-  if (!force.tools.has(toolName)) return undefined;
+  if (!policySet.tools.has(toolName)) return undefined;
   const rule = leaf.rule ?? "";
   if (leaf.verdict === "BLOCK" && /\.\$(?:input|platform|requires\.[0-9]+)$/.test(rule)) return inputNotKept;
   return { what: "input", was: "a part of it", is: `all of it, since ${visible(rule)} decided` };

@@ -1,6 +1,6 @@
 import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
 import type { EventPlace, KeptCounter, LedgerHistory } from "../../ledger/mod.ts";
-import type { ContractInForce } from "../../contract/mod.ts";
+import type { PolicySet } from "../../contract/mod.ts";
 import { counterDigest } from "../replay/standing.ts";
 import { readLeaf } from "../replay/recorded.ts";
 import type { WrongCounter } from "./found.ts";
@@ -47,8 +47,8 @@ export class Folds {
   }
 
   /** A contract is in force from a row on: what is new to it is folded from the rows before. */
-  async align(force: ContractInForce, from: number): Promise<void> {
-    const owned = countersOf(force);
+  async align(policySet: PolicySet, from: number): Promise<void> {
+    const owned = countersOf(policySet);
     const inForce = new Set(owned.map(({ counter }) => counter.identity));
     for (const [identity, fold] of this.#folds) if (!inForce.has(identity)) fold.through ??= from - 1;
     const coming = owned.filter(({ counter }) => {

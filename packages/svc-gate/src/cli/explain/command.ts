@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
-import type { ContractInForce, Diagnostic, Lookup } from "../../contract/mod.ts";
+import type { PolicySet, Diagnostic, Lookup } from "../../contract/mod.ts";
 import { loadContracts, renderDiagnostics, whyNot } from "../../gate/mod.ts";
 import type { CutInput } from "../../ledger/entry/mod.ts";
 import { isMode, modes, visible, type Mode } from "../../wire/mod.ts";
@@ -145,8 +145,8 @@ interface Known {
   readonly file: string | undefined;
 }
 
-function explained(force: ContractInForce, call: Call, witness: Witness, { valueOf, file }: Known): Explained {
-  const judged = judge(force, call, valueOf);
+function explained(policySet: PolicySet, call: Call, witness: Witness, { valueOf, file }: Known): Explained {
+  const judged = judge(policySet, call, valueOf);
   if (!judged.ok) throw new BadInput(`${file ?? "the receipt"} is refused with 400: ${judged.problem}`);
   const counters = judged.value.counters.map((counter): CounterExplained => ({ ...counter, counted: undefined }));
   return { call, judged: judged.value, explanation: explain(judged.value, witness), counters, recorded: undefined };
@@ -167,7 +167,7 @@ function readCounters(text: string | undefined): ReadonlyMap<string, string> {
   return new Map(entries.map(([name, value]) => [name, String(value)]));
 }
 
-function checkCounters(given: ReadonlyMap<string, string>, { counters }: ContractInForce): void {
+function checkCounters(given: ReadonlyMap<string, string>, { counters }: PolicySet): void {
   const names = counters.flatMap(({ name }) => [name, shortName(name)]);
   const unknown = [...given.keys()].find((name) => !names.includes(name));
   if (unknown !== undefined)

@@ -83,7 +83,7 @@ async function comparison(history: History, options: ComparisonOptions): Promise
   const tally = new Tally({ field, examples });
   await decideAllAgain(
     history,
-    { force: compiled.value, mode, span: await rowsWithin(history, asked) },
+    { policySet: compiled.value, mode, span: await rowsWithin(history, asked) },
     {
       passed: (seq) => progress.at(seq),
       skipped: (seq, why) => skips.add(seq, why),

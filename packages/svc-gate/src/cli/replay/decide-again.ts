@@ -4,7 +4,7 @@ import {
   decide,
   prepare,
   type LookupPlan,
-  type ContractInForce,
+  type PolicySet,
   type Decision,
   type Lookup,
   type Prepared,
@@ -29,14 +29,14 @@ export interface AskedAgain {
 }
 
 /** Decides under one contract, with counters as they stand. */
-export function decideAgain(force: ContractInForce, recorded: Recorded, standing: Standing, mode: Mode): Again {
-  return decideAsked(askAgain(force, recorded), (lookup) => standing.value(lookup), mode);
+export function decideAgain(policySet: PolicySet, recorded: Recorded, standing: Standing, mode: Mode): Again {
+  return decideAsked(askAgain(policySet, recorded), (lookup) => standing.value(lookup), mode);
 }
 
 /** All that can be done before the counters are known. */
-export function askAgain(force: ContractInForce, { leaf, request }: Recorded): AskedAgain {
+export function askAgain(policySet: PolicySet, { leaf, request }: Recorded): AskedAgain {
   const caller = { keyName: leaf.key ?? "", sessionId: request.sessionId };
-  const lookupPlan = planLookups(prepare(force, request, caller), leaf.at);
+  const lookupPlan = planLookups(prepare(policySet, request, caller), leaf.at);
   return { lookupPlan, lookups: lookupPlan.lookups };
 }
 
@@ -53,14 +53,14 @@ export function decideAsked(
 /** Contracts by the digest that a receipt names, each compiled once. */
 export class Contracts {
   readonly #history: History;
-  readonly #found = new Map<string, Promise<ContractInForce | string>>();
+  readonly #found = new Map<string, Promise<PolicySet | string>>();
 
   constructor(history: History) {
     this.#history = history;
   }
 
   /** What was in force, or a clause that says why it cannot be had. */
-  of(named: string): Promise<ContractInForce | string> {
+  of(named: string): Promise<PolicySet | string> {
     const known = this.#found.get(named);
     if (known !== undefined) return known;
     const found = this.#compile(named);
@@ -68,7 +68,7 @@ export class Contracts {
     return found;
   }
 
-  async #compile(named: string): Promise<ContractInForce | string> {
+  async #compile(named: string): Promise<PolicySet | string> {
     const compiled = await contractOf(this.#history, named);
     if (compiled === undefined) {
       const digest = named.replace(/^sha256:/, "");

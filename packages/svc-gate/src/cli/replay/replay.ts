@@ -1,4 +1,4 @@
-import { count, windowStart, type ContractInForce } from "../../contract/mod.ts";
+import { count, windowStart, type PolicySet } from "../../contract/mod.ts";
 import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
 import type { Mode } from "../../wire/mod.ts";
 import type { Leaf } from "../../ledger/entry/mod.ts";
@@ -37,7 +37,7 @@ export interface Agreement extends Telling {
    * What becomes of a check whose input was not kept whole: a clause that says why it cannot be decided again, what is
    * wrong with it, or undefined where it is decided without. By default none is decided again.
    */
-  readonly withoutInput?: (force: ContractInForce, recorded: Recorded) => Difference | string | undefined;
+  readonly withoutInput?: (policySet: PolicySet, recorded: Recorded) => Difference | string | undefined;
   agreed(recorded: Recorded): void;
   differs(recorded: Recorded, difference: Difference): void;
 }
@@ -47,32 +47,32 @@ export async function holdAgainstItself(history: History, telling: Agreement): P
   const contracts = new Contracts(history);
   const standing = new Standing(history);
   let inForce: string | null = null;
-  let force: ContractInForce | string = "no contract";
+  let policySet: PolicySet | string = "no contract";
   for await (const check of checksOf(history, { from: 1, span: everyRow }, telling, standing)) {
     const { leaf, recorded } = check;
     // A row that cannot be decided again says still what was in force.
     if (leaf !== undefined && leaf.contract !== inForce) {
       inForce = leaf.contract;
-      force = await contracts.of(inForce ?? "");
-      if (typeof force !== "string") await standing.align(force, leaf.seq);
+      policySet = await contracts.of(inForce ?? "");
+      if (typeof policySet !== "string") await standing.align(policySet, leaf.seq);
     }
     if (typeof recorded === "string") {
       skip(check, recorded, telling, standing);
       continue;
     }
-    if (typeof force === "string") {
-      skip(check, force, telling, standing);
+    if (typeof policySet === "string") {
+      skip(check, policySet, telling, standing);
       continue;
     }
     const without = telling.withoutInput ?? ((): string => inputNotKept);
-    const cut = recorded.cutInput && without(force, recorded);
+    const cut = recorded.cutInput && without(policySet, recorded);
     if (cut !== undefined) {
-      moveCut(recorded, force, standing);
+      moveCut(recorded, policySet, standing);
       if (typeof cut === "string") telling.skipped(recorded.leaf.seq, cut);
       else telling.differs(recorded, cut);
       continue;
     }
-    const asked = askAgain(force, recorded);
+    const asked = askAgain(policySet, recorded);
     const again = decideAsked(asked, (lookup) => standing.value(lookup), recorded.leaf.mode ?? "enforce");
     const found = difference(recorded, again, history);
     if (found === undefined) telling.agreed(recorded);
@@ -93,7 +93,7 @@ export interface Comparison extends Telling {
 }
 
 export interface Against {
-  readonly force: ContractInForce;
+  readonly policySet: PolicySet;
   /** In place of the mode that each row was answered in. */
   readonly mode: Mode | undefined;
   /** The rows to decide; all by default. */
@@ -106,12 +106,12 @@ export interface Against {
  */
 export async function decideAllAgain(
   history: History,
-  { force, mode, span = everyRow }: Against,
+  { policySet, mode, span = everyRow }: Against,
   telling: Comparison,
 ): Promise<void> {
   const standing = new Standing(history);
-  await standing.align(force, 1);
-  const owned = countersOf(force);
+  await standing.align(policySet, 1);
+  const owned = countersOf(policySet);
   const from = await firstCounted(history, owned, span);
   for await (const check of checksOf(history, { from, span }, telling, standing)) {
     const { recorded } = check;
@@ -127,7 +127,7 @@ export async function decideAllAgain(
       skip(check, inputNotKept, telling, standing);
       continue;
     }
-    const again = decideAgain(force, recorded, standing, mode ?? recorded.leaf.mode ?? "enforce");
+    const again = decideAgain(policySet, recorded, standing, mode ?? recorded.leaf.mode ?? "enforce");
     telling.decided(recorded, again);
     const { decision, answered, prepared } = again;
     standing.add(count(prepared, { verdict: decision.verdict, answered }), recorded.leaf.at);
@@ -197,9 +197,9 @@ async function* checksOf(
 }
 
 /** The call still updates counters that need no input. Otherwise an agent could prevent their replay. */
-function moveCut({ leaf, row }: Recorded, force: ContractInForce, standing: Standing): void {
+function moveCut({ leaf, row }: Recorded, policySet: PolicySet, standing: Standing): void {
   const lacking = new Set(movedCounters(row));
-  for (const owned of countersOf(force)) {
+  for (const owned of countersOf(policySet)) {
     const digest = counterDigest(owned.counter.identity);
     const updates = lacking.has(digest) ? recountRow(owned, leaf, row.evidence) : undefined;
     if (updates === undefined || updates.length === 0) continue;

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import type { ContractInForce, Lookup, CounterUpdate } from "../../contract/mod.ts";
+import type { PolicySet, Lookup, CounterUpdate } from "../../contract/mod.ts";
 import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
 import { readResume } from "../../ledger/mod.ts";
 import type { Leaf } from "../../ledger/entry/mod.ts";
@@ -35,8 +35,8 @@ export class Standing {
   }
 
   /** Brings the counters in line with what is in force from a row on. */
-  async align(force: ContractInForce, from: number): Promise<void> {
-    const owned = countersOf(force);
+  async align(policySet: PolicySet, from: number): Promise<void> {
+    const owned = countersOf(policySet);
     const inForce = new Set(owned.map(({ counter }) => counter.identity));
     for (const [identity, kept] of this.#kept) if (!inForce.has(identity)) kept.through ??= from - 1;
     const missing = owned.filter(({ counter }) => {

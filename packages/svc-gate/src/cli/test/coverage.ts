@@ -1,4 +1,4 @@
-import type { ContractInForce, Span } from "../../contract/mod.ts";
+import type { PolicySet, Span } from "../../contract/mod.ts";
 import { children, type Core } from "../../contract/ir.ts";
 import type { Judged } from "../judge.ts";
 import type { Witness } from "../witness.ts";
@@ -29,7 +29,7 @@ export class Coverage {
   readonly tools: ReadonlyMap<string, ToolSeen>;
   readonly #byCore = new Map<Core, Target>();
 
-  constructor(force: ContractInForce) {
+  constructor(policySet: PolicySet) {
     const targets = new Map<string, Target>();
     const add = (id: string, core: Core, isWhole: boolean, tool: string): void => {
       const key = isWhole ? `${id} ${placeOf(core.span)}` : placeOf(core.span);
@@ -45,7 +45,7 @@ export class Coverage {
       targets.set(key, target);
       this.#byCore.set(core, target);
     };
-    for (const { tool, routes } of force.tools.values()) {
+    for (const { tool, routes } of policySet.tools.values()) {
       for (const { presence, requires, rules } of routes) {
         for (const { id, when } of [...presence, ...requires, ...rules]) {
           if (varies(when)) add(id, when, true, tool);
@@ -55,7 +55,7 @@ export class Coverage {
     }
     this.targets = [...targets.values()].toSorted(byPlace);
     this.tools = new Map(
-      [...force.tools.values()].map(({ tool, routes }) => {
+      [...policySet.tools.values()].map(({ tool, routes }) => {
         return [tool, { tool, calls: 0, otherwise: new Map(routes.map(({ contract }) => [contract, 0])) }];
       }),
     );

@@ -61,5 +61,5 @@ async function loadSubject(name: string): Promise<Result<Subject, readonly Diagn
   const witness = new Witness();
   const loaded = await loadContracts(name, name, { probe: witness.probe });
   if (!loaded.ok) return bad(loaded.problem);
-  return good({ force: loaded.value, witness, coverage: new Coverage(loaded.value) });
+  return good({ policySet: loaded.value, witness, coverage: new Coverage(loaded.value) });
 }

@@ -1,4 +1,4 @@
-import type { ContractInForce, Lookup } from "../../contract/mod.ts";
+import type { PolicySet, Lookup } from "../../contract/mod.ts";
 import { addDecimals } from "../../wire/mod.ts";
 import { Book } from "../book.ts";
 import { explain, type Explanation } from "../explain/explanation.ts";
@@ -9,7 +9,7 @@ import type { Expectation, TestCall, TestCase, TestFile } from "./document.ts";
 
 /** The contract under test, with what watches it. */
 export interface Subject {
-  readonly force: ContractInForce;
+  readonly policySet: PolicySet;
   readonly witness: Witness;
   readonly coverage: Coverage;
 }
@@ -50,15 +50,15 @@ export function runTests(file: TestFile, subject: Subject, isWanted: (name: stri
 }
 
 function runCase({ calls, given }: TestCase, { mode }: TestFile, subject: Subject): Failure | undefined {
-  const { force, witness, coverage } = subject;
+  const { policySet, witness, coverage } = subject;
   const book = new Book();
-  const wrong = unknownCounter(given, force);
+  const wrong = unknownCounter(given, policySet);
   if (wrong !== undefined && calls[0] !== undefined)
     return { call: calls[0], number: 1, mismatches: [wrong], judged: undefined, explanation: undefined };
   const valueOf = (lookup: Lookup): string => addDecimals(book.value(lookup), givenOf(lookup, given));
   for (const [index, call] of calls.entries()) {
     witness.forget();
-    const judged = judge(force, { ...call, mode }, valueOf);
+    const judged = judge(policySet, { ...call, mode }, valueOf);
     const failed = { call, number: index + 1 };
     if (!judged.ok)
       return { ...failed, mismatches: [refused(call, judged.problem)], judged: undefined, explanation: undefined };
@@ -71,7 +71,7 @@ function runCase({ calls, given }: TestCase, { mode }: TestFile, subject: Subjec
   return undefined;
 }
 
-function unknownCounter(given: ReadonlyMap<string, string>, { counters }: ContractInForce): Mismatch | undefined {
+function unknownCounter(given: ReadonlyMap<string, string>, { counters }: PolicySet): Mismatch | undefined {
   for (const name of given.keys()) {
     if (counters.some((counter) => isRule(name, counter.name))) continue;
     const came = `the contract has ${listed(counters.map((counter) => counter.name))}`;

@@ -1,5 +1,5 @@
 import { readJson, type JsonObject, type Verdict } from "../../wire/mod.ts";
-import type { ContractInForce } from "../compile.ts";
+import type { PolicySet } from "../compile.ts";
 import type { Counter } from "./counter.ts";
 import type { CounterUpdate } from "../run/plan-lookups.ts";
 import { count, isCounted, prepare } from "../run/decide.ts";
@@ -31,11 +31,11 @@ export interface RecordedCheck {
  */
 export function recount(
   counter: Counter,
-  force: ContractInForce,
+  policySet: PolicySet,
   recorded: RecordedCheck,
 ): readonly CounterUpdate[] | undefined {
   if (!isCounted(counter, recorded)) return [];
-  const writer = force.tools
+  const writer = policySet.tools
     .get(recorded.toolName)
     ?.writers.find((candidate) => candidate.counter.identity === counter.identity);
   if (writer === undefined) return [];
@@ -51,7 +51,7 @@ export function recount(
     inputText: "",
     platformText: null,
   };
-  const prepared = prepare(force, request, { keyName: recorded.keyName, sessionId: recorded.sessionId });
+  const prepared = prepare(policySet, request, { keyName: recorded.keyName, sessionId: recorded.sessionId });
   if (prepared.early !== undefined && !writer.blind)
     return wasRefusedSo(recorded.rule, prepared.early.rule) ? [] : undefined;
   // It would have been refused and not counted. Where it was refused anyway, that is what happened.

@@ -7,7 +7,7 @@ import {
   type JsonObject,
   type Verdict,
 } from "../../wire/mod.ts";
-import type { ContractInForce } from "../compile.ts";
+import type { PolicySet } from "../compile.ts";
 import type { Requirement, Route, Rule, ToolPlan } from "../compile-tool.ts";
 import {
   counterValues,
@@ -30,10 +30,17 @@ const noNames: readonly string[] = [];
 const noPairs: readonly (readonly [string, string])[] = [];
 
 /** Routes the call, checks presence and schemas, and finds what it would count. Never throws. */
-export function prepare(force: ContractInForce, request: CheckRequest, caller: Caller): Prepared {
-  const plan = force.tools.get(request.toolName);
+export function prepare(policySet: PolicySet, request: CheckRequest, caller: Caller): Prepared {
+  const plan = policySet.tools.get(request.toolName);
   if (plan === undefined)
-    return { request, caller, plan, early: unknownTool(force, request.toolName), updates: noUpdates, broken: noPairs };
+    return {
+      request,
+      caller,
+      plan,
+      early: unknownTool(policySet, request.toolName),
+      updates: noUpdates,
+      broken: noPairs,
+    };
   const early = checkPresence(plan, request) ?? checkSchemas(plan, request);
   if (plan.writers.length === 0) return { request, caller, plan, early, updates: noUpdates, broken: noPairs };
   const updates: CounterUpdate[] = [];
@@ -211,8 +218,8 @@ function withRead(decision: Decision, read: ReadonlyMap<string, string>): Decisi
   return read.size === 0 ? decision : { ...decision, read: [...read] };
 }
 
-function unknownTool(force: ContractInForce | undefined, name: string): Decision {
-  const near = nearest(name, force?.tools.keys() ?? []);
+function unknownTool(policySet: PolicySet | undefined, name: string): Decision {
+  const near = nearest(name, policySet?.tools.keys() ?? []);
   const resembles = near === undefined ? "" : `; it resembles ${quote(near)}`;
   return blocked("$route", `unknown tool ${quoteAscii(name)}: no contract routes it${resembles}`);
 }

@@ -66,7 +66,7 @@ export class OfflineActs implements Acts {
       if (contract && mode && writer) return { contract: contract.replace(/^sha256:/, ""), mode, engine: writer };
     }
     const nothing = activePolicy(noContracts(), ledger.modeAtOpen ?? "observe");
-    await ledger.keepContract(nothing.force.text);
+    await ledger.keepContract(nothing.policySet.text);
     return nothing;
   }
 }

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { windowStart, type ContractInForce, type Counter } from "../../contract/mod.ts";
+import { windowStart, type PolicySet, type Counter } from "../../contract/mod.ts";
 import {
   LedgerRefused,
   openPastPin,
@@ -142,22 +142,22 @@ interface Prepared {
 }
 
 async function prepare(ledger: Ledger, { contract }: InForce, { reset }: Resuming): Promise<Prepared> {
-  const force = await keptContracts(ledger, contract);
+  const policySet = await keptContracts(ledger, contract);
   const kept = new Set(
     (await ledger.counters()).filter(({ through }) => through === null).map(({ definition }) => definition),
   );
-  const live = (force?.counters ?? []).filter(({ identity }) => kept.has(identity));
-  if (reset.length > 0 && force === undefined)
+  const live = (policySet?.counters ?? []).filter(({ identity }) => kept.has(identity));
+  if (reset.length > 0 && policySet === undefined)
     throw new LedgerRefused(
       `the contract sha256:${contract} of the last row does not compile under this version, so nothing can be reset`,
     );
-  const found = reset.map((name) => live.find((counter) => counter.name === name) ?? refuse(name, live, force));
+  const found = reset.map((name) => live.find((counter) => counter.name === name) ?? refuse(name, live, policySet));
   return { live, reset: new Map(found.map((counter) => [digestOf(counter.identity), counter])) };
 }
 
 /** Says why a counter cannot be reset. */
-function refuse(name: string, live: readonly Counter[], force: ContractInForce | undefined): never {
-  if (force?.counters.some((counter) => counter.name === name) === true)
+function refuse(name: string, live: readonly Counter[], policySet: PolicySet | undefined): never {
+  if (policySet?.counters.some((counter) => counter.name === name) === true)
     throw new LedgerRefused(
       `the counter ${name} is not kept in this ledger: another contract was put in force after its last row`,
     );

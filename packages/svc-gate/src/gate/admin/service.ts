@@ -170,12 +170,12 @@ export class Service {
     const { log, tests } = this.#options;
     const { tenant } = place;
     try {
-      const force = await loadForce(place, log);
-      if (!force.ok) return bad(refuse("contract-refused", force.problem));
+      const policySet = await loadForce(place, log);
+      if (!policySet.ok) return bad(refuse("contract-refused", policySet.problem));
       const failed = await tests?.run(tests.path);
       if (failed !== undefined) return bad(refuse("contract-refused", failed));
       const setting = mode === undefined && place.statedMode !== undefined ? place.modeSetting : undefined;
-      const reloaded = await gate.reload({ force: force.value, mode: mode ?? place.statedMode, setting }, by);
+      const reloaded = await gate.reload({ policySet: policySet.value, mode: mode ?? place.statedMode, setting }, by);
       if (reloaded.ok) this.#say(tenant, reloaded.value, by);
       return reloaded;
     } catch (error) {

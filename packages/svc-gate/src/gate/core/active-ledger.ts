@@ -83,9 +83,9 @@ export class ActiveLedger {
   /** Loads the policy that another gate has put in force. The ledger keeps its text. */
   async #follow({ contract, mode }: InForce): Promise<void> {
     const { ledger, onFollow } = this.#options;
-    const force = await keptContracts(ledger, contract);
-    if (force === undefined) throw new Error(`the contract ${contract} that is in force cannot be compiled again`);
-    this.#policy = activePolicy(force, mode as Mode);
+    const policySet = await keptContracts(ledger, contract);
+    if (policySet === undefined) throw new Error(`the contract ${contract} that is in force cannot be compiled again`);
+    this.#policy = activePolicy(policySet, mode as Mode);
     onFollow?.(this.#policy);
   }
 }

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import type { ContractInForce, Counter } from "../../contract/mod.ts";
+import type { PolicySet, Counter } from "../../contract/mod.ts";
 import type { InForce } from "../../ledger/mod.ts";
 import type { Mode } from "../../wire/mod.ts";
 import { countersOf } from "./counters.ts";
@@ -7,7 +7,7 @@ import { engine } from "../version.ts";
 
 /** The contracts and the mode that a gate decides by. They change between two batches, never within one. */
 export interface ActivePolicy extends InForce {
-  readonly force: ContractInForce;
+  readonly policySet: PolicySet;
   /** SHA-256 in hex of the body of GET /rules: what `contract` on each receipt names. */
   readonly contract: string;
   readonly mode: Mode;
@@ -15,14 +15,14 @@ export interface ActivePolicy extends InForce {
   readonly counterDigests: ReadonlyMap<string, string>;
 }
 
-export function activePolicy(force: ContractInForce, mode: Mode): ActivePolicy {
+export function activePolicy(policySet: PolicySet, mode: Mode): ActivePolicy {
   return {
-    force,
-    contract: hash("sha256", force.text, "hex"),
+    policySet,
+    contract: hash("sha256", policySet.text, "hex"),
     mode,
     engine,
     counterDigests: new Map(
-      countersOf(force).map(({ counter: { identity } }) => [identity, hash("sha256", identity, "hex")]),
+      countersOf(policySet).map(({ counter: { identity } }) => [identity, hash("sha256", identity, "hex")]),
     ),
   };
 }

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { recount, type ContractInForce, type Counter } from "../../contract/mod.ts";
+import { recount, type PolicySet, type Counter } from "../../contract/mod.ts";
 import { readResume, resumeOf, type FoldedMove, type Ledger, type Turn } from "../../ledger/mod.ts";
 import { parseLeaf, readCall, readCutInput, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
 import { isVerdict, visible } from "../../wire/mod.ts";
@@ -30,10 +30,10 @@ export interface Progress {
  *
  * @returns by the counter's identity, how far each came
  */
-export async function foldAhead(force: ContractInForce, ledger: Ledger): Promise<ReadonlyMap<string, Progress>> {
+export async function foldAhead(policySet: PolicySet, ledger: Ledger): Promise<ReadonlyMap<string, Progress>> {
   const kept = new Map((await ledger.counters()).map((counter) => [counter.definition, counter]));
   const reached = new Map<string, Progress>();
-  for (const owned of countersOf(force)) {
+  for (const owned of countersOf(policySet)) {
     const { identity: definition } = owned.counter;
     const { through = 0, unknownThrough = -1 } = kept.get(definition) ?? {};
     if (through === null) continue;
@@ -51,12 +51,12 @@ export async function foldAhead(force: ContractInForce, ledger: Ledger): Promise
  * to the last row, what is no longer in force is left where it stands.
  */
 export async function alignCounters(
-  force: ContractInForce,
+  policySet: PolicySet,
   ledger: Ledger,
   turn: Turn,
   ahead: ReadonlyMap<string, Progress>,
 ): Promise<readonly Folded[]> {
-  const owned = countersOf(force);
+  const owned = countersOf(policySet);
   const inForce = new Set(owned.map(({ counter }) => counter.identity));
   const live = new Set<string>();
   for (const { definition, through, unknownThrough } of await ledger.counters()) {
@@ -108,16 +108,16 @@ export async function resetWarnings(ledger: Ledger): Promise<readonly string[]> 
 /** A counter with the contract that says how calls move it. */
 export interface Owned {
   readonly counter: Counter;
-  readonly force: ContractInForce;
+  readonly policySet: PolicySet;
 }
 
 /** One counter for each definition; it starts empty only if all contracts that share it say so. */
-export function countersOf(force: ContractInForce): readonly Owned[] {
+export function countersOf(policySet: PolicySet): readonly Owned[] {
   const found = new Map<string, Owned>();
-  for (const counter of force.counters) {
+  for (const counter of policySet.counters) {
     const same = found.get(counter.identity);
     const startsEmpty = counter.startsEmpty && same?.counter.startsEmpty !== false;
-    found.set(counter.identity, { force, counter: { ...counter, startsEmpty } });
+    found.set(counter.identity, { policySet, counter: { ...counter, startsEmpty } });
   }
   return [...found.values()];
 }
@@ -148,14 +148,14 @@ async function catchUp(owned: Owned, ledger: Ledger, start: Progress, keep: Keep
  * What the counter would have counted of a recorded check; undefined where the receipt lacks what it needs, or says that
  * receipts before it are lost.
  */
-export function recountRow({ counter, force }: Owned, leaf: Leaf, evidence: string): ReturnType<typeof recount> {
+export function recountRow({ counter, policySet }: Owned, leaf: Leaf, evidence: string): ReturnType<typeof recount> {
   if (leaf.kind !== "check") return readResume(leaf, evidence)?.lost === undefined ? [] : undefined;
   const call = readCall(evidence);
   if (call === undefined) return undefined;
   const { verdict, answered, key } = leaf;
   if (verdict === null || answered === null || !isVerdict(verdict)) return [];
   const isInputCut = readCutInput(evidence) !== undefined;
-  return recount(counter, force, {
+  return recount(counter, policySet, {
     toolName: call.tool_name,
     sessionId: call.session_id,
     keyName: key ?? "",

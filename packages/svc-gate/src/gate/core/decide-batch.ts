@@ -40,7 +40,7 @@ export interface DecideOptions {
 }
 
 export function prepareCall(policy: ActivePolicy, request: CheckRequest, caller: Caller): PreparedCall {
-  return { policy, prepared: prepare(policy.force, request, caller) };
+  return { policy, prepared: prepare(policy.policySet, request, caller) };
 }
 
 /** Finds out which counters the call needs at this time. */
@@ -104,7 +104,12 @@ function decideCall(
   const { keyName } = caller;
   const { toolName, sessionId, platformText } = request;
   const routed = plan !== undefined;
-  const whole = { at, keyName, inputText: request.inputText, sensitive: sensitiveOf(policy.force, request, routed) };
+  const whole = {
+    at,
+    keyName,
+    inputText: request.inputText,
+    sensitive: sensitiveOf(policy.policySet, request, routed),
+  };
   const { inputText, sensitive } = early === undefined ? whole : keepRefused(whole);
   const entry: CheckEntry = {
     at,

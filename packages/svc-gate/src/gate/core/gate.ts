@@ -1,5 +1,5 @@
 import type { ActOf, Acts } from "../admin/act.ts";
-import type { ContractInForce } from "../../contract/mod.ts";
+import type { PolicySet } from "../../contract/mod.ts";
 import { NotKept, type Change, type InForce, type Ledger, type Scrubbed, type Turn } from "../../ledger/mod.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
 import type { Tile } from "../../ledger/tree/mod.ts";
@@ -28,7 +28,7 @@ import { activePolicy, agrees, type ActivePolicy } from "./active-policy.ts";
 import { beginTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
 
 export interface GateOptions extends SequencerOptions {
-  readonly force: ContractInForce;
+  readonly policySet: PolicySet;
   /** The mode that this start sets; undefined keeps the ledger's last mode, else observe. */
   readonly mode: Mode | undefined;
   /** What set it, for the row and for messages. */
@@ -74,7 +74,7 @@ export interface Reloaded {
 /** What to put in force. */
 interface Wanted {
   /** Undefined keeps the contract. */
-  readonly force: ContractInForce | undefined;
+  readonly policySet: PolicySet | undefined;
   /** Undefined keeps the mode. */
   readonly mode: Mode | undefined;
   /** The setting that names the mode; undefined if a person asked for it. */
@@ -110,7 +110,7 @@ export class Gate implements Acts {
     this.#options = options;
     this.#ledger = options.ledger;
     const mode = options.ledger.modeAtOpen ?? options.mode ?? "observe";
-    this.#sequencer = new Sequencer(options, activePolicy(options.force, mode));
+    this.#sequencer = new Sequencer(options, activePolicy(options.policySet, mode));
     const { ledger, retention } = options;
     this.#eraser = new Eraser({
       ledger,
@@ -163,7 +163,7 @@ export class Gate implements Acts {
    * @param wanted `setting` names the file or variable that sets the mode: on a shared ledger it never weakens the mode
    */
   reload(
-    wanted: { readonly force: ContractInForce; readonly mode: Mode | undefined; readonly setting?: string | undefined },
+    wanted: { readonly policySet: PolicySet; readonly mode: Mode | undefined; readonly setting?: string | undefined },
     by: string,
   ): Promise<Result<Reloaded, Refusal>> {
     return this.#put({ ...wanted, mayWeaken: wanted.setting === undefined }, by);
@@ -233,13 +233,13 @@ export class Gate implements Acts {
    * @returns what was put in force; undefined if nothing changed
    */
   async begin(): Promise<Result<Reloaded | undefined, Refusal>> {
-    const { force, mode, modeSetting: setting, acceptChange, acceptWeakerMode, keepsStricterMode } = this.#options;
+    const { policySet, mode, modeSetting: setting, acceptChange, acceptWeakerMode, keepsStricterMode } = this.#options;
     const mayWeaken = acceptWeakerMode === true;
     let isFollowing = false;
     let weaker: Refusal | undefined;
     const look = ({ turn }: TimedTurn): Promise<void> => {
       isFollowing = turn.inForce !== undefined;
-      weaker = this.#weakerRefusal(turn, { force: undefined, mode, setting, mayWeaken }, "start");
+      weaker = this.#weakerRefusal(turn, { policySet: undefined, mode, setting, mayWeaken }, "start");
       return turn.abort();
     };
     const looked = await this.#sequencer.batcher.exclusive(look, true);
@@ -250,9 +250,9 @@ export class Gate implements Acts {
     const recorded = await this.#recordSigner();
     if (!recorded.ok) return recorded;
     const yields = acceptChange !== true;
-    const own = isFollowing && yields ? undefined : force;
+    const own = isFollowing && yields ? undefined : policySet;
     const isNothing = own === undefined && (told ?? this.policy.mode) === this.policy.mode;
-    const wanted = { force: own, mode: told, setting, mayWeaken, yields };
+    const wanted = { policySet: own, mode: told, setting, mayWeaken, yields };
     const put = isNothing ? good(undefined) : await this.#put(wanted, "start", true);
     if (put.ok) this.#retention?.start();
     return put;
@@ -263,7 +263,7 @@ export class Gate implements Acts {
     const change = this.#ledger.signerChange;
     if (change === undefined) return good(undefined);
     const { to } = change;
-    const prepared = await this.#prepare(this.policy.force); // The row names a contract, so its text is stored first.
+    const prepared = await this.#prepare(this.policy.policySet); // The row names a contract, so its text is stored first.
     if (!prepared.ok) return prepared;
     return this.#sequencer.batcher.exclusive(async ({ turn, at }) => {
       if (turn.signer === to) return turn.abort();
@@ -276,20 +276,20 @@ export class Gate implements Acts {
   /** Without a wanted contract or mode, keeps the one that is in force inside the turn: another gate may have changed it. */
   async #put(wanted: Wanted, by: string, anyClock = false): Promise<Result<Reloaded, Refusal>> {
     const ledger = this.#ledger;
-    const prepared = await this.#prepare(wanted.force ?? this.policy.force);
+    const prepared = await this.#prepare(wanted.policySet ?? this.policy.policySet);
     if (!prepared.ok) return prepared;
     const ahead = prepared.value;
     let outcome: Result<Reloaded, Refusal> | undefined;
     const put = async ({ turn, at }: TimedTurn): Promise<void> => {
       const before = turn.inForce ?? this.policy;
-      const own = wanted.yields === true && turn.inForce !== undefined ? undefined : wanted.force;
-      const next = activePolicy(own ?? this.policy.force, wanted.mode ?? this.policy.mode);
+      const own = wanted.yields === true && turn.inForce !== undefined ? undefined : wanted.policySet;
+      const next = activePolicy(own ?? this.policy.policySet, wanted.mode ?? this.policy.mode);
       const weaker = this.#weakerRefusal(turn, wanted, by);
       if (weaker !== undefined) {
         outcome = bad(weaker);
         return turn.abort();
       }
-      const folded = await alignCounters(next.force, ledger, turn, ahead);
+      const folded = await alignCounters(next.policySet, ledger, turn, ahead);
       const changed = !agrees(before, next);
       if (changed) {
         const now = shownInForce(next);
@@ -318,10 +318,10 @@ export class Gate implements Acts {
   }
 
   /** What needs no turn, beside the checks that go on. A database that is away is no fault, here as in a turn. */
-  async #prepare(force: ContractInForce): Promise<Result<ReadonlyMap<string, Progress>, Refusal>> {
+  async #prepare(policySet: PolicySet): Promise<Result<ReadonlyMap<string, Progress>, Refusal>> {
     try {
-      await this.#ledger.keepContract(force.text);
-      return good(await foldAhead(force, this.#ledger));
+      await this.#ledger.keepContract(policySet.text);
+      return good(await foldAhead(policySet, this.#ledger));
     } catch (error) {
       if (error instanceof NotKept) return bad(unavailable(error));
       throw error;
@@ -371,8 +371,8 @@ export class Gate implements Acts {
 
   /** The text of what is or was in force, by its SHA-256 in hex. */
   async rules(digest: string): Promise<string | undefined> {
-    const { contract, force } = this.policy;
-    return digest === contract ? force.text : this.#ledger.contractText(digest);
+    const { contract, policySet } = this.policy;
+    return digest === contract ? policySet.text : this.#ledger.contractText(digest);
   }
 
   receipts(query: Parameters<Ledger["receipts"]>[0]): ReturnType<Ledger["receipts"]> {

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import type { Logger } from "pino";
 import { Anchors, type AnchorSites } from "../anchoring.ts";
-import type { ContractInForce } from "../../contract/mod.ts";
+import type { PolicySet } from "../../contract/mod.ts";
 import { openLedger, type InForce, type Ledger, type LedgerOptions } from "../../ledger/mod.ts";
 import { bad, good, isWeaker, type Mode, type Result } from "../../wire/mod.ts";
 import { Clock, systemTime } from "../core/clock.ts";
@@ -92,7 +92,7 @@ const defaultMandate = "mandate.yaml";
  */
 export async function openPlace(place: Place, telling: Telling, earlier?: InForce): Promise<OpenedPlace> {
   const { log } = telling;
-  const read = earlier === undefined ? await readForce(place, log) : undefined;
+  const read = earlier === undefined ? await loadPolicySet(place, log) : undefined;
   const ledger = await openLedger(place.ledger);
   const warnings = earlier === undefined ? [...ledger.warnings, ...(await resetWarnings(ledger))] : [];
   for (const warning of warnings) log.warn({ tenant: place.tenant }, warning);
@@ -100,20 +100,20 @@ export async function openPlace(place: Place, telling: Telling, earlier?: InForc
   const anchors = telling.sites && anchorsOf(place, ledger, { ...telling, sites: telling.sites });
   try {
     await anchors?.begin(earlier === undefined);
-    const force = read ?? (await keptForce(ledger, (earlier as InForce).contract));
+    const policySet = read ?? (await keptForce(ledger, (earlier as InForce).contract));
     // The ledger keeps its mode, so a tenant that opens again needs no mode.
     const isAgain = earlier !== undefined;
     const mode = isAgain ? undefined : place.mode;
     const gate = overLedger({
       ...telling,
       place,
-      force,
+      policySet,
       mode,
       ledger,
       anchors,
       acceptChange: !isAgain && place.acceptChange,
     });
-    return { ledger, gate, begin: () => begin(gate, { place, force, log }) };
+    return { ledger, gate, begin: () => begin(gate, { place, policySet, log }) };
   } catch (error) {
     await anchors?.close();
     await ledger.close();
@@ -134,7 +134,7 @@ function anchorsOf(
 
 interface Parts extends Telling {
   readonly place: Place;
-  readonly force: ContractInForce;
+  readonly policySet: PolicySet;
   readonly mode: Mode | undefined;
   readonly ledger: Ledger;
   readonly anchors: Anchors | undefined;
@@ -143,7 +143,7 @@ interface Parts extends Telling {
 }
 
 function overLedger(parts: Parts): Gate {
-  const { place, log, observer, budget, refusedInputs, force, mode, ledger, anchors, acceptChange } = parts;
+  const { place, log, observer, budget, refusedInputs, policySet, mode, ledger, anchors, acceptChange } = parts;
   const clock = new Clock(systemTime);
   const time = clock.read(ledger.head.at);
   if (!ledger.isShared && !time.ok && !place.acceptClock) {
@@ -153,7 +153,7 @@ function overLedger(parts: Parts): Gate {
   }
   const { tenant } = place;
   return new Gate({
-    force,
+    policySet,
     tenant,
     ledger,
     anchors,
@@ -179,11 +179,11 @@ function overLedger(parts: Parts): Gate {
 interface Beginning {
   readonly place: Place;
   /** What the place's files say. */
-  readonly force: ContractInForce;
+  readonly policySet: PolicySet;
   readonly log: Logger;
 }
 
-async function begin(gate: Gate, { place, force, log }: Beginning): Promise<Reloaded | undefined> {
+async function begin(gate: Gate, { place, policySet, log }: Beginning): Promise<Reloaded | undefined> {
   const { tenant } = place;
   const begun = await gate.begin();
   if (!begun.ok) throw new StartRefused(begun.problem.detail);
@@ -196,7 +196,7 @@ async function begin(gate: Gate, { place, force, log }: Beginning): Promise<Relo
       { tenant, seq: receipt.seq },
       `the mode changed from ${before.mode} to ${now.mode}, as ${place.modeSetting} says`,
     );
-  if (gate.policy.force.text !== force.text)
+  if (gate.policy.policySet.text !== policySet.text)
     log.warn(
       { tenant, inForce: gate.policy.contract },
       "the contract in force on the shared ledger is not the one in this gate's files. This gate uses the one in force; " +
@@ -205,7 +205,7 @@ async function begin(gate: Gate, { place, force, log }: Beginning): Promise<Relo
   return begun.value;
 }
 
-async function readForce(place: Place, log: Logger): Promise<ContractInForce> {
+async function loadPolicySet(place: Place, log: Logger): Promise<PolicySet> {
   const loaded = await loadForce(place, log);
   if (!loaded.ok) throw new StartRefused(loaded.problem, 2);
   return loaded.value;
@@ -217,7 +217,7 @@ async function readForce(place: Place, log: Logger): Promise<ContractInForce> {
  * @returns every error of it as text for a terminal
  * @throws {NoSuchFile} when the mandate itself cannot be read
  */
-export async function loadForce({ mandate }: Place, log: Logger): Promise<Result<ContractInForce, string>> {
+export async function loadForce({ mandate }: Place, log: Logger): Promise<Result<PolicySet, string>> {
   const file = mandate ?? defaultMandate;
   if (mandate === undefined && !existsSync(file)) {
     log.warn(
@@ -229,8 +229,8 @@ export async function loadForce({ mandate }: Place, log: Logger): Promise<Result
   return compiled.ok ? compiled : bad(renderDiagnostics(compiled.problem));
 }
 
-async function keptForce(ledger: Ledger, digest: string): Promise<ContractInForce> {
-  const force = await keptContracts(ledger, digest);
-  if (force === undefined) throw new StartRefused(`the contract ${digest} cannot be taken from the ledger`);
-  return force;
+async function keptForce(ledger: Ledger, digest: string): Promise<PolicySet> {
+  const policySet = await keptContracts(ledger, digest);
+  if (policySet === undefined) throw new StartRefused(`the contract ${digest} cannot be taken from the ledger`);
+  return policySet;
 }

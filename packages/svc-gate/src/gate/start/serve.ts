@@ -128,7 +128,7 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
       ops: ops?.address,
       gate: root.gate,
       ledger: root.ledger,
-      contracts: root.gate.policy.force.contracts,
+      contracts: root.gate.policy.policySet.contracts,
       tenants: opened.tenantsAtStart,
       made: first?.made,
       modeChange: modeChangeOf(begun, config),

@@ -1,4 +1,4 @@
-import type { ContractInForce } from "../../../../svc-gate/src/contract/mod.ts";
+import type { PolicySet } from "../../../../svc-gate/src/contract/mod.ts";
 import { functions, walk, type Core } from "../../../../svc-gate/src/contract/ir.ts";
 import { find, kindsOf, namesUnder, schemaMember, written, type Found, type Outline } from "./outline.ts";
 import type { Place } from "./place.ts";
@@ -180,7 +180,7 @@ export function functionText(name: string): string | undefined {
 
 /** The part of a compiled condition that a chain of names, or a call of the last of them, is. */
 export function coreAt(
-  { tools }: ContractInForce,
+  { tools }: PolicySet,
   file: string,
   word: { readonly from: number; readonly to: number },
 ): Core | undefined {

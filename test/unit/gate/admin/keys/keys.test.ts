@@ -111,7 +111,7 @@ async function open(t: TestContext, folder = temporaryFolder(t)): Promise<Fixtur
   const ledger = await openLedger({ folder, engine });
   const opened = await openGate({
     ledger,
-    force: noContracts(),
+    policySet: noContracts(),
     mode: "observe",
     clock: new Clock(systemTime),
     onDefect: () => undefined,
