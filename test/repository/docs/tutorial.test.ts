@@ -40,7 +40,7 @@ function masked(text: string): string {
     .trimEnd();
 }
 
-/** A program without npm's own lines and the log's. */
+/** The output of a program, without the lines of npm and of the log. */
 function printed(text: string): string {
   return `${text
     .split("\n")
