@@ -35,4 +35,4 @@ export { readPin, type PinReading } from "./history/pin.ts";
 export { firstSince, type ReceiptQuery } from "./history/query.ts";
 export type { KeptCounter } from "./store/store.ts";
 export { LedgerRefused, NoLedger, NotKept, type EventPlace, type InForce, type Scrubbed } from "./store/store.ts";
-export { makeFolders, replaceFile } from "./durable-file.ts";
+export { flushFile, flushFolder, makeFolders, replaceFile } from "./durable-file.ts";
