@@ -1,8 +1,16 @@
 import { constants } from "node:fs";
-import { chmod, copyFile, mkdir, open, rm } from "node:fs/promises";
+import { chmod, copyFile, mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { whyNot } from "../gate/mod.ts";
-import { backUpLedger, dataFolder, LedgerRefused, makeFolders, type Backup } from "../ledger/mod.ts";
+import {
+  backUpLedger,
+  dataFolder,
+  flushFile,
+  flushFolder,
+  LedgerRefused,
+  makeFolders,
+  type Backup,
+} from "../ledger/mod.ts";
 import { isKeyText } from "../ledger/tree/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
@@ -98,7 +106,7 @@ export async function copySmall(from: string, to: string): Promise<boolean> {
     throw error;
   }
   await chmod(to, 0o600);
-  await flush(to);
+  await flushFile(to);
   return true;
 }
 
@@ -133,19 +141,6 @@ export function keyFilesOf(
     here: isKeyText(here) ? undefined : here,
     kept: dataFolder.signingKeyOf({ folder: dataFolder.ledgerFolder(backup, tenant) }),
   };
-}
-
-async function flush(path: string): Promise<void> {
-  const handle = await open(path, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-async function flushFolder(folder: string): Promise<void> {
-  if (process.platform !== "win32") await flush(folder);
 }
 
 function jsonOf(made: Made): string {

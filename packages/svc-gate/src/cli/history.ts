@@ -4,9 +4,9 @@ import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { loadFunctions, recompile, type CompileOptions, type PolicySet, type Diagnostic } from "../contract/mod.ts";
 import { whyNot } from "../gate/mod.ts";
-import { firstSince, readLedger, readSharedLedger } from "../ledger/mod.ts";
+import { firstSince } from "../ledger/mod.ts";
 import { visible, type Result } from "../wire/mod.ts";
-import { sharedPlace } from "./database.ts";
+import { ledgerSource, type DatabaseOption } from "./ledger-source.ts";
 import { BadInput } from "./outcome.ts";
 
 /** A row of a ledger: what is hashed, and what that commits to. */
@@ -41,8 +41,7 @@ export interface Place {
   readonly file?: string | undefined;
   /** Files with bodies of GET /rules: the texts that the receipts of `file` were decided under. */
   readonly rules?: readonly string[];
-  /** In SVC_DATABASE_URL: the root's ledger (true), or that of a tenant. */
-  readonly database?: string | true | undefined;
+  readonly database?: DatabaseOption;
   /** A data folder, whether a gate is serving it or not. */
   readonly folder: string;
 }
@@ -55,8 +54,7 @@ export interface Place {
 export async function openHistory({ url, keyFile, file, rules = [], database, folder }: Place): Promise<History> {
   if (url !== undefined) return openGate(url, await readKey(keyFile));
   if (file !== undefined) return openFile(file, rules);
-  const shared = sharedPlace(database);
-  const ledger = await (shared === undefined ? readLedger(folder) : readSharedLedger(shared));
+  const ledger = await ledgerSource(folder, database).open();
   return {
     rows: ledger.rows,
     scan: (from) => ledger.scan(from),

@@ -1,6 +1,7 @@
-import { chmod, open, rm } from "node:fs/promises";
+import { chmod, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { files, pinIn } from "./data-folder.ts";
+import { flushFile } from "./durable-file.ts";
 import { inspectLedger, readLedger } from "./opening.ts";
 import { readPin, writePin, type Pin } from "./history/pin.ts";
 import { lastHead } from "./history/observed.ts";
@@ -64,14 +65,4 @@ export async function verifyBackup(folder: string): Promise<Backup> {
       `the backup ${folder} is broken at row ${broken.seq}: ${broken.problem}; nothing was restored: take another backup`,
     );
   return { pin, rows };
-}
-
-/** Makes sure that a file's bytes are on disk. */
-export async function flushFile(file: string): Promise<void> {
-  const handle = await open(file, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }

@@ -14,13 +14,7 @@ export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./ope
 export type { LedgerHistory } from "./history/history.ts";
 export { Turn, type CheckEntry, type CounterLookup, type CounterMove, type FoldedMove } from "./turn.ts";
 export type { Database } from "./store/postgres/postgres.ts";
-export {
-  inspectSharedLedger,
-  migratePostgres,
-  openPostgres,
-  readSharedLedger,
-  type SharedPlace,
-} from "./in-database.ts";
+export { inspectSharedLedger, migratePostgres, openPostgres, readSharedLedger } from "./in-database.ts";
 export { sqliteThreads, type SqliteThreads } from "./store/sqlite/sqlite.ts";
 export * as dataFolder from "./data-folder.ts";
 export { backUpLedger, type Backup } from "./backup.ts";
@@ -51,4 +45,4 @@ export { readPin, type PinReading } from "./history/pin.ts";
 export { firstSince, type ReceiptQuery } from "./history/query.ts";
 export type { KeptCounter } from "./store/store.ts";
 export { LedgerRefused, NoLedger, NotKept, type EventPlace, type InForce, type Scrubbed } from "./store/store.ts";
-export { makeFolders, replaceFile } from "./durable-file.ts";
+export { flushFile, flushFolder, makeFolders, replaceFile } from "./durable-file.ts";

@@ -1,9 +1,9 @@
 import { constants } from "node:fs";
 import { access, chmod, copyFile, rename } from "node:fs/promises";
 import { join } from "node:path";
-import { flushFile, verifyBackup } from "./backup.ts";
+import { verifyBackup } from "./backup.ts";
 import { databaseFiles, files, pinIn } from "./data-folder.ts";
-import { makeFolders } from "./durable-file.ts";
+import { flushFile, makeFolders } from "./durable-file.ts";
 import { readLedger } from "./opening.ts";
 import { writePin, type Pin } from "./history/pin.ts";
 import { divergences, seenHeads, type AskOthers, type Divergence, type ObservedHead } from "./history/observed.ts";

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { run } from "../run.ts";
-import { inFolder } from "../usage/options.ts";
+import { inDatabase, inFolder } from "../usage/options.ts";
 import type { ExportOptions } from "./command.ts";
 
 /** Adds `export` to the command line. */
@@ -12,7 +12,7 @@ export function addExport(program: Command): void {
     )
     .argument("<to>", "the folder; with --format a file, a folder, or `-` for the standard output")
     .addOption(inFolder())
-    .option("--database [tenant]", "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's")
+    .addOption(inDatabase())
     .option("--cosigned", "through the latest head that witnesses have cosigned", false)
     .option("--format <format>", "csv or jsonl: readable fields, which prove nothing")
     .option("--from <row>", "with --format: the first row")

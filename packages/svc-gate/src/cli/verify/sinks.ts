@@ -9,6 +9,7 @@ import {
 } from "../../ledger/mod.ts";
 import { parseLeaf, partText, type Broken } from "../../ledger/entry/mod.ts";
 import { rootAt } from "../../ledger/tree/mod.ts";
+import type { LedgerSource } from "../ledger-source.ts";
 import { areOthersNamed, othersOf } from "../others.ts";
 import { BadInput } from "../outcome.ts";
 
@@ -23,15 +24,14 @@ export interface HeldCheck {
  * Asks file sinks and collected checkpoints how far the ledger went, as a start, a restore and a resume do.
  *
  * @param walked what is broken in itself stays that
- * @param tenant null is the root
- * @param seen files of collected checkpoints; empty: the one that SVC_SEEN names
- * @param open reads the ledger; after the files were read, since the gate that serves it goes on
+ * @param source is opened after the files were read, since the gate that serves the ledger goes on
+ * @param files collected checkpoints; empty: the file that SVC_SEEN names
  * @throws {BadInput} where one cannot be asked
  */
 export async function holdAgainstSinks(
   walked: LedgerCheck,
-  { tenant, seen: files }: { readonly tenant: string | null; readonly seen: readonly string[] },
-  open: () => Promise<LedgerHistory>,
+  { tenant, open }: LedgerSource,
+  files: readonly string[],
 ): Promise<HeldCheck> {
   if (walked.broken !== undefined || !areOthersNamed(files)) return { check: walked, isUnknown: false };
   const seen = await ask(walked, tenant, files);

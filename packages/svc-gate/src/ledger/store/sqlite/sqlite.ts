@@ -21,7 +21,7 @@ import type {
   Verification,
 } from "../store.ts";
 import type { Broken, StoredRow } from "../../entry/row.ts";
-import { LedgerRefused, NoLedger } from "../store.ts";
+import { NoLedger } from "../store.ts";
 import { changeColumns } from "../../entry/row.ts";
 import { Threads, type Remote } from "../threads.ts";
 
@@ -291,7 +291,7 @@ export interface Inspected extends Verification {
 /** Walks a ledger from outside, whether a gate is serving it or not: nothing is locked, written or begun. */
 export async function inspectSqlite(folder: string, inspection: Inspection): Promise<Inspected> {
   const { anchors, chainAlone, mustExist } = inspection;
-  if (!hasLedger(folder)) throw mustExist ? gone(folder) : new LedgerRefused(`there is no ledger in ${folder}`);
+  if (!hasLedger(folder)) throw mustExist ? gone(folder) : new NoLedger(`there is no ledger in ${folder}`);
   const reader = await startReader(sqliteThreads(1), folder);
   try {
     if (chainAlone) return await reader.call<Verification>("verifyChain", anchors);
