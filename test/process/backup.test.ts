@@ -291,7 +291,7 @@ test("a lifetime counter stays unknown after a loss until an operator resets it"
 
 /** What takes the reset out of each reader, and the command that must then differ. */
 const resetIgnored: readonly (readonly [mutation: Mutation, command: readonly string[]])[] = [
-  [{ within: "Standing.act", find: "this.#book.reset(identity);", put: ";" }, ["replay", "--json"]],
+  [{ within: "ReplayCounters.act", find: "this.#counters.reset(identity);", put: ";" }, ["replay", "--json"]],
   [{ within: "DeepReplay.#valuesOf", find: "acts.reset.get($counter) ?? -1", put: "-1" }, ["verify", "--deep"]],
 ];
 

@@ -10,7 +10,7 @@ import { suite, test, type TestContext } from "node:test";
 import { analyze } from "../../../packages/workbench/src/analysis/mod.ts";
 import { checkCommand } from "../../../packages/svc-gate/src/cli/check.ts";
 import { comparisonText } from "../../../packages/svc-gate/src/cli/replay/print.ts";
-import { Tally, type Change } from "../../../packages/svc-gate/src/cli/replay/tally.ts";
+import { VerdictChanges, type Change } from "../../../packages/svc-gate/src/cli/replay/verdict-changes.ts";
 import type { RuleExplained } from "../../../packages/svc-gate/src/cli/explain/explanation.ts";
 import { printRule } from "../../../packages/svc-gate/src/cli/explain/print.ts";
 import { testCommand } from "../../../packages/svc-gate/src/cli/test/command.ts";
@@ -29,12 +29,12 @@ function written(t: TestContext, files: Readonly<Record<string, string>>): strin
 
 suite("the sum of a replay", { tags: ["first-use-22"] }, () => {
   const sumLine = (...changes: readonly Change[]): string => {
-    const tally = new Tally({ field: ["input", "eur"], examples: 0 });
-    tally.decided = 10;
-    for (const change of changes) tally.changes.set(`${change.was} ${change.wouldBe}`, change);
+    const counts = new VerdictChanges({ field: ["input", "eur"], examples: 0 });
+    counts.decided = 10;
+    for (const change of changes) counts.changes.set(`${change.was} ${change.wouldBe}`, change);
     const text = comparisonText({
       contract: "c",
-      tally,
+      counts,
       field: "input.eur",
       skipped: { receipts: 0, reasons: new Map() },
     });

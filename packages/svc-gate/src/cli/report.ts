@@ -5,7 +5,7 @@ import type { Outcome } from "./outcome.ts";
 import { showProgress } from "./progress.ts";
 import { columns, plural, sorted } from "./replay/print.ts";
 import { erasedPart, otherKind, readRecorded, resetIn, type Recorded } from "./replay/recorded.ts";
-import { otherGroups, type Share } from "./replay/tally.ts";
+import { otherGroups, type Share } from "./replay/verdict-changes.ts";
 import { readSpan, readWhole, rowsWithin, type SpanOptions } from "./span.ts";
 
 export interface ReportOptions extends Omit<Place, "folder">, SpanOptions {

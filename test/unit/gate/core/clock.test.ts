@@ -13,7 +13,7 @@ import { makeServer } from "../../../../packages/svc-gate/src/gate/http/server.t
 import { KeyRing } from "../../../../packages/svc-gate/src/gate/admin/keys/keys.ts";
 import { Rates } from "../../../../packages/svc-gate/src/gate/admission/rate.ts";
 import { Service } from "../../../../packages/svc-gate/src/gate/admin/service.ts";
-import { Tally } from "../../../../packages/svc-gate/src/gate/telemetry/tally.ts";
+import { Metrics } from "../../../../packages/svc-gate/src/gate/telemetry/metrics.ts";
 import { openLedger } from "../../../../packages/svc-gate/src/ledger/mod.ts";
 import { apiKey } from "../../../support/gate-process.ts";
 import { good } from "../../../../packages/svc-gate/src/wire/mod.ts";
@@ -138,7 +138,7 @@ test(
       tenants: undefined,
       readPlaces: async () => good([]),
       tests: undefined,
-      tally: new Tally(),
+      metrics: new Metrics(),
       traces: undefined,
       rates: new Rates({ fallback: () => undefined }),
     });

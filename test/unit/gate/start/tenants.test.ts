@@ -10,7 +10,7 @@ import { test, type TestContext } from "node:test";
 import type { FastifyReply } from "fastify";
 import pino from "pino";
 import { Budget } from "../../../../packages/svc-gate/src/gate/admission/queue.ts";
-import { Tally } from "../../../../packages/svc-gate/src/gate/telemetry/tally.ts";
+import { Metrics } from "../../../../packages/svc-gate/src/gate/telemetry/metrics.ts";
 import { Tenants } from "../../../../packages/svc-gate/src/gate/start/tenants.ts";
 import type { Place } from "../../../../packages/svc-gate/src/gate/start/place.ts";
 import { good } from "../../../../packages/svc-gate/src/wire/mod.ts";
@@ -33,7 +33,7 @@ function start(
 ): { readonly tenants: Tenants; readonly places: readonly Place[] } {
   const folder = temporaryFolder(t);
   const places = ids.map((id) => placeIn(folder, id));
-  const telling = { log: pino({ level: "silent" }), observer: new Tally(), budget: new Budget() };
+  const telling = { log: pino({ level: "silent" }), observer: new Metrics(), budget: new Budget() };
   const tenants = new Tenants(places, { ...telling, openMax: 1, idleMs: 60_000 });
   t.after(() => tenants.close());
   return { tenants, places };

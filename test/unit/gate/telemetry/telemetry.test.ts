@@ -9,7 +9,12 @@ import { exposition } from "../../../../packages/svc-gate/src/gate/telemetry/exp
 import { histogramText } from "../../../../packages/svc-gate/src/gate/telemetry/histogram-text.ts";
 import { requestId, traceIdOf } from "../../../../packages/svc-gate/src/gate/telemetry/requests.ts";
 import { Series } from "../../../../packages/svc-gate/src/gate/telemetry/series.ts";
-import { CheckCounts, otherTools, Tally, toolsMax } from "../../../../packages/svc-gate/src/gate/telemetry/tally.ts";
+import {
+  CheckCounts,
+  otherTools,
+  Metrics,
+  toolsMax,
+} from "../../../../packages/svc-gate/src/gate/telemetry/metrics.ts";
 import type { CheckTimings } from "../../../../packages/svc-gate/src/gate/telemetry/observer.ts";
 import { lintExposition, readExposition } from "../../../support/exposition.ts";
 
@@ -26,7 +31,7 @@ const readings = {
   ],
 } as const;
 
-const textOf = (tally: Tally): Promise<string> => exposition(tally, readings);
+const textOf = (metrics: Metrics): Promise<string> => exposition(metrics, readings);
 
 /** Each stage took as many milliseconds as its place. */
 const timings: CheckTimings = {
@@ -52,7 +57,7 @@ const check = {
 
 suite("the metrics in the text format of Prometheus", () => {
   test("a strict reader accepts the metrics, with help texts, units and complete histograms", async () => {
-    const observer = new Tally();
+    const observer = new Metrics();
     observer.answered(check, timings);
     observer.flushed(4, 2);
     const families = readExposition(await textOf(observer));
@@ -61,7 +66,7 @@ suite("the metrics in the text format of Prometheus", () => {
   });
 
   test("the metrics count every check, refusal, flush, defect, reload and anchor failure", async () => {
-    const observer = new Tally();
+    const observer = new Metrics();
     observer.answered(check, timings);
     observer.answered({ ...check, toolName: "no.such.tool", routed: false }, timings);
     observer.flushed(2, 4);
@@ -145,7 +150,7 @@ suite("the labels of the metrics", () => {
   });
 
   test("a tool named `other`, or with quotes and line breaks in its name, is one series", async () => {
-    const observer = new Tally();
+    const observer = new Metrics();
     for (const toolName of ["other", 'a"b\\c\nd'])
       for (const routed of [true, false]) observer.answered({ ...check, toolName, routed }, timings);
     const families = readExposition(await textOf(observer));

@@ -11,9 +11,9 @@ import {
 } from "../replay/decide-again.ts";
 import { inputNotKept, otherKind, readLeaf, readRecorded, type Recorded } from "../replay/recorded.ts";
 import { standsOnErased } from "../replay/replay.ts";
-import { counterDigest } from "../replay/standing.ts";
+import { counterDigest } from "../replay/replay-counters.ts";
 import { Folds } from "./folds.ts";
-import { DecidedTally, type DeepFound } from "./found.ts";
+import { VerdictAccumulator, type DeepFound } from "./found.ts";
 import { visible } from "../../wire/mod.ts";
 import { between } from "./totals.ts";
 
@@ -64,7 +64,7 @@ class DeepReplay {
   #acts: CounterActs = { lost: new Map(), reset: new Map() };
   #named: string | null = null;
   #policySet: PolicySet | string = "no contract";
-  readonly #tally = new DecidedTally();
+  readonly #verdicts = new VerdictAccumulator();
 
   constructor(ledger: LedgerHistory) {
     this.#ledger = ledger;
@@ -81,8 +81,8 @@ class DeepReplay {
         continue;
       }
       const next = await this.#pendingOf(row);
-      if (typeof next === "string") this.#tally.skipped(row.seq, next);
-      else if ("what" in next) this.#tally.differed(row.seq, next);
+      if (typeof next === "string") this.#verdicts.skipped(row.seq, next);
+      else if ("what" in next) this.#verdicts.differed(row.seq, next);
       else pending.push(next);
     }
     const values = await this.#valuesOf(pending);
@@ -90,7 +90,7 @@ class DeepReplay {
   }
 
   async end(last: number): Promise<DeepFound> {
-    return { ...this.#tally.found(last), counters: await this.#folds.end(last, this.#acts.reset) };
+    return { ...this.#verdicts.found(last), counters: await this.#folds.end(last, this.#acts.reset) };
   }
 
   async #pendingOf(row: RecordedRow): Promise<Pending | Difference | string> {
@@ -150,11 +150,11 @@ class DeepReplay {
     const now = (counter: string): number => Math.max(unknown(counter), this.#kept.get(counter)?.resetThrough ?? -1);
     const isDoubtful = (lookup: Lookup): boolean =>
       now(counterOf(lookup)) >= at && lookup.after < now(counterOf(lookup));
-    if (found === undefined) this.#tally.agreed();
-    else if (!asked.lookups.some(isDoubtful)) this.#tally.differed(seq, found);
+    if (found === undefined) this.#verdicts.agreed();
+    else if (!asked.lookups.some(isDoubtful)) this.#verdicts.differed(seq, found);
     // What made a counter unknown later has covered what was unknown before.
-    else if (differing(now) === undefined) this.#tally.agreed();
-    else this.#tally.skipped(seq, standsOnErased);
+    else if (differing(now) === undefined) this.#verdicts.agreed();
+    else this.#verdicts.skipped(seq, standsOnErased);
   }
 
   /** What each lookup came to when its row was decided: the events before the row, without those before its window. */

@@ -1,7 +1,7 @@
 import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
 import type { EventPlace, KeptCounter, LedgerHistory } from "../../ledger/mod.ts";
 import type { PolicySet } from "../../contract/mod.ts";
-import { counterDigest } from "../replay/standing.ts";
+import { counterDigest } from "../replay/replay-counters.ts";
 import { readLeaf } from "../replay/recorded.ts";
 import type { WrongCounter } from "./found.ts";
 import { between, placesOf } from "./totals.ts";

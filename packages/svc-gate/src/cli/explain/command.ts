@@ -5,11 +5,11 @@ import { loadContracts, renderDiagnostics, whyNot } from "../../gate/mod.ts";
 import type { CutInput } from "../../ledger/entry/mod.ts";
 import { isMode, modes, visible, type Mode } from "../../wire/mod.ts";
 import { contractOf, openHistory, rowOf, type History, type Place } from "../history.ts";
-import { judge, type Call } from "../judge.ts";
+import { evaluate, type Call } from "../evaluate.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { inputNotKept, otherKind, readRecorded, type Recorded } from "../replay/recorded.ts";
 import { momentOf } from "../test/time.ts";
-import { Witness } from "../witness.ts";
+import { EvaluationTrace } from "../evaluation-trace.ts";
 import { erasedText } from "./erased.ts";
 import { countersExplained, type CounterExplained } from "./counted.ts";
 import { explain } from "./explanation.ts";
@@ -51,13 +51,13 @@ type Broken = { readonly diagnostics: readonly Diagnostic[] };
 async function explainCall(file: string, options: ExplainOptions): Promise<Explained | Broken> {
   const body = await readBody(file);
   const given = readCounters(options.counters);
-  const witness = new Witness();
-  const compiled = await loadContracts(options.contract, options.contract, { probe: witness.probe });
+  const trace = new EvaluationTrace();
+  const compiled = await loadContracts(options.contract, options.contract, { probe: trace.probe });
   if (!compiled.ok) return { diagnostics: compiled.problem };
   const call = { body, key: options.key, at: readNow(options.now), mode: readMode(options.mode) };
   checkCounters(given, compiled.value);
   const valueOf = ({ counter }: Lookup): string => given.get(counter.name) ?? given.get(shortName(counter.name)) ?? "0";
-  return explained(compiled.value, call, witness, { valueOf, file });
+  return explained(compiled.value, call, trace, { valueOf, file });
 }
 
 /** `-` is standard input. */
@@ -97,17 +97,17 @@ async function explainReceipt(number: string, options: ExplainOptions): Promise<
 
 async function explainRecorded(recorded: Recorded, history: History): Promise<Explained | Broken> {
   const { leaf } = recorded;
-  const witness = new Witness();
-  const compiled = await contractOf(history, leaf.contract ?? "", { probe: witness.probe });
+  const trace = new EvaluationTrace();
+  const compiled = await contractOf(history, leaf.contract ?? "", { probe: trace.probe });
   if (compiled === undefined)
     throw new BadInput(
       `the text of the contract that receipt ${leaf.seq} names (${leaf.contract ?? "none"}) is not there`,
     );
   if (!compiled.ok) return { diagnostics: compiled.problem };
   const call = { body: bodyOf(recorded), key: leaf.key ?? "", at: leaf.at, mode: leaf.mode ?? "enforce" };
-  const found = explained(compiled.value, call, witness, { valueOf: recordedValues(recorded), file: undefined });
-  const counters = await countersExplained(found.judged.counters, leaf, history);
-  const { decision } = found.judged;
+  const found = explained(compiled.value, call, trace, { valueOf: recordedValues(recorded), file: undefined });
+  const counters = await countersExplained(found.evaluation.counters, leaf, history);
+  const { decision } = found.evaluation;
   const agrees =
     decision.verdict === leaf.verdict &&
     decision.rule === leaf.rule &&
@@ -119,7 +119,7 @@ function cutText({ bytes, head, sha256 }: CutInput): string {
   return `it had ${bytes} bytes, its SHA-256 is ${sha256}, and it begins with ${visible(head)}`;
 }
 
-/** The body that was judged, as far as the receipt has it. */
+/** The body that was evaluation, as far as the receipt has it. */
 function bodyOf({ request }: Recorded): string {
   const { toolName, inputText, sessionId, platformText } = request;
   const members = [`"tool_name":${JSON.stringify(toolName)}`, `"tool_input":${inputText}`];
@@ -145,11 +145,17 @@ interface Known {
   readonly file: string | undefined;
 }
 
-function explained(policySet: PolicySet, call: Call, witness: Witness, { valueOf, file }: Known): Explained {
-  const judged = judge(policySet, call, valueOf);
-  if (!judged.ok) throw new BadInput(`${file ?? "the receipt"} is refused with 400: ${judged.problem}`);
-  const counters = judged.value.counters.map((counter): CounterExplained => ({ ...counter, counted: undefined }));
-  return { call, judged: judged.value, explanation: explain(judged.value, witness), counters, recorded: undefined };
+function explained(policySet: PolicySet, call: Call, trace: EvaluationTrace, { valueOf, file }: Known): Explained {
+  const evaluation = evaluate(policySet, call, valueOf);
+  if (!evaluation.ok) throw new BadInput(`${file ?? "the receipt"} is refused with 400: ${evaluation.problem}`);
+  const counters = evaluation.value.counters.map((counter): CounterExplained => ({ ...counter, counted: undefined }));
+  return {
+    call,
+    evaluation: evaluation.value,
+    explanation: explain(evaluation.value, trace),
+    counters,
+    recorded: undefined,
+  };
 }
 
 function readCounters(text: string | undefined): ReadonlyMap<string, string> {

@@ -13,7 +13,7 @@ import { answeredVerdict, outcomeOf, renderDiagnostics } from "../../gate/mod.ts
 import { canonical, type Mode, type Verdict } from "../../wire/mod.ts";
 import { contractOf, type History } from "../history.ts";
 import type { Recorded } from "./recorded.ts";
-import { counterDigest, Standing } from "./standing.ts";
+import { counterDigest, ReplayCounters } from "./replay-counters.ts";
 
 /** A decision made again, with what it is compared by. */
 export interface Again {
@@ -29,8 +29,8 @@ export interface AskedAgain {
 }
 
 /** Decides under one contract, with counters as they stand. */
-export function decideAgain(policySet: PolicySet, recorded: Recorded, standing: Standing, mode: Mode): Again {
-  return decideAsked(askAgain(policySet, recorded), (lookup) => standing.value(lookup), mode);
+export function decideAgain(policySet: PolicySet, recorded: Recorded, counters: ReplayCounters, mode: Mode): Again {
+  return decideAsked(askAgain(policySet, recorded), (lookup) => counters.value(lookup), mode);
 }
 
 /** All that can be done before the counters are known. */

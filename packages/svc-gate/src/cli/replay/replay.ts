@@ -22,7 +22,7 @@ import {
   recordedAt,
   type Recorded,
 } from "./recorded.ts";
-import { counterDigest, Standing } from "./standing.ts";
+import { counterDigest, ReplayCounters } from "./replay-counters.ts";
 
 /** What a replay tells as it goes. */
 export interface Telling {
@@ -45,43 +45,43 @@ export interface Agreement extends Telling {
 /** Decides each row again under the contract that it names, and holds everything against what it recorded. */
 export async function holdAgainstItself(history: History, telling: Agreement): Promise<void> {
   const contracts = new Contracts(history);
-  const standing = new Standing(history);
+  const counters = new ReplayCounters(history);
   let inForce: string | null = null;
   let policySet: PolicySet | string = "no contract";
-  for await (const check of checksOf(history, { from: 1, span: everyRow }, telling, standing)) {
+  for await (const check of checksOf(history, { from: 1, span: everyRow }, telling, counters)) {
     const { leaf, recorded } = check;
     // A row that cannot be decided again says still what was in force.
     if (leaf !== undefined && leaf.contract !== inForce) {
       inForce = leaf.contract;
       policySet = await contracts.of(inForce ?? "");
-      if (typeof policySet !== "string") await standing.align(policySet, leaf.seq);
+      if (typeof policySet !== "string") await counters.align(policySet, leaf.seq);
     }
     if (typeof recorded === "string") {
-      skip(check, recorded, telling, standing);
+      skip(check, recorded, telling, counters);
       continue;
     }
     if (typeof policySet === "string") {
-      skip(check, policySet, telling, standing);
+      skip(check, policySet, telling, counters);
       continue;
     }
     const without = telling.withoutInput ?? ((): string => inputNotKept);
     const cut = recorded.cutInput && without(policySet, recorded);
     if (cut !== undefined) {
-      moveCut(recorded, policySet, standing);
+      moveCut(recorded, policySet, counters);
       if (typeof cut === "string") telling.skipped(recorded.leaf.seq, cut);
       else telling.differs(recorded, cut);
       continue;
     }
     const asked = askAgain(policySet, recorded);
-    const again = decideAsked(asked, (lookup) => standing.value(lookup), recorded.leaf.mode ?? "enforce");
+    const again = decideAsked(asked, (lookup) => counters.value(lookup), recorded.leaf.mode ?? "enforce");
     const found = difference(recorded, again, history);
     if (found === undefined) telling.agreed(recorded);
-    else if (asked.lookups.some((lookup) => standing.isLacking(lookup)))
+    else if (asked.lookups.some((lookup) => counters.isLacking(lookup)))
       telling.skipped(recorded.leaf.seq, standsOnErased);
     else telling.differs(recorded, found);
     // By what happened: one row that differs does not make others differ.
     const { verdict, answered, at } = recorded.leaf;
-    if (verdict !== null && answered !== null) standing.add(count(again.prepared, { verdict, answered }), at);
+    if (verdict !== null && answered !== null) counters.add(count(again.prepared, { verdict, answered }), at);
   }
 }
 
@@ -109,28 +109,28 @@ export async function decideAllAgain(
   { policySet, mode, span = everyRow }: Against,
   telling: Comparison,
 ): Promise<void> {
-  const standing = new Standing(history);
-  await standing.align(policySet, 1);
+  const counters = new ReplayCounters(history);
+  await counters.align(policySet, 1);
   const owned = countersOf(policySet);
   const from = await firstCounted(history, owned, span);
-  for await (const check of checksOf(history, { from, span }, telling, standing)) {
+  for await (const check of checksOf(history, { from, span }, telling, counters)) {
     const { recorded } = check;
     if (check.row.seq < span.first) {
-      countRecorded(check, owned, telling, standing);
+      countRecorded(check, owned, telling, counters);
       continue;
     }
     if (typeof recorded === "string") {
-      skip(check, recorded, telling, standing);
+      skip(check, recorded, telling, counters);
       continue;
     }
     if (recorded.cutInput !== undefined) {
-      skip(check, inputNotKept, telling, standing);
+      skip(check, inputNotKept, telling, counters);
       continue;
     }
-    const again = decideAgain(policySet, recorded, standing, mode ?? recorded.leaf.mode ?? "enforce");
+    const again = decideAgain(policySet, recorded, counters, mode ?? recorded.leaf.mode ?? "enforce");
     telling.decided(recorded, again);
     const { decision, answered, prepared } = again;
-    standing.add(count(prepared, { verdict: decision.verdict, answered }), recorded.leaf.at);
+    counters.add(count(prepared, { verdict: decision.verdict, answered }), recorded.leaf.at);
   }
 }
 
@@ -150,10 +150,15 @@ async function rowFrom(history: History, seq: number): Promise<RecordedRow | und
 }
 
 /** A row before the span is not decided again: the counters count it by the verdict and the answer that it records. */
-function countRecorded({ row, leaf }: Check, owned: readonly Owned[], telling: Telling, standing: Standing): void {
+function countRecorded(
+  { row, leaf }: Check,
+  owned: readonly Owned[],
+  telling: Telling,
+  counters: ReplayCounters,
+): void {
   const found = owned.map((each) => leaf && recountRow(each, leaf, row.evidence));
   if (found.includes(undefined)) telling.skipped(row.seq, notCounted);
-  for (const updates of found) standing.add(updates ?? [], recordedAt(row.leaf));
+  for (const updates of found) counters.add(updates ?? [], recordedAt(row.leaf));
 }
 
 const notCounted = "it is before the first receipt to decide, and a counter cannot count it: a part cannot be read";
@@ -177,7 +182,7 @@ async function* checksOf(
   history: History,
   { from, span }: Walk,
   telling: Telling,
-  standing: Standing,
+  counters: ReplayCounters,
 ): AsyncGenerator<Check> {
   for await (const slice of history.scan(from)) {
     for (const row of slice) {
@@ -187,29 +192,29 @@ async function* checksOf(
       const leaf = typeof recorded === "object" ? recorded.leaf : readLeaf(row);
       const read = typeof leaf === "string" ? undefined : leaf;
       if (recorded === undefined) {
-        if (read !== undefined) standing.act(read, row.evidence);
+        if (read !== undefined) counters.act(read, row.evidence);
         continue;
       }
       yield { row, leaf: read, recorded };
-      standing.answered();
+      counters.answered();
     }
   }
 }
 
 /** The call still updates counters that need no input. Otherwise an agent could prevent their replay. */
-function moveCut({ leaf, row }: Recorded, policySet: PolicySet, standing: Standing): void {
+function moveCut({ leaf, row }: Recorded, policySet: PolicySet, counters: ReplayCounters): void {
   const lacking = new Set(movedCounters(row));
   for (const owned of countersOf(policySet)) {
     const digest = counterDigest(owned.counter.identity);
     const updates = lacking.has(digest) ? recountRow(owned, leaf, row.evidence) : undefined;
     if (updates === undefined || updates.length === 0) continue;
-    standing.add(updates, leaf.at);
+    counters.add(updates, leaf.at);
     lacking.delete(digest);
   }
-  standing.skip(leaf.at, lacking);
+  counters.skip(leaf.at, lacking);
 }
 
-function skip({ row }: Check, why: string, telling: Telling, standing: Standing): void {
-  standing.skip(recordedAt(row.leaf), movedCounters(row));
+function skip({ row }: Check, why: string, telling: Telling, counters: ReplayCounters): void {
+  counters.skip(recordedAt(row.leaf), movedCounters(row));
   telling.skipped(row.seq, why);
 }

@@ -1,7 +1,7 @@
 import type { PolicySet, Span } from "../../contract/mod.ts";
 import { children, type Core } from "../../contract/ir.ts";
-import type { Judged } from "../judge.ts";
-import type { Witness } from "../witness.ts";
+import type { Evaluation } from "../evaluate.ts";
+import type { EvaluationTrace } from "../evaluation-trace.ts";
 
 /** A condition, or a part of one, that should be seen to be true and to be false. */
 export interface Target {
@@ -61,9 +61,9 @@ export class Coverage {
     );
   }
 
-  /** Takes in one decision, which the witness saw. */
-  note({ prepared, decision }: Judged, witness: Witness): void {
-    for (const [core, { trues, falses }] of witness.all()) {
+  /** Takes in one decision, which the trace saw. */
+  note({ prepared, decision }: Evaluation, trace: EvaluationTrace): void {
+    for (const [core, { trues, falses }] of trace.all()) {
       const target = this.#byCore.get(core);
       if (target === undefined) continue;
       target.trues += trues;

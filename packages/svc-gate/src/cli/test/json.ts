@@ -1,4 +1,4 @@
-import type { Judged } from "../judge.ts";
+import type { Evaluation } from "../evaluate.ts";
 import { placeRow, textAt } from "../place.ts";
 import { outcomes, type Coverage } from "./coverage.ts";
 import { percent } from "./print.ts";
@@ -40,7 +40,7 @@ function caseJson({ case: testCase, failure, ms }: CaseResult): object {
   };
 }
 
-function failureJson({ call, number, mismatches, judged }: Failure): object {
+function failureJson({ call, number, mismatches, evaluation }: Failure): object {
   return {
     call: number,
     ...placeRow(call.expect?.span ?? call.span),
@@ -48,11 +48,11 @@ function failureJson({ call, number, mismatches, judged }: Failure): object {
     key: call.key,
     body: call.body,
     mismatches,
-    came: judged === undefined ? null : cameJson(judged),
+    came: evaluation === undefined ? null : cameJson(evaluation),
   };
 }
 
-function cameJson({ decision, answered, counters }: Judged): object {
+function cameJson({ decision, answered, counters }: Evaluation): object {
   const { verdict, rule, reason, final, fired, observed, errors } = decision;
   return {
     verdict,

@@ -6,7 +6,7 @@ import type { KeyRing } from "./keys/keys.ts";
 import { loadForce, type OpenPlace, type Place } from "../start/place.ts";
 import type { Rates } from "../admission/rate.ts";
 import type { Readings } from "../telemetry/exposition.ts";
-import type { Tally } from "../telemetry/tally.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traces } from "../telemetry/traces.ts";
 import { noSuchTenant, type Tenants } from "../start/tenants.ts";
 
@@ -30,7 +30,7 @@ export interface ServiceOptions {
   readonly readPlaces: () => Promise<Result<readonly Place[], string>>;
   /** Where tests lie that must pass before a reload takes effect, and what runs them. */
   readonly tests: ReloadTests | undefined;
-  readonly tally: Tally;
+  readonly metrics: Metrics;
   /** Undefined where no collector is named. */
   readonly traces: Traces | undefined;
   /** How often keys may ask. */
@@ -68,8 +68,8 @@ export class Service {
     return tenant === null ? this.root : this.tenants?.open.get(tenant)?.place.gate;
   }
 
-  get tally(): Tally {
-    return this.#options.tally;
+  get metrics(): Metrics {
+    return this.#options.metrics;
   }
 
   get traces(): Traces | undefined {
@@ -81,10 +81,10 @@ export class Service {
     return this.#options.log.isLevelEnabled("debug");
   }
 
-  /** All metrics as text; what writes them is loaded when somebody asks. */
-  async metrics(): Promise<string> {
+  /** All metrics in the Prometheus text format. */
+  async metricsText(): Promise<string> {
     const { exposition } = await import("../telemetry/exposition.ts");
-    return exposition(this.tally, await this.#readings());
+    return exposition(this.metrics, await this.#readings());
   }
 
   async #readings(): Promise<Readings> {
@@ -123,8 +123,8 @@ export class Service {
   reload(tenant: string | null, mode: string | undefined, by: string): Promise<Result<Reloaded, Refusal>> {
     const reloading = this.#reloading.then(() => this.#reload(tenant, mode, by));
     this.#reloading = reloading.then(
-      ({ ok }) => this.tally.reloaded(ok ? "applied" : "refused"),
-      () => this.tally.reloaded("refused"),
+      ({ ok }) => this.metrics.reloaded(ok ? "applied" : "refused"),
+      () => this.metrics.reloaded("refused"),
     );
     return reloading;
   }

@@ -56,7 +56,7 @@ function hostNameOf(header: string | undefined): string | undefined {
 const expositionType = "text/plain; version=0.0.4; charset=utf-8";
 
 export async function sendMetrics(service: Service, reply: FastifyReply): Promise<FastifyReply> {
-  const text = await service.metrics();
+  const text = await service.metricsText();
   return reply.header("content-type", expositionType).header("cache-control", "no-store").send(text);
 }
 

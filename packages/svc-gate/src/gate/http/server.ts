@@ -29,12 +29,12 @@ export interface HttpOptions {
  * It holds no state but connections.
  */
 export function makeServer({ service, basePath, connections, log, tls }: HttpOptions): FastifyInstance {
-  const { tally } = service;
+  const { metrics } = service;
   const refusalLog = new RefusalLog(log);
   const server = Fastify(serverOptions({ service, log, tls }, refusalLog)) as unknown as FastifyInstance;
   addKeyHooks(server, service, basePath, boundConnections(server.server, connections, log));
   server.decorateRequest("known", undefined);
-  server.decorate("observer", tally);
+  server.decorate("observer", metrics);
   server.decorate("refusalLog", refusalLog);
   server.decorate(
     "refusalValve",
@@ -58,7 +58,7 @@ function serverOptions(
   { service, log, tls }: Pick<HttpOptions, "log" | "service" | "tls">,
   refusalLog: RefusalLog,
 ): Parameters<typeof Fastify>[0] {
-  const { keys, tally } = service;
+  const { keys, metrics } = service;
   const http = {
     maxHeaderSize: limits.headerBytesMax,
     headersTimeout: limits.bodyTimeoutMs,
@@ -80,7 +80,7 @@ function serverOptions(
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
       refuseWith(reply, keys.find(request.headers.authorization) === undefined ? noKey : unrouted(error, request)),
     clientErrorHandler: (error: Error, socket: BareSocket) =>
-      refuseConnection(error, socket, { refusalLog, observer: tally }),
+      refuseConnection(error, socket, { refusalLog, observer: metrics }),
     ...(tls === undefined ? { http } : { https: { ...tls, ...http, handshakeTimeout: limits.bodyTimeoutMs } }),
   } as Parameters<typeof Fastify>[0];
 }

@@ -27,7 +27,7 @@ import { Rates } from "../admission/rate.ts";
 import { RefusedInputs } from "../core/refused-inputs.ts";
 import { Service, type ContractTests, type ReloadTests } from "../admin/service.ts";
 import { readTenants, type TenantEntry } from "./tenants-file.ts";
-import { Tally } from "../telemetry/tally.ts";
+import { Metrics } from "../telemetry/metrics.ts";
 import { areTracesAsked, openTraces, type Traces } from "../telemetry/traces.ts";
 import { Tenants } from "./tenants.ts";
 import { collectWarnings } from "./warnings.ts";
@@ -103,7 +103,7 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
   const tls = await readTls(config);
   const traces = await openTracesIfAsked(log);
   const opened = await openLedgers(config, log);
-  const { root, rootPlace, tenants, readPlaces, tally, database, close } = opened;
+  const { root, rootPlace, tenants, readPlaces, metrics, database, close } = opened;
   try {
     const { keys, first } = await openKeys(config, root, tenants, log);
     const tests = testsOfReload(config, lent);
@@ -112,7 +112,7 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
     });
     const begun = await root.begin();
     if (first !== undefined) await recordFirstKey(root, first, log);
-    const service = new Service({ log, keys, root, rootPlace, tenants, readPlaces, tests, tally, traces, rates });
+    const service = new Service({ log, keys, root, rootPlace, tenants, readPlaces, tests, metrics, traces, rates });
     const server = makeServer({ service, basePath: config.basePath, connections: config.connections, log, tls });
     const ops = await openOps(service, config, log);
     const address = await listen(server, config).catch(async (error: unknown) => {
@@ -159,7 +159,7 @@ interface OpenLedgers extends OpenTenants {
   readonly root: OpenedPlace;
   readonly rootPlace: Place;
   readonly tenantsAtStart: number;
-  readonly tally: Tally;
+  readonly metrics: Metrics;
   readonly close: () => Promise<void>;
 }
 
@@ -172,12 +172,12 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
   if (config.databaseUrl === undefined) await keptFirstKey(config.dataDir); // A damaged file refuses the start here.
   const database = await openDatabase(config, log);
   const rootPlace = placeOfRoot(config, database);
-  const tally = new Tally();
+  const metrics = new Metrics();
   const refusedInputs = new RefusedInputs({
     bytesMax: config.refusedInputMax,
     bytesPerDay: config.refusedInputPerDay,
   });
-  const telling = { log, observer: tally, budget: new Budget(), refusedInputs, sites };
+  const telling = { log, observer: metrics, budget: new Budget(), refusedInputs, sites };
   const root = await openPlace(rootPlace, telling).catch(async (error: unknown) => {
     await database?.close();
     throw error instanceof NoLedger ? noKey : error;
@@ -189,7 +189,7 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
     await root.ledger.close();
     await database?.close();
   };
-  return { ...opened, database, root, rootPlace, tenantsAtStart: entries.value.length, tally, close };
+  return { ...opened, database, root, rootPlace, tenantsAtStart: entries.value.length, metrics, close };
 }
 
 interface OpenTenants {

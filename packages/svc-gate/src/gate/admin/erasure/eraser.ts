@@ -302,23 +302,23 @@ interface Slice {
 
 /** The rows that have something to erase, few enough for one turn. */
 async function* slicesOf({ candidates, asked, key }: Work, lacking: Lackings): AsyncGenerator<Slice> {
-  let tally = new Tally(asked, lacking);
+  let metrics = new Metrics(asked, lacking);
   for await (const rows of candidates) {
     for (const { seq, leaf, evidence } of rows) {
       const { kind, key: by } = parseLeaf(leaf) ?? {};
-      if (kind === "change") tally.acts += 1;
+      if (kind === "change") metrics.acts += 1;
       if (kind === undefined || kind === "change" || (key !== undefined && by !== key)) continue;
-      tally.add(seq, evidence, kind === "check");
-      if (!tally.isFull) continue;
-      yield tally.slice();
-      tally = new Tally(asked, lacking);
+      metrics.add(seq, evidence, kind === "check");
+      if (!metrics.isFull) continue;
+      yield metrics.slice();
+      metrics = new Metrics(asked, lacking);
     }
   }
-  yield tally.slice();
+  yield metrics.slice();
 }
 
 /** What comes together for one turn. */
-class Tally {
+class Metrics {
   readonly #asked: readonly ErasablePart[];
   readonly #met = new Set<ErasablePart>();
   readonly #seqs: number[] = [];

@@ -5,7 +5,7 @@ import type { Core, Plan, Probe } from "../contract/ir.ts";
 export type Came = { readonly value: Value } | { readonly error: string };
 
 /** What one part of a condition came to in one decision: in a macro, once for each item. */
-export interface Seen {
+export interface PartTrace {
   readonly trues: number;
   readonly falses: number;
   /** How often it was evaluated. */
@@ -17,13 +17,13 @@ export interface Seen {
 }
 
 type EvaluationContext = Parameters<Plan>[0];
-type Tally = { -readonly [Part in keyof Seen]: Seen[Part] } & { readonly first: Came[] };
+type PartCounts = { -readonly [Part in keyof PartTrace]: PartTrace[Part] } & { readonly first: Came[] };
 
 const keptMax = 8;
 
 /** Watches the conditions of a contract that was compiled with its probe, and keeps what one decision came to. */
-export class Witness {
-  readonly #seen = new Map<Core, Tally>();
+export class EvaluationTrace {
+  readonly #seen = new Map<Core, PartCounts>();
 
   readonly probe: Probe = (core, run) => (context) => {
     try {
@@ -39,12 +39,12 @@ export class Witness {
   };
 
   /** Undefined where the part was not evaluated. */
-  seen(core: Core): Seen | undefined {
+  seen(core: Core): PartTrace | undefined {
     return this.#seen.get(core);
   }
 
   /** What was evaluated, in no particular order. */
-  all(): Iterable<readonly [Core, Seen]> {
+  all(): Iterable<readonly [Core, PartTrace]> {
     return this.#seen;
   }
 
@@ -54,12 +54,12 @@ export class Witness {
   }
 
   #note(core: Core, context: EvaluationContext, came: Came): void {
-    let tally = this.#seen.get(core);
-    if (tally === undefined) this.#seen.set(core, (tally = { trues: 0, falses: 0, times: 0, first: [], context }));
-    tally.times += 1;
-    if ("value" in came && came.value === true) tally.trues += 1;
-    if ("value" in came && came.value === false) tally.falses += 1;
-    if (tally.first.length < keptMax) tally.first.push(came);
-    tally.context = context;
+    let counts = this.#seen.get(core);
+    if (counts === undefined) this.#seen.set(core, (counts = { trues: 0, falses: 0, times: 0, first: [], context }));
+    counts.times += 1;
+    if ("value" in came && came.value === true) counts.trues += 1;
+    if ("value" in came && came.value === false) counts.falses += 1;
+    if (counts.first.length < keptMax) counts.first.push(came);
+    counts.context = context;
   }
 }

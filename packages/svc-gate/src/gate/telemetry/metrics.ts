@@ -13,7 +13,7 @@ const secondsBounds = [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3,
 const callsBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 /** Counts what happens in plain arrays; what shows it is loaded when somebody asks. */
-export class Tally implements GateObserver {
+export class Metrics implements GateObserver {
   readonly checks: CheckCounts = new CheckCounts();
   /** By the verdict let out; no tool is named. */
   readonly answers: CheckCounts = new CheckCounts();

@@ -6,12 +6,12 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import { Book } from "../../../packages/svc-gate/src/cli/book.ts";
+import { InMemoryCounters } from "../../../packages/svc-gate/src/cli/in-memory-counters.ts";
 import { windowStart, type Counter } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { addDecimals } from "../../../packages/svc-gate/src/wire/mod.ts";
 import { compile, contractText } from "../../support/contract-kit.ts";
 
-const counters = compile(
+const definitions = compile(
   contractText({
     requires: "platform.present",
     counters: `{
@@ -22,7 +22,7 @@ const counters = compile(
 ).counters;
 
 function named(name: string): Counter {
-  return counters.find((counter) => counter.name === `c.${name}`) ?? assert.fail(name);
+  return definitions.find((counter) => counter.name === `c.${name}`) ?? assert.fail(name);
 }
 
 interface Event {
@@ -51,18 +51,18 @@ suite("counters in memory", () => {
     const began = Date.UTC(2026, 0, 15, 12);
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), fc.nat(200_000), (steps, back) => {
-        const book = new Book();
+        const counters = new InMemoryCounters();
         const events: Event[] = [];
         let now = began;
         for (const { pause, ...move } of steps) {
           now += pause;
-          for (const counter of counters) {
+          for (const counter of definitions) {
             const start = windowStart(counter.window, now);
             const after = counter === named("settling") ? Math.max(start, now - back) : start;
-            const found = book.value({ counter, key: move.key, after });
+            const found = counters.value({ counter, key: move.key, after });
             assert.equal(found, naive(events, counter, move.key, after), `${counter.name} at ${now}`);
           }
-          book.add(move, now);
+          counters.add(move, now);
           events.push({ ...move, at: now });
         }
       }),
@@ -71,37 +71,37 @@ suite("counters in memory", () => {
   });
 
   test("counters with the same definition share one value under different names", () => {
-    const book = new Book();
-    book.add({ counter: named("rolling"), key: "k", amount: "2" }, 10);
-    assert.equal(book.value({ counter: named("twin"), key: "k", after: -1 }), "2");
+    const counters = new InMemoryCounters();
+    counters.add({ counter: named("rolling"), key: "k", amount: "2" }, 10);
+    assert.equal(counters.value({ counter: named("twin"), key: "k", after: -1 }), "2");
   });
 
   test("a lookup counts events after its moment, but not at it", () => {
-    const book = new Book();
-    book.add({ counter: named("rolling"), key: "k", amount: "2" }, 10);
-    book.add({ counter: named("rolling"), key: "k", amount: "3" }, 11);
-    assert.equal(book.value({ counter: named("rolling"), key: "k", after: 10 }), "3");
-    assert.equal(book.value({ counter: named("rolling"), key: "k", after: 9 }), "5");
+    const counters = new InMemoryCounters();
+    counters.add({ counter: named("rolling"), key: "k", amount: "2" }, 10);
+    counters.add({ counter: named("rolling"), key: "k", amount: "3" }, 11);
+    assert.equal(counters.value({ counter: named("rolling"), key: "k", after: 10 }), "3");
+    assert.equal(counters.value({ counter: named("rolling"), key: "k", after: 9 }), "5");
   });
 
   test("memory keeps only the events of the window, and sums stay exact", () => {
-    const book = new Book();
+    const counters = new InMemoryCounters();
     const counter = named("rolling");
     for (let at = 0; at < 200_000; at += 1) {
-      book.add({ counter, key: `k${at % 7}`, amount: "0.5" }, at * 100);
-      book.add({ counter: named("ever"), key: `k${at % 7}`, amount: "0.5" }, at * 100);
+      counters.add({ counter, key: `k${at % 7}`, amount: "0.5" }, at * 100);
+      counters.add({ counter: named("ever"), key: `k${at % 7}`, amount: "0.5" }, at * 100);
     }
-    assert.ok(book.events < 3000, `${book.events} events in memory`);
+    assert.ok(counters.events < 3000, `${counters.events} events in memory`);
     const after = windowStart(counter.window, 199_999 * 100);
-    const sum = Array.from({ length: 7 }, (_, key) => book.value({ counter, key: `k${key}`, after }));
+    const sum = Array.from({ length: 7 }, (_, key) => counters.value({ counter, key: `k${key}`, after }));
     assert.equal(sum.reduce(addDecimals), "300");
-    assert.equal(book.value({ counter: named("ever"), key: "k0", after: -1 }), "14286");
+    assert.equal(counters.value({ counter: named("ever"), key: "k0", after: -1 }), "14286");
   });
 
   test("positive control: memory keeps the events that a later `since` can ask for", () => {
-    const book = new Book();
-    for (let at = 0; at < 5000; at += 1) book.add({ counter: named("settling"), key: "k", amount: "1" }, at);
-    assert.equal(book.events, 5000);
-    assert.equal(book.value({ counter: named("settling"), key: "k", after: 99 }), "4900");
+    const counters = new InMemoryCounters();
+    for (let at = 0; at < 5000; at += 1) counters.add({ counter: named("settling"), key: "k", amount: "1" }, at);
+    assert.equal(counters.events, 5000);
+    assert.equal(counters.value({ counter: named("settling"), key: "k", after: 99 }), "4900");
   });
 });

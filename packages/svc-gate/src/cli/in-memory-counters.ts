@@ -8,7 +8,7 @@ import { addDecimals } from "../wire/mod.ts";
  * left their window, and the single events of a counter whose lookups always ask for all. Time goes forward: `at` is never
  * below the one before it.
  */
-export class Book {
+export class InMemoryCounters {
   readonly #series = new Map<string, Series>();
   #kept = 0;
   #sweepAt = eventsAtFirst;

@@ -24,7 +24,7 @@ export interface CounterSeen {
   readonly lookup: Lookup | undefined;
 }
 
-export interface Judged {
+export interface Evaluation {
   readonly prepared: Prepared;
   readonly decision: Decision;
   readonly answered: Verdict;
@@ -46,18 +46,18 @@ export type ValueOf = (lookup: Lookup, read: string) => string | undefined;
  *
  * @returns the decision, or the sentence of the 400 that the gate would answer
  */
-export function judge(policySet: PolicySet, call: Call, valueOf: ValueOf): Result<Judged, string> {
+export function evaluate(policySet: PolicySet, call: Call, valueOf: ValueOf): Result<Evaluation, string> {
   const request = parseCheckRequest(call.body);
-  return request.ok ? good(judgeRequest(policySet, request.value, call, valueOf)) : bad(request.problem.detail);
+  return request.ok ? good(evaluateRequest(policySet, request.value, call, valueOf)) : bad(request.problem.detail);
 }
 
 /** The same for a request that was read before. */
-export function judgeRequest(
+export function evaluateRequest(
   policySet: PolicySet,
   request: CheckRequest,
   { key, at, mode }: Omit<Call, "body">,
   valueOf: ValueOf,
-): Judged {
+): Evaluation {
   const prepared = prepare(policySet, request, { keyName: key, sessionId: request.sessionId });
   const lookupPlan = planLookups(prepared, at);
   const counterReads = [...lookupPlan.sources].flatMap(([name, source]) => soughtOf(name, source));

@@ -28,7 +28,7 @@ const groupsMax = 10_000;
 export const otherGroups = "(others)";
 
 /** What a contract would have decided otherwise. Ordered by nothing: who prints it sorts. */
-export class Tally {
+export class VerdictChanges {
   readonly #field: readonly string[] | undefined;
   readonly #examplesMax: number;
   readonly changes: Map<string, Change> = new Map();

@@ -3,7 +3,7 @@ import type { PolicySet, Lookup, CounterUpdate } from "../../contract/mod.ts";
 import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
 import { readResume } from "../../ledger/mod.ts";
 import type { Leaf } from "../../ledger/entry/mod.ts";
-import { Book } from "../book.ts";
+import { InMemoryCounters } from "../in-memory-counters.ts";
 import type { History } from "../history.ts";
 import { hasErasedPart, readLeaf, recordedAt } from "./recorded.ts";
 
@@ -21,8 +21,8 @@ interface Kept {
  * Counters while a history is decided again, as the ledger kept them while it was written: one that comes into force is
  * folded from the rows before, one that leaves stays where it stands.
  */
-export class Standing {
-  readonly #book = new Book();
+export class ReplayCounters {
+  readonly #counters = new InMemoryCounters();
   readonly #kept = new Map<string, Kept>();
   readonly #history: History;
   /** By the counter's digest: the last row that reset it. Rows before it do not count. */
@@ -86,7 +86,7 @@ export class Standing {
           const updates = leaf === undefined ? undefined : recountRow(owned, leaf, evidence);
           if (updates === undefined)
             this.#lacks(owned.counter.identity, leaf?.at ?? recordedAt(row.leaf), hasErasedPart(evidence));
-          else for (const move of updates) this.#book.add(move, leaf?.at ?? 0);
+          else for (const move of updates) this.#counters.add(move, leaf?.at ?? 0);
         }
       }
     }
@@ -116,7 +116,7 @@ export class Standing {
 
   value({ counter, key, after }: Lookup): string | undefined {
     const { unknownThrough = -1 } = this.#kept.get(counter.identity) ?? {};
-    return after < unknownThrough ? undefined : this.#book.value({ counter, key, after });
+    return after < unknownThrough ? undefined : this.#counters.value({ counter, key, after });
   }
 
   /** Takes up a person's act. After one that says what is lost, counters are unknown. One that is reset counts from zero. */
@@ -127,7 +127,7 @@ export class Standing {
     for (const digest of row.reset.keys()) this.#resets.set(digest, leaf);
     for (const [identity, kept] of this.#kept) {
       if (row.reset.has(counterDigest(identity))) {
-        this.#book.reset(identity);
+        this.#counters.reset(identity);
         kept.unknownThrough = -1;
         kept.lackingThrough = -1;
       } else if (row.lost !== undefined) kept.unknownThrough = Math.max(kept.unknownThrough, leaf.at);
@@ -145,7 +145,7 @@ export class Standing {
   }
 
   add(updates: readonly CounterUpdate[], at: number): void {
-    for (const move of updates) this.#book.add(move, at);
+    for (const move of updates) this.#counters.add(move, at);
   }
 }
 
