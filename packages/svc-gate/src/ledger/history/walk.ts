@@ -198,7 +198,8 @@ export class Walk {
       before = link;
       slice.links.push(link);
       slice.leaves.push(leaf);
-      if (this.#tree !== undefined) slice.nodes.push(...this.#tree.append(link.hash));
+      const nodes = this.#tree?.append(link.hash) ?? [];
+      if (nodes.length > 0) slice.nodes.push(...nodes);
       slice.evidence = this.#evidence(leaf, row, slice.events);
       slice.anchor = parted(link, this.#options.anchors) ?? this.#tree?.parted();
       if (slice.evidence !== undefined || slice.anchor !== undefined) break;

@@ -44,10 +44,11 @@ export function rowOf([seq, leaf, evidence, session, tool, verdict]: StoredColum
 }
 
 /** The types of columns are the tables' own, unless the file was changed. */
-function isRow([seq, leaf, ...rest]: StoredColumns, leavesAlone: boolean): boolean {
-  const [evidence, session, tool, verdict] = rest;
-  const texts = leavesAlone ? [leaf] : [leaf, evidence, session ?? "", tool, verdict];
-  return typeof seq === "number" && texts.every((text) => typeof text === "string");
+function isRow([seq, leaf, evidence, session, tool, verdict]: StoredColumns, leavesAlone: boolean): boolean {
+  if (typeof seq !== "number" || typeof leaf !== "string") return false;
+  if (leavesAlone) return true;
+  const isCall = typeof tool === "string" && (session === null || typeof session === "string");
+  return isCall && typeof evidence === "string" && typeof verdict === "string";
 }
 
 export function lastRow(database: DatabaseSync): number {
