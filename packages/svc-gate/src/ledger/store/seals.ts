@@ -12,6 +12,11 @@ export function counterSeal(kept: KeptCounter): string {
   return hash("sha256", JSON.stringify([id, digest, through, unknownThrough, resetThrough, folded]), "hex");
 }
 
+/** Is a counter's row the one that was written? */
+export function isWhole(kept: KeptCounter, seal: unknown): boolean {
+  return seal === counterSeal(kept) && hash("sha256", kept.definition, "hex") === kept.digest;
+}
+
 /** One event that a fold of older rows found, with the total of its key before it. */
 export interface FoldedEvent {
   /** The counter's digest. */

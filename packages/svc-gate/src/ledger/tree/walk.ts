@@ -82,14 +82,14 @@ export function wrongNode({ level, place, hash }: TreeNode, kept: Uint8Array | u
   return { seq: (place + 1) * 256 ** level, problem, expected: expected ?? "", found: found ?? "no hash" };
 }
 
-/**
- * A level has more inner hashes than rows, or fewer.
- *
- * @param counts how many each level has
- * @param through the last row that was walked
- * @param last the last row that there was when they were counted
- */
-export function strayNodes(counts: ReadonlyMap<number, number>, through: number, last: number): Broken | undefined {
+/** How many inner hashes each level has, and the last row that there was when they were counted. */
+export interface Levels {
+  readonly counts: ReadonlyMap<number, number>;
+  readonly last: number;
+}
+
+/** A level has more inner hashes than rows, or fewer. @param through the last row that was walked */
+export function strayNodes({ counts, last }: Levels, through: number): Broken | undefined {
   const levels = [...new Set([1, 2, 3, 4, 5, 6, ...counts.keys()])];
   for (const level of levels) {
     const found = counts.get(level) ?? 0;

@@ -77,7 +77,8 @@ export const statements = {
       reset_through = excluded.reset_through, folded = excluded.folded, seal = excluded.seal`,
   keepContract: `INSERT INTO svc_gate.contracts (ledger, digest, text) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
   contract: `SELECT text FROM svc_gate.contracts WHERE ledger = $1 AND digest = $2`,
-  contracts: `SELECT digest, text FROM svc_gate.contracts WHERE ledger = $1 AND digest > $2 ORDER BY digest LIMIT 16`,
+  contracts: `SELECT digest, text FROM svc_gate.contracts WHERE ledger = $1 AND ($2::text IS NULL OR digest > $2)
+    ORDER BY digest LIMIT 16`,
   uses: `SELECT key_name, at FROM svc_gate.key_uses WHERE ledger = $1`,
   keepUse: `INSERT INTO svc_gate.key_uses (ledger, key_name, at) VALUES ($1, $2, $3)
     ON CONFLICT (ledger, key_name) DO UPDATE SET at = greatest(svc_gate.key_uses.at, excluded.at)`,

@@ -1,7 +1,8 @@
 import { hash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { counterSeal } from "../seals.ts";
+import { isWhole } from "../seals.ts";
+import type { Counters } from "../../history/counter-walk.ts";
 import type { KeptCounter } from "../store.ts";
 import { files } from "../../data-folder.ts";
 import { makePrivate } from "../../private-files.ts";
@@ -233,10 +234,7 @@ const counterNumbers = ["id", "through", "unknown_through", "reset_through", "fo
  * The counters, and the first one whose row is not what was written, if any. Numbers are read as text, because a
  * changed one may be past what the driver reads.
  */
-export function readCounters(database: DatabaseSync): {
-  readonly kept: readonly KeptCounter[];
-  readonly damaged: KeptCounter | undefined;
-} {
+export function readCounters(database: DatabaseSync): Counters {
   const rows = database
     .prepare(`SELECT ${counterNumbers.map((name) => `cast(${name} AS TEXT) AS ${name}`).join(", ")},
          digest, definition, seal FROM counters ORDER BY counters.id`)
@@ -252,8 +250,7 @@ export function readCounters(database: DatabaseSync): {
       resetThrough: Number(row["reset_through"]),
       folded: Number(row["folded"]),
     };
-    const sound = row["seal"] === counterSeal(counter) && hash("sha256", counter.definition, "hex") === counter.digest;
-    if (!sound) damaged ??= counter;
+    if (!isWhole(counter, row["seal"])) damaged ??= counter;
     return counter;
   });
   return { kept, damaged };

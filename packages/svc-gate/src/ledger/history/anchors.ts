@@ -1,6 +1,6 @@
 import { leafHash, parseLeaf } from "../entry/leaf.ts";
 import type { Link } from "../entry/verifier.ts";
-import type { Anchor } from "./store.ts";
+import type { Anchor } from "../store/store.ts";
 import type { Broken, StoredRow } from "../entry/row.ts";
 
 /** The row is not the one that an anchor vouches for. */
@@ -33,7 +33,7 @@ export function blame(
   broken: Broken,
   { seq, hash: found }: Link,
   anchors: readonly Anchor[],
-  [row, after]: readonly StoredRow[],
+  [row, after]: readonly Pick<StoredRow, "leaf" | "seq">[],
 ): Broken {
   if (seq === 0 || broken.seq !== seq + 1 || row?.seq !== broken.seq) return broken;
   const prev = parseLeaf(row.leaf)?.prev;
