@@ -3,13 +3,13 @@ metadata:
   labels: {{- include "svc-gate.labels" . | nindent 4 }}
   annotations:
     {{- if not .Values.contracts.configMap }}
-    contracts: {{ .Values.contracts.files | toJson | sha256sum }} # other ones: other pods
+    contracts: {{ .Values.contracts.files | toJson | sha256sum }} # if they change, the pods are replaced
     {{- end }}
     kubectl.kubernetes.io/default-container: gate
 spec:
   serviceAccountName: {{ include "svc-gate.name" . }}
   automountServiceAccountToken: false
-  enableServiceLinks: false # they would be variables that begin with SVC_
+  enableServiceLinks: false # they would set variables that begin with SVC_
   terminationGracePeriodSeconds: 45
   {{- with .Values.imagePullSecrets }}
   imagePullSecrets: {{- toYaml . | nindent 4 }}
@@ -61,7 +61,7 @@ spec:
         {{- end }}
         {{- with .Values.signingKey }}
         {{- if .existingSecret }}
-        - name: SVC_SIGNING_KEY # the key itself: a file of a volume is readable by its group, and refused
+        - name: SVC_SIGNING_KEY # the key itself, because the gate refuses a file that its group can read, as in a volume
           valueFrom: { secretKeyRef: { name: {{ .existingSecret }}, key: {{ .key }} } }
         {{- else if $.Values.database.existingSecret }}
         {{- fail "signingKey.existingSecret: replicas share the key that signs heads; name a Secret that holds one" }}
@@ -73,12 +73,12 @@ spec:
       ports:
         - { name: http, containerPort: 8787 }
         - { name: ops, containerPort: 8788 }
-      # A start may fold years of receipts for a new counter.
+      # A start may compute a new counter from years of receipts.
       startupProbe:
         httpGet: { path: /health, port: ops }
         periodSeconds: 2
         failureThreshold: 300
-      # Soon out of the Service, and restarted late: a restart mends neither a full disk nor a database that is away.
+      # Soon out of the Service, restarted late: a restart does not fix a full disk or a database that is down.
       readinessProbe:
         httpGet: { path: /ready, port: ops }
         periodSeconds: 5
@@ -89,7 +89,7 @@ spec:
         timeoutSeconds: 5
         failureThreshold: 30
       lifecycle:
-        preStop: { sleep: { seconds: 5 } } # until nobody is sent here any more
+        preStop: { sleep: { seconds: 5 } } # until no more requests are sent here
       resources: {{- toYaml .Values.resources | nindent 8 }}
       volumeMounts:
         - { name: data, mountPath: /data }
