@@ -437,10 +437,10 @@ suite("a witness policy", () => {
     });
   }
 
-  test("the policy that docs/anchors.md shows is valid", () => {
+  test("the policy that docs/guides/anchors.md shows is valid", () => {
     const shown =
       /```text\n(witness [\s\S]*?)```/.exec(
-        readFileSync(join(import.meta.dirname, "..", "..", "docs", "anchors.md"), "utf8"),
+        readFileSync(join(import.meta.dirname, "..", "..", "docs", "guides", "anchors.md"), "utf8"),
       )?.[1] ?? "";
     const parsed = parsePolicy(shown);
     assert.ok(parsed.ok, parsed.ok ? "" : parsed.problem);

@@ -138,20 +138,20 @@ suite("README.md", () => {
     });
   });
 
-  test("docs/settings.md lists the gate's settings", () => {
+  test("docs/reference/settings.md lists the gate's settings", () => {
     const rows = settings.map(
       ({ variable, fallback, doc }) => `| ${variable} | ${fallback}${fallback && " "}| ${doc} |`,
     );
     const table = `| variable | default | |\n|---|---|---|\n${rows.join("\n")}\n`;
-    const page = join(root, "docs", "settings.md");
+    const page = join(root, "docs", "reference", "settings.md");
     if (process.env["UPDATE_GOLDEN"] !== undefined)
       writeFileSync(page, readFileSync(page, "utf8").replace(/^\| variable [\s\S]*?\n(?!\|)/m, table));
     assert.ok(readFileSync(page, "utf8").includes(table), table);
   });
 
-  test("README.md changes to enforcing by reload, as docs/rollout.md does", { tags: ["first-use-17"] }, () => {
+  test("README.md changes to enforcing by reload, as docs/guides/rollout.md does", { tags: ["first-use-17"] }, () => {
     const walk = /^## From observing to enforcing\n([\s\S]*?)\n## /m.exec(readme)?.[1] ?? "";
-    const rollout = read("docs/rollout.md");
+    const rollout = read("docs/guides/rollout.md");
     for (const mode of ["assist", "enforce"])
       for (const text of [walk, rollout]) assert.match(text, new RegExp(`reload --mode ${mode}`));
     for (const text of [walk, rollout]) assert.doesNotMatch(text, /SVC_MODE/);
@@ -165,7 +165,7 @@ suite("README.md", () => {
 
 test("docs/README.md links to every page in docs", { tags: ["first-use-17"] }, () => {
   const index = read("docs/README.md");
-  const listed = ["", "evidence/"].flatMap((folder) =>
+  const listed = ["", "guides/", "reference/", "evidence/"].flatMap((folder) =>
     readdirSync(join(root, "docs", folder)).map((name) => `${folder}${name}`),
   );
   const pages = listed.filter((name) => name.endsWith(".md") && name !== "README.md");
@@ -204,8 +204,8 @@ suite("docs/decisions", () => {
   });
 });
 
-test("the key in docs/proofs.md and docs/export.md verifies the signed head in docs/proofs.md", () => {
-  const page = read("docs/proofs.md");
+test("the key in docs/guides/proofs.md and docs/guides/export.md verifies the signed head in docs/guides/proofs.md", () => {
+  const page = read("docs/guides/proofs.md");
   const note = /^example\.org\/payments\n[0-9]+\n\S+\n\n(?:— .+\n)+/m.exec(page)?.[0] ?? "";
   const shown = /--key (example\.org\/payments\+\S+)/.exec(page)?.[1] ?? "";
   const verifier = parseVerifierKey(shown);
@@ -214,5 +214,5 @@ test("the key in docs/proofs.md and docs/export.md verifies the signed head in d
   assert.ok(head.ok, head.ok ? "" : head.problem);
   assert.equal(head.value.size, 20);
   assert.ok(!openCheckpoint(note.replace("\n20\n", "\n21\n"), [verifier.value]).ok, "positive control");
-  assert.ok(read("docs/export.md").includes(shown));
+  assert.ok(read("docs/guides/export.md").includes(shown));
 });

@@ -1,5 +1,5 @@
 /**
- * Goal: docs/rollout.md shows what really happens, and rules that observe decide nothing.
+ * Goal: docs/guides/rollout.md shows what really happens, and rules that observe decide nothing.
  * Method: the walk is taken with gates in this process; each block of output is compared, moments left out.
  * UPDATE_GOLDEN=1 writes the blocks. UPDATE_GOLDEN=1 writes the sentences anew.
  */
@@ -16,7 +16,7 @@ import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
 
-const page = new ShownPage("rollout.md", "rollout");
+const page = new ShownPage("guides/rollout.md", "rollout");
 const block = (name: string): string => page.block(name);
 /** Moments are left out. */
 const assertShown = (name: string, text: string): void =>
@@ -66,8 +66,8 @@ async function send(gate: Running, calls: readonly object[]): Promise<readonly {
   return answers;
 }
 
-suite("docs/rollout.md", () => {
-  test("docs/rollout.md shows the real output of each step", async (t) => {
+suite("docs/guides/rollout.md", () => {
+  test("docs/guides/rollout.md shows the real output of each step", async (t) => {
     const folder = temporaryFolder(t);
     const data = join(folder, "data");
     const observing = await start(t, folder, "observe");

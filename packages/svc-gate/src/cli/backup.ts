@@ -47,7 +47,7 @@ export function refuseDatabase(verb: string): void {
   if (process.env["SVC_DATABASE_URL"] === undefined) return;
   throw new BadInput(
     `SVC_DATABASE_URL names a PostgreSQL: ${verb} it with pg_basebackup and its archive of write-ahead logs, or pg_dump, ` +
-      "as docs/backup.md says; without the variable this command is for data folders",
+      "as docs/guides/backup.md says; without the variable this command is for data folders",
   );
 }
 

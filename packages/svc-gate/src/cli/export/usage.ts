@@ -21,7 +21,7 @@ export function addExport(program: Command): void {
     .addHelpText(
       "after",
       "\nAsked again, a folder gets what is new, and loses what was erased. `svc-gate verify` checks it, and so do the" +
-        "\nverifiers in Python and JavaScript that come with the gate: docs/export.md." +
+        "\nverifiers in Python and JavaScript that come with the gate: docs/guides/export.md." +
         "\nExit code 0: done. 2: refused, and what was exported before still holds." +
         "\n\nExamples:\n  svc-gate export ./export\n  svc-gate export - --format jsonl --from 1001",
     )

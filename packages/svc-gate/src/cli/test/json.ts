@@ -11,7 +11,7 @@ interface Told {
   readonly without: readonly string[];
 }
 
-/** What `svc-gate test --json` prints: see docs/testing.md. */
+/** What `svc-gate test --json` prints: see docs/guides/testing.md. */
 export function roundJson({ files, subjects }: Round, { ok, without }: Told): object {
   const results = files.flatMap((file) => file.results);
   return {

@@ -82,7 +82,10 @@ export class AnchorStatus {
       );
     const shown = proof !== undefined ? "under this ledger's own key" : "and does not show it";
     return this.#become("diverged", () =>
-      this.#say("error", `the ${this.by} has seen another history through row ${seq}, ${shown}: see docs/anchors.md`),
+      this.#say(
+        "error",
+        `the ${this.by} has seen another history through row ${seq}, ${shown}: see docs/guides/anchors.md`,
+      ),
     );
   }
 

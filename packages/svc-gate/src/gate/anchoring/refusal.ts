@@ -7,11 +7,14 @@ export function refusalOf({ kind, head: { by, proof, seq } }: Divergence, rows: 
       kind === "truncated"
         ? `the ledger ends at row ${rows}, and the ${by} has a checkpoint through row ${seq}: rows are missing from its end`
         : `the ${by} has a checkpoint through row ${seq} of another history: the ledger was changed, or grew on two sides`;
-    return `${found}. A key of this ledger has signed it: restore the ledger, or see docs/anchors.md on \`svc-gate resume\``;
+    return `${found}. A key of this ledger has signed it: restore the ledger, or see docs/guides/anchors.md on \`svc-gate resume\``;
   }
   const said =
     kind === "truncated"
       ? `the ledger ends at row ${rows}, and the ${by} says that it has seen row ${seq}`
       : `the ${by} says that it has seen another history through row ${seq}`;
-  return `${said}, and does not show it under a key of this ledger: find out why (docs/anchors.md), or start once with --accept anchors`;
+  return (
+    `${said}, but shows no signature by a key of this ledger: find out why (docs/guides/anchors.md), ` +
+    "or start once with --accept anchors"
+  );
 }

@@ -186,7 +186,7 @@ export class Gate implements Acts {
     return done.ok ? (found as NonNullable<typeof found>) : done;
   }
 
-  /** Erases parts of receipts, between batches; see docs/erasure.md. */
+  /** Erases parts of receipts, between batches; see docs/guides/erasure.md. */
   erase(request: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
     return this.#eraser.erase(request, by);
   }

@@ -58,8 +58,8 @@ suite("the format of a key", () => {
     }
   });
 
-  test("the Python code in docs/keys.md accepts the same keys as the gate", (t) => {
-    const code = /```python\n([^]*?)```/.exec(readFileSync(join(root, "docs", "keys.md"), "utf8"))?.[1] ?? "";
+  test("the Python code in docs/guides/keys.md accepts the same keys as the gate", (t) => {
+    const code = /```python\n([^]*?)```/.exec(readFileSync(join(root, "docs", "guides", "keys.md"), "utf8"))?.[1] ?? "";
     const asked = [...vectors.keys.map(({ key }) => key), ...vectors.not_keys.map(({ text }) => text)];
     const script = `${code}\nimport json, sys\nprint(json.dumps([is_key(text) for text in json.load(sys.stdin)]))`;
     const { stdout, error } = spawnSync("python3", ["-c", script], { input: JSON.stringify(asked), encoding: "utf8" });

@@ -169,7 +169,7 @@ async function rightsWarnings(client: Client): Promise<readonly string[]> {
   );
   if (can.length === 0) return [];
   return [
-    `the role "${role}" may ${can.join(" and ")}: let the gate connect as a role of its own (docs/postgresql.md)`,
+    `the role "${role}" may ${can.join(" and ")}: let the gate connect as a role of its own (docs/guides/postgresql.md)`,
   ];
 }
 
