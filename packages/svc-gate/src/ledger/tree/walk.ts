@@ -27,6 +27,10 @@ export class TreeWalk {
     return this.#frontier.size;
   }
 
+  root(): Buffer {
+    return this.#frontier.root();
+  }
+
   /** The inner hashes that are complete with a row. @param hash the row's */
   append(hash: string): readonly TreeNode[] {
     return this.#frontier.append(hash);
