@@ -28,8 +28,8 @@ const inputs = [
 
 async function fill(ledger: Ledger): Promise<void> {
   await ledger.keepContract(contracts[0]);
-  const rows = inputs.map((input, place) =>
-    entry({ inputText: JSON.stringify(input), platformText: JSON.stringify({ user: { id: place % 2 } }) }),
+  const rows = inputs.map((input, index) =>
+    entry({ inputText: JSON.stringify(input), platformText: JSON.stringify({ user: { id: index % 2 } }) }),
   );
   await append(ledger, rows.map((row) => [row, []])); // prettier-ignore
 }

@@ -173,7 +173,7 @@ function onEngine(name: string, engineOf: Engine): void {
       const erased = await eraseOn(ledger, { target: { session: "run-1", key: undefined }, parts: ["call", "input"] });
       assert.deepEqual([erased.matched, erased.rows, erased.acts], [3, 3, 0]);
       assert.deepEqual(
-        (await missingIn(ledger)).map((parts, place) => `${place + 1} ${parts}`).filter((text) => /\d ./.test(text)),
+        (await missingIn(ledger)).map((parts, index) => `${index + 1} ${parts}`).filter((text) => /\d ./.test(text)),
         [1, 4, 6].map((seq) => `${seq} call input reason outcome`),
       );
       assert.equal((await ledger.verify()).broken, undefined);

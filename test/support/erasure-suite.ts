@@ -26,7 +26,7 @@ export const hourMs = 3_600_000;
 export async function fill(ledger: Ledger, from: number, to: number): Promise<void> {
   await ledger.keepContract(contracts[0]);
   for (let first = from; first <= to; first += 100) {
-    const rows = Array.from({ length: Math.min(100, to - first + 1) }, (_, place) => first + place);
+    const rows = Array.from({ length: Math.min(100, to - first + 1) }, (_, index) => first + index);
     await append(
       ledger,
       rows.map((seq) => [checkOf(seq), []]),
@@ -107,7 +107,7 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
       );
       const missing = await missingIn(ledger);
       assert.deepEqual(
-        missing.flatMap((parts, place) => (parts === "" ? [] : [`${place + 1} ${parts}`])),
+        missing.flatMap((parts, index) => (parts === "" ? [] : [`${index + 1} ${parts}`])),
         [3, 7, 8, 9].map((seq) => `${seq} platform reason outcome`),
       );
       const act = await shown(ledger, 13);
@@ -169,7 +169,7 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
         const before = await missingIn(ledger);
         matches.push((await eraseOn(ledger, { target, parts: ["input"] })).matched);
         const after = await missingIn(ledger);
-        return after.flatMap((parts, place) => (parts === (before[place] ?? "") ? [] : [place + 1]));
+        return after.flatMap((parts, index) => (parts === (before[index] ?? "") ? [] : [index + 1]));
       };
       assert.deepEqual(await of({ session: "run-1", key: "ci" }), [1, 9, 17, 25, 33]);
       assert.deepEqual(await of({ session: "run-1", key: undefined }), [5, 13, 21, 29, 37]);

@@ -169,9 +169,9 @@ async function makeVectors(): Promise<string> {
     const stored = database.prepare("SELECT seq, leaf, evidence FROM receipts ORDER BY seq").all();
     database.close();
     const made = worked();
-    const shown = stored.map(({ leaf, evidence }, place) => ({
-      title: made[place]?.title,
-      given: made[place] && onTheWire(made[place].given),
+    const shown = stored.map(({ leaf, evidence }, index) => ({
+      title: made[index]?.title,
+      given: made[index] && onTheWire(made[index].given),
       leaf: String(leaf),
       hash: leafHash(String(leaf)),
       evidence: String(evidence).split("~"),

@@ -186,10 +186,10 @@ export function storeSuite(name: string, engine: Engine): void {
                 [],
               );
             let at = 0;
-            const events = moves.map(({ counter, key, amount: [digits, places], step }, place) => {
+            const events = moves.map(({ counter, key, amount: [digits, places], step }, index) => {
               at += step;
               return {
-                seq: place + 1,
+                seq: index + 1,
                 at,
                 counter,
                 key,
@@ -210,12 +210,12 @@ export function storeSuite(name: string, engine: Engine): void {
               store,
               lookups.map(({ counter, key, after }) => ({ counter: digestOf(counter), key: keyOf(key), after })),
             );
-            for (const [place, { counter, key, after }] of lookups.entries()) {
+            for (const [index, { counter, key, after }] of lookups.entries()) {
               const inWindow = events.filter(
                 (event) => event.counter === counter && event.key === key && event.at > after,
               );
               const sum = inWindow.reduce((total, { thousandths }) => total + thousandths, 0);
-              assert.equal(values[place], decimal(sum, 3), `${counter} ${key} after ${after}`);
+              assert.equal(values[index], decimal(sum, 3), `${counter} ${key} after ${after}`);
             }
             await store.close();
           },

@@ -70,12 +70,12 @@ function play(policySet: PolicySet, steps: readonly Step[]): readonly Decision[]
 
 function assertSession(steps: readonly Step[]): void {
   const decisions = play(everything, steps);
-  for (const [place, { verdict, rule, reason, defect }] of decisions.entries()) {
-    const [tool, input, expected] = steps[place] as Step;
+  for (const [index, { verdict, rule, reason, defect }] of decisions.entries()) {
+    const [tool, input, expected] = steps[index] as Step;
     assert.equal(
       `${verdict} ${rule.replace(/^(?:shell|session-flow)\./, "")}`,
       expected,
-      `call ${place + 1}: ${tool} ${JSON.stringify(input)}: ${reason}`,
+      `call ${index + 1}: ${tool} ${JSON.stringify(input)}: ${reason}`,
     );
     assert.match(reason, /^Svc: \S/);
     assert.equal(defect, undefined);

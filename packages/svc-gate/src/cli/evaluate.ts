@@ -62,7 +62,7 @@ export function evaluateRequest(
   const lookupPlan = planLookups(prepared, at);
   const counterReads = [...lookupPlan.sources].flatMap(([name, source]) => soughtOf(name, source));
   const reads = new Map(counterReads.map(({ place, read }) => [place, read]));
-  const values = lookupPlan.lookups.map((lookup, place) => valueOf(lookup, reads.get(place) ?? ""));
+  const values = lookupPlan.lookups.map((lookup, index) => valueOf(lookup, reads.get(index) ?? ""));
   const decision = decide(lookupPlan, values);
   const out = answeredVerdict(decision, mode);
   const counters = counterReads.map(({ name, place }) => ({

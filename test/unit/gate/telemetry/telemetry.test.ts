@@ -85,9 +85,9 @@ suite("the metrics in the text format of Prometheus", () => {
     assert.equal(value("svc_gate_checks_total", { verdict: "BLOCK", mode: "assist", tool: otherTools }), 1);
     assert.equal(value("svc_gate_answers_total", { verdict: "ESCALATE", mode: "assist" }), 2);
     assert.equal(value("svc_gate_answers_total", { verdict: "ALLOW", mode: "enforce" }), 0);
-    for (const [place, stage] of ["parse", "prepare", "queue", "decide", "commit", "answer"].entries()) {
+    for (const [index, stage] of ["parse", "prepare", "queue", "decide", "commit", "answer"].entries()) {
       const sum = value("svc_gate_stage_seconds_sum", { stage }) ?? 0;
-      assert.equal(Math.round(sum * 1000), 2 * (place + 1), stage);
+      assert.equal(Math.round(sum * 1000), 2 * (index + 1), stage);
     }
     assert.equal(value("svc_gate_check_seconds_sum"), 0.042);
     assert.equal(value("svc_gate_batch_calls_bucket", { le: "1" }), 0);

@@ -85,7 +85,7 @@ function grown(size: number): { readonly frontier: Frontier; readonly read: Hash
     return found;
   };
   const read: HashReader = (level, from, count) =>
-    Promise.resolve(Buffer.concat(Array.from({ length: count }, (_, place) => at(level, from + place))));
+    Promise.resolve(Buffer.concat(Array.from({ length: count }, (_, index) => at(level, from + index))));
   return { frontier, read };
 }
 

@@ -179,8 +179,8 @@ class DeepReplay {
         ];
       });
       const totals = await this.#ledger.totals(places);
-      for (const [place, { lookup }] of some.entries())
-        values.set(lookup, between(totals[place * 2], totals[place * 2 + 1]));
+      for (const [index, { lookup }] of some.entries())
+        values.set(lookup, between(totals[index * 2], totals[index * 2 + 1]));
     }
     return values;
   }

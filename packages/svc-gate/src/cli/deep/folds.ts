@@ -147,8 +147,8 @@ export class Folds {
         events.push({ counter, key: this.#ledger.keyDigest(key), at, seq, amount });
     }
     const totals = await this.#ledger.totals(events.flatMap(placesOf));
-    for (const [place, { at, seq, amount }] of events.entries()) {
-      const found = between(totals[place * 2], totals[place * 2 + 1]);
+    for (const [index, { at, seq, amount }] of events.entries()) {
+      const found = between(totals[index * 2], totals[index * 2 + 1]);
       if (found !== undefined && between(amount, found) === "0") fold.found += 1;
       else if (found !== "0" || !(mayLack || at <= coveredThrough))
         this.#wrong(owned, {

@@ -42,7 +42,7 @@ export function agrees(one: InForce, other: InForce): boolean {
 /** Is the engine later than this one? Two that decide a ledger by turns could decide the same call in two ways. */
 export function isLater(other: string): boolean {
   const [theirs, ours] = [numbersOf(other), numbersOf(engine)];
-  const at = ours.findIndex((number, place) => number !== theirs[place]);
+  const at = ours.findIndex((number, index) => number !== theirs[index]);
   return at !== -1 && (theirs[at] ?? 0) > (ours[at] ?? 0);
 }
 

@@ -97,7 +97,7 @@ async function freshLoss(ledger: Ledger, turn: Turn): Promise<number> {
 /** Sentences on counters that were reset since the last check: each counts from zero, so a limit is weaker. */
 export async function resetWarnings(ledger: Ledger): Promise<readonly string[]> {
   const changes = await ledger.changes(0);
-  const later = changes.filter(({ seq }, place) => ledger.head.seq - seq === changes.length - 1 - place);
+  const later = changes.filter(({ seq }, index) => ledger.head.seq - seq === changes.length - 1 - index);
   return later.flatMap(({ act, body, seq, by }) => {
     const names = [...(resumeOf(act, body)?.reset.values() ?? [])].join(", ");
     if (names === "") return [];

@@ -23,8 +23,8 @@ function within(parent: "input" | "platform", text: string, names: readonly stri
     text,
     listed.map((name) => name.split(".").slice(1)),
   );
-  return listed.flatMap((name, place) => {
-    const span = spans[place];
+  return listed.flatMap((name, index) => {
+    const span = spans[index];
     return span === undefined ? [] : [{ name, ...span }];
   });
 }

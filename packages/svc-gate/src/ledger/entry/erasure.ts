@@ -69,7 +69,7 @@ export function readErasure(evidence: string, seq: number): Erasure | undefined 
     const { parts, rows } = JSON.parse(text ?? "null") as Erasure;
     const isWritten = canonical({ parts: [...parts], rows }) === text;
     const areNames = parts.length > 0 && parts.every((part) => typeof part === "string" && isErasable(part));
-    const areSorted = parts.every((part, place) => place === 0 || (parts[place - 1] ?? "") < part);
+    const areSorted = parts.every((part, index) => index === 0 || (parts[index - 1] ?? "") < part);
     return isWritten && areNames && areSorted && areApart(rows, seq) ? { parts, rows } : undefined;
   } catch {
     return undefined;
@@ -159,13 +159,13 @@ export class Missing {
         if (chunk === undefined) continue;
         const first = Math.max(0, from - number * chunkRows);
         const last = Math.min(chunkRows - 1, to - number * chunkRows);
-        for (let place = first; place <= last; place += 1) {
-          const before = chunk[place] ?? 0;
+        for (let index = first; index <= last; index += 1) {
+          const before = chunk[index] ?? 0;
           if (before === 0) continue;
           const unnamed = (): readonly PartName[] => this.#namesOf(before).filter((part) => !covers(parts, part));
           const after = left.get(before) ?? this.#numberOf(unnamed());
           left.set(before, after);
-          chunk[place] = after;
+          chunk[index] = after;
         }
       }
     }

@@ -273,10 +273,10 @@ class Writing {
     const bundles = startOf(this.#old.size) / tileWidth;
     for (const [from, to] of erasure?.rows ?? []) {
       const last = Math.min(bundles - 1, Math.floor((to - 1) / tileWidth));
-      for (let place = Math.floor((from - 1) / tileWidth); place <= last; place += 1) {
-        const known = this.touched.get(place) ?? [];
+      for (let index = Math.floor((from - 1) / tileWidth); index <= last; index += 1) {
+        const known = this.touched.get(index) ?? [];
         known.push({ parts: erasure?.parts ?? [], rows: [[from, to]] });
-        this.touched.set(place, known);
+        this.touched.set(index, known);
       }
     }
   }

@@ -122,10 +122,10 @@ export class CounterWalk {
       return { id, of, hasFolds, withBefore, key: [id, Buffer.from(key, "hex"), at, seq] as const };
     });
     const stored = await this.#reader.events(asked);
-    for (const [place, { id, of, hasFolds, withBefore }] of asked.entries()) {
-      const { amount, seq } = events[place] as RecordedEvent;
+    for (const [index, { id, of, hasFolds, withBefore }] of asked.entries()) {
+      const { amount, seq } = events[index] as RecordedEvent;
       if (this.#counters.damaged?.id === id) return this.damaged(seq);
-      const { total, before } = stored[place] ?? {};
+      const { total, before } = stored[index] ?? {};
       const expected = sum(withBefore ? before : this.#totals.get(of), amount);
       const problem = "a counter does not stand where its receipts put it";
       if (total !== expected) return { seq, problem, expected, found: total ?? "no such event" };

@@ -67,7 +67,7 @@ export class Frontier {
     if (hashes.toString("base64") !== text || count !== bitsOf(size)) return undefined;
     return new Frontier(
       size,
-      Array.from({ length: count }, (_, place) => hashAt(hashes, place)),
+      Array.from({ length: count }, (_, index) => hashAt(hashes, index)),
     );
   }
 

@@ -52,8 +52,8 @@ export function levelSize(size: number, level: number): number {
 /** Every tile of a level (or bundle of entries) of a tree of that size, from a place on; the last one may be partial. */
 export function* tilesOf(size: number, level: number | "entries", from = 0): Generator<Tile> {
   const hashes = level === "entries" ? size : levelSize(size, level);
-  for (let place = from; place * tileWidth < hashes; place += 1)
-    yield { level, place, width: Math.min(tileWidth, hashes - place * tileWidth) };
+  for (let index = from; index * tileWidth < hashes; index += 1)
+    yield { level, place: index, width: Math.min(tileWidth, hashes - index * tileWidth) };
 }
 
 /** The levels that a tree of that size has tiles of. */

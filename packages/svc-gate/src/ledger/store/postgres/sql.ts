@@ -197,7 +197,7 @@ export function insertion(table: Written, rows: number): Statement {
   if (known !== undefined) return known;
   const columns = columnsOf[table];
   const tuples = Array.from({ length: rows }, (_, at) => {
-    const places = columns.map((_column, place) => `$${at * columns.length + place + 2}`);
+    const places = columns.map((_column, index) => `$${at * columns.length + index + 2}`);
     return `($1, ${places.join(", ")})`;
   });
   const text = `INSERT INTO svc_gate.${table} (ledger, ${columns.join(", ")}) VALUES ${tuples.join(", ")}`;

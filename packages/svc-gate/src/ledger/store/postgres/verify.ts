@@ -84,7 +84,7 @@ class PostgresReader implements StoreReader {
     if (results.length === 0) return undefined;
     const found = await this.#read(...results.map(({ check }) => ask("leafAt", this.#ledger, check)));
     const leafAt = (place: number): string | undefined => found[place]?.[0]?.[0] as string | undefined;
-    return results.map((leaf, place) => wrongCheck(leaf, () => leafAt(place))).find((broken) => broken !== undefined);
+    return results.map((leaf, index) => wrongCheck(leaf, () => leafAt(index))).find((broken) => broken !== undefined);
   }
 
   async nodes(nodes: readonly TreeNode[]): Promise<Broken | undefined> {

@@ -27,7 +27,7 @@ function objectsProblem(database: DatabaseSync): string | undefined {
   );
   made.close();
   const numbers = database.prepare("SELECT rowid AS number FROM sqlite_schema ORDER BY rowid").all();
-  const isNumbered = numbers.every(({ number }, place) => number === place + 1);
+  const isNumbered = numbers.every(({ number }, index) => number === index + 1);
   return isNumbered && expected === found ? undefined : "a table or an index is not described as it was made";
 }
 
