@@ -7,7 +7,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { lies, placeText, run } from "../../support/seeded/truth.ts";
+import { lies, locationText, run } from "../../support/seeded/truth.ts";
 
 const scenarios = 150;
 
@@ -20,7 +20,7 @@ suite("the findings of `analyze`", () => {
       const { findings, policySet, seen } = ran;
       told += findings.length;
       assert.deepEqual(lies(findings, policySet, seen), [], `seed ${seed}`);
-      const warned = new Set(findings.filter(({ code }) => code === "may-fail").map(({ span }) => placeText(span)));
+      const warned = new Set(findings.filter(({ code }) => code === "may-fail").map(({ span }) => locationText(span)));
       for (const [place, message] of seen.failures)
         assert.equal(warned.has(place), true, `seed ${seed}: ${place}: ${message}`);
     }

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { placeAt } from "../../../packages/workbench/src/commands/lsp/place.ts";
+import { locationAt } from "../../../packages/workbench/src/commands/lsp/cursor-location.ts";
 import { functions } from "../../../packages/svc-gate/src/contract/ir.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
@@ -437,7 +437,7 @@ suite("the place of a cursor", () => {
   for (const [marked, path, key, text] of cases) {
     test(`the place of the cursor in ${JSON.stringify(marked)} is found`, () => {
       const offset = marked.indexOf("|");
-      const place = placeAt(marked.replace("|", ""), offset);
+      const place = locationAt(marked.replace("|", ""), offset);
       assert.deepEqual([place.path.join("."), place.key, place.before], [path, key, text]);
     });
   }

@@ -21,20 +21,20 @@ class Seen {
       const isOwn = core.op === "index" || (core.op === "binary" && (core.operator === "/" || core.operator === "%"));
       const isNew = error instanceof EvaluationError && !this.#errors.has(error);
       if (isNew) this.#errors.add(error);
-      if (isOwn && isNew) this.failures.set(placeText(core.span), error.message);
+      if (isOwn && isNew) this.failures.set(locationText(core.span), error.message);
       throw error;
     }
   };
 
   valuesAt(span: Span): Set<unknown> {
-    const key = placeText(span);
+    const key = locationText(span);
     const found = this.#values.get(key) ?? new Set();
     this.#values.set(key, found);
     return found;
   }
 }
 
-export function placeText({ file, from, to }: Span): string {
+export function locationText({ file, from, to }: Span): string {
   return `${file.name}:${from}:${to}`;
 }
 
@@ -43,7 +43,7 @@ export function lies(findings: readonly Finding[], policySet: PolicySet, seen: S
   const rules = [...policySet.tools.values()].flatMap(({ routes }) => routes.flatMap((route) => route.rules));
   return findings.flatMap((finding) => {
     const values = seen.valuesAt(finding.span);
-    const lie = `${finding.code} at ${placeText(finding.span)}: ${finding.message}`;
+    const lie = `${finding.code} at ${locationText(finding.span)}: ${finding.message}`;
     switch (finding.code) {
       case "never-fires":
         return values.has(true) ? [lie] : [];
@@ -54,7 +54,7 @@ export function lies(findings: readonly Finding[], policySet: PolicySet, seen: S
       case "shadowed":
       case "contradiction":
       case "escalate-under-block": {
-        const rule = rules.find(({ when }) => placeText(when.span) === placeText(finding.span));
+        const rule = rules.find(({ when }) => locationText(when.span) === locationText(finding.span));
         return rule !== undefined && seen.deciders.has(rule.id) ? [lie] : [];
       }
       default:

@@ -33,7 +33,7 @@ export interface History {
 }
 
 /** Where receipts are; the first that is given counts. */
-export interface Place {
+export interface ReceiptSource {
   /** A running gate, and a file with a key of scope receipts. */
   readonly url?: string | undefined;
   readonly keyFile?: string | undefined;
@@ -51,7 +51,14 @@ export interface Place {
  *
  * @throws {BadInput} or {LedgerRefused} with a sentence for the operator
  */
-export async function openHistory({ url, keyFile, file, rules = [], database, folder }: Place): Promise<History> {
+export async function openHistory({
+  url,
+  keyFile,
+  file,
+  rules = [],
+  database,
+  folder,
+}: ReceiptSource): Promise<History> {
   if (url !== undefined) return openGate(url, await readKey(keyFile));
   if (file !== undefined) return openFile(file, rules);
   const ledger = await ledgerSource(folder, database).open();

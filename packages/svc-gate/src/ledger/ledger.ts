@@ -263,9 +263,9 @@ export class Ledger {
   readonly hashes: HashReader = (level, from, count) => readerOf(this.#store.history)(level, from, count);
 
   /** A tile, or a bundle of leaves, of the tree that was signed last; undefined where that has none so wide. */
-  async tile({ level, place, width }: Tile): Promise<Buffer | undefined> {
+  async tile({ level, index, width }: Tile): Promise<Buffer | undefined> {
     const [, size = "0"] = (await this.checkpoint()).split("\n");
-    const from = place * tileWidth;
+    const from = index * tileWidth;
     const all = level === "entries" ? Number(size) : levelSize(Number(size), level);
     if (from + width > all) return undefined;
     if (level !== "entries") return this.hashes(level, from, width);

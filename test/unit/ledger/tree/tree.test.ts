@@ -76,12 +76,12 @@ function grown(size: number): { readonly frontier: Frontier; readonly read: Hash
   const frontier = new Frontier();
   const nodes = new Map<string, Buffer>();
   for (const leaf of leaves.slice(0, size)) {
-    for (const { level, place, hash: root } of frontier.append(leaf.toString("hex")))
-      nodes.set(`${level} ${place}`, root);
+    for (const { level, index, hash: root } of frontier.append(leaf.toString("hex")))
+      nodes.set(`${level} ${index}`, root);
   }
-  const at = (level: number, place: number): Buffer => {
-    const found = level === 0 ? leaves[place] : nodes.get(`${level} ${place}`);
-    assert.ok(found !== undefined && (level > 0 || place < size), `there is no hash ${place} of level ${level}`);
+  const at = (level: number, index: number): Buffer => {
+    const found = level === 0 ? leaves[index] : nodes.get(`${level} ${index}`);
+    assert.ok(found !== undefined && (level > 0 || index < size), `there is no hash ${index} of level ${level}`);
     return found;
   };
   const read: HashReader = (level, from, count) =>
@@ -121,9 +121,9 @@ suite("the tree over the rows", () => {
         assert.ok(!isIncluded({ ...inclusion, proof: [...proof, root] }));
         assert.ok(!isIncluded({ ...inclusion, index: size }));
         if (proof.length > 0) assert.ok(!isIncluded({ ...inclusion, proof: proof.slice(1) }));
-        for (const place of proof.keys())
+        for (const index of proof.keys())
           assert.ok(
-            !isIncluded({ ...inclusion, proof: proof.map((step, at) => (at === place ? changed(step) : step)) }),
+            !isIncluded({ ...inclusion, proof: proof.map((step, at) => (at === index ? changed(step) : step)) }),
           );
       }
     }
@@ -142,9 +142,9 @@ suite("the tree over the rows", () => {
         if (from > 0) assert.ok(!isConsistent({ ...consistency, root: changed(root) }));
         assert.ok(!isConsistent({ ...consistency, proof: [...proof, root] }));
         assert.ok(!isConsistent({ ...consistency, from: size, size: from }) || from === size);
-        for (const place of proof.keys())
+        for (const index of proof.keys())
           assert.ok(
-            !isConsistent({ ...consistency, proof: proof.map((step, at) => (at === place ? changed(step) : step)) }),
+            !isConsistent({ ...consistency, proof: proof.map((step, at) => (at === index ? changed(step) : step)) }),
           );
       }
     }
@@ -152,7 +152,7 @@ suite("the tree over the rows", () => {
 
   test("the tree read from tiles equals the tree read from leaves", async () => {
     const { frontier, read } = grown(sizeMax);
-    const tiles = readerOfTiles(sizeMax, ({ level, place, width }) => read(level, place * 256, width));
+    const tiles = readerOfTiles(sizeMax, ({ level, index, width }) => read(level, index * 256, width));
     assert.deepEqual(await rootAt(tiles, sizeMax), frontier.root());
     const proof = await inclusionProof(tiles, 612, sizeMax);
     assert.deepEqual(proof, await inclusionProof(read, 612, sizeMax));
@@ -162,8 +162,8 @@ suite("the tree over the rows", () => {
       "tile/0/002.p/188",
       "tile/1/000.p/2",
     ]);
-    const short = readerOfTiles(sizeMax, async ({ level, place, width }) =>
-      (await read(level, place * 256, width)).subarray(32),
+    const short = readerOfTiles(sizeMax, async ({ level, index, width }) =>
+      (await read(level, index * 256, width)).subarray(32),
     );
     await assert.rejects(rootAt(short, sizeMax), /\btile.1.000.p.2\b.*\b32\b.*\b64\b/);
   });
@@ -180,9 +180,9 @@ test("tiles have the paths that C2SP defines, and other paths are refused", () =
     ["tile/1/999.p/1", 1, 999, 1],
     ["tile/entries/x001/000.p/255", "entries", 1000, 255],
   ];
-  for (const [path, level, place, width] of cases) {
-    assert.equal(tilePath({ level, place, width }), path);
-    assert.deepEqual(parseTilePath(path), { level, place, width });
+  for (const [path, level, index, width] of cases) {
+    assert.equal(tilePath({ level, index, width }), path);
+    assert.deepEqual(parseTilePath(path), { level, index, width });
   }
   for (const path of [
     "tile/0/0",

@@ -1,5 +1,11 @@
 import type { PolicySet, Lookup } from "../../contract/mod.ts";
-import { readResume, resetThroughOf, type EventPlace, type KeptCounter, type LedgerHistory } from "../../ledger/mod.ts";
+import {
+  readResume,
+  resetThroughOf,
+  type EventPosition,
+  type KeptCounter,
+  type LedgerHistory,
+} from "../../ledger/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import {
   askAgain,
@@ -168,7 +174,7 @@ class DeepReplay {
     const values = new Map<Lookup, string | undefined>();
     for (let from = 0; from < asked.length; from += lookupsAtOnce) {
       const some = asked.slice(from, from + lookupsAtOnce);
-      const places = some.flatMap(({ lookup, after, leaf }): readonly EventPlace[] => {
+      const places = some.flatMap(({ lookup, after, leaf }): readonly EventPosition[] => {
         const counter = counterOf(lookup);
         const key = this.#ledger.keyDigest(lookup.key);
         const { at, seq } = leaf;

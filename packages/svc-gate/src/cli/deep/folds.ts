@@ -1,5 +1,5 @@
 import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
-import type { EventPlace, KeptCounter, LedgerHistory } from "../../ledger/mod.ts";
+import type { EventPosition, KeptCounter, LedgerHistory } from "../../ledger/mod.ts";
 import type { PolicySet } from "../../contract/mod.ts";
 import { counterDigest } from "../replay/replay-counters.ts";
 import { readLeaf } from "../replay/recorded.ts";
@@ -134,7 +134,7 @@ export class Folds {
     const { unknownThrough = -1, resetThrough = -1 } = this.#keptOf(owned) ?? {};
     // The row that reset it may record a loss as well, and is one moment later.
     const coveredThrough = Math.max(unknownThrough, resetThrough + 1);
-    const events: (EventPlace & { readonly amount: string })[] = [];
+    const events: (EventPosition & { readonly amount: string })[] = [];
     for (const row of rows) {
       const leaf = readLeaf(row);
       const updates = typeof leaf === "string" ? undefined : recountRow(owned, leaf, row.evidence);

@@ -4,7 +4,7 @@ import type { PolicySet, Diagnostic, Lookup } from "../../contract/mod.ts";
 import { loadContracts, renderDiagnostics, whyNot } from "../../gate/mod.ts";
 import type { CutInput } from "../../ledger/entry/mod.ts";
 import { isMode, modes, visible, type Mode } from "../../wire/mod.ts";
-import { contractOf, openHistory, rowOf, type History, type Place } from "../history.ts";
+import { contractOf, openHistory, rowOf, type History, type ReceiptSource } from "../history.ts";
 import { evaluate, type Call } from "../evaluate.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { inputNotKept, otherKind, readRecorded, type Recorded } from "../replay/recorded.ts";
@@ -15,7 +15,7 @@ import { countersExplained, type CounterExplained } from "./counted.ts";
 import { explain } from "./explanation.ts";
 import { explainedJson, explainedText, type Explained } from "./report.ts";
 
-export interface ExplainOptions extends Omit<Place, "folder"> {
+export interface ExplainOptions extends Omit<ReceiptSource, "folder"> {
   /** A receipt of a ledger, in place of a call in a file. */
   readonly receipt?: string | undefined;
   readonly dataDir: string;
@@ -79,8 +79,8 @@ async function explainReceipt(number: string, options: ExplainOptions): Promise<
   try {
     const row = await rowOf(history, Number(number));
     if (row === undefined) {
-      const place = options.url ?? options.dataDir;
-      throw new BadInput(`there is no receipt ${number} in ${place}, which has ${history.rows ?? 0}`);
+      const source = options.url ?? options.dataDir;
+      throw new BadInput(`there is no receipt ${number} in ${source}, which has ${history.rows ?? 0}`);
     }
     const kind = otherKind(row);
     if (kind !== undefined) throw new BadInput(`receipt ${number} is no check: ${notDecided[kind]}`);
@@ -133,9 +133,9 @@ function recordedValues({ trace: { counters } }: Recorded): (lookup: Lookup) => 
   const asked = new Map<string, number>();
   return ({ counter: { name, remembers } }) => {
     if (!remembers) return counters[name];
-    const place = asked.get(name) ?? 0;
-    asked.set(name, place + 1);
-    return counters[`${name}[${place}]`];
+    const source = asked.get(name) ?? 0;
+    asked.set(name, source + 1);
+    return counters[`${name}[${source}]`];
   };
 }
 

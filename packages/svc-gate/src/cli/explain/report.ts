@@ -1,5 +1,5 @@
 import { show } from "../../contract/mod.ts";
-import { placeRow, textAt } from "../place.ts";
+import { locationRow, textAt } from "../source-location.ts";
 import type { Call, Evaluation } from "../evaluate.ts";
 import type { CounterExplained } from "./counted.ts";
 import type { Explanation, PartExplained, RuleExplained } from "./explanation.ts";
@@ -106,7 +106,7 @@ function ruleJson({ id, kind, came, speaks, condition }: RuleExplained): object 
 function partJson({ span, first, times, parts }: PartExplained): object {
   return {
     text: textAt(span),
-    place: placeRow(span),
+    place: locationRow(span),
     came: first.map((came) => ("value" in came ? { value: show(came.value) } : came)),
     times,
     parts: parts.map(partJson),

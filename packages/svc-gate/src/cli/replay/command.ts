@@ -1,6 +1,6 @@
 import { loadContracts, renderDiagnostics } from "../../gate/mod.ts";
 import { isMode, modes, type Mode } from "../../wire/mod.ts";
-import { openHistory, type History, type Place } from "../history.ts";
+import { openHistory, type History, type ReceiptSource } from "../history.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { showProgress } from "../progress.ts";
 import { readSpan, rowsWithin, type SpanOptions } from "../span.ts";
@@ -9,7 +9,7 @@ import { agreementText, comparisonText, sorted, type Disagreement, type Skipped 
 import { decideAllAgain, holdAgainstItself } from "./replay.ts";
 import { VerdictChanges } from "./verdict-changes.ts";
 
-export interface ReplayOptions extends Omit<Place, "folder">, SpanOptions {
+export interface ReplayOptions extends Omit<ReceiptSource, "folder">, SpanOptions {
   /** A contract or mandate to decide under, in place of those that were in force. */
   readonly contract?: string | undefined;
   readonly mode?: string | undefined;

@@ -1,5 +1,5 @@
 import type { Evaluation } from "../evaluate.ts";
-import { placeRow, textAt } from "../place.ts";
+import { locationRow, textAt } from "../source-location.ts";
 import { outcomes, type Coverage } from "./coverage.ts";
 import { percent } from "./print.ts";
 import type { Round } from "./round.ts";
@@ -33,7 +33,7 @@ function caseJson({ case: testCase, failure, ms }: CaseResult): object {
   return {
     case: name,
     ok: failure === undefined,
-    ...placeRow(span),
+    ...locationRow(span),
     calls: calls.length,
     ms: Math.round(ms * 1000) / 1000,
     failure: failure === undefined ? null : failureJson(failure),
@@ -43,7 +43,7 @@ function caseJson({ case: testCase, failure, ms }: CaseResult): object {
 function failureJson({ call, number, mismatches, evaluation }: Failure): object {
   return {
     call: number,
-    ...placeRow(call.expect?.span ?? call.span),
+    ...locationRow(call.expect?.span ?? call.span),
     at: new Date(call.at).toISOString(),
     key: call.key,
     body: call.body,
@@ -78,7 +78,7 @@ function coverageJson(coverage: Coverage): object {
       tools: [...tools],
       whole: isWhole,
       text: textAt(span),
-      ...placeRow(span),
+      ...locationRow(span),
       true: trues,
       false: falses,
     })),

@@ -2,7 +2,7 @@ import { styleText } from "node:util";
 import { renderPlace } from "../../contract/mod.ts";
 import { printRule } from "../explain/print.ts";
 import type { Evaluation } from "../evaluate.ts";
-import { clip, placeText, textAt } from "../place.ts";
+import { clip, locationText, textAt } from "../source-location.ts";
 import { nameOf, outcomes, type Coverage, type Target } from "./coverage.ts";
 import type { TestCall } from "./document.ts";
 import type { FileResult } from "./round.ts";
@@ -25,7 +25,7 @@ export function printFailure(
 ): readonly string[] {
   const which = calls === 1 ? "" : `, call ${number} of ${calls}`;
   const lines = [
-    `at ${placeText(call.expect?.span ?? call.span)}${which}, ${new Date(call.at).toISOString()}`,
+    `at ${locationText(call.expect?.span ?? call.span)}${which}, ${new Date(call.at).toISOString()}`,
     ...callLines(call, evaluation),
     "",
     `${paint("green", "- expected")}  ${paint("red", "+ came")}`,

@@ -160,7 +160,7 @@ class ExportReader implements WalkReader {
   async #readBundle(from: number): Promise<BundleFiles> {
     const { folder, chainAlone } = this.#options;
     const width = Math.min(tileWidth, this.#checkpoint.size - from + 1);
-    const bundle: Tile = { level: "entries", place: (from - 1) / tileWidth, width };
+    const bundle: Tile = { level: "entries", index: (from - 1) / tileWidth, width };
     if (width <= 0) return { bundle, entries: undefined, lines: undefined, tile: undefined };
     const [entries, lines, tile] = await Promise.all([
       readBounded(folder, tilePath(bundle), sizesMax.entries),
@@ -179,10 +179,10 @@ class ExportReader implements WalkReader {
   async nodes(nodes: readonly TreeNode[], links: readonly Link[]): Promise<undefined> {
     let next = 0;
     for (const { seq, hash } of links) {
-      const place = (seq - 1) % tileWidth;
+      const index = (seq - 1) % tileWidth;
       const width = Math.min(tileWidth, this.#checkpoint.size - seq + 1);
-      if (place === 0) needTile(this.#leaves, { level: 0, place: (seq - 1) / tileWidth, width }, seq);
-      const stored = this.#leaves?.toString("hex", place * hashBytes, (place + 1) * hashBytes);
+      if (index === 0) needTile(this.#leaves, { level: 0, index: (seq - 1) / tileWidth, width }, seq);
+      const stored = this.#leaves?.toString("hex", index * hashBytes, (index + 1) * hashBytes);
       need(stored === hash, "tile", seq, "the tile holds another hash here");
       for (let node = nodes[next]; node !== undefined && lastUnder(node) === seq; node = nodes[next]) {
         await this.#compareNode(node, seq);
@@ -191,16 +191,16 @@ class ExportReader implements WalkReader {
     }
   }
 
-  async #compareNode({ level, place, hash: computed }: TreeNode, seq: number): Promise<void> {
-    const at = [seq, place * tileWidth ** level + 1] as const;
-    if (place % tileWidth === 0) {
-      const width = Math.min(tileWidth, levelSize(this.#checkpoint.size, level) - place);
-      const wanted = { level, place: place / tileWidth, width };
+  async #compareNode({ level, index, hash: computed }: TreeNode, seq: number): Promise<void> {
+    const at = [seq, index * tileWidth ** level + 1] as const;
+    if (index % tileWidth === 0) {
+      const width = Math.min(tileWidth, levelSize(this.#checkpoint.size, level) - index);
+      const wanted = { level, index: index / tileWidth, width };
       const tile = await this.#readTile(wanted);
       needTile(tile, wanted, at);
       this.#tiles.set(level, tile);
     }
-    const stored = hashAt(this.#tiles.get(level) ?? Buffer.alloc(0), place % tileWidth);
+    const stored = hashAt(this.#tiles.get(level) ?? Buffer.alloc(0), index % tileWidth);
     need(computed.equals(stored), "tile", at, "the tile holds another hash here");
   }
 
@@ -222,8 +222,8 @@ class ExportReader implements WalkReader {
   }
 }
 
-function lastUnder({ level, place }: TreeNode): number {
-  return (place + 1) * tileWidth ** level;
+function lastUnder({ level, index }: TreeNode): number {
+  return (index + 1) * tileWidth ** level;
 }
 
 /** What the rows of a bundle are read from; undefined where a file is not there as it must be, or not asked for. */

@@ -20,7 +20,7 @@ export interface StoredLookup {
 }
 
 /** Where an event of a counter stands, or would: its events are in the order of their moments, then of their rows. */
-export interface EventPlace {
+export interface EventPosition {
   /** The counter's digest. */
   readonly counter: string;
   /** The key's digest. */
@@ -255,7 +255,7 @@ export interface HistoryReader {
   /** Every counter definition that the ledger keeps the events of, as it is now. */
   counters(): Promise<readonly KeptCounter[]>;
   /** For each place the total of all events before it, a decimal; undefined where no such counter is kept. */
-  totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]>;
+  totals(places: readonly EventPosition[]): Promise<readonly (string | undefined)[]>;
   /**
    * Hashes of the tree that stand side by side, 32 bytes each: of level 0 those of the leaves, above it the roots of full
    * tiles below. Rejects unless all are there.

@@ -79,11 +79,11 @@ export class TreeWalk {
 }
 
 /** An inner hash is not what the rows under it make. */
-export function wrongNode({ level, place, hash }: TreeNode, kept: Uint8Array | undefined): Broken | undefined {
+export function wrongNode({ level, index, hash }: TreeNode, kept: Uint8Array | undefined): Broken | undefined {
   const [expected, found] = [hash, kept].map((bytes) => bytes && Buffer.from(bytes).toString("hex"));
   if (expected === found) return undefined;
-  const problem = `the inner hash ${place} of level ${level} is not what its rows make`;
-  return { seq: (place + 1) * 256 ** level, problem, expected: expected ?? "", found: found ?? "no hash" };
+  const problem = `the inner hash ${index} of level ${level} is not what its rows make`;
+  return { seq: (index + 1) * 256 ** level, problem, expected: expected ?? "", found: found ?? "no hash" };
 }
 
 /** How many inner hashes each level has, and the last row that there was when they were counted. */

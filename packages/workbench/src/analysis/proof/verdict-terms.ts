@@ -7,7 +7,7 @@ import {
   type Route,
   type ToolPlan,
 } from "../../../../svc-gate/src/contract/ir.ts";
-import type { Place } from "./place.ts";
+import type { SymbolicValue } from "./symbolic-value.ts";
 import { declareSchema, meets } from "./shape-term.ts";
 import { and, choose, not, or, type Term } from "./term.ts";
 import { Translator } from "./translate.ts";
@@ -80,10 +80,10 @@ export class PlanTerms {
     return this.#short(and(this.#meets(schemas.input, input), or(not(hasPlatform), snapshot)));
   }
 
-  #meets(schema: Route["schemas"]["input"], place: Place): Term {
+  #meets(schema: Route["schemas"]["input"], symbol: SymbolicValue): Term {
     if (schema === undefined) return "true";
-    const key = `${place.id} meets ${spellValue(schema)}`;
-    return this.#closed.has(spellValue(schema)) ? this.#world.unknown(key) : meets(schema, place, this.#world);
+    const key = `${symbol.id} meets ${spellValue(schema)}`;
+    return this.#closed.has(spellValue(schema)) ? this.#world.unknown(key) : meets(schema, symbol, this.#world);
   }
 
   /** Rules of one contract: its verdict is the strictest of those that fire, else what it says otherwise. */

@@ -3,7 +3,7 @@ import { leafHash } from "../../entry/leaf.ts";
 import { readCounters, storedRow } from "./rows.ts";
 import { beginOn, connect, readOne } from "./session.ts";
 import { ask, commit, type Asked } from "./sql.ts";
-import { joinHashes, type EventPlace, type HistoryReader, type KeyNotes } from "../store.ts";
+import { joinHashes, type EventPosition, type HistoryReader, type KeyNotes } from "../store.ts";
 import type { StoredRow } from "../../entry/row.ts";
 
 /** Rows of one slice of a long read, and characters, which bound memory where rows are large. */
@@ -59,7 +59,7 @@ async function* scan(read: Read, ledger: string, from: number): AsyncGenerator<r
   }
 }
 
-function columnsOf(places: readonly EventPlace[]): readonly (readonly (Buffer | number)[])[] {
+function columnsOf(places: readonly EventPosition[]): readonly (readonly (Buffer | number)[])[] {
   return [places.map(({ key }) => Buffer.from(key, "hex")), places.map(({ at }) => at), places.map(({ seq }) => seq)];
 }
 

@@ -1,7 +1,7 @@
 import { Client, type ClientConfig } from "pg";
 import { migrate, migrations as all, newer, readVersion, type Migration } from "./schema.ts";
 import { bounds, clientConfig, explained, makePool, placeOf, type Bounds } from "./session.ts";
-import { openStore, type LedgerPlace, type Pools } from "./store.ts";
+import { openStore, type DatabaseLedger, type Pools } from "./store.ts";
 import { LedgerRefused, NotKept, type LedgerStore } from "../store.ts";
 
 /** One PostgreSQL database, in which many ledgers are kept, each under its id. */
@@ -16,7 +16,7 @@ export interface Database {
    * @throws {NoLedger} if there is none and none may be begun
    * @throws {LedgerRefused} when it must not be served
    */
-  open(options: LedgerPlace): Promise<LedgerStore>;
+  open(options: DatabaseLedger): Promise<LedgerStore>;
   isReachable(): Promise<boolean>;
   /** Lets all connections go, those of the ledgers too. */
   close(): Promise<void>;
@@ -208,7 +208,7 @@ class PostgresDatabase implements Database {
     this.warnings = warnings;
   }
 
-  open(place: LedgerPlace): Promise<LedgerStore> {
+  open(place: DatabaseLedger): Promise<LedgerStore> {
     return openStore(this.#pools, place);
   }
 

@@ -35,7 +35,7 @@ export interface Pools {
 }
 
 /** A ledger in a database. */
-export interface LedgerPlace {
+export interface DatabaseLedger {
   /** Its id there. */
   readonly ledger: string;
   /** The name of a new one. */
@@ -51,7 +51,7 @@ interface Opening {
 }
 
 /** Opens the ledger of an id, or begins one where none is. @throws {LedgerRefused} when it must not be served */
-export async function openStore(pools: Pools, place: LedgerPlace): Promise<LedgerStore> {
+export async function openStore(pools: Pools, place: DatabaseLedger): Promise<LedgerStore> {
   const client = await connect(pools.turns);
   try {
     const opening = await openOn(client, place);
@@ -63,7 +63,7 @@ export async function openStore(pools: Pools, place: LedgerPlace): Promise<Ledge
   }
 }
 
-async function openOn(client: PoolClient, { ledger, log, mustExist = false }: LedgerPlace): Promise<Opening> {
+async function openOn(client: PoolClient, { ledger, log, mustExist = false }: DatabaseLedger): Promise<Opening> {
   const find = ask("findLedger", ledger);
   let [found = []] = await beginOn(client, ledger, [find]);
   const secret = randomBytes(32).toString("hex");

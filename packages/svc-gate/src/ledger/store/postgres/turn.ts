@@ -199,7 +199,7 @@ export class PostgresTurn implements StoreTurn {
         return [seq, session, tool, verdict, leaf, evidence];
       });
       const { seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer } = next;
-      const inner = nodes.map(({ level, place, hash }) => [level, place, hash]);
+      const inner = nodes.map(({ level, index, hash }) => [level, index, hash]);
       const events = await this.#events(effects, false);
       return [
         ...insertions("receipts", ledger, receipts),

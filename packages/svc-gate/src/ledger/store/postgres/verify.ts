@@ -83,13 +83,13 @@ class PostgresReader implements StoreReader {
     const results = leaves.filter(({ check }) => check !== null);
     if (results.length === 0) return undefined;
     const found = await this.#read(...results.map(({ check }) => ask("leafAt", this.#ledger, check)));
-    const leafAt = (place: number): string | undefined => found[place]?.[0]?.[0] as string | undefined;
+    const leafAt = (index: number): string | undefined => found[index]?.[0]?.[0] as string | undefined;
     return results.map((leaf, index) => wrongCheck(leaf, () => leafAt(index))).find((broken) => broken !== undefined);
   }
 
   async nodes(nodes: readonly TreeNode[]): Promise<Broken | undefined> {
     for (const node of nodes) {
-      const [row] = await this.#ask("nodes", node.level, node.place, node.place);
+      const [row] = await this.#ask("nodes", node.level, node.index, node.index);
       const broken = wrongNode(node, row?.[0] as Uint8Array | undefined);
       if (broken !== undefined) return broken;
     }

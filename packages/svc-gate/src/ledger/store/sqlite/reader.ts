@@ -7,7 +7,7 @@ import { walkStore } from "../../history/walk.ts";
 import { structureProblem } from "./structure.ts";
 import { columns, lastRow, rowOf, seqMax, SqliteWalk, unreadable, type StoredColumns } from "./walk.ts";
 import { joinHashes, LedgerRefused } from "../store.ts";
-import type { Anchor, EventPlace, RowQuery, RowSlice, StoredHistory, Verification } from "../store.ts";
+import type { Anchor, EventPosition, RowQuery, RowSlice, StoredHistory, Verification } from "../store.ts";
 import { changeColumns, resultVerdict, type Broken, type StoredRow } from "../../entry/row.ts";
 
 /** Rows of one slice of a long read: a few milliseconds, so that the write-ahead log can be folded back in between. */
@@ -108,7 +108,7 @@ class Reader {
     return readCounters(this.#database).kept;
   }
 
-  totals(places: readonly EventPlace[]): readonly (string | undefined)[] {
+  totals(places: readonly EventPosition[]): readonly (string | undefined)[] {
     const ids = new Map(this.counters().map(({ digest, id }) => [digest, id]));
     const before = this.#database.prepare(
       "SELECT total FROM effects WHERE counter = ? AND key = ? AND (at, seq) < (?, ?) ORDER BY at DESC, seq DESC LIMIT 1",
@@ -185,7 +185,7 @@ serveOpened(
     hashes: (reader: Reader, level: number, from: number, count: number) => reader.hashes(level, from, count),
     leaves: (reader: Reader, from: number, count: number) => reader.leaves(from, count),
     counters: (reader: Reader) => reader.counters(),
-    totals: (reader: Reader, places: readonly EventPlace[]) => reader.totals(places),
+    totals: (reader: Reader, places: readonly EventPosition[]) => reader.totals(places),
     structure: (reader: Reader) => reader.structure(),
     contractText: (reader: Reader, digest: string) => reader.contractText(digest),
     verify: (reader: Reader, from: number, anchors: readonly Anchor[]) => reader.verify(from, anchors),

@@ -174,9 +174,9 @@ export class SqliteWalk implements StoreReader {
   }
 
   nodes(nodes: readonly TreeNode[]): Promise<Broken | undefined> {
-    const last = nodes.map((node) => ({ node, seq: (node.place + 1) * 256 ** node.level }));
+    const last = nodes.map((node) => ({ node, seq: (node.index + 1) * 256 ** node.level }));
     return this.#each(last, ({ node }) => {
-      const kept = this.#statements.node.get(node.level, node.place)?.["hash"];
+      const kept = this.#statements.node.get(node.level, node.index)?.["hash"];
       return wrongNode(node, kept instanceof Uint8Array ? kept : undefined);
     });
   }

@@ -142,7 +142,7 @@ class Writer {
       this.#insertRow.run(seq, session, tool, verdict, leaf, evidence);
     for (const [counter, folded] of counters) this.#keep(counter, folded);
     for (const effect of effects) this.#addEffect(effect, false);
-    for (const { level, place, hash } of nodes) this.#insertNode.run(level, place, hash);
+    for (const { level, index, hash } of nodes) this.#insertNode.run(level, index, hash);
     for (const erasure of erasures) eraseParts(this.#database, erasure);
     const hasRows = rows.length > 0 || this.#headLeaf !== undefined;
     const keptMode = hasRows ? undefined : (mode ?? this.#meta.mode); // Rows name the mode themselves.
@@ -254,10 +254,10 @@ class Writer {
     const known = this.#counters.get(counter);
     if (known === undefined) throw new Error(`the ledger keeps no counter ${counter}`);
     const under = Buffer.from(key, "hex");
-    const place = `${known.id} ${key}`;
-    const before = this.#asked.has(place) ? this.#asked.get(place) : this.#latestTotal(known.id, under);
+    const index = `${known.id} ${key}`;
+    const before = this.#asked.has(index) ? this.#asked.get(index) : this.#latestTotal(known.id, under);
     const total = before === undefined ? amount : addDecimals(before, amount);
-    this.#asked.set(place, total);
+    this.#asked.set(index, total);
     const seal = isFolded ? foldSeal({ counter, key: under, at, seq, total, before }) : null;
     this.#insertEffect.run(known.id, under, at, seq, total, seal);
   }

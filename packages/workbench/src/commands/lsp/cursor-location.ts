@@ -1,5 +1,5 @@
 /** Where in a document a cursor stands, found from indentation: a text that is being written is often no YAML. */
-export interface Place {
+export interface CursorLocation {
   /** The keys above, `*` for an item of a list: `["rules", "*"]`. */
   readonly path: readonly string[];
   /** The key whose value the cursor stands in; undefined where a key is being written. */
@@ -19,7 +19,7 @@ interface Line {
 }
 
 /** The place of an offset in a text. */
-export function placeAt(text: string, offset: number): Place {
+export function locationAt(text: string, offset: number): CursorLocation {
   const lines = text.split("\n");
   const at = text.slice(0, offset).split("\n").length - 1;
   const lineStart = text.lastIndexOf("\n", offset - 1) + 1;
@@ -94,7 +94,7 @@ const lookBack = 20;
 const columnsMax = 2000;
 
 /** Inside braces on one line: the keys of the open braces, and the key or value that is being written. */
-function flowPlace(prefix: string): Pick<Place, "path" | "key" | "before"> | undefined {
+function flowPlace(prefix: string): Pick<CursorLocation, "path" | "key" | "before"> | undefined {
   const open: { readonly brace: string; key: string | undefined; from: number }[] = [];
   let quote = "";
   for (let at = 0; at < prefix.length; at += 1) {

@@ -1,7 +1,7 @@
 import { position, type Span } from "../contract/mod.ts";
 
 /** `contracts/payments.yaml:41:24` */
-export function placeText({ file, from }: Span): string {
+export function locationText({ file, from }: Span): string {
   const { line, column } = position(file, from);
   return `${file.name}:${line}:${column}`;
 }
@@ -18,7 +18,7 @@ export function clip(text: string, most: number): string {
 }
 
 /** A place for programs: lines and columns count from 1, the end is exclusive. */
-export interface Place {
+export interface SourceLocation {
   readonly file: string;
   readonly line: number;
   readonly column: number;
@@ -26,7 +26,7 @@ export interface Place {
   readonly endColumn: number;
 }
 
-export function placeRow({ file, from, to }: Span): Place {
+export function locationRow({ file, from, to }: Span): SourceLocation {
   const end = position(file, to);
   return { file: file.name, ...position(file, from), endLine: end.line, endColumn: end.column };
 }

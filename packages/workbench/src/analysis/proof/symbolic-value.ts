@@ -1,7 +1,7 @@
 import type { Script } from "./script.ts";
 import { and, equal, implies, not, or, type Sort, type Term } from "./term.ts";
 
-/** What kind of JSON stands at a place. */
+/** What kind of JSON stands at a symbol. */
 export const tags = { null: 0, boolean: 1, number: 2, text: 3, list: 4, object: 5 } as const;
 export type Tag = keyof typeof tags;
 
@@ -14,33 +14,33 @@ export type ListView = "few" | "any";
 
 export const itemsMax = 4;
 
-/** What all places of one question share. */
+/** What all symbols of one question share. */
 export interface Sight {
   readonly script: Script;
   readonly view: ListView;
-  /** How many schemas speak of one place at most: one for each contract on either side. */
+  /** How many schemas speak of one symbol at most: one for each contract on either side. */
   schemas: number;
 }
 
 interface Everywhere {
   readonly holds: Term;
-  readonly of: (item: Place) => Term;
+  readonly of: (item: SymbolicValue) => Term;
 }
 
-/** A place where any JSON value may stand: a value that a question is about. Its parts are declared when they are asked. */
-export class Place {
-  /** Another for each place of one question. */
+/** A symbol where any JSON value may stand: a value that a question is about. Its parts are declared when they are asked. */
+export class SymbolicValue {
+  /** Another for each symbol of one question. */
   readonly id: string;
   readonly #sight: Sight;
   readonly #script: Script;
   readonly #lengths = new Map<number, number>();
   readonly #own = new Map<string, Term>();
   readonly #members = new Map<string, Member>();
-  readonly #items: Place[] = [];
-  readonly #numbered = new Map<number, Place>();
+  readonly #items: SymbolicValue[] = [];
+  readonly #numbered = new Map<number, SymbolicValue>();
   readonly #everywhere: Everywhere[] = [];
   readonly #done: number[] = [];
-  readonly #greetings: ((item: Place) => void)[] = [];
+  readonly #greetings: ((item: SymbolicValue) => void)[] = [];
 
   constructor(sight: Sight) {
     this.id = sight.script.name();
@@ -84,12 +84,12 @@ export class Place {
   /** Is a list here, or inside, asked about whose length no schema keeps short? */
   get readsLong(): boolean {
     if (this.#own.has("length") && !this.#isShort) return true;
-    const inside = [...[...this.#members.values()].map(({ place }) => place), ...this.#items];
-    return inside.some((place) => place.readsLong);
+    const inside = [...[...this.#members.values()].map(({ symbol }) => symbol), ...this.#items];
+    return inside.some((symbol) => symbol.readsLong);
   }
 
   /** The items that are known of: all of them, or some. */
-  get items(): readonly Place[] {
+  get items(): readonly SymbolicValue[] {
     return this.#items;
   }
 
@@ -139,25 +139,25 @@ export class Place {
   member(name: string): Member {
     let member = this.#members.get(name);
     if (member === undefined) {
-      member = { present: this.#script.constant("Bool"), place: new Place(this.#sight) };
+      member = { present: this.#script.constant("Bool"), symbol: new SymbolicValue(this.#sight) };
       this.#members.set(name, member);
     }
     return member;
   }
 
   /** Of `few`: every item that there may be, with the condition that it is there. */
-  allItems(): readonly (readonly [isThere: Term, item: Place])[] {
+  allItems(): readonly (readonly [isThere: Term, item: SymbolicValue])[] {
     while (this.#items.length < itemsMax) this.#newItem();
     return this.#items.map((item, at) => [`(< ${at} ${this.length})`, item]);
   }
 
-  /** Of `any`: the items that stand at a place of their own. */
-  get numbered(): ReadonlyMap<number, Place> {
+  /** Of `any`: the items that stand at a symbol of their own. */
+  get numbered(): ReadonlyMap<number, SymbolicValue> {
     return this.#numbered;
   }
 
-  /** Of `any`: the item at a place, where the list is that long. */
-  itemAt(at: number): Place {
+  /** Of `any`: the item at a symbol, where the list is that long. */
+  itemAt(at: number): SymbolicValue {
     const known = this.#numbered.get(at);
     if (known !== undefined) return known;
     const item = this.#newItem();
@@ -165,21 +165,21 @@ export class Place {
     return item;
   }
 
-  #newItem(): Place {
-    const item = new Place(this.#sight);
+  #newItem(): SymbolicValue {
+    const item = new SymbolicValue(this.#sight);
     this.#items.push(item);
     for (const greet of this.#greetings) greet(item);
     return item;
   }
 
   /** Done to every item that is known of, and to each that becomes known. */
-  greet(greeting: (item: Place) => void): void {
+  greet(greeting: (item: SymbolicValue) => void): void {
     this.#greetings.push(greeting);
     for (const item of this.#items) greeting(item);
   }
 
   /** Does it hold of every item? */
-  every(of: (item: Place) => Term): Term {
+  every(of: (item: SymbolicValue) => Term): Term {
     if (this.view === "few") return and(...this.allItems().map(([isThere, item]) => implies(isThere, of(item))));
     const exception = this.#newItem();
     const there = of(exception);
@@ -207,7 +207,7 @@ export class Place {
         said ||= items.length > 0;
       }
     }
-    for (const { place } of this.#members.values()) said = place.settle(rounds) || said;
+    for (const { symbol } of this.#members.values()) said = symbol.settle(rounds) || said;
     for (const item of this.#items) said = item.settle(rounds) || said;
     return said;
   }
@@ -215,5 +215,5 @@ export class Place {
 
 export interface Member {
   readonly present: Term;
-  readonly place: Place;
+  readonly symbol: SymbolicValue;
 }
