@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
 import { readConfig } from "../../packages/svc-gate/src/gate/start/config.ts";
-import { StartRefused } from "../../packages/svc-gate/src/gate/start/place.ts";
+import { StartRefused } from "../../packages/svc-gate/src/gate/start/gate-source.ts";
 import { serve } from "../../packages/svc-gate/src/gate/start/serve.ts";
 import { LedgerRefused, openLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { apiKey, runGate, startGate, type Ended } from "../support/gate-process.ts";
@@ -19,14 +19,14 @@ import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
 
-/** A place for one gate: its data folder and a mandate beside it. */
-interface Place {
+/** A source for one gate: its data folder and a mandate beside it. */
+interface GateSource {
   readonly folder: string;
   readonly data: string;
   readonly settings: Readonly<Record<string, string>>;
 }
 
-function placeIn(folder: string): Place {
+function placeIn(folder: string): GateSource {
   const data = join(folder, "data");
   return {
     folder,
@@ -49,7 +49,7 @@ async function fill(
   await ledger.close();
 }
 
-async function fillWithEmptyLog({ data }: Place): Promise<void> {
+async function fillWithEmptyLog({ data }: GateSource): Promise<void> {
   await fill(data);
   writeFileSync(join(data, "ledger.db-wal"), "");
 }
@@ -73,8 +73,8 @@ function fingerprint(path: string): string {
 
 interface Case {
   readonly title: string;
-  readonly make: (place: Place) => Promise<void> | void;
-  readonly settings?: (place: Place) => Readonly<Record<string, string>>;
+  readonly make: (source: GateSource) => Promise<void> | void;
+  readonly settings?: (source: GateSource) => Readonly<Record<string, string>>;
   readonly flags?: Readonly<Record<string, string>>;
   readonly serves?: true;
 }
@@ -233,58 +233,58 @@ const cases: readonly Case[] = [
 suite("starts that the gate refuses", () => {
   for (const { title, make, settings, flags, serves = false } of cases) {
     test(`the gate ${serves ? "serves" : "refuses to start"} if ${title}`, async (t) => {
-      const place = placeIn(temporaryFolder(t));
-      await make(place);
-      const before = contentOf(place.data);
-      const said = await startHere({ ...place.settings, ...settings?.(place) }, flags ?? {});
+      const source = placeIn(temporaryFolder(t));
+      await make(source);
+      const before = contentOf(source.data);
+      const said = await startHere({ ...source.settings, ...settings?.(source) }, flags ?? {});
       if (serves) return assert.equal(said, "served");
       assert.notEqual(said, "served");
-      says(title, said, { DATA: place.data, " SECONDS s ": / 3[56]\d\d s /.exec(said)?.[0] ?? "" });
+      says(title, said, { DATA: source.data, " SECONDS s ": / 3[56]\d\d s /.exec(said)?.[0] ?? "" });
       assert.doesNotMatch(said, /\n/, "one line");
-      assert.deepEqual(contentOf(place.data), before, "nothing was replaced");
+      assert.deepEqual(contentOf(source.data), before, "nothing was replaced");
     });
   }
 
   test("the process prints one line and exits with 1 if it cannot start", async (t) => {
-    const place = placeIn(temporaryFolder(t));
-    writeFileSync(place.data, "x");
+    const source = placeIn(temporaryFolder(t));
+    writeFileSync(source.data, "x");
     refused(
-      await runGate(["serve"], { settings: place.settings }),
+      await runGate(["serve"], { settings: source.settings }),
       "a process: a file is in the place of the data folder",
     );
   });
 
   for (const [title, make] of [
-    ["the gate refuses to start in a folder that it cannot write", ({ data }: Place) => mkdirSync(data)],
+    ["the gate refuses to start in a folder that it cannot write", ({ data }: GateSource) => mkdirSync(data)],
     ["the gate refuses to start on a read-only ledger beside an empty write-ahead log", fillWithEmptyLog],
   ] as const)
     test(title, async (t) => {
-      const place = placeIn(temporaryFolder(t));
-      await make(place);
-      const undo = makeReadOnly(place.data);
+      const source = placeIn(temporaryFolder(t));
+      await make(source);
+      const undo = makeReadOnly(source.data);
       if (undo === undefined) return t.skip("nothing here can make a folder read-only for this user");
       try {
-        refused(await runGate(["serve"], { settings: place.settings }), title);
+        refused(await runGate(["serve"], { settings: source.settings }), title);
       } finally {
         undo();
       }
     });
 
   test("a second gate refuses to start on the same ledger until the first gate has ended", async (t) => {
-    const place = placeIn(temporaryFolder(t));
-    const first = await startGate({ settings: place.settings });
+    const source = placeIn(temporaryFolder(t));
+    const first = await startGate({ settings: source.settings });
     try {
-      refused(await runGate(["serve"], { settings: place.settings }), "another gate serves");
+      refused(await runGate(["serve"], { settings: source.settings }), "another gate serves");
     } finally {
       await first.kill();
     }
-    assert.equal(await runGate(["serve"], { settings: place.settings }), "served", "at once after a kill -9");
+    assert.equal(await runGate(["serve"], { settings: source.settings }), "served", "at once after a kill -9");
   });
 
   test("the gate refuses checks with 503 while an accepted clock is behind the ledger", async (t) => {
-    const place = placeIn(temporaryFolder(t));
-    await fill(place.data, { at: Date.now() + 3_600_000 });
-    const gate = await startGate({ settings: { ...place.settings, SVC_ACCEPT: "clock" } });
+    const source = placeIn(temporaryFolder(t));
+    await fill(source.data, { at: Date.now() + 3_600_000 });
+    const gate = await startGate({ settings: { ...source.settings, SVC_ACCEPT: "clock" } });
     try {
       const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
       const response = await fetch(`${gate.url}/check`, {

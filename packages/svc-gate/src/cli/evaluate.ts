@@ -61,14 +61,14 @@ export function evaluateRequest(
   const prepared = prepare(policySet, request, { keyName: key, sessionId: request.sessionId });
   const lookupPlan = planLookups(prepared, at);
   const counterReads = [...lookupPlan.sources].flatMap(([name, source]) => soughtOf(name, source));
-  const reads = new Map(counterReads.map(({ place, read }) => [place, read]));
+  const reads = new Map(counterReads.map(({ index, read }) => [index, read]));
   const values = lookupPlan.lookups.map((lookup, index) => valueOf(lookup, reads.get(index) ?? ""));
   const decision = decide(lookupPlan, values);
   const out = answeredVerdict(decision, mode);
-  const counters = counterReads.map(({ name, place }) => ({
+  const counters = counterReads.map(({ name, index }) => ({
     name,
-    value: place === undefined ? "0" : values[place],
-    lookup: place === undefined ? undefined : lookupPlan.lookups[place],
+    value: index === undefined ? "0" : values[index],
+    lookup: index === undefined ? undefined : lookupPlan.lookups[index],
   }));
   const updates = count(prepared, { verdict: decision.verdict, answered: out });
   return { prepared, decision, answered: out, counters, updates };
@@ -79,17 +79,17 @@ interface CollectedValues {
   readonly name: string;
   readonly read: string;
   /** Undefined where there is nothing to look up: the call belongs to no session. */
-  readonly place: number | undefined;
+  readonly index: number | undefined;
 }
 
 type Source = LookupPlan["sources"] extends ReadonlyMap<string, infer Found> ? Found : never;
 
 function soughtOf(name: string, source: Source): readonly CollectedValues[] {
-  if (source === "nothing") return [{ name, read: name, place: undefined }];
+  if (source === "nothing") return [{ name, read: name, index: undefined }];
   if ("error" in source) return [];
-  if ("lookup" in source) return [{ name, read: name, place: source.lookup }];
-  return [...source.asked].map(([value, place], at) => {
-    return { name: `${name}[${rememberedText(value)}]`, read: `${name}[${at}]`, place };
+  if ("lookup" in source) return [{ name, read: name, index: source.lookup }];
+  return [...source.asked].map(([value, index], at) => {
+    return { name: `${name}[${rememberedText(value)}]`, read: `${name}[${at}]`, index };
   });
 }
 

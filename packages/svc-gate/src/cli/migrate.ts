@@ -30,14 +30,14 @@ export async function migrateCommand({ databaseUrl, role, firstKey, dataDir }: M
   return { exitCode: 0, text: `${schema}\n${await firstKeyOf({ databaseUrl, dataDir, file: firstKey })}` };
 }
 
-interface Asked {
+interface FirstKeyOptions {
   readonly databaseUrl: string;
   readonly dataDir: string;
   readonly file: string;
 }
 
 /** @returns what was done about the first key, in one sentence that does not contain the key */
-async function firstKeyOf({ databaseUrl, dataDir, file }: Asked): Promise<string> {
+async function firstKeyOf({ databaseUrl, dataDir, file }: FirstKeyOptions): Promise<string> {
   if (process.env["SVC_API_KEY"]) return `SVC_API_KEY is the first key, so ${file} was not written`;
   await requireUsable({ databaseUrl, dataDir, file });
   return openOfflineKeys({ ...offlinePlace(dataDir, null), databaseUrl, mayBegin: true }, async (ring) => {
@@ -52,7 +52,7 @@ async function firstKeyOf({ databaseUrl, dataDir, file }: Asked): Promise<string
 }
 
 /** A new ledger gets a signing key, so a bad file is refused before the ledger is begun. */
-async function requireUsable({ databaseUrl, file }: Asked): Promise<void> {
+async function requireUsable({ databaseUrl, file }: FirstKeyOptions): Promise<void> {
   const fault = firstKeyFileFault(file);
   if (fault !== undefined && !(await hasLedger(databaseUrl))) throw new BadInput(fault);
 }

@@ -33,7 +33,7 @@ export {
 } from "./admin/keys/keys.ts";
 export { type OfflinePlace } from "./admin/offline.ts";
 export { readOperatorFile } from "./start/operator-file.ts";
-export { StartRefused } from "./start/place.ts";
+export { StartRefused } from "./start/gate-source.ts";
 export { resetCounters, resumeAfterRestore, type Resumed, type ResumedCounter } from "./admin/resume.ts";
 export { serve, type Serving } from "./start/serve.ts";
 export { version } from "./version.ts";

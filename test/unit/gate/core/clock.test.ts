@@ -129,14 +129,14 @@ test(
     const firstKey = hash("sha256", apiKey, "hex");
     const keys = await KeyRing.open({ gate, ledger, firstKey, isTenant: () => false });
     const log = pino({ level: "silent" });
-    const place = { tenant: null, mandate: undefined, mode: undefined, acceptClock: false, acceptChange: false };
+    const source = { tenant: null, mandate: undefined, mode: undefined, acceptClock: false, acceptChange: false };
     const service = new Service({
       log,
       keys,
       root: { gate, ledger },
-      rootPlace: { ...place, ledger: { folder: "", engine } },
+      rootSource: { ...source, ledger: { folder: "", engine } },
       tenants: undefined,
-      readPlaces: async () => good([]),
+      readSources: async () => good([]),
       tests: undefined,
       metrics: new Metrics(),
       traces: undefined,

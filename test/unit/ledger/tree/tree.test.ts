@@ -121,9 +121,9 @@ suite("the tree over the rows", () => {
         assert.ok(!isIncluded({ ...inclusion, proof: [...proof, root] }));
         assert.ok(!isIncluded({ ...inclusion, index: size }));
         if (proof.length > 0) assert.ok(!isIncluded({ ...inclusion, proof: proof.slice(1) }));
-        for (const index of proof.keys())
+        for (const changedAt of proof.keys())
           assert.ok(
-            !isIncluded({ ...inclusion, proof: proof.map((step, at) => (at === index ? changed(step) : step)) }),
+            !isIncluded({ ...inclusion, proof: proof.map((step, at) => (at === changedAt ? changed(step) : step)) }),
           );
       }
     }

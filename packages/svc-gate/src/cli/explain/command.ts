@@ -133,9 +133,9 @@ function recordedValues({ trace: { counters } }: Recorded): (lookup: Lookup) => 
   const asked = new Map<string, number>();
   return ({ counter: { name, remembers } }) => {
     if (!remembers) return counters[name];
-    const source = asked.get(name) ?? 0;
-    asked.set(name, source + 1);
-    return counters[`${name}[${source}]`];
+    const index = asked.get(name) ?? 0;
+    asked.set(name, index + 1);
+    return counters[`${name}[${index}]`];
   };
 }
 

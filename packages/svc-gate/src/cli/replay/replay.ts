@@ -25,14 +25,14 @@ import {
 import { counterDigest, ReplayCounters } from "./replay-counters.ts";
 
 /** What a replay tells as it goes. */
-export interface Telling {
+export interface ReplayObserver {
   /** A row was read. */
   passed(seq: number): void;
   /** A row cannot be decided again. */
   skipped(seq: number, why: string): void;
 }
 
-export interface Agreement extends Telling {
+export interface Agreement extends ReplayObserver {
   /**
    * What becomes of a check whose input was not kept whole: a clause that says why it cannot be decided again, what is
    * wrong with it, or undefined where it is decided without. By default none is decided again.
@@ -43,12 +43,12 @@ export interface Agreement extends Telling {
 }
 
 /** Decides each row again under the contract that it names, and holds everything against what it recorded. */
-export async function holdAgainstItself(history: History, telling: Agreement): Promise<void> {
+export async function holdAgainstItself(history: History, observer: Agreement): Promise<void> {
   const contracts = new Contracts(history);
   const counters = new ReplayCounters(history);
   let inForce: string | null = null;
   let policySet: PolicySet | string = "no contract";
-  for await (const check of checksOf(history, { from: 1, span: everyRow }, telling, counters)) {
+  for await (const check of checksOf(history, { from: 1, span: everyRow }, observer, counters)) {
     const { leaf, recorded } = check;
     // A row that cannot be decided again says still what was in force.
     if (leaf !== undefined && leaf.contract !== inForce) {
@@ -57,28 +57,28 @@ export async function holdAgainstItself(history: History, telling: Agreement): P
       if (typeof policySet !== "string") await counters.align(policySet, leaf.seq);
     }
     if (typeof recorded === "string") {
-      skip(check, recorded, telling, counters);
+      skip(check, recorded, observer, counters);
       continue;
     }
     if (typeof policySet === "string") {
-      skip(check, policySet, telling, counters);
+      skip(check, policySet, observer, counters);
       continue;
     }
-    const without = telling.withoutInput ?? ((): string => inputNotKept);
+    const without = observer.withoutInput ?? ((): string => inputNotKept);
     const cut = recorded.cutInput && without(policySet, recorded);
     if (cut !== undefined) {
       moveCut(recorded, policySet, counters);
-      if (typeof cut === "string") telling.skipped(recorded.leaf.seq, cut);
-      else telling.differs(recorded, cut);
+      if (typeof cut === "string") observer.skipped(recorded.leaf.seq, cut);
+      else observer.differs(recorded, cut);
       continue;
     }
     const asked = askAgain(policySet, recorded);
     const again = decideAsked(asked, (lookup) => counters.value(lookup), recorded.leaf.mode ?? "enforce");
     const found = difference(recorded, again, history);
-    if (found === undefined) telling.agreed(recorded);
+    if (found === undefined) observer.agreed(recorded);
     else if (asked.lookups.some((lookup) => counters.isLacking(lookup)))
-      telling.skipped(recorded.leaf.seq, standsOnErased);
-    else telling.differs(recorded, found);
+      observer.skipped(recorded.leaf.seq, standsOnErased);
+    else observer.differs(recorded, found);
     // By what happened: one row that differs does not make others differ.
     const { verdict, answered, at } = recorded.leaf;
     if (verdict !== null && answered !== null) counters.add(count(again.prepared, { verdict, answered }), at);
@@ -88,7 +88,7 @@ export async function holdAgainstItself(history: History, telling: Agreement): P
 /** Why a row is skipped that differs and has read a counter which cannot be had as it was. */
 export const standsOnErased = "a counter that it read stands on a row that cannot be read";
 
-export interface Comparison extends Telling {
+export interface Comparison extends ReplayObserver {
   decided(recorded: Recorded, again: Again): void;
 }
 
@@ -107,28 +107,28 @@ export interface Against {
 export async function decideAllAgain(
   history: History,
   { policySet, mode, span = everyRow }: Against,
-  telling: Comparison,
+  observer: Comparison,
 ): Promise<void> {
   const counters = new ReplayCounters(history);
   await counters.align(policySet, 1);
   const owned = countersOf(policySet);
   const from = await firstCounted(history, owned, span);
-  for await (const check of checksOf(history, { from, span }, telling, counters)) {
+  for await (const check of checksOf(history, { from, span }, observer, counters)) {
     const { recorded } = check;
     if (check.row.seq < span.first) {
-      countRecorded(check, owned, telling, counters);
+      countRecorded(check, owned, observer, counters);
       continue;
     }
     if (typeof recorded === "string") {
-      skip(check, recorded, telling, counters);
+      skip(check, recorded, observer, counters);
       continue;
     }
     if (recorded.cutInput !== undefined) {
-      skip(check, inputNotKept, telling, counters);
+      skip(check, inputNotKept, observer, counters);
       continue;
     }
     const again = decideAgain(policySet, recorded, counters, mode ?? recorded.leaf.mode ?? "enforce");
-    telling.decided(recorded, again);
+    observer.decided(recorded, again);
     const { decision, answered, prepared } = again;
     counters.add(count(prepared, { verdict: decision.verdict, answered }), recorded.leaf.at);
   }
@@ -153,11 +153,11 @@ async function rowFrom(history: History, seq: number): Promise<RecordedRow | und
 function countRecorded(
   { row, leaf }: Check,
   owned: readonly Owned[],
-  telling: Telling,
+  observer: ReplayObserver,
   counters: ReplayCounters,
 ): void {
   const found = owned.map((each) => leaf && recountRow(each, leaf, row.evidence));
-  if (found.includes(undefined)) telling.skipped(row.seq, notCounted);
+  if (found.includes(undefined)) observer.skipped(row.seq, notCounted);
   for (const updates of found) counters.add(updates ?? [], recordedAt(row.leaf));
 }
 
@@ -181,13 +181,13 @@ interface Walk {
 async function* checksOf(
   history: History,
   { from, span }: Walk,
-  telling: Telling,
+  observer: ReplayObserver,
   counters: ReplayCounters,
 ): AsyncGenerator<Check> {
   for await (const slice of history.scan(from)) {
     for (const row of slice) {
       if (row.seq >= span.end) return;
-      telling.passed(row.seq);
+      observer.passed(row.seq);
       const recorded = otherKind(row) === undefined ? readRecorded(row) : undefined;
       const leaf = typeof recorded === "object" ? recorded.leaf : readLeaf(row);
       const read = typeof leaf === "string" ? undefined : leaf;
@@ -214,7 +214,7 @@ function moveCut({ leaf, row }: Recorded, policySet: PolicySet, counters: Replay
   counters.skip(leaf.at, lacking);
 }
 
-function skip({ row }: Check, why: string, telling: Telling, counters: ReplayCounters): void {
+function skip({ row }: Check, why: string, observer: ReplayObserver, counters: ReplayCounters): void {
   counters.skip(recordedAt(row.leaf), movedCounters(row));
-  telling.skipped(row.seq, why);
+  observer.skipped(row.seq, why);
 }

@@ -33,9 +33,9 @@ export function printFailure(
   ];
   if (explanation !== undefined && evaluation !== undefined) {
     const { rules } = explanation;
-    const telling = rules.filter(({ id, speaks }) => speaks !== undefined || isNamed(call.expect?.rule, id));
+    const shown = rules.filter(({ id, speaks }) => speaks !== undefined || isNamed(call.expect?.rule, id));
     const { rule, reason } = evaluation.decision;
-    lines.push("", `decided by ${rule}: ${reason.replace(/^Svc: /, "")}`, ...telling.flatMap(printRule));
+    lines.push("", `decided by ${rule}: ${reason.replace(/^Svc: /, "")}`, ...shown.flatMap(printRule));
     for (const { name, value } of evaluation.counters) lines.push(`counter ${name}  ${value ?? "not known"}`);
   }
   return ["", ...lines, ""].map((line) => (line === "" ? "" : `      ${line}`));

@@ -70,16 +70,16 @@ export function decide(lookupPlan: LookupPlan, values: readonly (string | undefi
   const read = new Map<string, string>();
   const counters = plan.readers.size === 0 ? noCounters : counterValues(lookupPlan, values, read);
   const context = contextOf(request, now, counters);
-  const tally = new Tally(context);
+  const accumulator = new VerdictAccumulator(context);
   for (const { requires } of plan.routes) {
     const failed = firstFailing(requires, context);
     if (failed !== undefined) return withRead(failed, read);
   }
-  for (const route of plan.routes) tally.route(route);
+  for (const route of plan.routes) accumulator.route(route);
   for (const [rule, why] of prepared.broken)
-    tally.fails(rule, `the counter ${rule.replace(".$counters.", ".")} cannot be moved: ${why}`);
-  if (plan.observing.length > 0) tally.observe(plan.observing);
-  return tally.decision(read);
+    accumulator.fails(rule, `the counter ${rule.replace(".$counters.", ".")} cannot be moved: ${why}`);
+  if (plan.observing.length > 0) accumulator.observe(plan.observing);
+  return accumulator.decision(read);
 }
 
 /** How a call was decided, and what the mode let out. */
@@ -113,7 +113,7 @@ export function isCounted({ counting }: Counter, { verdict, answered }: Outcome)
 }
 
 /** Gathers what the contracts say of one call; the strictest wins, the first in the text gives the reason. */
-class Tally {
+class VerdictAccumulator {
   readonly #context: EvaluationContext;
   readonly #fired: string[] = [];
   readonly #errors: (readonly [string, string])[] = [];

@@ -5,7 +5,7 @@ import type { Broken } from "../../ledger/entry/mod.ts";
 import { rootAt } from "../../ledger/tree/mod.ts";
 import { collectedDivergence, strangeFile, type Collected } from "./collected.ts";
 import { Cosignatures, type CosignedHead } from "./cosignatures.ts";
-import { Courier, usualPace, type Pace } from "./courier.ts";
+import { HeadPublisher, usualPace, type Pace } from "./head-publisher.ts";
 import { hashesOf, readHead, type AnchoredLog, type Head } from "./head.ts";
 import { kindOf, observedIn, unstatedDivergence } from "./observed.ts";
 import type { WitnessPolicy } from "./policy.ts";
@@ -78,7 +78,7 @@ export class Anchors {
   readonly #witnesses: Witnesses | undefined;
   readonly #sinks: readonly Given[];
   readonly #statuses: readonly AnchorStatus[];
-  readonly #couriers: readonly Courier[];
+  readonly #publishers: readonly HeadPublisher[];
   readonly #patience: Patience;
   /** Rows, as far as is known. */
   #size = 0;
@@ -100,9 +100,10 @@ export class Anchors {
     this.#statuses = [...this.#sinks.map(({ status }) => status), ...(this.#witnesses?.statuses ?? [])];
     const deliveries = this.#sinks.map((given) => () => this.#give(given));
     const asked = this.#witnesses;
-    this.#couriers = [...deliveries, ...(asked === undefined ? [] : [(signal: AbortSignal) => asked.ask(signal)])].map(
-      (deliver) => new Courier(deliver, pace),
-    );
+    this.#publishers = [
+      ...deliveries,
+      ...(asked === undefined ? [] : [(signal: AbortSignal) => asked.ask(signal)]),
+    ].map((deliver) => new HeadPublisher(deliver, pace));
   }
 
   /** There is a new signed head, and it is durable. Costs next to nothing; work begins when the caller is done. */
@@ -118,7 +119,7 @@ export class Anchors {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#untold = 0;
-    for (const courier of this.#couriers) courier.offer();
+    for (const publisher of this.#publishers) publisher.publish();
   }
 
   /** The latest checkpoint with cosignatures of a quorum; undefined where there is none. */
@@ -248,7 +249,7 @@ export class Anchors {
   /** Tells them the last head, unless they are away, and ends within a bounded time. */
   async close(): Promise<void> {
     if (this.#timer !== undefined) this.#tell();
-    await Promise.all(this.#couriers.map((courier) => courier.close(this.#patience.endMs)));
+    await Promise.all(this.#publishers.map((publisher) => publisher.close(this.#patience.endMs)));
   }
 }
 

@@ -1,13 +1,13 @@
 import type { Logger } from "pino";
 import type { Divergence } from "../../ledger/mod.ts";
 import type { Cosignatures } from "./cosignatures.ts";
-import type { Pace } from "./courier.ts";
+import type { Pace } from "./head-publisher.ts";
 import { readHead, type AnchoredLog, type Head } from "./head.ts";
 import { isStatedLost } from "./observed.ts";
 import type { Witness, WitnessPolicy } from "./policy.ts";
 import { AnchorStatus } from "./anchor-status.ts";
 import { shownUrl } from "./url.ts";
-import { askWitness, type Asked } from "./witness.ts";
+import { askWitness, type WitnessAnswer } from "./witness.ts";
 
 export interface WitnessesOptions {
   readonly ledger: AnchoredLog;
@@ -73,44 +73,44 @@ export class Witnesses {
     const head = await readHead(this.#options.ledger);
     const diverged = await Promise.all(
       this.#askers.map(async (asker): Promise<readonly Divergence[]> => {
-        const asked = await this.#askOne(asker, head, signal);
-        if (asked.kind !== "diverged") return [];
-        return (await isStatedLost(this.#options.ledger, asked.divergence.head)) ? [] : [asked.divergence];
+        const answer = await this.#askOne(asker, head, signal);
+        if (answer.kind !== "diverged") return [];
+        return (await isStatedLost(this.#options.ledger, answer.divergence.head)) ? [] : [answer.divergence];
       }),
     );
     return diverged.flat();
   }
 
-  async #askOne(asker: Asker, head: Head, signal: AbortSignal): Promise<Asked> {
+  async #askOne(asker: Asker, head: Head, signal: AbortSignal): Promise<WitnessAnswer> {
     const { ledger, policy } = this.#options;
     const { witness, from } = asker;
     try {
-      const asked = await askWitness(witness, { log: ledger, policy, head, from, timeoutMs: askMs, signal });
-      await this.#note(asker, asked);
-      return asked;
+      const answer = await askWitness(witness, { log: ledger, policy, head, from, timeoutMs: askMs, signal });
+      await this.#note(asker, answer);
+      return answer;
     } catch (error) {
       // Such as a database that is away, so that nothing can be proven to the witness.
-      const asked: Asked = { kind: "failed", problem: (error as Error).message };
-      await this.#note(asker, asked);
-      return asked;
+      const answer: WitnessAnswer = { kind: "failed", problem: (error as Error).message };
+      await this.#note(asker, answer);
+      return answer;
     }
   }
 
-  async #note(asker: Asker, asked: Asked): Promise<void> {
+  async #note(asker: Asker, answer: WitnessAnswer): Promise<void> {
     const { ledger, latest, cosignatures } = this.#options;
     const { status, witness } = asker;
-    if (asked.kind === "cosigned") {
-      const { head } = asked;
+    if (answer.kind === "cosigned") {
+      const { head } = answer;
       Object.assign(asker, { from: head.size, failures: 0, notBefore: 0 });
-      const own = asked.cosignatures.find(({ key }) => key === witness.key.text);
+      const own = answer.cosignatures.find(({ key }) => key === witness.key.text);
       status.reached(head, own?.at ?? 0, latest());
-      return cosignatures.add(head, asked.cosignatures);
+      return cosignatures.add(head, answer.cosignatures);
     }
     const { retryMs, retryMaxMs } = this.#options.pace;
     asker.notBefore = performance.now() + Math.min(retryMaxMs, retryMs * 2 ** asker.failures);
     asker.failures += 1;
-    if (asked.kind === "failed") return status.failed(asked.problem);
-    status.diverged(asked.divergence.head, await isStatedLost(ledger, asked.divergence.head));
+    if (answer.kind === "failed") return status.failed(answer.problem);
+    status.diverged(answer.divergence.head, await isStatedLost(ledger, answer.divergence.head));
     return undefined;
   }
 }

@@ -5,7 +5,7 @@ import { isFramingLost, headTooLarge } from "./head.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 import type { GateObserver } from "../telemetry/observer.ts";
 import type { Valve } from "../admission/valve.ts";
-import { traceOf, whose } from "./whose.ts";
+import { traceOf, requestIdentity } from "./request-identity.ts";
 
 declare module "fastify" {
   interface FastifyInstance {
@@ -33,7 +33,7 @@ export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply 
   reply.server.observer.refused(refusal.code);
   traceOf(reply.request)?.refused(refusal);
   const { request, server } = reply;
-  server.refusalLog.note(refusal.code, () => ({ ...whose(request), status, detail: refusal.detail }));
+  server.refusalLog.note(refusal.code, () => ({ ...requestIdentity(request), status, detail: refusal.detail }));
   reply
     .code(status)
     .header("content-type", "application/problem+json; charset=utf-8")
@@ -61,7 +61,7 @@ const answeredEarly = new WeakSet<object>();
 const owing = new WeakMap<object, { answers: number; last: IncomingMessage }>();
 
 /** Notes that a request came, until its answer is out. */
-export function noteOwed(request: IncomingMessage, response: ServerResponse): void {
+export function trackPendingResponse(request: IncomingMessage, response: ServerResponse): void {
   const { socket } = request;
   const owed = owing.get(socket) ?? { answers: 0, last: request };
   owing.set(socket, owed);
@@ -71,7 +71,7 @@ export function noteOwed(request: IncomingMessage, response: ServerResponse): vo
 }
 
 /** Would what is written now be taken for the answer to an earlier request? One that is still coming is the fault's own. */
-function owesEarlier(socket: object): boolean {
+function hasPendingResponse(socket: object): boolean {
   const owed = owing.get(socket);
   return owed !== undefined && owed.answers > (owed.last.complete ? 0 : 1);
 }
@@ -90,7 +90,7 @@ export function toRefusal(error: unknown, request: FastifyRequest): Refusal {
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return refuse("bad-http", "the request is not HTTP that the gate reads");
   }
-  request.log.error({ ...whose(request), err: error }, "a request failed");
+  request.log.error({ ...requestIdentity(request), err: error }, "a request failed");
   return refuse("ledger-unavailable", "the gate could not answer; see its log");
 }
 
@@ -108,7 +108,7 @@ export function refuseConnection(
   socket: BareSocket,
   { refusalLog, observer }: { readonly refusalLog: RefusalLog; readonly observer: GateObserver },
 ): void {
-  const mute = answeredEarly.has(socket) || owesEarlier(socket);
+  const mute = answeredEarly.has(socket) || hasPendingResponse(socket);
   if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable || mute) {
     socket.destroy();
     return;

@@ -10,11 +10,11 @@ import { badQuery, queryOf } from "./query.ts";
 import { checkpoint, tile } from "./log.ts";
 import { receipts } from "./receipts.ts";
 import { refuseWith } from "./refusing.ts";
-import type { Asked, Route } from "./route.ts";
+import type { RouteCall, Route } from "./route.ts";
 import type { TracedRequest } from "../telemetry/traces.ts";
 import { beginTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
 import { verify } from "./verify.ts";
-import { noteTrace, traceOf, whose } from "./whose.ts";
+import { noteTrace, traceOf, requestIdentity } from "./request-identity.ts";
 
 export const routes: readonly Route[] = [
   { method: "POST", path: "/check", scope: "check", handle: check },
@@ -35,7 +35,7 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/admin/keys/:name/revoke", scope: "admin", handle: revoke },
 ];
 
-async function check({ service, gate, tenant, key, request, reply }: Asked): Promise<FastifyReply> {
+async function check({ service, gate, tenant, key, request, reply }: RouteCall): Promise<FastifyReply> {
   const timings = beginTimings();
   const isTold = service.traces !== undefined || service.logsAnswers;
   if (service.traces !== undefined) noteTrace(request, service.traces.begin(tracedOf(request, tenant), timings));
@@ -68,24 +68,24 @@ function tracedOf({ url, protocol, headers }: FastifyRequest, tenant: string | n
 function tell(request: FastifyRequest, told: AnsweredCheck, timings: CheckTimings): void {
   traceOf(request)?.answered(told, timings);
   const { toolName: tool, verdict, answered, rule, seq } = told;
-  request.log.debug({ ...whose(request), tool, verdict, answered, rule, seq }, "answered");
+  request.log.debug({ ...requestIdentity(request), tool, verdict, answered, rule, seq }, "answered");
 }
 
 /** Of a tenant only to a key of its own: to everybody else each id is answered alike, whether there is such a tenant or not. */
-function health({ gate, reply }: Asked): Promise<FastifyReply> {
+function health({ gate, reply }: RouteCall): Promise<FastifyReply> {
   return sendHealth(gate, reply);
 }
 
-function metrics({ service, reply }: Asked): Promise<FastifyReply> {
+function metrics({ service, reply }: RouteCall): Promise<FastifyReply> {
   return sendMetrics(service, reply);
 }
 
-function ready({ service, reply }: Asked): Promise<FastifyReply> {
+function ready({ service, reply }: RouteCall): Promise<FastifyReply> {
   return sendReadiness(service.root, reply);
 }
 
 /** What is in force, or with `contract` what some receipt was decided under. */
-async function rules({ gate, request, reply }: Asked): Promise<FastifyReply> {
+async function rules({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
   const query = queryOf(request);
   const named = query.parameters.get("contract");
   const problem =
@@ -104,7 +104,7 @@ async function rules({ gate, request, reply }: Asked): Promise<FastifyReply> {
   return reply.header("content-type", "text/plain; charset=utf-8").send(text);
 }
 
-async function receipt({ gate, request, reply }: Asked): Promise<FastifyReply> {
+async function receipt({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
   const { seq } = request.params as { readonly seq: string };
   if (!/^[1-9][0-9]{0,15}$/.test(seq))
     return refuseWith(reply, refuse("not-found", "a receipt's number is a whole number from 1"));

@@ -7,13 +7,13 @@ import { hasEscapedPath, refusalForBody, refusalForHead } from "./head.ts";
 import type { Key } from "../admin/keys/keys.ts";
 import { rateFields } from "../admission/rate.ts";
 import { RefusalLog } from "./refusal-log.ts";
-import { noteOwed, refuseConnection, refuseWith, toRefusal, type BareSocket } from "./refusing.ts";
+import { trackPendingResponse, refuseConnection, refuseWith, toRefusal, type BareSocket } from "./refusing.ts";
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
 import type { Service } from "../admin/service.ts";
 import { Valve } from "../admission/valve.ts";
 import { requestId } from "../telemetry/requests.ts";
-import { keyOf, noteKey } from "./whose.ts";
+import { keyOf, noteKey } from "./request-identity.ts";
 
 export interface HttpOptions {
   readonly service: Service;
@@ -33,7 +33,7 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
   const refusalLog = new RefusalLog(log);
   const server = Fastify(serverOptions({ service, log, tls }, refusalLog)) as unknown as FastifyInstance;
   addKeyHooks(server, service, basePath, boundConnections(server.server, connections, log));
-  server.decorateRequest("known", undefined);
+  server.decorateRequest("identity", undefined);
   server.decorate("observer", metrics);
   server.decorate("refusalLog", refusalLog);
   server.decorate(
@@ -155,14 +155,14 @@ function addRoutes(server: FastifyInstance, service: Service, basePath: string):
 
 /** Notes each request that is owed an answer, those too that never reach a route. */
 function noteAllOwed(server: FastifyInstance, { keys }: Service): void {
-  server.server.prependListener("request", noteOwed);
+  server.server.prependListener("request", trackPendingResponse);
   server.server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
-    noteOwed(request, response);
+    trackPendingResponse(request, response);
     if (keys.find(request.headers.authorization) !== undefined) response.writeContinue();
     server.routing(request, response);
   });
   server.server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
-    noteOwed(request, response);
+    trackPendingResponse(request, response);
     server.routing(request, response);
   });
 }

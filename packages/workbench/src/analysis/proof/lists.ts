@@ -100,14 +100,14 @@ export function sizeOf({ world }: Translator, list: SymList, key: string): Sym {
   return { kind: "number", term: sum(counts.length === 0 ? ["0.0"] : counts) };
 }
 
-interface Asked {
+interface MembershipQuery {
   readonly at: Sym;
   readonly key: string;
   readonly type: Type;
 }
 
 /** The item at a symbol; it fails where there is none. */
-export function indexed(translator: Translator, list: SymList, { at, key, type }: Asked): Evaluated {
+export function indexed(translator: Translator, list: SymList, { at, key, type }: MembershipQuery): Evaluated {
   const { world } = translator;
   const index = at.kind === "number" ? at.term : "0.0";
   const items = singles(list);

@@ -302,23 +302,23 @@ interface Slice {
 
 /** The rows that have something to erase, few enough for one turn. */
 async function* slicesOf({ candidates, asked, key }: Work, lacking: Lackings): AsyncGenerator<Slice> {
-  let metrics = new Metrics(asked, lacking);
+  let batch = new EraseBatch(asked, lacking);
   for await (const rows of candidates) {
     for (const { seq, leaf, evidence } of rows) {
       const { kind, key: by } = parseLeaf(leaf) ?? {};
-      if (kind === "change") metrics.acts += 1;
+      if (kind === "change") batch.acts += 1;
       if (kind === undefined || kind === "change" || (key !== undefined && by !== key)) continue;
-      metrics.add(seq, evidence, kind === "check");
-      if (!metrics.isFull) continue;
-      yield metrics.slice();
-      metrics = new Metrics(asked, lacking);
+      batch.add(seq, evidence, kind === "check");
+      if (!batch.isFull) continue;
+      yield batch.slice();
+      batch = new EraseBatch(asked, lacking);
     }
   }
-  yield metrics.slice();
+  yield batch.slice();
 }
 
 /** What comes together for one turn. */
-class Metrics {
+class EraseBatch {
   readonly #asked: readonly ErasablePart[];
   readonly #met = new Set<ErasablePart>();
   readonly #seqs: number[] = [];

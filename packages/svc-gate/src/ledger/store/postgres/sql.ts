@@ -30,12 +30,12 @@ export function asLedger(ledger: string): string {
 }
 
 /** One statement and what it is given. */
-export interface Asked {
+export interface BoundStatement {
   readonly statement: Statement;
   readonly values: readonly unknown[];
 }
 
-export function ask(name: keyof typeof statements, ...values: readonly unknown[]): Asked {
+export function ask(name: keyof typeof statements, ...values: readonly unknown[]): BoundStatement {
   return { statement: { name, text: statements[name] }, values };
 }
 
@@ -130,7 +130,7 @@ export const statements = {
 export type Filters = Pick<RowQuery, "checks" | "leafHas" | "refused" | "session" | "tool" | "verdict">;
 
 /** Newest first: rows below $2 and from $5 on, at most $3, of at most $4 characters; then one parameter for each filter. */
-export function readRows({ leafHas = [], refused = false, checks = false, ...equal }: Filters): Asked {
+export function readRows({ leafHas = [], refused = false, checks = false, ...equal }: Filters): BoundStatement {
   const { session, tool, verdict } = equal;
   const given = Object.entries({ session, tool, verdict }).filter(
     (entry): entry is [string, string] => entry[1] !== undefined,
@@ -175,7 +175,11 @@ const columnsOf: Readonly<Record<Written, readonly string[]>> = {
 export type Value = string | number | Uint8Array | null;
 
 /** Statements that write rows of one ledger, each with its parameters. */
-export function insertions(table: Written, ledger: string, rows: readonly (readonly Value[])[]): readonly Asked[] {
+export function insertions(
+  table: Written,
+  ledger: string,
+  rows: readonly (readonly Value[])[],
+): readonly BoundStatement[] {
   const written = [];
   for (let from = 0; from < rows.length;) {
     const size = sizes.find((candidate) => candidate <= rows.length - from) ?? 1;

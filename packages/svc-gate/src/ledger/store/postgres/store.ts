@@ -6,7 +6,7 @@ import { Caller } from "../calls.ts";
 import { historyOf, keyNotesOf, slice } from "./history.ts";
 import { headRow, ledgerSeal, readCounters, storedRow, type Counters } from "./rows.ts";
 import { beginOn, connect, explained, readOne, rollBack, send } from "./session.ts";
-import { ask, commit, readRows, type Asked } from "./sql.ts";
+import { ask, commit, readRows, type BoundStatement } from "./sql.ts";
 import { PostgresTurn } from "./turn.ts";
 import { verifyPostgres } from "./verify.ts";
 import { LedgerRefused, NoLedger, NotKept } from "../store.ts";
@@ -264,7 +264,7 @@ class PostgresStore implements LedgerStore {
     return Promise.resolve();
   }
 
-  #read(...asked: readonly Asked[]): ReturnType<typeof readOne> {
+  #read(...asked: readonly BoundStatement[]): ReturnType<typeof readOne> {
     return readOne(this.#pools.reads, this.#ledger, ...asked);
   }
 }

@@ -5,7 +5,7 @@ import type { Erasure } from "../../entry/erasure.ts";
 import { withoutParts } from "../../entry/evidence.ts";
 import { frontierOf, headRow, sameHead, type Counters, type HeadRow } from "./rows.ts";
 import { beginOn, explained, Fault, rollBack, send, settleAll } from "./session.ts";
-import { ask, commit, insertions, rollback, withoutTimeout, type Asked, type Value } from "./sql.ts";
+import { ask, commit, insertions, rollback, withoutTimeout, type BoundStatement, type Value } from "./sql.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
 import { countedAfter, counterSeal, foldSeal } from "../seals.ts";
 import type { KeptCounter } from "../store.ts";
@@ -191,7 +191,7 @@ export class PostgresTurn implements StoreTurn {
     effects: readonly StoredEffect[],
     nodes: readonly TreeNode[],
     next: HeadRow,
-  ): Promise<readonly Asked[]> {
+  ): Promise<readonly BoundStatement[]> {
     const { head, ledger } = this.#parts;
     try {
       requireOrder(rows, head.seq);
@@ -217,7 +217,7 @@ export class PostgresTurn implements StoreTurn {
    * Writes and commits on one way there and back. Kept is what says COMMIT, and not kept what says ROLLBACK; with any
    * other answer, or none, it is found out.
    */
-  async #end(written: readonly Asked[], next: HeadRow): Promise<void> {
+  async #end(written: readonly BoundStatement[], next: HeadRow): Promise<void> {
     const { client, head } = this.#parts;
     this.#ended = true;
     const outcome = await endTransaction(client, written);
@@ -270,7 +270,7 @@ interface Outcome {
  * Sends what is to be written and the COMMIT, and waits for every answer. A warning beside COMMIT makes it uncertain: such as
  * that the wait for a standby was cancelled. What is only said has the code of success.
  */
-async function endTransaction(client: ClientBase, written: readonly Asked[]): Promise<Outcome> {
+async function endTransaction(client: ClientBase, written: readonly BoundStatement[]): Promise<Outcome> {
   let warned = false;
   const onNotice = ({ code }: { readonly code?: string | undefined }): void => void (warned ||= code !== "00000");
   client.on("notice", onNotice);

@@ -16,13 +16,13 @@ import type { TreeNode } from "../../tree/merkle.ts";
 import { wrongNode, type Levels, type TreeWalk } from "../../tree/walk.ts";
 import type { Anchor, Verification } from "../store.ts";
 import { frontierOf, headRow, ledgerSeal, parseCounters, storedRow, type HeadRow } from "./rows.ts";
-import { ask, type Asked } from "./sql.ts";
+import { ask, type BoundStatement } from "./sql.ts";
 
 /** Rows that a walk takes at once, and characters of them. */
 const slice = { rows: 128, characters: 1_000_000 } as const;
 
 /** Answers of statements that were sent together, each a state no older than that of the one before. */
-export type Read = (...asked: readonly Asked[]) => Promise<readonly (readonly (readonly unknown[])[])[]>;
+export type Read = (...asked: readonly BoundStatement[]) => Promise<readonly (readonly (readonly unknown[])[])[]>;
 
 export interface PostgresWalk {
   readonly ledger: string;

@@ -20,7 +20,7 @@ export type Delivery = (signal: AbortSignal) => Promise<number | undefined>;
  * Brings what is newest to one receiver, one delivery at a time. What came meanwhile is brought by the next one, and one
  * that failed is tried again: nothing is queued, however long the receiver is away.
  */
-export class Courier {
+export class HeadPublisher {
   readonly #deliver: Delivery;
   readonly #pace: Pace;
   readonly #stop = new AbortController();
@@ -38,7 +38,7 @@ export class Courier {
   }
 
   /** There is something newer. Nothing is done before the caller's turn of the event loop is over. */
-  offer(): void {
+  publish(): void {
     this.#isWanted = true;
     this.#schedule();
   }
@@ -85,7 +85,7 @@ export class Courier {
       this.#failures = 0;
       this.#notBefore = began + betweenMs;
       clearTimeout(this.#again);
-      if (again !== undefined && !this.#isClosing) this.#again = setTimeout(() => this.offer(), again).unref();
+      if (again !== undefined && !this.#isClosing) this.#again = setTimeout(() => this.publish(), again).unref();
     } catch {
       // Whose business it is has been told by what delivers; here it only counts.
       this.#isWanted = true;

@@ -25,7 +25,7 @@ export class StartRefused extends Error {
 }
 
 /** Where a gate's contracts, mode and ledger come from: the root's, or a tenant's. */
-export interface Place {
+export interface GateSource {
   /** For the log; null is the root. */
   readonly tenant: string | null;
   /** A mandate or a contract; undefined is `mandate.yaml` in the working folder, if it is there. */
@@ -51,15 +51,15 @@ export interface Place {
   readonly keepsStricterMode?: boolean | undefined;
 }
 
-export interface OpenPlace {
+export interface OpenGate {
   readonly gate: Gate;
   readonly ledger: Ledger;
 }
 
-/** A place whose ledger is open, and where nothing is decided yet. */
-export interface OpenedPlace extends OpenPlace {
+/** A source whose ledger is open, and where nothing is decided yet. */
+export interface OpenedGate extends OpenGate {
   /**
-   * Puts in force what the place says: the first step of a start that the ledger keeps.
+   * Puts in force what the source says: the first step of a start that the ledger keeps.
    *
    * @returns what changed; undefined if nothing changed
    * @throws {StartRefused}
@@ -71,7 +71,7 @@ export interface OpenedPlace extends OpenPlace {
  * What the gates of one process share: the log, the observer, the memory for waiting calls, and the count of the inputs of
  * refused calls for each key.
  */
-export interface Telling {
+export interface SharedParts {
   /** The banner repeats the warnings of a start. */
   readonly log: Logger;
   readonly observer: GateObserver;
@@ -86,34 +86,34 @@ const defaultMandate = "mandate.yaml";
 /**
  * Opens a ledger and the gate over it; the gate answers once it has begun.
  *
- * @param earlier what was in force when the place was last open in this process: it is taken up again as it was, so that
+ * @param earlier what was in force when the source was last open in this process: it is taken up again as it was, so that
  *   only a reload changes it
  * @throws {StartRefused} or {LedgerRefused}, and then nothing is open
  */
-export async function openPlace(place: Place, telling: Telling, earlier?: InForce): Promise<OpenedPlace> {
-  const { log } = telling;
-  const read = earlier === undefined ? await loadPolicySet(place, log) : undefined;
-  const ledger = await openLedger(place.ledger);
+export async function openFrom(source: GateSource, shared: SharedParts, earlier?: InForce): Promise<OpenedGate> {
+  const { log } = shared;
+  const read = earlier === undefined ? await requirePolicySet(source, log) : undefined;
+  const ledger = await openLedger(source.ledger);
   const warnings = earlier === undefined ? [...ledger.warnings, ...(await resetWarnings(ledger))] : [];
-  for (const warning of warnings) log.warn({ tenant: place.tenant }, warning);
-  tellOfPin(ledger, { ...telling, tenant: place.tenant });
-  const anchors = telling.sites && anchorsOf(place, ledger, { ...telling, sites: telling.sites });
+  for (const warning of warnings) log.warn({ tenant: source.tenant }, warning);
+  tellOfPin(ledger, { ...shared, tenant: source.tenant });
+  const anchors = shared.sites && anchorsOf(source, ledger, { ...shared, sites: shared.sites });
   try {
     await anchors?.begin(earlier === undefined);
-    const policySet = read ?? (await keptForce(ledger, (earlier as InForce).contract));
+    const policySet = read ?? (await keptPolicySet(ledger, (earlier as InForce).contract));
     // The ledger keeps its mode, so a tenant that opens again needs no mode.
     const isAgain = earlier !== undefined;
-    const mode = isAgain ? undefined : place.mode;
+    const mode = isAgain ? undefined : source.mode;
     const gate = overLedger({
-      ...telling,
-      place,
+      ...shared,
+      source,
       policySet,
       mode,
       ledger,
       anchors,
-      acceptChange: !isAgain && place.acceptChange,
+      acceptChange: !isAgain && source.acceptChange,
     });
-    return { ledger, gate, begin: () => begin(gate, { place, policySet, log }) };
+    return { ledger, gate, begin: () => begin(gate, { source, policySet, log }) };
   } catch (error) {
     await anchors?.close();
     await ledger.close();
@@ -123,35 +123,35 @@ export async function openPlace(place: Place, telling: Telling, earlier?: InForc
 
 /** Those who anchor a ledger, told of its heads from now on. */
 function anchorsOf(
-  { tenant, ledger: { folder } }: Place,
+  { tenant, ledger: { folder } }: GateSource,
   ledger: Ledger,
-  { log, observer, sites }: Telling & { readonly sites: AnchorSites },
+  { log, observer, sites }: SharedParts & { readonly sites: AnchorSites },
 ): Anchors {
   const anchors = new Anchors({ ...sites, ledger, folder, tenant, log, onFailure: (by) => observer.anchorFailed(by) });
   ledger.watchHeads((head) => anchors.follow(head));
   return anchors;
 }
 
-interface Parts extends Telling {
-  readonly place: Place;
+interface Parts extends SharedParts {
+  readonly source: GateSource;
   readonly policySet: PolicySet;
   readonly mode: Mode | undefined;
   readonly ledger: Ledger;
   readonly anchors: Anchors | undefined;
-  /** Of this start alone: a place that is opened again goes by what others have put in force since. */
+  /** Of this start alone: a source that is opened again goes by what others have put in force since. */
   readonly acceptChange: boolean;
 }
 
 function overLedger(parts: Parts): Gate {
-  const { place, log, observer, budget, refusedInputs, policySet, mode, ledger, anchors, acceptChange } = parts;
+  const { source, log, observer, budget, refusedInputs, policySet, mode, ledger, anchors, acceptChange } = parts;
   const clock = new Clock(systemTime);
   const time = clock.read(ledger.head.at);
-  if (!ledger.isShared && !time.ok && !place.acceptClock) {
+  if (!ledger.isShared && !time.ok && !source.acceptClock) {
     throw new StartRefused(
       `${time.problem}: set it right, or start once with --accept clock and checks wait until it has caught up`,
     );
   }
-  const { tenant } = place;
+  const { tenant } = source;
   return new Gate({
     policySet,
     tenant,
@@ -159,14 +159,15 @@ function overLedger(parts: Parts): Gate {
     anchors,
     clock,
     mode,
-    modeSetting: place.modeSetting,
+    modeSetting: source.modeSetting,
     acceptChange,
-    acceptWeakerMode: place.acceptWeakerMode,
-    keepsStricterMode: place.keepsStricterMode,
+    acceptWeakerMode: source.acceptWeakerMode,
+    keepsStricterMode: source.keepsStricterMode,
     observer,
     budget,
     keepRefused: refusedInputs && ((call) => refusedInputs.kept(call, tenant)),
-    retention: place.retentionDays === undefined ? undefined : { days: place.retentionDays, tenant: place.tenant, log },
+    retention:
+      source.retentionDays === undefined ? undefined : { days: source.retentionDays, tenant: source.tenant, log },
     onDefect: ({ rule, defect }) => {
       observer.defect();
       log.error({ tenant, rule, err: defect }, "the engine failed on a rule; the call was blocked");
@@ -177,14 +178,14 @@ function overLedger(parts: Parts): Gate {
 }
 
 interface Beginning {
-  readonly place: Place;
-  /** What the place's files say. */
+  readonly source: GateSource;
+  /** What the source's files say. */
   readonly policySet: PolicySet;
   readonly log: Logger;
 }
 
-async function begin(gate: Gate, { place, policySet, log }: Beginning): Promise<Reloaded | undefined> {
-  const { tenant } = place;
+async function begin(gate: Gate, { source, policySet, log }: Beginning): Promise<Reloaded | undefined> {
+  const { tenant } = source;
   const begun = await gate.begin();
   if (!begun.ok) throw new StartRefused(begun.problem.detail);
   const { folded = [], receipt, before, now } = begun.value ?? {};
@@ -194,7 +195,7 @@ async function begin(gate: Gate, { place, policySet, log }: Beginning): Promise<
   if (receipt !== undefined && before !== undefined && now !== undefined && before.mode !== now.mode)
     log[isWeaker(now.mode as Mode, before.mode as Mode) ? "warn" : "info"](
       { tenant, seq: receipt.seq },
-      `the mode changed from ${before.mode} to ${now.mode}, as ${place.modeSetting} says`,
+      `the mode changed from ${before.mode} to ${now.mode}, as ${source.modeSetting} says`,
     );
   if (gate.policy.policySet.text !== policySet.text)
     log.warn(
@@ -205,19 +206,19 @@ async function begin(gate: Gate, { place, policySet, log }: Beginning): Promise<
   return begun.value;
 }
 
-async function loadPolicySet(place: Place, log: Logger): Promise<PolicySet> {
-  const loaded = await loadForce(place, log);
+async function requirePolicySet(source: GateSource, log: Logger): Promise<PolicySet> {
+  const loaded = await loadPolicySet(source, log);
   if (!loaded.ok) throw new StartRefused(loaded.problem, 2);
   return loaded.value;
 }
 
 /**
- * Compiles what a place names, as it is on disk now.
+ * Compiles what a source names, as it is on disk now.
  *
  * @returns every error of it as text for a terminal
  * @throws {NoSuchFile} when the mandate itself cannot be read
  */
-export async function loadForce({ mandate }: Place, log: Logger): Promise<Result<PolicySet, string>> {
+export async function loadPolicySet({ mandate }: GateSource, log: Logger): Promise<Result<PolicySet, string>> {
   const file = mandate ?? defaultMandate;
   if (mandate === undefined && !existsSync(file)) {
     log.warn(
@@ -229,7 +230,7 @@ export async function loadForce({ mandate }: Place, log: Logger): Promise<Result
   return compiled.ok ? compiled : bad(renderDiagnostics(compiled.problem));
 }
 
-async function keptForce(ledger: Ledger, digest: string): Promise<PolicySet> {
+async function keptPolicySet(ledger: Ledger, digest: string): Promise<PolicySet> {
   const policySet = await keptContracts(ledger, digest);
   if (policySet === undefined) throw new StartRefused(`the contract ${digest} cannot be taken from the ledger`);
   return policySet;
