@@ -36,6 +36,28 @@ storeSuite("SQLite", {
   intruded: /somebody else has written/,
 });
 
+suite("SQLite: verify beside a gate", { tags: ["verify.walks-chain"] }, () => {
+  test("verify succeeds while counters are begun and counted", async (t) => {
+    const folder = temporaryFolder(t);
+    const ledger = await openLedger({ folder, engine, pinFile: join(temporaryFolder(t), "pin") });
+    t.after(() => ledger.close());
+    await ledger.keepContract(contracts[0]);
+    const many = Array.from({ length: 2000 }, () => [entry(), []] as const);
+    await append(ledger, many);
+    const over = new AbortController();
+    const walking = ledger.verify().finally(() => over.abort());
+    let begun = 0;
+    for (; !over.signal.aborted; begun += 1) {
+      const definition = `begun ${begun}`;
+      await ledger.keepCounter({ definition, through: null, unknownThrough: -1 }, []);
+      await append(ledger, [[entry(), [{ counter: sha256(definition), key: "k", amount: "1" }]]]);
+    }
+    const { broken, rows } = await walking;
+    assert.equal(broken, undefined);
+    assert.ok(begun > 1 && rows > many.length, `${begun} counters, ${rows} rows`);
+  });
+});
+
 suite("SQLite: the files of the store", { tags: ["verify.walks-chain"] }, () => {
   test("a write-ahead log that is cut anywhere leaves whole batches, a valid chain and matching counters", async (t) => {
     const folder = temporaryFolder(t);

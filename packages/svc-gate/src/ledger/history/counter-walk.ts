@@ -53,6 +53,9 @@ export interface FoldedRow {
   readonly before: string | undefined;
 }
 
+/** How many events a row has, and the evidence that says so. */
+export type RecordedCount = readonly [seq: number, count: number, evidence: string | undefined];
+
 /** Reads the counters of a store, and what is stored beside them that no row leads to. */
 export interface CounterReader {
   counters(): Promise<Counters>;
@@ -61,14 +64,16 @@ export interface CounterReader {
   tally(after: EventKey | undefined, through: number): Promise<EventTally>;
   folds(after: EventKey | undefined, to: EventKey | undefined): Promise<readonly FoldedRow[]>;
   /** How many events rows recorded, for some rows after one in order; none at the end. */
-  recorded(after: number): Promise<readonly (readonly [seq: number, count: number])[]>;
-  evidence(seq: number): Promise<string | undefined>;
+  recorded(after: number): Promise<readonly RecordedCount[]>;
   /** The digests and texts of some contracts behind a digest; none at the end. */
   contracts(after: string | undefined): Promise<readonly (readonly [digest: string, text: string])[]>;
 }
 
 /** Events that are looked up or tallied at once: a few milliseconds. */
 export const sliceEvents = 16_384;
+
+/** Rows whose events are counted at once. */
+export const sliceRows = 64;
 
 /** Totals that a walk keeps in memory, however many keys there are. */
 const totalsMax = 8192;
@@ -207,8 +212,7 @@ export class CounterWalk {
   async #unrecorded(live: number, through: number): Promise<Broken> {
     for (let after = Number.MIN_SAFE_INTEGER; ;) {
       const counted = await this.#reader.recorded(after);
-      for (const [seq, count] of counted) {
-        const evidence = await this.#reader.evidence(seq);
+      for (const [seq, count, evidence] of counted) {
         const recorded = evidence === undefined ? 0 : (readEffects(evidence)?.length ?? 0);
         const problem = "the counters hold an event that its receipt did not record";
         if (recorded !== count) return { seq, problem, expected: String(recorded), found: String(count) };
@@ -219,6 +223,14 @@ export class CounterWalk {
     const problem = "the counters do not hold the events that the receipts recorded";
     return { seq: through, problem, expected: String(this.#events), found: String(live) };
   }
+}
+
+export function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+export function keyOf([counter, key, at, seq]: readonly unknown[]): EventKey {
+  return [Number(counter), Buffer.from(key as Uint8Array), Number(at), Number(seq)];
 }
 
 /** What was changed by hand may be no decimals. */

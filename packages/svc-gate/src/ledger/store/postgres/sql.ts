@@ -118,13 +118,15 @@ export const statements = {
     LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = asked.counter
       AND e.key = asked.key AND (e.at, e.seq) < (asked.at, asked.seq) ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true
     ORDER BY asked.place`,
-  /** How many events each row after row $2 has; $3 rows at most. */
-  walkedRows: `SELECT seq, count(*) AS count FROM svc_gate.effects WHERE ledger = $1 AND folded IS NULL AND seq > $2
-    GROUP BY seq ORDER BY seq LIMIT $3`,
+  /** How many events each row after row $2 has, and its evidence; $3 rows at most. */
+  walkedRows: `SELECT counted.seq, counted.count, r.evidence
+    FROM (SELECT seq, count(*) AS count FROM svc_gate.effects WHERE ledger = $1 AND folded IS NULL AND seq > $2
+      GROUP BY seq ORDER BY seq LIMIT $3) counted
+    LEFT JOIN LATERAL (SELECT evidence FROM svc_gate.receipts WHERE ledger = $1 AND seq = counted.seq) r ON true
+    ORDER BY counted.seq`,
   checksIn: `SELECT seq, evidence FROM svc_gate.receipts WHERE ledger = $1 AND seq >= $2 AND seq <= $3 AND verdict <> 'CHANGE'`,
   erase: `UPDATE svc_gate.receipts SET evidence = $3 WHERE ledger = $1 AND seq = $2`,
   eraseWithCall: `UPDATE svc_gate.receipts SET evidence = $3, session = NULL, tool = '' WHERE ledger = $1 AND seq = $2`,
-  evidenceAt: `SELECT evidence FROM svc_gate.receipts WHERE ledger = $1 AND seq = $2`,
 } as const;
 
 export type Filters = Pick<RowQuery, "checks" | "leafHas" | "refused" | "session" | "tool" | "verdict">;

@@ -3,12 +3,16 @@ import type { Broken } from "../../entry/row.ts";
 import { wrongCheck, type Link } from "../../entry/verifier.ts";
 import { parted, tooShort } from "../../history/anchors.ts";
 import {
+  keyOf,
   sliceEvents,
+  sliceRows,
+  textOf,
   type Counters,
   type EventKey,
   type EventQuery,
   type EventTally,
   type FoldedRow,
+  type RecordedCount,
   type StoredTotals,
 } from "../../history/counter-walk.ts";
 import { walkStore, type StoreReader, type Walked, type WalkedSlice } from "../../history/walk.ts";
@@ -158,14 +162,9 @@ class PostgresReader implements StoreReader {
     });
   }
 
-  async recorded(after: number): Promise<readonly (readonly [seq: number, count: number])[]> {
-    const rows = await this.#ask("walkedRows", after, sliceEvents);
-    return rows.map(([seq, count]) => [Number(seq), Number(count)] as const);
-  }
-
-  async evidence(seq: number): Promise<string | undefined> {
-    const [row] = await this.#ask("evidenceAt", seq);
-    return textOf(row?.[0]);
+  async recorded(after: number): Promise<readonly RecordedCount[]> {
+    const rows = await this.#ask("walkedRows", after, sliceRows);
+    return rows.map(([seq, count, evidence]) => [Number(seq), Number(count), textOf(evidence)]);
   }
 
   async contracts(after: string | undefined): Promise<readonly (readonly [digest: string, text: string])[]> {
@@ -178,12 +177,4 @@ class PostgresReader implements StoreReader {
     const counts = new Map(counted.map(([level, count]) => [Number(level), Number(count)]));
     return { counts, last: headRow(head?.[0] ?? []).seq };
   }
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === "string" ? value : undefined;
-}
-
-function keyOf([counter, key, at, seq]: readonly unknown[]): EventKey {
-  return [Number(counter), key as Uint8Array, Number(at), Number(seq)];
 }
