@@ -20,7 +20,7 @@ export async function benchDecide(): Promise<void> {
   });
   const rates: number[] = [];
   let allowed = 0;
-  for (let turn = 0; turn <= rounds; turn += 1) {
+  for (let transaction = 0; transaction <= rounds; transaction += 1) {
     const from = performance.now();
     for (let at = 0; at < perRound; at += 1) {
       const request = requests[at & 1023] as CheckRequest;
@@ -33,7 +33,7 @@ export async function benchDecide(): Promise<void> {
       count(prepared, { verdict: decision.verdict, answered: decision.verdict });
       if (decision.verdict === "ALLOW") allowed += 1;
     }
-    if (turn > 0) rates.push(perRound / ((performance.now() - from) / 1000));
+    if (transaction > 0) rates.push(perRound / ((performance.now() - from) / 1000));
   }
   if (allowed !== (rounds + 1) * perRound)
     throw new Error(`${allowed} were allowed: the requests do not fit the contract`);

@@ -1,6 +1,6 @@
 /**
  * Goal: gates that share a ledger share its anchors, and a database that was put back is found out before it is served.
- * Method: two gates on one database, asked in turn, with one witness for both; then a copy of the database as it was before.
+ * Method: two gates on one database, asked in transaction, with one witness for both; then a copy of the database as it was before.
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";

@@ -26,7 +26,7 @@ import {
 import { parseLeaf } from "../../packages/svc-gate/src/ledger/entry/mod.ts";
 import { readHint, verifyExport, writeExport } from "../../packages/svc-gate/src/ledger/export/mod.ts";
 import { parseVerifierKey } from "../../packages/svc-gate/src/ledger/tree/mod.ts";
-import type { ResultEntry } from "../../packages/svc-gate/src/ledger/turn.ts";
+import type { ResultEntry } from "../../packages/svc-gate/src/ledger/append-transaction.ts";
 import { ask, check, startGate } from "../support/gate.ts";
 import { enactOn, eraseOn, missingIn } from "../support/erasure-suite.ts";
 import { append, contracts, engine, entry, sha256, temporaryFolder } from "../support/ledger-fixture.ts";
@@ -40,16 +40,16 @@ const { at, keyName, mode, toolName, routed, sessionId, contract } = entry();
 
 /** Appends the result of a check, each value in it under a keyed digest. */
 async function addResult(ledger: Ledger, checkOf: number, over: Partial<ResultEntry> = {}): Promise<void> {
-  const turn = await ledger.begin();
+  const transaction = await ledger.begin();
   const of = { at, keyName, mode, toolName, routed, sessionId, contract };
-  turn.result({
+  transaction.result({
     ...of,
-    at: Math.max(at, turn.head.at),
+    at: Math.max(at, transaction.head.at),
     check: checkOf,
     values: ["0xabc", "anna@example.com"],
     ...over,
   });
-  await turn.commit();
+  await transaction.commit();
 }
 
 /** Two checks, an act, the results of both, one of them twice. */

@@ -40,7 +40,7 @@ const now = 1_790_000_000_000;
 /** What one round allocates for each of its steps; steps may be asynchronous. */
 async function bytesEach(rounds: number, perRound: number, round: () => Promise<void> | void): Promise<number> {
   const each: number[] = [];
-  for (let turn = 0; turn < rounds; turn += 1) {
+  for (let transaction = 0; transaction < rounds; transaction += 1) {
     const before = getHeapStatistics().total_allocated_bytes;
     await round();
     each.push((getHeapStatistics().total_allocated_bytes - before) / perRound);

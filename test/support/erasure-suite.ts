@@ -22,7 +22,7 @@ export interface ErasureEngine {
 export const at0 = 1_790_000_000_000;
 export const hourMs = 3_600_000;
 
-/** Rows of checks, an hour apart: four sessions in turn under two keys, each text with the row's number in it. */
+/** Rows of checks, an hour apart: four sessions in transaction under two keys, each text with the row's number in it. */
 export async function fill(ledger: Ledger, from: number, to: number): Promise<void> {
   await ledger.keepContract(contracts[0]);
   for (let first = from; first <= to; first += 100) {
@@ -47,22 +47,22 @@ function checkOf(seq: number): ReturnType<typeof entry> {
   });
 }
 
-/** A person's act, in a turn of its own. */
+/** A person's act, in a transaction of its own. */
 export async function enactOn(ledger: Ledger, act: Act, at?: number): Promise<void> {
-  const turn = await ledger.begin();
+  const transaction = await ledger.begin();
   const mode: Mode = "enforce";
-  turn.change({ ...act, at: at ?? turn.head.at, contract: sha256(contracts[0]), mode });
-  await turn.commit();
+  transaction.change({ ...act, at: at ?? transaction.head.at, contract: sha256(contracts[0]), mode });
+  await transaction.commit();
 }
 
 export function eraserOn(ledger: Ledger): Eraser {
   const enact: ConstructorParameters<typeof Eraser>[0]["enact"] = async (actOf) => {
-    const turn = await ledger.begin();
-    const { at } = turn.head;
-    const act = await actOf(turn, at);
+    const transaction = await ledger.begin();
+    const { at } = transaction.head;
+    const act = await actOf(transaction, at);
     if (!act.ok) return act;
-    turn.change({ ...act.value, at, contract: sha256(contracts[0]), mode: "enforce" });
-    const [receipt] = await turn.commit();
+    transaction.change({ ...act.value, at, contract: sha256(contracts[0]), mode: "enforce" });
+    const [receipt] = await transaction.commit();
     return good(receipt ?? assert.fail());
   };
   return new Eraser({ ledger, enact, scrub: (rewrite) => ledger.scrub(rewrite) });

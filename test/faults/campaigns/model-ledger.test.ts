@@ -39,10 +39,10 @@ function batchesOf(calls: readonly Call[], from: number): readonly (readonly Cal
   return batches;
 }
 
-/** The keys take turns; what one key asks stays in its order. */
+/** The keys take transactions; what one key asks stays in its order. */
 function inTurns(calls: readonly Call[]): readonly Call[] {
   const byKey = [...Map.groupBy(calls, ({ key }) => key).values()];
-  return calls.flatMap((_, turn) => byKey.flatMap((asked) => asked.slice(turn, turn + 1)));
+  return calls.flatMap((_, transaction) => byKey.flatMap((asked) => asked.slice(transaction, transaction + 1)));
 }
 
 /** Serves some batches and stops. */

@@ -1,7 +1,7 @@
 /**
  * Goal: docs/contracts says what the contracts say. Method: the tables of rules, limits, facts and tools, and the answer
  * to each page's call, are generated from the contract and compared (UPDATE_GOLDEN=1 writes them); every YAML block
- * compiles. Beside it, a doctored page that is noticed.
+ * compiles. CommitOptions it, a doctored page that is noticed.
  */
 import assert from "node:assert/strict";
 import { globSync, readFileSync, writeFileSync } from "node:fs";

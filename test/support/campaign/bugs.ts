@@ -5,14 +5,14 @@ export const planted = {
   /** The answer leaves while the COMMIT is under way. */
   "answers-before-commit": [
     {
-      within: "PostgresTurn.commit",
+      within: "PostgresTransaction.commit",
       find: "await this.#end(written, next);",
       put: "this.#end(written, next).catch(() => undefined);",
     },
   ],
   /** A COMMIT whose answer was lost is taken for one that failed, and its calls are decided and written once more. */
   "writes-again": [
-    { within: "PostgresTurn.#end.isKept", value: "false" },
+    { within: "PostgresTransaction.#end.isKept", value: "false" },
     {
       within: "Batcher.#decideNext",
       find: "this.#queue.release(batch);",
@@ -24,7 +24,7 @@ export const planted = {
   /** A gate goes by what it has read of a counter once, and not by what others did to it since. */
   "remembers-counters": [
     {
-      within: "PostgresTurn.values",
+      within: "PostgresTransaction.values",
       find: "return counted.map((lookup) => lookup && values.get(lookup));",
       put: `const remembered = (globalThis.remembered ??= new Map());
     return counted.map((lookup) => {
@@ -36,10 +36,10 @@ export const planted = {
   ],
   /** A gate takes the time from its own machine. */
   "goes-by-its-own-clock": [
-    { within: "ActiveLedger.transact", find: "clock.read($head, turn.sharedTime)", put: "clock.read($head)" },
+    { within: "ActiveLedger.transact", find: "clock.read($head, transaction.sharedTime)", put: "clock.read($head)" },
   ],
   /** A COMMIT whose answer was lost is taken for one that was done. */
-  "believes-in-the-best": [{ within: "PostgresTurn.#end.isKept", value: "outcome.failed === undefined" }],
+  "believes-in-the-best": [{ within: "PostgresTransaction.#end.isKept", value: "outcome.failed === undefined" }],
 } as const satisfies Readonly<Record<string, readonly Mutation[]>>;
 
 export type Bug = keyof typeof planted;

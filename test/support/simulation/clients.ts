@@ -25,12 +25,12 @@ export async function ask(
   let left = calls;
   const session = async (number: number): Promise<void> => {
     let body = "";
-    for (let turn = 1; left > 0; turn += 1) {
+    for (let transaction = 1; left > 0; transaction += 1) {
       left -= 1;
       const { chance } = serving.machine;
       await pause(serving.machine, chance.often(0.5) ? 0 : chance.whole(0, 400));
       const isAgain = body !== "" && chance.often(0.15);
-      const name = `${life}/${number}/${turn}`;
+      const name = `${life}/${number}/${transaction}`;
       body = isAgain ? body : bodyOf(name, `s${number}`, chance.whole(1, 40));
       await askOnce(serving, outside, { body, name: isAgain ? undefined : name });
     }

@@ -46,7 +46,7 @@ type Step = readonly [tool: string, input: object, expected: string, circumstanc
 
 const began = Date.UTC(2026, 0, 15, 12);
 
-/** Decides the calls of a session in turn, in enforce mode. Amounts are whole numbers here. */
+/** Decides the calls of a session in transaction, in enforce mode. Amounts are whole numbers here. */
 function play(policySet: PolicySet, steps: readonly Step[]): readonly Decision[] {
   const events: { readonly counter: string; readonly key: string; readonly at: number; readonly amount: number }[] = [];
   return steps.map(([tool, input, , { at = 0, session = "s", key = "default", platform } = {}]) => {

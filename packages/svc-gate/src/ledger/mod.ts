@@ -12,7 +12,13 @@
 export { Ledger, type Change, type LedgerCheck } from "./ledger.ts";
 export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./opening.ts";
 export type { LedgerHistory } from "./history/history.ts";
-export { Turn, type CheckEntry, type CounterLookup, type CounterMove, type FoldedMove } from "./turn.ts";
+export {
+  AppendTransaction,
+  type CheckEntry,
+  type CounterLookup,
+  type CounterEvent,
+  type FoldedEvent,
+} from "./append-transaction.ts";
 export type { Database } from "./store/postgres/postgres.ts";
 export { inspectSharedLedger, migratePostgres, openPostgres, readSharedLedger } from "./in-database.ts";
 export { sqliteThreads, type SqliteThreads } from "./store/sqlite/sqlite.ts";

@@ -22,7 +22,7 @@ import type { Broken } from "./entry/row.ts";
 import { openSigner } from "./tree/signer.ts";
 import { readerOf, treeAt } from "./tree/reader.ts";
 import { readSigningKeys, requireSigningKeys, Signer } from "./tree/signing-key.ts";
-import type { LedgerHead } from "./turn.ts";
+import type { LedgerHead } from "./append-transaction.ts";
 
 export interface LedgerOptions extends LedgerLocation {
   /** Refuses a ledger that does not exist; otherwise a new one is begun. */

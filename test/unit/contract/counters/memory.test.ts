@@ -143,7 +143,8 @@ suite("values that a counter remembers", () => {
 
   test("a counter per session remembers nothing for a call without a session", () => {
     const sessions = new Sessions(withRule("input.s in counters.k"));
-    for (let turn = 0; turn < 2; turn += 1) assert.equal(sessions.ask({ input: { n: 1, s: "a" } }).verdict, "ALLOW");
+    for (let transaction = 0; transaction < 2; transaction += 1)
+      assert.equal(sessions.ask({ input: { n: 1, s: "a" } }).verdict, "ALLOW");
   });
 
   test("a call with too many values or a value that is too long is blocked", () => {
@@ -225,7 +226,7 @@ suite("values that a counter remembers", () => {
     }
     const mixed = "{ k: { of: t, per: session, remembers: 'input.n > 1 ? input.s : \"1\"' } }";
     const typed = new Sessions(withRule("input.n in counters.k || (input.n == 1) in counters.k", mixed));
-    for (let turn = 0; turn < 2; turn += 1) assert.equal(typed.ask(call("true")).verdict, "ALLOW");
+    for (let transaction = 0; transaction < 2; transaction += 1) assert.equal(typed.ask(call("true")).verdict, "ALLOW");
   });
 
   test("values in nested loops and in a `let:` are looked up", () => {

@@ -1,5 +1,5 @@
 /**
- * Goal: the waiting queue loses no call, keeps each key's order, takes one call of each key in turn, refuses who holds more
+ * Goal: the waiting queue loses no call, keeps each key's order, takes one call of each key in transaction, refuses who holds more
  * than a share before who holds less, and is bounded in calls, bytes and time. Method: random pushes and takes beside a
  * naive model; examples for each bound, with a clock that is set by hand; a queue that drops and one that is unfair, on purpose.
  */
@@ -216,16 +216,16 @@ test("the queue is longer if flushes are slow, because batches must then be larg
 test("a key that asked for little may send a burst while another key fills the queue", () => {
   let now = 0;
   const queue = new AdmissionQueue<Call>(new Budget(), () => now);
-  const turn = (small: number): void => {
+  const transaction = (small: number): void => {
     for (let n = 0; n < small; n += 1) if (queue.hasRoom("small", 0)) queue.enqueue(callOf("small"));
     fill(queue, "large");
     const batch = queue.takeBatch(40);
     now += 4;
     queue.release(batch);
   };
-  for (let n = 0; n < 500; n += 1) turn(6);
+  for (let n = 0; n < 500; n += 1) transaction(6);
   const room = fill(queue, "small");
   assert.ok(room > 500, `${room}`);
-  for (let n = 0; n < 500; n += 1) turn(1000);
+  for (let n = 0; n < 500; n += 1) transaction(1000);
   assert.ok(fill(queue, "small") < 100);
 });

@@ -1,4 +1,4 @@
-import type { Change, Turn } from "../../ledger/mod.ts";
+import type { Change, AppendTransaction } from "../../ledger/mod.ts";
 import type { Durable, Erasure, Receipt } from "../../ledger/entry/mod.ts";
 import type { Canonical, Refusal, Result } from "../../wire/mod.ts";
 
@@ -13,7 +13,7 @@ export interface Act {
 }
 
 /** Sees the transaction, and the moment of the row, before the act is appended. */
-export type ActOf = (turn: Turn, at: number) => Promise<Result<Act, Refusal>>;
+export type ActOf = (transaction: AppendTransaction, at: number) => Promise<Result<Act, Refusal>>;
 
 /** What writes rows of persons' acts and reads them back. */
 export interface Acts {

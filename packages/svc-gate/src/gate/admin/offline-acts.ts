@@ -1,4 +1,11 @@
-import { NotKept, resetMoment, type Change, type InForce, type Ledger, type Turn } from "../../ledger/mod.ts";
+import {
+  NotKept,
+  resetMoment,
+  type Change,
+  type InForce,
+  type Ledger,
+  type AppendTransaction,
+} from "../../ledger/mod.ts";
 import { parseLeaf, type Durable, type Receipt } from "../../ledger/entry/mod.ts";
 import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import { Clock, systemTime } from "../core/clock.ts";
@@ -25,36 +32,36 @@ export class OfflineActs implements Acts {
    */
   async enact(actOf: ActOf, recordsSigner = false): Promise<Result<Durable<Receipt>, Refusal>> {
     const before = await this.lastInForce();
-    let turn: Turn | undefined;
+    let transaction: AppendTransaction | undefined;
     try {
-      turn = await this.#ledger.begin();
-      const appended = await this.#append(turn, turn.inForce ?? before, actOf, recordsSigner);
-      if (!appended.ok) await turn.abort();
+      transaction = await this.#ledger.begin();
+      const appended = await this.#append(transaction, transaction.inForce ?? before, actOf, recordsSigner);
+      if (!appended.ok) await transaction.abort();
       return appended;
     } catch (error) {
-      await turn?.abort();
+      await transaction?.abort();
       if (error instanceof NotKept) return bad(refuse("ledger-unavailable", `nothing was written: ${error.message}`));
       throw error;
     }
   }
 
   async #append(
-    turn: Turn,
+    transaction: AppendTransaction,
     { contract, mode, engine: writer }: InForce,
     actOf: ActOf,
     recordsSigner: boolean,
   ): Promise<Result<Durable<Receipt>, Refusal>> {
-    const time = new Clock(systemTime).read(turn.head.at, turn.sharedTime);
+    const time = new Clock(systemTime).read(transaction.head.at, transaction.sharedTime);
     if (!time.ok) return bad(refuse("clock-unreliable", `${time.problem}: set it right first`));
     if (isLater(writer))
       return bad(refuse("superseded", `a later gate (${writer}) wrote this ledger: use its version`));
-    const entry = { at: resetMoment(time.value, turn.head.at), contract, mode: mode as Mode };
-    const act = await actOf(turn, entry.at);
+    const entry = { at: resetMoment(time.value, transaction.head.at), contract, mode: mode as Mode };
+    const act = await actOf(transaction, entry.at);
     if (!act.ok) return act;
     const change = recordsSigner ? this.#ledger.signerChange : undefined;
-    if (change !== undefined) turn.change({ ...entry, ...signerAct(change, act.value.by) });
-    turn.change({ ...entry, ...act.value });
-    const receipts = await turn.commit(undefined, change?.to);
+    if (change !== undefined) transaction.change({ ...entry, ...signerAct(change, act.value.by) });
+    transaction.change({ ...entry, ...act.value });
+    const receipts = await transaction.commit(undefined, change?.to);
     return good(receipts.at(-1) as Durable<Receipt>);
   }
 

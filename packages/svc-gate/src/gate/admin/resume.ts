@@ -12,7 +12,7 @@ import {
   type Ledger,
   type LedgerOptions,
   type PastPin,
-  type Turn,
+  type AppendTransaction,
 } from "../../ledger/mod.ts";
 import { good, nearest, visible, type Canonical } from "../../wire/mod.ts";
 import { keptContracts } from "../core/contracts.ts";
@@ -80,15 +80,15 @@ async function goOn({ ledger, acts, loss, putAside }: PastPin & Offline, resumin
   const before = await acts.lastInForce();
   const { live, reset } = await prepare(ledger, before, resuming);
   await putAside();
-  const done = await act(acts, resuming, async (turn, now) => {
+  const done = await act(acts, resuming, async (transaction, now) => {
     const unknown: string[] = [];
     for (const { definition, through, unknownThrough } of await ledger.counters()) {
       const digest = digestOf(definition);
       if (reset.has(digest)) continue;
       unknown.push(digest);
-      await turn.keepCounter({ definition, through, unknownThrough: Math.max(unknownThrough, now) }, []);
+      await transaction.keepCounter({ definition, through, unknownThrough: Math.max(unknownThrough, now) }, []);
     }
-    await resetAll(turn, reset, now);
+    await resetAll(transaction, reset, now);
     return resumeBody(loss, { reset: namesOf(reset), unknown });
   });
   const { lost, forked } = loss;
@@ -110,7 +110,7 @@ async function resetIn({ ledger, acts }: Offline, resuming: Resuming): Promise<R
   if (losses.size === 0)
     throw new LedgerRefused("no row of the ledger records a loss, so every counter is known and none can be reset");
   const { reset } = await prepare(ledger, await acts.lastInForce(), resuming);
-  const done = await act(acts, resuming, async (turn, now) => {
+  const done = await act(acts, resuming, async (transaction, now) => {
     for (const { definition, unknownThrough } of await ledger.counters()) {
       const counter = reset.get(digestOf(definition));
       if (counter === undefined) continue;
@@ -120,15 +120,18 @@ async function resetIn({ ledger, acts }: Offline, resuming: Resuming): Promise<R
           `the counter ${counter.name} is known, or is not unknown because of a loss: nothing is reset`,
         );
     }
-    await resetAll(turn, reset, now);
+    await resetAll(transaction, reset, now);
     return resumeBody(undefined, { reset: namesOf(reset), unknown: [] });
   });
   return { ...done, counters: named([...reset.values()], reset) };
 }
 
-async function resetAll(turn: Turn, reset: Reset, now: number): Promise<void> {
+async function resetAll(transaction: AppendTransaction, reset: Reset, now: number): Promise<void> {
   for (const { identity: definition } of reset.values())
-    await turn.keepCounter({ definition, through: null, unknownThrough: -1, resetThrough: resetThroughOf(now) }, []);
+    await transaction.keepCounter(
+      { definition, through: null, unknownThrough: -1, resetThrough: resetThroughOf(now) },
+      [],
+    );
 }
 
 /** What is reset, by the counter's digest. */
@@ -183,12 +186,12 @@ function digestOf(definition: string): string {
 async function act(
   acts: Offline["acts"],
   { by, reason }: Resuming,
-  body: (turn: Turn, now: number) => Promise<Canonical>,
+  body: (transaction: AppendTransaction, now: number) => Promise<Canonical>,
 ): Promise<Pick<Resumed, "at" | "seq">> {
   let at = 0;
-  const done = await acts.enact(async (turn, now) => {
+  const done = await acts.enact(async (transaction, now) => {
     at = now;
-    return good({ by, act: resumeAct, body: await body(turn, now), reason: `Svc: ${by}: ${reason}` });
+    return good({ by, act: resumeAct, body: await body(transaction, now), reason: `Svc: ${by}: ${reason}` });
   }, true);
   if (!done.ok) throw new LedgerRefused(done.problem.detail);
   return { seq: done.value.seq, at };

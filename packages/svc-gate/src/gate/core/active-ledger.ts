@@ -1,12 +1,12 @@
-import { NotKept, type InForce, type Ledger, type Turn } from "../../ledger/mod.ts";
+import { NotKept, type InForce, type Ledger, type AppendTransaction } from "../../ledger/mod.ts";
 import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import { activePolicy, agrees, isLater, type ActivePolicy } from "./active-policy.ts";
 import type { Clock } from "./clock.ts";
 import { keptContracts } from "./contracts.ts";
 
-/** A turn of the ledger at a trusted time. */
-export interface TimedTurn {
-  readonly turn: Turn;
+/** A transaction of the ledger at a trusted time. */
+export interface TimedTransaction {
+  readonly transaction: AppendTransaction;
   /** Milliseconds since the epoch, not less than in the last row. */
   readonly at: number;
 }
@@ -38,33 +38,33 @@ export class ActiveLedger {
     return this.#isSuperseded;
   }
 
-  /** The rows of this gate's turn have put the policy in force. */
+  /** The rows of this gate's transaction have put the policy in force. */
   activate(policy: ActivePolicy): void {
     this.#policy = policy;
   }
 
   /**
-   * Runs work in a turn in which the clock is right and this gate's policy is the one in force on the ledger.
+   * Runs work in a transaction in which the clock is right and this gate's policy is the one in force on the ledger.
    *
    * @param anyClock the work does not need the right time: if the clock is wrong, it gets the time of the last row
    * @returns why the work was not done, or its rows were not stored
    */
-  async transact(work: (timed: TimedTurn) => Promise<void>, anyClock: boolean): Promise<Result<void, Refusal>> {
+  async transact(work: (timed: TimedTransaction) => Promise<void>, anyClock: boolean): Promise<Result<void, Refusal>> {
     const { ledger, clock } = this.#options;
-    let turn: Turn | undefined;
+    let transaction: AppendTransaction | undefined;
     try {
       for (;;) {
-        turn = await ledger.begin();
-        const time = clock.read(turn.head.at, turn.sharedTime);
-        const { inForce } = turn;
+        transaction = await ledger.begin();
+        const time = clock.read(transaction.head.at, transaction.sharedTime);
+        const { inForce } = transaction;
         const isBehind = inForce !== undefined && !agrees(inForce, this.#policy);
         const isSuperseded = inForce !== undefined && isLater(inForce.engine);
         this.#isSuperseded = isSuperseded;
         if ((time.ok || anyClock) && !isBehind && !isSuperseded) {
-          await work({ turn, at: time.ok ? time.value : turn.head.at });
+          await work({ transaction, at: time.ok ? time.value : transaction.head.at });
           return good(undefined);
         }
-        await turn.abort();
+        await transaction.abort();
         if (!time.ok && !anyClock)
           return bad(refuse("clock-unreliable", `${time.problem}: no check is decided until it is right`));
         if (isSuperseded) {
@@ -75,7 +75,7 @@ export class ActiveLedger {
       }
     } catch (error) {
       if (!(error instanceof NotKept)) throw error;
-      await turn?.abort();
+      await transaction?.abort();
       return bad(unavailable(error));
     }
   }

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { recount, type PolicySet, type Counter } from "../../contract/mod.ts";
-import { readResume, resumeOf, type FoldedMove, type Ledger, type Turn } from "../../ledger/mod.ts";
+import { readResume, resumeOf, type FoldedEvent, type Ledger, type AppendTransaction } from "../../ledger/mod.ts";
 import { parseLeaf, readCall, readCutInput, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
 import { isVerdict, visible } from "../../wire/mod.ts";
 
@@ -47,13 +47,13 @@ export async function foldAhead(policySet: PolicySet, ledger: Ledger): Promise<R
 }
 
 /**
- * Brings the ledger's counters in line with a contract, inside the turn from which it is in force: what is new is folded
+ * Brings the ledger's counters in line with a contract, inside the transaction from which it is in force: what is new is folded
  * to the last row, what is no longer in force is left where it stands.
  */
 export async function alignCounters(
   policySet: PolicySet,
   ledger: Ledger,
-  turn: Turn,
+  transaction: AppendTransaction,
   ahead: ReadonlyMap<string, Progress>,
 ): Promise<readonly Folded[]> {
   const owned = countersOf(policySet);
@@ -62,20 +62,21 @@ export async function alignCounters(
   for (const { definition, through, unknownThrough } of await ledger.counters()) {
     if (through !== null) continue;
     live.add(definition);
-    if (!inForce.has(definition)) await turn.keepCounter({ definition, through: turn.head.seq, unknownThrough }, []);
+    if (!inForce.has(definition))
+      await transaction.keepCounter({ definition, through: transaction.head.seq, unknownThrough }, []);
   }
   const folded: Folded[] = [];
-  const lostThrough = await freshLoss(ledger, turn);
+  const lostThrough = await freshLoss(ledger, transaction);
   for (const each of owned) {
     const { identity: definition, name } = each.counter;
     if (live.has(definition)) continue;
     const startsEmpty = each.counter.startsEmpty && !ahead.has(definition);
     const start = ahead.get(definition) ?? { through: 0, unknownThrough: -1, rows: 0, events: 0 };
-    const keep: Keep = (progress, found) => turn.keepCounter({ definition, ...progress }, found);
+    const keep: Keep = (progress, found) => transaction.keepCounter({ definition, ...progress }, found);
     const { rows, events, unknownThrough } = startsEmpty
       ? { ...start, unknownThrough: lostThrough }
       : await catchUp(each, ledger, start, keep);
-    await turn.keepCounter({ definition, through: null, unknownThrough }, []);
+    await transaction.keepCounter({ definition, through: null, unknownThrough }, []);
     folded.push({ counter: name, rows, events, unknownThrough, startsEmpty });
   }
   return folded;
@@ -85,12 +86,12 @@ export async function alignCounters(
  * The moment of a loss after which no check was answered yet, else -1: what would start empty now may have counted calls
  * in the rows that are gone.
  */
-async function freshLoss(ledger: Ledger, turn: Turn): Promise<number> {
-  if (turn.changed === 0 || turn.head.seq > turn.changed) return -1;
+async function freshLoss(ledger: Ledger, transaction: AppendTransaction): Promise<number> {
+  if (transaction.changed === 0 || transaction.head.seq > transaction.changed) return -1;
   const changes = await ledger.changes(0);
   const place = changes.findLastIndex(({ act, body }) => resumeOf(act, body)?.lost !== undefined);
   const { seq, at } = changes[place] ?? { seq: 0, at: -1 };
-  const onlyActsSince = turn.head.seq - seq === changes.length - 1 - place;
+  const onlyActsSince = transaction.head.seq - seq === changes.length - 1 - place;
   return place !== -1 && onlyActsSince ? at : -1;
 }
 
@@ -122,13 +123,13 @@ export function countersOf(policySet: PolicySet): readonly Owned[] {
   return [...found.values()];
 }
 
-type Keep = (progress: Pick<Progress, "through" | "unknownThrough">, found: readonly FoldedMove[]) => Promise<void>;
+type Keep = (progress: Pick<Progress, "through" | "unknownThrough">, found: readonly FoldedEvent[]) => Promise<void>;
 
 async function catchUp(owned: Owned, ledger: Ledger, start: Progress, keep: Keep): Promise<Progress> {
   const counter = hash("sha256", owned.counter.identity, "hex");
   let { through, unknownThrough, rows, events } = start;
   for await (const slice of ledger.rows(through + 1)) {
-    const found: FoldedMove[] = [];
+    const found: FoldedEvent[] = [];
     for (const row of slice) {
       const leaf = parseLeaf(row.leaf);
       const { seq, at } = leaf ?? { seq: row.seq, at: ledger.head.at };

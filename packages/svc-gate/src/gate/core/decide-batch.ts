@@ -8,11 +8,11 @@ import {
   type Decision,
   type Prepared,
 } from "../../contract/mod.ts";
-import type { CheckEntry, CounterLookup, CounterMove, InForce, Turn } from "../../ledger/mod.ts";
+import type { CheckEntry, CounterLookup, CounterEvent, InForce, AppendTransaction } from "../../ledger/mod.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
 import type { CheckRequest } from "../../wire/mod.ts";
 import type { CheckTimings, GateObserver } from "../telemetry/observer.ts";
-import type { TimedTurn } from "./active-ledger.ts";
+import type { TimedTransaction } from "./active-ledger.ts";
 import { digestOf, type ActivePolicy } from "./active-policy.ts";
 import { answeredVerdict, type DecidedCheck } from "./answer.ts";
 import { outcomeOf } from "./outcome.ts";
@@ -60,22 +60,22 @@ export function eventsOf({ lookupPlan, lookups }: PlannedCall): number {
 }
 
 /**
- * Decides the planned calls in their order, appends a row for each and commits the turn.
+ * Decides the planned calls in their order, appends a row for each and commits the transaction.
  *
  * @returns one record for each call, after its receipt is on disk
  */
 export async function decideBatch(
-  { turn, at }: TimedTurn,
+  { transaction, at }: TimedTransaction,
   planned: readonly PlannedCall[],
   timings: readonly CheckTimings[],
   policy: ActivePolicy,
   options: DecideOptions,
 ): Promise<readonly DecidedCheck[]> {
   const begun = performance.now();
-  await turn.look(planned.flatMap(({ lookups }) => lookups));
-  const decisions = planned.map((call) => decideCall({ turn, at }, call, policy, options));
+  await transaction.look(planned.flatMap(({ lookups }) => lookups));
+  const decisions = planned.map((call) => decideCall({ transaction, at }, call, policy, options));
   const decided = performance.now();
-  const receipts = await turn.commit(takenOver(turn, policy));
+  const receipts = await transaction.commit(takenOver(transaction, policy));
   const committed = performance.now();
   options.observer?.flushed(planned.length, committed - decided);
   for (const each of timings) {
@@ -86,14 +86,14 @@ export async function decideBatch(
   return decisions.map((decision, index) => ({ ...decision, receipt: receipts[index] as Durable<Receipt> }));
 }
 
-/** Decides one call and appends its row to the turn. */
+/** Decides one call and appends its row to the transaction. */
 function decideCall(
-  { turn, at }: TimedTurn,
+  { transaction, at }: TimedTransaction,
   { lookupPlan, lookups }: PlannedCall,
   policy: ActivePolicy,
   { keepRefused, onDefect }: DecideOptions,
 ): Omit<DecidedCheck, "receipt"> {
-  const values = lookups.map((lookup) => turn.value(lookup));
+  const values = lookups.map((lookup) => transaction.value(lookup));
   const decision = decide(lookupPlan, values);
   if (decision.defect !== undefined) onDefect(decision);
   const { mode, contract } = policy;
@@ -129,14 +129,14 @@ function decideCall(
     outcome: outcomeOf(decision),
   };
   const updates = count(prepared, { verdict, answered });
-  turn.append(
+  transaction.append(
     entry,
-    updates.map(({ counter, key, amount }): CounterMove => ({ counter: digestOf(policy, counter), key, amount })),
+    updates.map(({ counter, key, amount }): CounterEvent => ({ counter: digestOf(policy, counter), key, amount })),
   );
   return { decision, answered, mode, routed };
 }
 
 /** On a ledger that an earlier engine served, the first rows of this one say that it serves the ledger now. */
-function takenOver({ inForce }: Turn, { engine }: ActivePolicy): InForce | undefined {
+function takenOver({ inForce }: AppendTransaction, { engine }: ActivePolicy): InForce | undefined {
   return inForce === undefined || inForce.engine === engine ? undefined : { ...inForce, engine };
 }

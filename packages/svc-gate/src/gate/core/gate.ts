@@ -1,6 +1,13 @@
 import type { ActOf, Acts } from "../admin/act.ts";
 import type { PolicySet } from "../../contract/mod.ts";
-import { NotKept, type Change, type InForce, type Ledger, type Scrubbed, type Turn } from "../../ledger/mod.ts";
+import {
+  NotKept,
+  type Change,
+  type InForce,
+  type Ledger,
+  type Scrubbed,
+  type AppendTransaction,
+} from "../../ledger/mod.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
 import type { Tile } from "../../ledger/tree/mod.ts";
 import {
@@ -21,7 +28,7 @@ import { Eraser, type Erased } from "../admin/erasure/eraser.ts";
 import type { EraseRequest } from "../admin/erasure/request.ts";
 import { Retention, type RetentionOptions } from "../admin/erasure/retention.ts";
 import { pinReading, pinTrails } from "../anchoring/pin-standing.ts";
-import { unavailable, type TimedTurn } from "./active-ledger.ts";
+import { unavailable, type TimedTransaction } from "./active-ledger.ts";
 import { Sequencer, type SequencerOptions } from "./sequencer.ts";
 import { signerAct } from "../admin/signer-act.ts";
 import { activePolicy, agrees, type ActivePolicy } from "./active-policy.ts";
@@ -172,15 +179,15 @@ export class Gate implements Acts {
   /** Appends a row for a person's act that changes nothing of what is in force. */
   async enact(actOf: ActOf): Promise<Result<Durable<Receipt>, Refusal>> {
     let found: Result<Durable<Receipt>, Refusal> | undefined;
-    const done = await this.#sequencer.batcher.exclusive(async ({ turn, at }) => {
-      const act = await actOf(turn, at);
+    const done = await this.#sequencer.batcher.exclusive(async ({ transaction, at }) => {
+      const act = await actOf(transaction, at);
       if (!act.ok) {
         found = act;
-        return turn.abort();
+        return transaction.abort();
       }
       const { contract, mode } = this.policy;
-      turn.change({ ...act.value, at, contract, mode });
-      const [receipt] = await turn.commit();
+      transaction.change({ ...act.value, at, contract, mode });
+      const [receipt] = await transaction.commit();
       found = good(receipt as Durable<Receipt>);
     });
     return done.ok ? (found as NonNullable<typeof found>) : done;
@@ -193,8 +200,8 @@ export class Gate implements Acts {
 
   async #scrub(rewrite: boolean): Promise<Scrubbed> {
     let left: Scrubbed = "later";
-    await this.#sequencer.batcher.exclusive(async ({ turn }) => {
-      await turn.abort();
+    await this.#sequencer.batcher.exclusive(async ({ transaction }) => {
+      await transaction.abort();
       left = await this.#ledger.scrub(rewrite);
     }, true);
     return left;
@@ -237,10 +244,10 @@ export class Gate implements Acts {
     const mayWeaken = acceptWeakerMode === true;
     let isFollowing = false;
     let weaker: Refusal | undefined;
-    const look = ({ turn }: TimedTurn): Promise<void> => {
-      isFollowing = turn.inForce !== undefined;
-      weaker = this.#weakerRefusal(turn, { policySet: undefined, mode, setting, mayWeaken }, "start");
-      return turn.abort();
+    const look = ({ transaction }: TimedTransaction): Promise<void> => {
+      isFollowing = transaction.inForce !== undefined;
+      weaker = this.#weakerRefusal(transaction, { policySet: undefined, mode, setting, mayWeaken }, "start");
+      return transaction.abort();
     };
     const looked = await this.#sequencer.batcher.exclusive(look, true);
     if (!looked.ok) return looked;
@@ -265,38 +272,45 @@ export class Gate implements Acts {
     const { to } = change;
     const prepared = await this.#prepare(this.policy.policySet); // The row names a contract, so its text is stored first.
     if (!prepared.ok) return prepared;
-    return this.#sequencer.batcher.exclusive(async ({ turn, at }) => {
-      if (turn.signer === to) return turn.abort();
+    return this.#sequencer.batcher.exclusive(async ({ transaction, at }) => {
+      if (transaction.signer === to) return transaction.abort();
       const { contract, mode } = this.policy;
-      turn.change({ ...signerAct(change, "start"), at, contract, mode });
-      await turn.commit(undefined, to);
+      transaction.change({ ...signerAct(change, "start"), at, contract, mode });
+      await transaction.commit(undefined, to);
     }, true);
   }
 
-  /** Without a wanted contract or mode, keeps the one that is in force inside the turn: another gate may have changed it. */
+  /** Without a wanted contract or mode, keeps the one that is in force inside the transaction: another gate may have changed it. */
   async #put(wanted: Wanted, by: string, anyClock = false): Promise<Result<Reloaded, Refusal>> {
     const ledger = this.#ledger;
     const prepared = await this.#prepare(wanted.policySet ?? this.policy.policySet);
     if (!prepared.ok) return prepared;
     const ahead = prepared.value;
     let outcome: Result<Reloaded, Refusal> | undefined;
-    const put = async ({ turn, at }: TimedTurn): Promise<void> => {
-      const before = turn.inForce ?? this.policy;
-      const own = wanted.yields === true && turn.inForce !== undefined ? undefined : wanted.policySet;
+    const put = async ({ transaction, at }: TimedTransaction): Promise<void> => {
+      const before = transaction.inForce ?? this.policy;
+      const own = wanted.yields === true && transaction.inForce !== undefined ? undefined : wanted.policySet;
       const next = activePolicy(own ?? this.policy.policySet, wanted.mode ?? this.policy.mode);
-      const weaker = this.#weakerRefusal(turn, wanted, by);
+      const weaker = this.#weakerRefusal(transaction, wanted, by);
       if (weaker !== undefined) {
         outcome = bad(weaker);
-        return turn.abort();
+        return transaction.abort();
       }
-      const folded = await alignCounters(next.policySet, ledger, turn, ahead);
+      const folded = await alignCounters(next.policySet, ledger, transaction, ahead);
       const changed = !agrees(before, next);
       if (changed) {
         const now = shownInForce(next);
         const body = { before: shownInForce(before), now, ...(wanted.setting && { setting: wanted.setting }) };
-        turn.change({ at, by, act: "reload", body, reason: reloadReason(before, next, by, wanted.setting), ...next });
+        transaction.change({
+          at,
+          by,
+          act: "reload",
+          body,
+          reason: reloadReason(before, next, by, wanted.setting),
+          ...next,
+        });
       }
-      const [receipt] = await turn.commit(next);
+      const [receipt] = await transaction.commit(next);
       this.#sequencer.activate(next);
       outcome = good({ changed, before, now: next, folded, receipt });
     };
@@ -306,7 +320,7 @@ export class Gate implements Acts {
 
   /** Why a mode must not be put in force on a ledger that gates share; undefined where it may be. */
   #weakerRefusal(
-    { inForce }: Turn,
+    { inForce }: AppendTransaction,
     { mode = this.policy.mode, setting, mayWeaken }: Wanted,
     by: string,
   ): Refusal | undefined {
@@ -317,7 +331,7 @@ export class Gate implements Acts {
     return refuse("contract-refused", `${setting} says ${mode}, but ${others}: ${way}${atStart}`);
   }
 
-  /** What needs no turn, beside the checks that go on. A database that is away is no fault, here as in a turn. */
+  /** What needs no transaction, beside the checks that go on. A database that is away is no fault, here as in a transaction. */
   async #prepare(policySet: PolicySet): Promise<Result<ReadonlyMap<string, Progress>, Refusal>> {
     try {
       await this.#ledger.keepContract(policySet.text);
@@ -359,7 +373,7 @@ export class Gate implements Acts {
     return [...(pin === undefined ? [] : [pinReading(pin, this.rows)]), ...(this.anchors?.readings ?? [])];
   }
 
-  /** What waits for its turn: calls, and their bodies together. */
+  /** What waits for its transaction: calls, and their bodies together. */
   get queued(): { readonly calls: number; readonly bytes: number } {
     return this.#sequencer.batcher.queued;
   }

@@ -3,7 +3,7 @@ import { good, limits, type CheckRequest, type Refusal, type Result } from "../.
 import { Batcher, type TakeCalls, type WaitingCall } from "../admission/batcher.ts";
 import { Budget } from "../admission/queue.ts";
 import type { CheckTimings } from "../telemetry/observer.ts";
-import { ActiveLedger, type ActiveLedgerOptions, type TimedTurn } from "./active-ledger.ts";
+import { ActiveLedger, type ActiveLedgerOptions, type TimedTransaction } from "./active-ledger.ts";
 import type { ActivePolicy } from "./active-policy.ts";
 import type { DecidedCheck } from "./answer.ts";
 import {
@@ -48,7 +48,7 @@ export class Sequencer {
   readonly #options: DecideOptions;
   readonly #active: ActiveLedger;
   /** Runs exclusive work between two batches, and says what waits. */
-  readonly batcher: Batcher<WaitingCheck, TimedTurn>;
+  readonly batcher: Batcher<WaitingCheck, TimedTransaction>;
 
   constructor(options: SequencerOptions, policy: ActivePolicy) {
     const active = new ActiveLedger(options, policy);
@@ -67,7 +67,7 @@ export class Sequencer {
     return this.#active.policy;
   }
 
-  /** The rows of the turn that just ended have put the policy in force. */
+  /** The rows of the transaction that just ended have put the policy in force. */
   activate(policy: ActivePolicy): void {
     this.#active.activate(policy);
   }
@@ -87,7 +87,7 @@ export class Sequencer {
     });
   }
 
-  async #decide(timed: TimedTurn, take: TakeCalls<WaitingCheck>): Promise<void> {
+  async #decide(timed: TimedTransaction, take: TakeCalls<WaitingCheck>): Promise<void> {
     const { policy } = this;
     const planned: PlannedCall[] = [];
     let events = 0;

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { addDecimals } from "../../wire/mod.ts";
 import type { Broken } from "../entry/row.ts";
 import { readEffects, type RecordedEffect } from "../entry/verifier.ts";
-import { foldSeal } from "../store/seals.ts";
+import { foldChecksum } from "../store/checksums.ts";
 import type { KeptCounter } from "../store/store.ts";
 
 /** The counters of a ledger, and the first one whose row is not what was written, if any. */
@@ -49,7 +49,7 @@ export interface EventTally {
 export interface FoldedRow {
   readonly key: EventKey;
   readonly total: string;
-  readonly seal: string;
+  readonly checksum: string;
   readonly before: string | undefined;
 }
 
@@ -173,11 +173,11 @@ export class CounterWalk {
     const folds = await this.#reader.folds(after, to);
     const { kept } = await this.#reader.counters();
     const digests = new Map(kept.map(({ id, digest }) => [id, digest]));
-    for (const { key: place, total, seal, before } of folds) {
+    for (const { key: place, total, checksum, before } of folds) {
       const [id, key, at, seq] = place;
-      const expected = foldSeal({ counter: digests.get(id) ?? "", key, at, seq, total, before });
+      const expected = foldChecksum({ counter: digests.get(id) ?? "", key, at, seq, total, before });
       const problem = "an event that was folded into a counter is not as it was";
-      if (seal !== expected) return { seq, problem, expected, found: seal };
+      if (checksum !== expected) return { seq, problem, expected, found: checksum };
       counts.set(id, (counts.get(id) ?? 0) + 1);
     }
     return undefined;

@@ -70,7 +70,7 @@ export interface EraserOptions {
   readonly scrub: Ledger["scrub"];
 }
 
-/** Rows of one turn, in which no check is decided, and characters of their evidence. */
+/** Rows of one transaction, in which no check is decided, and characters of their evidence. */
 const slice = { rows: 500, characters: 4_000_000 } as const;
 /** Rows that are erased before an answer is due. */
 const rowsMax = 20_000;
@@ -300,7 +300,7 @@ interface Slice {
   readonly acts: number;
 }
 
-/** The rows that have something to erase, few enough for one turn. */
+/** The rows that have something to erase, few enough for one transaction. */
 async function* slicesOf({ candidates, asked, key }: Work, lacking: Lackings): AsyncGenerator<Slice> {
   let batch = new EraseBatch(asked, lacking);
   for await (const rows of candidates) {
@@ -317,7 +317,7 @@ async function* slicesOf({ candidates, asked, key }: Work, lacking: Lackings): A
   yield batch.slice();
 }
 
-/** What comes together for one turn. */
+/** What comes together for one transaction. */
 class EraseBatch {
   readonly #asked: readonly ErasablePart[];
   readonly #met = new Set<ErasablePart>();

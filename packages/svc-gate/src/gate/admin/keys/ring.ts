@@ -206,8 +206,8 @@ export class KeyRing {
     by: string,
     decide: () => Promise<Result<KeyAct, Refusal>> | Result<KeyAct, Refusal>,
   ): Promise<Result<Receipt, Refusal>> {
-    const done = await this.#options.gate.enact(async (turn) => {
-      if (turn.changed !== this.#changed) await this.refresh();
+    const done = await this.#options.gate.enact(async (transaction) => {
+      if (transaction.changed !== this.#changed) await this.refresh();
       const decided = await decide();
       if (!decided.ok) return decided;
       const { act, record, reason } = decided.value;

@@ -46,8 +46,8 @@ export async function openPostgres(options: DatabaseOptions): Promise<Database> 
   const within = { ...bounds, ...options.within };
   const config = clientConfig(url, within, found.synchronousCommit);
   const readers = Math.max(1, Math.floor(connectionsMax / 5));
-  const [turns, reads] = [makePool(config, connectionsMax - readers), makePool(config, readers)];
-  return new PostgresDatabase({ config, settleMs: within.settle, turns, reads }, found.warnings);
+  const [transactions, reads] = [makePool(config, connectionsMax - readers), makePool(config, readers)];
+  return new PostgresDatabase({ config, settleMs: within.settle, transactions, reads }, found.warnings);
 }
 
 export interface MigrateOptions {
@@ -222,7 +222,7 @@ class PostgresDatabase implements Database {
   }
 
   async close(): Promise<void> {
-    this.#closing ??= Promise.all([this.#pools.turns.end(), this.#pools.reads.end()]).then(() => undefined);
+    this.#closing ??= Promise.all([this.#pools.transactions.end(), this.#pools.reads.end()]).then(() => undefined);
     await this.#closing;
   }
 }

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { Counters as WalkedCounters } from "../../history/counter-walk.ts";
-import { isWhole } from "../seals.ts";
+import { isWhole } from "../checksums.ts";
 import type { KeptCounter } from "../store.ts";
 import { LedgerRefused } from "../store.ts";
 import type { StoredRow } from "../../entry/row.ts";
@@ -60,7 +60,7 @@ export function ledgerSeal(ledger: string, log: string, counterSecret: string): 
 /** The counters, and the first one whose row is not what was written. */
 export function parseCounters(rows: readonly (readonly unknown[])[]): WalkedCounters {
   let damaged: KeptCounter | undefined;
-  const kept = rows.map(([id, digest, definition, through, unknownThrough, resetThrough, folded, seal]) => {
+  const kept = rows.map(([id, digest, definition, through, unknownThrough, resetThrough, folded, checksum]) => {
     const counter = {
       id: Number(id),
       digest: String(digest),
@@ -70,7 +70,7 @@ export function parseCounters(rows: readonly (readonly unknown[])[]): WalkedCoun
       resetThrough: Number(resetThrough),
       folded: Number(folded),
     };
-    if (!isWhole(counter, seal)) damaged ??= counter;
+    if (!isWhole(counter, checksum)) damaged ??= counter;
     return counter;
   });
   return { kept, damaged };

@@ -61,9 +61,9 @@ class PostgresReader implements StoreReader {
 
   async describe(): Promise<Pick<Verification, "log" | "rows"> | Broken> {
     const [found = []] = await this.#ask("findLedger");
-    const [log = "", secret = "", seal = "", ...head] = found as readonly string[];
+    const [log = "", secret = "", checksum = "", ...head] = found as readonly string[];
     const expected = "the description that it was made with";
-    if (seal !== ledgerSeal(this.#ledger, log, secret))
+    if (checksum !== ledgerSeal(this.#ledger, log, secret))
       return { seq: 1, problem: "the ledger's description is not as it was", expected, found: "another" };
     return { log, rows: headRow(head).seq };
   }
@@ -157,8 +157,8 @@ class PostgresReader implements StoreReader {
   async folds(after: EventKey = firstKey, to: EventKey = lastKey): Promise<readonly FoldedRow[]> {
     const rows = await this.#ask("walkedFolds", ...after, ...to);
     return rows.map((columns) => {
-      const [total, seal, before] = columns.slice(4);
-      return { key: keyOf(columns), total: String(total), seal: String(seal), before: textOf(before) };
+      const [total, checksum, before] = columns.slice(4);
+      return { key: keyOf(columns), total: String(total), checksum: String(checksum), before: textOf(before) };
     });
   }
 

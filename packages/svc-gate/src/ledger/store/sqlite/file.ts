@@ -1,7 +1,7 @@
 import { hash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { isWhole } from "../seals.ts";
+import { isWhole } from "../checksums.ts";
 import type { Counters } from "../../history/counter-walk.ts";
 import type { KeptCounter } from "../store.ts";
 import { files } from "../../data-folder.ts";

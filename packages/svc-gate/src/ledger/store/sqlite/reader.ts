@@ -18,7 +18,7 @@ const sliceCharacters = 1_000_000;
 const windowRows = 65_536;
 /** The same if no index helps and each leaf is read: about 40 milliseconds. */
 const windowRowsRead = 4096;
-/** A slice that has found nothing yet ends after this, so that other reads have their turn. */
+/** A slice that has found nothing yet ends after this, so that other reads have their transaction. */
 const sliceMs = 20;
 
 /** A connection that only reads, in a thread of its own: it never holds up a commit. */

@@ -2,10 +2,10 @@ import { readFile, rename, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { files, hasLedger } from "../../data-folder.ts";
 import { gone, reserveBytes } from "./file.ts";
-import type { KeptTogether, OpenOptions, WrittenBeside } from "./writer.ts";
+import type { KeptTogether, OpenOptions, WriteOptions } from "./writer.ts";
 import type {
   Anchor,
-  Beside,
+  CommitOptions,
   HistoryReader,
   KeyNotes,
   LedgerStore,
@@ -17,7 +17,7 @@ import type {
   StoredEffect,
   StoredHead,
   StoredHistory,
-  StoreTurn,
+  StoreTransaction,
   Verification,
 } from "../store.ts";
 import type { Broken, StoredRow } from "../../entry/row.ts";
@@ -85,8 +85,8 @@ class SqliteStore implements LedgerStore {
     this.keyNotes = new KeyFile(folder, writer);
   }
 
-  /** The one owner is this process, so a turn locks nothing and asks nobody. */
-  begin(): Promise<StoreTurn> {
+  /** The one owner is this process, so a transaction locks nothing and asks nobody. */
+  begin(): Promise<StoreTransaction> {
     const counters: KeptTogether[] = [];
     return Promise.resolve({
       head: this.#head,
@@ -100,15 +100,15 @@ class SqliteStore implements LedgerStore {
         counters.push([counter, folded]);
         return Promise.resolve();
       },
-      commit: (rows, effects, beside) => this.#commit(rows, effects, writtenBeside(counters, beside)),
+      commit: (rows, effects, options) => this.#commit(rows, effects, writtenBeside(counters, options)),
       abort: () => Promise.resolve(),
     });
   }
 
-  async #commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], beside: WrittenBeside): Promise<void> {
-    const isNothing = rows.length + beside.counters.length + beside.nodes.length === 0 && beside.mode === undefined;
+  async #commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], options: WriteOptions): Promise<void> {
+    const isNothing = rows.length + options.counters.length + options.nodes.length === 0 && options.mode === undefined;
     if (isNothing) return;
-    await this.#writer.call("commit", rows, effects, beside);
+    await this.#writer.call("commit", rows, effects, options);
     const last = rows.at(-1);
     if (last === undefined) return;
     this.#head = { seq: last.seq, leaf: last.leaf };
@@ -224,8 +224,8 @@ class KeyFile implements KeyNotes {
 
 function writtenBeside(
   counters: readonly KeptTogether[],
-  { inForce, tree, signer, erasures }: Beside = {},
-): WrittenBeside {
+  { inForce, tree, signer, erasures }: CommitOptions = {},
+): WriteOptions {
   return { counters, nodes: tree?.nodes ?? [], signer, mode: inForce?.mode, erasures: erasures ?? [] };
 }
 

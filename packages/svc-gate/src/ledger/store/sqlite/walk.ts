@@ -233,7 +233,7 @@ export class SqliteWalk implements StoreReader {
     const rows = this.#ask(sql, ...(after ?? []), ...(to ?? []));
     return rows.map((row) => {
       const key = this.#reading(() => keyOf(row));
-      return { key, total: String(row[4]), seal: String(row[5]), before: this.#totalBefore(key) };
+      return { key, total: String(row[4]), checksum: String(row[5]), before: this.#totalBefore(key) };
     });
   }
 

@@ -18,7 +18,7 @@ import {
   writeMeta,
   type Meta,
 } from "./file.ts";
-import { countedAfter, counterSeal, foldSeal } from "../seals.ts";
+import { countedAfter, counterChecksum, foldChecksum } from "../checksums.ts";
 import type { KeptCounter } from "../store.ts";
 import { LedgerRefused, NotKept } from "../store.ts";
 import { changeColumns } from "../../entry/row.ts";
@@ -38,7 +38,7 @@ export interface OpenOptions {
 export type KeptTogether = readonly [counter: StoredCounter, folded: readonly StoredEffect[]];
 
 /** What a batch writes beside its rows and their events. */
-export interface WrittenBeside {
+export interface WriteOptions {
   readonly counters: readonly KeptTogether[];
   readonly nodes: readonly TreeNode[];
   /** The key that signs heads from now on, where it changes. */
@@ -62,7 +62,7 @@ class Writer {
   readonly #head: StatementSync;
   readonly #log: StatementSync;
   #counters: ReadonlyMap<string, KeptCounter>;
-  /** Totals that the turn under way has asked for, so that what it then adds needs no second look. */
+  /** Totals that the transaction under way has asked for, so that what it then adds needs no second look. */
   readonly #asked = new Map<string, string | undefined>();
   /** The leaf that this owner wrote last; each commit checks that it is still the last one. */
   #headLeaf: string | undefined;
@@ -130,7 +130,7 @@ class Writer {
   commit(
     rows: readonly StoredRow[],
     effects: readonly StoredEffect[],
-    { counters, nodes, signer, mode, erasures }: WrittenBeside,
+    { counters, nodes, signer, mode, erasures }: WriteOptions,
   ): void {
     this.#requireRoom();
     this.#database.exec("BEGIN IMMEDIATE");
@@ -164,7 +164,7 @@ class Writer {
   #requireRoom(): void {
     const { bavail, bsize } = statfsSync(this.#folder);
     if (bavail * bsize >= reserveBytes) return;
-    this.#asked.clear(); // the turn ends here, and a disk may be full for long
+    this.#asked.clear(); // the transaction ends here, and a disk may be full for long
     throw new NotKept("disk-full", `under ${reserveBytes >> 20} MiB are free in ${this.#folder}`);
   }
 
@@ -232,7 +232,7 @@ class Writer {
         `INSERT OR REPLACE INTO counters (id, digest, definition, through, unknown_through, reset_through, folded, seal)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
       )
-      .run(id, digest, definition, through, unknownThrough, resetThrough, counter.folded, counterSeal(counter));
+      .run(id, digest, definition, through, unknownThrough, resetThrough, counter.folded, counterChecksum(counter));
     this.#counters = new Map(this.#counters).set(digest, counter);
     this.#asked.clear();
     for (const effect of folded) this.#addEffect(effect, true);
@@ -258,8 +258,8 @@ class Writer {
     const before = this.#asked.has(index) ? this.#asked.get(index) : this.#latestTotal(known.id, under);
     const total = before === undefined ? amount : addDecimals(before, amount);
     this.#asked.set(index, total);
-    const seal = isFolded ? foldSeal({ counter, key: under, at, seq, total, before }) : null;
-    this.#insertEffect.run(known.id, under, at, seq, total, seal);
+    const checksum = isFolded ? foldChecksum({ counter, key: under, at, seq, total, before }) : null;
+    this.#insertEffect.run(known.id, under, at, seq, total, checksum);
   }
 
   #latestTotal(id: number, under: Uint8Array): string | undefined {
@@ -310,8 +310,8 @@ serveOpened(
   },
   {
     values: (writer: Writer, lookups: readonly StoredLookup[]) => writer.values(lookups),
-    commit: (writer: Writer, rows: readonly StoredRow[], effects: readonly StoredEffect[], beside: WrittenBeside) =>
-      writer.commit(rows, effects, beside),
+    commit: (writer: Writer, rows: readonly StoredRow[], effects: readonly StoredEffect[], options: WriteOptions) =>
+      writer.commit(rows, effects, options),
     scrub: (writer: Writer, rewrite: boolean) => writer.scrub(rewrite),
     keepSigner: (writer: Writer, verifier: string) => writer.keepSigner(verifier),
     keepFirstKey: (writer: Writer, note: string) => writer.keepFirstKey(note),

@@ -7,14 +7,14 @@ export function countedAfter(after: number, { resetThrough }: Pick<KeptCounter, 
 }
 
 /** Tells a counter's row that was changed apart from one that was written; its definition is under its digest. */
-export function counterSeal(kept: KeptCounter): string {
+export function counterChecksum(kept: KeptCounter): string {
   const { id, digest, through, unknownThrough, resetThrough, folded } = kept;
   return hash("sha256", JSON.stringify([id, digest, through, unknownThrough, resetThrough, folded]), "hex");
 }
 
 /** Is a counter's row the one that was written? */
-export function isWhole(kept: KeptCounter, seal: unknown): boolean {
-  return seal === counterSeal(kept) && hash("sha256", kept.definition, "hex") === kept.digest;
+export function isWhole(kept: KeptCounter, checksum: unknown): boolean {
+  return checksum === counterChecksum(kept) && hash("sha256", kept.definition, "hex") === kept.digest;
 }
 
 /** One event that a fold of older rows found, with the total of its key before it. */
@@ -29,7 +29,7 @@ export interface FoldedEvent {
 }
 
 /** No receipt commits to an event that was folded later, so its row carries a digest of itself and of the one before. */
-export function foldSeal({ counter, key, at, seq, total, before }: FoldedEvent): string {
+export function foldChecksum({ counter, key, at, seq, total, before }: FoldedEvent): string {
   return hash(
     "sha256",
     JSON.stringify([counter, Buffer.from(key).toString("hex"), at, seq, total, before ?? null]),

@@ -7,11 +7,19 @@ import { frontierOf, headRow, sameHead, type Counters, type HeadRow } from "./ro
 import { beginOn, explained, Fault, rollBack, send, settleAll } from "./session.ts";
 import { ask, commit, insertions, rollback, withoutTimeout, type BoundStatement, type Value } from "./sql.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
-import { countedAfter, counterSeal, foldSeal } from "../seals.ts";
+import { countedAfter, counterChecksum, foldChecksum } from "../checksums.ts";
 import type { KeptCounter } from "../store.ts";
 import { NotKept } from "../store.ts";
 import { changeColumns } from "../../entry/row.ts";
-import type { Beside, InForce, StoredCounter, StoredEffect, StoredHead, StoredLookup, StoreTurn } from "../store.ts";
+import type {
+  CommitOptions,
+  InForce,
+  StoredCounter,
+  StoredEffect,
+  StoredHead,
+  StoredLookup,
+  StoreTransaction,
+} from "../store.ts";
 import type { StoredRow } from "../../entry/row.ts";
 
 export interface TurnParts {
@@ -24,12 +32,12 @@ export interface TurnParts {
   readonly head: HeadRow;
   readonly at: number;
   readonly counters: Counters;
-  /** Told the counters as the turn left them, once they are kept. */
+  /** Told the counters as the transaction left them, once they are kept. */
   readonly kept: (version: number, counters: Counters) => void;
 }
 
 /** A transaction that holds the lock of the ledger's head. */
-export class PostgresTurn implements StoreTurn {
+export class PostgresTransaction implements StoreTransaction {
   readonly #parts: TurnParts;
   readonly at: number;
   readonly head: StoredHead | undefined;
@@ -40,7 +48,7 @@ export class PostgresTurn implements StoreTurn {
   #counters: Counters;
   #version: number;
   #ended = false;
-  /** The total of each counter's key that the turn has come to. */
+  /** The total of each counter's key that the transaction has come to. */
   readonly #totals = new Map<string, string | undefined>();
 
   constructor(parts: TurnParts) {
@@ -123,7 +131,7 @@ export class PostgresTurn implements StoreTurn {
     this.#version = this.#parts.head.counters + 1;
     const { through, resetThrough } = kept;
     const numbers = [through, kept.unknownThrough, resetThrough, kept.folded];
-    await send(client, ask("keepCounter", ledger, id, digest, definition, ...numbers, counterSeal(kept)));
+    await send(client, ask("keepCounter", ledger, id, digest, definition, ...numbers, counterChecksum(kept)));
     const events = await this.#events(added, true);
     await settleAll(insertions("effects", ledger, events).map((asked) => send(client, asked)));
   }
@@ -140,15 +148,15 @@ export class PostgresTurn implements StoreTurn {
       const total = before === undefined ? amount : addDecimals(before, amount);
       this.#totals.set(`${counter} ${key}`, total);
       const under = Buffer.from(key, "hex");
-      const seal = isFolded ? foldSeal({ counter, key: under, at, seq, total, before }) : null;
-      return [this.#idOf(counter), under, at, seq, total, seal];
+      const checksum = isFolded ? foldChecksum({ counter, key: under, at, seq, total, before }) : null;
+      return [this.#idOf(counter), under, at, seq, total, checksum];
     });
   }
 
   async commit(
     rows: readonly StoredRow[],
     effects: readonly StoredEffect[],
-    { inForce, tree, signer, erasures = [] }: Beside = {},
+    { inForce, tree, signer, erasures = [] }: CommitOptions = {},
   ): Promise<void> {
     const { head } = this.#parts;
     const next: HeadRow = {
@@ -170,7 +178,7 @@ export class PostgresTurn implements StoreTurn {
     this.#parts.kept(this.#version, this.#counters);
   }
 
-  /** Where a part cannot be erased, the turn has ended, and nothing of it is kept. */
+  /** Where a part cannot be erased, the transaction has ended, and nothing of it is kept. */
   async #erase({ parts, rows }: Erasure): Promise<void> {
     const { client, ledger } = this.#parts;
     const write = parts.includes("call") ? "eraseWithCall" : "erase";
@@ -185,7 +193,7 @@ export class PostgresTurn implements StoreTurn {
     }
   }
 
-  /** What the batch writes. Where that cannot be said, the turn has ended, and nothing of it is kept. */
+  /** What the batch writes. Where that cannot be said, the transaction has ended, and nothing of it is kept. */
   async #prepare(
     rows: readonly StoredRow[],
     effects: readonly StoredEffect[],
@@ -235,7 +243,7 @@ export class PostgresTurn implements StoreTurn {
     await rollBack(this.#parts.client);
   }
 
-  /** Until its COMMIT is sent, whatever fails in a turn keeps nothing. */
+  /** Until its COMMIT is sent, whatever fails in a transaction keeps nothing. */
   async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
     try {
       return await work();

@@ -8,7 +8,7 @@ import {
   type StoredCounter,
   type StoredEffect,
   type StoredLookup,
-  type StoreTurn,
+  type StoreTransaction,
 } from "./store/store.ts";
 import { changeColumns, resultVerdict, type StoredRow } from "./entry/row.ts";
 import type { Checkpoint } from "./tree/checkpoint.ts";
@@ -70,7 +70,7 @@ export interface ResultEntry extends Pick<
 }
 
 /** Events of a counter: `counter` is the digest of its definition, `key` the plain text of its key. */
-export interface CounterMove {
+export interface CounterEvent {
   readonly counter: string;
   readonly key: string;
   readonly amount: string;
@@ -83,7 +83,7 @@ export interface CounterLookup {
 }
 
 /** An event that a fold found in an older row. */
-export interface FoldedMove extends CounterMove {
+export interface FoldedEvent extends CounterEvent {
   readonly seq: number;
   readonly at: number;
 }
@@ -95,15 +95,15 @@ export interface LedgerHead {
   readonly at: number;
 }
 
-export interface TurnContext {
+export interface TransactionContext {
   readonly head: LedgerHead;
-  /** The tree at the head; the turn's own, to grow. */
+  /** The tree at the head; the transaction's own, to grow. */
   readonly tree: Frontier;
   /** Signs a head. */
   readonly sign: (head: TreeHead) => Promise<string>;
   readonly log: string;
   readonly engine: string;
-  readonly store: StoreTurn;
+  readonly store: StoreTransaction;
   readonly digest: (key: string) => string;
   readonly counterOf: (counter: Omit<StoredCounter, "digest">) => StoredCounter;
   readonly committed: (reached: Reached) => void;
@@ -112,7 +112,7 @@ export interface TurnContext {
 /** A tree's size and root: what is signed. */
 export type TreeHead = Pick<Checkpoint, "size" | "root">;
 
-/** Where a turn with rows has brought the ledger. */
+/** Where a transaction with rows has brought the ledger. */
 export interface Reached {
   readonly head: LedgerHead;
   readonly leaf: string;
@@ -125,31 +125,31 @@ export interface Reached {
  * The exclusive right to add rows, which become durable together. Each call of it sees the counters as the calls before
  * it left them. It ends with `commit` or `abort`, and not without.
  */
-export class Turn {
-  readonly #context: TurnContext;
+export class AppendTransaction {
+  readonly #context: TransactionContext;
   readonly #known = new Map<string, string | undefined>();
   readonly #rows: StoredRow[] = [];
   readonly #effects: StoredEffect[] = [];
   readonly #receipts: Receipt[] = [];
   readonly #erasures: Erasure[] = [];
-  /** For each counter and key what this turn has added, one sum per moment. */
+  /** For each counter and key what this transaction has added, one sum per moment. */
   readonly #moved = new Map<string, { readonly at: number; sum: string }[]>();
   #head: LedgerHead;
   readonly #tree: Frontier;
   readonly #nodes: TreeNode[] = [];
 
-  constructor(context: TurnContext) {
+  constructor(context: TransactionContext) {
     this.#context = context;
     this.#head = context.head;
     this.#tree = context.tree;
   }
 
-  /** The last row, those of this turn included. */
+  /** The last row, those of this transaction included. */
   get head(): LedgerHead {
     return this.#head;
   }
 
-  /** The last row of a person's act before this turn; 0 when there is none. */
+  /** The last row of a person's act before this transaction; 0 when there is none. */
   get changed(): number {
     return this.#context.store.changed;
   }
@@ -169,7 +169,7 @@ export class Turn {
     return this.#context.store.at;
   }
 
-  /** Asks what counters stood at before this turn. @throws a fault, or {NotKept} */
+  /** Asks what counters stood at before this transaction. @throws a fault, or {NotKept} */
   async look(lookups: readonly CounterLookup[]): Promise<void> {
     if (lookups.length === 0) return;
     const stored = lookups.map(({ counter, key, after }): StoredLookup => ({
@@ -181,7 +181,7 @@ export class Turn {
     for (const [at, lookup] of stored.entries()) this.#known.set(lookupId(lookup), values[at]);
   }
 
-  /** A counter as the turn so far leaves it; undefined where its history is not known. */
+  /** A counter as the transaction so far leaves it; undefined where its history is not known. */
   value({ counter, key, after }: CounterLookup): string | undefined {
     const digest = this.#context.digest(key);
     const before = this.#known.get(lookupId({ counter, key: digest, after }));
@@ -191,9 +191,9 @@ export class Turn {
   }
 
   /** Gives the check its row: place in the chain, evidence, hash. Nothing is durable yet. */
-  append(entry: CheckEntry, moves: readonly CounterMove[]): void {
+  append(entry: CheckEntry, moves: readonly CounterEvent[]): void {
     const effects = moves.length === 0 ? noEffects : this.#effectsOf(moves, this.#head.seq + 1, entry.at);
-    this.#seal(
+    this.#checksum(
       {
         act: null,
         answered: entry.answered,
@@ -223,7 +223,7 @@ export class Turn {
   /** Gives a person's act its row. No counter moves with it. */
   change({ at, by, act, body, reason, contract, mode, erases }: ChangeEntry): void {
     if (erases !== undefined) this.#erasures.push(erases);
-    this.#seal(
+    this.#checksum(
       {
         act,
         answered: null,
@@ -246,7 +246,7 @@ export class Turn {
   result({ values, ...entry }: ResultEntry): void {
     const { at, check, mode, toolName, sessionId } = entry;
     const digests = values.map((value) => this.#context.digest(`${resultDomain}${value}`));
-    this.#seal(
+    this.#checksum(
       {
         act: null,
         answered: null,
@@ -272,8 +272,8 @@ export class Turn {
     );
   }
 
-  /** As `Ledger.keepCounter`, and no later than this turn's rows. */
-  async keepCounter(counter: Omit<StoredCounter, "digest">, folded: readonly FoldedMove[]): Promise<void> {
+  /** As `Ledger.keepCounter`, and no later than this transaction's rows. */
+  async keepCounter(counter: Omit<StoredCounter, "digest">, folded: readonly FoldedEvent[]): Promise<void> {
     const stored = this.#context.counterOf(counter);
     await this.#context.store.keepCounter(
       stored,
@@ -312,7 +312,7 @@ export class Turn {
     return this.#context.store.abort();
   }
 
-  #seal(
+  #checksum(
     leaf: Omit<Leaf, "engine" | "evidence" | "log" | "prev" | "seq" | "v">,
     parts: readonly string[],
     columns: Pick<StoredRow, "session" | "tool" | "verdict">,
@@ -329,7 +329,7 @@ export class Turn {
   }
 
   /** Two counters of one definition are one counter: a call moves it once under one key. */
-  #effectsOf(moves: readonly CounterMove[], seq: number, at: number): readonly StoredEffect[] {
+  #effectsOf(moves: readonly CounterEvent[], seq: number, at: number): readonly StoredEffect[] {
     const distinct = new Map<string, StoredEffect>();
     for (const { counter, key, amount } of moves) {
       const digest = this.#context.digest(key);
