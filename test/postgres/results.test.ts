@@ -195,7 +195,7 @@ function onEngine(name: string, engineOf: Engine): void {
       const none = await eraseOn(ledger, { target: { session: "run-1", key: "ci" }, parts: ["input"] });
       assert.equal(none.rows, 0);
       const own = await eraseOn(ledger, { target: { session: "run-1", key: keyName }, parts: ["input"] });
-      assert.deepEqual([own.rows, own.lacking], [3, []]);
+      assert.deepEqual([own.rows, own.not_present], [3, []]);
     });
 
     for (const [what, [checkOf, over]] of Object.entries(wrong))

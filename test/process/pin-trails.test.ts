@@ -37,7 +37,7 @@ async function pinnedGate(t: TestContext, pin: string): Promise<Running> {
 
 interface Shown {
   readonly status: number;
-  readonly because: string | undefined;
+  readonly reason: string | undefined;
   readonly lag: string | undefined;
   readonly failures: number;
 }
@@ -49,12 +49,12 @@ async function later(t: TestContext, gate: Running): Promise<Shown> {
   const ready = await fetch(`${gate.ops}/ready`);
   const metrics = await (await fetch(`${gate.ops}/metrics`)).text();
   moved.mock.restore();
-  const { because } = (await ready.json()) as { readonly because?: string };
+  const { reason } = (await ready.json()) as { readonly reason?: string };
   const valueOf = (name: string): string | undefined =>
     new RegExp(`^${name}\\{anchor="head pin"\\} (\\S+)$`, "m").exec(metrics)?.[1];
   return {
     status: ready.status,
-    because,
+    reason,
     lag: valueOf("svc_gate_anchor_lag_rows"),
     failures: Number(valueOf("svc_gate_anchor_failures_total")),
   };
@@ -73,10 +73,10 @@ async function trails(
   for (let row = 2; row <= 4; row += 1) assert.equal((await check(gate, call)).json.receipt.seq, row, "it is answered");
   await until(() => gate.ledger.pin?.failure !== undefined);
   assert.equal((await fetch(`${gate.ops}/ready`)).status, 200, "the pin may trail for some seconds");
-  const { status, because, lag, failures } = await later(t, gate);
+  const { status, reason, lag, failures } = await later(t, gate);
   assert.deepEqual([status, lag], [503, "3"]);
-  const code = codeIn(because ?? "");
-  says("not ready: rows after the pin could be removed", because ?? "", { CODE: code });
+  const code = codeIn(reason ?? "");
+  says("not ready: rows after the pin could be removed", reason ?? "", { CODE: code });
   assert.ok(failures > 0);
   assert.equal((await check(gate, call)).status, 200, "a gate that is not ready answers");
   const { anchored } = (await ask(gate, "/ledger/verify")).json as { readonly anchored: object };
@@ -165,7 +165,7 @@ suite("a head pin that cannot be written", { tags: ["attack-10"] }, () => {
     const gate = await pinnedGate(t, join(temporaryFolder(t), "pins", "head.pin"));
     await check(gate, call);
     await until(() => gate.ledger.pin?.behindMs === 0);
-    assert.deepEqual(await later(t, gate), { status: 200, because: undefined, lag: "0", failures: 0 });
+    assert.deepEqual(await later(t, gate), { status: 200, reason: undefined, lag: "0", failures: 0 });
   });
 
   test("a pin on a disk that does not answer counts as behind", { tags: ["attack-10"] }, () => {

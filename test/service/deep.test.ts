@@ -157,7 +157,7 @@ suite("`verify --deep` on a ledger", () => {
     const found = await deep(pristine);
     assert.deepEqual([found.rows, found.replayed, found.notReplayable, found.differs], [rows, rows, 0, 0]);
     // Of the first four rows, and of the four without counters, one visit and two payments each.
-    assert.deepEqual(found.counters, { kept: 2, events: 6, unsure: 0, firstWrong: undefined });
+    assert.deepEqual(found.counters, { kept: 2, events: 6, unverifiable: 0, firstWrong: undefined });
     const { exitCode, text } = await verifyCommand(pristine, verifyOptions);
     const printed = JSON.parse(text);
     assert.deepEqual([exitCode, printed.ok, printed.rows], [0, true, rows]);
@@ -306,7 +306,7 @@ suite("`verify --deep` on a ledger with erased rows", () => {
     assert.deepEqual([replayed, notReplayable, differs], [rows - 1, 1, 0]);
     assert.equal(firstNotReplayable?.seq, 6);
     says("erased", firstNotReplayable?.why ?? "");
-    assert.deepEqual([counters.firstWrong, counters.unsure], [undefined, 0], "its effects say what it moved");
+    assert.deepEqual([counters.firstWrong, counters.unverifiable], [undefined, 0], "its effects say what it moved");
     const { exitCode, text } = await replayCommand(folder, { examples: "3", json: true });
     const printed = JSON.parse(text);
     assert.deepEqual([exitCode, printed.disagreements], [0, 0], text);
@@ -318,7 +318,7 @@ suite("`verify --deep` on a ledger with erased rows", () => {
     erase(folder, 2, "input", "reason", "outcome");
     const { replayed, notReplayable, differs, counters } = await deep(folder);
     assert.deepEqual([replayed, notReplayable, differs], [rows - 1, 1, 0]);
-    assert.deepEqual([counters.firstWrong, counters.unsure], [undefined, 1]);
+    assert.deepEqual([counters.firstWrong, counters.unverifiable], [undefined, 1]);
     const { exitCode, text } = await replayCommand(folder, { examples: "3", json: true });
     assert.deepEqual([exitCode, JSON.parse(text).disagreements], [0, 0], text);
   });

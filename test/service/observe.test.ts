@@ -169,7 +169,7 @@ suite("GET /metrics and GET /ready", () => {
     await gate.gate.drain();
     const ready = await ask(gate, "/ready", { headers });
     assert.equal(ready.status, 503);
-    assert.deepEqual(ready.json, { status: "not-ready", because: "the gate is stopping" });
+    assert.deepEqual(ready.json, { status: "not-ready", reason: "the gate is stopping" });
     assert.equal((await fetch(`${gate.ops}/ready`)).status, 503);
     assert.equal(valueOf(await metricsOf(gate), "svc_gate_ready"), 0);
     await gate.stop();

@@ -298,7 +298,7 @@ suite("readers of receipts whose input was not kept whole", { tags: ["attack-12"
         headers: { "content-type": "application/json", authorization: `Bearer ${operator.key}` },
         body: JSON.stringify({ rows: [[3, 3]], parts: [part], reason: "request 17" }),
       });
-    assert.deepEqual((await erase("input.to")).json.lacking, [{ part: "input.to", count: 1, rows: [[3, 3]] }]);
+    assert.deepEqual((await erase("input.to")).json.not_present, [{ part: "input.to", count: 1, rows: [[3, 3]] }]);
     assert.equal((await erase("input")).json.rows, 1);
     const [, , erased] = await shown(gate);
     assert.deepEqual([erased?.tool_input, erased?.input_cut], [null, undefined]);

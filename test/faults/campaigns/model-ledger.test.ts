@@ -148,11 +148,11 @@ async function assertReplays(data: string, from: number): Promise<void> {
   assert.deepEqual([replayed, deep.differs, deep.notReplayable], [agreed, 0, 0], `seed ${from}, deep`);
   assert.equal(counters.firstWrong, undefined, `seed ${from}: ${JSON.stringify(counters)}`);
   folded.events += counters.events;
-  folded.unsure += counters.unsure;
+  folded.unverifiable += counters.unverifiable;
 }
 
 /** What was folded again, and what could not be for sure. */
-const folded = { events: 0, unsure: 0 };
+const folded = { events: 0, unverifiable: 0 };
 
 function compiled(scenario: Scenario): PolicySet | undefined {
   const policySet = compile(scenario);
@@ -213,7 +213,9 @@ suite(`gates over a ledger, ${runs} scenarios from seed ${seed} (set MODEL_SEED 
       await assertReplays(data, from);
     });
     t.diagnostic(`${compared} receipts after a fold, ${unknown} scenarios came to what is not known`);
-    t.diagnostic(`${folded.events} events of older receipts were folded again, ${folded.unsure} counters not for sure`);
+    t.diagnostic(
+      `${folded.events} events of older receipts were folded again, ${folded.unverifiable} counters not for sure`,
+    );
     assert.ok(folded.events > 0);
   });
 

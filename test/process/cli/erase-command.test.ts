@@ -60,7 +60,7 @@ test("svc-gate erase works through the serving gate, and every command shows era
   const again = await run("erase", "1", "3-4", "9", "--part", "platform,reason", ...why, "--json");
   assert.deepEqual(JSON.parse(again.stdout), {
     matched: 3,
-    lacking: [],
+    not_present: [],
     rows: 1,
     parts: 3,
     acts: 1,

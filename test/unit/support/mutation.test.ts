@@ -150,8 +150,14 @@ suite("the search for the source file of a function", () => {
       /no module has AppendTransaction\.omit/,
     );
     assert.throws(() => asked("AppendTransaction.commit", "no/append"), /no module has AppendTransaction\.commit/);
-    assert.throws(() => asked("AppendTransaction.commit", "append"), /several modules have AppendTransaction\.commit: .*one.*other/);
-    assert.deepEqual([...asked("AppendTransaction.commit", "other/append").values()], ["class AppendTransaction { commit() { 1; } }"]);
+    assert.throws(
+      () => asked("AppendTransaction.commit", "append"),
+      /several modules have AppendTransaction\.commit: .*one.*other/,
+    );
+    assert.deepEqual(
+      [...asked("AppendTransaction.commit", "other/append").values()],
+      ["class AppendTransaction { commit() { 1; } }"],
+    );
   });
 });
 

@@ -1,4 +1,4 @@
-import { eraseOffline, type Erased, type Lacking, type Preview } from "../gate/mod.ts";
+import { eraseOffline, type Erased, type NotPresent, type Preview } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { offlinePlace } from "./offline-place.ts";
 import { accepted, adminPath, findGate, type GatePlace } from "./operator.ts";
@@ -41,7 +41,7 @@ export async function eraseCommand(receipts: readonly string[], options: EraseOp
   const erased = await eraseAll(erase, { ...asked, parts, ...(preview ? { preview } : { reason }) });
   // That nothing is so old is no mistake: this runs each night.
   const isNobody = erased.matched === 0 && before === undefined;
-  const exitCode = isNobody || erased.lacking.some((lack) => isOfNone(lack, erased)) ? 1 : 0;
+  const exitCode = isNobody || erased.not_present.some((lack) => isOfNone(lack, erased)) ? 1 : 0;
   if (json) return { exitCode, text: JSON.stringify(erased), forPrograms: true };
   return { exitCode, text: [...erasedText(erased, receipts, options), ...asideText(erased)].join("\n") };
 }
@@ -74,14 +74,14 @@ type Erase = (body: object) => Promise<Erased>;
 
 /** A gate erases so much at once that its answer is not long in coming. */
 async function eraseAll(erase: Erase, body: object): Promise<Shown> {
-  let all: Shown = { matched: 0, lacking: [], rows: 0, parts: 0, acts: 0, receipts: [], remains: null };
+  let all: Shown = { matched: 0, not_present: [], rows: 0, parts: 0, acts: 0, receipts: [], remains: null };
   for (;;) {
     const { more, ...erased } = await erase(body);
     const rows = all.rows + erased.rows;
     all = {
       // What went before matches again, unless it lost the session by which it was named.
       matched: Math.max(rows, erased.matched),
-      lacking: erased.lacking,
+      not_present: erased.not_present,
       rows,
       parts: all.parts + erased.parts,
       acts: Math.max(all.acts, erased.acts),
@@ -128,10 +128,10 @@ function erasedText(erased: Shown, named: readonly string[], options: EraseOptio
 }
 
 function outcomeText(erased: Shown, named: readonly string[], options: EraseOptions): readonly string[] {
-  const { matched, lacking, rows, parts, receipts, preview } = erased;
+  const { matched, not_present: notPresent, rows, parts, receipts, preview } = erased;
   if (matched === 0) return noneText(named, options);
   if (preview !== undefined && rows > 0) return previewText(erased, preview);
-  if (rows === 0 && lacking.some((lack) => isOfNone(lack, erased))) return ["nothing was erased"];
+  if (rows === 0 && notPresent.some((lack) => isOfNone(lack, erased))) return ["nothing was erased"];
   if (rows === 0) return [`already erased: ${partsOf(options).join(",")} of ${receiptsText(matched)}`];
   const seqs = receipts.map(({ seq }) => seq);
   const by = seqs.length === 1 ? `row ${seqs[0]} says so` : `${seqs.length} rows say so, ${seqs[0]} to ${seqs.at(-1)}`;
@@ -169,11 +169,11 @@ function noneText(named: readonly string[], { session, key, before, where = [] }
 }
 
 /** A part that none of the receipts ever had: its name was mistyped, or no contract lists it. */
-function isOfNone({ count }: Lacking, { matched }: Shown): boolean {
+function isOfNone({ count }: NotPresent, { matched }: Shown): boolean {
   return matched > 0 && count >= matched;
 }
 
-function lackingText(lack: Lacking, erased: Shown): string {
+function notPresentText(lack: NotPresent, erased: Shown): string {
   const { part, count, rows } = lack;
   if (isOfNone(lack, erased))
     return `  ${part} is not a part of its own of any of them: it must be a member that their contract lists under \`sensitive:\``;
@@ -182,9 +182,9 @@ function lackingText(lack: Lacking, erased: Shown): string {
 }
 
 function asideText(erased: Shown): readonly string[] {
-  const { lacking, acts, remains } = erased;
+  const { not_present: notPresent, acts, remains } = erased;
   return [
-    ...lacking.map((lack) => lackingText(lack, erased)),
+    ...notPresent.map((lack) => notPresentText(lack, erased)),
     ...(acts === 0 ? [] : [`  rows that record acts of people, ${acts} of those named, are never erased`]),
     ...(remains === null ? [] : [`  but ${remains}`]),
   ];

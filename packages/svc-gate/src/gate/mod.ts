@@ -10,7 +10,7 @@ export { parseSinks } from "./anchoring.ts";
 export { answeredVerdict } from "./core/answer.ts";
 export { readConfig, settings } from "./start/config.ts";
 export { loadContracts, NoSuchFile, renderDiagnostics, whyNot } from "./core/contracts.ts";
-export type { Erased, Lacking, Preview } from "./admin/erasure/eraser.ts";
+export type { Erased, NotPresent, Preview } from "./admin/erasure/eraser.ts";
 export { eraseOffline } from "./admin/erasure/offline.ts";
 export { countersOf, recountRow, type Owned } from "./core/counters.ts";
 export { lengthMs, readMoment } from "./start/moment.ts";

@@ -178,7 +178,7 @@ suite("retention", () => {
       eraseOlder: (_: unknown, rewrite: boolean) => {
         done.push(`${now / hourMs} erase ${rows}${rewrite && rows > 0 ? " and rewrite" : ""}`);
         return Promise.resolve(
-          good({ matched: rows, lacking: [], rows, parts: rows, acts: 0, receipts, more: false, remains: null }),
+          good({ matched: rows, not_present: [], rows, parts: rows, acts: 0, receipts, more: false, remains: null }),
         );
       },
       clear: (rewrite: boolean) => {

@@ -24,7 +24,7 @@ export interface FoldsFound {
   /** Events of older rows that were found again in them. */
   readonly events: number;
   /** Counters that stand on rows which cannot be counted again, or whose contract no row names yet. */
-  readonly unsure: number;
+  readonly unverifiable: number;
   readonly firstWrong: WrongCounter | undefined;
 }
 
@@ -75,7 +75,7 @@ export class Folds {
       if (through !== undefined && upTo > through) await this.#fold(owned, upTo);
     }
     const later = new Map((await this.#ledger.counters()).map((counter) => [counter.digest, counter]));
-    let [events, unsure] = [0, 0];
+    let [events, unverifiable] = [0, 0];
     for (const [identity, { owned, found, isSure }] of this.#folds) {
       const kept = this.#keptOf(owned);
       events += found;
@@ -90,7 +90,7 @@ export class Folds {
           expected: String(resetThrough),
           found: String(kept.resetThrough),
         });
-      else if (!isSure || isMoving) unsure += 1;
+      else if (!isSure || isMoving) unverifiable += 1;
       else if (kept?.folded !== found)
         this.#wrong(owned, {
           seq: last,
@@ -100,8 +100,8 @@ export class Folds {
         });
     }
     const named = new Set([...this.#folds.keys()].map(counterDigest));
-    unsure += [...this.#kept.values()].filter(({ digest, folded }) => folded > 0 && !named.has(digest)).length;
-    return { kept: this.#kept.size, events, unsure, firstWrong: this.#firstWrong };
+    unverifiable += [...this.#kept.values()].filter(({ digest, folded }) => folded > 0 && !named.has(digest)).length;
+    return { kept: this.#kept.size, events, unverifiable, firstWrong: this.#firstWrong };
   }
 
   #keptOf({ counter }: Owned): KeptCounter | undefined {

@@ -58,7 +58,7 @@ export interface DeepFound extends DecidedFound {
     /** Events of rows older than their counter, which no receipt commits to, found again. */
     readonly events: number;
     /** Counters that stand on rows which cannot be counted again, or that no receipt's contract names yet. */
-    readonly unsure: number;
+    readonly unverifiable: number;
     readonly firstWrong: WrongCounter | undefined;
   };
 }
@@ -78,10 +78,10 @@ export function isSound({ differs, counters }: DeepFound): boolean {
 
 /** For programs. */
 export function shownDeep(found: DeepFound): object {
-  const { kept, events, unsure, firstWrong } = found.counters;
+  const { kept, events, unverifiable, firstWrong } = found.counters;
   return {
     ...shownDecided(found),
-    counters: { kept, events, unsure, first_wrong: firstWrong ?? null },
+    counters: { kept, events, unverifiable, first_wrong: firstWrong ?? null },
   };
 }
 

@@ -126,9 +126,9 @@ function wrongText(deep: DeepFound): string | undefined {
 
 function deepLines(deep: DeepFound | undefined): readonly string[] {
   if (deep === undefined) return [];
-  const { kept, events, unsure } = deep.counters;
+  const { kept, events, unverifiable } = deep.counters;
   return [
     ...decidedLines(deep, 8),
-    `  fold    ${kept} counters, ${events} events of older rows found again${unsure === 0 ? "" : `, ${unsure} counters not for sure`}`,
+    `  fold    ${kept} counters, ${events} events of older rows found again${unverifiable === 0 ? "" : `, ${unverifiable} counters not for sure`}`,
   ];
 }

@@ -62,9 +62,9 @@ export async function sendMetrics(service: Service, reply: FastifyReply): Promis
 
 /** Can a check be answered, and will it be in a moment: what a balancer asks before it sends one. */
 export async function sendReadiness(gate: Gate, reply: FastifyReply): Promise<FastifyReply> {
-  const because = await gate.unready();
-  if (because === undefined) return sendJson(reply, JSON.stringify({ status: "ready" }));
-  return sendJson(reply.code(503), JSON.stringify({ status: "not-ready", because }));
+  const reason = await gate.unready();
+  if (reason === undefined) return sendJson(reply, JSON.stringify({ status: "ready" }));
+  return sendJson(reply.code(503), JSON.stringify({ status: "not-ready", reason }));
 }
 
 export async function sendHealth(gate: Gate, reply: FastifyReply): Promise<FastifyReply> {

@@ -28,7 +28,7 @@ export interface Erased {
   /** Checks that were named, erased before or not, as far as was looked when there is more. */
   readonly matched: number;
   /** Parts that were named and that some of those never had: members that no contract listed, or that were not sent. */
-  readonly lacking: readonly Lacking[];
+  readonly not_present: readonly NotPresent[];
   /** Rows of which something was erased now. */
   readonly rows: number;
   /** Parts of them. */
@@ -56,7 +56,7 @@ export interface Preview {
 }
 
 /** A part that some receipts never had. */
-export interface Lacking {
+export interface NotPresent {
   readonly part: ErasablePart;
   /** How many, and which: as many ranges as one answer holds. */
   readonly count: number;
@@ -142,10 +142,10 @@ export class Eraser {
 
   async #run(work: Work, rewrite: boolean): Promise<Result<Erased, Refusal>> {
     const found = { matched: 0, rows: 0, parts: 0, acts: 0 };
-    const lacking: Lackings = new Map();
+    const notPresent: NotPresentRows = new Map();
     const receipts: Receipt[] = [];
     let more = false;
-    for await (const one of slicesOf(work, lacking)) {
+    for await (const one of slicesOf(work, notPresent)) {
       const { matched, seqs, count, acts } = one;
       found.matched += matched;
       found.acts += acts;
@@ -159,7 +159,7 @@ export class Eraser {
       found.parts += count;
     }
     const remains = receipts.length === 0 ? null : await this.clear(rewrite && !more);
-    return good({ ...found, lacking: [...lacking].map(lackingOf), receipts, more, remains });
+    return good({ ...found, not_present: [...notPresent].map(notPresentOf), receipts, more, remains });
   }
 
   #eraseSlice({ parts, seqs }: Slice, { reason, by }: Work): Promise<Result<Durable<Receipt>, Refusal>> {
@@ -255,11 +255,11 @@ async function* withValues(
 }
 
 async function previewOf(work: Work): Promise<Erased> {
-  const lacking: Lackings = new Map();
+  const notPresent: NotPresentRows = new Map();
   const counts = new Map<PartName, number>();
   const seqs: number[] = [];
   let [matched, parts] = [0, 0];
-  for await (const one of slicesOf(work, lacking)) {
+  for await (const one of slicesOf(work, notPresent)) {
     matched += one.matched;
     parts += one.count;
     seqs.push(...one.seqs);
@@ -271,7 +271,7 @@ async function previewOf(work: Work): Promise<Erased> {
     rows: rangesOf(seqs.toSorted((a, b) => a - b)).slice(0, rangesMax),
   };
   const nothing = { acts: 0, receipts: [], more: false, remains: null };
-  return { matched, lacking: [...lacking].map(lackingOf), rows: seqs.length, parts, ...nothing, preview };
+  return { matched, not_present: [...notPresent].map(notPresentOf), rows: seqs.length, parts, ...nothing, preview };
 }
 
 async function* rowsIn(
@@ -281,13 +281,13 @@ async function* rowsIn(
   for (const [from, to] of ranges) yield* ledger.find({ before: to + 1, limit: to - from + 1 });
 }
 
-function lackingOf([part, seqs]: readonly [ErasablePart, readonly number[]]): Lacking {
+function notPresentOf([part, seqs]: readonly [ErasablePart, readonly number[]]): NotPresent {
   const rows = rangesOf(seqs.toSorted((a, b) => a - b));
   return { part, count: seqs.length, rows: rows.slice(0, rangesMax) };
 }
 
 /** Rows that never had a part that was asked for, by its name. */
-type Lackings = Map<ErasablePart, number[]>;
+type NotPresentRows = Map<ErasablePart, number[]>;
 
 interface Slice {
   readonly matched: number;
@@ -301,8 +301,8 @@ interface Slice {
 }
 
 /** The rows that have something to erase, few enough for one transaction. */
-async function* slicesOf({ candidates, asked, key }: Work, lacking: Lackings): AsyncGenerator<Slice> {
-  let batch = new EraseBatch(asked, lacking);
+async function* slicesOf({ candidates, asked, key }: Work, notPresent: NotPresentRows): AsyncGenerator<Slice> {
+  let batch = new EraseBatch(asked, notPresent);
   for await (const rows of candidates) {
     for (const { seq, leaf, evidence } of rows) {
       const { kind, key: by } = parseLeaf(leaf) ?? {};
@@ -311,7 +311,7 @@ async function* slicesOf({ candidates, asked, key }: Work, lacking: Lackings): A
       batch.add(seq, evidence, kind === "check");
       if (!batch.isFull) continue;
       yield batch.slice();
-      batch = new EraseBatch(asked, lacking);
+      batch = new EraseBatch(asked, notPresent);
     }
   }
   yield batch.slice();
@@ -323,14 +323,14 @@ class EraseBatch {
   readonly #met = new Set<ErasablePart>();
   readonly #seqs: number[] = [];
   readonly #present: (readonly PartName[])[] = [];
-  readonly #lacking: Lackings;
+  readonly #notPresent: NotPresentRows;
   #matched = 0;
   #characters = 0;
   acts = 0;
 
-  constructor(asked: readonly ErasablePart[], lacking: Lackings) {
+  constructor(asked: readonly ErasablePart[], notPresent: NotPresentRows) {
     this.#asked = asked;
-    this.#lacking = lacking;
+    this.#notPresent = notPresent;
   }
 
   get isFull(): boolean {
@@ -353,9 +353,9 @@ class EraseBatch {
   #note(seq: number, missing: readonly PartName[], met: readonly ErasablePart[]): void {
     for (const part of this.#asked) {
       if (met.includes(part) || missing.some((name) => covers([part], name))) continue;
-      const rows = this.#lacking.get(part) ?? [];
+      const rows = this.#notPresent.get(part) ?? [];
       rows.push(seq);
-      this.#lacking.set(part, rows);
+      this.#notPresent.set(part, rows);
     }
   }
 
