@@ -24,7 +24,7 @@ export interface Load {
 
 /**
  * Durable checks a second over HTTP in enforce mode with the payments contract, beside a bare Fastify server in the
- * same run, in turn. Latency on one connection beside the flush of this disk; resident memory over a large ledger.
+ * same run, in transaction. Latency on one connection beside the flush of this disk; resident memory over a large ledger.
  */
 export async function benchCheck(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
@@ -45,10 +45,10 @@ export async function benchCheck(): Promise<void> {
     const flushMs = measureFlush(folder);
     const full: { readonly bare: Load; readonly gate: Load }[] = [];
     const single: { readonly bare: Load; readonly gate: Load }[] = [];
-    for (let turn = 0; turn <= rounds; turn += 1) {
+    for (let transaction = 0; transaction <= rounds; transaction += 1) {
       const pair = { bare: await load(bare, 64), gate: await load(gate, 64) };
       const alone = { bare: await load(bare, 1, 2), gate: await load(gate, 1, 2) };
-      if (turn === 0) continue; // the first turn warms both up
+      if (transaction === 0) continue; // the first transaction warms both up
       full.push(pair);
       single.push(alone);
     }

@@ -5,12 +5,12 @@ import { fileURLToPath } from "node:url";
 import { readTests } from "../packages/svc-gate/src/cli/test/read.ts";
 import {
   compileContracts,
-  consult,
+  planLookups,
   count,
   decide,
   loadFunctions,
   prepare,
-  type ContractInForce,
+  type PolicySet,
 } from "../packages/svc-gate/src/contract/mod.ts";
 import { parseCheckRequest, type CheckRequest } from "../packages/svc-gate/src/wire/mod.ts";
 import { atMost, conclude, median, printTable, round } from "./report.ts";
@@ -49,9 +49,9 @@ interface Starter extends Cost {
 /** A contract of the library, on the calls of its own tests. */
 async function starter(name: string): Promise<Starter> {
   const file = join(root, "contracts", name);
-  const force = await compiled([{ name, text: readFileSync(file, "utf8") }]);
+  const policySet = await compiled([{ name, text: readFileSync(file, "utf8") }]);
   const rules = new Set(
-    [...force.tools.values()].flatMap(({ routes }) => routes.flatMap((route) => route.rules.map(({ id }) => id))),
+    [...policySet.tools.values()].flatMap(({ routes }) => routes.flatMap((route) => route.rules.map(({ id }) => id))),
   );
   const tests = file.replace(/\.yaml$/, ".test.yaml");
   const read = readTests({ name: tests, text: readFileSync(tests, "utf8") });
@@ -61,10 +61,10 @@ async function starter(name: string): Promise<Starter> {
     const parsed = parseCheckRequest(body);
     return parsed.ok ? [parsed.value] : [];
   });
-  return { name, rules: rules.size, calls: requests.length, ...costOf(force, requests) };
+  return { name, rules: rules.size, calls: requests.length, ...costOf(policySet, requests) };
 }
 
-async function compiled(files: readonly { readonly name: string; readonly text: string }[]): Promise<ContractInForce> {
+async function compiled(files: readonly { readonly name: string; readonly text: string }[]): Promise<PolicySet> {
   const found = compileContracts(files);
   if (!found.ok) throw new Error(found.problem.map(({ message }) => message).join("\n"));
   await loadFunctions(found.value);
@@ -78,35 +78,35 @@ interface Cost {
   readonly slowest: number;
 }
 
-function costOf(force: ContractInForce, requests: readonly CheckRequest[]): Cost {
-  const single = requests.map((request) => timed(force, [request], perRoundMs / 10));
-  timed(force, requests, 500);
-  const each = median(Array.from({ length: rounds }, () => timed(force, requests, perRoundMs)));
+function costOf(policySet: PolicySet, requests: readonly CheckRequest[]): Cost {
+  const single = requests.map((request) => timed(policySet, [request], perRoundMs / 10));
+  timed(policySet, requests, 500);
+  const each = median(Array.from({ length: rounds }, () => timed(policySet, requests, perRoundMs)));
   return {
     each,
     slowest: Math.max(
-      ...requests.map((request, at) => Math.min(single[at] ?? Infinity, timed(force, [request], perRoundMs / 10))),
+      ...requests.map((request, at) => Math.min(single[at] ?? Infinity, timed(policySet, [request], perRoundMs / 10))),
     ),
   };
 }
 
 /** Microseconds of one decision, schemas and counting included. */
-function timed(force: ContractInForce, requests: readonly CheckRequest[], forMs: number): number {
+function timed(policySet: PolicySet, requests: readonly CheckRequest[], forMs: number): number {
   const from = performance.now();
   let decided = 0;
   while (performance.now() - from < forMs) {
-    for (const request of requests) decideOnce(force, request);
+    for (const request of requests) decideOnce(policySet, request);
     decided += requests.length;
   }
   return ((performance.now() - from) / decided) * 1000;
 }
 
-function decideOnce(force: ContractInForce, request: CheckRequest): void {
-  const prepared = prepare(force, request, { keyName: "default", sessionId: request.sessionId });
-  const consultation = consult(prepared, 1_790_000_000_000);
+function decideOnce(policySet: PolicySet, request: CheckRequest): void {
+  const prepared = prepare(policySet, request, { keyName: "default", sessionId: request.sessionId });
+  const lookupPlan = planLookups(prepared, 1_790_000_000_000);
   const { verdict } = decide(
-    consultation,
-    consultation.lookups.map(() => "0"),
+    lookupPlan,
+    lookupPlan.lookups.map(() => "0"),
   );
   count(prepared, { verdict, answered: verdict });
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { compileContracts, consult, count, decide, prepare } from "../packages/svc-gate/src/contract/mod.ts";
+import { compileContracts, planLookups, count, decide, prepare } from "../packages/svc-gate/src/contract/mod.ts";
 import { parseCheckRequest, type CheckRequest } from "../packages/svc-gate/src/wire/mod.ts";
 import { atLeast, conclude, median, printTable, round } from "./report.ts";
 import { paymentBody } from "./requests.ts";
@@ -20,20 +20,20 @@ export async function benchDecide(): Promise<void> {
   });
   const rates: number[] = [];
   let allowed = 0;
-  for (let turn = 0; turn <= rounds; turn += 1) {
+  for (let transaction = 0; transaction <= rounds; transaction += 1) {
     const from = performance.now();
     for (let at = 0; at < perRound; at += 1) {
       const request = requests[at & 1023] as CheckRequest;
       const prepared = prepare(compiled.value, request, { keyName: "default", sessionId: request.sessionId });
-      const consultation = consult(prepared, 1_790_000_000_000);
+      const lookupPlan = planLookups(prepared, 1_790_000_000_000);
       const decision = decide(
-        consultation,
-        consultation.lookups.map(() => "0"),
+        lookupPlan,
+        lookupPlan.lookups.map(() => "0"),
       );
       count(prepared, { verdict: decision.verdict, answered: decision.verdict });
       if (decision.verdict === "ALLOW") allowed += 1;
     }
-    if (turn > 0) rates.push(perRound / ((performance.now() - from) / 1000));
+    if (transaction > 0) rates.push(perRound / ((performance.now() - from) / 1000));
   }
   if (allowed !== (rounds + 1) * perRound)
     throw new Error(`${allowed} were allowed: the requests do not fit the contract`);

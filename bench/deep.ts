@@ -11,7 +11,7 @@ const rounds = 3;
 const connections = 4;
 const seconds = 4;
 
-/** Checks over HTTP while `nice svc-gate verify --deep` reads their ledger, beside the same without, in turn. */
+/** Checks over HTTP while `nice svc-gate verify --deep` reads their ledger, beside the same without, in transaction. */
 export async function benchDeep(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
   const gate = await start(["--max-semi-space-size=8", "bin/svc-gate.mjs", "serve"], {
@@ -27,7 +27,7 @@ export async function benchDeep(): Promise<void> {
   let [rows, whole] = [0, 0];
   try {
     await load(gate, 64, Number(process.env["BENCH_SECONDS"] ?? 30));
-    for (let turn = 0; turn < rounds; turn += 1) {
+    for (let transaction = 0; transaction < rounds; transaction += 1) {
       const alone = await load(gate, connections, seconds);
       const began = performance.now();
       const command = ["-n", "19", process.execPath, "bin/svc-gate.mjs", "verify", "--deep", "--json", folder];

@@ -35,7 +35,7 @@ export async function benchExports(): Promise<void> {
     const memory: number[] = [];
     for (const { name, verify } of verifiersOf(folder, vkey)) {
       const each: number[] = [];
-      for (let turn = 0; turn < rounds; turn += 1) {
+      for (let transaction = 0; transaction < rounds; transaction += 1) {
         const start = performance.now();
         if ((await verify()) !== rows) throw new Error(`${name} did not verify the export`);
         each.push(rows / ((performance.now() - start) / 1000));

@@ -51,8 +51,8 @@ export async function benchOverload(): Promise<void> {
   }
 }
 
-/** One turn of the loads that are held against each other: a machine that has other work too is so for all of them. */
-interface Turn {
+/** One transaction of the loads that are held against each other: a machine that has other work too is so for all of them. */
+interface AppendTransaction {
   readonly best: Phase;
   readonly fourfold: Phase;
   readonly waiting: Phase;
@@ -60,7 +60,7 @@ interface Turn {
 
 interface Found {
   readonly light: Phase;
-  readonly turns: readonly Turn[];
+  readonly transactions: readonly AppendTransaction[];
   readonly others: readonly Phase[];
   readonly alone: Phase;
   readonly beside: Phase;
@@ -73,20 +73,20 @@ async function measure(gate: Server, hashesFile: string, modestKey: string): Pro
   const asOften = (perSecond: number): Sender => ({ name: "one", key, connections, perSecond });
   await run("warm-up", 3, asFast(64));
   const light = await run("1,000 a second", 3, { ...asOften(1000), connections: 64 });
-  const turns: Turn[] = [];
-  while (turns.length < 3) {
+  const transactions: AppendTransaction[] = [];
+  while (transactions.length < 3) {
     const best = await run(`as fast as answered, ${bestConnections} connections`, 2, asFast(bestConnections));
     const fourfold = await run("four times that, not waiting", 3, asOften(4 * answersOf(best)));
     const name = `as fast as answered, ${4 * bestConnections} connections`;
-    turns.push({ best, fourfold, waiting: await run(name, 2, asFast(4 * bestConnections)) });
+    transactions.push({ best, fourfold, waiting: await run(name, 2, asFast(4 * bestConnections)) });
   }
-  const best = median(turns.map((turn) => answersOf(turn.best)));
+  const best = median(transactions.map((transaction) => answersOf(transaction.best)));
   const others = [await run("the best, not waiting", 2, asOften(best)), await run("twice that", 2, asOften(2 * best))];
   const modest: Sender = { name: "modest", key: modestKey, connections: 256, perSecond: best * 0.2 };
   const alone = await run("a fifth of the best", 3, modest);
   const greedy: Sender = { ...asOften(best * 1.8), name: "greedy" };
   const beside = await run("the same beside nine times as much", 4, modest, greedy);
-  return { light, turns, others, alone, beside };
+  return { light, transactions, others, alone, beside };
 }
 
 function answersOf({ seen }: Phase): number {
@@ -97,11 +97,11 @@ function p99Of({ seen }: Phase): number {
   return seen[0]?.p99 ?? Infinity;
 }
 
-function report({ light, turns, others, alone, beside }: Found, lostAnswers: number): void {
+function report({ light, transactions, others, alone, beside }: Found, lostAnswers: number): void {
   console.log(`\n${connections} connections where nobody waits; the load and the gate share this machine`);
   const phases = [
     light,
-    ...turns.flatMap(({ best, fourfold, waiting }) => [best, fourfold, waiting]),
+    ...transactions.flatMap(({ best, fourfold, waiting }) => [best, fourfold, waiting]),
     ...others,
     alone,
     beside,
@@ -112,7 +112,7 @@ function report({ light, turns, others, alone, beside }: Found, lostAnswers: num
       seen.map((one) => row(seen.length === 1 ? name : `${name}: ${one.name}`, one, Math.max(...resident))),
     ),
   ]);
-  const ratio = (of: (turn: Turn) => number): number => median(turns.map(of));
+  const ratio = (of: (transaction: AppendTransaction) => number): number => median(transactions.map(of));
   const modest = beside.seen[0];
   conclude("overload", {
     answered_at_four_times_of_best: atLeast(
@@ -125,7 +125,7 @@ function report({ light, turns, others, alone, beside }: Found, lostAnswers: num
       0.9,
     ),
     p99_with_four_times_the_connections_of_light: atMost(ratio(({ waiting }) => p99Of(waiting)) / p99Of(light), 10),
-    resident_growth_at_four_times: atMost(residentGrowth(turns), 1.1),
+    resident_growth_at_four_times: atMost(residentGrowth(transactions), 1.1),
     modest_key_answered_share: atLeast((modest?.answered ?? 0) / (modest?.offered ?? 1), 0.98),
     modest_key_p99_of_alone: atMost(p99Of(beside) / p99Of(alone), 10),
     errors: atMost(
@@ -136,9 +136,9 @@ function report({ light, turns, others, alone, beside }: Found, lostAnswers: num
   });
 }
 
-/** What the gate holds at four times its load in the last turn, over what it held in the first. */
-function residentGrowth(turns: readonly Turn[]): number {
-  const peaks = turns.map(({ fourfold }) => Math.max(...fourfold.resident));
+/** What the gate holds at four times its load in the last transaction, over what it held in the first. */
+function residentGrowth(transactions: readonly AppendTransaction[]): number {
+  const peaks = transactions.map(({ fourfold }) => Math.max(...fourfold.resident));
   return (peaks.at(-1) ?? Infinity) / (peaks[0] ?? 1);
 }
 

@@ -16,7 +16,7 @@ interface Pair {
 }
 
 /**
- * What signed heads cost: the gate beside the same gate without tree and signatures, in turn, first one and then the
+ * What signed heads cost: the gate beside the same gate without tree and signatures, in transaction, first one and then the
  * other first. Over a large ledger: how long a start takes after `kill -9`, and how large a proof's file is.
  */
 export async function benchProof(): Promise<void> {
@@ -32,9 +32,9 @@ export async function benchProof(): Promise<void> {
   try {
     const full: Pair[] = [];
     const single: Pair[] = [];
-    for (let turn = 0; turn <= rounds; turn += 1) {
-      const pairs = { full: await inTurn(gates, 64, 4, turn), single: await inTurn(gates, 1, 2, turn) };
-      if (turn === 0) continue; // the first turn warms both up
+    for (let transaction = 0; transaction <= rounds; transaction += 1) {
+      const pairs = { full: await inTurn(gates, 64, 4, transaction), single: await inTurn(gates, 1, 2, transaction) };
+      if (transaction === 0) continue; // the first transaction warms both up
       full.push(pairs.full);
       single.push(pairs.single);
     }
@@ -47,8 +47,8 @@ export async function benchProof(): Promise<void> {
 
 type Gates = Readonly<Record<keyof Pair, Server>>;
 
-async function inTurn(gates: Gates, connections: number, seconds: number, turn: number): Promise<Pair> {
-  if (turn % 2 === 0)
+async function inTurn(gates: Gates, connections: number, seconds: number, transaction: number): Promise<Pair> {
+  if (transaction % 2 === 0)
     return {
       without: await load(gates.without, connections, seconds),
       proven: await load(gates.proven, connections, seconds),
@@ -71,7 +71,7 @@ function startGate(folder: string, flags: readonly string[]): Promise<Server> {
 /** Each after a load and a `kill -9`, so that the write-ahead log is there. */
 async function measureUncleanStarts(folder: string): Promise<number> {
   const times: number[] = [];
-  for (let turn = 0; turn < 4; turn += 1) {
+  for (let transaction = 0; transaction < 4; transaction += 1) {
     const begun = performance.now();
     const gate = await startGate(folder, []);
     times.push(performance.now() - begun);

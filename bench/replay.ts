@@ -67,7 +67,7 @@ async function fill(folder: string, rows: number): Promise<void> {
   const ledger = await openLedger({ folder, engine: "svc-gate/bench" });
   let now = Date.parse("2026-01-01T00:00:00Z");
   const opened = await openGate({
-    force: compiled.value,
+    policySet: compiled.value,
     ledger,
     clock: new Clock({ wall: () => now, monotonic: () => now }),
     mode: "enforce",

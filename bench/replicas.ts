@@ -22,8 +22,8 @@ interface Round {
 }
 
 /**
- * Two gates on one tenant in PostgreSQL beside one of them alone, the same connections spread over them, in turn. The
- * contract counts payments of each wallet, so that every batch reads and moves counters; the ledger is verified after it.
+ * Two gates on one tenant in PostgreSQL beside one of them alone, the same connections spread over them, in transaction. The
+ * contract counts payments of each wallet, so that every batch reads and updates counters; the ledger is verified after it.
  */
 export async function benchReplicas(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
@@ -32,10 +32,10 @@ export async function benchReplicas(): Promise<void> {
   try {
     for (const name of ["one", "two"]) gates.push(await startGate(join(folder, name), database));
     const found: Round[] = [];
-    for (let turn = 0; turn <= rounds; turn += 1) {
+    for (let transaction = 0; transaction <= rounds; transaction += 1) {
       const one = await loads(gates.slice(0, 1), 64);
       const two = await loads(gates, 32);
-      if (turn > 0) found.push({ one, two }); // the first turn warms both up
+      if (transaction > 0) found.push({ one, two }); // the first transaction warms both up
     }
     report(found, await verified(database));
   } finally {

@@ -64,10 +64,10 @@ async function measure(gate: Server, names: readonly string[], keys: ReadonlyMap
   const [victim, victimKey] = of(quiet);
   const [greedy, greedyKey] = of(busy);
   const [alone, beside]: [Load[], Load[]] = [[], []];
-  for (let turn = 0; turn <= rounds; turn += 1) {
+  for (let transaction = 0; transaction <= rounds; transaction += 1) {
     const quietly = await load(victim, 1, 2, victimKey);
     const [, loudly] = await Promise.all([load(greedy, 64, 4, greedyKey), load(victim, 1, 3, victimKey)]);
-    if (turn === 0) continue;
+    if (transaction === 0) continue;
     alone.push(quietly);
     beside.push(loudly);
   }

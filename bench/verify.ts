@@ -24,7 +24,7 @@ export async function benchVerify(): Promise<void> {
     const memory: number[] = [];
     const delay = monitorEventLoopDelay({ resolution: 1 });
     delay.enable();
-    for (let turn = 0; turn < rounds; turn += 1) {
+    for (let transaction = 0; transaction < rounds; transaction += 1) {
       const from = performance.now();
       const check = await ledger.verify();
       rates.push(rows / ((performance.now() - from) / 1000));
@@ -32,7 +32,7 @@ export async function benchVerify(): Promise<void> {
       if (check.broken !== undefined || check.head.seq !== rows) throw new Error("the ledger did not verify");
     }
     delay.disable();
-    for (let turn = 0; turn < rounds; turn += 1) {
+    for (let transaction = 0; transaction < rounds; transaction += 1) {
       const from = performance.now();
       const check = await inspectLedger({ folder, chainAlone: true });
       chainRates.push(rows / ((performance.now() - from) / 1000));

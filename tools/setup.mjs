@@ -49,7 +49,7 @@ function refuseMusl() {
   if (!needsRuntime || process.platform !== "linux" || process.report.getReport().header.glibcVersionRuntime) return;
   console.error(
     "svc-gate: this Linux has no glibc (Alpine has musl), so the Node 26 that npm installs does not run here: " +
-      "install Node 26 yourself, use the container image (docs/deploy.md), or a Linux with glibc",
+      "install Node 26 yourself, use the container image (docs/guides/deploy.md), or a Linux with glibc",
   );
   process.exit(1);
 }

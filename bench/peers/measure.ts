@@ -33,7 +33,7 @@ const sixRules: Wanted = { others: 0, wrong: false, counted: false };
 const here = import.meta.dirname;
 
 /**
- * The gate beside other engines, in turn, on the same six rules and the same load.
+ * The gate beside other engines, in transaction, on the same six rules and the same load.
  *
  * `--setup` installs the others and ends, `--verify` starts each and asks the calls of the table and ends. A run of full length writes the
  * tables, the charts and results.json; a shorter one (`BENCH_SECONDS`, `BENCH_SESSIONS`, `BENCH_PEERS`) does with `--write` alone.

@@ -85,8 +85,8 @@ export function lineChart({ title, unit, places, axis, lines, logarithmic }: Lin
   );
   const ends = apart(lines.map((line) => y(lastOf(line) ?? low)));
   const drawn = lines.map((line, at) => {
-    const points = line.values.flatMap((value, place) =>
-      value === undefined ? [] : [{ across: fixed(x(place)), down: fixed(y(value)) }],
+    const points = line.values.flatMap((value, index) =>
+      value === undefined ? [] : [{ across: fixed(x(index)), down: fixed(y(value)) }],
     );
     const kind = `c${line.colour}${line.strong ? " strong" : ""}`;
     return [

@@ -58,7 +58,7 @@ export interface Plan {
   readonly busiestWorker: number;
 }
 
-/** How many gates, shards and nodes the question takes, with ledgers placed by hash: no hand moves one. */
+/** How many gates, shards and nodes the question takes, with ledgers placed by hash: no hand updates one. */
 export function makePlan(question: Question, figures: Figures): Plan {
   const ledgerBears = bears(question, figures);
   const { ledgers, split } = spread(question, ledgerBears);

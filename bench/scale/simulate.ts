@@ -35,7 +35,7 @@ interface LedgerState {
   readonly class: number;
   readonly worker: number;
   /** The queue that the last call went to. */
-  turn: number;
+  transaction: number;
   /** Its head is locked, or someone is about to lock it. */
   taken: boolean;
 }
@@ -85,7 +85,7 @@ class Load {
       perMs: checksPerSecond / 1000,
       class: ranks.findIndex((bound) => rank <= bound),
       worker: workerOf(id, plan.shards, plan.workers),
-      turn: 0,
+      transaction: 0,
       taken: false,
     }));
   }
@@ -122,11 +122,11 @@ class Load {
 
   #arrive(id: number, ledger: LedgerState, now: number): void {
     this.#callLater(id, ledger, now);
-    ledger.turn = (ledger.turn + 1) % ledger.queues.length;
-    const gate = ((this.#plan.gateOf[id] ?? 0) + ledger.turn) % this.#plan.gates;
+    ledger.transaction = (ledger.transaction + 1) % ledger.queues.length;
+    const gate = ((this.#plan.gateOf[id] ?? 0) + ledger.transaction) % this.#plan.gates;
     const readyAt = Math.max(now, this.#gateFreeAt[gate] ?? 0) + this.#figures.gateMsPerCheck;
     this.#gateFreeAt[gate] = readyAt;
-    ledger.queues[ledger.turn]?.push({ cameAt: now, readyAt });
+    ledger.queues[ledger.transaction]?.push({ cameAt: now, readyAt });
     if (ledger.taken) return;
     ledger.taken = true;
     this.#freeAt(id, readyAt);

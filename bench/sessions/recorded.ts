@@ -39,7 +39,7 @@ export type Facts = Readonly<Record<string, unknown>>;
 /** A: the call, the session's history and the platform's records. B: the user's request as well. */
 export type Track = "A" | "B";
 
-/** Beside the repository, unless the environment says where; undefined where it is not. */
+/** Besides the repository, unless the environment says where; undefined where it is not. */
 export function recordedFolder(root: string): string | undefined {
   const folder = process.env["SESSIONS_DIR"] ?? join(root, "..", "shared", "eval");
   return existsSync(join(folder, "dev")) ? folder : undefined;

@@ -138,15 +138,15 @@ suite("limits of the compiler", () => {
   });
 
   test("an enum of 20,000 values compiles, and lookups in it are fast", () => {
-    const force = compile(
+    const policySet = compile(
       contractText({
         input: `{ ${object}, required: [v], properties: { v: { type: array, items: { enum: [${repeat(20_000, (at) => `v${at}`)}] } } } }`,
       }),
     );
     const v = Array.from({ length: 20_000 }, (_, at) => `v${19_999 - at}`);
     const start = cpuMs();
-    assert.equal(judge(force, { input: { v } }).verdict, "ALLOW");
-    assert.equal(judge(force, { input: { v: ["v"] } }).reason.length < 300, true);
+    assert.equal(judge(policySet, { input: { v } }).verdict, "ALLOW");
+    assert.equal(judge(policySet, { input: { v: ["v"] } }).reason.length < 300, true);
     assert.ok(cpuMs() - start < 60_000);
   });
 
@@ -173,10 +173,10 @@ suite("limits of the compiler", () => {
     );
     const text = contractText({ rules: `\n${rules}` });
     const start = cpuMs();
-    const force = compile(text);
+    const policySet = compile(text);
     const compiled = cpuMs();
     assert.ok(compiled - start < 120_000, `${compiled - start} ms`);
-    assert.equal(judge(force, { input: { n: 5000, s: "", t: "x3" } }).rule, "c.r3");
+    assert.equal(judge(policySet, { input: { n: 5000, s: "", t: "x3" } }).rule, "c.r3");
     assert.ok(cpuMs() - compiled < 10_000);
   });
 
@@ -198,9 +198,9 @@ suite("limits of the evaluation", () => {
 
   /** The reason for a call, found within the time. */
   function reason(condition: string, input: unknown, withinMs = 30_000): string {
-    const force = compile(conditionText(condition));
+    const policySet = compile(conditionText(condition));
     const start = cpuMs();
-    const decision = judge(force, { input, platform: snapshot });
+    const decision = judge(policySet, { input, platform: snapshot });
     const took = cpuMs() - start;
     assert.ok(took < withinMs, `${condition} took ${Math.round(took)} ms`);
     assert.equal(decision.defect, undefined);
@@ -220,7 +220,7 @@ suite("limits of the evaluation", () => {
 
   test("operations on texts cost steps in proportion to the length of the text", () => {
     const input = { n: 1, s: "y".repeat(100_000), list: many };
-    const out = /it takes over 2000000 steps$/;
+    const out = /\b2000000 steps$/;
     assert.match(reason("has(input.list) && input.list.exists(x, input.s.contains(x))", input), out);
     assert.match(reason("has(input.list) && input.list.exists(x, (input.s + x).endsWith('no'))", input), out);
     assert.match(reason("has(input.list) && input.list.exists(x, input.s.lowerAscii() == x)", input), out);
@@ -263,35 +263,35 @@ suite("limits of the evaluation", () => {
     const text = `${random.join("")}c!`;
     assert.match(
       reason("input.s.matches('^(?:.*(?:a[ab]{450}){1,2}\\\\b.)$')", { n: 1, s: text }),
-      /steps|too long for its pattern/,
+      /\b2000000 steps$|\bpattern\b/,
     );
     const input = `{ ${object}, required: [v], properties: { v: { type: string, pattern: 'a[ab]{900}\\b.' } } }`;
-    const force = compile(contractText({ input }));
+    const policySet = compile(contractText({ input }));
     const start = cpuMs();
-    assert.match(judge(force, { input: { v: text } }).reason, /^Svc: input\.v\b.*\btoo long\b.*\bpattern\b/);
-    assert.equal(judge(force, { input: { v: text.slice(0, 10_000) } }).verdict, "BLOCK");
+    assert.match(judge(policySet, { input: { v: text } }).reason, /^Svc: input\.v\b.*\bpattern\b/);
+    assert.equal(judge(policySet, { input: { v: text.slice(0, 10_000) } }).verdict, "BLOCK");
     assert.ok(cpuMs() - start < 60_000);
   });
 
   test("`maxLength` is tested before `pattern`, whatever their order", () => {
     const input = `{ ${object}, required: [v], properties: { v: { pattern: '^a+$', type: string, maxLength: 3 } } }`;
-    assert.match(judge(compile(contractText({ input })), { input: { v: "bbbb" } }).reason, /at most 3 characters/);
+    assert.match(judge(compile(contractText({ input })), { input: { v: "bbbb" } }).reason, /\b3 characters\b/);
   });
 
   test("the engine compares the deepest input and refuses a list with too many numbers", () => {
     const input = `{ ${object}, required: [v], properties: { v: {} } }`;
-    const force = compile(
+    const policySet = compile(
       contractText({ input, rules: rule("input.v == input.v && input.v in [input.v] && !(input.v in [[]])") }),
     );
     const deep = `${"[".repeat(60)}1e400${"]".repeat(60)}`;
-    assert.equal(judge(force, { input: `{"v": ${deep}}` }).verdict, "BLOCK");
+    assert.equal(judge(policySet, { input: `{"v": ${deep}}` }).verdict, "BLOCK");
     const sums = `[${Array.from({ length: 5000 }, (_, at) => `1e-${at % 400}`).join(",")}]`;
     assert.match(
       reason(
         "has(input.numbers) && input.numbers.map(x, x / 7).exists(x, x > 1)",
         `{"n": 1, "s": "", "numbers": ${sums}}`,
       ),
-      /must hold at most 100 items/,
+      /\b100 items\b/,
     );
   });
 });

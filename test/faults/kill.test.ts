@@ -111,7 +111,7 @@ test("positive control: a gate that answers before it commits is noticed", async
   const place = placeIn(temporaryFolder(t), { changes: [answersEarly] });
   const caught = await killLoop(place, 5, new Dice(seed)).then(
     ({ lost }) => lost.length > 0,
-    (error: Error) => /rows are missing|not the one|read its counters|without a gap/.test(error.message),
+    (error: Error) => /head pin|read its counters|without a gap/.test(error.message),
   );
   assert.ok(caught, "the loss was seen");
 });

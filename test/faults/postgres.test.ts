@@ -71,9 +71,9 @@ function faultsOf(there: PostgresServer): void {
         await happened;
         await commit(store, [storedRow(2)]);
         assert.deepEqual(await rowsOf(store), [storedRow(1), storedRow(2)]);
-        const turn = await store.begin();
-        assert.deepEqual(await turn.values([{ counter: sha256("c"), key: sha256("k"), after: -1 }]), ["2"]);
-        await turn.abort();
+        const transaction = await store.begin();
+        assert.deepEqual(await transaction.values([{ counter: sha256("c"), key: sha256("k"), after: -1 }]), ["2"]);
+        await transaction.abort();
       });
     }
 
@@ -104,11 +104,11 @@ function faultsOf(there: PostgresServer): void {
       const proxy = await startProxy(t, there.port);
       const { store } = await open(t, { url: through(proxy) });
       const inForce = { contract: "c", mode: "enforce", engine: "e" };
-      const turn = async (): Promise<void> => (await store.begin()).commit([], [], { inForce });
+      const transaction = async (): Promise<void> => (await store.begin()).commit([], [], { inForce });
       void proxy.cutNext("before");
-      await assert.rejects(turn(), notKept("not-committed"));
+      await assert.rejects(transaction(), notKept("not-committed"));
       void proxy.cutNext("after");
-      await turn();
+      await transaction();
       const next = await store.begin();
       assert.deepEqual(next.inForce, inForce);
       await next.abort();
@@ -124,10 +124,10 @@ function faultsOf(there: PostgresServer): void {
       await assert.rejects(store.begin(), notKept("unreachable"));
       assert.deepEqual([await store.hasRoom(), await database.isReachable()], [false, false]);
       proxy.admits = true;
-      const turn = await store.begin();
+      const transaction = await store.begin();
       proxy.sever();
       await assert.rejects(
-        turn.values([{ counter: "c", key: "k", after: -1 }]).then(() => turn.commit([storedRow(1)], [])),
+        transaction.values([{ counter: "c", key: "k", after: -1 }]).then(() => transaction.commit([storedRow(1)], [])),
         notKept("not-committed"),
       );
       await commit(store, [storedRow(1)]);
@@ -164,8 +164,8 @@ function faultsOf(there: PostgresServer): void {
         while (!stop.signal.aborted) {
           const leaf = randomUUID();
           try {
-            const turn = await store.begin();
-            await turn.commit([storedRow((turn.head?.seq ?? 0) + 1, { leaf })], []);
+            const transaction = await store.begin();
+            await transaction.commit([storedRow((transaction.head?.seq ?? 0) + 1, { leaf })], []);
             kept.add(leaf);
           } catch (error) {
             if (!(error instanceof NotKept)) throw error;
@@ -239,10 +239,10 @@ function faultsOf(there: PostgresServer): void {
       await primary.kill();
       await standby.promote();
       await last;
-      const turn = await store.begin();
-      const next = (turn.head?.seq ?? 0) + 1;
+      const transaction = await store.begin();
+      const next = (transaction.head?.seq ?? 0) + 1;
       assert.ok(next > 20);
-      await turn.commit([storedRow(next)], []);
+      await transaction.commit([storedRow(next)], []);
       assert.deepEqual(
         (await rowsOf(store)).map(({ leaf }) => leaf),
         Array.from({ length: next }, (_, at) => `leaf ${at + 1}`),

@@ -1,6 +1,6 @@
 /**
  * Goal: gates that share a ledger share its anchors, and a database that was put back is found out before it is served.
- * Method: two gates on one database, asked in turn, with one witness for both; then a copy of the database as it was before.
+ * Method: two gates on one database, asked in transaction, with one witness for both; then a copy of the database as it was before.
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -53,7 +53,7 @@ function anchored(there: PostgresServer): void {
       const { json } = await ask(replica, "/ledger/verify");
       assert.equal(json.ok, true);
       assert.ok(json.anchors.length > 0);
-      assert.ok(replica.gate.anchors?.readings.every(({ isParted }) => !isParted));
+      assert.ok(replica.gate.anchors?.readings.every(({ isDiverged }) => !isDiverged));
     }
     await assert.rejects(start(database.replace(/\/postgres$/, "/before")), (error) => {
       assert.ok(error instanceof Error);

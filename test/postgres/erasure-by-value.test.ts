@@ -28,8 +28,8 @@ const inputs = [
 
 async function fill(ledger: Ledger): Promise<void> {
   await ledger.keepContract(contracts[0]);
-  const rows = inputs.map((input, place) =>
-    entry({ inputText: JSON.stringify(input), platformText: JSON.stringify({ user: { id: place % 2 } }) }),
+  const rows = inputs.map((input, index) =>
+    entry({ inputText: JSON.stringify(input), platformText: JSON.stringify({ user: { id: index % 2 } }) }),
   );
   await append(ledger, rows.map((row) => [row, []])); // prettier-ignore
 }
@@ -141,20 +141,19 @@ tools:
         finish(t, ["erase", ...args], { cwd, env });
       const where = ["--where", "input.customer.email=anna@example.com", "--part", "input.customer.email"] as const;
       const shown = await run(...where);
-      assert.match(
-        shown.stdout,
-        /^would erase 6 parts of 2 receipts \(1 3\): input\.customer\.email of 2, outcome of 2, reason of 2\n/,
-        shown.stderr,
-      );
+      assert.equal(shown.code, 0, shown.stderr);
+      says("would-erase", shown.stdout.split("\n")[0] ?? "");
       assert.equal((await ask(gate, "/receipts/1")).json.tool_input.customer.email, "anna@example.com");
       assert.equal((await ask(gate, "/receipts?kind=all&limit=1")).json.receipts[0].seq, 3, "no row was added");
       const erased = await run(...where, "--yes", ...why);
-      assert.equal(erased.stdout, "erased 6 parts of 2 receipts; row 4 says so\n", erased.stderr);
+      assert.equal(erased.code, 0, erased.stderr);
+      says("erased-at-a-running-gate", erased.stdout.trimEnd());
       const emails = [];
       for (const seq of [1, 2, 3]) emails.push((await ask(gate, `/receipts/${seq}`)).json.tool_input.customer.email);
       assert.deepEqual(emails.map((email) => email === "ben@example.com"), [false, true, false]); // prettier-ignore
       const again = await run(...where);
-      assert.deepEqual([again.code, again.stderr.includes("could not be searched")], [1, false]);
+      assert.equal(again.code, 1);
+      assert.doesNotMatch(again.stderr, /^ {2}1 receipt /m, "every receipt was searched");
       const long = { customer: { email: "anna@example.com" }, note: "x".repeat(20_000) };
       await check(gate, { tool_name: "unknown", tool_input: long });
       const unsearched = (await run(...where)).stderr.split("\n").filter((line) => line.startsWith("  1 receipt "));

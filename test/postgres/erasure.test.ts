@@ -131,14 +131,14 @@ function erasureOn(there: PostgresServer): void {
         parts: ["call", "input", "platform"],
       });
       assert.equal(erased.rows, 400);
-      assert.match(erased.remains ?? "", /VACUUM \(FULL, ANALYZE\) svc_gate\.receipts, then VACUUM FULL pg_statistic/);
+      const advised = [...(erased.remains ?? "").matchAll(/VACUUM (?:FULL|\([A-Z, ]+\)) [a-z_.]+/g)].map(String);
+      assert.deepEqual(advised, ["VACUUM (FULL, ANALYZE) svc_gate.receipts", "VACUUM FULL pg_statistic"]);
       await there.run("CHECKPOINT");
       assert.ok(whereIs(there.folder, "KESTREL").includes("base"), "positive control");
       await there.run("VACUUM FULL svc_gate.receipts");
       await there.run("CHECKPOINT");
       assert.ok(whereIs(there.folder, "KESTREL").includes("base"), "positive control: the statistics have it");
-      await there.run("VACUUM (FULL, ANALYZE) svc_gate.receipts");
-      await there.run("VACUUM FULL pg_statistic");
+      for (const command of advised) await there.run(command);
       await there.run("CHECKPOINT");
       assert.deepEqual(whereIs(there.folder, "KESTREL"), ["pg_wal"]);
       await there.run("SELECT pg_switch_wal()");

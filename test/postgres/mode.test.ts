@@ -157,7 +157,13 @@ function modes(there: PostgresServer): void {
             assert.ok(loaded.ok);
             const ledger = await openLedger({ folder, shared, engine });
             const clock = new Clock(systemTime);
-            const parts = { force: loaded.value, ledger, clock, mode: "observe", onDefect: () => undefined } as const;
+            const parts = {
+              policySet: loaded.value,
+              ledger,
+              clock,
+              mode: "observe",
+              onDefect: () => undefined,
+            } as const;
             return [new Gate({ ...parts, ...options }), ledger];
           };
           const [first] = await gateOf("first", {});
@@ -168,9 +174,13 @@ function modes(there: PostgresServer): void {
             return keepContract(text);
           });
           assert.ok((await second.begin()).ok);
-          assert.equal(second.standing.mode, "enforce");
+          assert.equal(second.policy.mode, "enforce");
           const ofWhom = acceptChange ? "second" : "first";
-          assert.deepEqual(second.standing.force.contracts, [ofWhom], "positive control: --accept change replaces it");
+          assert.deepEqual(
+            second.policy.policySet.contracts,
+            [ofWhom],
+            "positive control: --accept change replaces it",
+          );
           await database.close();
         }
       },

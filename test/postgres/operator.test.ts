@@ -348,7 +348,7 @@ function setUp(there: PostgresServer, app: string): void {
   test("if no connection is free, opening a ledger fails, and a transaction in progress still commits", async (t) => {
     const database = await open(t, { url: app });
     const store = await database.open({ ledger: "crowded", log: undefined });
-    const [turn, other] = [await store.begin(), await database.open({ ledger: "crowded-2", log: undefined })];
+    const [transaction, other] = [await store.begin(), await database.open({ ledger: "crowded-2", log: undefined })];
     const held = await other.begin();
     await there.run("ALTER ROLE app CONNECTION LIMIT 0");
     await assert.rejects(
@@ -357,7 +357,7 @@ function setUp(there: PostgresServer, app: string): void {
     );
     await there.run("ALTER ROLE app CONNECTION LIMIT -1");
     await held.abort();
-    await turn.commit([storedRow(1)], []);
+    await transaction.commit([storedRow(1)], []);
   });
 
   test("a store on a read-only database has no room and begins no transaction", async (t) => {

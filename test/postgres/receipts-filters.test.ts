@@ -49,14 +49,14 @@ interface Shown {
 /** Some rows of one moment side by side, each mode and key, and what a mode softens. */
 async function fill(ledger: Ledger): Promise<void> {
   await ledger.keepContract(contracts[0]);
-  const entries = Array.from({ length: rows }, (_, place) => {
-    const verdict = (["ALLOW", "ALLOW", "BLOCK", "ALLOW", "ESCALATE"] as const)[place % 5] ?? "ALLOW";
-    const mode = (["observe", "assist", "enforce"] as const)[Math.floor(place / 50) % 3] ?? "observe";
+  const entries = Array.from({ length: rows }, (_, index) => {
+    const verdict = (["ALLOW", "ALLOW", "BLOCK", "ALLOW", "ESCALATE"] as const)[index % 5] ?? "ALLOW";
+    const mode = (["observe", "assist", "enforce"] as const)[Math.floor(index / 50) % 3] ?? "observe";
     const softened = mode === "assist" && verdict === "BLOCK" ? "ESCALATE" : verdict;
     return entry({
-      at: at0 + Math.floor(place / 3) * minute,
-      sessionId: `run-${place % 7}`,
-      keyName: keys[place % 4] ?? "default",
+      at: at0 + Math.floor(index / 3) * minute,
+      sessionId: `run-${index % 7}`,
+      keyName: keys[index % 4] ?? "default",
       mode,
       verdict,
       answered: mode === "observe" ? "ALLOW" : softened,

@@ -333,9 +333,9 @@ function signedHeads(there: PostgresServer): void {
         ["signer.rotate"],
       );
       const ledger = await ledgerOn(at, await open(t, { url: at.url }));
-      const turn = await ledger.begin();
-      assert.equal(turn.signer, now[0]?.text);
-      await turn.abort();
+      const transaction = await ledger.begin();
+      assert.equal(transaction.signer, now[0]?.text);
+      await transaction.abort();
       assert.equal((await ask(later, "/ledger/verify")).json.ok, true);
     });
 
@@ -409,8 +409,8 @@ function signedHeads(there: PostgresServer): void {
       const database = await open(t, { url: at.url, within: { lock: 500, idleInTransaction: 5000 } });
       const [hung, other] = [await ledgerOn(at, database), await ledgerOn(at, database)];
       await append(hung, [[entry(), []]]);
-      const turn = await hung.begin();
-      turn.append(entry({ reason: "Svc: never kept" }), []);
+      const transaction = await hung.begin();
+      transaction.append(entry({ reason: "Svc: never kept" }), []);
       const told: number[] = [];
       hung.watchHeads(({ size }) => told.push(size));
       for (;;) {
@@ -423,7 +423,7 @@ function signedHeads(there: PostgresServer): void {
         }
       }
       const signed = watchSigning(t);
-      await assert.rejects(turn.commit(), notCommitted);
+      await assert.rejects(transaction.commit(), notCommitted);
       const { checkpoint } = await keptHead(at);
       assert.ok(!signed().includes(checkpoint ?? ""));
       assert.deepEqual([told, await hung.checkpoint(), headOf(checkpoint ?? "", keys).size], [[], checkpoint, 2]);

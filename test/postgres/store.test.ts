@@ -45,9 +45,9 @@ function storesOn(there: PostgresServer): void {
     const amounts = ["9".repeat(40), `0.${"0".repeat(39)}1`, "1.50", `1${"0".repeat(400)}`, "0", "0.1"];
     for (const [at, amount] of amounts.entries())
       await commit(store, [storedRow(at + 1)], [{ seq: at + 1, at: at + 1, counter, key, amount }]);
-    const turn = await store.begin();
-    const values = await turn.values([-1, 1, 2, 3, 5].map((moment) => ({ counter, key, after: moment })));
-    await turn.abort();
+    const transaction = await store.begin();
+    const values = await transaction.values([-1, 1, 2, 3, 5].map((moment) => ({ counter, key, after: moment })));
+    await transaction.abort();
     const large = `1${"0".repeat(400)}`;
     const sum = (from: number): string => amounts.slice(from).reduce(addDecimals, "0");
     assert.deepEqual(values, [sum(0), sum(1), sum(2), `${large}.1`, "0.1"]);

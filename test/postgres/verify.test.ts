@@ -54,7 +54,7 @@ async function sample(
   const opened = ledgerOn(store);
   await store.keepSigner(opened.verifiers[0]?.text ?? "");
   await fillSample(opened);
-  const turn = await opened.begin();
+  const transaction = await opened.begin();
   const act = {
     by: "admin",
     act: "mode",
@@ -63,8 +63,8 @@ async function sample(
     contract: sha256(contracts[1]),
     mode: "enforce",
   } as const;
-  turn.change({ ...act, at: turn.head.at });
-  await turn.commit();
+  transaction.change({ ...act, at: transaction.head.at });
+  await transaction.commit();
   return { ledger: opened, store };
 }
 

@@ -1,5 +1,5 @@
 /**
- * Goal: the cron job of docs/anchors.md collects checkpoints, and a gate that was rolled back is refused because of them.
+ * Goal: the cron job of docs/guides/anchors.md collects checkpoints, and a gate that was rolled back is refused because of them.
  * Method: the page's own commands run against gates of this test, with its addresses and paths put in; what the page shows
  * as printed is compared. Whoever names no file is the control, and is served.
  */
@@ -32,14 +32,14 @@ function refusedAs(name: string): (error: Error) => boolean {
   };
 }
 
-const page = readFileSync(join(root, "docs", "anchors.md"), "utf8");
+const page = readFileSync(join(root, "docs", "guides", "anchors.md"), "utf8");
 const contracts = { "desk.yaml": desk };
 const call = { tool_name: "note.add", tool_input: {} };
 const hasCurl = spawnSync("curl", ["--version"]).status === 0;
 
 function block(name: string): string {
   const found = new RegExp(`<!-- anchors: ${name} -->\\n\`\`\`\\w+\\n([^]*?)\\n\`\`\`\\n`).exec(page)?.[1];
-  assert.ok(found !== undefined, `docs/anchors.md has no block "${name}"`);
+  assert.ok(found !== undefined, `docs/guides/anchors.md has no block "${name}"`);
   return found;
 }
 
@@ -91,7 +91,7 @@ function rollBack(folder: string): void {
 }
 
 test(
-  "with the cron job of docs/anchors.md, a start and verify refuse a rolled-back ledger",
+  "with the cron job of docs/guides/anchors.md, a start and verify refuse a rolled-back ledger",
   {
     skip: hasCurl ? false : "curl is not installed",
   },

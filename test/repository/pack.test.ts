@@ -211,7 +211,7 @@ suite("the package", () => {
     const folder = join(temporaryFolder(t), "elsewhere");
     mkdirSync(folder);
     writeFileSync(join(folder, "package.json"), '{ "name": "elsewhere", "version": "1.0.0", "type": "module" }');
-    const page = readFileSync(join(root, "docs", "deploy.md"), "utf8");
+    const page = readFileSync(join(root, "docs", "guides", "deploy.md"), "utf8");
     const [, words = ""] = /^npm (install --prefix \. .*) \S+\.tgz$/m.exec(page) ?? [];
     const installed = npm([...words.split(" "), "--prefer-offline", packed.filename], folder, env);
     if (installed.error !== undefined) return t.skip(`npm could not install: ${installed.error.message}`);

@@ -1,7 +1,7 @@
 /**
  * Goal: every rule of the specification has an id, every id is cited by a test, and no test cites an id that is not.
  * Method: the ids are compared with the specification's own text (where it lies beside the repository) and with the
- * tags of tests and the `cites` arrays of the vectors. Beside each check, a doctored list that it reports.
+ * tags of tests and the `cites` arrays of the vectors. CommitOptions each check, a doctored list that it reports.
  */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";

@@ -1,7 +1,7 @@
 /**
  * Goal: the walls between the rooms stand, and what has no place in a pure room does not exist there.
  * Method: the compiler and the linter run, as configured here, on temporary rooms that hold one doctored file each; the
- * error must be the wall's own. Beside each, a file that is allowed, which must pass.
+ * error must be the wall's own. CommitOptions each, a file that is allowed, which must pass.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

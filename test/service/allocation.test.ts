@@ -11,11 +11,11 @@ import { getHeapStatistics } from "node:v8";
 import { paymentBody } from "../../bench/requests.ts";
 import {
   compileContracts,
-  consult,
+  planLookups,
   count,
   decide,
   prepare,
-  type ContractInForce,
+  type PolicySet,
 } from "../../packages/svc-gate/src/contract/mod.ts";
 import { answerBody } from "../../packages/svc-gate/src/gate/core/answer.ts";
 import { Clock, systemTime } from "../../packages/svc-gate/src/gate/core/clock.ts";
@@ -40,7 +40,7 @@ const now = 1_790_000_000_000;
 /** What one round allocates for each of its steps; steps may be asynchronous. */
 async function bytesEach(rounds: number, perRound: number, round: () => Promise<void> | void): Promise<number> {
   const each: number[] = [];
-  for (let turn = 0; turn < rounds; turn += 1) {
+  for (let transaction = 0; transaction < rounds; transaction += 1) {
     const before = getHeapStatistics().total_allocated_bytes;
     await round();
     each.push((getHeapStatistics().total_allocated_bytes - before) / perRound);
@@ -48,7 +48,7 @@ async function bytesEach(rounds: number, perRound: number, round: () => Promise<
   return Math.round(Math.min(...each.slice(-5)));
 }
 
-function contracts(): ContractInForce {
+function contracts(): PolicySet {
   const text = readFileSync(join(root, "bench", "contracts", "payments.yaml"), "utf8");
   const compiled = compileContracts([{ name: "contracts/payments.yaml", text }]);
   assert.ok(compiled.ok);
@@ -66,14 +66,14 @@ const asking = { keyName: "default", bytes: 500, digest: "0".repeat(64) };
 
 async function startGate(
   t: TestContext,
-  force: ContractInForce,
+  policySet: PolicySet,
 ): Promise<{ readonly gate: Gate; readonly folder: string }> {
   const folder = temporaryFolder(t);
   const ledger = await openLedger({ folder, engine });
   t.after(() => ledger.close());
   const opened = await openGate({
     ledger,
-    force,
+    policySet,
     mode: "enforce",
     clock: new Clock(systemTime),
     onDefect: () => undefined,
@@ -89,13 +89,13 @@ async function checkAll(gate: Gate, asked: readonly CheckRequest[], atOnce: numb
   }
 }
 
-function decideAll(force: ContractInForce, asked: readonly CheckRequest[]): void {
+function decideAll(policySet: PolicySet, asked: readonly CheckRequest[]): void {
   for (const request of asked) {
-    const prepared = prepare(force, request, { keyName: "default", sessionId: request.sessionId });
-    const consultation = consult(prepared, now);
+    const prepared = prepare(policySet, request, { keyName: "default", sessionId: request.sessionId });
+    const lookupPlan = planLookups(prepared, now);
     const decision = decide(
-      consultation,
-      consultation.lookups.map(() => "0"),
+      lookupPlan,
+      lookupPlan.lookups.map(() => "0"),
     );
     count(prepared, { verdict: decision.verdict, answered: decision.verdict });
   }
@@ -111,11 +111,11 @@ function verifyAll(rows: readonly StoredRow[], log: string): void {
 }
 
 /** Each layer of a check alone, over calls that were decided before. */
-async function layers(force: ContractInForce): Promise<string> {
+async function layers(policySet: PolicySet): Promise<string> {
   const [request] = requests as [CheckRequest];
   const caller = { keyName: "default", sessionId: request.sessionId };
-  const prepared = prepare(force, request, caller);
-  const decision = decide(consult(prepared, now), []);
+  const prepared = prepare(policySet, request, caller);
+  const decision = decide(planLookups(prepared, now), []);
   const outcome = canonical(outcomeOf(decision));
   const parts = [
     callText(request.toolName, request.sessionId),
@@ -151,14 +151,14 @@ async function layers(force: ContractInForce): Promise<string> {
   const receipt = asDurable({ seq: 1, hash });
   const steps: Readonly<Record<string, () => unknown>> = {
     "strict JSON and its members": () => parseCheckRequest(body),
-    prepare: () => prepare(force, request, caller),
-    "consult and decide": () => decide(consult(prepared, now), []),
+    prepare: () => prepare(policySet, request, caller),
+    "plan lookups and decide": () => decide(planLookups(prepared, now), []),
     "outcome and its text": () => canonical(outcomeOf(decision)),
     evidence: () => makeEvidence(parts, []),
     "leaf: text and hash": () => leafHash(leafText(leaf)),
     "leaf read back": () => parseLeaf(text),
     tree: () => tree.append(hash),
-    answer: () => answerBody(decision, receipt, "enforce", hash),
+    answer: () => answerBody({ decision, answered: "ALLOW", mode: "enforce", receipt }, hash),
   };
   const lines: string[] = [];
   for (const [name, step] of Object.entries(steps)) {
@@ -171,20 +171,20 @@ async function layers(force: ContractInForce): Promise<string> {
   return lines.join("\n");
 }
 
-async function assertUnder(bytes: number, bar: number, force: ContractInForce): Promise<void> {
+async function assertUnder(bytes: number, bar: number, policySet: PolicySet): Promise<void> {
   if (bytes <= bar) return;
   assert.fail(
-    `${bytes} bytes were allocated, and the bar is ${bar}. Alone, the layers of a check allocate:\n${await layers(force)}`,
+    `${bytes} bytes were allocated, and the bar is ${bar}. Alone, the layers of a check allocate:\n${await layers(policySet)}`,
   );
 }
 
 suite("limits of allocated bytes", () => {
   test("a check in a batch of 64 and the verification of its row stay under their limits", async (t) => {
-    const force = contracts();
-    const { gate, folder } = await startGate(t, force);
+    const policySet = contracts();
+    const { gate, folder } = await startGate(t, policySet);
     const bytes = await bytesEach(14, requests.length, () => checkAll(gate, requests, 64));
     t.diagnostic(`${bytes} bytes for a check in a batch of 64`);
-    await assertUnder(bytes, bars.batched, force);
+    await assertUnder(bytes, bars.batched, policySet);
     const history = await readLedger(folder);
     const rows: StoredRow[] = [];
     for await (const slice of history.scan(1)) {
@@ -194,34 +194,34 @@ suite("limits of allocated bytes", () => {
     await history.close();
     const verified = await bytesEach(10, rows.length, () => verifyAll(rows, history.name));
     t.diagnostic(`${verified} bytes for the verification of a row`);
-    await assertUnder(verified, bars.verification, force);
+    await assertUnder(verified, bars.verification, policySet);
   });
 
   test("a check alone stays under its limit", async (t) => {
-    const force = contracts();
-    const { gate } = await startGate(t, force);
+    const policySet = contracts();
+    const { gate } = await startGate(t, policySet);
     const some = requests.slice(0, 200);
     await checkAll(gate, requests, 64); // The compiler has seen the path by then.
     const bytes = await bytesEach(8, some.length, () => checkAll(gate, some, 1));
     t.diagnostic(`${bytes} bytes for a check alone`);
-    await assertUnder(bytes, bars.alone, force);
+    await assertUnder(bytes, bars.alone, policySet);
   });
 
   test("a decision stays under its limit", async (t) => {
-    const force = contracts();
-    const bytes = await bytesEach(14, requests.length, () => decideAll(force, requests));
+    const policySet = contracts();
+    const bytes = await bytesEach(14, requests.length, () => decideAll(policySet, requests));
     t.diagnostic(`${bytes} bytes for a decision`);
-    await assertUnder(bytes, bars.decision, force);
+    await assertUnder(bytes, bars.decision, policySet);
   });
 
   test("positive control: a copy for each decision is noticed, and the failure lists each layer", async () => {
-    const force = contracts();
+    const policySet = contracts();
     const copies: string[] = [];
     const copied = await bytesEach(8, requests.length, () => {
-      decideAll(force, requests);
+      decideAll(policySet, requests);
       for (const { inputText } of requests) copies.push(JSON.stringify({ inputText, copy: "x".repeat(600).split("") }));
       copies.length = 0;
     });
-    await assert.rejects(assertUnder(copied, bars.decision, force), /bytes {2}evidence\n/);
+    await assert.rejects(assertUnder(copied, bars.decision, policySet), /bytes {2}evidence\n/);
   });
 });

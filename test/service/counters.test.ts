@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import {
   compileContracts,
-  consult,
+  planLookups,
   count,
   decide,
   prepare,
@@ -103,8 +103,8 @@ test("sessions with the same id under different keys have separate counters", ()
   };
   const keys = ["one", "two"].map((keyName) => {
     const prepared = prepare(compiled.value, request, { keyName, sessionId: "s" });
-    const [lookup] = consult(prepared, 1).lookups;
-    const decision = decide(consult(prepared, 1), ["0"]);
+    const [lookup] = planLookups(prepared, 1).lookups;
+    const decision = decide(planLookups(prepared, 1), ["0"]);
     const [move] = count(prepared, { verdict: decision.verdict, answered: decision.verdict });
     assert.ok(lookup !== undefined && lookup.key === move?.key);
     return lookup.key;

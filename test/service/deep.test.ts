@@ -19,7 +19,7 @@ import { verifyCommand } from "../../packages/svc-gate/src/cli/verify/command.ts
 import type { PartName } from "../../packages/svc-gate/src/ledger/entry/disclosure.ts";
 import { evidenceDigest, withoutParts } from "../../packages/svc-gate/src/ledger/entry/evidence.ts";
 import { inspectLedger, openLedger, readLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
-import { counterSeal, foldSeal } from "../../packages/svc-gate/src/ledger/store/seals.ts";
+import { counterChecksum, foldChecksum } from "../../packages/svc-gate/src/ledger/store/checksums.ts";
 import { eraseOn } from "../support/erasure-suite.ts";
 import { ask, check, startGate, temporaryFolder } from "../support/gate.ts";
 import { contracts, engine, entry } from "../support/ledger-fixture.ts";
@@ -102,7 +102,7 @@ function sealCounter(database: DatabaseSync, id: number, folded: number): void {
     resetThrough: -1,
     folded,
   };
-  database.prepare("UPDATE counters SET folded = ?, seal = ? WHERE id = ?").run(folded, counterSeal(kept), id);
+  database.prepare("UPDATE counters SET folded = ?, seal = ? WHERE id = ?").run(folded, counterChecksum(kept), id);
 }
 
 interface FoldedRow {
@@ -142,7 +142,7 @@ function retotal(
     if (amount === undefined) continue;
     is += amount;
     const seal =
-      folded === null ? null : foldSeal({ counter: digest, key, at, seq, total: String(is), before: earlier });
+      folded === null ? null : foldChecksum({ counter: digest, key, at, seq, total: String(is), before: earlier });
     insert.run(counter, key, at, seq, String(is), seal);
     earlier = String(is);
     if (seal !== null) count += 1;
@@ -166,7 +166,7 @@ suite("`verify --deep` on a ledger", () => {
     assert.deepEqual(JSON.parse(beside).deep, printed.deep);
     const { status, json } = await ask(gate, "/ledger/verify?deep=1");
     assert.deepEqual([status, json.code], [400, "invalid-query"], "a gate walks the chain, and does no more");
-    assert.equal(json.detail, 'unknown parameter "deep"; this path takes none');
+    says("a-parameter-that-the-path-does-not-take", json.detail);
   });
 
   test("the rows of a ledger agree while a gate adds more rows", async (t) => {
@@ -227,7 +227,14 @@ suite("`verify --deep` on a ledger", () => {
           assert.ok(last !== undefined);
           const key = new Uint8Array(32);
           const digest = String(database.prepare("SELECT digest FROM counters WHERE id = 1").get()?.["digest"]);
-          const seal = foldSeal({ counter: digest, key, at: last.at, seq: last.seq, total: "1", before: undefined });
+          const seal = foldChecksum({
+            counter: digest,
+            key,
+            at: last.at,
+            seq: last.seq,
+            total: "1",
+            before: undefined,
+          });
           database
             .prepare("INSERT INTO effects (counter, key, at, seq, total, folded) VALUES (1, ?, ?, ?, '1', ?)")
             .run(key, last.at, last.seq, seal);
@@ -263,11 +270,11 @@ suite("`verify --deep` on a ledger", () => {
 /** Another program's receipt of an answer that no gate gave. */
 async function forgeVerdict(folder: string): Promise<void> {
   const ledger = await openLedger({ folder, engine });
-  const turn = await ledger.begin();
+  const transaction = await ledger.begin();
   const [contract] = (await contractsOf(folder)).slice(-1);
   const over = { toolName: "safe.open", inputText: "{}", rule: "desk.$otherwise", contract: contract as string };
-  turn.append(entry({ ...over, at: turn.head.at + 1, reason: "Svc: it may be opened" }), []);
-  await turn.commit();
+  transaction.append(entry({ ...over, at: transaction.head.at + 1, reason: "Svc: it may be opened" }), []);
+  await transaction.commit();
   await ledger.close();
 }
 
@@ -319,11 +326,14 @@ suite("`verify --deep` on a ledger with erased rows", () => {
   test("positive control: a row with another outcome is noticed", async (t) => {
     const folder = copied(t);
     const ledger = await openLedger({ folder, engine });
-    const turn = await ledger.begin();
+    const transaction = await ledger.begin();
     const [contract] = (await contractsOf(folder)).slice(-1);
     const over = { toolName: "visit", inputText: "{}", rule: "desk.$otherwise", contract: contract as string };
-    turn.append(entry({ ...over, at: turn.head.at + 1, outcome: { counters: {}, errors: {}, fired: [] } }), []);
-    await turn.commit();
+    transaction.append(
+      entry({ ...over, at: transaction.head.at + 1, outcome: { counters: {}, errors: {}, fired: [] } }),
+      [],
+    );
+    await transaction.commit();
     await ledger.close();
     assert.equal((await deep(folder)).differs, 1);
   });

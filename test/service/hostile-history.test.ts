@@ -213,8 +213,8 @@ suite("report and replay on damaged or forged receipts", () => {
 
   test("replay reads a running gate page by page and refuses one with malformed answers", async (t) => {
     const gate = await startGate(t, { contracts, mandate });
-    for (let turn = 0; turn < 1003; turn += 1)
-      await check(gate, { tool_name: "note.add", tool_input: { to: `${turn}` }, session_id: "s" });
+    for (let transaction = 0; transaction < 1003; transaction += 1)
+      await check(gate, { tool_name: "note.add", tool_input: { to: `${transaction}` }, session_id: "s" });
     const keyFile = join(gate.folder, "key.txt");
     writeFileSync(keyFile, key);
     const place = { url: `http://127.0.0.1:${gate.port}`, keyFile, examples: "1", json: false };

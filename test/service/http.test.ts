@@ -8,6 +8,9 @@ import { connect } from "node:net";
 import { test } from "node:test";
 import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
 import { ask, check, exchange, hold, key, requestText, startGate, submit } from "../support/gate.ts";
+import { sentencesOf } from "../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const call = '{"tool_name":"note.add","tool_input":{}}';
 const json = "Content-Type: application/json";
@@ -399,57 +402,42 @@ test("the gate reads a head of headerBytesMax bytes and refuses a longer one", {
   }
 });
 
-const bodies: readonly (readonly [string, RegExp])[] = [
-  [
-    '{"tool_name":"note.add","tool_input":{},"platformState":{}}',
-    /unknown member "platformState"; did you mean "platform_state"\?/,
-  ],
-  [
-    '{"tool_name":"note.add","tool_input":{},"Tool_Input":{}}',
-    /unknown member "Tool_Input"; did you mean "tool_input"\?/,
-  ],
-  [
-    '{"tool_name":"note.add","tool_input":{},"sessionid":"a"}',
-    /unknown member "sessionid"; did you mean "session_id"\?/,
-  ],
-  ['{"tool_name":"note.add","tool_input":{},"qqqq":1}', /unknown member "qqqq"; members are tool_name, /],
-  ['{"tool_name":"note.add","tool_input":{},"a\\u202eb":1}', /unknown member "a\\u202eb"/],
-  [
-    '{"tool_name":"note.add","tool_input":{},"tool_input":{}}',
-    /line 1, column 41: the member "tool_input" stands twice/,
-  ],
-  ['{"tool_name":"note.add","tool_input":{"a":{"b":1,\n"b":2}}}', /line 2, column 1: the member "b" stands twice/],
-  ['{"tool_input":{}}', /"tool_name" is missing; it must be a string/],
-  ['{"tool_name":null,"tool_input":{}}', /"tool_name" must be a string, not null/],
-  ['{"tool_name":"","tool_input":{}}', /"tool_name" is empty/],
-  ['{"tool_name":"a\\u0000","tool_input":{}}', /"tool_name" has a NUL/],
-  ['{"tool_name":"note.add"}', /"tool_input" is missing; it must be an object/],
-  ['{"tool_name":"note.add","tool_input":[]}', /"tool_input" must be an object, not an array/],
-  ['{"tool_name":"note.add","tool_input":"{}"}', /"tool_input" must be an object, not a string/],
-  ['{"tool_name":"note.add","tool_input":{},"session_id":7}', /"session_id" must be a string, not a number/],
-  ['{"tool_name":"note.add","tool_input":{},"session_id":null}', /"session_id" must be a string, not null/],
-  ['{"tool_name":"note.add","tool_input":{},"session_id":""}', /"session_id" is empty/],
-  ['{"tool_name":"note.add","tool_input":{},"platform_state":[]}', /"platform_state" must be an object, not an array/],
-  [
-    '{"tool_name":"note.add","tool_input":{},"platform_state":false}',
-    /"platform_state" must be an object, not a boolean/,
-  ],
-  ["\ufeff" + call, /byte order mark/],
-  [call + call, /more after the end/],
-  ["[]", /expected one JSON object/],
-  ["", /expected one JSON object/],
-  ['{"tool_name":"note.add","tool_input":{"a":"\\ud800"}}', /unpaired surrogate/],
-  ['{"tool_name":"note.add","tool_input":{"a":NaN}}', /line 1, column 43: expected a value/],
-  ['{"tool_name":"note.add","tool_input":{"a":01}}', /line 1, column 43/],
-  ['{"tool_name":"note.add","tool_input":{},}', /expected a member name/],
+const bodies: readonly string[] = [
+  '{"tool_name":"note.add","tool_input":{},"platformState":{}}',
+  '{"tool_name":"note.add","tool_input":{},"Tool_Input":{}}',
+  '{"tool_name":"note.add","tool_input":{},"sessionid":"a"}',
+  '{"tool_name":"note.add","tool_input":{},"qqqq":1}',
+  '{"tool_name":"note.add","tool_input":{},"a\\u202eb":1}',
+  '{"tool_name":"note.add","tool_input":{},"tool_input":{}}',
+  '{"tool_name":"note.add","tool_input":{"a":{"b":1,\n"b":2}}}',
+  '{"tool_input":{}}',
+  '{"tool_name":null,"tool_input":{}}',
+  '{"tool_name":"","tool_input":{}}',
+  '{"tool_name":"a\\u0000","tool_input":{}}',
+  '{"tool_name":"note.add"}',
+  '{"tool_name":"note.add","tool_input":[]}',
+  '{"tool_name":"note.add","tool_input":"{}"}',
+  '{"tool_name":"note.add","tool_input":{},"session_id":7}',
+  '{"tool_name":"note.add","tool_input":{},"session_id":null}',
+  '{"tool_name":"note.add","tool_input":{},"session_id":""}',
+  '{"tool_name":"note.add","tool_input":{},"platform_state":[]}',
+  '{"tool_name":"note.add","tool_input":{},"platform_state":false}',
+  "\ufeff" + call,
+  call + call,
+  "[]",
+  "",
+  '{"tool_name":"note.add","tool_input":{"a":"\\ud800"}}',
+  '{"tool_name":"note.add","tool_input":{"a":NaN}}',
+  '{"tool_name":"note.add","tool_input":{"a":01}}',
+  '{"tool_name":"note.add","tool_input":{},}',
 ];
 
 test("the gate refuses a body that is not a check", { tags: ["check.tool-name", "check.tool-input"] }, async (t) => {
   const gate = await startGate(t);
-  for (const [body, detail] of bodies) {
+  for (const body of bodies) {
     const { status, json: problem } = await check(gate, body);
     assert.equal(status, 400, body);
-    assert.match(problem.detail, detail);
+    says(`body: ${body}`, problem.detail);
   }
   const bytes = new Uint8Array([
     ...Buffer.from('{"tool_name":"note.add","tool_input":{"a":"'),
@@ -466,31 +454,31 @@ test("the gate refuses a body that is not a check", { tags: ["check.tool-name", 
   assert.equal(gate.ledger.head.seq, 0);
 });
 
-const queries: readonly (readonly [string, RegExp])[] = [
-  ["limit=0", /"limit" must be a whole number from 1 to 1000/],
-  ["limit=1001", /from 1 to 1000/],
-  ["limit=-1", /from 1 to 1000/],
-  ["limit=1.5", /from 1 to 1000/],
-  ["limit=1e2", /from 1 to 1000/],
-  ["limit=", /from 1 to 1000/],
-  ["limit=+5", /from 1 to 1000/],
-  ["limit=5&limit=6", /"limit" stands twice/],
-  ["before=0", /"before" must be/],
-  ["before=9007199254740993", /"before" must be/],
-  ["verdict=allow", /"verdict" must be ALLOW, BLOCK or ESCALATE/],
-  ["limits=5", /unknown parameter "limits"; did you mean "limit"\?/],
-  ["sessionid=5", /unknown parameter "sessionid"; did you mean "session_id"\?/],
-  ["a%E2%80%AEb=1", /unknown parameter "a\\u202eb"/],
-  ["session_id=%ff", /percent sign/],
-  ["session_id=%", /percent sign/],
+const queries: readonly string[] = [
+  "limit=0",
+  "limit=1001",
+  "limit=-1",
+  "limit=1.5",
+  "limit=1e2",
+  "limit=",
+  "limit=+5",
+  "limit=5&limit=6",
+  "before=0",
+  "before=9007199254740993",
+  "verdict=allow",
+  "limits=5",
+  "sessionid=5",
+  "a%E2%80%AEb=1",
+  "session_id=%ff",
+  "session_id=%",
 ];
 
 test("the gate refuses a query that it does not understand", async (t) => {
   const gate = await startGate(t);
-  for (const [query, detail] of queries) {
+  for (const query of queries) {
     const { status, json: problem } = await ask(gate, `/receipts?${query}`);
     assert.deepEqual([status, problem.code], [400, "invalid-query"], query);
-    assert.match(problem.detail, detail);
+    says(`query: ${query}`, problem.detail);
   }
   assert.equal((await ask(gate, `/receipts?limit=${limits.receiptsLimitMax}&before=9007199254740991`)).status, 200);
 });

@@ -157,7 +157,7 @@ suite("GET /metrics and GET /ready", () => {
     assert.equal(valueOf(families, "svc_gate_batch_calls_sum"), 5);
     assert.equal(valueOf(families, "svc_gate_ledger_rows"), gate.ledger.head.seq);
     assert.equal(valueOf(families, "svc_gate_queue_calls"), 0);
-    const contract = gate.gate.standing.contract;
+    const contract = gate.gate.policy.contract;
     assert.equal(valueOf(families, "svc_gate_contract_info", { contract, mode: "enforce" }), 1);
     const stages = families.get("svc_gate_stage_seconds")?.samples.filter(({ name }) => name.endsWith("_sum")) ?? [];
     assert.ok(stages.every(({ value }) => value >= 0) && stages.length === 6, "no stage ends before it begins");

@@ -90,8 +90,8 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
   },
   superseded: (gate, t) => {
     const inForce = { contract: "", mode: "observe", engine: "svc-gate/999.0.0" };
-    const turn = { head: gate.ledger.head, inForce, abort: async () => undefined };
-    t.mock.method(gate.ledger, "begin", async () => turn);
+    const transaction = { head: gate.ledger.head, inForce, abort: async () => undefined };
+    t.mock.method(gate.ledger, "begin", async () => transaction);
     return send(gate, post(call));
   },
   "clock-unreliable": (gate, t) => {

@@ -102,7 +102,7 @@ suite("inputs of refused calls that are kept whole", { tags: ["attack-12"] }, ()
         input,
         names.map((each) => each.split(".").slice(1)),
       );
-      const members = names.map((each, place) => ({ name: each, ...(spans[place] ?? assert.fail(each)) }));
+      const members = names.map((each, index) => ({ name: each, ...(spans[index] ?? assert.fail(each)) }));
       assert.equal(cutInputText(input, members), value);
     });
 });

@@ -18,6 +18,9 @@ import {
   type Answer,
   type Running,
 } from "../support/gate.ts";
+import { sentencesOf } from "../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const contract = (verdict: string, more = ""): string => `contract: desk
 tools:
@@ -84,7 +87,7 @@ suite("reload", () => {
       ],
     );
     const [, row] = page.receipts;
-    assert.match(row.reason, /^Svc: mode enforce to observe, put in force by operator$/);
+    says("the row of a change of mode", row.reason);
     assert.deepEqual(row.tool_input.now, { contract: json.now.contract, mode: "observe" });
     const old = await ask(gate, `/rules?contract=sha256:${before?.replaceAll('"', "")}`);
     assert.match(old.text, /otherwise: ALLOW/, "what earlier receipts were decided under is still there");
@@ -96,8 +99,8 @@ suite("reload", () => {
     write(gate, contract("PERHAPS", "rules:\n  - { rule: r, on: [door.close], when: x, verdict: BLOCK, reason: r }\n"));
     const { status, json } = await reload(gate);
     assert.deepEqual([status, json.code], [422, "contract-refused"]);
-    assert.match(json.detail, /`PERHAPS` is not a verdict/);
     assert.match(json.detail, /--> contracts\/desk\.yaml:3:/);
+    says("refused: two errors", json.detail);
     assert.equal((await check(gate, open("s"))).json.verdict, "ALLOW");
     assert.equal((await ask(gate, "/receipts?kind=all")).json.receipts.length, 1, "a refused change is no row");
     assert.equal((await reload(gate, { mode: "enforced" })).status, 400);
@@ -109,8 +112,9 @@ suite("reload", () => {
     write(gate, contract("BLOCK"));
     const refused = await reload(gate);
     assert.deepEqual([refused.status, refused.json.code], [422, "contract-refused"]);
-    assert.match(refused.json.detail, /did not pass[^]*✖ the door opens/);
+    assert.match(refused.json.detail, /✖ the door opens/);
     assert.doesNotMatch(refused.json.detail, /what is not listed/, "a case that passed");
+    says("refused: a test fails", refused.json.detail.replaceAll(/\b[0-9.]+ m?s\b/g, "TIME"));
     assert.equal((await check(gate, open("s"))).json.verdict, "ALLOW");
     write(gate, limited);
     assert.equal((await reload(gate)).status, 200, "positive control: a contract that its tests agree with");
@@ -118,7 +122,7 @@ suite("reload", () => {
     write(gate, contract("BLOCK"));
     const unchecked = await reload(gate);
     assert.equal(unchecked.status, 422, "tests that are not there do not pass");
-    assert.match(unchecked.json.detail, /desk\.test\.yaml.*nothing was put in force/s);
+    says("refused: tests are not there", unchecked.json.detail);
   });
 
   test("a new counter counts earlier calls, and a counter that was in force before goes on", async (t) => {
@@ -231,7 +235,7 @@ suite("reload", () => {
     assert.equal((await check(gate, open("s"))).json.verdict, "ALLOW");
     writeFileSync(join(folder, "contracts", "desk.yaml"), "contract: [");
     gate.kill("SIGHUP");
-    await until("nothing was put in force");
+    await until('"level":50');
     assert.equal((await check(gate, open("s"))).json.verdict, "ALLOW");
     writeFileSync(join(folder, "contracts", "desk.yaml"), contract("BLOCK"));
     gate.kill("SIGHUP");

@@ -55,8 +55,8 @@ const lifelong = windowed
   .concat("  - { rule: known, on: note.add, when: input.to in counters.known, verdict: ESCALATE, reason: known }\n");
 
 function compiled(text: string) {
-  const force = compileContracts([{ name: "notes.yaml", text }]);
-  return force.ok ? force.value : assert.fail(JSON.stringify(force.problem));
+  const policySet = compileContracts([{ name: "notes.yaml", text }]);
+  return policySet.ok ? policySet.value : assert.fail(JSON.stringify(policySet.problem));
 }
 
 /** One call a minute, of two sessions in turns. */
@@ -66,7 +66,7 @@ async function fill(name: string, text: string): Promise<{ readonly data: string
   let now = at0;
   const ledger = await openLedger({ folder: data, engine: "svc-gate/test" });
   const opened = await openGate({
-    force: compiled(text),
+    policySet: compiled(text),
     ledger,
     clock: new Clock({ wall: () => now, monotonic: () => now }),
     mode: "enforce",
@@ -164,7 +164,7 @@ suite("replay --contract over a part of a ledger", async () => {
       const decided: number[] = [];
       await decideAllAgain(
         history,
-        { force: compiled(text), mode: undefined, span: { first: calls - 4, end: Infinity } },
+        { policySet: compiled(text), mode: undefined, span: { first: calls - 4, end: Infinity } },
         { ...telling, decided: ({ leaf }) => void decided.push(leaf.seq) },
       );
       await history.close();

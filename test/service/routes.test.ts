@@ -116,7 +116,7 @@ test(
     const full = await ask(gate, "/health", { headers: { authorization: "" } });
     assert.equal(full.status, 503);
     assert.equal(full.text, '{"status":"unavailable","mode":"observe"}');
-    const turn = {
+    const transaction = {
       head: gate.ledger.head,
       abort: async () => undefined,
       append: () => undefined,
@@ -124,7 +124,7 @@ test(
       value: () => "0",
       commit: () => Promise.reject(new NotKept("disk-full", "full")),
     };
-    t.mock.method(gate.ledger, "begin", async () => turn);
+    t.mock.method(gate.ledger, "begin", async () => transaction);
     const refused = await check(gate, { tool_name: "note.add", tool_input: {} });
     assert.deepEqual([refused.status, refused.json.code], [503, "ledger-unavailable"]);
     t.mock.restoreAll();

@@ -85,7 +85,7 @@ test(
         assert.equal(ended, undefined, gate.stderr());
       }
     };
-    await until("nothing was put in force: the reload failed");
+    await until('"level":50');
     await until('"put in force"');
     assert.equal((await check(gate, { tool_name: "door.open", tool_input: {} })).status, 200);
   },

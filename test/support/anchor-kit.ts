@@ -52,7 +52,7 @@ export class FakeLog implements AnchoredLog {
     for (let row = 0; row < rows; row += 1) {
       const leaf = createHash("sha256").update(`\0${side}${this.#leaves.length}`).digest("hex");
       this.#leaves.push(leaf);
-      for (const { level, place, hash } of this.#frontier.append(leaf)) this.#nodes.set(`${level} ${place}`, hash);
+      for (const { level, index, hash } of this.#frontier.append(leaf)) this.#nodes.set(`${level} ${index}`, hash);
     }
     return this;
   }
@@ -67,9 +67,9 @@ export class FakeLog implements AnchoredLog {
   }
 
   hashes(level: number, from: number, count: number): Promise<Buffer> {
-    const at = (place: number): Buffer => {
-      const found = level === 0 ? Buffer.from(this.#leaves[place] ?? "", "hex") : this.#nodes.get(`${level} ${place}`);
-      if (found?.length !== 32) throw new Error(`there is no hash ${place} of level ${level}`);
+    const at = (index: number): Buffer => {
+      const found = level === 0 ? Buffer.from(this.#leaves[index] ?? "", "hex") : this.#nodes.get(`${level} ${index}`);
+      if (found?.length !== 32) throw new Error(`there is no hash ${index} of level ${level}`);
       return found;
     };
     return Promise.resolve(Buffer.concat(Array.from({ length: count }, (_, offset) => at(from + offset))));

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import {
   compileContracts,
   compileMandate,
-  consult,
+  planLookups,
   decide,
   prepare,
   renderDiagnostic,
   position,
-  type ContractInForce,
+  type PolicySet,
   type Decision,
   type Diagnostic,
 } from "../../packages/svc-gate/src/contract/mod.ts";
@@ -56,7 +56,7 @@ export function conditionText(condition: string, parts: Parts = {}): string {
   return contractText({ requires: "platform.present", rules, ...parts });
 }
 
-export function compile(...texts: readonly string[]): ContractInForce {
+export function compile(...texts: readonly string[]): PolicySet {
   const compiled = compileContracts(texts.map((text, at) => ({ name: `c${at || ""}.yaml`, text })));
   if (!compiled.ok) assert.fail(compiled.problem.map(renderDiagnostic).join("\n\n"));
   return compiled.value;
@@ -66,6 +66,11 @@ export function compile(...texts: readonly string[]): ContractInForce {
 export function problems(...texts: readonly string[]): string[] {
   const compiled = compileContracts(texts.map((text, at) => ({ name: `c${at || ""}.yaml`, text })));
   return compiled.ok ? [] : compiled.problem.map(({ code, message }) => `${code}: ${message}`);
+}
+
+/** The codes of these problems. */
+export function codes(...texts: readonly string[]): readonly string[] {
+  return problems(...texts).map((problem) => problem.slice(0, problem.indexOf(":")));
 }
 
 export function diagnostics(text: string): readonly Diagnostic[] {
@@ -87,7 +92,7 @@ export function marked({ span }: Diagnostic): string {
 export function mandate(
   text: string,
   files: Readonly<Record<string, string>>,
-): Result<ContractInForce, readonly Diagnostic[]> {
+): Result<PolicySet, readonly Diagnostic[]> {
   const contents = new Map(Object.entries(files));
   return compileMandate({ name: "mandate.yaml", text }, (name) => {
     const content = contents.get(name);
@@ -118,13 +123,13 @@ export function request({ tool = "t", input: sent = { n: 1, s: "x" }, platform: 
 export const snapshot = { wallet: "w", spent: 5 };
 
 /** The decision on one call; counters stand at what the call says, else at 0. */
-export function judge(force: ContractInForce, call: Call = {}): Decision {
+export function judge(policySet: PolicySet, call: Call = {}): Decision {
   const caller = { keyName: "default", sessionId: call.session ?? null };
-  const consultation = consult(prepare(force, request(call), caller), call.now ?? 1_700_000_000_000);
+  const lookupPlan = planLookups(prepare(policySet, request(call), caller), call.now ?? 1_700_000_000_000);
   const standing = new Map(Object.entries(call.counters ?? {}));
   return decide(
-    consultation,
-    consultation.lookups.map(({ counter }) => standing.get(counter.name) ?? "0"),
+    lookupPlan,
+    lookupPlan.lookups.map(({ counter }) => standing.get(counter.name) ?? "0"),
   );
 }
 

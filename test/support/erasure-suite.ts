@@ -22,11 +22,11 @@ export interface ErasureEngine {
 export const at0 = 1_790_000_000_000;
 export const hourMs = 3_600_000;
 
-/** Rows of checks, an hour apart: four sessions in turn under two keys, each text with the row's number in it. */
+/** Rows of checks, an hour apart: four sessions in transaction under two keys, each text with the row's number in it. */
 export async function fill(ledger: Ledger, from: number, to: number): Promise<void> {
   await ledger.keepContract(contracts[0]);
   for (let first = from; first <= to; first += 100) {
-    const rows = Array.from({ length: Math.min(100, to - first + 1) }, (_, place) => first + place);
+    const rows = Array.from({ length: Math.min(100, to - first + 1) }, (_, index) => first + index);
     await append(
       ledger,
       rows.map((seq) => [checkOf(seq), []]),
@@ -47,21 +47,22 @@ function checkOf(seq: number): ReturnType<typeof entry> {
   });
 }
 
-/** A person's act, in a turn of its own. */
+/** A person's act, in a transaction of its own. */
 export async function enactOn(ledger: Ledger, act: Act, at?: number): Promise<void> {
-  const turn = await ledger.begin();
+  const transaction = await ledger.begin();
   const mode: Mode = "enforce";
-  turn.change({ ...act, at: at ?? turn.head.at, contract: sha256(contracts[0]), mode });
-  await turn.commit();
+  transaction.change({ ...act, at: at ?? transaction.head.at, contract: sha256(contracts[0]), mode });
+  await transaction.commit();
 }
 
 export function eraserOn(ledger: Ledger): Eraser {
   const enact: ConstructorParameters<typeof Eraser>[0]["enact"] = async (actOf) => {
-    const turn = await ledger.begin();
-    const act = await actOf(turn);
+    const transaction = await ledger.begin();
+    const { at } = transaction.head;
+    const act = await actOf(transaction, at);
     if (!act.ok) return act;
-    turn.change({ ...act.value, at: turn.head.at, contract: sha256(contracts[0]), mode: "enforce" });
-    const [receipt] = await turn.commit();
+    transaction.change({ ...act.value, at, contract: sha256(contracts[0]), mode: "enforce" });
+    const [receipt] = await transaction.commit();
     return good(receipt ?? assert.fail());
   };
   return new Eraser({ ledger, enact, scrub: (rewrite) => ledger.scrub(rewrite) });
@@ -106,7 +107,7 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
       );
       const missing = await missingIn(ledger);
       assert.deepEqual(
-        missing.flatMap((parts, place) => (parts === "" ? [] : [`${place + 1} ${parts}`])),
+        missing.flatMap((parts, index) => (parts === "" ? [] : [`${index + 1} ${parts}`])),
         [3, 7, 8, 9].map((seq) => `${seq} platform reason outcome`),
       );
       const act = await shown(ledger, 13);
@@ -168,7 +169,7 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
         const before = await missingIn(ledger);
         matches.push((await eraseOn(ledger, { target, parts: ["input"] })).matched);
         const after = await missingIn(ledger);
-        return after.flatMap((parts, place) => (parts === (before[place] ?? "") ? [] : [place + 1]));
+        return after.flatMap((parts, index) => (parts === (before[index] ?? "") ? [] : [index + 1]));
       };
       assert.deepEqual(await of({ session: "run-1", key: "ci" }), [1, 9, 17, 25, 33]);
       assert.deepEqual(await of({ session: "run-1", key: undefined }), [5, 13, 21, 29, 37]);

@@ -101,8 +101,8 @@ function* histogramFaults({ name, samples }: Family): Generator<string> {
     if (!group.some((sample) => sample.name === `${name}_sum`)) yield `${name}${labels} has no sum`;
     if (buckets.at(-1)?.labels["le"] !== "+Inf" || buckets.at(-1)?.value !== count)
       yield `${name}${labels}: +Inf is not all`;
-    for (const [place, bucket] of buckets.entries()) {
-      const before = buckets[place - 1];
+    for (const [index, bucket] of buckets.entries()) {
+      const before = buckets[index - 1];
       if (before !== undefined && before.value > bucket.value)
         yield `${name}${labels} shrinks at ${bucket.labels["le"]}`;
     }

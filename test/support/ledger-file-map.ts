@@ -26,8 +26,8 @@ export function mapFile(file: string, bytes: Buffer): readonly Region[] {
   const regions: Region[] = [];
   for (const [tree, root] of roots(file)) walkTree({ bytes, tree, regions }, root);
   const sorted = regions.filter(({ from, to }) => to > from).toSorted((a, b) => a.from - b.from);
-  for (const [place, { to }] of sorted.entries()) {
-    const next = sorted[place + 1]?.from ?? bytes.length;
+  for (const [index, { to }] of sorted.entries()) {
+    const next = sorted[index + 1]?.from ?? bytes.length;
     if (next !== to) throw new Error(`bytes ${to} to ${next} are not known`);
   }
   return sorted;

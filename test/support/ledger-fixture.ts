@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { zeroHash } from "../../packages/svc-gate/src/ledger/entry/leaf.ts";
-import { openLedger, type CheckEntry, type CounterMove, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { openLedger, type CheckEntry, type CounterEvent, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import type { Leaf } from "../../packages/svc-gate/src/ledger/entry/mod.ts";
 
 /** What the tests of the ledger share: a folder that goes away, entries, a small ledger with one of everything. */
@@ -75,7 +75,7 @@ export function entry(over: Partial<CheckEntry> = {}): CheckEntry {
 /** Commits one batch. */
 export async function append(
   ledger: Ledger,
-  rows: readonly (readonly [CheckEntry, readonly CounterMove[]])[],
+  rows: readonly (readonly [CheckEntry, readonly CounterEvent[]])[],
 ): Promise<void> {
   const batch = await ledger.begin();
   for (const [row, moves] of rows) batch.append(row, moves);
@@ -91,11 +91,11 @@ export const definitions = {
 
 const tools = ["payment.send", "mail.send", "never.heard-of", "payment.send", "目-tool", "shell"];
 
-function rowOf(seq: number): readonly [CheckEntry, readonly CounterMove[]] {
+function rowOf(seq: number): readonly [CheckEntry, readonly CounterEvent[]] {
   const late = seq > 6;
   const tool = tools[seq % tools.length] ?? "";
   const verdict = (["ALLOW", "BLOCK", "ESCALATE"] as const)[seq % 3] ?? "ALLOW";
-  const moves: CounterMove[] = [];
+  const moves: CounterEvent[] = [];
   if (seq % 3 !== 1) moves.push({ counter: sha256(definitions.live), key: `run-${seq % 2}`, amount: `${seq}.25` });
   if (late && seq % 2 === 0) moves.push({ counter: sha256(definitions.mixed), key: "gate", amount: "1" });
   const row = entry({

@@ -161,12 +161,12 @@ function whereMoved(group: string, value: bigint, rows: readonly number[]): read
 export function* rowChanges(database: DatabaseSync): Generator<Change> {
   for (const table of tables) {
     const rows = allRows(database, table);
-    for (const [place, row] of rows.entries()) {
+    for (const [index, row] of rows.entries()) {
       const affected = table.rows(row, database);
       yield dropped(table, row, table.name === "effects" ? [...affected, sampleRows] : affected);
       const first = table.name === "effects" ? followers(database, { ...row, seq: 0 }).slice(0, 3) : [];
       yield* doubled(table, row, affected, first);
-      for (const other of rows.slice(place + 1))
+      for (const other of rows.slice(index + 1))
         yield* swapped(table, row, other, [...affected, ...table.rows(other, database)]);
     }
   }

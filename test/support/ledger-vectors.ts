@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
-import type { CheckEntry, CounterMove } from "../../packages/svc-gate/src/ledger/mod.ts";
+import type { CheckEntry, CounterEvent } from "../../packages/svc-gate/src/ledger/mod.ts";
 
 export const vectorFile: string = fileURLToPath(new URL("../../spec/vectors/chains/rows.json", import.meta.url));
 
@@ -24,7 +24,7 @@ const engine = "svc-gate/1.0.0";
 const counterSecret = "0f".repeat(32);
 const contracts = ["contract: payments\n", "contract: mail\nsummary: 目 \u{1f4b3}\n"];
 
-type Given = Omit<CheckEntry, "contract"> & { readonly contract: 0 | 1; readonly moves: readonly CounterMove[] };
+type Given = Omit<CheckEntry, "contract"> & { readonly contract: 0 | 1; readonly moves: readonly CounterEvent[] };
 
 const definitions = ['{"counting":"attempts","of":["payment.send"],"per":["session"]}', '{"sum":"input.amount"}'];
 const [calls = "", spent = ""] = definitions.map((definition) => crypto.hash("sha256", definition, "hex"));
@@ -169,9 +169,9 @@ async function makeVectors(): Promise<string> {
     const stored = database.prepare("SELECT seq, leaf, evidence FROM receipts ORDER BY seq").all();
     database.close();
     const made = worked();
-    const shown = stored.map(({ leaf, evidence }, place) => ({
-      title: made[place]?.title,
-      given: made[place] && onTheWire(made[place].given),
+    const shown = stored.map(({ leaf, evidence }, index) => ({
+      title: made[index]?.title,
+      given: made[index] && onTheWire(made[index].given),
       leaf: String(leaf),
       hash: leafHash(String(leaf)),
       evidence: String(evidence).split("~"),

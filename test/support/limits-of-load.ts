@@ -1,12 +1,12 @@
 import { connect } from "node:net";
-import { Budget, Line, type Queued } from "../../packages/svc-gate/src/gate/admission/line.ts";
+import { Budget, AdmissionQueue, type QueuedCall } from "../../packages/svc-gate/src/gate/admission/queue.ts";
 import { Valve } from "../../packages/svc-gate/src/gate/admission/valve.ts";
 import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
 import { check, requestText, type Running } from "./gate.ts";
 
 // The limits of `limits.ts` that hold under load: each answers with what was found past the limit, or undefined.
 
-const call: Queued = { caller: { keyName: "a" }, bytes: 0 };
+const call: QueuedCall = { caller: { keyName: "a" }, bytes: 0 };
 
 interface Loaded {
   readonly msPerCall: number;
@@ -18,20 +18,20 @@ interface Loaded {
 /** How many of so many calls find no room, where each takes so long. */
 export function linePast({ msPerCall, standing, calls }: Loaded): number | undefined {
   let now = 0;
-  const line = new Line<Queued>(new Budget(), () => now);
+  const queue = new AdmissionQueue<QueuedCall>(new Budget(), () => now);
   for (let batch = 0; batch < (standing ? 500 : 2); batch += 1) {
-    for (let n = 0; n < 20; n += 1) line.push(call);
-    const taken = line.take(20);
+    for (let n = 0; n < 20; n += 1) queue.enqueue(call);
+    const taken = queue.takeBatch(20);
     now += 20 * msPerCall;
-    line.settled(taken);
+    queue.release(taken);
   }
-  return refusedOf(line, calls);
+  return refusedOf(queue, calls);
 }
 
-function refusedOf(line: Line<Queued>, calls: number): number | undefined {
+function refusedOf(queue: AdmissionQueue<QueuedCall>, calls: number): number | undefined {
   let refused = 0;
   for (let n = 0; n < calls; n += 1) {
-    if (line.hasRoom("a", 0)) line.push(call);
+    if (queue.hasRoom("a", 0)) queue.enqueue(call);
     else refused += 1;
   }
   return refused === 0 ? undefined : refused;
@@ -40,12 +40,12 @@ function refusedOf(line: Line<Queued>, calls: number): number | undefined {
 /** A gate that was idle is loaded when four fifths of what is remembered of it is work: after ln 5 of the fading time. */
 export function fading(over: 0 | 1): number | undefined {
   let now = 0;
-  const line = new Line<Queued>(new Budget(), () => now);
-  for (let n = 0; n < 300; n += 1) line.push(call);
-  const taken = line.take(300);
+  const queue = new AdmissionQueue<QueuedCall>(new Budget(), () => now);
+  for (let n = 0; n < 300; n += 1) queue.enqueue(call);
+  const taken = queue.takeBatch(300);
   now += limits.lineBurstFadeMs * Math.log(5) + (over === 0 ? -1 : 1);
-  line.settled(taken);
-  return refusedOf(line, 2 * limits.lineCallsMin);
+  queue.release(taken);
+  return refusedOf(queue, 2 * limits.lineCallsMin);
 }
 
 /** So many refusals at once that the last one waits. */

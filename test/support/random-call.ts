@@ -1,4 +1,4 @@
-import type { ContractInForce } from "../../packages/svc-gate/src/contract/mod.ts";
+import type { PolicySet } from "../../packages/svc-gate/src/contract/mod.ts";
 import { Decimal, type Json, type JsonObject } from "../../packages/svc-gate/src/wire/mod.ts";
 import type { Chance } from "./model/chance.ts";
 
@@ -11,9 +11,9 @@ const words = [
 ]; // prettier-ignore
 
 /** The body of a POST /check on a tool of the contract: mostly as its schemas say, now and then not. */
-export function randomBody(chance: Chance, force: ContractInForce): string {
-  const tool = chance.often(0.03) ? "no.such.tool" : chance.pick([...force.tools.keys()]);
-  const schemas = force.tools.get(tool)?.routes[0]?.schemas;
+export function randomBody(chance: Chance, policySet: PolicySet): string {
+  const tool = chance.often(0.03) ? "no.such.tool" : chance.pick([...policySet.tools.keys()]);
+  const schemas = policySet.tools.get(tool)?.routes[0]?.schemas;
   const members = [
     `"tool_name":${JSON.stringify(tool)}`,
     `"tool_input":${text(valueOf(chance, schemas?.input ?? new Map()))}`,

@@ -3,8 +3,8 @@ import { openSqlite } from "../../packages/svc-gate/src/ledger/store/sqlite/sqli
 // A process that owns the ledger in argv[2] until it is killed; it says `open`, or why not, and ends.
 try {
   const store = await openSqlite({ folder: process.argv[2] ?? "", log: undefined, mustExist: false });
-  const turn = await store.begin();
-  await turn.commit([{ seq: 1, leaf: "leaf 1", evidence: "e", session: null, tool: "t", verdict: "ALLOW" }], []);
+  const transaction = await store.begin();
+  await transaction.commit([{ seq: 1, leaf: "leaf 1", evidence: "e", session: null, tool: "t", verdict: "ALLOW" }], []);
   console.log("open");
   setTimeout(() => process.exit(1), 30_000);
 } catch (error) {

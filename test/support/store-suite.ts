@@ -31,10 +31,10 @@ export interface OwnedEngine extends AnyEngine {
   readonly owner: string;
 }
 
-/** Gates share the ledger, turn by turn. */
+/** Gates share the ledger, transaction by transaction. */
 export interface SharedEngine extends AnyEngine {
   readonly kind: "shared";
-  /** A module that runs the turns of `shareTurns` on the place in `argv[2]`, as many as `argv[3]` says. */
+  /** A module that runs the transactions of `shareTurns` on the place in `argv[2]`, as many as `argv[3]` says. */
   readonly sharer: string;
   /** What a process needs to reach it. */
   readonly env: () => Readonly<Record<string, string>>;
@@ -55,21 +55,21 @@ async function all(slices: AsyncIterable<readonly StoredRow[]>): Promise<readonl
 
 const newest: Pick<RowQuery, "before" | "limit"> = { before: Number.MAX_SAFE_INTEGER, limit: 1_000_000 };
 
-/** One turn that adds rows, and what they move. */
+/** One transaction that adds rows, and what they move. */
 export async function commit(
   store: LedgerStore,
   rows: readonly StoredRow[],
   effects: readonly StoredEffect[] = [],
 ): Promise<void> {
-  const turn = await store.begin();
-  await turn.commit(rows, effects);
+  const transaction = await store.begin();
+  await transaction.commit(rows, effects);
 }
 
-/** One turn that only looks. */
+/** One transaction that only looks. */
 async function look(store: LedgerStore, lookups: readonly StoredLookup[]): Promise<readonly (string | undefined)[]> {
-  const turn = await store.begin();
-  const found = await turn.values(lookups);
-  await turn.abort();
+  const transaction = await store.begin();
+  const found = await transaction.values(lookups);
+  await transaction.abort();
   return found;
 }
 
@@ -186,10 +186,10 @@ export function storeSuite(name: string, engine: Engine): void {
                 [],
               );
             let at = 0;
-            const events = moves.map(({ counter, key, amount: [digits, places], step }, place) => {
+            const events = moves.map(({ counter, key, amount: [digits, places], step }, index) => {
               at += step;
               return {
-                seq: place + 1,
+                seq: index + 1,
                 at,
                 counter,
                 key,
@@ -210,12 +210,12 @@ export function storeSuite(name: string, engine: Engine): void {
               store,
               lookups.map(({ counter, key, after }) => ({ counter: digestOf(counter), key: keyOf(key), after })),
             );
-            for (const [place, { counter, key, after }] of lookups.entries()) {
+            for (const [index, { counter, key, after }] of lookups.entries()) {
               const inWindow = events.filter(
                 (event) => event.counter === counter && event.key === key && event.at > after,
               );
               const sum = inWindow.reduce((total, { thousandths }) => total + thousandths, 0);
-              assert.equal(values[place], decimal(sum, 3), `${counter} ${key} after ${after}`);
+              assert.equal(values[index], decimal(sum, 3), `${counter} ${key} after ${after}`);
             }
             await store.close();
           },
@@ -359,12 +359,12 @@ function ownedSuite(name: string, { open, owner }: OwnedEngine, openFor: Open): 
 
 /** Turns of several gates, one after another. */
 function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open): void {
-  /** However turns of gates fall between one another, each row and each event is there once, in one order. */
-  const holds = async (store: LedgerStore, turns: number): Promise<void> => {
+  /** However transactions of gates fall between one another, each row and each event is there once, in one order. */
+  const holds = async (store: LedgerStore, transactions: number): Promise<void> => {
     const rows = await all(store.history.scan(1));
     assert.deepEqual(
       rows.map(({ seq }) => seq),
-      Array.from({ length: turns }, (_, at) => at + 1),
+      Array.from({ length: transactions }, (_, at) => at + 1),
     );
     for (const [at, { leaf }] of rows.entries()) {
       const { prev, counted } = JSON.parse(leaf) as { readonly prev: number; readonly counted: string };
@@ -374,7 +374,9 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
         "each turn saw the row and the sum before it",
       );
     }
-    assert.deepEqual(await look(store, [{ counter: digestOf("shared"), key: keyOf("k"), after: -1 }]), [String(turns)]);
+    assert.deepEqual(await look(store, [{ counter: digestOf("shared"), key: keyOf("k"), after: -1 }]), [
+      String(transactions),
+    ]);
   };
 
   suite(`${name}: shared by gates`, () => {
@@ -403,10 +405,10 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
     test("a turn that is given up leaves nothing, and lets the next one begin", async (t) => {
       const place = temporaryFolder(t);
       const [one, other] = [await openFor(t, place), await openFor(t, place)];
-      const turn = await one.begin();
+      const transaction = await one.begin();
       const waiting = other.begin();
-      await turn.keepCounter({ digest: digestOf("n"), definition: "n", through: null, unknownThrough: -1 }, []);
-      await turn.abort();
+      await transaction.keepCounter({ digest: digestOf("n"), definition: "n", through: null, unknownThrough: -1 }, []);
+      await transaction.abort();
       const next = await waiting;
       assert.equal(next.head, undefined);
       await next.commit([storedRow(1)], []);
@@ -450,19 +452,19 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
   });
 }
 
-/** Turns that each see the counter as the turn before left it, write down what they saw, and add one. */
-export async function shareTurns(store: LedgerStore, turns: number): Promise<void> {
+/** Turns that each see the counter as the transaction before left it, write down what they saw, and add one. */
+export async function shareTurns(store: LedgerStore, transactions: number): Promise<void> {
   const counter = digestOf("shared");
   const key = keyOf("k");
   await store.keepCounter({ digest: counter, definition: "shared", through: null, unknownThrough: -1 }, []);
-  for (let done = 0; done < turns; done += 1) {
-    const turn = await store.begin();
-    const [counted] = await turn.values([{ counter, key, after: -1 }]);
-    const prev = turn.head?.seq ?? 0;
+  for (let done = 0; done < transactions; done += 1) {
+    const transaction = await store.begin();
+    const [counted] = await transaction.values([{ counter, key, after: -1 }]);
+    const prev = transaction.head?.seq ?? 0;
     const seq = prev + 1;
-    await turn.commit(
+    await transaction.commit(
       [storedRow(seq, { leaf: JSON.stringify({ prev, counted }) })],
-      [{ seq, at: turn.at ?? seq, counter, key, amount: "1" }],
+      [{ seq, at: transaction.at ?? seq, counter, key, amount: "1" }],
     );
   }
 }
@@ -489,11 +491,9 @@ function startOwner(module: string, place: string): Owner {
   const child = spawn(process.execPath, [module, place], { stdio: ["ignore", "pipe", "inherit"] });
   const ended = once(child, "exit");
   const said = once(child.stdout, "data").then(([chunk]) => String(chunk).trim());
-  return {
-    said,
-    kill: async () => {
-      child.kill("SIGKILL");
-      await ended;
-    },
+  const kill = async (): Promise<void> => {
+    child.kill("SIGKILL");
+    await ended;
   };
+  return { said, kill };
 }

@@ -21,7 +21,7 @@ import { basename, dirname, join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
-import { compileContracts, loadFunctions, type ContractInForce } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { compileContracts, loadFunctions, type PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { judge } from "../../support/contract-kit.ts";
 
 const contracts = fileURLToPath(new URL("../../../contracts", import.meta.url));
@@ -51,7 +51,7 @@ function hasRun(): boolean {
 }
 
 /** The two contracts, without some of their rules. */
-async function inForce(...without: readonly string[]): Promise<ContractInForce> {
+async function inForce(...without: readonly string[]): Promise<PolicySet> {
   const sources = ["files", "git"].map((name) => {
     const contract = parse(readFileSync(join(contracts, `${name}.yaml`), "utf8")) as {
       readonly rules: readonly { readonly rule: string }[];
@@ -161,9 +161,9 @@ function makeFolders(): string {
 }
 
 /** Carries out the calls that the contracts allow. @returns how many wait for a person or are refused */
-function carryOut(force: ContractInForce, srv: string, steps: readonly Step[]): number {
+function carryOut(policySet: PolicySet, srv: string, steps: readonly Step[]): number {
   return steps.filter((step) => {
-    if (judge(force, callOf(step)).verdict !== "ALLOW") return true;
+    if (judge(policySet, callOf(step)).verdict !== "ALLOW") return true;
     try {
       mkdirSync(join(srv, dirname(step)), { recursive: true });
       if (step.endsWith("/")) mkdirSync(join(srv, step), { recursive: true });
@@ -176,7 +176,7 @@ function carryOut(force: ContractInForce, srv: string, steps: readonly Step[]): 
 }
 
 /** The tools of `git` in the repository, and the shell's tasks in each folder that the agent may choose. */
-function runGit(force: ContractInForce, srv: string): void {
+function runGit(policySet: PolicySet, srv: string): void {
   const app = join(srv, "app");
   const tools: readonly (readonly [tool: string, input: object, ...args: readonly string[]])[] = [
     ["git_status", {}, "status"],
@@ -189,7 +189,7 @@ function runGit(force: ContractInForce, srv: string): void {
     ["git_checkout", { branch_name: "main" }, "checkout", "main"],
   ];
   for (const [tool, input, ...args] of tools) {
-    assert.equal(judge(force, { tool, input: { repo_path: "/srv/app", ...input } }).verdict, "ALLOW", tool);
+    assert.equal(judge(policySet, { tool, input: { repo_path: "/srv/app", ...input } }).verdict, "ALLOW", tool);
     git(app, ...args);
   }
   const folders = globSync("**/", { cwd: srv, exclude: (name) => /(?:^|\/)\.git(?:\/|$)/.test(name) });
@@ -250,17 +250,17 @@ const attacks: readonly Attack[] = [
 ];
 
 suite("the real git runs nothing that the agent wrote", { skip: hasGit ? false : "git is not installed" }, () => {
-  let force: ContractInForce;
+  let policySet: PolicySet;
   before(async () => {
     mkdirSync(join(temporary, "home"));
-    force = await inForce();
+    policySet = await inForce();
   });
 
   for (const { what, steps, rules } of attacks) {
     test(`a person is asked about ${what}`, () => {
       const srv = makeFolders();
-      assert.notEqual(carryOut(force, srv, steps), 0, "every call is allowed");
-      runGit(force, srv);
+      assert.notEqual(carryOut(policySet, srv, steps), 0, "every call is allowed");
+      runGit(policySet, srv);
       assert.equal(hasRun(), false);
     });
 
@@ -294,8 +294,8 @@ suite("the real git runs nothing that the agent wrote", { skip: hasGit ? false :
     for (let seed = 1; seed <= sequences; seed += 1) {
       const steps = randomSteps(seed);
       const srv = makeFolders();
-      allowed += steps.length - carryOut(force, srv, steps);
-      runGit(force, srv);
+      allowed += steps.length - carryOut(policySet, srv, steps);
+      runGit(policySet, srv);
       assert.equal(hasRun(), false, `seed ${seed}: ${steps.join(" ")}`);
       const open = makeFolders();
       carryOut(weak, open, steps);
@@ -333,9 +333,9 @@ function randomSteps(seed: number): readonly Step[] {
 }
 
 suite("names that a disk or git reads as part of a repository", () => {
-  let force: ContractInForce;
+  let policySet: PolicySet;
   before(async () => {
-    force = await inForce();
+    policySet = await inForce();
   });
 
   test("the contracts allow the names of a repository's files in no spelling", () => {
@@ -371,7 +371,7 @@ suite("names that a disk or git reads as part of a repository", () => {
       "x/.githooks/y",
     ])
       // prettier-ignore
-      assert.notEqual(judge(force, callOf(`app/${name}`)).verdict, "ALLOW", name);
+      assert.notEqual(judge(policySet, callOf(`app/${name}`)).verdict, "ALLOW", name);
   });
 
   test("no move creates a repository's files without a person", () => {
@@ -382,7 +382,7 @@ suite("names that a disk or git reads as part of a repository", () => {
       ["/srv/app/git", "/srv/app/.git"],
     ] as const)
       assert.notEqual(
-        judge(force, { tool: "move_file", input: { source, destination } }).verdict,
+        judge(policySet, { tool: "move_file", input: { source, destination } }).verdict,
         "ALLOW",
         destination,
       );
@@ -404,6 +404,6 @@ suite("names that a disk or git reads as part of a repository", () => {
       "app/index",
     ])
       // prettier-ignore
-      assert.equal(judge(force, callOf(step)).verdict, "ALLOW", step);
+      assert.equal(judge(policySet, callOf(step)).verdict, "ALLOW", step);
   });
 });

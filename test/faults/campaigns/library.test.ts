@@ -1,6 +1,6 @@
 /**
  * Goal: the tests beside each contract in contracts/ see all of it, and `analyze` has nothing to say of it. Method:
- * `svc-gate test` covers every outcome; then, as a control of those tests, each rule in turn is switched off
+ * `svc-gate test` covers every outcome; then, as a control of those tests, each rule in transaction is switched off
  * (`mode: observe`), and each bound in its condition takes in one value more or less: some case must fail. Of the hostile
  * texts in spec/vectors/functions, none is let through but those that are harmless, which are listed.
  */

@@ -12,7 +12,7 @@ import { openHistory } from "../../../packages/svc-gate/src/cli/history.ts";
 import { replayAndFold } from "../../../packages/svc-gate/src/cli/deep/deep.ts";
 import { replayCommand } from "../../../packages/svc-gate/src/cli/replay/command.ts";
 import { readRecorded } from "../../../packages/svc-gate/src/cli/replay/recorded.ts";
-import type { ContractInForce } from "../../../packages/svc-gate/src/contract/mod.ts";
+import type { PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { Clock } from "../../../packages/svc-gate/src/gate/core/clock.ts";
 import { openGate } from "../../../packages/svc-gate/src/gate/core/gate.ts";
 import { openLedger, readLedger } from "../../../packages/svc-gate/src/ledger/mod.ts";
@@ -39,18 +39,18 @@ function batchesOf(calls: readonly Call[], from: number): readonly (readonly Cal
   return batches;
 }
 
-/** The keys take turns; what one key asks stays in its order. */
+/** The keys take transactions; what one key asks stays in its order. */
 function inTurns(calls: readonly Call[]): readonly Call[] {
   const byKey = [...Map.groupBy(calls, ({ key }) => key).values()];
-  return calls.flatMap((_, turn) => byKey.flatMap((asked) => asked.slice(turn, turn + 1)));
+  return calls.flatMap((_, transaction) => byKey.flatMap((asked) => asked.slice(transaction, transaction + 1)));
 }
 
 /** Serves some batches and stops. */
-async function serve(data: string, force: ContractInForce, { mode }: Scenario, batches: readonly (readonly Call[])[]) {
+async function serve(data: string, policySet: PolicySet, { mode }: Scenario, batches: readonly (readonly Call[])[]) {
   let now = batches[0]?.[0]?.at ?? 0;
   const ledger = await openLedger({ folder: data, engine: "svc-gate/test" });
   const opened = await openGate({
-    force,
+    policySet,
     ledger,
     clock: new Clock({ wall: () => now, monotonic: () => now }),
     mode,
@@ -154,9 +154,9 @@ async function assertReplays(data: string, from: number): Promise<void> {
 /** What was folded again, and what could not be for sure. */
 const folded = { events: 0, unsure: 0 };
 
-function compiled(scenario: Scenario): ContractInForce | undefined {
-  const force = compile(scenario);
-  return force.ok ? force.value : undefined;
+function compiled(scenario: Scenario): PolicySet | undefined {
+  const policySet = compile(scenario);
+  return policySet.ok ? policySet.value : undefined;
 }
 
 async function eachScenario(t: TestContext, work: (data: string, scenario: Scenario, from: number) => Promise<void>) {
@@ -168,12 +168,12 @@ async function eachScenario(t: TestContext, work: (data: string, scenario: Scena
 suite(`gates over a ledger, ${runs} scenarios from seed ${seed} (set MODEL_SEED to repeat)`, () => {
   test("a gate writes what the model says, also after a restart", (t) =>
     eachScenario(t, async (data, scenario, from) => {
-      const force = compiled(scenario);
-      if (force === undefined) return;
+      const policySet = compiled(scenario);
+      if (policySet === undefined) return;
       const batches = batchesOf(scenario.calls, from);
       const half = Math.floor(batches.length / 2);
-      await serve(data, force, scenario, batches.slice(0, half));
-      await serve(data, force, scenario, batches.slice(half));
+      await serve(data, policySet, scenario, batches.slice(0, half));
+      await serve(data, policySet, scenario, batches.slice(half));
       assert.deepEqual((await written(data)).map(shown), expected(scenario, batches.flat()), `seed ${from}`);
       await assertReplays(data, from);
     }));
@@ -181,12 +181,12 @@ suite(`gates over a ledger, ${runs} scenarios from seed ${seed} (set MODEL_SEED 
   test("replay agrees with the ledger after contract versions change back and forth", (t) =>
     eachScenario(t, async (data, scenario, from) => {
       const next = generateNext(scenario, from);
-      const forces = [scenario, next, scenario, next].map(compiled);
+      const policySets = [scenario, next, scenario, next].map(compiled);
       const batches = batchesOf(scenario.calls, from);
-      const share = Math.ceil(batches.length / forces.length);
-      for (const [stage, force] of forces.entries()) {
-        if (force === undefined) return;
-        await serve(data, force, scenario, batches.slice(stage * share, (stage + 1) * share));
+      const share = Math.ceil(batches.length / policySets.length);
+      for (const [stage, policySet] of policySets.entries()) {
+        if (policySet === undefined) return;
+        await serve(data, policySet, scenario, batches.slice(stage * share, (stage + 1) * share));
       }
       await assertReplays(data, from);
     }));
@@ -195,12 +195,12 @@ suite(`gates over a ledger, ${runs} scenarios from seed ${seed} (set MODEL_SEED 
     let [compared, unknown] = [0, 0];
     await eachScenario(t, async (data, scenario, from) => {
       const before = withoutCounters(scenario);
-      const forces = [before, scenario].map(compiled);
+      const policySets = [before, scenario].map(compiled);
       const batches = batchesOf(scenario.calls, from);
       const half = Math.floor(batches.length / 2);
-      for (const [stage, force] of forces.entries()) {
-        if (force === undefined) return;
-        await serve(data, force, scenario, stage === 0 ? batches.slice(0, half) : batches.slice(half));
+      for (const [stage, policySet] of policySets.entries()) {
+        if (policySet === undefined) return;
+        await serve(data, policySet, scenario, stage === 0 ? batches.slice(0, half) : batches.slice(half));
       }
       const first = batches.slice(0, half).flat().length;
       const found = await written(data);
@@ -228,10 +228,10 @@ suite(`gates over a ledger, ${runs} scenarios from seed ${seed} (set MODEL_SEED 
     while (!isOther(from)) from += 1;
     const scenario = generateWhole(from, callsMax);
     const data = join(temporaryFolder(t), "data");
-    const force = compiled(generateNext(scenario, from));
-    assert.ok(force !== undefined);
+    const policySet = compiled(generateNext(scenario, from));
+    assert.ok(policySet !== undefined);
     const batches = batchesOf(scenario.calls, from);
-    await serve(data, force, scenario, batches);
+    await serve(data, policySet, scenario, batches);
     assert.notDeepEqual((await written(data)).map(shown), expected(scenario, batches.flat()));
   });
 });

@@ -34,9 +34,9 @@ const callsMax = 40;
 /** Where the two differ, or why the engine does not compile what it should. */
 function problemOf(scenario: Scenario, defect: Defect = {}, witness?: Witness): Disagreement | undefined {
   const given = defect.scenario?.(scenario) ?? scenario;
-  const force = compile(given);
-  if (force.ok) return differ(scenario, force.value, defect, witness);
-  const problems = force.problem.filter((each) => !isRedundantNullTest(each));
+  const policySet = compile(given);
+  if (policySet.ok) return differ(scenario, policySet.value, defect, witness);
+  const problems = policySet.problem.filter((each) => !isRedundantNullTest(each));
   return problems.length === 0
     ? undefined
     : { call: -1, about: "refused", model: "compiles", engine: (problems[0] ?? "").split("\n") };
@@ -44,7 +44,7 @@ function problemOf(scenario: Scenario, defect: Defect = {}, witness?: Witness): 
 
 /** After `!= null` a value is no longer compared with null: the generator does not follow that far. */
 function isRedundantNullTest(problem: string): boolean {
-  return /^error\[type\]: a (?:number|text) never equals null/.test(problem);
+  return /^error\[type\]: .*\bnever equals null\b/.test(problem);
 }
 
 /** Makes it as small as it goes, keeps it, and fails. */
@@ -93,8 +93,8 @@ suite("the engine and the model", () => {
   test("the compiler refuses a contract with one fault and reports the code of that fault", () => {
     for (let each = seed; each < seed + Math.ceil(runs / 10); each += 1) {
       const { fault, code, scenario } = spoil(generate(each, 1), each);
-      const force = compile(scenario);
-      const codes = force.ok ? [] : force.problem.map((problem) => /^error\[([a-z-]+)\]/.exec(problem)?.[1]);
+      const policySet = compile(scenario);
+      const codes = policySet.ok ? [] : policySet.problem.map((problem) => /^error\[([a-z-]+)\]/.exec(problem)?.[1]);
       assert.ok(
         codes.includes(code),
         `seed ${each}, ${fault}: ${codes.join()}\n${scenario.contracts.map(printContract).join("\n")}`,

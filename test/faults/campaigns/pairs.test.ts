@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { after, suite, test } from "node:test";
 import { compareContracts, openSolver, type ToolDifference } from "../../../packages/workbench/src/analysis/mod.ts";
-import type { ContractInForce } from "../../../packages/svc-gate/src/contract/mod.ts";
+import type { PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { isStricter } from "../../../packages/svc-gate/src/wire/mod.ts";
 import { compile, Engine } from "../../support/model/engine.ts";
 import { generate } from "../../support/model/generate.ts";
@@ -23,8 +23,8 @@ const callsMax = 400;
 interface Pair {
   readonly seed: number;
   readonly mutation: Mutation;
-  readonly before: ContractInForce;
-  readonly after: ContractInForce;
+  readonly before: PolicySet;
+  readonly after: PolicySet;
 }
 
 /** Pairs that compile on both sides, from the seed on. */
@@ -53,7 +53,9 @@ const possible: Readonly<Record<Kind, readonly string[]>> = {
 function seen(pair: Pair): ReadonlySet<string> {
   const found = new Set<string>();
   for (const call of generate(pair.seed, callsMax).calls) {
-    const [a, b] = [pair.before, pair.after].map((force) => new Engine(force, "enforce").check(call).decision.verdict);
+    const [a, b] = [pair.before, pair.after].map(
+      (policySet) => new Engine(policySet, "enforce").check(call).decision.verdict,
+    );
     if (a === undefined || b === undefined || a === b) continue;
     found.add(`${call.tool} ${isStricter(a, b) ? "weaker" : "stricter"}`);
   }

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, suite, test } from "node:test";
 import { replayCommand, type ReplayOptions } from "../../../packages/svc-gate/src/cli/replay/command.ts";
-import { loadFunctions, compileMandate, type ContractInForce } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { loadFunctions, compileMandate, type PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { Clock } from "../../../packages/svc-gate/src/gate/core/clock.ts";
 import { openGate } from "../../../packages/svc-gate/src/gate/core/gate.ts";
 import { openLedger } from "../../../packages/svc-gate/src/ledger/mod.ts";
@@ -52,7 +52,7 @@ rules:
   - { rule: about, on: note.add, when: "input.?about.orValue([]).exists(x, x in counters.known)", verdict: BLOCK, reason: known }
 `;
 
-function force(names: readonly string[], settings = ""): ContractInForce {
+function policySet(names: readonly string[], settings = ""): PolicySet {
   const mandate = `mandate: all\ncontracts: [${names.join(", ")}]\n${settings}`;
   const compiled = compileMandate({ name: "mandate.yaml", text: mandate }, (name) => {
     const text =
@@ -64,12 +64,12 @@ function force(names: readonly string[], settings = ""): ContractInForce {
 }
 
 /** What is in force from one start to the next: all, fewer, all with a stricter one, other limits, all again. */
-const stages: readonly (() => ContractInForce)[] = [
-  () => force([...files, "extra.yaml"]),
-  () => force(files),
-  () => force([...files, "stricter.yaml"]),
-  () => force(["extra.yaml", "payments.yaml"], "limits: { payments: { per_payment_usd: 20 } }\n"),
-  () => force([...files, "extra.yaml"]),
+const stages: readonly (() => PolicySet)[] = [
+  () => policySet([...files, "extra.yaml"]),
+  () => policySet(files),
+  () => policySet([...files, "stricter.yaml"]),
+  () => policySet(["extra.yaml", "payments.yaml"], "limits: { payments: { per_payment_usd: 20 } }\n"),
+  () => policySet([...files, "extra.yaml"]),
 ];
 
 async function fill(data: string): Promise<void> {
@@ -81,7 +81,7 @@ async function fill(data: string): Promise<void> {
     await loadFunctions(contract);
     const ledger = await openLedger({ folder: data, engine: "svc-gate/test" });
     const opened = await openGate({
-      force: contract,
+      policySet: contract,
       ledger,
       clock: new Clock(source),
       mode: modes[stage % modes.length] ?? "enforce",
@@ -122,7 +122,7 @@ suite(`${runs} random checks, seed ${seed}`, async () => {
 
   test("positive control: a changed verdict, a missing receipt and a missing contract are noticed", async () => {
     const doctored: readonly (readonly [change: string, expected: RegExp])[] = [
-      ["DELETE FROM contracts WHERE digest = (SELECT min(digest) FROM contracts)", /"why":"the text of its contract/],
+      ["DELETE FROM contracts WHERE digest = (SELECT min(digest) FROM contracts)", /"skipped":\[\{/],
       [
         'UPDATE receipts SET leaf = replace(leaf, \'"verdict":"BLOCK"\', \'"verdict":"ALLOW"\') WHERE seq > 100',
         /"what":"verdict"/,
@@ -169,7 +169,7 @@ suite(`${runs} random checks, seed ${seed}`, async () => {
       ),
     );
     const shown = await replayCommand(data, { ...plain, json: false, contract: other, sum: "input.amount" });
-    assert.match(shown.text, /verdicts change\n\n +was +would be +receipts +sum of input\.amount\n/);
+    assert.match(shown.text, /\n +was +.* +receipts +.*\binput\.amount\n/);
     assert.match(shown.text, /\nexamples\n {2}receipt [0-9]+: /);
   });
 });

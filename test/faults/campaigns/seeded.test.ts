@@ -13,9 +13,9 @@ import { bases, published } from "../../support/seeded/bases.ts";
 import { seeds } from "../../support/seeded/seeds.ts";
 
 async function codes(text: string): Promise<string[]> {
-  const force = compile(text);
-  await loadFunctions(force);
-  return analyze(force).map(({ code }) => code);
+  const policySet = compile(text);
+  await loadFunctions(policySet);
+  return analyze(policySet).map(({ code }) => code);
 }
 
 suite("contracts without a defect have no finding", () => {

@@ -7,7 +7,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { lies, placeText, run } from "../../support/seeded/truth.ts";
+import { lies, locationText, run } from "../../support/seeded/truth.ts";
 
 const scenarios = 150;
 
@@ -17,10 +17,10 @@ suite("the findings of `analyze`", () => {
     for (let seed = 1; seed <= scenarios; seed += 1) {
       const ran = run(seed);
       if (ran === undefined) continue;
-      const { findings, force, seen } = ran;
+      const { findings, policySet, seen } = ran;
       told += findings.length;
-      assert.deepEqual(lies(findings, force, seen), [], `seed ${seed}`);
-      const warned = new Set(findings.filter(({ code }) => code === "may-fail").map(({ span }) => placeText(span)));
+      assert.deepEqual(lies(findings, policySet, seen), [], `seed ${seed}`);
+      const warned = new Set(findings.filter(({ code }) => code === "may-fail").map(({ span }) => locationText(span)));
       for (const [place, message] of seen.failures)
         assert.equal(warned.has(place), true, `seed ${seed}: ${place}: ${message}`);
     }
@@ -33,8 +33,8 @@ suite("the findings of `analyze`", () => {
     for (let seed = 1; seed <= 10; seed += 1) {
       const ran = run(seed);
       if (ran === undefined) continue;
-      const { force, seen } = ran;
-      const rules = [...force.tools.values()].flatMap(({ routes }) => routes.flatMap((route) => route.rules));
+      const { policySet, seen } = ran;
+      const rules = [...policySet.tools.values()].flatMap(({ routes }) => routes.flatMap((route) => route.rules));
       const madeUp = rules.flatMap(({ when }) =>
         (["never-fires", "always-fires", "shadowed"] as const).map((code) => ({
           code,
@@ -43,7 +43,7 @@ suite("the findings of `analyze`", () => {
           hint: "",
         })),
       );
-      found.push(...lies(madeUp, force, seen).map((lie) => lie.split(" ")[0] ?? ""));
+      found.push(...lies(madeUp, policySet, seen).map((lie) => lie.split(" ")[0] ?? ""));
     }
     assert.deepEqual([...new Set(found)].toSorted(), ["always-fires", "never-fires", "shadowed"]);
   });

@@ -2,7 +2,7 @@
  * Goal: no bit of what an outsider is given can be turned unseen: of an export's checkpoint, tiles, bundles, evidence and
  * contracts, and of a row's proof. Method: bits of the exports of spec/vectors are turned one at a time, and the verifier
  * without dependencies is asked, which must name the row whose byte it was; of a proof, that verifier and the gate's own.
- * TAMPER_BITS=all turns every bit, of the ledger of 300 rows those of some bytes of its tiles. Positive control: a verifier
+ * TAMPER_BITS=all transactions every bit, of the ledger of 300 rows those of some bytes of its tiles. Positive control: a verifier
  * that compares no tiles, one that reads no evidence.
  */
 import assert from "node:assert/strict";
@@ -80,7 +80,7 @@ interface Turned {
 }
 
 /** Turns bits of the files of a folder; what is not found, or at another row, by the folder in which its file lies. */
-function turn(
+function transaction(
   folder: string,
   base: string,
   verify: Verify,
@@ -133,7 +133,7 @@ suite("an export, bit by bit", () => {
   ];
   for (const [base, isLooked] of looked) {
     test(`the verifier finds each flipped bit of ${base} at its row, except in log.json`, async (t) => {
-      const found = turn(copyOf(t, base), base, await load(verifier), isLooked);
+      const found = transaction(copyOf(t, base), base, await load(verifier), isLooked);
       const { turned: hints = 0, missed: ignored = [] } = found.get("log.json") ?? {};
       assert.equal(ignored.length, hints);
       assert.deepEqual(
@@ -160,7 +160,7 @@ suite("an export, bit by bit", () => {
     test(`positive control: a verifier that ${title} is noticed`, async (t) => {
       const mutant = join(temporaryFolder(t), "svc-verify.mjs");
       writeFileSync(mutant, mutatedFile(verifier, [mutation]));
-      const found = turn(
+      const found = transaction(
         copyOf(t, "worked"),
         "worked",
         await load(mutant),

@@ -1,6 +1,6 @@
 /**
  * Goal: no bit of an export can be changed unseen, and the break is named at its row. Method: a small export, one bit of each
- * byte of each file flipped in turn (the next bit in the next byte), judged by the verifier in JavaScript and by the
+ * byte of each file flipped in transaction (the next bit in the next byte), judged by the verifier in JavaScript and by the
  * ledger's own; log.json is believed by none, and left out. The one in Python judges a sample.
  */
 import assert from "node:assert/strict";

@@ -200,9 +200,9 @@ suite("a changed ledger is reported at its row", { tags: ["verify.walks-chain", 
     const folder = temporaryFolder(t);
     await makeSample(folder);
     const evidence = (await collect(folder, byteChanges)).filter(
-      ({ group }, place) => group === "receipts.evidence" && place % 8 === 0,
+      ({ group }, index) => group === "receipts.evidence" && index % 8 === 0,
     );
-    const unchecked: Mutation = { within: "verifyRow", find: "digest !== leaf.evidence", put: "false" };
+    const unchecked: Mutation = { within: "verifyEvidence", find: "digest !== leaf.evidence", put: "false" };
     const tally = (await sweep(folder, evidence, [unchecked])).get("receipts.evidence");
     // Salts, names and the parts that counters and columns are derived from are looked at besides; the rest is not.
     assert.ok(

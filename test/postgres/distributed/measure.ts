@@ -20,7 +20,7 @@ async function measure(): Promise<void> {
     if ("missing" in found) throw new Error(found.missing);
     const cluster = await startCluster({ after: (clean) => void cleanups.push(clean) }, found.binaries);
     const { single, many, bytesPerCheck } = await measureStore(cluster);
-    const line = (pick: (turn: Turn) => number): readonly [number, number] => {
+    const line = (pick: (transaction: AppendTransaction) => number): readonly [number, number] => {
       const perRow = (pick(many) - pick(single)) / (many.rows - single.rows);
       return [round(pick(single) - perRow), round(perRow)];
     };
@@ -44,7 +44,7 @@ async function measure(): Promise<void> {
 }
 
 /** One batch: its length, and the processor time that it took. */
-interface Turn {
+interface AppendTransaction {
   readonly rows: number;
   readonly ms: number;
   readonly coordinatorMs: number;
@@ -52,8 +52,8 @@ interface Turn {
 }
 
 interface Measured {
-  readonly single: Turn;
-  readonly many: Turn;
+  readonly single: AppendTransaction;
+  readonly many: AppendTransaction;
   readonly bytesPerCheck: number;
 }
 
@@ -64,14 +64,14 @@ async function measureStore(cluster: Cluster): Promise<Measured> {
     const store = await database.open({ ledger: "measured", log: undefined });
     const counters = ["a".repeat(64), "b".repeat(64)];
     for (const digest of counters)
-      await begun(store, (turn) =>
-        turn.keepCounter({ digest, definition: "{}", through: null, unknownThrough: -1 }, []),
+      await begun(store, (transaction) =>
+        transaction.keepCounter({ digest, definition: "{}", through: null, unknownThrough: -1 }, []),
       );
     const adding = new Adding(store, counters);
-    await turns(cluster, adding, 1, 1000);
-    const single = await turns(cluster, adding, 1, 4000);
-    await turns(cluster, adding, 256, 1000);
-    const many = await turns(cluster, adding, 256, 4000);
+    await transactions(cluster, adding, 1, 1000);
+    const single = await transactions(cluster, adding, 1, 4000);
+    await transactions(cluster, adding, 256, 1000);
+    const many = await transactions(cluster, adding, 256, 4000);
     const bytesPerCheck = Math.round((await bytesOf(cluster)) / adding.seq);
     return { single, many, bytesPerCheck };
   } finally {
@@ -79,12 +79,12 @@ async function measureStore(cluster: Cluster): Promise<Measured> {
   }
 }
 
-type StoreTurn = Awaited<ReturnType<LedgerStore["begin"]>>;
+type StoreTransaction = Awaited<ReturnType<LedgerStore["begin"]>>;
 
-async function begun(store: LedgerStore, work: (turn: StoreTurn) => Promise<void>): Promise<void> {
-  const turn = await store.begin();
-  await work(turn);
-  await turn.commit([], []);
+async function begun(store: LedgerStore, work: (transaction: StoreTransaction) => Promise<void>): Promise<void> {
+  const transaction = await store.begin();
+  await work(transaction);
+  await transaction.commit([], []);
 }
 
 /** Rows of the size that payments have. */
@@ -100,11 +100,11 @@ class Adding {
   }
 
   async add(rows: number): Promise<void> {
-    const turn = await this.#store.begin();
+    const transaction = await this.#store.begin();
     const from = this.seq;
     const asked = Array.from({ length: rows }, (_, at) => this.#effects(from + at + 1));
-    await turn.values(asked.flat().map(({ counter, key }) => ({ counter, key, after: -1 })));
-    await turn.commit(
+    await transaction.values(asked.flat().map(({ counter, key }) => ({ counter, key, after: -1 })));
+    await transaction.commit(
       asked.map((_, at) => this.#row(from + at + 1)),
       asked.flat(),
     );
@@ -129,7 +129,12 @@ class Adding {
   }
 }
 
-async function turns({ coordinator, workers }: Cluster, adding: Adding, rows: number, forMs: number): Promise<Turn> {
+async function transactions(
+  { coordinator, workers }: Cluster,
+  adding: Adding,
+  rows: number,
+  forMs: number,
+): Promise<AppendTransaction> {
   const cpu = (servers: readonly PostgresServer[]): number => servers.reduce((sum, server) => sum + cpuMs(server), 0);
   const [coordinatorBefore, workersBefore, from] = [cpu([coordinator]), cpu(workers), performance.now()];
   let count = 0;

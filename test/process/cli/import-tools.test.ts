@@ -21,11 +21,7 @@ import {
 } from "../../../packages/workbench/src/commands/import-tools/stubs.ts";
 import { toSubset } from "../../../packages/workbench/src/commands/import-tools/subset.ts";
 import { yamlFlow } from "../../../packages/workbench/src/commands/import-tools/yaml-flow.ts";
-import {
-  compileContracts,
-  renderDiagnostic,
-  type ContractInForce,
-} from "../../../packages/svc-gate/src/contract/mod.ts";
+import { compileContracts, renderDiagnostic, type PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
 import type { Json } from "../../../packages/svc-gate/src/wire/mod.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
@@ -39,7 +35,7 @@ function stubs(tools: unknown): readonly Stub[] {
   return stubsOf(source.value);
 }
 
-function compiled(text: string): ContractInForce {
+function compiled(text: string): PolicySet {
   const result = compileContracts([{ name: "c.yaml", text }]);
   assert.ok(result.ok, result.ok ? "" : `${result.problem.map(renderDiagnostic).join("\n")}\n${text}`);
   return result.value;
@@ -129,7 +125,7 @@ suite("the import of a JSON schema", () => {
       ...Array.from({ length: 20 }, (_, at) => level(at)),
       ["l20", { type: "string" }],
     ]);
-    assert.match(member({ $ref: "#/$defs/l0" }, { $defs }).notes, /too many or too deep parts/);
+    says("references-that-multiply", member({ $ref: "#/$defs/l0" }, { $defs }).notes.split("; ").at(-1) ?? "");
   });
 
   test("any JSON value as a schema gives a contract that compiles, and a second pass changes nothing", () => {
@@ -189,7 +185,7 @@ suite("a contract that import-tools writes", () => {
       text.split("\n").every((line) => line.length < 320 && !/^ *otherwise: ALLOW/.test(line)),
       text,
     );
-    assert.match(text, /# input\.a\\n {2}b: ALLOW #: "not" is left out/);
+    assert.match(text, /# input\.a\\n {2}b: ALLOW #: "not"/);
   });
 
   test("the importer refuses tool names with hidden or lookalike characters, invalid names and duplicates", () => {
@@ -277,9 +273,9 @@ suite("the import of an OpenAPI document", () => {
 
   test("the gate's own OpenAPI document becomes a contract without drift", () => {
     const found = stubs(JSON.parse(readFileSync(join(root, "spec", "openapi.json"), "utf8")));
-    const force = compiled(contractOf("c", found));
-    assert.ok(force.tools.size >= 5);
-    assert.deepEqual(driftOf(found, force), { added: [], gone: [], changed: [] });
+    const policySet = compiled(contractOf("c", found));
+    assert.ok(policySet.tools.size >= 5);
+    assert.deepEqual(driftOf(found, policySet), { added: [], gone: [], changed: [] });
   });
 
   test("the importer refuses every version of OpenAPI except 3", () => {
@@ -306,8 +302,8 @@ suite("drift between a contract and its source", () => {
 
   /** Each change as a line, of a source against a contract. */
   function drift(source: object, contract: object): readonly string[] {
-    const force = compiled(contractOf("c", stubs([{ name: "t", inputSchema: contract }])));
-    const { added, gone, changed: found } = driftOf(stubs([{ name: "t", inputSchema: source }]), force);
+    const policySet = compiled(contractOf("c", stubs([{ name: "t", inputSchema: contract }])));
+    const { added, gone, changed: found } = driftOf(stubs([{ name: "t", inputSchema: source }]), policySet);
     assert.deepEqual([...added, ...gone], []);
     return found.flatMap(({ members }) => members.map(({ at, what }) => `${at}: ${what}`));
   }
@@ -336,8 +332,8 @@ suite("drift between a contract and its source", () => {
     test(`drift is reported: ${name}`, () => says(name, drift(source, base).join("; ")));
 
   test("drift names new tools and removed tools", () => {
-    const force = compiled(contractOf("c", stubs([{ name: "a", inputSchema: base }])));
-    assert.deepEqual(driftOf(stubs([{ name: "b", inputSchema: base }]), force), {
+    const policySet = compiled(contractOf("c", stubs([{ name: "a", inputSchema: base }])));
+    assert.deepEqual(driftOf(stubs([{ name: "b", inputSchema: base }]), policySet), {
       added: ["b"],
       gone: ["a"],
       changed: [],
@@ -402,7 +398,7 @@ suite("svc-gate import-tools", () => {
   });
 
   const bad: readonly (readonly [behaviour: string, problem?: RegExp])[] = [
-    ["silent", /nothing came within 10 s|timed out/i],
+    ["silent", /\b10 s\b|timed out/i],
     ["dies"],
     ["circle"],
     ["endless"],

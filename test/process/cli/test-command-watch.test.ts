@@ -72,7 +72,7 @@ suite("svc-gate test as a process", () => {
   test("svc-gate test without a path runs contracts/, whose tests pass with full coverage", () => {
     const { status, stdout } = run("--min", "100");
     assert.equal(status, 0, stdout);
-    assert.match(stdout, /\n\n([0-9]+) of \1 cases passed, [0-9]+ calls in [0-9]{2} files\n$/);
+    assert.match(stdout, /\n\n([0-9]+) of \1 cases passed\b.*\n$/);
   });
 
   test("a failed case gives exit code 1, no tests give 2, and a pipe gets no colours", (t) => {
@@ -98,7 +98,7 @@ suite("svc-gate test --watch", () => {
     writeFileSync(join(folder, "shop.yaml"), contract);
     await told(/2 of 2 cases passed/);
     writeFileSync(join(folder, "more.test.yaml"), `contract: shop.yaml\n${tests}`);
-    await told(/4 of 4 cases passed, 4 calls in 2 files/);
+    await told(/4 of 4 cases passed\b.*\b2 files/);
     writeFileSync(join(folder, "shop.test.yaml"), "cases: []");
     await told(/there are no cases/);
     writeFileSync(join(folder, "shop.test.yaml"), tests);

@@ -26,6 +26,9 @@ import { parseVerifierKey } from "../../../packages/svc-gate/src/ledger/tree/mod
 import { eraseOn, fill } from "../../support/erasure-suite.ts";
 import { filesOf } from "../../support/exports/vectors.ts";
 import { append, contracts, engine, entry, temporaryFolder } from "../../support/ledger-fixture.ts";
+import { sentencesOf } from "../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 
@@ -161,14 +164,14 @@ suite("an export", () => {
     assert.deepEqual((await verified(to)).problem?.code, "erasure");
   });
 
-  for (const [title, prepare, refusal] of refusals()) {
+  for (const [title, prepare] of refusals()) {
     test(`an export is refused ${title}`, async (t) => {
       const to = temporaryFolder(t);
       const folder = await prepare(t, to);
       const before = filesOf(to);
       await assert.rejects(exportTo(folder, to), (error: Error) => {
         assert.ok(error instanceof LedgerRefused);
-        assert.match(error.message, refusal);
+        says(title, error.message, { DATA: folder, EXPORT: to });
         return true;
       });
       const after = filesOf(to);
@@ -177,7 +180,7 @@ suite("an export", () => {
   }
 });
 
-type Refusal = readonly [title: string, prepare: (t: TestContext, to: string) => Promise<string>, refusal: RegExp];
+type Refusal = readonly [title: string, prepare: (t: TestContext, to: string) => Promise<string>];
 
 function refusals(): readonly Refusal[] {
   const ledgerOf = async (t: TestContext, rows: number, name?: string): Promise<string> => {
@@ -192,7 +195,6 @@ function refusals(): readonly Refusal[] {
         writeFileSync(join(to, "letters.txt"), "dear all\n");
         return ledgerOf(t, 3);
       },
-      /holds something that is no export/,
     ],
     [
       "over an export of another ledger",
@@ -200,7 +202,6 @@ function refusals(): readonly Refusal[] {
         await exportTo(await ledgerOf(t, 3, "example.org/another"), to);
         return ledgerOf(t, 3);
       },
-      /holds an export of the ledger "example.org\/another"/,
     ],
     [
       "if the ledger has fewer rows than the export",
@@ -208,7 +209,6 @@ function refusals(): readonly Refusal[] {
         await exportTo(await ledgerOf(t, 300), to);
         return ledgerOf(t, 299);
       },
-      /has 300 rows, and the signed head of the ledger 299/,
     ],
     ...[3, 256, 300].map((rows): Refusal => [
       `if the first ${rows} rows of the ledger differ`,
@@ -216,7 +216,6 @@ function refusals(): readonly Refusal[] {
         await exportTo(await ledgerOf(t, rows), to);
         return ledgerOf(t, rows + 20);
       },
-      new RegExp(`first ${rows} rows are not those that were exported`),
     ]),
     [
       "if the ledger is damaged",
@@ -228,7 +227,6 @@ function refusals(): readonly Refusal[] {
         database.close();
         return folder;
       },
-      /damaged at row 12/,
     ],
   ];
 }

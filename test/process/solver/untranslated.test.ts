@@ -15,7 +15,7 @@ import {
   compileContracts,
   loadFunctions,
   renderDiagnostic,
-  type ContractInForce,
+  type PolicySet,
 } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
@@ -75,11 +75,11 @@ const rule = (name: string, when: string, verdict = "BLOCK"): string =>
 const stale = rule("stale-date", "platform.today != date(now, platform.user.timezone)");
 const more = (text: string): string => text.replace("> limits.ask_above_eur", "> limits.ask_above_eur + 100");
 
-async function load(text: string): Promise<ContractInForce> {
-  const force = compileContracts([{ name: "c.yaml", text }]);
-  assert.ok(force.ok, force.ok ? "" : force.problem.map(renderDiagnostic).join("\n"));
-  await loadFunctions(force.value);
-  return force.value;
+async function load(text: string): Promise<PolicySet> {
+  const policySet = compileContracts([{ name: "c.yaml", text }]);
+  assert.ok(policySet.ok, policySet.ok ? "" : policySet.problem.map(renderDiagnostic).join("\n"));
+  await loadFunctions(policySet.value);
+  return policySet.value;
 }
 
 suite("functions that the solver cannot model", { tags: ["first-use-6"] }, () => {

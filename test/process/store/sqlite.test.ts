@@ -36,6 +36,28 @@ storeSuite("SQLite", {
   intruded: /somebody else has written/,
 });
 
+suite("SQLite: verify beside a gate", { tags: ["verify.walks-chain"] }, () => {
+  test("verify succeeds while counters are begun and counted", async (t) => {
+    const folder = temporaryFolder(t);
+    const ledger = await openLedger({ folder, engine, pinFile: join(temporaryFolder(t), "pin") });
+    t.after(() => ledger.close());
+    await ledger.keepContract(contracts[0]);
+    const many = Array.from({ length: 2000 }, () => [entry(), []] as const);
+    await append(ledger, many);
+    const over = new AbortController();
+    const walking = ledger.verify().finally(() => over.abort());
+    let begun = 0;
+    for (; !over.signal.aborted; begun += 1) {
+      const definition = `begun ${begun}`;
+      await ledger.keepCounter({ definition, through: null, unknownThrough: -1 }, []);
+      await append(ledger, [[entry(), [{ counter: sha256(definition), key: "k", amount: "1" }]]]);
+    }
+    const { broken, rows } = await walking;
+    assert.equal(broken, undefined);
+    assert.ok(begun > 1 && rows > many.length, `${begun} counters, ${rows} rows`);
+  });
+});
+
 suite("SQLite: the files of the store", { tags: ["verify.walks-chain"] }, () => {
   test("a write-ahead log that is cut anywhere leaves whole batches, a valid chain and matching counters", async (t) => {
     const folder = temporaryFolder(t);
@@ -62,8 +84,7 @@ suite("SQLite: the files of the store", { tags: ["verify.walks-chain"] }, () => 
       copyFileSync(join(folder, "ledger.db"), join(copy, "ledger.db"));
       writeFileSync(join(copy, "ledger.db-wal"), log.subarray(0, length));
       const check = await inspectLedger({ folder: copy }).catch((error: Error) => error.message);
-      if (typeof check === "string")
-        assert.match(check, /its file is empty|no ledger/, "cut before the tables were there");
+      if (typeof check === "string") assert.match(check, /\bempty\b|\bno ledger\b/, "cut before the tables were there");
       else {
         assert.equal(check.broken, undefined, `cut at ${length}`);
         assert.ok(check.rows === 0 || wholes.includes(check.rows), `${check.rows} rows: whole batches`);
@@ -122,6 +143,6 @@ suite("SQLite: the files of the store", { tags: ["verify.walks-chain"] }, () => 
     const folder = smallDisk(t, 1);
     if (folder === undefined) return t.skip("this user may not mount a file system");
     writeFileSync(join(folder, "filler"), Buffer.alloc(2 ** 20 - 16_384));
-    await assert.rejects(openLedger({ folder, engine }), /there is no room|is full or fails|cannot be written/);
+    await assert.rejects(openLedger({ folder, engine }), /\broom\b|\bfull\b|\bwritten\b/);
   });
 });

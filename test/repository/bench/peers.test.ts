@@ -27,7 +27,7 @@ import {
   type Series,
 } from "../../../bench/peers/results.ts";
 import { apart, barChart, powers, steps } from "../../../bench/peers/svg.ts";
-import { compileContracts, consult, decide, prepare } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { compileContracts, planLookups, decide, prepare } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { parseCheckRequest, type Verdict } from "../../../packages/svc-gate/src/wire/mod.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
@@ -36,7 +36,9 @@ const languages: readonly Language[] = ["rego", "cerbos", "cedar", "agt", "svc-g
 suite("the table of calls", () => {
   test("the gate's own contract decides every call as the table says, and a wrong limit is noticed", () => {
     assert.deepEqual(disagreements(verdicts({ wrong: false })), []);
-    assert.deepEqual(disagreements(verdicts({ wrong: true })), ["60 USD at once: ALLOW, not BLOCK"]);
+    const [wrong = "", ...others] = disagreements(verdicts({ wrong: true }));
+    assert.deepEqual(others, []);
+    assert.match(wrong, /\b60 USD\b.*\bALLOW\b.*\bBLOCK\b/);
   });
 
   test("a missing verdict counts as a disagreement", () => {
@@ -169,7 +171,7 @@ suite("the figures of the comparison and their bars", () => {
     const results = made({ speed: 9000, p99: 10 });
     const names = Object.keys(barsOf({ ...results, peers: results.peers.filter(({ ours }) => ours) }));
     assert.deepEqual(names, ["sqlite_p99_growth_rules", "sqlite_p99_growth_sessions"]);
-    assert.match(tables(results), /Cerbos was skipped: it is not installed/);
+    assert.match(tables(results), /\bCerbos\b.*\bit is not installed\b/);
   });
 
   test("new figures replace the old ones, and the rest of the page stays the same", () => {
@@ -230,10 +232,10 @@ function verdicts(wanted: {
     const request = parseCheckRequest(JSON.stringify(call));
     if (!request.ok) throw new Error(request.problem.detail);
     const prepared = prepare(compiled.value, request.value, { keyName: "default", sessionId: request.value.sessionId });
-    const consultation = consult(prepared, 1_790_000_000_000);
+    const lookupPlan = planLookups(prepared, 1_790_000_000_000);
     return decide(
-      consultation,
-      consultation.lookups.map(() => "0"),
+      lookupPlan,
+      lookupPlan.lookups.map(() => "0"),
     ).verdict;
   });
 }

@@ -9,9 +9,9 @@ import { makePlan, type Figures, type Question } from "../../../bench/scale/plan
 import { simulate } from "../../../bench/scale/simulate.ts";
 import { ShownPage } from "../../support/shown-page.ts";
 
-suite("docs/scale.md", () => {
-  test("docs/scale.md shows the output of `npm run bench -- scale`", () => {
-    new ShownPage("scale.md", "scale").assertShown(
+suite("docs/evidence/scale.md", () => {
+  test("docs/evidence/scale.md shows the output of `npm run bench -- scale`", () => {
+    new ShownPage("evidence/scale.md", "scale").assertShown(
       "report",
       scaleReport(shown.question, shown.figures, shown.run).join("\n"),
     );

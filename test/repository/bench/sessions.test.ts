@@ -188,7 +188,7 @@ const verdictKinds = ["ALLOW", "ESCALATE", "BLOCK"] as const;
 /** Verdicts that mean nothing, spread over all kinds. */
 function spread(sessions: readonly Session[]): readonly Judged[] {
   return sessions.map((session, at) => {
-    const verdicts = session.calls.map((_, place) => verdictKinds[(at * 7 + place * place) % 3] ?? "BLOCK");
+    const verdicts = session.calls.map((_, index) => verdictKinds[(at * 7 + index * index) % 3] ?? "BLOCK");
     return { session, verdicts, reasons: verdicts.map(() => "") };
   });
 }

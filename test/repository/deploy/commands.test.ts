@@ -1,5 +1,5 @@
 /**
- * Goal: every command of docs/deploy.md works as it stands. Method: one table has a step for each, in the page's order. Most are
+ * Goal: every command of docs/guides/deploy.md works as it stands. Method: one table has a step for each, in the page's order. Most are
  * run by a shell, with folders of the test in place of /opt, /etc and /srv, and with a small package that has this one's
  * name and command, so that npm needs no registry. A command that needs Docker, Kubernetes or systemd is read: its options are
  * held against the file that it uses, and its effect is brought about by hand. Where kubectl or helm is there, it judges too.
@@ -32,7 +32,7 @@ import {
 } from "../../support/page-commands.ts";
 
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
-const page = read("docs/deploy.md");
+const page = read("docs/guides/deploy.md");
 const { version } = JSON.parse(read("packages/svc-gate/package.json"));
 const { scripts } = JSON.parse(read("package.json"));
 const dockerfile = read("Dockerfile");
@@ -289,8 +289,8 @@ function stepsOn(machine: Machine): Steps {
 
 const noShell = process.platform === "win32" ? "its commands are for a POSIX shell" : false;
 
-suite("the commands of docs/deploy.md", { tags: ["first-use-9"] }, () => {
-  test("every command of docs/deploy.md works, one after another", { skip: noShell }, async (t) => {
+suite("the commands of docs/guides/deploy.md", { tags: ["first-use-9"] }, () => {
+  test("every command of docs/guides/deploy.md works, one after another", { skip: noShell }, async (t) => {
     const machine = await newMachine(t);
     const steps = stepsOn(machine);
     assert.deepEqual(strangers(page, steps), []);

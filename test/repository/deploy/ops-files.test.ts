@@ -1,6 +1,6 @@
 /**
  * Goal: what ops/ shows and what it wakes people for are metrics that a gate has. Method: each query of the dashboard and of the
- * alert rules is parsed by Prometheus's own grammar and held against what a running gate shows; docs/observe.md lists both.
+ * alert rules is parsed by Prometheus's own grammar and held against what a running gate shows; docs/guides/observe.md lists both.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { readExposition, type Family } from "../../support/exposition.ts";
 import { queryFaults } from "../../support/promql.ts";
 
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
-const page = read("docs/observe.md");
+const page = read("docs/guides/observe.md");
 
 interface Panel {
   readonly id: number;
@@ -70,12 +70,15 @@ suite("ops/", () => {
   });
 
   for (const { alert, expr, labels, annotations } of alerts) {
-    test(`the alert ${alert} queries existing metrics, has a description and is in docs/observe.md`, async (t) => {
+    test(`the alert ${alert} queries existing metrics, has a description and is in docs/guides/observe.md`, async (t) => {
       const shown = await look(t);
       assert.deepEqual(queryFaults(expr, shown), []);
       assert.match(labels.severity, /^(?:page|ticket)$/);
       assert.ok(annotations.summary !== "" && annotations.description !== "");
-      assert.ok(page.includes(`\n| \`${alert}\` | ${labels.severity} |`), `docs/observe.md has no row for ${alert}`);
+      assert.ok(
+        page.includes(`\n| \`${alert}\` | ${labels.severity} |`),
+        `docs/guides/observe.md has no row for ${alert}`,
+      );
     });
   }
 
@@ -92,7 +95,7 @@ suite("ops/", () => {
       assert.match(queryFaults(query, await look(t)).join("\n"), fault));
   }
 
-  test("docs/observe.md lists every metric of the gate with the gate's description", async (t) => {
+  test("docs/guides/observe.md lists every metric of the gate with the gate's description", async (t) => {
     const shown = await look(t);
     const rows = [...shown.values()]
       .filter(({ name }) => name.startsWith("svc_gate_"))

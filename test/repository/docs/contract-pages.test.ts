@@ -1,7 +1,7 @@
 /**
  * Goal: docs/contracts says what the contracts say. Method: the tables of rules, limits, facts and tools, and the answer
  * to each page's call, are generated from the contract and compared (UPDATE_GOLDEN=1 writes them); every YAML block
- * compiles. Beside it, a doctored page that is noticed.
+ * compiles. CommitOptions it, a doctored page that is noticed.
  */
 import assert from "node:assert/strict";
 import { globSync, readFileSync, writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ import {
   loadFunctions,
   renderDiagnostic,
 } from "../../../packages/svc-gate/src/contract/mod.ts";
-import type { ContractInForce, Diagnostic } from "../../../packages/svc-gate/src/contract/mod.ts";
+import type { PolicySet, Diagnostic } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { good, type Result } from "../../../packages/svc-gate/src/wire/mod.ts";
 import { judge } from "../../support/contract-kit.ts";
 
@@ -102,10 +102,10 @@ interface Call {
 }
 
 /** What is said of the call that the page shows, with nothing before it. */
-function answer(page: string, force: ContractInForce): string {
+function answer(page: string, policySet: PolicySet): string {
   const call = /^```json\n([^]*?)^```$/m.exec(page)?.[1] ?? "";
   const { tool_name, tool_input, session_id, platform_state } = JSON.parse(call) as Call;
-  const { verdict, rule, reason } = judge(force, {
+  const { verdict, rule, reason } = judge(policySet, {
     tool: tool_name,
     input: tool_input,
     ...(session_id === undefined ? {} : { session: session_id }),
@@ -122,7 +122,7 @@ function generated(page: string, tables: Readonly<Record<string, string>>): stri
   }, page);
 }
 
-async function compiled(name: string): Promise<ContractInForce> {
+async function compiled(name: string): Promise<PolicySet> {
   const result = compileContracts([{ name, text: read(`contracts/${name}.yaml`) }]);
   assert.ok(result.ok);
   await loadFunctions(result.value);
@@ -140,7 +140,7 @@ async function expectedPage(name: string, page: string): Promise<string> {
   });
 }
 
-function compileBlock(text: string): Result<ContractInForce, readonly Diagnostic[]> {
+function compileBlock(text: string): Result<PolicySet, readonly Diagnostic[]> {
   if (!text.includes("mandate:")) return compileContracts([{ name: "page", text }]);
   return compileMandate({ name: "mandate.yaml", text }, (name) => good({ name, text: read(name) }));
 }

@@ -12,7 +12,7 @@ import { compileContracts } from "../../../packages/svc-gate/src/contract/mod.ts
 import { settings } from "../../../packages/svc-gate/src/gate/start/config.ts";
 import { renderDiagnostics } from "../../../packages/svc-gate/src/gate/core/contracts.ts";
 import { openCheckpoint, parseVerifierKey } from "../../../packages/svc-gate/src/ledger/tree/mod.ts";
-import { ask, check, finish, key, root, startGate, temporaryFolder, type Running } from "../../support/gate.ts";
+import { check, finish, key, root, startGate, temporaryFolder, type Running } from "../../support/gate.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -83,15 +83,9 @@ suite("README.md", () => {
     assert.equal(JSON.parse(text).receipt.request, shown.receipt.request, "the digest of the request shown");
   });
 
-  test("the filter in README.md finds a call that would be refused, and `verify` prints the text shown", async (t) => {
+  test("`verify` prints the text that README.md shows", async (t) => {
     const gate = await startGate(t, { ...payments, flags: { mode: "observe" } });
     await check(gate, request);
-    const path = /127\.0\.0\.1:8787(\/receipts\?\S+?)'/.exec(readme)?.[1] ?? "";
-    const { json } = await ask(gate, path);
-    assert.deepEqual(
-      [json.receipts.length, json.receipts[0].verdict, json.receipts[0].answered],
-      [1, "BLOCK", "ALLOW"],
-    );
     const { stdout } = await finish(t, ["verify", join(gate.folder, "data")]);
     assert.equal(withoutHashes(stdout), withoutHashes(block("verified")));
   });
@@ -144,31 +138,37 @@ suite("README.md", () => {
     });
   });
 
-  test("docs/settings.md lists the gate's settings", () => {
+  test("docs/reference/settings.md lists the gate's settings", () => {
     const rows = settings.map(
       ({ variable, fallback, doc }) => `| ${variable} | ${fallback}${fallback && " "}| ${doc} |`,
     );
     const table = `| variable | default | |\n|---|---|---|\n${rows.join("\n")}\n`;
-    const page = join(root, "docs", "settings.md");
+    const page = join(root, "docs", "reference", "settings.md");
     if (process.env["UPDATE_GOLDEN"] !== undefined)
       writeFileSync(page, readFileSync(page, "utf8").replace(/^\| variable [\s\S]*?\n(?!\|)/m, table));
     assert.ok(readFileSync(page, "utf8").includes(table), table);
   });
 
-  test("README.md changes to enforcing by reload, as docs/rollout.md does", { tags: ["first-use-17"] }, () => {
+  test("README.md changes to enforcing by reload, as docs/guides/rollout.md does", { tags: ["first-use-17"] }, () => {
     const walk = /^## From observing to enforcing\n([\s\S]*?)\n## /m.exec(readme)?.[1] ?? "";
-    const rollout = read("docs/rollout.md");
+    const rollout = read("docs/guides/rollout.md");
     for (const mode of ["assist", "enforce"])
       for (const text of [walk, rollout]) assert.match(text, new RegExp(`reload --mode ${mode}`));
     for (const text of [walk, rollout]) assert.doesNotMatch(text, /SVC_MODE/);
   });
 
-  test("README.md has at most 250 lines", () => assert.ok(readme.split("\n").length <= 250));
+  test("README.md has at most 900 words outside code blocks", () => {
+    const words = readme.replaceAll(/^```[\s\S]*?^```$/gm, "").split(/\s+/);
+    assert.ok(words.length <= 900, `${words.length} words`);
+  });
 });
 
 test("docs/README.md links to every page in docs", { tags: ["first-use-17"] }, () => {
   const index = read("docs/README.md");
-  const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md") && name !== "README.md");
+  const listed = ["", "guides/", "reference/", "evidence/"].flatMap((folder) =>
+    readdirSync(join(root, "docs", folder)).map((name) => `${folder}${name}`),
+  );
+  const pages = listed.filter((name) => name.endsWith(".md") && name !== "README.md");
   assert.deepEqual(
     pages.filter((name) => !index.includes(`(${name})`)),
     [],
@@ -204,8 +204,8 @@ suite("docs/decisions", () => {
   });
 });
 
-test("the key in docs/proofs.md and docs/export.md verifies the signed head in docs/proofs.md", () => {
-  const page = read("docs/proofs.md");
+test("the key in docs/guides/proofs.md and docs/guides/export.md verifies the signed head in docs/guides/proofs.md", () => {
+  const page = read("docs/guides/proofs.md");
   const note = /^example\.org\/payments\n[0-9]+\n\S+\n\n(?:— .+\n)+/m.exec(page)?.[0] ?? "";
   const shown = /--key (example\.org\/payments\+\S+)/.exec(page)?.[1] ?? "";
   const verifier = parseVerifierKey(shown);
@@ -214,5 +214,5 @@ test("the key in docs/proofs.md and docs/export.md verifies the signed head in d
   assert.ok(head.ok, head.ok ? "" : head.problem);
   assert.equal(head.value.size, 20);
   assert.ok(!openCheckpoint(note.replace("\n20\n", "\n21\n"), [verifier.value]).ok, "positive control");
-  assert.ok(read("docs/export.md").includes(shown));
+  assert.ok(read("docs/guides/export.md").includes(shown));
 });

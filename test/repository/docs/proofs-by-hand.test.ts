@@ -1,5 +1,5 @@
 /**
- * Goal: what docs/proofs.md says about verifying a signed head by hand works with openssl alone. Method: the page's own
+ * Goal: what docs/guides/proofs.md says about verifying a signed head by hand works with openssl alone. Method: the page's own
  * commands, run on the head and the key that the page shows, and on heads that were changed.
  */
 import assert from "node:assert/strict";
@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 
-const page = readFileSync(new URL("../../../docs/proofs.md", import.meta.url), "utf8");
+const page = readFileSync(new URL("../../../docs/guides/proofs.md", import.meta.url), "utf8");
 const commands = /<!-- proofs: by hand -->\n```sh\n(.*?)\n```/s.exec(page)?.[1] ?? "";
 const head = /127\.0\.0\.1:8787\/checkpoint\n(.*?)\n```/s.exec(page)?.[1] ?? "";
 const key = /--key (\S+)/.exec(page)?.[1] ?? "";
@@ -25,11 +25,15 @@ function byHand(t: TestContext, text: string, verifierKey: string): string {
   return `${stdout}${stderr}`;
 }
 
-test("the commands of docs/proofs.md verify its signed head with openssl", { tags: ["first-use-21"], skip }, (t) => {
-  const said = byHand(t, head, key);
-  assert.match(said, /^the key's id is correct\n/);
-  assert.match(said, /Signature Verified Successfully/);
-});
+test(
+  "the commands of docs/guides/proofs.md verify its signed head with openssl",
+  { tags: ["first-use-21"], skip },
+  (t) => {
+    const said = byHand(t, head, key);
+    assert.match(said, /^the key's id is correct\n/);
+    assert.match(said, /Signature Verified Successfully/);
+  },
+);
 
 test("positive control: a changed head, name or key is noticed", { tags: ["first-use-21"], skip }, (t) => {
   const changed = head.replace(/\n20\n/, "\n21\n");

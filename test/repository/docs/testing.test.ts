@@ -1,5 +1,5 @@
 /**
- * Goal: docs/testing.md shows what really happens. Method: its files are written out, its commands run, and each block
+ * Goal: docs/guides/testing.md shows what really happens. Method: its files are written out, its commands run, and each block
  * of output is compared. UPDATE_GOLDEN=1 writes the blocks. What it lists is held against what the reader knows.
  */
 import assert from "node:assert/strict";
@@ -12,7 +12,7 @@ import { caseKeys, expectKeys, fileKeys, sessionKeys } from "../../../packages/s
 import { temporaryFolder } from "../../support/gate.ts";
 import { ShownPage } from "../../support/shown-page.ts";
 
-const page = new ShownPage("testing.md", "testing");
+const page = new ShownPage("guides/testing.md", "testing");
 const block = (name: string): string => page.block(name);
 const assertShown = (name: string, text: string): void => page.assertShown(name, text);
 
@@ -25,7 +25,7 @@ const plain: TestOptions = {
   watch: false,
 };
 
-suite("docs/testing.md", () => {
+suite("docs/guides/testing.md", () => {
   test("the page's tests print the text that is shown, and more cases reach full coverage", async (t) => {
     const folder = temporaryFolder(t);
     const shown = (text: string): string => text.replaceAll(join(folder, "/"), "");

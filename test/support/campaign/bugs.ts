@@ -5,31 +5,26 @@ export const planted = {
   /** The answer leaves while the COMMIT is under way. */
   "answers-before-commit": [
     {
-      within: "PostgresTurn.commit",
+      within: "PostgresTransaction.commit",
       find: "await this.#end(written, next);",
       put: "this.#end(written, next).catch(() => undefined);",
     },
   ],
   /** A COMMIT whose answer was lost is taken for one that failed, and its calls are decided and written once more. */
   "writes-again": [
-    { within: "PostgresTurn.#end.isKept", value: "false" },
-    { within: "Sequencer.#decideNext", first: "let again;" },
+    { within: "PostgresTransaction.#end.isKept", value: "false" },
     {
-      within: "Sequencer.#decideNext",
-      find: "return this.#decideAll(turn, at, $$calls);",
-      put: `again = (next, later) => this.#decideAll(next, later, $$calls);
-      return again(turn, at);`,
-    },
-    {
-      within: "Sequencer.#decideNext",
-      find: "this.#line.settled(batch);",
-      put: "$found if (!done.ok && again !== undefined && (await this.#inTurn(again)).ok) return;",
+      within: "Batcher.#decideNext",
+      find: "this.#queue.release(batch);",
+      put: `$found
+      const again = (transaction) => this.#options.decide(transaction, (fits) => batch.calls.filter(fits));
+      if (!done.ok && taken.length > 0 && (await this.#options.transact(again, false)).ok) return;`,
     },
   ],
   /** A gate goes by what it has read of a counter once, and not by what others did to it since. */
   "remembers-counters": [
     {
-      within: "PostgresTurn.values",
+      within: "PostgresTransaction.values",
       find: "return counted.map((lookup) => lookup && values.get(lookup));",
       put: `const remembered = (globalThis.remembered ??= new Map());
     return counted.map((lookup) => {
@@ -41,10 +36,10 @@ export const planted = {
   ],
   /** A gate takes the time from its own machine. */
   "goes-by-its-own-clock": [
-    { within: "Sequencer.#inTurn", find: "clock.read($head, turn.sharedTime)", put: "clock.read($head)" },
+    { within: "ActiveLedger.transact", find: "clock.read($head, transaction.sharedTime)", put: "clock.read($head)" },
   ],
   /** A COMMIT whose answer was lost is taken for one that was done. */
-  "believes-in-the-best": [{ within: "PostgresTurn.#end.isKept", value: "outcome.failed === undefined" }],
+  "believes-in-the-best": [{ within: "PostgresTransaction.#end.isKept", value: "outcome.failed === undefined" }],
 } as const satisfies Readonly<Record<string, readonly Mutation[]>>;
 
 export type Bug = keyof typeof planted;

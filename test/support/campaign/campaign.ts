@@ -190,8 +190,8 @@ async function happen(
       `${at + 1}/${waiting.length} ${name}; ${load.answered} answered, ${Math.round(performance.now() - begun)} ms since the last`,
     );
     const failure = (failures[name] as (typeof failures)[string])(field, dice);
-    const turn = exclusive.has(name) ? serversTurn : Promise.resolve();
-    const over = turn.then(failure).then((hasHappened) => {
+    const transaction = exclusive.has(name) ? serversTurn : Promise.resolve();
+    const over = transaction.then(failure).then((hasHappened) => {
       if (hasHappened) happened.push(name);
       else waiting.push(name);
       underWay.delete(over);

@@ -18,7 +18,7 @@ export interface Field {
 /** One failure, with what chance there is in it drawn beforehand. Resolves true when it has happened and is over. */
 export type Failure = (field: Field, dice: Dice) => () => Promise<boolean>;
 
-/** For the moment of a turn to come; while a server is away there are none. */
+/** For the moment of a transaction to come; while a server is away there are none. */
 const momentWithinMs = 15_000;
 
 /** A gate that is killed, or stands still and goes on later, wherever it is. */

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { commit, withoutTimeout } from "../../../packages/svc-gate/src/ledger/store/postgres/sql.ts";
 
-/** A moment in a turn of a gate: its request for the head's lock, or its COMMIT, which nobody has seen yet. */
+/** A moment in a transaction of a gate: its request for the head's lock, or its COMMIT, which nobody has seen yet. */
 export type Moment = "lock" | "commit";
 
 /** Does what it likes with the link and the message, which is not sent on by itself. */
@@ -10,7 +10,7 @@ export type Deed = (link: Link, message: Buffer) => void;
 
 /**
  * A TCP line to PostgreSQL that fails as networks do: cut, dark for a while, led to another server. It reads what gates
- * send in the clear, so that it can fail at a moment of a turn.
+ * send in the clear, so that it can fail at a moment of a transaction.
  */
 export class Line {
   readonly #listener: Server;
@@ -176,7 +176,7 @@ const bind = 0x42;
 class TurnReader {
   #rest = Buffer.alloc(0);
   #isFirst = true;
-  /** The last simple query but the present one: a COMMIT of a turn comes after the time-out was taken off. */
+  /** The last simple query but the present one: a COMMIT of a transaction comes after the time-out was taken off. */
   #before = "";
 
   *take(chunk: Buffer): Generator<Seen> {

@@ -32,10 +32,10 @@ export function rewritten(
 ): Files {
   const parts = rows[row - 1]?.evidence.split("~") ?? [];
   change(parts);
-  const digests = parts.map((part, place) => {
-    const name = place < partNames.length ? "" : nameIn(part);
+  const digests = parts.map((part, index) => {
+    const name = index < partNames.length ? "" : nameIn(part);
     const digest = part.startsWith("!") ? part.slice(1) : digestOf(part) + name;
-    return place < partNames.length ? digest : `${digest}~`;
+    return index < partNames.length ? digest : `${digest}~`;
   });
   const evidenceDigest = sha256(digests.toSorted().join("")).toString("hex");
   return planned(row, { line: () => parts.join("~"), members: { evidence: evidenceDigest } }, plans);
@@ -145,12 +145,12 @@ export const evidenceCases: readonly ExportCase[] = [
     planned(5, { erased: ["call", "input", "reason", "outcome"], line: (line) => line.replace(/!../, "!+/") }),
     { row: 5, code: "evidence" },
   ),
-  ...partNames.flatMap((name, place) =>
+  ...partNames.flatMap((name, index) =>
     [`${name.slice(0, -1)}X"`, `${name}s"`, `${name}",`.replace(",", ":")].map((other) =>
       oneCase(
         `evidence: ${other} for the part ${name}`,
         rewritten(11, (parts) => {
-          parts[place] = decoded(parts[place], (text) =>
+          parts[index] = decoded(parts[index], (text) =>
             text.replace(`${name}"${other.endsWith(":") ? "," : ""}`, other),
           );
         }),

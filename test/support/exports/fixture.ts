@@ -125,8 +125,8 @@ const withReferences = (value: string, apart: readonly Part[]): string =>
 /** Rows in a chain, each hash from the text as it is written. */
 export function chain(log: string, plans: readonly RowPlan[]): readonly ExportedRow[] {
   let prev = "0".repeat(64);
-  return plans.map((plan, place) => {
-    const row = place + 1;
+  return plans.map((plan, index) => {
+    const row = index + 1;
     const isChange = plan.act !== undefined;
     const isResult = plan.check !== undefined;
     const isCheck = !isChange && !isResult;

@@ -1,4 +1,4 @@
-import type { ContractInForce } from "../../../packages/svc-gate/src/contract/mod.ts";
+import type { PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { Engine, type Defect, type Done } from "./engine.ts";
 import type { Decision } from "../../../packages/svc-gate/src/contract/mod.ts";
 import type { Call, Scenario, Verdict } from "./language.ts";
@@ -20,11 +20,11 @@ export type Witness = (reached: Reached, events: readonly Event[], done: Done) =
 /** Asks both, call after call, until they differ. */
 export function differ(
   scenario: Scenario,
-  force: ContractInForce,
+  policySet: PolicySet,
   defect?: Defect,
   witness?: Witness,
 ): Disagreement | undefined {
-  const engine = new Engine(force, scenario.mode, defect);
+  const engine = new Engine(policySet, scenario.mode, defect);
   const past: Receipt[] = [];
   const keys = new Keys();
   const twins = twinsIn(scenario);
@@ -55,9 +55,9 @@ function compareCall(
     ...pairsOf(call, reached, done.decision, twins),
     ["answered", reached.answered, done.answered],
     [
-      "moves",
+      "updates",
       distinct(events, twins).map(eventText).toSorted(),
-      done.moves.map(({ name, amount }) => `${twins.get(name) ?? name} ${amount}`).toSorted(),
+      done.updates.map(({ name, amount }) => `${twins.get(name) ?? name} ${amount}`).toSorted(),
     ],
   ];
   for (const [about, model, engine] of pairs) {
@@ -114,7 +114,7 @@ class Keys {
   add(events: readonly Event[], done: Done, twins: Twins): Finding | undefined {
     for (const [index, event] of events.entries()) {
       const before = events.slice(0, index).filter(({ counter }) => counter === event.counter).length;
-      const move = done.moves.filter(({ name }) => (twins.get(name) ?? name) === event.counter)[before];
+      const move = done.updates.filter(({ name }) => (twins.get(name) ?? name) === event.counter)[before];
       if (move === undefined) continue;
       const model = JSON.stringify([event.counter, event.key]);
       const engine = JSON.stringify([event.counter, move.key]);

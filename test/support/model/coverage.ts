@@ -62,7 +62,7 @@ export class Coverage {
     }
     if (reached.observed.length > 0) this.add("a rule that observes fired");
     if (events.some(({ amount }) => amount.d !== 1n)) this.add("a move by a fraction");
-    if (done.moves.length > 0) this.add("moved");
+    if (done.updates.length > 0) this.add("moved");
   }
 
   toString(): string {

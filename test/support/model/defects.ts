@@ -1,5 +1,5 @@
 import type { Decision } from "../../../packages/svc-gate/src/contract/mod.ts";
-import type { Defect, Move } from "./engine.ts";
+import type { Defect, CounterUpdate } from "./engine.ts";
 import type { Contract, Counter, Rule, Scenario, Schema } from "./language.ts";
 
 /** Ways in which an engine could be wrong, each of which a comparison must notice. */
@@ -29,7 +29,7 @@ export const defects: readonly (readonly [fault: string, of: (scenario: Scenario
   [
     "a call that is blocked moves nothing",
     () => ({
-      moves: (moves) => moves.filter(({ identity }) => !identity.includes('"attempts"')),
+      updates: (updates) => updates.filter(({ identity }) => !identity.includes('"attempts"')),
     }),
   ],
   ["a session is the same for every key", () => ({ caller: ({ sessionId }) => ({ keyName: "default", sessionId }) })],
@@ -50,7 +50,7 @@ export const defects: readonly (readonly [fault: string, of: (scenario: Scenario
     "numbers are read as binary fractions",
     () => ({ body: (text) => text.replaceAll("9007199254740993", "9007199254740992") }),
   ],
-  ["of a list, one value is remembered", () => ({ moves: oneValueEach })],
+  ["of a list, one value is remembered", () => ({ updates: oneValueEach })],
   [
     "a value is remembered though its call is not counted",
     () => inCounters((each) => (each.remembers === undefined ? each : { ...each, counting: "attempts" })),
@@ -79,10 +79,11 @@ export const defects: readonly (readonly [fault: string, of: (scenario: Scenario
 ];
 
 /** Of the values that one counter remembers of a call, the first. */
-function oneValueEach(moves: readonly Move[]): readonly Move[] {
-  return moves.filter(
+function oneValueEach(updates: readonly CounterUpdate[]): readonly CounterUpdate[] {
+  return updates.filter(
     (move, index) =>
-      !move.identity.includes('"remembers"') || moves.findIndex(({ identity }) => identity === move.identity) === index,
+      !move.identity.includes('"remembers"') ||
+      updates.findIndex(({ identity }) => identity === move.identity) === index,
   );
 }
 

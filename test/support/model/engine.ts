@@ -1,11 +1,11 @@
 import {
   compileMandate,
-  consult,
+  planLookups,
   count,
   decide,
   prepare,
   renderDiagnostic,
-  type ContractInForce,
+  type PolicySet,
 } from "../../../packages/svc-gate/src/contract/mod.ts";
 import type {
   Caller,
@@ -30,10 +30,10 @@ import { fileOf, printContract, printJson, printMandate } from "./print.ts";
 export interface Done {
   readonly decision: Decision;
   readonly answered: Verdict;
-  readonly moves: readonly Move[];
+  readonly updates: readonly CounterUpdate[];
 }
 
-export interface Move {
+export interface CounterUpdate {
   readonly name: string;
   readonly identity: string;
   readonly key: string;
@@ -47,31 +47,31 @@ export interface Defect {
   body?(right: string): string;
   caller?(right: Caller): Caller;
   lookup?(right: Lookup): Lookup;
-  isWithin?(move: Move, lookup: Lookup, now: number): boolean;
+  isWithin?(move: CounterUpdate, lookup: Lookup, now: number): boolean;
   decision?(right: Decision): Decision;
   answered?(right: Verdict, decision: Decision): Verdict;
-  moves?(right: readonly Move[]): readonly Move[];
+  updates?(right: readonly CounterUpdate[]): readonly CounterUpdate[];
 }
 
-export function compile(scenario: Scenario, options: CompileOptions = {}): Result<ContractInForce, readonly string[]> {
+export function compile(scenario: Scenario, options: CompileOptions = {}): Result<PolicySet, readonly string[]> {
   const texts = new Map(scenario.contracts.map((contract) => [fileOf(contract), printContract(contract)]));
   const open = (name: string): Result<SourceFile, string> => {
     const text = texts.get(name);
     return text === undefined ? bad("there is no such file") : good({ name, text });
   };
-  const force = compileMandate({ name: "mandate.yaml", text: printMandate(scenario) }, open, options);
-  return force.ok ? force : bad(force.problem.map(renderDiagnostic));
+  const policySet = compileMandate({ name: "mandate.yaml", text: printMandate(scenario) }, open, options);
+  return policySet.ok ? policySet : bad(policySet.problem.map(renderDiagnostic));
 }
 
 /** One engine and what it was moved by so far. */
 export class Engine {
-  readonly #force: ContractInForce;
+  readonly #policySet: PolicySet;
   readonly #mode: Mode;
   readonly #defect: Defect;
-  readonly #moves: Move[] = [];
+  readonly #updates: CounterUpdate[] = [];
 
-  constructor(force: ContractInForce, mode: Mode, defect: Defect = {}) {
-    this.#force = force;
+  constructor(policySet: PolicySet, mode: Mode, defect: Defect = {}) {
+    this.#policySet = policySet;
     this.#mode = mode;
     this.#defect = defect;
   }
@@ -81,7 +81,7 @@ export class Engine {
     const caller = { keyName: call.key, sessionId: call.session };
     const request = requestOf(call, defect);
     const asking = defect.caller?.(caller) ?? caller;
-    const prepared = prepare(this.#force, request, asking);
+    const prepared = prepare(this.#policySet, request, asking);
     const right = this.#decide(prepared, call.at);
     const decision = defect.decision?.(right) ?? right;
     const honest = answer(decision, this.#mode);
@@ -94,32 +94,32 @@ export class Engine {
       at: call.at,
       amount,
     }));
-    const moves = defect.moves?.(each) ?? each;
-    this.#moves.push(...once(moves));
-    return { decision, answered, moves };
+    const updates = defect.updates?.(each) ?? each;
+    this.#updates.push(...once(updates));
+    return { decision, answered, updates };
   }
 
   #decide(prepared: Prepared, at: number): Decision {
-    const consultation = consult(prepared, at);
+    const lookupPlan = planLookups(prepared, at);
     return decide(
-      consultation,
-      consultation.lookups.map((lookup) => this.#sum(this.#defect.lookup?.(lookup) ?? lookup, at)),
+      lookupPlan,
+      lookupPlan.lookups.map((lookup) => this.#sum(this.#defect.lookup?.(lookup) ?? lookup, at)),
     );
   }
 
   #sum(lookup: Lookup, now: number): string {
     const defect = this.#defect;
-    return this.#moves
+    return this.#updates
       .filter((move) => move.identity === lookup.counter.identity && move.key === lookup.key)
       .filter((move) => defect.isWithin?.(move, lookup, now) ?? move.at > lookup.after)
       .reduce((sum, { amount }) => addDecimals(sum, amount), "0");
   }
 }
 
-/** Two moves of one call with one identity and one key are one move. */
-function once(moves: readonly Move[]): readonly Move[] {
-  return moves.filter(
-    (move, index) => moves.findIndex(({ identity, key }) => identity === move.identity && key === move.key) === index,
+/** Two updates of one call with one identity and one key are one move. */
+function once(updates: readonly CounterUpdate[]): readonly CounterUpdate[] {
+  return updates.filter(
+    (move, index) => updates.findIndex(({ identity, key }) => identity === move.identity && key === move.key) === index,
   );
 }
 

@@ -213,7 +213,7 @@ function answer({ verdict, final }: Outcome, mode: Mode): Verdict {
   return mode === "assist" && verdict === "BLOCK" && !final ? "ESCALATE" : verdict;
 }
 
-/** What the call moves, once it is decided and answered. */
+/** What the call updates, once it is decided and answered. */
 export function eventsOf(scenario: Scenario, receipt: Receipt): readonly Event[] {
   return scenario.contracts.flatMap((contract) =>
     contract.counters.flatMap((counter) => countedEvents(scenario, contract, counter, receipt)),
@@ -279,7 +279,7 @@ const noCounters: Reading = {
   },
 };
 
-/** Its `since` is not asked: that filters a read, and moves nothing. */
+/** Its `since` is not asked: that filters a read, and updates nothing. */
 function readsTheCall(contract: Contract, { when, per, sum, remembers }: Counter): boolean {
   const paths = per.filter((each) => typeof each !== "string");
   return [when, sum, remembers, ...paths].some((each) => {

@@ -78,8 +78,8 @@ export function decimal(a: Fraction): string {
   let text = String(a.n / a.d);
   let rest = a.n % a.d;
   if (rest !== 0n) text += ".";
-  for (let place = 0; rest !== 0n; place += 1) {
-    if (place > 2000) throw new Error("not a decimal");
+  for (let index = 0; rest !== 0n; index += 1) {
+    if (index > 2000) throw new Error("not a decimal");
     rest *= 10n;
     text += String(rest / a.d);
     rest %= a.d;

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { isExpression, matchesIn, namedNodes, node, parse, patternOf, walk, type Match, type Node } from "./tree.ts";
 
 interface Place {
-  /** The name of a function, method, class or variable, with all names around it: `Turn.commit`, `Turn.#seal`, `limits`. */
+  /** A function, method, class or variable with all names around it: `HeadPin.#write`, `limits`. */
   readonly within: string;
   /** The end of the module's path without `.ts`, such as `tree/head`: only where two modules have the name. */
   readonly module?: string;

@@ -78,7 +78,7 @@ export function matchesIn(within: Node, { nodes }: Pattern, text: string): reado
   return [...found.values()];
 }
 
-/** The nodes with a name, by all names around them: `Turn.commit`, `Turn.#seal`, `limits`. */
+/** The nodes with a name, by all names around them: `AppendTransaction.commit`, `AppendTransaction.#seal`, `limits`. */
 export function namedNodes(program: Node): ReadonlyMap<string, readonly Node[]> {
   const found = new Map<string, Node[]>();
   const visit = (each: Node, names: readonly string[]): void => {

@@ -1,6 +1,6 @@
 import { analyze, type Finding } from "../../../packages/workbench/src/analysis/mod.ts";
 import { EvaluationError } from "../../../packages/svc-gate/src/contract/mod.ts";
-import type { ContractInForce, Span } from "../../../packages/svc-gate/src/contract/mod.ts";
+import type { PolicySet, Span } from "../../../packages/svc-gate/src/contract/mod.ts";
 import type { Core, Probe } from "../../../packages/svc-gate/src/contract/ir.ts";
 import { compile, Engine } from "../model/engine.ts";
 import { generate } from "../model/generate.ts";
@@ -12,38 +12,38 @@ class Seen {
   readonly failures = new Map<string, string>();
   readonly deciders = new Set<string>();
 
-  readonly probe: Probe = (core: Core, evaluate) => (situation) => {
+  readonly probe: Probe = (core: Core, evaluate) => (context) => {
     try {
-      const value = evaluate(situation);
+      const value = evaluate(context);
       if (typeof value === "boolean") this.valuesAt(core.span).add(value);
       return value;
     } catch (error) {
       const isOwn = core.op === "index" || (core.op === "binary" && (core.operator === "/" || core.operator === "%"));
       const isNew = error instanceof EvaluationError && !this.#errors.has(error);
       if (isNew) this.#errors.add(error);
-      if (isOwn && isNew) this.failures.set(placeText(core.span), error.message);
+      if (isOwn && isNew) this.failures.set(locationText(core.span), error.message);
       throw error;
     }
   };
 
   valuesAt(span: Span): Set<unknown> {
-    const key = placeText(span);
+    const key = locationText(span);
     const found = this.#values.get(key) ?? new Set();
     this.#values.set(key, found);
     return found;
   }
 }
 
-export function placeText({ file, from, to }: Span): string {
+export function locationText({ file, from, to }: Span): string {
   return `${file.name}:${from}:${to}`;
 }
 
 /** What is not true of the findings, after what was seen. */
-export function lies(findings: readonly Finding[], force: ContractInForce, seen: Seen): readonly string[] {
-  const rules = [...force.tools.values()].flatMap(({ routes }) => routes.flatMap((route) => route.rules));
+export function lies(findings: readonly Finding[], policySet: PolicySet, seen: Seen): readonly string[] {
+  const rules = [...policySet.tools.values()].flatMap(({ routes }) => routes.flatMap((route) => route.rules));
   return findings.flatMap((finding) => {
     const values = seen.valuesAt(finding.span);
-    const lie = `${finding.code} at ${placeText(finding.span)}: ${finding.message}`;
+    const lie = `${finding.code} at ${locationText(finding.span)}: ${finding.message}`;
     switch (finding.code) {
       case "never-fires":
         return values.has(true) ? [lie] : [];
@@ -54,7 +54,7 @@ export function lies(findings: readonly Finding[], force: ContractInForce, seen:
       case "shadowed":
       case "contradiction":
       case "escalate-under-block": {
-        const rule = rules.find(({ when }) => placeText(when.span) === placeText(finding.span));
+        const rule = rules.find(({ when }) => locationText(when.span) === locationText(finding.span));
         return rule !== undefined && seen.deciders.has(rule.id) ? [lie] : [];
       }
       default:
@@ -65,7 +65,7 @@ export function lies(findings: readonly Finding[], force: ContractInForce, seen:
 
 export interface Run {
   readonly findings: readonly Finding[];
-  readonly force: ContractInForce;
+  readonly policySet: PolicySet;
   readonly seen: Seen;
 }
 
@@ -73,13 +73,13 @@ export interface Run {
 export function run(seed: number): Run | undefined {
   const scenario = generate(seed);
   const seen = new Seen();
-  const force = compile(scenario, { probe: seen.probe });
-  if (!force.ok) return undefined;
-  const findings = analyze(force.value);
-  const engine = new Engine(force.value, scenario.mode);
+  const policySet = compile(scenario, { probe: seen.probe });
+  if (!policySet.ok) return undefined;
+  const findings = analyze(policySet.value);
+  const engine = new Engine(policySet.value, scenario.mode);
   for (const call of scenario.calls) {
     const { decision } = engine.check(call);
     if (decision.errors.length === 0) seen.deciders.add(decision.rule);
   }
-  return { findings, force: force.value, seen };
+  return { findings, policySet: policySet.value, seen };
 }

@@ -25,12 +25,12 @@ export async function ask(
   let left = calls;
   const session = async (number: number): Promise<void> => {
     let body = "";
-    for (let turn = 1; left > 0; turn += 1) {
+    for (let transaction = 1; left > 0; transaction += 1) {
       left -= 1;
       const { chance } = serving.machine;
       await pause(serving.machine, chance.often(0.5) ? 0 : chance.whole(0, 400));
       const isAgain = body !== "" && chance.often(0.15);
-      const name = `${life}/${number}/${turn}`;
+      const name = `${life}/${number}/${transaction}`;
       body = isAgain ? body : bodyOf(name, `s${number}`, chance.whole(1, 40));
       await askOnce(serving, outside, { body, name: isAgain ? undefined : name });
     }
@@ -82,7 +82,7 @@ export async function administer(serving: Serving, outside: Outside): Promise<vo
 async function reload({ gate, machine }: Serving, outside: Outside): Promise<void> {
   const { chance, process } = machine;
   const mode = chance.pick(["enforce", "assist"] as const);
-  const reloaded = await gate.reload({ force: chance.pick(contracts), mode }, "ada");
+  const reloaded = await gate.reload({ policySet: chance.pick(contracts), mode }, "ada");
   if (process.isAlive && reloaded.ok && reloaded.value.receipt !== undefined)
     outside.answered(reloaded.value.receipt, machine.now);
 }

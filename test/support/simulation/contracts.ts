@@ -1,4 +1,4 @@
-import { compileContracts, type ContractInForce } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { compileContracts, type PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
 
 /** Three contracts of one tool, which come and go: counters that stay, that are new, that come back. */
 const texts = [
@@ -37,7 +37,7 @@ function rule(name: string, when: string, verdict: string): string {
   return `{ rule: ${name}, on: pay, when: "${when}", verdict: ${verdict}, reason: "it is ${name}" }`;
 }
 
-export const contracts: readonly ContractInForce[] = texts.map((text, index) => {
+export const contracts: readonly PolicySet[] = texts.map((text, index) => {
   const compiled = compileContracts([{ name: `simulated-${index}.yaml`, text }]);
   if (!compiled.ok) throw new Error(JSON.stringify(compiled.problem.map(({ message }) => message)));
   return compiled.value;

@@ -38,7 +38,11 @@ export const controls: readonly Control[] = [
   {
     name: "the answer leaves before the commit",
     mutations: [
-      { within: "Turn.commit", find: keepsRows, put: "store.commit(this.#rows, $$beside).catch(() => undefined);" },
+      {
+        within: "AppendTransaction.commit",
+        find: keepsRows,
+        put: "store.commit(this.#rows, $$beside).catch(() => undefined);",
+      },
     ],
     noticed: lost,
   },
@@ -72,7 +76,7 @@ export const controls: readonly Control[] = [
     mutations: [
       { within: "trailMs", value: "0" },
       {
-        within: "Turn.commit",
+        within: "AppendTransaction.commit",
         find: keepsRows,
         put: "committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: await signed }); $found",
       },
@@ -156,7 +160,9 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the row of a rotation does not put its key on record",
-    mutations: [{ within: "Gate.#recordSigner", find: "turn.commit(undefined, to)", put: "turn.commit()" }],
+    mutations: [
+      { within: "Gate.#recordSigner", find: "transaction.commit(undefined, to)", put: "transaction.commit()" },
+    ],
     isOfErrands: true,
     noticed: /rotates the key|holds|is on record/,
   },

@@ -38,8 +38,8 @@ export function signerProblem(rows: readonly Row[], heads: Iterable<Head>, now: 
     return act === "signer.rotate" ? [{ seq, ...(part(row, "input") as Rotation) }] : [];
   });
   const signers = [{ seq: 0, to: changes[0]?.from ?? now.at(-1) ?? "" }, ...changes];
-  for (const [place, { from, seq }] of changes.entries())
-    if (signers[place]?.to !== from) return `row ${seq} rotates the key ${from}, which does not sign`;
+  for (const [index, { from, seq }] of changes.entries())
+    if (signers[index]?.to !== from) return `row ${seq} rotates the key ${from}, which does not sign`;
   const last = signers.at(-1)?.to ?? "";
   if (!now.includes(last)) return `the key ${last} is on record, and the gate signs with ${now.join(", ")}`;
   for (const { size, checkpoint } of heads) {

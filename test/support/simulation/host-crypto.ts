@@ -30,7 +30,7 @@ export function randomBytes(count: number): Buffer {
 
 type Signed = (error: Error | null, signature: Buffer) => void;
 
-/** In the simulated process: what another thread would work out is there with the next turn of the loop. */
+/** In the simulated process: what another thread would work out is there with the next transaction of the loop. */
 export function sign(algorithm: null, bytes: Buffer, key: KeyObject): Buffer;
 export function sign(algorithm: null, bytes: Buffer, key: KeyObject, done: Signed): void;
 export function sign(algorithm: null, bytes: Buffer, key: KeyObject, done?: Signed): Buffer | undefined {

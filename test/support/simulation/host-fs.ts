@@ -12,7 +12,7 @@ export function statSync(path: string): { readonly size: number } | undefined {
   return process.disk.find(path);
 }
 
-/** Beside what the plan leaves free there is nothing else on the disk. */
+/** Besides what the plan leaves free there is nothing else on the disk. */
 export function statfsSync(path: string): { readonly bavail: number; readonly bsize: number } {
   const { process } = machine();
   process.enter("name", `statfs ${path}`);

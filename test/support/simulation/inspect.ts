@@ -73,12 +73,12 @@ async function promises(sources: Sources, place: Place): Promise<string | undefi
   outside.rows = before.length;
   outside.rotations = before.filter((row) => leafOf(row).act === "signer.rotate").length;
   const clock = new Clock({ wall: () => machine.now, monotonic: () => machine.now });
-  const [force] = contracts;
-  if (force === undefined) throw new Error("there is no contract");
+  const [policySet] = contracts;
+  if (policySet === undefined) throw new Error("there is no contract");
   const opened = await openGate({
     ledger,
     clock,
-    force,
+    policySet,
     mode: "enforce",
     onDefect: ({ defect }) => Promise.reject(defect),
   });

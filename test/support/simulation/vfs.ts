@@ -286,7 +286,7 @@ function unmap(pointer: number, _deleteFlag: number): number {
   if (shared === undefined) return ok;
   shared.users.delete(file);
   for (const readers of shared.readers) readers.delete(file);
-  for (const [place, holder] of shared.alone.entries()) if (holder === file) shared.alone[place] = undefined;
+  for (const [index, holder] of shared.alone.entries()) if (holder === file) shared.alone[index] = undefined;
   if (shared.users.size > 0) return ok;
   for (const region of shared.regions) native.sqlite3_free(region);
   sharedOn.delete(file.inode);

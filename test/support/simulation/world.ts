@@ -182,7 +182,7 @@ class Lived {
     const opened = await openGate({
       ledger,
       clock,
-      force: chance.pick(contracts),
+      policySet: chance.pick(contracts),
       mode: chance.pick(["enforce", "assist"] as const),
       onDefect: ({ defect }) => {
         throw defect;

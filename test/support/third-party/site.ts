@@ -44,7 +44,7 @@ export function makeLog({ origin = "svc-gate/third", size, signer, fork = Infini
   const frontier = new Frontier();
   const nodes = new Map<string, Buffer>();
   for (const leaf of leaves)
-    for (const { level, place, hash } of frontier.append(leaf.toString("hex"))) nodes.set(`${level} ${place}`, hash);
+    for (const { level, index, hash } of frontier.append(leaf.toString("hex"))) nodes.set(`${level} ${index}`, hash);
   const read: HashReader = async (level, from, count) => {
     const places = Array.from({ length: count }, (_, at) => from + at);
     return Buffer.concat(places.map((at) => (level === 0 ? leaves[at] : nodes.get(`${level} ${at}`)) ?? Buffer.of()));
@@ -69,9 +69,9 @@ export async function writeSite(folder: string, log: Log): Promise<void> {
     writeFileSync(join(folder, path), bytes);
   };
   for (const level of levelsOf(size)) {
-    for (const tile of tilesOf(size, level)) write(tilePath(tile), await read(level, tile.place * 256, tile.width));
+    for (const tile of tilesOf(size, level)) write(tilePath(tile), await read(level, tile.index * 256, tile.width));
   }
   for (const tile of tilesOf(size, "entries"))
-    write(tilePath(tile), entryBundle(texts.slice(tile.place * 256, tile.place * 256 + tile.width)));
+    write(tilePath(tile), entryBundle(texts.slice(tile.index * 256, tile.index * 256 + tile.width)));
   write("checkpoint", await log.checkpoint());
 }

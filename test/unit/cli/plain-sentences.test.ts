@@ -10,7 +10,7 @@ import { suite, test, type TestContext } from "node:test";
 import { analyze } from "../../../packages/workbench/src/analysis/mod.ts";
 import { checkCommand } from "../../../packages/svc-gate/src/cli/check.ts";
 import { comparisonText } from "../../../packages/svc-gate/src/cli/replay/print.ts";
-import { Tally, type Change } from "../../../packages/svc-gate/src/cli/replay/tally.ts";
+import { VerdictChanges, type Change } from "../../../packages/svc-gate/src/cli/replay/verdict-changes.ts";
 import type { RuleExplained } from "../../../packages/svc-gate/src/cli/explain/explanation.ts";
 import { printRule } from "../../../packages/svc-gate/src/cli/explain/print.ts";
 import { testCommand } from "../../../packages/svc-gate/src/cli/test/command.ts";
@@ -29,12 +29,12 @@ function written(t: TestContext, files: Readonly<Record<string, string>>): strin
 
 suite("the sum of a replay", { tags: ["first-use-22"] }, () => {
   const sumLine = (...changes: readonly Change[]): string => {
-    const tally = new Tally({ field: ["input", "eur"], examples: 0 });
-    tally.decided = 10;
-    for (const change of changes) tally.changes.set(`${change.was} ${change.wouldBe}`, change);
+    const counts = new VerdictChanges({ field: ["input", "eur"], examples: 0 });
+    counts.decided = 10;
+    for (const change of changes) counts.changes.set(`${change.was} ${change.wouldBe}`, change);
     const text = comparisonText({
       contract: "c",
-      tally,
+      counts,
       field: "input.eur",
       skipped: { receipts: 0, reasons: new Map() },
     });
@@ -90,8 +90,8 @@ test(
 );
 
 test("the reason of an ALLOW says that no rule of the contract applies", { tags: ["first-use-18"] }, () => {
-  const force = compile(contractText());
-  says("allowed-by-no-rule", judge(force, { platform: snapshot }).reason);
+  const policySet = compile(contractText());
+  says("allowed-by-no-rule", judge(policySet, { platform: snapshot }).reason);
 });
 
 test(
@@ -106,13 +106,13 @@ test(
 );
 
 test("[first-use, sentence 16] `analyze` names what the agent chooses in a counter's key", () => {
-  const force = compile(
+  const policySet = compile(
     contractText({
       counters: "{ trip_spend: { of: t, per: [key, input.s], within: 30d, counting: possible } }",
       rules: '[{ rule: r, on: t, when: "counters.trip_spend > 5", verdict: BLOCK, reason: x }]',
     }),
   );
-  const found = analyze(force).find(({ code }) => code === "agent-controlled-key");
+  const found = analyze(policySet).find(({ code }) => code === "agent-controlled-key");
   says("agent-controlled-key", String(found?.message));
 });
 

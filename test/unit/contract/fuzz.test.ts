@@ -86,7 +86,7 @@ suite("the compiler and the engine on random texts and calls", { tags: ["contrac
         `{input.s} {input.?list} {input.?maybe}" }`,
     );
     const counters = "{ k: { of: t, per: [input.s, key], when: input.n > 0, sum: input.?m.orValue(1), within: 1h } }";
-    const force = compile(contractText({ rules: `[${rules.join(", ")}]`, counters }));
+    const policySet = compile(contractText({ rules: `[${rules.join(", ")}]`, counters }));
     const json = fc.jsonValue({ maxDepth: 3 });
     const often = (arbitrary: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> =>
       fc.oneof({ weight: 5, arbitrary }, { weight: 1, arbitrary: json });
@@ -118,7 +118,7 @@ suite("the compiler and the engine on random texts and calls", { tags: ["contrac
     const verdictsSeen = new Set<string>();
     fc.assert(
       fc.property(input, platform, fc.nat(9), (sent, state, k) => {
-        const decision = judge(force, { input: sent, platform: state, counters: { "c.k": `${k}` } });
+        const decision = judge(policySet, { input: sent, platform: state, counters: { "c.k": `${k}` } });
         assert.equal(decision.defect, undefined, decision.reason);
         assert.match(decision.reason, /^Svc: \S[^\n]*$/);
         verdictsSeen.add(`${decision.verdict} ${decision.rule.split(".")[1]}`);

@@ -3,14 +3,17 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { recompile, type ContractInForce } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { recompile, type PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { compile, mandate } from "../../support/contract-kit.ts";
+import { sentencesOf } from "../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const input = "{ type: object, additionalProperties: false }";
 const contract = `contract: c\ntools:\n  t: { input: ${input}, otherwise: ALLOW }\n`;
 const plainMandate = "mandate: m\ncontracts: [c.yaml]\n";
 
-function inForce(text: string, files: Readonly<Record<string, string>>): ContractInForce {
+function inForce(text: string, files: Readonly<Record<string, string>>): PolicySet {
   const compiled = mandate(text, files);
   return compiled.ok ? compiled.value : assert.fail(JSON.stringify(compiled.problem.map(({ message }) => message)));
 }
@@ -32,39 +35,37 @@ suite("the text of GET /rules, compiled again", () => {
         [plainMandate, `${head}# a remark${end}--- # d.yaml\n${block("two")}`],
         [plainMandate, `${head}summary: |\n  text${end}--- # d.yaml\n${other}`],
       ] as const) {
-        const force = inForce(text, { "c.yaml": file });
-        assertAgain(force);
+        const policySet = inForce(text, { "c.yaml": file });
+        assertAgain(policySet);
         assertAgain(compile(file));
       }
     }
   });
 
   test("the text compiles to the same contract if the contract's file is called mandate.yaml", () => {
-    const force = mandate("mandate: m\ncontracts: [mandate.yaml]\n", { "mandate.yaml": head });
-    assertAgain(force.ok ? force.value : assert.fail("it does not compile"));
+    const policySet = mandate("mandate: m\ncontracts: [mandate.yaml]\n", { "mandate.yaml": head });
+    assertAgain(policySet.ok ? policySet.value : assert.fail("it does not compile"));
   });
 
   test("the compiler refuses a line that looks like a file separator, and a line break in a name", () => {
-    const line = "yaml: a line that begins like this stands between the files in the text of GET /rules";
-    assert.deepEqual(problems(plainMandate, { "c.yaml": `--- # d.yaml\n${head}` }), [line]);
-    assert.deepEqual(problems(`# m\n--- #\n${plainMandate}`, { "c.yaml": head }), [line]);
-    const name = "name: a file's name has no line breaks and no control characters";
+    says("a separator in a contract", problems(plainMandate, { "c.yaml": `--- # d.yaml\n${head}` }).join("\n"));
+    says("a separator in a mandate", problems(`# m\n--- #\n${plainMandate}`, { "c.yaml": head }).join("\n"));
     for (const [written, file] of [
       ["c\\n--- # d.yaml", "c\n--- # d.yaml"],
       ["c\\u2028.yaml", "c\u2028.yaml"],
     ] as const)
-      assert.deepEqual(problems(`mandate: m\ncontracts: ["${written}"]\n`, { [file]: head }), [name]);
+      says(`the name ${written}`, problems(`mandate: m\ncontracts: ["${written}"]\n`, { [file]: head }).join("\n"));
     assert.deepEqual(problems(plainMandate, { "c.yaml": `---\n${head}` }), []);
   });
 });
 
-function assertAgain(force: ContractInForce): void {
-  const again = recompile(force.text);
+function assertAgain(policySet: PolicySet): void {
+  const again = recompile(policySet.text);
   if (!again.ok) assert.fail(JSON.stringify(again.problem.map(({ message }) => message)));
-  assert.equal(again.value.text, force.text);
-  const shape = ({ tools }: ContractInForce): unknown =>
+  assert.equal(again.value.text, policySet.text);
+  const shape = ({ tools }: PolicySet): unknown =>
     [...tools.values()].map(({ routes }) =>
       routes.map(({ contract: name, rules }) => [name, rules.map(({ id }) => id)]),
     );
-  assert.deepEqual(shape(again.value), shape(force));
+  assert.deepEqual(shape(again.value), shape(policySet));
 }

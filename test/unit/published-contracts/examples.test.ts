@@ -10,13 +10,13 @@ import { suite, test } from "node:test";
 import {
   compileContracts,
   compileMandate,
-  consult,
+  planLookups,
   count,
   decide,
   loadFunctions,
   prepare,
   renderDiagnostic,
-  type ContractInForce,
+  type PolicySet,
   type Decision,
 } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { good } from "../../../packages/svc-gate/src/wire/mod.ts";
@@ -25,7 +25,7 @@ import { request } from "../../support/contract-kit.ts";
 const root = new URL("../../../", import.meta.url);
 const read = (name: string): string => readFileSync(new URL(name, root), "utf8");
 
-function compiled(name: string): ContractInForce {
+function compiled(name: string): PolicySet {
   const source = { name, text: read(name) };
   const result = name.startsWith("contracts/")
     ? compileContracts([source])
@@ -46,21 +46,21 @@ type Step = readonly [tool: string, input: object, expected: string, circumstanc
 
 const began = Date.UTC(2026, 0, 15, 12);
 
-/** Decides the calls of a session in turn, in enforce mode. Amounts are whole numbers here. */
-function play(force: ContractInForce, steps: readonly Step[]): readonly Decision[] {
+/** Decides the calls of a session in transaction, in enforce mode. Amounts are whole numbers here. */
+function play(policySet: PolicySet, steps: readonly Step[]): readonly Decision[] {
   const events: { readonly counter: string; readonly key: string; readonly at: number; readonly amount: number }[] = [];
   return steps.map(([tool, input, , { at = 0, session = "s", key = "default", platform } = {}]) => {
     const now = began + at * 1000;
     const call = request({ tool, input, platform, ...(session === null ? {} : { session }) });
-    const prepared = prepare(force, call, { keyName: key, sessionId: session });
-    const consultation = consult(prepared, now);
-    const values = consultation.lookups.map((lookup) => {
+    const prepared = prepare(policySet, call, { keyName: key, sessionId: session });
+    const lookupPlan = planLookups(prepared, now);
+    const values = lookupPlan.lookups.map((lookup) => {
       const found = events.filter(
         (event) => event.counter === lookup.counter.name && event.key === lookup.key && event.at > lookup.after,
       );
       return String(found.reduce((sum, { amount }) => sum + amount, 0));
     });
-    const decision = decide(consultation, values);
+    const decision = decide(lookupPlan, values);
     for (const move of count(prepared, { verdict: decision.verdict, answered: decision.verdict })) {
       events.push({ counter: move.counter.name, key: move.key, at: now, amount: Number(move.amount) });
     }
@@ -70,12 +70,12 @@ function play(force: ContractInForce, steps: readonly Step[]): readonly Decision
 
 function assertSession(steps: readonly Step[]): void {
   const decisions = play(everything, steps);
-  for (const [place, { verdict, rule, reason, defect }] of decisions.entries()) {
-    const [tool, input, expected] = steps[place] as Step;
+  for (const [index, { verdict, rule, reason, defect }] of decisions.entries()) {
+    const [tool, input, expected] = steps[index] as Step;
     assert.equal(
       `${verdict} ${rule.replace(/^(?:shell|session-flow)\./, "")}`,
       expected,
-      `call ${place + 1}: ${tool} ${JSON.stringify(input)}: ${reason}`,
+      `call ${index + 1}: ${tool} ${JSON.stringify(input)}: ${reason}`,
     );
     assert.match(reason, /^Svc: \S/);
     assert.equal(defect, undefined);

@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { before, suite, test } from "node:test";
-import { compileContracts, loadFunctions, type ContractInForce } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { compileContracts, loadFunctions, type PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { judge } from "../../support/contract-kit.ts";
 
 interface OrdinaryCall {
@@ -24,7 +24,7 @@ const calls = readFileSync(new URL("ordinary-calls.jsonl", import.meta.url), "ut
   .map((line) => JSON.parse(line) as OrdinaryCall);
 
 suite("ordinary calls", () => {
-  const contracts = new Map<string, ContractInForce>();
+  const contracts = new Map<string, PolicySet>();
 
   before(async () => {
     for (const name of ["shell", "sql", "http", "email", "files", "git"]) {

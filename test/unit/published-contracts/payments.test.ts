@@ -8,17 +8,20 @@ import { suite, test } from "node:test";
 import {
   compileMandate,
   renderDiagnostic,
-  type ContractInForce,
+  type PolicySet,
   type Decision,
 } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { good } from "../../../packages/svc-gate/src/wire/mod.ts";
 import { judge, mandate } from "../../support/contract-kit.ts";
+import { sentencesOf } from "../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const root = new URL("../../../", import.meta.url);
 const contract = readFileSync(new URL("contracts/payments.yaml", root), "utf8");
-const force = load(readFileSync(new URL("mandate.yaml", root), "utf8"));
+const policySet = load(readFileSync(new URL("mandate.yaml", root), "utf8"));
 
-function load(text: string): ContractInForce {
+function load(text: string): PolicySet {
   const compiled = compileMandate({ name: "mandate.yaml", text }, (name) =>
     good({ name, text: readFileSync(new URL(name, root), "utf8") }),
   );
@@ -38,16 +41,16 @@ function pay(input: Readonly<Record<string, string>>, platform: Readonly<Record<
       .join(",")}}`;
   const sent = { amount: "10", currency: '"USD"', payee_address: `"${payee}"`, offer_expires_epoch: `${now + 60}` };
   const facts = { monthly_spend_usd: "0", approved_payees: `["${payee}"]`, historical_price_usd: "10" };
-  return judge(force, {
+  return judge(policySet, {
     tool: "payment.send",
     input: text({ ...sent, merchant: '"m"', resource: '"r"', ...input }),
     ...(platform === null ? {} : { platform: text({ ...facts, now_epoch: `${now}`, ...platform }) }),
   });
 }
 
-function assertDecision(decision: Decision, verdict: string, rule: string, reason: RegExp, what: string): void {
+function assertDecision(decision: Decision, verdict: string, rule: string, what: string): void {
   assert.deepEqual([decision.verdict, decision.rule], [verdict, rule], `${what}: ${decision.reason}`);
-  assert.match(decision.reason, reason, what);
+  says(what, decision.reason);
   assert.match(decision.reason, /^Svc: \S/);
   assert.equal(decision.defect, undefined);
 }
@@ -57,7 +60,7 @@ suite("the worked example of specification 4.6", () => {
     "the contract allows 10 USD to a registered payee while the offer is valid",
     { tags: ["payments.registered-payee", "payments.inputs"] },
     () => {
-      assertDecision(pay({}, {}), "ALLOW", "payments.$otherwise", /registered, and 10 USD is within/, "row 1");
+      assertDecision(pay({}, {}), "ALLOW", "payments.$otherwise", "row 1");
     },
   );
 
@@ -66,7 +69,7 @@ suite("the worked example of specification 4.6", () => {
     { tags: ["payments.unregistered-payee", "platform.approved-payees"] },
     () => {
       const decision = pay({ payee_address: `"${payee.slice(0, -1)}8"` }, {});
-      assertDecision(decision, "BLOCK", "payments.payee-registered", /not registered for this merchant/, "row 2");
+      assertDecision(decision, "BLOCK", "payments.payee-registered", "row 2");
     },
   );
 
@@ -75,13 +78,7 @@ suite("the worked example of specification 4.6", () => {
     { tags: ["payments.price-variance", "platform.historical-price"] },
     () => {
       const decision = pay({ amount: "20" }, {});
-      assertDecision(
-        decision,
-        "ESCALATE",
-        "payments.price-variance",
-        /20 USD is over the allowed variance.* 10 USD/,
-        "row 3",
-      );
+      assertDecision(decision, "ESCALATE", "payments.price-variance", "row 3");
     },
   );
 
@@ -90,7 +87,7 @@ suite("the worked example of specification 4.6", () => {
     { tags: ["payments.monthly-budget", "platform.monthly-spend"] },
     () => {
       const decision = pay({ amount: "20" }, { monthly_spend_usd: "190", historical_price_usd: "20" });
-      assertDecision(decision, "BLOCK", "payments.within-monthly-budget", /past its budget of 200 USD/, "row 4");
+      assertDecision(decision, "BLOCK", "payments.within-monthly-budget", "row 4");
     },
   );
 
@@ -99,13 +96,7 @@ suite("the worked example of specification 4.6", () => {
     { tags: ["payments.expired-offer", "verdict.stale-not-resumed", "platform.now-epoch"] },
     () => {
       const decision = pay({ offer_expires_epoch: `${now - 1}` }, {});
-      assertDecision(
-        decision,
-        "BLOCK",
-        "payments.offer-still-valid",
-        /approval cannot resume a stale signature/,
-        "row 5",
-      );
+      assertDecision(decision, "BLOCK", "payments.offer-still-valid", "row 5");
       assert.equal(decision.final, true);
     },
   );
@@ -114,11 +105,9 @@ suite("the worked example of specification 4.6", () => {
     "the contract blocks a payment without a snapshot",
     { tags: ["payments.no-snapshot", "check.payment-without-snapshot", "platform.present-false"] },
     () => {
-      const reason =
-        /platform did not supply ledger state, so spend, entitlements and payee registry cannot be checked/;
-      assertDecision(pay({}, null), "BLOCK", "payments.$requires.1", reason, "row 6");
+      assertDecision(pay({}, null), "BLOCK", "payments.$requires.1", "row 6");
       // Whatever else is wrong with the call: what is missing is named first, and reads nothing that is not there.
-      assertDecision(pay({ amount: "absent" }, null), "BLOCK", "payments.$requires.1", reason, "row 6, no amount");
+      assertDecision(pay({ amount: "absent" }, null), "BLOCK", "payments.$requires.1", "row 6");
     },
   );
 });
@@ -202,7 +191,7 @@ test(
   { tags: ["platform.entitlements", "payments.inputs", "payments.settings"] },
   () => {
     for (const [what, input, platform, verdict, rule] of boundaries)
-      assertDecision(pay(input, platform), verdict, `payments.${rule}`, /^Svc: /, what);
+      assertDecision(pay(input, platform), verdict, `payments.${rule}`, what);
   },
 );
 
@@ -211,7 +200,7 @@ test(
   { tags: ["verdict.values", "verdict.meanings"] },
   () => {
     const decision = pay({ amount: "45", offer_expires_epoch: "1", payee_address: '"x"' }, { entitlements: '["r"]' });
-    assertDecision(decision, "BLOCK", "payments.offer-still-valid", /expired/, "all at once");
+    assertDecision(decision, "BLOCK", "payments.offer-still-valid", "all at once");
     const rules = ["offer-still-valid", "payee-registered", "price-variance", "not-already-entitled"];
     assert.deepEqual(
       decision.fired,
@@ -233,7 +222,7 @@ test(
       platform: { monthly_spend_usd: 900, approved_payees: ["x"], now_epoch: now, historical_price_usd: 10 },
     };
     assert.equal(judge(compiled.value, call).rule, "payments.within-payment-limit");
-    assert.equal(judge(force, call).rule, "payments.within-monthly-budget");
+    assert.equal(judge(policySet, call).rule, "payments.within-monthly-budget");
   },
 );
 
@@ -247,7 +236,7 @@ test(
   { tags: ["contract.verbatim", "contract.mandate-loads"] },
   () => {
     const text = readFileSync(new URL("mandate.yaml", root), "utf8");
-    assert.equal(force.text, `--- # mandate.yaml\n${text}--- # contracts/payments.yaml\n${contract}`);
-    assert.deepEqual(force.contracts, ["payments"]);
+    assert.equal(policySet.text, `--- # mandate.yaml\n${text}--- # contracts/payments.yaml\n${contract}`);
+    assert.deepEqual(policySet.contracts, ["payments"]);
   },
 );

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { before, suite, test } from "node:test";
-import { compileContracts, loadFunctions, type ContractInForce } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { compileContracts, loadFunctions, type PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { judge } from "../../support/contract-kit.ts";
 
 const secrets = `
@@ -59,7 +59,7 @@ const rules: ReadonlySet<string> = new Set([
 ]);
 
 suite("places for secrets", () => {
-  const contracts = new Map<string, ContractInForce>();
+  const contracts = new Map<string, PolicySet>();
 
   before(async () => {
     for (const name of ["files", "git", "email"]) {

@@ -130,7 +130,9 @@ suite("a defect is planted in the parse tree", () => {
 
 suite("the search for the source file of a function", () => {
   test("a mutation finds the source file by the name of the function alone", () => {
-    const [[url, text] = ["", ""]] = [...mutatedSources([{ within: "Turn.commit", first: "await undefined;" }])];
+    const [[url, text] = ["", ""]] = [
+      ...mutatedSources([{ within: "AppendTransaction.commit", first: "await undefined;" }]),
+    ];
     assert.match(url, /^file:.*\.ts$/);
     assert.match(text, /async commit\([^{]*\{ await undefined; /);
     assert.equal(fileURLToPath(url).includes("node_modules"), false);
@@ -138,15 +140,18 @@ suite("the search for the source file of a function", () => {
 
   test("an unknown or ambiguous function name is an error, and the end of a path resolves it", () => {
     const sources = new Map([
-      [join("/src", "one", "turn.ts"), "class Turn { commit() {} }"],
-      [join("/src", "other", "turn.ts"), "class Turn { commit() {} }"],
-      [join("/src", "turn.ts"), "commit(); // Turn"],
+      [join("/src", "one", "append.ts"), "class AppendTransaction { commit() {} }"],
+      [join("/src", "other", "append.ts"), "class AppendTransaction { commit() {} }"],
+      [join("/src", "append.ts"), "commit(); // AppendTransaction"],
     ]);
     const asked = (within: string, module: string) => mutatedSources([{ within, module, first: "1;" }], sources);
-    assert.throws(() => mutatedSources([{ within: "Turn.omit", first: "1;" }], sources), /no module has Turn\.omit/);
-    assert.throws(() => asked("Turn.commit", "no/turn"), /no module has Turn\.commit/);
-    assert.throws(() => asked("Turn.commit", "turn"), /several modules have Turn\.commit: .*one.*other/);
-    assert.deepEqual([...asked("Turn.commit", "other/turn").values()], ["class Turn { commit() { 1; } }"]);
+    assert.throws(
+      () => mutatedSources([{ within: "AppendTransaction.omit", first: "1;" }], sources),
+      /no module has AppendTransaction\.omit/,
+    );
+    assert.throws(() => asked("AppendTransaction.commit", "no/append"), /no module has AppendTransaction\.commit/);
+    assert.throws(() => asked("AppendTransaction.commit", "append"), /several modules have AppendTransaction\.commit: .*one.*other/);
+    assert.deepEqual([...asked("AppendTransaction.commit", "other/append").values()], ["class AppendTransaction { commit() { 1; } }"]);
   });
 });
 

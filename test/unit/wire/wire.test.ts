@@ -19,80 +19,87 @@ import {
   readJson,
   refusals,
 } from "../../../packages/svc-gate/src/wire/mod.ts";
+import { sentencesOf } from "../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 function fault(text: string): string {
   const read = readJson(text);
   return read.ok ? "read" : `${read.problem.line}:${read.problem.column} ${read.problem.sentence}`;
 }
 
-const refused: readonly (readonly [text: string, fault: string])[] = [
-  ["", "1:1 expected one JSON object"],
-  ["[]", "1:1 expected one JSON object"],
-  ["1", "1:1 expected one JSON object"],
-  ['"a"', "1:1 expected one JSON object"],
-  ["null", "1:1 expected one JSON object"],
-  ["\ufeff{}", "1:1 a byte order mark; send UTF-8 without one"],
-  ["\u00a0{}", "1:1 expected one JSON object"],
-  ["{} {}", "1:4 more after the end of the object"],
-  ["{}\n,", "2:1 more after the end of the object"],
-  ["{", "1:2 expected a member name in double quotes"],
-  ["{a: 1}", "1:2 expected a member name in double quotes"],
-  ["{'a': 1}", "1:2 expected a member name in double quotes"],
-  ["{1: 1}", "1:2 expected a member name in double quotes"],
-  ["// c\n{}", "1:1 expected one JSON object"],
-  ["{/* c */}", "1:2 expected a member name in double quotes"],
-  ['{"a" 1}', "1:6 expected `:` after a member name"],
-  ['{"a":}', '1:6 expected a value, found "}"'],
-  ['{"a":1,}', "1:8 expected a member name in double quotes"],
-  ['{"a":1 "b":2}', '1:8 expected `,` or `}`, found "\\""'],
-  ['{"a":1', "1:7 expected `,` or `}`, found the end"],
-  ['{"a":[1', "1:8 expected `,` or `]`, found the end"],
-  ['{"a":[1,]}', '1:9 expected a value, found "]"'],
-  ['{"a":[,1]}', '1:7 expected a value, found ","'],
-  ['{"a":[1 2]}', '1:9 expected `,` or `]`, found "2"'],
-  ['{"a":tru}', '1:6 expected a value, found "t"'],
-  ['{"a":True}', '1:6 expected a value, found "T"'],
-  ['{"a":trueish}', '1:10 expected `,` or `}`, found "i"'],
-  ['{"a":undefined}', '1:6 expected a value, found "u"'],
-  ['{"a":NaN}', '1:6 expected a value, found "N"'],
-  ['{"a":Infinity}', '1:6 expected a value, found "I"'],
-  ['{"a":-Infinity}', "1:6 not a number as JSON writes it"],
-  ['{"a":+1}', '1:6 expected a value, found "+"'],
-  ['{"a":.5}', '1:6 expected a value, found "."'],
-  ['{"a":5.}', "1:6 not a number as JSON writes it"],
-  ['{"a":01}', "1:6 not a number as JSON writes it"],
-  ['{"a":-01}', "1:6 not a number as JSON writes it"],
-  ['{"a":-}', "1:6 not a number as JSON writes it"],
-  ['{"a":1e}', "1:6 not a number as JSON writes it"],
-  ['{"a":1e+}', "1:6 not a number as JSON writes it"],
-  ['{"a":1.e5}', "1:6 not a number as JSON writes it"],
-  ['{"a":0x1}', '1:7 expected `,` or `}`, found "x"'],
-  ['{"a":1_0}', '1:7 expected `,` or `}`, found "_"'],
-  ['{"a":1,"a":2}', '1:8 the member "a" stands twice'],
-  ['{"a":{"b":1,"c":2,\n"b":3}}', '2:1 the member "b" stands twice'],
-  ['{"a":1,"\\u0061":2}', '1:8 the member "a" stands twice'],
-  ['{"__proto__":1,"__proto__":2}', '1:16 the member "__proto__" stands twice'],
-  ['{"a\\u0000":1}', '1:2 the member name "a\\u0000" has a NUL'],
-  ['{"a":"\\ud800"}', "1:6 a string with an unpaired surrogate"],
-  ['{"a":"\\udc00\\ud800"}', "1:6 a string with an unpaired surrogate"],
-  ['{"\\ud800":1}', "1:2 a string with an unpaired surrogate"],
-  ['{"a":"\ud800"}', "1:7 an unpaired surrogate"],
-  ['{"a":"b\nc"}', "1:8 a control character inside a string; write it as an escape"],
-  ['{"a":"b\tc"}', "1:8 a control character inside a string; write it as an escape"],
-  ['{"a":"\\n\u0000"}', "1:9 a control character inside a string; write it as an escape"],
-  ['{"a":"b', "1:8 the text ends inside a string"],
-  ['{"a":"b\\', "1:8 an escape that JSON does not have"],
-  ['{"a":"\\x41"}', "1:7 an escape that JSON does not have"],
-  ['{"a":"\\\'"}', "1:7 an escape that JSON does not have"],
-  ['{"a":"\\u12"}', "1:7 expected four hexadecimal digits after `\\u`"],
-  ['{"a":"\\u12g4"}', "1:7 expected four hexadecimal digits after `\\u`"],
-  ['{"a":"😀é", "b": x}', '1:17 expected a value, found "x"'],
-  ['\n\r\n  {"a": ?}', '3:9 expected a value, found "?"'],
+const refused: readonly (readonly [text: string, place: string])[] = [
+  ["", "1:1"],
+  ["[]", "1:1"],
+  ["1", "1:1"],
+  ['"a"', "1:1"],
+  ["null", "1:1"],
+  ["\ufeff{}", "1:1"],
+  ["\u00a0{}", "1:1"],
+  ["{} {}", "1:4"],
+  ["{}\n,", "2:1"],
+  ["{", "1:2"],
+  ["{a: 1}", "1:2"],
+  ["{'a': 1}", "1:2"],
+  ["{1: 1}", "1:2"],
+  ["// c\n{}", "1:1"],
+  ["{/* c */}", "1:2"],
+  ['{"a" 1}', "1:6"],
+  ['{"a":}', "1:6"],
+  ['{"a":1,}', "1:8"],
+  ['{"a":1 "b":2}', "1:8"],
+  ['{"a":1', "1:7"],
+  ['{"a":[1', "1:8"],
+  ['{"a":[1,]}', "1:9"],
+  ['{"a":[,1]}', "1:7"],
+  ['{"a":[1 2]}', "1:9"],
+  ['{"a":tru}', "1:6"],
+  ['{"a":True}', "1:6"],
+  ['{"a":trueish}', "1:10"],
+  ['{"a":undefined}', "1:6"],
+  ['{"a":NaN}', "1:6"],
+  ['{"a":Infinity}', "1:6"],
+  ['{"a":-Infinity}', "1:6"],
+  ['{"a":+1}', "1:6"],
+  ['{"a":.5}', "1:6"],
+  ['{"a":5.}', "1:6"],
+  ['{"a":01}', "1:6"],
+  ['{"a":-01}', "1:6"],
+  ['{"a":-}', "1:6"],
+  ['{"a":1e}', "1:6"],
+  ['{"a":1e+}', "1:6"],
+  ['{"a":1.e5}', "1:6"],
+  ['{"a":0x1}', "1:7"],
+  ['{"a":1_0}', "1:7"],
+  ['{"a":1,"a":2}', "1:8"],
+  ['{"a":{"b":1,"c":2,\n"b":3}}', "2:1"],
+  ['{"a":1,"\\u0061":2}', "1:8"],
+  ['{"__proto__":1,"__proto__":2}', "1:16"],
+  ['{"a\\u0000":1}', "1:2"],
+  ['{"a":"\\ud800"}', "1:6"],
+  ['{"a":"\\udc00\\ud800"}', "1:6"],
+  ['{"\\ud800":1}', "1:2"],
+  ['{"a":"\ud800"}', "1:7"],
+  ['{"a":"b\nc"}', "1:8"],
+  ['{"a":"b\tc"}', "1:8"],
+  ['{"a":"\\n\u0000"}', "1:9"],
+  ['{"a":"b', "1:8"],
+  ['{"a":"b\\', "1:8"],
+  ['{"a":"\\x41"}', "1:7"],
+  ['{"a":"\\\'"}', "1:7"],
+  ['{"a":"\\u12"}', "1:7"],
+  ['{"a":"\\u12g4"}', "1:7"],
+  ['{"a":"😀é", "b": x}', "1:17"],
+  ['\n\r\n  {"a": ?}', "3:9"],
 ];
 
 suite("the strict JSON reader", () => {
   test("the reader refuses ambiguous or bad JSON, with line and column", { tags: ["service.json-bodies"] }, () => {
-    for (const [text, expected] of refused) assert.equal(fault(text), expected, JSON.stringify(text));
+    for (const [text, place] of refused) {
+      const [at, ...sentence] = fault(text).split(" ");
+      assert.equal(at, place, JSON.stringify(text));
+      says(`text ${text}`, sentence.join(" "));
+    }
   });
 
   test("the reader refuses every prefix of a valid text", () => {
@@ -140,28 +147,32 @@ function siblings(containers: number): string {
   return `{"a":[${"[],".repeat(containers - 3)}[]]}`;
 }
 
-const atLimits: readonly (readonly [what: string, text: string, fault: string])[] = [
+const atLimits: readonly (readonly [what: string, text: string, place: string])[] = [
   ["depth", nested(limits.jsonDepthMax), "read"],
-  ["depth", nested(limits.jsonDepthMax + 1), "1:69 nested deeper than 64 levels"],
+  ["depth", nested(limits.jsonDepthMax + 1), "1:69"],
   ["containers", siblings(limits.jsonContainersMax), "read"],
-  ["containers", siblings(limits.jsonContainersMax + 1), "1:30001 over 10000 objects and arrays"],
+  ["containers", siblings(limits.jsonContainersMax + 1), "1:30001"],
   ["depth of objects", '{"a":'.repeat(64) + "1" + "}".repeat(64), "read"],
-  ["depth of objects", '{"a":'.repeat(65) + "1" + "}".repeat(65), "1:321 nested deeper than 64 levels"],
+  ["depth of objects", '{"a":'.repeat(65) + "1" + "}".repeat(65), "1:321"],
   ["depth is not breadth", `{"a":[${"[],".repeat(100)}[]]}`, "read"],
   ["digits", `{"a":${"1".repeat(40)}}`, "read"],
-  ["digits", `{"a":${"1".repeat(41)}}`, "1:6 a number of 41 digits; at most 40 are read"],
+  ["digits", `{"a":${"1".repeat(41)}}`, "1:6"],
   ["digits of a fraction", `{"a":-0.${"1".repeat(39)}}`, "read"],
-  ["digits of a fraction", `{"a":-0.${"1".repeat(40)}}`, "1:6 a number of 41 digits; at most 40 are read"],
+  ["digits of a fraction", `{"a":-0.${"1".repeat(40)}}`, "1:6"],
   ["exponent", '{"a":1e400}', "read"],
-  ["exponent", '{"a":1e401}', "1:6 an exponent beyond 400 either way"],
+  ["exponent", '{"a":1e401}', "1:6"],
   ["exponent", '{"a":1E-400}', "read"],
-  ["exponent", '{"a":1e-401}', "1:6 an exponent beyond 400 either way"],
-  ["exponent of zero", '{"a":0e99999999999999999999}', "1:6 an exponent beyond 400 either way"],
+  ["exponent", '{"a":1e-401}', "1:6"],
+  ["exponent of zero", '{"a":0e99999999999999999999}', "1:6"],
   ["exponent with zeros", '{"a":1e0000000000000000000400}', "read"],
 ];
 
 test("the reader accepts a text at each limit and refuses a text beyond it", () => {
-  for (const [what, text, expected] of atLimits) assert.equal(fault(text), expected, `${what}: ${text.slice(0, 60)}`);
+  for (const [what, text, place] of atLimits) {
+    const [at, ...sentence] = fault(text).split(" ");
+    assert.equal(at, place, `${what}: ${text.slice(0, 60)}`);
+    if (place !== "read") says(`limit of ${what}`, sentence.join(" "));
+  }
 });
 
 function bytes(...values: readonly number[]): Uint8Array {
@@ -192,46 +203,38 @@ test("the gate finds the place of invalid UTF-8 in every text that TextDecoder r
 });
 
 suite("a check request", () => {
-  const requests: readonly (readonly [body: string, problem: string])[] = [
-    ['{"tool_input":{}}', '"tool_name" is missing; it must be a string'],
-    ['{"tool_name":1,"tool_input":{}}', '"tool_name" must be a string, not a number'],
-    ['{"tool_name":null,"tool_input":{}}', '"tool_name" must be a string, not null'],
-    ['{"tool_name":"","tool_input":{}}', '"tool_name" is empty'],
-    ['{"tool_name":"a\\u0000","tool_input":{}}', '"tool_name" has a NUL'],
-    ['{"tool_name":"a"}', '"tool_input" is missing; it must be an object'],
-    ['{"tool_name":"a","tool_input":null}', '"tool_input" must be an object, not null'],
-    ['{"tool_name":"a","tool_input":[]}', '"tool_input" must be an object, not an array'],
-    ['{"tool_name":"a","tool_input":"{}"}', '"tool_input" must be an object, not a string'],
-    ['{"tool_name":"a","tool_input":0.5}', '"tool_input" must be an object, not a number'],
-    ['{"tool_name":"a","tool_input":true}', '"tool_input" must be an object, not a boolean'],
-    ['{"tool_name":"a","tool_input":{},"session_id":1}', '"session_id" must be a string, not a number'],
-    ['{"tool_name":"a","tool_input":{},"session_id":null}', '"session_id" must be a string, not null'],
-    ['{"tool_name":"a","tool_input":{},"session_id":""}', '"session_id" is empty'],
-    ['{"tool_name":"a","tool_input":{},"platform_state":[]}', '"platform_state" must be an object, not an array'],
-    [
-      '{"tool_name":"a","tool_input":{},"platformState":{}}',
-      'unknown member "platformState"; did you mean "platform_state"?',
-    ],
-    ['{"tool_name":"a","tool_input":{},"Tool_Name":"b"}', 'unknown member "Tool_Name"; did you mean "tool_name"?'],
-    [
-      '{"tool_name":"a","tool_input":{},"mode":"observe"}',
-      'unknown member "mode"; members are tool_name, tool_input, session_id, platform_state',
-    ],
-    [
-      '{"tool_name":"a","tool_input":{},"\\u202e":1}',
-      'unknown member "\\u202e"; members are tool_name, tool_input, session_id, platform_state',
-    ],
-    ['{"tool_name":"a","tool_name":"b"}', 'line 1, column 18: the member "tool_name" stands twice'],
+  const requests: readonly string[] = [
+    '{"tool_input":{}}',
+    '{"tool_name":1,"tool_input":{}}',
+    '{"tool_name":null,"tool_input":{}}',
+    '{"tool_name":"","tool_input":{}}',
+    '{"tool_name":"a\\u0000","tool_input":{}}',
+    '{"tool_name":"a"}',
+    '{"tool_name":"a","tool_input":null}',
+    '{"tool_name":"a","tool_input":[]}',
+    '{"tool_name":"a","tool_input":"{}"}',
+    '{"tool_name":"a","tool_input":0.5}',
+    '{"tool_name":"a","tool_input":true}',
+    '{"tool_name":"a","tool_input":{},"session_id":1}',
+    '{"tool_name":"a","tool_input":{},"session_id":null}',
+    '{"tool_name":"a","tool_input":{},"session_id":""}',
+    '{"tool_name":"a","tool_input":{},"platform_state":[]}',
+    '{"tool_name":"a","tool_input":{},"platformState":{}}',
+    '{"tool_name":"a","tool_input":{},"Tool_Name":"b"}',
+    '{"tool_name":"a","tool_input":{},"mode":"observe"}',
+    '{"tool_name":"a","tool_input":{},"\\u202e":1}',
+    '{"tool_name":"a","tool_name":"b"}',
   ];
 
   test(
     "the parser refuses a bad request with a sentence that names the member",
     { tags: ["check.tool-name", "check.tool-input", "check.snapshot-member"] },
     () => {
-      for (const [body, problem] of requests) {
+      for (const body of requests) {
         const read = parseCheckRequest(body);
-        assert.equal(read.ok ? "read" : read.problem.detail, problem, body);
-        if (!read.ok) assert.equal(refusals[read.problem.code].status, 400);
+        assert.ok(!read.ok, body);
+        says(`request ${body}`, read.problem.detail);
+        assert.equal(refusals[read.problem.code].status, 400);
       }
     },
   );

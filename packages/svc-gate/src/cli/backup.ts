@@ -1,8 +1,16 @@
 import { constants } from "node:fs";
-import { chmod, copyFile, mkdir, open, readdir, rm } from "node:fs/promises";
+import { chmod, copyFile, mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { whyNot } from "../gate/mod.ts";
-import { backUpLedger, hasLedger, LedgerRefused, makeFolders, type Backup } from "../ledger/mod.ts";
+import {
+  backUpLedger,
+  dataFolder,
+  flushFile,
+  flushFolder,
+  LedgerRefused,
+  makeFolders,
+  type Backup,
+} from "../ledger/mod.ts";
 import { isKeyText } from "../ledger/tree/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
@@ -15,20 +23,6 @@ export interface BackupOptions {
   readonly json: boolean;
 }
 
-/** A ledger of a data folder, and where it lies in a backup: both are laid out alike. */
-export interface LedgerPath {
-  /** Null is the root. */
-  readonly tenant: string | null;
-  /** Under either folder. */
-  readonly path: string;
-}
-
-/** What the root's folder holds beside its ledger that a restored gate goes on with: digests, and no key. */
-export const digestsFile = "keys.json";
-
-/** The private key that signs a ledger's heads, in a backup. */
-const signingKeyName = "signing.key";
-
 /** `svc-gate backup`: the ledgers of a data folder, served or not, copied into a new folder and verified. */
 export async function backupCommand(to: string, options: BackupOptions): Promise<Outcome> {
   const { dataDir, json, tenant, withSigningKey } = options;
@@ -37,8 +31,7 @@ export async function backupCommand(to: string, options: BackupOptions): Promise
   await makeFolder(to);
   try {
     const made = await backUpAll(dataDir, to, ledgers);
-    if (ledgers.some((ledger) => ledger.tenant === null))
-      await copySmall(join(dataDir, digestsFile), join(to, digestsFile));
+    if (ledgers.includes(null)) await copyDigests(dataDir, to);
     if (withSigningKey) await copyKeys(dataDir, to, ledgers);
     await flushFolder(to);
     await flushFolder(dirname(to));
@@ -54,36 +47,26 @@ export function refuseDatabase(verb: string): void {
   if (process.env["SVC_DATABASE_URL"] === undefined) return;
   throw new BadInput(
     `SVC_DATABASE_URL names a PostgreSQL: ${verb} it with pg_basebackup and its archive of write-ahead logs, or pg_dump, ` +
-      "as docs/backup.md says; without the variable this command is for data folders",
+      "as docs/guides/backup.md says; without the variable this command is for data folders",
   );
 }
 
 /**
- * The ledgers that lie in a folder, the root's first.
+ * The tenants that have a ledger in a data folder or a backup; null is the root, which comes first.
  *
- * @param tenant one alone, null the root's; undefined for all
- * @throws {LedgerRefused} where there is none
+ * @param tenant one alone; undefined for all
+ * @throws {LedgerRefused} if there is none
  */
-export async function ledgersOf(folder: string, tenant: string | null | undefined): Promise<readonly LedgerPath[]> {
-  const all: readonly LedgerPath[] = [
-    { tenant: null, path: "." },
-    ...(await tenantsIn(folder)).map((id) => ({ tenant: id, path: join("tenants", id) })),
-  ];
-  const found = all.filter(
-    (ledger) => hasLedger(join(folder, ledger.path)) && (tenant === undefined || ledger.tenant === tenant),
-  );
+export async function ledgersOf(
+  folder: string,
+  tenant: string | null | undefined,
+): Promise<readonly (string | null)[]> {
+  const all = [...(dataFolder.hasLedger(folder) ? [null] : []), ...(await dataFolder.tenantsIn(folder))];
+  const found = all.filter((each) => tenant === undefined || each === tenant);
   if (found.length > 0) return found;
   throw new LedgerRefused(
     `there is no ledger${typeof tenant === "string" ? ` of the tenant ${visible(tenant)}` : ""} in ${folder}`,
   );
-}
-
-async function tenantsIn(folder: string): Promise<readonly string[]> {
-  try {
-    return (await readdir(join(folder, "tenants"))).toSorted();
-  } catch {
-    return [];
-  }
 }
 
 async function makeFolder(folder: string): Promise<void> {
@@ -95,21 +78,21 @@ async function makeFolder(folder: string): Promise<void> {
   }
 }
 
-type Made = readonly (LedgerPath & Backup)[];
+type Made = readonly (Backup & { readonly tenant: string | null })[];
 
-async function backUpAll(dataDir: string, to: string, ledgers: readonly LedgerPath[]): Promise<Made> {
-  const made: (LedgerPath & Backup)[] = [];
-  for (const ledger of ledgers) {
-    const target = join(to, ledger.path);
+async function backUpAll(dataDir: string, to: string, ledgers: readonly (string | null)[]): Promise<Made> {
+  const made: Made[number][] = [];
+  for (const tenant of ledgers) {
+    const target = dataFolder.ledgerFolder(to, tenant);
     await makeFolders(target, 0o700);
     let progress: Progress | undefined;
-    const backup = await backUpLedger(join(dataDir, ledger.path), target, (done, all) => {
+    const backup = await backUpLedger(dataFolder.ledgerFolder(dataDir, tenant), target, (done, all) => {
       progress ??= showProgress(all, "pages");
       progress.at(done);
     });
     progress?.end();
     await flushFolder(dirname(target));
-    made.push({ ...ledger, ...backup });
+    made.push({ tenant, ...backup });
   }
   return made;
 }
@@ -123,13 +106,18 @@ export async function copySmall(from: string, to: string): Promise<boolean> {
     throw error;
   }
   await chmod(to, 0o600);
-  await flush(to);
+  await flushFile(to);
   return true;
 }
 
-async function copyKeys(dataDir: string, to: string, ledgers: readonly LedgerPath[]): Promise<void> {
-  for (const ledger of ledgers) {
-    const { here, kept } = signingKeyOf(ledger, dataDir, to);
+/** What the root's folder holds beside its ledger that a restored gate goes on with: digests, and no key. */
+export function copyDigests(from: string, to: string): Promise<boolean> {
+  return copySmall(join(from, dataFolder.files.keys), join(to, dataFolder.files.keys));
+}
+
+async function copyKeys(dataDir: string, to: string, ledgers: readonly (string | null)[]): Promise<void> {
+  for (const tenant of ledgers) {
+    const { here, kept } = keyFilesOf(tenant, dataDir, to);
     if (here === undefined)
       throw new BadInput(
         "SVC_SIGNING_KEY holds the key itself: keep a copy of it where it comes from, and leave --with-signing-key out",
@@ -141,27 +129,18 @@ async function copyKeys(dataDir: string, to: string, ledgers: readonly LedgerPat
   }
 }
 
-/** Where the key of a ledger lies, which is nowhere if it comes as a variable, and where in a backup. */
-export function signingKeyOf(
-  { path }: LedgerPath,
+/** Where the key of a ledger is, if it does not come as a variable, and where it is in a backup. */
+export function keyFilesOf(
+  tenant: string | null,
   dataDir: string,
   backup: string,
 ): { readonly here: string | undefined; readonly kept: string } {
-  const here = process.env["SVC_SIGNING_KEY"] || join(dataDir, path, signingKeyName);
-  return { here: isKeyText(here) ? undefined : here, kept: join(backup, path, signingKeyName) };
-}
-
-async function flush(path: string): Promise<void> {
-  const handle = await open(path, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-async function flushFolder(folder: string): Promise<void> {
-  if (process.platform !== "win32") await flush(folder);
+  const here =
+    process.env["SVC_SIGNING_KEY"] || dataFolder.signingKeyOf({ folder: dataFolder.ledgerFolder(dataDir, tenant) });
+  return {
+    here: isKeyText(here) ? undefined : here,
+    kept: dataFolder.signingKeyOf({ folder: dataFolder.ledgerFolder(backup, tenant) }),
+  };
 }
 
 function jsonOf(made: Made): string {
@@ -175,7 +154,7 @@ function textOf(to: string, made: Made, hasKey: boolean): string {
     `    head  ${hash}`,
   ]);
   const key = hasKey
-    ? `the signing key is in it: whoever reads ${join(to, signingKeyName)} can sign heads as this gate`
+    ? `the signing key is in it: whoever reads ${dataFolder.signingKeyOf({ folder: to })} can sign heads as this gate`
     : "the signing key is not in it: keep a copy of it elsewhere, or a restored gate signs as another";
   return [`backed up to ${to}`, ...ledgers, `  ${key}`].join("\n");
 }

@@ -1,7 +1,7 @@
-import { eraseIdle, type Erased, type Lacking, type Preview } from "../gate/mod.ts";
+import { eraseOffline, type Erased, type Lacking, type Preview } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
-import { ledgerPlace } from "./ledger-place.ts";
-import { findGate, refusalOf, type GatePlace } from "./operator.ts";
+import { offlinePlace } from "./offline-place.ts";
+import { accepted, adminPath, findGate, type GatePlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
 export interface EraseOptions extends GatePlace {
@@ -99,17 +99,12 @@ async function eraserFor(options: EraseOptions): Promise<Erase> {
   const { dataDir, tenant } = options;
   const gate = await findGate(options);
   if (gate === undefined) return (body) => eraseHere(dataDir, tenant, body);
-  const path = `${tenant === undefined ? "" : `/t/${encodeURIComponent(tenant)}`}/admin/erase`;
-  return async (body) => {
-    const answer = await gate.ask("POST", path, body);
-    if (answer.status !== 200) throw new BadInput(refusalOf(answer));
-    return answer.body as unknown as Erased;
-  };
+  return async (body) => accepted(await gate.ask("POST", adminPath(tenant, "erase"), body)) as unknown as Erased;
 }
 
 async function eraseHere(dataDir: string, tenant: string | undefined, body: object): Promise<Erased> {
-  const place = ledgerPlace(dataDir, tenant ?? null, process.env["SVC_PIN"] || undefined);
-  const erased = await eraseIdle(place, Buffer.from(JSON.stringify(body)));
+  const place = offlinePlace(dataDir, tenant ?? null);
+  const erased = await eraseOffline(place, Buffer.from(JSON.stringify(body)));
   if (!erased.ok) throw new BadInput(erased.problem.detail);
   return erased.value;
 }

@@ -2,17 +2,11 @@ import { hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
-import {
-  loadFunctions,
-  recompile,
-  type CompileOptions,
-  type ContractInForce,
-  type Diagnostic,
-} from "../contract/mod.ts";
+import { loadFunctions, recompile, type CompileOptions, type PolicySet, type Diagnostic } from "../contract/mod.ts";
 import { whyNot } from "../gate/mod.ts";
-import { firstSince, readLedger, readSharedLedger } from "../ledger/mod.ts";
+import { firstSince } from "../ledger/mod.ts";
 import { visible, type Result } from "../wire/mod.ts";
-import { sharedPlace } from "./database.ts";
+import { ledgerSource, type DatabaseOption } from "./ledger-source.ts";
 import { BadInput } from "./outcome.ts";
 
 /** A row of a ledger: what is hashed, and what that commits to. */
@@ -39,7 +33,7 @@ export interface History {
 }
 
 /** Where receipts are; the first that is given counts. */
-export interface Place {
+export interface ReceiptSource {
   /** A running gate, and a file with a key of scope receipts. */
   readonly url?: string | undefined;
   readonly keyFile?: string | undefined;
@@ -47,8 +41,7 @@ export interface Place {
   readonly file?: string | undefined;
   /** Files with bodies of GET /rules: the texts that the receipts of `file` were decided under. */
   readonly rules?: readonly string[];
-  /** In SVC_DATABASE_URL: the root's ledger (true), or that of a tenant. */
-  readonly database?: string | true | undefined;
+  readonly database?: DatabaseOption;
   /** A data folder, whether a gate is serving it or not. */
   readonly folder: string;
 }
@@ -58,11 +51,17 @@ export interface Place {
  *
  * @throws {BadInput} or {LedgerRefused} with a sentence for the operator
  */
-export async function openHistory({ url, keyFile, file, rules = [], database, folder }: Place): Promise<History> {
+export async function openHistory({
+  url,
+  keyFile,
+  file,
+  rules = [],
+  database,
+  folder,
+}: ReceiptSource): Promise<History> {
   if (url !== undefined) return openGate(url, await readKey(keyFile));
   if (file !== undefined) return openFile(file, rules);
-  const shared = sharedPlace(database);
-  const ledger = await (shared === undefined ? readLedger(folder) : readSharedLedger(shared));
+  const ledger = await ledgerSource(folder, database).open();
   return {
     rows: ledger.rows,
     scan: (from) => ledger.scan(from),
@@ -78,7 +77,7 @@ export async function contractOf(
   history: History,
   named: string,
   options: CompileOptions = {},
-): Promise<Result<ContractInForce, readonly Diagnostic[]> | undefined> {
+): Promise<Result<PolicySet, readonly Diagnostic[]> | undefined> {
   const text = await history.contractText(named.replace(/^sha256:/, ""));
   if (text === undefined) return undefined;
   const compiled = recompile(text, options);

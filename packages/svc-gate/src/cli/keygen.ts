@@ -1,6 +1,5 @@
 import { readdirSync } from "node:fs";
-import { join } from "node:path";
-import { hasLedger, readLedger, type LedgerHistory } from "../ledger/mod.ts";
+import { dataFolder, readLedger, type LedgerHistory } from "../ledger/mod.ts";
 import {
   isKeyText,
   makeSigningKey,
@@ -24,7 +23,7 @@ export interface KeygenOptions {
 export async function keygenCommand(options: KeygenOptions): Promise<Outcome> {
   const { dataDir, rotate, retire } = options;
   if (rotate && retire) throw new BadInput("--rotate begins a rotation and --retire ends it: choose one");
-  const file = options.signingKey ?? join(dataDir, "signing.key");
+  const file = options.signingKey ?? dataFolder.signingKeyOf({ folder: dataDir });
   if (isKeyText(file))
     throw new BadInput("SVC_SIGNING_KEY holds the key itself: put it into a file, and name that with --signing-key");
   const before = await readSigningKeys(file);
@@ -46,12 +45,14 @@ export async function keygenCommand(options: KeygenOptions): Promise<Outcome> {
 }
 
 /** What a gate, a restore or an operator may have left in a folder before its first ledger; and what any file system has. */
-const ofDataFolder =
-  /^(?:\..*|lost\+found|tenants|head\.pin|checkpoint.*|owner\.lock.*|keys\.json|first-key|operator\.json)$/;
+function isLeft(name: string): boolean {
+  const isOwn = dataFolder.ownFiles.has(name.replace(/\.lost$/, "")) && !dataFolder.databaseFiles.includes(name);
+  return isOwn || name.startsWith(".") || name === "lost+found";
+}
 
 /** A key in the wrong folder is found by no gate, and by whoever reads that folder. */
 function refuseOtherFolder(dataDir: string): void {
-  const [other] = namesIn(dataDir).filter((name) => !ofDataFolder.test(name));
+  const [other] = namesIn(dataDir).filter((name) => !isLeft(name));
   if (other === undefined) return;
   throw new BadInput(
     `${dataDir} is no data folder: it holds ${visible(other)}, and no ledger. Name the gate's with --data-dir, or the key's file ` +
@@ -124,7 +125,7 @@ function shown(keys: SigningKeys, known: string | undefined, recorded: string | 
 type OnRecord = Pick<LedgerHistory, "name" | "signer">;
 
 async function onRecord(dataDir: string): Promise<OnRecord | undefined> {
-  if (!hasLedger(dataDir)) return undefined;
+  if (!dataFolder.hasLedger(dataDir)) return undefined;
   const ledger = await readLedger(dataDir);
   await ledger.close();
   return ledger;

@@ -1,17 +1,16 @@
 import {
+  changeKey,
   createFault,
-  createKey,
   listKeys,
-  openIdleKeys,
-  revokeKey,
-  rotateKey,
+  openOfflineKeys,
+  operatorKey,
   type ActedKey,
-  type IdleKeys,
-  type IdlePlace,
+  type KeyRequest,
   type ShownKey,
 } from "../gate/mod.ts";
-import { visible, type Refusal, type Result } from "../wire/mod.ts";
-import { findGate, refusalOf, type GateAnswer, type GateDoor, type GatePlace } from "./operator.ts";
+import { visible } from "../wire/mod.ts";
+import { offlinePlace } from "./offline-place.ts";
+import { accepted, adminPath, findGate, type GatePlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
 export interface KeysOptions extends GatePlace {
@@ -45,27 +44,27 @@ export async function createCommand(name: string, options: CreateOptions): Promi
     tools: tools === undefined ? undefined : listOf(tools),
     rate: rate === undefined ? undefined : readRate(rate),
   };
-  const made = await atDesk({ ...options, begins: body }, (desk) => desk.create(body));
+  const made = await change(options, { act: "create", body });
   return shown(made, options, `made the key ${idOf(made)}, for ${made.scopes.join(", ")}${limitsOf(made)}`);
 }
 
 /** `svc-gate keys rotate` */
 export async function rotateCommand(name: string, options: RotateOptions): Promise<Outcome> {
   const { overlap, expires } = options;
-  const made = await atDesk(options, (desk) => desk.act("rotate", name, { overlap, expires }));
+  const made = await change(options, { act: "rotate", name, body: { overlap, expires } });
   const before = made.previous_until === null ? "is refused from now on" : `is good until ${made.previous_until}`;
   return shown(made, options, `rotated the key ${idOf(made)}; the one before ${before}`);
 }
 
 /** `svc-gate keys revoke` */
 export async function revokeCommand(name: string, options: KeysOptions): Promise<Outcome> {
-  const revoked = await atDesk(options, (desk) => desk.act("revoke", name, {}));
+  const revoked = await change(options, { act: "revoke", name, body: {} });
   return shown(revoked, options, `revoked the key ${idOf(revoked)}: the gate refuses it from now on`);
 }
 
 /** `svc-gate keys list` */
 export async function listCommand(options: KeysOptions): Promise<Outcome> {
-  const keys = await atDesk(options, (desk) => desk.list());
+  const keys = await list(options);
   return { exitCode: 0, text: options.json ? JSON.stringify({ keys }) : tableOf(keys) };
 }
 
@@ -134,76 +133,31 @@ function readRate(text: string): { readonly per_second: number; readonly burst?:
   return { per_second: Number(perSecond), ...(burst === undefined ? {} : { burst: Number(burst) }) };
 }
 
-/** Where keys are looked after: at the gate that serves them, else in the ledger itself. */
-interface Desk {
-  list(): Promise<readonly ShownKey[]>;
-  create(body: object): Promise<ActedKey>;
-  act(what: "revoke" | "rotate", name: string, body: object): Promise<ActedKey>;
-}
-
-interface DeskOptions extends KeysOptions {
-  /** What makes a key: the first one in a database comes before the first gate, so it begins the ledger. */
-  readonly begins?: object;
-}
-
-async function atDesk<Value>(options: DeskOptions, work: (desk: Desk) => Promise<Value>): Promise<Value> {
-  const { begins, dataDir, tenant } = options;
+/** The gate that serves the ledger changes the key, else this command does, in the ledger itself. */
+async function change(options: KeysOptions, request: KeyRequest<object>): Promise<ActedKey> {
+  const { dataDir, tenant } = options;
   const gate = await findGate(options);
-  if (gate !== undefined) return work(deskOf(gate, tenant));
-  const place = idlePlace(dataDir, process.env["SVC_DATABASE_URL"] || undefined);
-  // Before a ledger is begun: one whose key is refused would keep a signing key for nothing.
-  const fault = begins && createFault(bytesOf(begins));
-  if (fault !== undefined) throw new BadInput(fault.detail);
-  const idle = await openIdleKeys({ ...place, mayBegin: begins !== undefined });
-  try {
-    return await work(idleDesk(idle, tenant ?? null));
-  } finally {
-    await idle.close();
+  if (gate !== undefined) {
+    const route = request.act === "create" ? "keys" : `keys/${encodeURIComponent(request.name)}/${request.act}`;
+    return accepted(await gate.ask("POST", adminPath(tenant, route), request.body)) as unknown as ActedKey;
   }
+  const body = Buffer.from(JSON.stringify(request.body));
+  const mayBegin = request.act === "create";
+  // Before a ledger is begun: one whose key is refused would keep a signing key for nothing.
+  const fault = mayBegin ? createFault(body) : undefined;
+  if (fault !== undefined) throw new BadInput(fault.detail);
+  const changed = await openOfflineKeys({ ...offlinePlace(dataDir, null), mayBegin }, (ring) =>
+    changeKey(ring, { by: operatorKey, tenant: tenant ?? null }, { ...request, body }),
+  );
+  if (!changed.ok) throw new BadInput(changed.problem.detail);
+  return changed.value;
 }
 
-/** The ledger that holds the keys, opened as the gate would open it. */
-export function idlePlace(dataDir: string, databaseUrl: string | undefined): Omit<IdlePlace, "tenant"> {
-  return {
-    folder: dataDir,
-    name: process.env["SVC_LEDGER_NAME"] || undefined,
-    pinFile: process.env["SVC_PIN"] || undefined,
-    signingKeyFile: process.env["SVC_SIGNING_KEY"] || undefined,
-    databaseUrl,
-  };
-}
-
-function deskOf(gate: GateDoor, tenant: string | undefined): Desk {
-  const path = `${tenant === undefined ? "" : `/t/${encodeURIComponent(tenant)}`}/admin/keys`;
-  return {
-    list: async () => (answered(await gate.ask("GET", path)) as { keys: readonly ShownKey[] }).keys,
-    create: async (body) => answered(await gate.ask("POST", path, body)) as ActedKey,
-    act: async (what, name, body) =>
-      answered(await gate.ask("POST", `${path}/${encodeURIComponent(name)}/${what}`, body)) as ActedKey,
-  };
-}
-
-/** What the gate answers is what its own code makes: spec/openapi.json has it. */
-function answered(answer: GateAnswer): unknown {
-  if (answer.status !== 200 && answer.status !== 201) throw new BadInput(refusalOf(answer));
-  return answer.body;
-}
-
-function idleDesk({ ring, asking }: IdleKeys, tenant: string | null): Desk {
-  const by = asking(tenant);
-  return {
-    list: () => listKeys(ring, by),
-    create: async (body) => done(await createKey(ring, by, bytesOf(body))),
-    act: async (what, name, body) =>
-      done(await (what === "rotate" ? rotateKey : revokeKey)(ring, by, name, bytesOf(body))),
-  };
-}
-
-function bytesOf(body: object): Buffer {
-  return Buffer.from(JSON.stringify(body));
-}
-
-function done(result: Result<ActedKey, Refusal>): ActedKey {
-  if (!result.ok) throw new BadInput(result.problem.detail);
-  return result.value;
+async function list(options: KeysOptions): Promise<readonly ShownKey[]> {
+  const { dataDir, tenant } = options;
+  const gate = await findGate(options);
+  if (gate !== undefined)
+    return accepted(await gate.ask("GET", adminPath(tenant, "keys")))["keys"] as readonly ShownKey[];
+  const admin = { by: operatorKey, tenant: tenant ?? null };
+  return openOfflineKeys(offlinePlace(dataDir, null), (ring) => listKeys(ring, admin));
 }

@@ -20,8 +20,8 @@ const serving = program
     "\nEvery option can be set by its variable instead; the option wins." +
       "\n\nExample:\n  SVC_MODE=enforce svc-gate serve --port 8787 --mandate mandate.yaml",
   );
-for (const { flag, variable, value, doc, fallback } of settings) {
-  serving.option(`--${flag} <${value}>`, `${doc} (${variable}${fallback === "" ? "" : `, by default ${fallback}`})`);
+for (const { flag, variable, kind, doc, fallback } of settings) {
+  serving.option(`--${flag} <${kind}>`, `${doc} (${variable}${fallback === "" ? "" : `, by default ${fallback}`})`);
 }
 serving.action((options: Record<string, string | undefined>) => {
   const flags = Object.fromEntries(settings.map(({ flag }) => [flag, options[camel(flag)]]));

@@ -1,9 +1,9 @@
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { firstKeyFileFault, ledgerIdOf, makeFirstKey, openIdleKeys } from "../gate/mod.ts";
-import { LedgerRefused, migratePostgres, readSharedLedger } from "../ledger/mod.ts";
-import { idlePlace } from "./keys.ts";
+import { dirname } from "node:path";
+import { firstKeyFileFault, makeFirstKey, openOfflineKeys } from "../gate/mod.ts";
+import { dataFolder, LedgerRefused, migratePostgres, readSharedLedger } from "../ledger/mod.ts";
+import { offlinePlace } from "./offline-place.ts";
 import { BadInput, notWritten, type Outcome } from "./outcome.ts";
 
 export interface MigrateOptions {
@@ -30,37 +30,36 @@ export async function migrateCommand({ databaseUrl, role, firstKey, dataDir }: M
   return { exitCode: 0, text: `${schema}\n${await firstKeyOf({ databaseUrl, dataDir, file: firstKey })}` };
 }
 
-interface Asked {
+interface FirstKeyOptions {
   readonly databaseUrl: string;
   readonly dataDir: string;
   readonly file: string;
 }
 
 /** @returns what was done about the first key, in one sentence that does not contain the key */
-async function firstKeyOf({ databaseUrl, dataDir, file }: Asked): Promise<string> {
+async function firstKeyOf({ databaseUrl, dataDir, file }: FirstKeyOptions): Promise<string> {
   if (process.env["SVC_API_KEY"]) return `SVC_API_KEY is the first key, so ${file} was not written`;
   await requireUsable({ databaseUrl, dataDir, file });
-  const keys = await openIdleKeys({ ...idlePlace(dataDir, databaseUrl), mayBegin: true });
-  try {
-    const made = await makeFirstKey(keys, file);
+  return openOfflineKeys({ ...offlinePlace(dataDir, null), databaseUrl, mayBegin: true }, async (ring) => {
+    const made = await makeFirstKey(ring, file);
     if (!made.ok) throw new BadInput(made.problem.detail);
     if (made.value === undefined) return `the database already has a key, so ${file} was not written`;
-    const signing = process.env["SVC_SIGNING_KEY"] ? "" : `; each gate needs ${join(dataDir, "signing.key")} too`;
+    const signing = process.env["SVC_SIGNING_KEY"]
+      ? ""
+      : `; each gate needs ${dataFolder.signingKeyOf({ folder: dataDir })} too`;
     return `the first key is in ${file} (row ${made.value.seq} of the ledger records it)${signing}`;
-  } finally {
-    await keys.close();
-  }
+  });
 }
 
 /** A new ledger gets a signing key, so a bad file is refused before the ledger is begun. */
-async function requireUsable({ databaseUrl, file }: Asked): Promise<void> {
+async function requireUsable({ databaseUrl, file }: FirstKeyOptions): Promise<void> {
   const fault = firstKeyFileFault(file);
   if (fault !== undefined && !(await hasLedger(databaseUrl))) throw new BadInput(fault);
 }
 
 async function hasLedger(url: string): Promise<boolean> {
   try {
-    await (await readSharedLedger({ url, ledger: ledgerIdOf(null) })).close();
+    await (await readSharedLedger({ url, ledger: dataFolder.ledgerIdOf(null) })).close();
     return true;
   } catch (error) {
     if (error instanceof LedgerRefused) return false;

@@ -52,6 +52,17 @@ export async function findGate(
   }
 }
 
+/** The path of a route of scope admin: of a tenant, or of the root. */
+export function adminPath(tenant: string | undefined, route: string): string {
+  return `${tenant === undefined ? "" : `/t/${encodeURIComponent(tenant)}`}/admin/${route}`;
+}
+
+/** The answer of a gate. @throws {BadInput} if the gate refused the request */
+export function accepted({ status, body }: GateAnswer): GateAnswer["body"] {
+  if (status !== 200 && status !== 201) throw new BadInput(refusalOf({ status, body }));
+  return body;
+}
+
 /** What a gate said against a request, as a sentence. */
 export function refusalOf({ status, body }: GateAnswer): string {
   const { detail } = body;

@@ -1,5 +1,5 @@
 import { parseSinks } from "../gate/mod.ts";
-import { headOf, LedgerRefused, readCollected, type AskOthers, type SeenHead } from "../ledger/mod.ts";
+import { headOf, LedgerRefused, readCollected, type AskOthers, type ObservedHead } from "../ledger/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { BadInput } from "./outcome.ts";
 
@@ -18,10 +18,10 @@ export function areOthersNamed(files: readonly string[]): boolean {
   return files.length > 0 || Boolean(process.env["SVC_SINKS"]) || Boolean(process.env["SVC_SEEN"]);
 }
 
-async function askSinks(tenant: string | null, log: string): Promise<readonly SeenHead[]> {
+async function askSinks(tenant: string | null, log: string): Promise<readonly ObservedHead[]> {
   const sinks = parseSinks(process.env["SVC_SINKS"] ?? "");
   if (!sinks.ok) throw new BadInput(`SVC_SINKS: ${sinks.problem}`);
-  const found: SeenHead[] = [];
+  const found: ObservedHead[] = [];
   for (const { by, place, read } of sinks.value) {
     try {
       const kept = await read(tenant, log);
@@ -36,9 +36,13 @@ async function askSinks(tenant: string | null, log: string): Promise<readonly Se
   return found;
 }
 
-async function readFiles(files: readonly string[], tenant: string | null, log: string): Promise<readonly SeenHead[]> {
+async function readFiles(
+  files: readonly string[],
+  tenant: string | null,
+  log: string,
+): Promise<readonly ObservedHead[]> {
   const all = files.length > 0 ? files : [process.env["SVC_SEEN"] ?? ""].filter(Boolean);
-  const heads = new Map<string, SeenHead>();
+  const heads = new Map<string, ObservedHead>();
   for (const file of all) {
     const found = (await readNotes(file)).flatMap((note) => headOf(note, `file ${visible(file)}`) ?? []);
     const own = found.filter((head) => head.log === log);

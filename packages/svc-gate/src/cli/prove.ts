@@ -1,5 +1,5 @@
 import { writeFile } from "node:fs/promises";
-import { readLedger, readSharedLedger, type LedgerHistory } from "../ledger/mod.ts";
+import type { LedgerHistory } from "../ledger/mod.ts";
 import {
   inclusionProof,
   openCheckpoint,
@@ -9,12 +9,12 @@ import {
   type VerifierKey,
 } from "../ledger/tree/mod.ts";
 import { visible } from "../wire/mod.ts";
-import { sharedPlace } from "./database.ts";
+import { ledgerSource, type DatabaseOption } from "./ledger-source.ts";
 import { BadInput, notWritten, type Outcome } from "./outcome.ts";
 
 export interface ProveOptions {
   readonly out: string | undefined;
-  readonly database: string | true | undefined;
+  readonly database: DatabaseOption;
 }
 
 /** `svc-gate prove`: that a row is in the ledger, under a signed head, in one file. */
@@ -22,8 +22,7 @@ export async function proveCommand(row: string, folder: string, options: ProveOp
   if (!/^[1-9][0-9]{0,15}$/.test(row))
     throw new BadInput(`"${row}" is no row: a row's number is a whole number from 1`);
   const seq = Number(row);
-  const shared = sharedPlace(options.database);
-  const ledger = await (shared === undefined ? readLedger(folder) : readSharedLedger(shared));
+  const ledger = await ledgerSource(folder, options.database).open();
   try {
     const keys = keysOf(ledger);
     const { size, note } = headOver(ledger, keys, seq);

@@ -1,5 +1,5 @@
 import { visible } from "../wire/mod.ts";
-import { findGate, refusalOf, type GatePlace } from "./operator.ts";
+import { adminPath, findGate, refusalOf, type GatePlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
 export interface ReloadOptions extends GatePlace {
@@ -34,8 +34,7 @@ export async function reloadCommand(options: ReloadOptions): Promise<Outcome> {
   const gate = await findGate(options);
   if (gate === undefined)
     throw new BadInput(`no gate serves ${dataDir}: name its data folder with --data-dir, or the gate with --url`);
-  const path = `${tenant === undefined ? "" : `/t/${encodeURIComponent(tenant)}`}/admin/reload`;
-  const answer = await gate.ask("POST", path, mode === undefined ? {} : { mode });
+  const answer = await gate.ask("POST", adminPath(tenant, "reload"), mode === undefined ? {} : { mode });
   if (answer.status !== 200) {
     if (!json && answer.body["code"] !== "contract-refused") throw new BadInput(refusalOf(answer));
     const text = json ? JSON.stringify(answer.body) : refusalOf(answer);

@@ -1,14 +1,14 @@
 import { wholeText } from "../ledger/entry/mod.ts";
 import { isStricter, visible } from "../wire/mod.ts";
-import { openHistory, type Place, type RecordedRow } from "./history.ts";
+import { openHistory, type ReceiptSource, type RecordedRow } from "./history.ts";
 import type { Outcome } from "./outcome.ts";
 import { showProgress } from "./progress.ts";
 import { columns, plural, sorted } from "./replay/print.ts";
 import { erasedPart, otherKind, readRecorded, resetIn, type Recorded } from "./replay/recorded.ts";
-import { otherGroups, type Share } from "./replay/tally.ts";
+import { otherGroups, type Share } from "./replay/verdict-changes.ts";
 import { readSpan, readWhole, rowsWithin, type SpanOptions } from "./span.ts";
 
-export interface ReportOptions extends Omit<Place, "folder">, SpanOptions {
+export interface ReportOptions extends Omit<ReceiptSource, "folder">, SpanOptions {
   readonly from: string;
   readonly examples: string;
   readonly json: boolean;

@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { placeRestoration, planRestore, type Restoration } from "../ledger/mod.ts";
-import { copySmall, digestsFile, ledgersOf, refuseDatabase, signingKeyOf, type LedgerPath } from "./backup.ts";
-import { pinOf } from "./ledger-place.ts";
+import { dataFolder, placeRestoration, planRestore, type Restoration } from "../ledger/mod.ts";
+import { copyDigests, copySmall, keyFilesOf, ledgersOf, refuseDatabase } from "./backup.ts";
+import { offlinePlace } from "./offline-place.ts";
 import { othersOf } from "./others.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
@@ -15,16 +15,16 @@ export interface RestoreOptions {
 }
 
 /** A ledger of a backup, and what is to be done with it. */
-export type Planned = LedgerPath & Restoration;
+export type Planned = Restoration & { readonly tenant: string | null };
 
 /** `svc-gate restore`: a backup put into a data folder without a ledger, unless more was seen of it than it has. */
 export async function restoreCommand(backup: string, options: RestoreOptions): Promise<Outcome> {
   refuseDatabase("restore");
   const plans = await planAll(backup, options, options.tenant);
-  const parted = plans.filter(({ partings }) => partings.length > 0);
-  if (parted.length > 0) throw new BadInput(parted.map((plan) => partedText(plan, backup)).join("\n"));
+  const diverged = plans.filter(({ divergences }) => divergences.length > 0);
+  if (diverged.length > 0) throw new BadInput(diverged.map((plan) => divergedText(plan, backup)).join("\n"));
   await placeAll(backup, options.dataDir, plans);
-  const texts = [...plans.map((plan) => restoredText(plan, options)), ...keyText(plans, options.dataDir)];
+  const texts = [...plans.map(restoredText), ...keyText(plans, options.dataDir)];
   return { exitCode: 0, text: texts.join("\n") };
 }
 
@@ -35,15 +35,11 @@ export async function planAll(
   tenant: string | null | undefined,
 ): Promise<readonly Planned[]> {
   const plans: Planned[] = [];
-  for (const ledger of await ledgersOf(backup, tenant)) {
-    const [from, folder] = [join(backup, ledger.path), join(dataDir, ledger.path)];
-    const place = {
-      backup: from,
-      folder,
-      pinFile: pinOf(pin, ledger.tenant),
-      askOthers: othersOf(ledger.tenant, seen),
-    };
-    plans.push({ ...ledger, ...(await planRestore(place)) });
+  for (const each of await ledgersOf(backup, tenant)) {
+    const { folder, pinFile } = dataFolder.locateLedger(offlinePlace(dataDir, each, pin), each);
+    const from = dataFolder.ledgerFolder(backup, each);
+    const restoration = await planRestore({ backup: from, folder, pinFile, askOthers: othersOf(each, seen) });
+    plans.push({ tenant: each, ...restoration });
   }
   return plans;
 }
@@ -52,21 +48,21 @@ export async function planAll(
 export async function placeAll(backup: string, dataDir: string, plans: readonly Planned[]): Promise<void> {
   for (const plan of plans) {
     await placeRestoration(plan);
-    const { here, kept } = signingKeyOf(plan, dataDir, backup);
+    const { here, kept } = keyFilesOf(plan.tenant, dataDir, backup);
     if (here !== undefined) await copySmall(kept, here);
-    if (plan.tenant === null) await copySmall(join(backup, digestsFile), join(dataDir, digestsFile));
+    if (plan.tenant === null) await copyDigests(backup, dataDir);
   }
 }
 
-function partedText({ partings, rows, tenant }: Planned, backup: string): string {
-  const beyond = partings.filter(({ is }) => is === "beyond").map(({ seen }) => seen);
-  const beside = partings.filter(({ is }) => is === "beside").map(({ seen }) => seen);
-  const far = beyond.toSorted((a, b) => b.seq - a.seq)[0];
+function divergedText({ divergences, rows, tenant }: Planned, backup: string): string {
+  const truncated = divergences.filter(({ kind }) => kind === "truncated").map(({ head }) => head);
+  const forked = divergences.filter(({ kind }) => kind === "forked").map(({ head }) => head);
+  const far = truncated.toSorted((a, b) => b.seq - a.seq)[0];
   const sentences = [
     ...(far === undefined
       ? []
       : [`it ends at row ${rows}, and the ${far.by} has seen row ${far.seq}: rows ${rows + 1} to ${far.seq} are lost`]),
-    ...beside.map(({ by, seq }) => `its row ${seq} is not the one that the ${by} has seen`),
+    ...forked.map(({ by, seq }) => `its row ${seq} is not the one that the ${by} has seen`),
   ];
   const of = tenant === null ? "" : ` --tenant ${tenant}`;
   return (
@@ -76,11 +72,11 @@ function partedText({ partings, rows, tenant }: Planned, backup: string): string
   );
 }
 
-function restoredText({ folder, pin, rows, seen, tenant }: Planned, options: RestoreOptions): string {
-  const what = `restored ${rows} rows of ${pin.log} into ${folder}${tenant === null ? "" : ` (tenant ${tenant})`}`;
+function restoredText({ folder, pin, pinFile, rows, seen, tenant }: Planned): string {
+  const ofTenant = tenant === null ? "" : ` (tenant ${tenant})`;
+  const what = `restored ${rows} ${rows === 1 ? "row" : "rows"} of ${pin.log} into ${folder}${ofTenant}`;
   const known = seen.toSorted((a, b) => b.seq - a.seq)[0];
   if (known !== undefined) return `${what}; the ${known.by} has seen row ${known.seq}, and it is there`;
-  const pinFile = pinOf(options.pin, tenant);
   const gone = pinFile === undefined ? "" : ` (the head pin ${pinFile} is not there)`;
   return (
     `${what}\nI cannot tell whether the backup is complete${gone}. Choose one before starting the gate:\n` +
@@ -92,6 +88,7 @@ function restoredText({ folder, pin, rows, seen, tenant }: Planned, options: Res
 /** The key itself is in no backup, and where its digest is, no gate makes another. */
 function keyText(plans: readonly Planned[], dataDir: string): readonly string[] {
   const isThere = (name: string): boolean => existsSync(join(dataDir, name));
-  if (plans.every(({ tenant }) => tenant !== null) || !isThere(digestsFile) || isThere("first-key")) return [];
+  const hasRoot = plans.some(({ tenant }) => tenant === null);
+  if (!hasRoot || !isThere(dataFolder.files.keys) || isThere(dataFolder.files.firstKey)) return [];
   return [`${dataDir} holds no first-key: use the key that callers have, or make one with \`svc-gate keys create\``];
 }

@@ -1,7 +1,8 @@
 import { userInfo } from "node:os";
 import { resetCounters, resumeAfterRestore, type Resumed, type ResumedCounter } from "../gate/mod.ts";
+import { dataFolder } from "../ledger/mod.ts";
 import { visible } from "../wire/mod.ts";
-import { ledgerPlace } from "./ledger-place.ts";
+import { offlinePlace } from "./offline-place.ts";
 import { othersOf } from "./others.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { placeAll, planAll, type RestoreOptions } from "./restore.ts";
@@ -28,7 +29,7 @@ export async function resumeCommand(backup: string | undefined, options: ResumeO
     reset,
   };
   const place: Place = {
-    ...ledgerPlace(dataDir, tenant, pin),
+    ...offlinePlace(dataDir, tenant, pin),
     acceptSigningKey: readAccept(options.accept),
     askOthers: othersOf(tenant, options.seen ?? []),
   };
@@ -52,7 +53,9 @@ async function afterRestoring(
     return resumedText(await resumeAfterRestore(place, resuming));
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    throw new BadInput(`${error.message}\nthe backup lies in ${place.folder} now: run this again without naming it`);
+    throw new BadInput(
+      `${error.message}\nthe backup lies in ${dataFolder.ledgerFolder(place.dataDir, place.tenant)} now: run this again without naming it`,
+    );
   }
 }
 
@@ -60,20 +63,25 @@ async function afterRestoring(
 async function putBack(backup: string, options: ResumeOptions): Promise<void> {
   const plans = await planAll(backup, options, options.tenant ?? null);
   const [plan] = plans;
-  if (plan !== undefined && plan.partings.length === 0 && plan.seen.length > 0)
+  if (plan !== undefined && plan.divergences.length === 0 && plan.seen.length > 0)
     throw new BadInput(`nothing is lost: ${backup} has all that was seen; use \`svc-gate restore ${backup}\``);
   await placeAll(backup, options.dataDir, plans);
 }
 
 function resumedText(resumed: Awaited<ReturnType<typeof resumeAfterRestore>>): string {
   if (resumed === undefined) return "the loss was recorded before; the head pin is at that row now: start the gate";
-  const { at, counters, lost, mode, parted, seq } = resumed;
+  const { at, counters, forked, lost, mode, seq } = resumed;
   const [from, to] = lost;
-  const rows = to === null ? `rows from ${from} on may be lost` : `rows ${from} to ${to} are lost`;
-  const beside = parted === undefined ? "" : `, and row ${parted} is another one than was seen`;
+  const rows =
+    to === null
+      ? `rows from ${from} on may be lost`
+      : from === to
+        ? `row ${from} is lost`
+        : `rows ${from} to ${to} are lost`;
+  const fork = forked === undefined ? "" : `, and row ${forked} differs from the one that was observed`;
   const unknown = counters.filter(({ isReset }) => !isReset);
   return [
-    `row ${seq} records that ${rows}${beside}; the head pin is at it: start the gate`,
+    `row ${seq} records that ${rows}${fork}; the head pin is at it: start the gate`,
     `mode, keys and erasures are as they were before: the mode is ${mode}, and a key that was revoked since is good again`,
     ...(unknown.length === 0 ? [] : ["rules that read these counters block until:"]),
     ...unknown.map((counter) => `  ${counter.name}  ${untilText(counter, at)}`),

@@ -31,20 +31,9 @@ function isOfFile(error: unknown): error is NodeJS.ErrnoException & { readonly p
   return path !== undefined && ["ENOENT", "ENOTDIR", "EISDIR", "EEXIST", "EACCES", "EPERM", "EROFS"].includes(code);
 }
 
-/** The folder has no ledger, and the command was not told to look into the database that is set. */
-function isElsewhere(message: string): boolean {
-  const [, , command = "", ...words] = process.argv;
-  const takesDatabase = ["verify", "report", "replay", "explain", "prove", "export"].includes(command);
-  const isSet = Boolean(process.env["SVC_DATABASE_URL"]) && !words.includes("--database");
-  return takesDatabase && isSet && message.startsWith("there is no ledger in ");
-}
-
 function sentence(error: unknown): string {
   const mendable = [LedgerRefused, StartRefused, NoSuchFile, KeyFileDamaged, BadInput];
-  if (mendable.some((kind) => error instanceof kind)) {
-    const { message } = error as Error;
-    return isElsewhere(message) ? `${message}; add --database to read the one in SVC_DATABASE_URL` : message;
-  }
+  if (mendable.some((kind) => error instanceof kind)) return (error as Error).message;
   if (!isServing() && isOfFile(error)) return `${error.path} cannot be used: ${whyNot(error)}`;
   return `a fault; nothing more is answered. ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
 }

@@ -77,7 +77,7 @@ const testsMs = 120_000;
 
 function banner(serving: Serving): string {
   const { address, ops, gate, ledger, contracts, tenants, made, modeChange, warnings } = serving;
-  const { mode, contract } = gate.standing;
+  const { mode, contract } = gate.policy;
   const changed =
     modeChange &&
     `changed from ${modeChange.from} to ${modeChange.to}, as ${modeChange.setting} says; row ${modeChange.seq} records it`;

@@ -1,15 +1,15 @@
 import type { Json, Verdict } from "../wire/mod.ts";
 import { checkCondition } from "./check/check.ts";
 import { walk, worstCost, type Core } from "./check/core.ts";
-import type { Mover, Reader } from "./counters/counters.ts";
+import type { CounterWriter, Reader } from "./counters/counters.ts";
 import type { OutcomeDocument, RequireDocument, RuleDocument } from "./text/document.ts";
 import type { Span } from "./text/diagnostic.ts";
 import type { Facts } from "./check/facts.ts";
-import { planCondition, type Situation } from "./run/plan.ts";
+import { planCondition, type EvaluationContext } from "./run/plan.ts";
 import { checkReason, planReason, type Reason, type ReasonSyntax } from "./run/reason.ts";
 import type { Validator } from "./schema/schema.ts";
 import type { Scope } from "./check/scope.ts";
-import { askedOf, type Asked } from "./counters/memory.ts";
+import { membershipQueries, type MembershipQuery } from "./counters/memory.ts";
 import { parts, type Syntax } from "./text/syntax.ts";
 
 /** All that is in force for one tool. */
@@ -19,7 +19,7 @@ export interface ToolPlan {
   readonly routes: readonly Route[];
   /** The rules of all routes that observe, apart: few calls meet one. */
   readonly observing: readonly Rule[];
-  readonly movers: readonly Mover[];
+  readonly writers: readonly CounterWriter[];
   /** The counters that rules of this tool read, by full name. */
   readonly readers: ReadonlyMap<string, Reader>;
   /** The most steps that one decision can take. */
@@ -47,7 +47,7 @@ export interface Requirement {
   /** `contract.$requires.N`, N counted from 1. */
   readonly id: string;
   readonly when: Core;
-  readonly holds: (situation: Situation) => boolean;
+  readonly holds: (context: EvaluationContext) => boolean;
   readonly reason: Reason;
 }
 
@@ -57,7 +57,7 @@ export interface Rule {
   /** The rule's name in the text. */
   readonly span: Span;
   readonly when: Core;
-  readonly fires: (situation: Situation) => boolean;
+  readonly fires: (context: EvaluationContext) => boolean;
   readonly verdict: Verdict;
   readonly final: boolean;
   /** It is evaluated and recorded, and decides nothing. */
@@ -73,7 +73,7 @@ interface CheckedReason {
 }
 
 /** The counters that are read, by full name, each with the values that are asked of it where it remembers. */
-export type Reads = ReadonlyMap<string, readonly Asked[]>;
+export type Reads = ReadonlyMap<string, readonly MembershipQuery[]>;
 
 /** Compiles what one contract says of one tool. */
 export class ToolCompiler {
@@ -83,7 +83,7 @@ export class ToolCompiler {
   /** For what is evaluated before the schemas: nothing of the call is known to be as they say. */
   readonly #early: Scope;
   /** What its conditions and reasons read of counters. */
-  readonly reads: Map<string, Asked[]> = new Map();
+  readonly reads: Map<string, MembershipQuery[]> = new Map();
   cost: number = 0;
 
   constructor(contract: string, tool: string, scope: Scope) {
@@ -174,7 +174,7 @@ export class ToolCompiler {
     return { reason: scope.report.size > 0 ? () => "" : planReason(checked), shows };
   }
 
-  #planned(core: Core): (situation: Situation) => boolean {
+  #planned(core: Core): (context: EvaluationContext) => boolean {
     return this.#scope.report.size > 0 ? () => false : planCondition(core, this.#scope.probe);
   }
 
@@ -183,7 +183,8 @@ export class ToolCompiler {
       this.cost += worstCost(core);
       for (const node of walk(core))
         if (node.op === "counter" && !this.reads.has(node.name)) this.reads.set(node.name, []);
-      for (const asked of askedOf(core, this.#scope.report, { observed })) this.reads.get(asked.counter)?.push(asked);
+      for (const asked of membershipQueries(core, this.#scope.report, { observed }))
+        this.reads.get(asked.counter)?.push(asked);
     }
   }
 }

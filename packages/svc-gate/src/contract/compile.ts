@@ -1,6 +1,6 @@
 import { bad, good, nearest, type Result } from "../wire/mod.ts";
 import { ToolCompiler, type Reads, type Route, type ToolPlan } from "./compile-tool.ts";
-import { planMover, planReader, readCounter, type Mover, type Reader } from "./counters/counters.ts";
+import { planWriter, planReader, readCounter, type CounterWriter, type Reader } from "./counters/counters.ts";
 import type { Counter } from "./counters/counter.ts";
 import { Report, type Diagnostic, type SourceFile } from "./text/diagnostic.ts";
 import type { ContractDocument, MandateDocument, MandateEntry } from "./text/document.ts";
@@ -18,7 +18,7 @@ import type { RecordType } from "./check/type.ts";
 import { toJson, type YamlMap, type YamlScalar } from "./text/yaml.ts";
 
 /** The compiled rule set that decides: a mandate's contracts, planned tool by tool. Immutable. */
-export interface ContractInForce {
+export interface PolicySet {
   /** The body of GET /rules, byte for byte: the mandate, then each contract, each after a line `--- # file`. */
   readonly text: string;
   readonly mandate: string;
@@ -39,12 +39,12 @@ export interface CompileOptions {
 }
 
 /** Brings in the parsers that a contract calls. Until then, what calls one is an error, so BLOCK. */
-export async function loadFunctions({ functions }: ContractInForce): Promise<void> {
+export async function loadFunctions({ functions }: PolicySet): Promise<void> {
   await Promise.all([...functions].map(async ({ load }) => load?.()));
 }
 
 /** Compiles again what was in force: the text of GET /rules, as a ledger keeps it for each digest on its receipts. */
-export function recompile(text: string, options: CompileOptions = {}): Result<ContractInForce, readonly Diagnostic[]> {
+export function recompile(text: string, options: CompileOptions = {}): Result<PolicySet, readonly Diagnostic[]> {
   const marks = [...text.matchAll(mark)];
   const files = marks.map((line, at) => ({
     name: line[1] ?? "",
@@ -90,7 +90,7 @@ export function compileMandate(
   mandate: SourceFile,
   open: OpenFile,
   options: CompileOptions = {},
-): Result<ContractInForce, readonly Diagnostic[]> {
+): Result<PolicySet, readonly Diagnostic[]> {
   const report = new Report();
   const document = readMandate(mandate, report);
   const files = [mandate];
@@ -117,7 +117,7 @@ export function compileMandate(
 export function compileContracts(
   files: readonly SourceFile[],
   options: CompileOptions = {},
-): Result<ContractInForce, readonly Diagnostic[]> {
+): Result<PolicySet, readonly Diagnostic[]> {
   const report = new Report();
   const contracts = files.flatMap((file) => {
     const document = readContract(file, report);
@@ -139,17 +139,17 @@ interface Sources {
   readonly options: CompileOptions;
 }
 
-function compile(sources: Sources): Result<ContractInForce, readonly Diagnostic[]> {
+function compile(sources: Sources): Result<PolicySet, readonly Diagnostic[]> {
   const { files, contracts, report } = sources;
   checkMarks(files, report);
   checkNames(sources);
-  const force = link(sources);
+  const policySet = link(sources);
   const sensitive = readSensitive(
     contracts.map(({ document }) => document),
     report,
   );
   if (report.size > 0) return bad(report.sorted(files));
-  return good({ ...force, sensitive });
+  return good({ ...policySet, sensitive });
 }
 
 /** No two contracts in force have one name; and the mandate sets nothing of others. */
@@ -167,7 +167,7 @@ function checkNames({ mandate, contracts, report }: Sources): void {
   checkMandateNames(mandate, names, report);
 }
 
-function link({ files, mandate, contracts, report, options }: Sources): ContractInForce {
+function link({ files, mandate, contracts, report, options }: Sources): PolicySet {
   const compilers = contracts.map(({ document, tools }) => {
     if (tools !== undefined) checkAllowance(document, tools, report);
     return new ContractCompiler(document, mandate, report, options);
@@ -195,16 +195,16 @@ function merge(known: ToolPlan | undefined, part: ToolPlan): ToolPlan {
     tool: part.tool,
     routes: [...known.routes, ...part.routes],
     observing: [...known.observing, ...part.observing],
-    movers: distinct([...known.movers, ...part.movers]),
+    writers: distinct([...known.writers, ...part.writers]),
     readers: new Map([...known.readers, ...part.readers]),
     worstCost: known.worstCost + part.worstCost,
   };
 }
 
-/** Two counters of one definition are one: a call moves it once. */
-function distinct(movers: readonly Mover[]): readonly Mover[] {
-  const seen = new Map(movers.toReversed().map((mover) => [mover.counter.identity, mover]));
-  return movers.filter((mover) => seen.get(mover.counter.identity) === mover);
+/** Two counters of one definition are one: a call updates it once. */
+function distinct(writers: readonly CounterWriter[]): readonly CounterWriter[] {
+  const seen = new Map(writers.toReversed().map((writer) => [writer.counter.identity, writer]));
+  return writers.filter((writer) => seen.get(writer.counter.identity) === writer);
 }
 
 /** A contract routes no tool beyond those that the mandate lets it route. */
@@ -393,23 +393,23 @@ class ContractCompiler {
       otherwiseReason: said.reason,
       otherwiseShows: said.shows,
     };
-    const { movers, readers } = this.#counters(tool, scope, early, compiler.reads);
+    const { writers, readers } = this.#counters(tool, scope, early, compiler.reads);
     const observing = route.rules.filter(({ observed }) => observed);
-    return { tool, routes: [route], observing, movers, readers, worstCost: compiler.cost };
+    return { tool, routes: [route], observing, writers, readers, worstCost: compiler.cost };
   }
 
-  #counters(tool: string, scope: Scope, early: Facts, reads: Reads): Pick<ToolPlan, "movers" | "readers"> {
-    const movers: Mover[] = [];
+  #counters(tool: string, scope: Scope, early: Facts, reads: Reads): Pick<ToolPlan, "readers" | "writers"> {
+    const writers: CounterWriter[] = [];
     const readers = new Map<string, Reader>();
     const ownScope: Scope = { ...scope, counters: undefined };
     for (const [name, counter] of this.counters) {
       const document = this.#document.counters.get(name);
       if (document === undefined) continue;
-      if (counter.of.includes(tool)) movers.push(planMover(counter, document, ownScope, early));
+      if (counter.of.includes(tool)) writers.push(planWriter(counter, document, ownScope, early));
       const asked = reads.get(counter.name);
       if (asked !== undefined)
         readers.set(counter.name, planReader(counter, document, ownScope, { facts: early, asked }));
     }
-    return { movers: distinct(movers), readers };
+    return { writers: distinct(writers), readers };
   }
 }

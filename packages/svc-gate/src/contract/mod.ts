@@ -17,12 +17,12 @@ export {
   loadFunctions,
   recompile,
   type CompileOptions,
-  type ContractInForce,
+  type PolicySet,
 } from "./compile.ts";
 export { type Caller } from "./counters/keys.ts";
 export { windowStart } from "./counters/counters.ts";
 export type { Counter } from "./counters/counter.ts";
-export { consult, type Consultation, type Lookup, type Move, type Prepared } from "./run/consult.ts";
+export { planLookups, type LookupPlan, type Lookup, type CounterUpdate, type Prepared } from "./run/plan-lookups.ts";
 export { count, decide, prepare } from "./run/decide.ts";
 export type { Decision, Observation } from "./run/decision.ts";
 export { recount } from "./counters/recount.ts";

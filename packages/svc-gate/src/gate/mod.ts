@@ -7,34 +7,33 @@
  * Does not: print, read a command line, or know how contracts are worked on.
  */
 export { parseSinks } from "./anchoring.ts";
-export { answered } from "./core/answer.ts";
+export { answeredVerdict } from "./core/answer.ts";
 export { readConfig, settings } from "./start/config.ts";
 export { loadContracts, NoSuchFile, renderDiagnostics, whyNot } from "./core/contracts.ts";
 export type { Erased, Lacking, Preview } from "./admin/erasure/eraser.ts";
-export { eraseIdle } from "./admin/erasure/idle.ts";
+export { eraseOffline } from "./admin/erasure/offline.ts";
 export { countersOf, recountRow, type Owned } from "./core/counters.ts";
 export { lengthMs, readMoment } from "./start/moment.ts";
 export { outcomeOf } from "./core/outcome.ts";
 export {
+  changeKey,
   createFault,
-  createKey,
   firstKeyFileFault,
   hasKeyForm,
   KeyFileDamaged,
   listKeys,
   looksLikeKey,
   makeFirstKey,
-  openIdleKeys,
+  openOfflineKeys,
+  operatorKey,
   otherFirstKey,
-  revokeKey,
-  rotateKey,
   type ActedKey,
-  type IdleKeys,
+  type KeyRequest,
   type ShownKey,
 } from "./admin/keys/keys.ts";
-export { type IdlePlace } from "./admin/idle.ts";
+export { type OfflinePlace } from "./admin/offline.ts";
 export { readOperatorFile } from "./start/operator-file.ts";
-export { ledgerIdOf, StartRefused } from "./start/place.ts";
+export { StartRefused } from "./start/gate-source.ts";
 export { resetCounters, resumeAfterRestore, type Resumed, type ResumedCounter } from "./admin/resume.ts";
 export { serve, type Serving } from "./start/serve.ts";
 export { version } from "./version.ts";

@@ -1,14 +1,12 @@
-import { chmod, open, rm } from "node:fs/promises";
+import { chmod, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { files, pinIn } from "./data-folder.ts";
+import { flushFile } from "./durable-file.ts";
 import { inspectLedger, readLedger } from "./opening.ts";
 import { readPin, writePin, type Pin } from "./history/pin.ts";
-import { lastHead } from "./history/seen.ts";
+import { lastHead } from "./history/observed.ts";
 import { copyDatabase } from "./store/sqlite/copy.ts";
-import { files, isThere } from "./store/sqlite/file.ts";
 import { LedgerRefused } from "./store/store.ts";
-
-/** What a backup holds: the ledger, and the pin of its last row, which is written last: without it, it is none. */
-const pinName = "head.pin";
 
 /** A copy of a ledger that was found whole. */
 export interface Backup {
@@ -17,17 +15,13 @@ export interface Backup {
   readonly rows: number;
 }
 
-/** Does a ledger's file lie in the folder? */
-export function hasLedger(folder: string): boolean {
-  return isThere(folder);
-}
-
 /** How much is copied, in pages of the file. */
 export type CopyProgress = (done: number, all: number) => void;
 
 /**
  * Copies the ledger of a folder as it stands, whether a gate is serving it or not, and verifies the copy. The copy is on
- * disk when this resolves, one plain file beside its pin; a copy that is not whole is taken away again.
+ * disk when this resolves, one plain file beside its pin, which is written last: without it, it is not a backup. A copy that
+ * is not whole is taken away again.
  *
  * @param to a folder that is there and holds no ledger
  * @throws {LedgerRefused} when there is no ledger, or it is damaged
@@ -46,7 +40,7 @@ export async function backUpLedger(folder: string, to: string, progress: CopyPro
     const history = await readLedger(to);
     const pin = await lastHead(history);
     await history.close();
-    await writePin(join(to, pinName), pin);
+    await writePin(pinIn(to), pin);
     return { pin, rows };
   } catch (error) {
     await rm(copy, { force: true });
@@ -60,10 +54,10 @@ export async function backUpLedger(folder: string, to: string, progress: CopyPro
  * @throws {LedgerRefused} when it is none, or not what it was
  */
 export async function verifyBackup(folder: string): Promise<Backup> {
-  const pin = await readPin(join(folder, pinName));
+  const pin = await readPin(pinIn(folder));
   if (pin === undefined)
     throw new LedgerRefused(
-      `${folder} is no whole backup: it has no ${pinName}, which is written last. Name a folder that \`svc-gate backup\` made`,
+      `${folder} is no whole backup: it has no ${files.pin}, which is written last. Name a folder that \`svc-gate backup\` made`,
     );
   const { broken, rows } = await inspectLedger({ folder });
   if (broken !== undefined)
@@ -71,14 +65,4 @@ export async function verifyBackup(folder: string): Promise<Backup> {
       `the backup ${folder} is broken at row ${broken.seq}: ${broken.problem}; nothing was restored: take another backup`,
     );
   return { pin, rows };
-}
-
-/** Makes sure that a file's bytes are on disk. */
-export async function flushFile(file: string): Promise<void> {
-  const handle = await open(file, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }

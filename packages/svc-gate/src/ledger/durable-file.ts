@@ -66,8 +66,12 @@ async function found(path: string): Promise<Stats | undefined> {
 
 /** What is made, renamed or removed in a folder is so after a loss of power too. */
 export async function flushFolder(folder: string): Promise<void> {
-  if (process.platform === "win32") return;
-  const handle = await open(folder, "r");
+  if (process.platform !== "win32") await flushFile(folder);
+}
+
+/** Makes sure that a file's bytes are on disk. */
+export async function flushFile(file: string): Promise<void> {
+  const handle = await open(file, "r");
   try {
     await handle.sync();
   } finally {

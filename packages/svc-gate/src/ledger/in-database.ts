@@ -16,7 +16,7 @@ export async function migratePostgres(options: MigrateOptions): Promise<readonly
 }
 
 /** A ledger that is in a database: as a gate reaches it, and its id there. */
-export interface SharedPlace {
+export interface DatabaseLocation {
   readonly url: string;
   readonly ledger: string;
 }
@@ -29,7 +29,7 @@ const connectionsMax = 2;
  *
  * @throws {LedgerRefused} when there is none, or it cannot be read
  */
-export async function readSharedLedger(place: SharedPlace): Promise<LedgerHistory> {
+export async function readSharedLedger(place: DatabaseLocation): Promise<LedgerHistory> {
   const { store, close } = await openExisting(place);
   const { log, counterSecret, signer } = store.opened;
   const checkpoint = await store.checkpoint();
@@ -48,7 +48,7 @@ export async function readSharedLedger(place: SharedPlace): Promise<LedgerHistor
 }
 
 /** Walks a ledger in a database, beside the gates that serve it. @throws {LedgerRefused} when there is none */
-export async function inspectSharedLedger(place: SharedPlace): Promise<LedgerCheck> {
+export async function inspectSharedLedger(place: DatabaseLocation): Promise<LedgerCheck> {
   const { store, close } = await openExisting(place);
   try {
     return { ...(await store.verify(1, [])), anchored: undefined };
@@ -60,7 +60,7 @@ export async function inspectSharedLedger(place: SharedPlace): Promise<LedgerChe
 async function openExisting({
   url,
   ledger,
-}: SharedPlace): Promise<{ readonly store: LedgerStore; readonly close: () => Promise<void> }> {
+}: DatabaseLocation): Promise<{ readonly store: LedgerStore; readonly close: () => Promise<void> }> {
   const database = await openPostgres({ url, connectionsMax });
   try {
     const store = await database.open({ ledger, log: undefined, mustExist: true });

@@ -14,7 +14,13 @@ import { Frontier } from "./tree/merkle.ts";
 import type { VerifierKey } from "./tree/note.ts";
 import type { Signer } from "./tree/signing-key.ts";
 import { entryBundle, levelSize, tileWidth, type HashReader, type Tile } from "./tree/tiles.ts";
-import { Turn, type FoldedMove, type LedgerHead, type Reached, type TreeHead } from "./turn.ts";
+import {
+  AppendTransaction,
+  type FoldedEvent,
+  type LedgerHead,
+  type Reached,
+  type TreeHead,
+} from "./append-transaction.ts";
 
 export interface LedgerCheck extends Verification {
   /** The last row that something outside the ledger vouches for; undefined when nothing does. */
@@ -65,7 +71,7 @@ export interface SignedHead {
   readonly checkpoint: string;
 }
 
-/** The open ledger. One turn at a time adds to it. */
+/** The open ledger. One transaction at a time adds to it. */
 export class Ledger {
   readonly #parts: LedgerParts;
   readonly #store: LedgerStore;
@@ -125,7 +131,7 @@ export class Ledger {
     return this.#store.opened.firstKey;
   }
 
-  /** Keeps a note of the first key, outside a turn. */
+  /** Keeps a note of the first key, outside a transaction. */
   keepFirstKey(note: string): Promise<void> {
     return this.#store.keyNotes.keepFirst(note);
   }
@@ -136,17 +142,17 @@ export class Ledger {
   }
 
   /**
-   * Begins a turn. The turn before must have ended.
+   * Begins a transaction. The transaction before must have ended.
    *
    * @throws {NotKept} where the engine cannot be reached now. Anything else is a fault: the disk, or a history that is
    *   not the one this gate has seen
    */
-  async begin(): Promise<Turn> {
+  async begin(): Promise<AppendTransaction> {
     const store = await this.#store.begin();
     try {
       const head = this.#follow(store.head, store.frontier);
       await this.#followSigner(store.signer);
-      return new Turn({
+      return new AppendTransaction({
         head,
         tree: this.#tree.copy(),
         sign: (grown) => this.#signer.signAside({ origin: this.name, ...grown }),
@@ -263,9 +269,9 @@ export class Ledger {
   readonly hashes: HashReader = (level, from, count) => readerOf(this.#store.history)(level, from, count);
 
   /** A tile, or a bundle of leaves, of the tree that was signed last; undefined where that has none so wide. */
-  async tile({ level, place, width }: Tile): Promise<Buffer | undefined> {
+  async tile({ level, index, width }: Tile): Promise<Buffer | undefined> {
     const [, size = "0"] = (await this.checkpoint()).split("\n");
-    const from = place * tileWidth;
+    const from = index * tileWidth;
     const all = level === "entries" ? Number(size) : levelSize(Number(size), level);
     if (from + width > all) return undefined;
     if (level !== "entries") return this.hashes(level, from, width);
@@ -278,10 +284,10 @@ export class Ledger {
   }
 
   /**
-   * Keeps a counter, outside a turn. `folded` are events of older rows that its definition would have counted, added to
+   * Keeps a counter, outside a transaction. `folded` are events of older rows that its definition would have counted, added to
    * those it has. With `through` null it is kept up with every row from now on, else it holds what came through that row.
    */
-  async keepCounter(counter: Omit<StoredCounter, "digest">, folded: readonly FoldedMove[]): Promise<void> {
+  async keepCounter(counter: Omit<StoredCounter, "digest">, folded: readonly FoldedEvent[]): Promise<void> {
     const digest = hash("sha256", counter.definition, "hex");
     const effects = folded.map(({ key, ...event }) => ({ ...event, key: this.keyDigest(key) }));
     await this.#store.keepCounter({ ...counter, digest }, effects);

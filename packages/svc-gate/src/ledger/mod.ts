@@ -12,19 +12,29 @@
 export { Ledger, type Change, type LedgerCheck } from "./ledger.ts";
 export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./opening.ts";
 export type { LedgerHistory } from "./history/history.ts";
-export { Turn, type CheckEntry, type CounterLookup, type CounterMove, type FoldedMove } from "./turn.ts";
-export type { Database } from "./store/postgres/postgres.ts";
 export {
-  inspectSharedLedger,
-  migratePostgres,
-  openPostgres,
-  readSharedLedger,
-  type SharedPlace,
-} from "./in-database.ts";
+  AppendTransaction,
+  type CheckEntry,
+  type CounterLookup,
+  type CounterEvent,
+  type FoldedEvent,
+} from "./append-transaction.ts";
+export type { Database } from "./store/postgres/postgres.ts";
+export { inspectSharedLedger, migratePostgres, openPostgres, readSharedLedger } from "./in-database.ts";
 export { sqliteThreads, type SqliteThreads } from "./store/sqlite/sqlite.ts";
-export { backUpLedger, hasLedger, type Backup } from "./backup.ts";
+export * as dataFolder from "./data-folder.ts";
+export { backUpLedger, type Backup } from "./backup.ts";
 export { placeRestoration, planRestore, type Restoration } from "./restore.ts";
-export { headOf, notesIn, partings, readCollected, type AskOthers, type SeenHead } from "./history/seen.ts";
+export {
+  divergenceOf,
+  divergences,
+  headOf,
+  notesIn,
+  readCollected,
+  type AskOthers,
+  type Divergence,
+  type ObservedHead,
+} from "./history/observed.ts";
 export {
   openPastPin,
   readResume,
@@ -33,11 +43,12 @@ export {
   resumeAct,
   resumeBody,
   resumeOf,
+  statedLosses,
   type PastPin,
 } from "./resume.ts";
 export { missingCheckpoint, otherSigningKey } from "./history/folder-check.ts";
 export { readPin, type PinReading } from "./history/pin.ts";
 export { firstSince, type ReceiptQuery } from "./history/query.ts";
 export type { KeptCounter } from "./store/store.ts";
-export { LedgerRefused, NoLedger, NotKept, type EventPlace, type InForce, type Scrubbed } from "./store/store.ts";
-export { makeFolders, replaceFile } from "./durable-file.ts";
+export { LedgerRefused, NoLedger, NotKept, type EventPosition, type InForce, type Scrubbed } from "./store/store.ts";
+export { flushFile, flushFolder, makeFolders, replaceFile } from "./durable-file.ts";

@@ -2,13 +2,12 @@ import type { LedgerHistory } from "./history/history.ts";
 import { join } from "node:path";
 import { leafHash, parseLeaf, zeroHash } from "./entry/leaf.ts";
 import { keyDigester, Ledger, type LedgerCheck } from "./ledger.ts";
+import { files, pinIn, pinOf, signingKeyOf, type LedgerLocation } from "./data-folder.ts";
 import { makeFolders, readIfThere } from "./durable-file.ts";
 import { HeadPin, noRows, readPin, writePin, type Pin } from "./history/pin.ts";
 import { missingCheckpoint } from "./history/folder-check.ts";
 import { keepPrivate } from "./private-files.ts";
 import {
-  checkpointFile,
-  cosignedFile,
   headOf,
   openOwn,
   ownHead,
@@ -16,33 +15,22 @@ import {
   readCheckpointNote,
   requireName,
   requireSeen,
-} from "./history/seen.ts";
-import type { Database } from "./store/postgres/postgres.ts";
+} from "./history/observed.ts";
 import { inspectSqlite, openSqlite, readSqlite, type SqliteThreads } from "./store/sqlite/sqlite.ts";
 import { LedgerRefused, type LedgerStore, type StoredHead } from "./store/store.ts";
 import type { Broken } from "./entry/row.ts";
 import { openSigner } from "./tree/signer.ts";
 import { readerOf, treeAt } from "./tree/reader.ts";
 import { readSigningKeys, requireSigningKeys, Signer } from "./tree/signing-key.ts";
-import type { LedgerHead } from "./turn.ts";
+import type { LedgerHead } from "./append-transaction.ts";
 
-export interface LedgerOptions {
-  /** Made with mode 0700 where it is not there. */
-  readonly folder: string;
-  /** The database that keeps the ledger in place of the folder, and the ledger's id there. */
-  readonly shared?: { readonly database: Database; readonly ledger: string } | undefined;
+export interface LedgerOptions extends LedgerLocation {
   /** Refuses a ledger that does not exist; otherwise a new one is begun. */
   readonly mustExist?: boolean | undefined;
   /** Threads that many ledgers in folders share; without them it has its own. */
   readonly threads?: SqliteThreads | undefined;
-  /** Where the head pin is kept; when undefined in the folder, which anchors nothing outside it, and nowhere if shared. */
-  readonly pinFile?: string | undefined;
-  /** The name of a new ledger, at most 100 bytes; a random one when undefined. */
-  readonly name?: string | undefined;
   /** What writes the receipts, such as `svc-gate/1.0.0`. */
   readonly engine: string;
-  /** Where the private key lies that signs heads; by default `signing.key` in the folder, made where none ever was. */
-  readonly signingKeyFile?: string | undefined;
   /** The operator says that the ledger is whole though its pin is not there. */
   readonly acceptMissingPin?: boolean;
   /** The operator says that the key which signed heads is lost, or given up, and vouches for the one there is now. */
@@ -68,12 +56,12 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     );
   }
   const { mustExist = false, shared } = options;
-  const pinFile = options.pinFile ?? (shared === undefined ? join(folder, "head.pin") : undefined);
+  const pinFile = pinOf(options);
   const isFolder = shared === undefined;
   if (isFolder && mustExist) await requireFile(folder);
   // A key that cannot be used is refused before a ledger is begun; one in the folder cannot be there before the folder.
-  const keyFile = signingKeyPlace(options);
-  const isKeyInside = keyFile === signingKeyPlace({ folder });
+  const keyFile = signingKeyOf(options);
+  const isKeyInside = keyFile === signingKeyOf({ folder });
   if (!isKeyInside) await readSigningKeys(keyFile);
   if (isFolder && !mustExist) await makeFolder(folder);
   if (isKeyInside) await readSigningKeys(keyFile);
@@ -103,7 +91,7 @@ export interface InspectOptions extends Pick<LedgerOptions, "folder" | "pinFile"
  * @throws {LedgerRefused} when there is none, or its pin is damaged
  */
 export async function inspectLedger({ folder, pinFile, chainAlone }: InspectOptions): Promise<LedgerCheck> {
-  const pin = await readPin(pinFile ?? join(folder, "head.pin"));
+  const pin = await readPin(pinIn(folder, pinFile));
   const pinned = pin === undefined ? [] : [pinnedHead(pin)];
   const note = await readCheckpointNote(folder);
   const signed = note && headOf(note, "checkpoint");
@@ -132,7 +120,7 @@ function wrongSignature(note: string | undefined, signer: string | undefined, ro
 /** @throws {LedgerRefused} when there is none, or it cannot be read */
 export async function readLedger(folder: string): Promise<LedgerHistory> {
   const { log, counterSecret, history, ...described } = await readSqlite(folder);
-  const kept = await Promise.all([checkpointFile, cosignedFile].map((name) => readIfThere(join(folder, name))));
+  const kept = await Promise.all([files.checkpoint, files.cosigned].map((name) => readIfThere(join(folder, name))));
   return {
     ...described,
     ...history,
@@ -161,10 +149,6 @@ async function makeFolder(folder: string): Promise<void> {
       `the data folder ${folder} cannot be made (${(error as NodeJS.ErrnoException).code}): make it, or name another with SVC_DATA_DIR`,
     );
   }
-}
-
-function signingKeyPlace({ folder, signingKeyFile }: Pick<LedgerOptions, "folder" | "signingKeyFile">): string {
-  return signingKeyFile ?? join(folder, "signing.key");
 }
 
 /** Holds what was opened against the pin and its own tail before anything is served. */
@@ -197,7 +181,7 @@ async function admit(
   const rowsSeen = seen.map((known) => ({ ...known, root: undefined }));
   await requireSeen(found, rowsSeen); // Before anything is written, such as a key.
   const keyPlace = {
-    file: signingKeyPlace(options),
+    file: signingKeyOf(options),
     acceptNew: options.acceptSigningKey === true,
   };
   const signer = await openSigner(store, keyPlace);
@@ -209,7 +193,7 @@ async function admit(
   const root = tree.root().toString("base64");
   const certain = !isShared || isPastPin ? { ...current, root } : (pin ?? noRows);
   if (pinFile !== undefined && !isPastPin) await placePin(pinFile, { ...certain, log });
-  const besideFile = isShared ? undefined : join(options.folder, checkpointFile);
+  const besideFile = isShared ? undefined : join(options.folder, files.checkpoint);
   const ledger = new Ledger({
     store,
     head: current,

@@ -1,22 +1,10 @@
 import { chmod, lstat, readdir, stat } from "node:fs/promises";
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
+import { ownFiles } from "./data-folder.ts";
 
 /** Only for the owner, whatever the folder's mode and the umask are. */
 const ownerOnly = 0o600;
-
-/**
- * The files that a gate keeps in a data folder. Other files may be in the same folder, because the gate may be started in
- * it. `signing.key` is not in the list: a start is refused while others can read it, because they may have copied it.
- */
-const ours = new Set(
-  (
-    "ledger.db ledger.db-wal ledger.db-shm ledger.db-journal owner.lock owner.lock-journal head.pin checkpoint " +
-    "checkpoint.cosigned checkpoint.seen key-uses.json keys.json operator.json first-key"
-  )
-    .split(" ")
-    .flatMap((name) => [name, `${name}.new`]),
-);
 
 /** Makes an empty file, unless it exists. It never opens an existing file: closing that would drop this process's locks on it. */
 export function makePrivate(file: string): void {
@@ -28,7 +16,8 @@ export function makePrivate(file: string): void {
 }
 
 /**
- * Sets the mode 0600 on the gate's files in a data folder. It does not change the mode of the folder itself.
+ * Sets the mode 0600 on the gate's files in a data folder. It does not change the mode of the folder itself, or of the signing
+ * key: a start is refused while others can read that key, because they may have copied it.
  *
  * @returns what the operator should know, each as a sentence
  */
@@ -48,7 +37,7 @@ export async function keepPrivate(folder: string): Promise<readonly string[]> {
 async function narrow(folder: string): Promise<readonly string[]> {
   const narrowed: string[] = [];
   const left: string[] = [];
-  for (const name of (await namesIn(folder)).filter((each) => ours.has(each)).toSorted()) {
+  for (const name of (await namesIn(folder)).filter((each) => ownFiles.has(each)).toSorted()) {
     const found = await lstat(join(folder, name)).catch(unlessGone);
     if (found === undefined || !found.isFile() || (found.mode & 0o077) === 0) continue;
     const shown = `${name} (${octal(found.mode & 0o777)})`;

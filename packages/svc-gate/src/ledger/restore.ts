@@ -1,12 +1,13 @@
 import { constants } from "node:fs";
 import { access, chmod, copyFile, rename } from "node:fs/promises";
 import { join } from "node:path";
-import { flushFile, verifyBackup } from "./backup.ts";
-import { makeFolders } from "./durable-file.ts";
+import { verifyBackup } from "./backup.ts";
+import { databaseFiles, files, pinIn } from "./data-folder.ts";
+import { flushFile, makeFolders } from "./durable-file.ts";
 import { readLedger } from "./opening.ts";
 import { writePin, type Pin } from "./history/pin.ts";
-import { partings, seenHeads, type AskOthers, type Parting, type SeenHead } from "./history/seen.ts";
-import { files, takeOwnership } from "./store/sqlite/file.ts";
+import { divergences, seenHeads, type AskOthers, type Divergence, type ObservedHead } from "./history/observed.ts";
+import { takeOwnership } from "./store/sqlite/file.ts";
 import { LedgerRefused } from "./store/store.ts";
 
 export interface RestorePlace {
@@ -23,9 +24,9 @@ export interface Restoration extends RestorePlace {
   readonly pin: Pin;
   readonly rows: number;
   /** What says how far the ledger went; where it is empty, nothing does. */
-  readonly seen: readonly SeenHead[];
+  readonly seen: readonly ObservedHead[];
   /** Of these, what the backup does not have: rows that were answered are lost. */
-  readonly partings: readonly Parting[];
+  readonly divergences: readonly Divergence[];
 }
 
 /**
@@ -40,7 +41,7 @@ export async function planRestore(place: RestorePlace): Promise<Restoration> {
   const seen = [...(await seenHeads(folder, pinFile)), ...(await askOthers(pin.log))];
   const history = await readLedger(backup);
   try {
-    return { ...place, pin, rows, seen, partings: await partings(history, seen) };
+    return { ...place, pin, rows, seen, divergences: await divergences(history, seen) };
   } finally {
     await history.close();
   }
@@ -61,18 +62,16 @@ export async function placeRestoration(restoration: Restoration): Promise<void> 
     await chmod(beside, 0o600);
     await flushFile(beside);
     await rename(beside, join(folder, files.database));
-    if (seen.length > 0 && restoration.partings.length === 0) await writePin(pinFile ?? join(folder, "head.pin"), pin);
+    if (seen.length > 0 && restoration.divergences.length === 0) await writePin(pinIn(folder, pinFile), pin);
   } finally {
     lock.close();
   }
 }
 
-const suffixes = ["", "-wal", "-shm", "-journal"];
-
 /** A write-ahead log that was left behind would be played into the restored file. */
 async function requireEmpty(folder: string): Promise<void> {
-  for (const suffix of suffixes) {
-    const file = join(folder, `${files.database}${suffix}`);
+  for (const name of databaseFiles) {
+    const file = join(folder, name);
     if (await exists(file))
       throw new LedgerRefused(
         `${file} is there: nothing is restored over a ledger or beside what is left of one. Move it away first, and keep it`,

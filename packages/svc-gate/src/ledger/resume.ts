@@ -1,12 +1,12 @@
 import { rename } from "node:fs/promises";
-import { join } from "node:path";
 import type { Canonical } from "../wire/mod.ts";
+import { pinOf } from "./data-folder.ts";
 import { partText } from "./entry/evidence.ts";
 import type { Leaf } from "./entry/leaf.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Change, Ledger } from "./ledger.ts";
 import { openLedger, type LedgerOptions } from "./opening.ts";
 import { readPin, type Pin } from "./history/pin.ts";
-import { partings, seenHeads, type AskOthers, type Parting } from "./history/seen.ts";
+import { divergences, seenHeads, type AskOthers, type Divergence, type ObservedHead } from "./history/observed.ts";
 import { LedgerRefused } from "./store/store.ts";
 
 /** The act of a row that goes on after a restore, or that resets counters later. */
@@ -19,8 +19,8 @@ export interface Loss {
   readonly pin: Pin | undefined;
   /** Checkpoints over rows that are not there. */
   readonly checkpoints: readonly Seen[];
-  /** The row that is not the one which was seen; undefined where the rows are merely missing. */
-  readonly parted: number | undefined;
+  /** The first row that differs from the observed one; undefined if rows are only missing. */
+  readonly forked: number | undefined;
 }
 
 /** A head by which a loss is known again: the hash of a row, or the root of a tree. */
@@ -46,7 +46,7 @@ export interface PastPin {
  */
 export async function openPastPin(options: LedgerOptions, askOthers: AskOthers): Promise<PastPin> {
   const { folder, shared } = options;
-  const pinFile = options.pinFile ?? (shared === undefined ? join(folder, "head.pin") : undefined);
+  const pinFile = pinOf(options);
   const near = await seenHeads(shared === undefined ? folder : undefined, pinFile);
   const pin = pinFile === undefined ? undefined : await readPin(pinFile);
   const ledger = await openLedger({ ...options, isPastPin: true });
@@ -58,9 +58,9 @@ export async function openPastPin(options: LedgerOptions, askOthers: AskOthers):
       );
     const { name, head } = ledger;
     const seen = [...near, ...(await askOthers(name))];
-    const all = await partings({ name, rows: head.seq, hashes: ledger.hashes }, seen);
-    const stated = await statedLosses(ledger);
-    const parted = all.filter((parting) => !stated.has(idOf(seenOf(parting))));
+    const all = await divergences({ name, rows: head.seq, hashes: ledger.hashes }, seen);
+    const stated = statedLosses(await ledger.changes(0));
+    const unstated = all.filter(({ head: lost }) => !stated.names(lost));
     if (all.length === 0 && seen.length > 0) {
       const far = seen.toSorted((a, b) => b.seq - a.seq)[0];
       throw new LedgerRefused(
@@ -69,11 +69,11 @@ export async function openPastPin(options: LedgerOptions, askOthers: AskOthers):
     }
     return {
       ledger,
-      loss: lossOf(head.seq, pin, parted),
-      recorded: seen.length > 0 && parted.length === 0,
+      loss: lossOf(head.seq, pin, unstated),
+      recorded: seen.length > 0 && unstated.length === 0,
       putAside: async () => {
         for (const {
-          seen: { file },
+          head: { file },
         } of all)
           if (file !== undefined) await rename(file, `${file}.lost`);
       },
@@ -85,31 +85,50 @@ export async function openPastPin(options: LedgerOptions, askOthers: AskOthers):
   }
 }
 
-/** Of a row beside another only that row is known to have parted: rows before it may have, too. */
-function lossOf(last: number, pin: Pin | undefined, parted: readonly Parting[]): Loss {
-  const checkpoints = parted.filter(({ seen: { hash } }) => hash === undefined).map(seenOf);
-  if (parted.length === 0) return { lost: [last + 1, null], pin, checkpoints, parted: undefined };
-  const beside = parted.filter(({ is }) => is === "beside").map(({ seen }) => seen.seq);
-  const to = Math.max(...parted.map(({ seen }) => seen.seq));
-  const from = beside.length === 0 ? last + 1 : Math.min(...beside);
-  return { lost: [from, to], pin, checkpoints, parted: beside.length === 0 ? undefined : from };
+/** A forked row proves only itself different: rows before it may differ, too. */
+function lossOf(last: number, pin: Pin | undefined, diverged: readonly Divergence[]): Loss {
+  const checkpoints = diverged.filter(({ head }) => head.hash === undefined).map(({ head }) => seenOf(head));
+  if (diverged.length === 0) return { lost: [last + 1, null], pin, checkpoints, forked: undefined };
+  const forks = diverged.filter(({ kind }) => kind === "forked").map(({ head }) => head.seq);
+  const forked = forks.length === 0 ? undefined : Math.min(...forks);
+  const to = Math.max(...diverged.map(({ head }) => head.seq));
+  return { lost: [forked ?? last + 1, to], pin, checkpoints, forked };
 }
 
-function seenOf({ seen: { hash, root, seq } }: Parting): Seen {
+function seenOf({ hash, root, seq }: Pick<ObservedHead, "hash" | "root" | "seq">): Seen {
   return [seq, hash ?? root ?? ""];
 }
 
-function idOf([seq, hash]: Seen): string {
-  return `${seq} ${hash}`;
+/** The losses that rows of `svc-gate resume` state. */
+export interface StatedLosses {
+  /** Does a row name this very head? */
+  readonly names: (head: Pick<ObservedHead, "hash" | "root" | "seq">) => boolean;
+  /** Does a row name the head, or state its rows lost after it was observed? Later rows reuse the numbers of lost ones. */
+  readonly covers: (head: Pick<ObservedHead, "at" | "hash" | "root" | "seq">) => boolean;
 }
 
-/** What rows of the ledger say already to be lost. */
-async function statedLosses(ledger: Ledger): Promise<ReadonlySet<string>> {
-  const rows = (await ledger.changes(0)).flatMap(({ act, body }) => resumeOf(act, body) ?? []);
-  const seen = rows.flatMap(({ checkpoints, pin }) =>
-    pin === null ? checkpoints : [[pin.seq, pin.hash] as const, ...checkpoints],
+/** @param changes administrative rows, oldest first */
+export function statedLosses(changes: readonly Pick<Change, "act" | "at" | "body">[]): StatedLosses {
+  const rows = changes.flatMap(({ act, at, body }) => {
+    const row = resumeOf(act, body);
+    return row === undefined ? [] : [{ ...row, at }];
+  });
+  const named = new Set(
+    rows.flatMap(({ checkpoints, pin }) => [
+      ...(pin === null ? [] : [`${pin.seq} ${pin.hash}`]),
+      ...checkpoints.map((seen) => seen.join(" ")),
+    ]),
   );
-  return new Set(seen.map(idOf));
+  const names: StatedLosses["names"] = (head) => named.has(seenOf(head).join(" "));
+  return {
+    names,
+    covers: (head) =>
+      names(head) ||
+      rows.some(({ at, lost: [from, to] = [1, 0] }) => {
+        const isLost = head.seq >= from && head.seq <= (to ?? Number.MAX_SAFE_INTEGER);
+        return isLost && (head.at ?? 0) <= at;
+      }),
+  };
 }
 
 /** What a row says that goes on after a restore, or resets counters later. Counters stand under their digests. */
@@ -131,11 +150,11 @@ export function resumeBody(
 ): Canonical {
   const names = { reset: [...reset] };
   if (loss === undefined) return names;
-  const { checkpoints, lost, parted, pin } = loss;
+  const { checkpoints, forked, lost, pin } = loss;
   return {
     ...(checkpoints.length === 0 ? {} : { checkpoints: checkpoints.map((seen) => [...seen]) }),
     lost: [...lost],
-    ...(parted === undefined ? {} : { parted }),
+    ...(forked === undefined ? {} : { forked }),
     pin: pin === undefined ? null : { hash: pin.hash, seq: pin.seq },
     ...names,
     unknown: [...unknown],

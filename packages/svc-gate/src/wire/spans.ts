@@ -51,14 +51,14 @@ interface Branch {
 
 function branchesOf(paths: readonly (readonly string[])[]): Branch {
   const root: Branch = { ends: [], inside: new Map() };
-  for (const [place, path] of paths.entries()) {
+  for (const [index, path] of paths.entries()) {
     let at = root;
     for (const name of path) {
       const next = at.inside.get(name) ?? { ends: [], inside: new Map() };
       at.inside.set(name, next);
       at = next;
     }
-    at.ends.push(place);
+    at.ends.push(index);
   }
   return root;
 }

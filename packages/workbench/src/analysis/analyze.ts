@@ -1,4 +1,4 @@
-import type { ContractInForce } from "../../../svc-gate/src/contract/mod.ts";
+import type { PolicySet } from "../../../svc-gate/src/contract/mod.ts";
 import { findInCounters } from "./findings/counters.ts";
 import { findInFacts } from "./findings/facts.ts";
 import { findFailures } from "./findings/failures.ts";
@@ -14,18 +14,18 @@ import { withoutSuppressed } from "./findings/suppressions.ts";
  * What is wrong with contracts although they compile, in the order of the files and of their text; without what comments
  * in them allow. What is said not to be possible is proven; where a proof is not found, nothing is said.
  */
-export function analyze(force: ContractInForce): readonly Finding[] {
-  const subjects = subjectsOf(force);
+export function analyze(policySet: PolicySet): readonly Finding[] {
+  const subjects = subjectsOf(policySet);
   const found = [
     ...findInRules(subjects),
     ...findFailures(subjects),
     ...findInCounters(subjects),
     ...findInFacts(subjects),
-    ...findInTools(subjects, force),
-    ...findInNames(force.documents),
+    ...findInTools(subjects, policySet),
+    ...findInNames(policySet.documents),
     ...findInTexts(subjects),
   ];
-  const files = [...new Set(force.documents.map(({ file }) => file))];
+  const files = [...new Set(policySet.documents.map(({ file }) => file))];
   const left = withoutSuppressed(distinct(found), files);
   const order = ({ span }: Finding): number => files.indexOf(span.file);
   return left.toSorted((a, b) => order(a) - order(b) || a.span.from - b.span.from);

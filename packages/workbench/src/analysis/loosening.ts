@@ -1,4 +1,4 @@
-import type { ContractInForce } from "../../../svc-gate/src/contract/mod.ts";
+import type { PolicySet } from "../../../svc-gate/src/contract/mod.ts";
 import type { Rule } from "../../../svc-gate/src/contract/ir.ts";
 import { isStricter, type Verdict } from "../../../svc-gate/src/wire/mod.ts";
 
@@ -10,7 +10,7 @@ export interface Loosening {
 }
 
 /** No defect: what a reader looks at first, since any other rule can only make a verdict stricter. */
-export function looseningRules({ tools }: ContractInForce): readonly Loosening[] {
+export function looseningRules({ tools }: PolicySet): readonly Loosening[] {
   return [...tools.values()].flatMap(({ tool, routes }) =>
     routes.flatMap(({ rules, otherwise }) =>
       rules

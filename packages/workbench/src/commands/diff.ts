@@ -1,6 +1,6 @@
 import { createTwoFilesPatch } from "diff";
 import { compareContracts, openSolver, type Compared, type Direction, type ToolDifference } from "../analysis/mod.ts";
-import type { ContractInForce } from "../../../svc-gate/src/contract/mod.ts";
+import type { PolicySet } from "../../../svc-gate/src/contract/mod.ts";
 import { loadContracts, renderDiagnostics } from "../../../svc-gate/src/cli/mod.ts";
 import { BadInput, type Outcome } from "../../../svc-gate/src/cli/mod.ts";
 
@@ -35,11 +35,7 @@ function milliseconds(seconds: string): number {
   throw new BadInput(`--time is a number of seconds above 0 and up to 3600, not "${seconds}"`);
 }
 
-async function compared(
-  before: ContractInForce,
-  after: ContractInForce,
-  timeMs: number,
-): Promise<readonly ToolDifference[]> {
+async function compared(before: PolicySet, after: PolicySet, timeMs: number): Promise<readonly ToolDifference[]> {
   const solver = await openSolver();
   try {
     return await compareContracts(before, after, { solver, timeMs });
@@ -49,10 +45,10 @@ async function compared(
 }
 
 function patchOf(
-  [beforeName, before]: readonly [string, ContractInForce],
-  [afterName, after]: readonly [string, ContractInForce],
+  [beforeName, before]: readonly [string, PolicySet],
+  [afterName, after]: readonly [string, PolicySet],
 ): string {
-  const body = ({ text }: ContractInForce): string => text.replace(/^--- # .*\n/, "");
+  const body = ({ text }: PolicySet): string => text.replace(/^--- # .*\n/, "");
   if (body(before) === body(after)) return "the texts are the same";
   return createTwoFilesPatch(beforeName, afterName, body(before), body(after), undefined, undefined, { context: 3 })
     .replace(/^=+\n/, "")

@@ -103,7 +103,7 @@ function addLsp(program: Command): void {
     .command("lsp")
     .description("a language server for contracts, mandates and test files, on standard input and output")
     .option("--stdio", "the one way to talk to it; editors say it by habit", true)
-    .addHelpText("after", "\nHow editors start it is in docs/editor.md.")
+    .addHelpText("after", "\nHow editors start it is in docs/guides/editor.md.")
     .action(() => run(async () => (await import("./lsp/command.ts")).lspCommand()));
 }
 

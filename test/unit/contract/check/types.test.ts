@@ -295,9 +295,9 @@ test("the hint corrects a misspelt name", () => {
 test("an input cannot become or shadow a fact", { tags: ["platform.from-platform-only"] }, () => {
   const input = `{ type: object, additionalProperties: true, properties: { platform: { type: object, additionalProperties: true } } }`;
   const rules = `[{ rule: r, on: t, when: "platform.spent > 10", verdict: BLOCK, reason: "{platform.spent} is spent" }]`;
-  const force = compile(contractText({ input, rules, requires: "platform.present" }));
+  const policySet = compile(contractText({ input, rules, requires: "platform.present" }));
   const sent = { platform: { spent: 0, present: true }, spent: 0, present: true, platform_state: { spent: 0 } };
-  assert.equal(judge(force, { input: sent, platform: { wallet: "w", spent: 11 } }).reason, "Svc: 11 is spent");
-  assert.equal(judge(force, { input: sent }).rule, "c.$requires.1");
-  assert.equal(judge(force, { input: sent, platform: snapshot }).verdict, "ALLOW");
+  assert.equal(judge(policySet, { input: sent, platform: { wallet: "w", spent: 11 } }).reason, "Svc: 11 is spent");
+  assert.equal(judge(policySet, { input: sent }).rule, "c.$requires.1");
+  assert.equal(judge(policySet, { input: sent, platform: snapshot }).verdict, "ALLOW");
 });

@@ -1,19 +1,31 @@
 /**
- * Goal: a call moves exactly the counters that it matches, under one typed key, and a rule reads them as they stood
- * before it. Method: tables of definitions with their problems; the moves and lookups of calls; identities compared.
+ * Goal: a call updates exactly the counters that it matches, under one typed key, and a rule reads them as they stood
+ * before it. Method: tables of definitions with their problems; the updates and lookups of calls; identities compared.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import {
-  consult,
+  planLookups,
   count,
   prepare,
   type Caller,
   type Lookup,
-  type Move,
+  type CounterUpdate,
 } from "../../../../packages/svc-gate/src/contract/mod.ts";
 import { verdicts } from "../../../../packages/svc-gate/src/wire/mod.ts";
-import { compile, contractText, judge, problems, request, snapshot, type Call } from "../../../support/contract-kit.ts";
+import {
+  codes,
+  compile,
+  contractText,
+  judge,
+  problems,
+  request,
+  snapshot,
+  type Call,
+} from "../../../support/contract-kit.ts";
+import { sentencesOf } from "../../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 const required = { requires: "platform.present" };
 
@@ -21,80 +33,61 @@ function withCounter(definition: string, rules?: string): string {
   return contractText({ ...required, counters: `{ k: ${definition} }`, ...(rules === undefined ? {} : { rules }) });
 }
 
-const definitions: readonly (readonly [definition: string, ...problems: readonly string[]])[] = [
+const definitions: readonly (readonly [definition: string, ...codes: readonly string[]])[] = [
   ["{ of: t, per: session }"],
   ["{ of: ['*'], per: [key, platform.wallet], within: 10m }"],
   ["{ of: [t], per: gate, sum: platform.spent, within: 7d, counting: possible }"],
   ["{ of: [t], per: input.s, when: input.n > 1, within: week, timezone: Europe/Berlin, week_starts: sunday }"],
   ["{ of: [t], per: gate, since: platform.spent, settles_within: 10m, within: 24h }"],
   ["{ of: [t], per: gate, sum: input.?m.orValue(0) * 2 + 1 }"],
-  ["{ of: [t] }", "missing: a counter says what it counts apart, under `per:`"],
-  ["{ per: gate }", "missing: a counter says which tools it counts, under `of:`"],
-  ["{ of: [u], per: gate }", "unknown-tool: this contract lists no tool `u`"],
-  ["{ of: t, per: gate, window: 10m }", "unknown-key: a counter has no `window`"],
-  ["{ of: t, per: sesion }", "unknown-name: nothing is called `sesion` here"],
-  ["{ of: t, per: input.t }", "unproven-member: `input.t` is optional and may be absent here"],
-  ["{ of: t, per: input.any }", "unproven-member: `input.any` is optional and may be absent here"],
-  ["{ of: t, per: input }", "counter: `input` is not a key"],
-  ["{ of: t, per: limits.most }", "counter: `limits.most` is not a key"],
-  ["{ of: t, per: input.n + 1 }", "counter: `input.n + 1` is not a key"],
-  ["{ of: t, per: platform.price }", "unproven-member: `platform.price` is optional and may be absent here"],
-  ["{ of: t, per: now }", "not-here: `now` is not known yet where this is evaluated"],
-  ["{ of: t, per: gate, when: counters.k > 1 }", "not-here: counters are not known yet where this is evaluated"],
-  ["{ of: t, per: gate, when: input.n }", "type: a condition must be true or false, this is a number"],
-  [
-    "{ of: t, per: gate, sum: input.n }",
-    "counter: a `sum` must be proven not negative, or a call could give back what others spent",
-  ],
-  [
-    "{ of: t, per: gate, sum: platform.spent - 1 }",
-    "counter: a `sum` must be proven not negative, or a call could give back what others spent",
-  ],
-  [
-    "{ of: t, per: gate, sum: '-1' }",
-    "counter: a `sum` must be proven not negative, or a call could give back what others spent",
-  ],
-  ["{ of: t, per: gate, sum: platform.spent / 3 }", "counter: a `sum` adds decimals: it has no `/` and no `%`"],
-  ["{ of: t, per: gate, sum: platform.spent % 3 }", "counter: a `sum` adds decimals: it has no `/` and no `%`"],
-  ["{ of: t, per: gate, sum: input.s }", "type: a `sum` adds numbers"],
-  [
-    "{ of: t, per: gate, counting: alowed }",
-    "counter: `alowed` is none of `attempts`, `released`, `possible`, `blocked`, `escalated`",
-  ],
-  [
-    "{ of: t, per: gate, counting: constructor }",
-    "counter: `constructor` is none of `attempts`, `released`, `possible`, `blocked`, `escalated`",
-  ],
-  ["{ of: t, per: gate, within: 10 }", 'counter: "10" is not a duration such as "10m" or "1h30m"'],
-  ["{ of: t, per: gate, within: 0s }", "counter: a time is above zero, in whole milliseconds"],
-  ["{ of: t, per: gate, within: 1us }", "counter: a time is above zero, in whole milliseconds"],
-  ["{ of: t, per: gate, within: '-1h' }", "counter: a time is above zero, in whole milliseconds"],
-  ["{ of: t, per: gate, within: day }", "counter: a calendar day begins at another moment in every time zone"],
-  ["{ of: t, per: gate, within: day, timezone: Mars/Olympus }", "counter: `Mars/Olympus` is not a time zone"],
-  ["{ of: t, per: gate, within: day, timezone: '+02:00' }", "counter: `+02:00` is not a time zone"],
-  ["{ of: t, per: gate, within: 10m, timezone: UTC }", "counter: time zones are for calendar periods"],
-  [
-    "{ of: t, per: gate, within: day, timezone: UTC, week_starts: monday }",
-    "counter: `week_starts` is for `within: week`",
-  ],
-  [
-    "{ of: t, per: gate, within: week, timezone: UTC, week_starts: mon }",
-    "counter: `mon` is none of `monday`, `tuesday`, `wednesday`, `thursday`, `friday`, `saturday`, `sunday`",
-  ],
-  ["{ of: t, per: gate, settles_within: 10m }", "counter: `settles_within` belongs to `since:`"],
+  ["{ of: [t] }", "missing"],
+  ["{ per: gate }", "missing"],
+  ["{ of: [u], per: gate }", "unknown-tool"],
+  ["{ of: t, per: gate, window: 10m }", "unknown-key"],
+  ["{ of: t, per: sesion }", "unknown-name"],
+  ["{ of: t, per: input.t }", "unproven-member"],
+  ["{ of: t, per: input.any }", "unproven-member"],
+  ["{ of: t, per: input }", "counter"],
+  ["{ of: t, per: limits.most }", "counter"],
+  ["{ of: t, per: input.n + 1 }", "counter"],
+  ["{ of: t, per: platform.price }", "unproven-member"],
+  ["{ of: t, per: now }", "not-here"],
+  ["{ of: t, per: gate, when: counters.k > 1 }", "not-here"],
+  ["{ of: t, per: gate, when: input.n }", "type"],
+  ["{ of: t, per: gate, sum: input.n }", "counter"],
+  ["{ of: t, per: gate, sum: platform.spent - 1 }", "counter"],
+  ["{ of: t, per: gate, sum: '-1' }", "counter"],
+  ["{ of: t, per: gate, sum: platform.spent / 3 }", "counter"],
+  ["{ of: t, per: gate, sum: platform.spent % 3 }", "counter"],
+  ["{ of: t, per: gate, sum: input.s }", "type"],
+  ["{ of: t, per: gate, counting: alowed }", "counter"],
+  ["{ of: t, per: gate, counting: constructor }", "counter"],
+  ["{ of: t, per: gate, within: 10 }", "counter"],
+  ["{ of: t, per: gate, within: 0s }", "counter"],
+  ["{ of: t, per: gate, within: 1us }", "counter"],
+  ["{ of: t, per: gate, within: '-1h' }", "counter"],
+  ["{ of: t, per: gate, within: day }", "counter"],
+  ["{ of: t, per: gate, within: day, timezone: Mars/Olympus }", "counter"],
+  ["{ of: t, per: gate, within: day, timezone: '+02:00' }", "counter"],
+  ["{ of: t, per: gate, within: 10m, timezone: UTC }", "counter"],
+  ["{ of: t, per: gate, within: day, timezone: UTC, week_starts: monday }", "counter"],
+  ["{ of: t, per: gate, within: week, timezone: UTC, week_starts: mon }", "counter"],
+  ["{ of: t, per: gate, settles_within: 10m }", "counter"],
 ];
 
 suite("a counter's definition", () => {
   test("the compiler accepts a valid counter and reports each mistake in an invalid one once", () => {
-    for (const [definition, ...expected] of definitions)
-      assert.deepEqual(problems(withCounter(definition)), expected, definition);
+    for (const [definition, ...expected] of definitions) {
+      assert.deepEqual(codes(withCounter(definition)), expected, definition);
+      if (expected.length > 0) says(definition, problems(withCounter(definition)).join("\n"));
+    }
   });
 
   test("the compiler requires `since` to be a number of seconds or a timestamp", () => {
     const rules = '[{ rule: r, on: t, when: "counters.k > 1", verdict: BLOCK, reason: x }]';
-    assert.deepEqual(problems(withCounter("{ of: t, per: gate, since: platform.wallet }", rules)), [
-      "type: `since` is a moment: seconds since the epoch, or a timestamp",
-    ]);
+    const text = withCounter("{ of: t, per: gate, since: platform.wallet }", rules);
+    assert.deepEqual(codes(text), ["type"]);
+    says("since-a-text", problems(text).join("\n"));
     assert.deepEqual(problems(withCounter("{ of: t, per: gate, since: timestamp(platform.spent) }", rules)), []);
   });
 });
@@ -106,8 +99,8 @@ function identity(definition: string, parts: { readonly let?: string; readonly l
       : {
           rules: `[{ rule: r, on: t, when: "${parts.let.includes("w:") ? "w == w" : "true"}", verdict: ALLOW, reason: x }]`,
         };
-  const force = compile(contractText({ ...required, counters: `{ k: ${definition} }`, ...parts, ...used }));
-  return force.counters[0]?.identity ?? "";
+  const policySet = compile(contractText({ ...required, counters: `{ k: ${definition} }`, ...parts, ...used }));
+  return policySet.counters[0]?.identity ?? "";
 }
 
 suite("a counter's identity is its definition", () => {
@@ -163,36 +156,39 @@ suite("a counter's identity is its definition", () => {
 
 const caller: Caller = { keyName: "default", sessionId: "s" };
 
-function moves(text: string | readonly string[], call: Call = {}, from: Caller = caller): readonly Move[] {
-  const force = compile(...(typeof text === "string" ? [text] : text));
-  return prepare(force, request({ platform: snapshot, ...call }), from).moves;
+function updates(text: string | readonly string[], call: Call = {}, from: Caller = caller): readonly CounterUpdate[] {
+  const policySet = compile(...(typeof text === "string" ? [text] : text));
+  return prepare(policySet, request({ platform: snapshot, ...call }), from).updates;
 }
 
 suite("the counters that a call moves", () => {
   test("a call adds one or its exact sum to the counter, under a typed key", () => {
-    const table: readonly (readonly [definition: string, call: Call, moves: readonly (readonly [string, string])[]])[] =
+    const table: readonly (readonly [
+      definition: string,
+      call: Call,
+      updates: readonly (readonly [string, string])[],
+    ])[] = [
+      ["{ of: t, per: gate }", {}, [['[["gate"]]', "1"]]],
+      ["{ of: t, per: session }", {}, [['[["session","default","s"]]', "1"]]],
+      ["{ of: t, per: key }", {}, [['[["key","default"]]', "1"]]],
+      ["{ of: t, per: input.s }", { input: { n: 1, s: "1" } }, [['[["text","1"]]', "1"]]],
+      ["{ of: t, per: input.n }", { input: '{"n": 1.0, "s": ""}' }, [['[["number","1"]]', "1"]]],
+      ["{ of: t, per: [platform.wallet, key] }", {}, [['[["text","w"],["key","default"]]', "1"]]],
       [
-        ["{ of: t, per: gate }", {}, [['[["gate"]]', "1"]]],
-        ["{ of: t, per: session }", {}, [['[["session","default","s"]]', "1"]]],
-        ["{ of: t, per: key }", {}, [['[["key","default"]]', "1"]]],
-        ["{ of: t, per: input.s }", { input: { n: 1, s: "1" } }, [['[["text","1"]]', "1"]]],
-        ["{ of: t, per: input.n }", { input: '{"n": 1.0, "s": ""}' }, [['[["number","1"]]', "1"]]],
-        ["{ of: t, per: [platform.wallet, key] }", {}, [['[["text","w"],["key","default"]]', "1"]]],
-        [
-          "{ of: t, per: gate, sum: platform.spent }",
-          { platform: '{"wallet": "w", "spent": 0.10}' },
-          [['[["gate"]]', "0.1"]],
-        ],
-        [
-          "{ of: t, per: gate, sum: platform.spent * 3 }",
-          { platform: '{"wallet": "w", "spent": 1e-400}' },
-          [['[["gate"]]', `0.${"0".repeat(399)}3`]],
-        ],
-        ["{ of: t, per: gate, when: input.n > 1 }", {}, []],
-        ["{ of: t, per: gate, when: input.n > 1 }", { input: { n: 2, s: "" } }, [['[["gate"]]', "1"]]],
-      ];
+        "{ of: t, per: gate, sum: platform.spent }",
+        { platform: '{"wallet": "w", "spent": 0.10}' },
+        [['[["gate"]]', "0.1"]],
+      ],
+      [
+        "{ of: t, per: gate, sum: platform.spent * 3 }",
+        { platform: '{"wallet": "w", "spent": 1e-400}' },
+        [['[["gate"]]', `0.${"0".repeat(399)}3`]],
+      ],
+      ["{ of: t, per: gate, when: input.n > 1 }", {}, []],
+      ["{ of: t, per: gate, when: input.n > 1 }", { input: { n: 2, s: "" } }, [['[["gate"]]', "1"]]],
+    ];
     for (const [definition, call, expected] of table) {
-      const found = moves(withCounter(definition), call).map(({ key, amount }) => [key, amount]);
+      const found = updates(withCounter(definition), call).map(({ key, amount }) => [key, amount]);
       assert.deepEqual(found, expected, definition);
     }
   });
@@ -205,11 +201,11 @@ suite("the counters that a call moves", () => {
         "0 }, d: { of: t, per: key, when: platform.present } }",
     });
     assert.deepEqual(
-      moves(text).map(({ counter }) => counter.name),
+      updates(text).map(({ counter }) => counter.name),
       ["c.a", "c.b", "c.c", "c.d"],
     );
     assert.deepEqual(
-      moves(text, { input: {} }).map(({ counter }) => counter.name),
+      updates(text, { input: {} }).map(({ counter }) => counter.name),
       ["c.a", "c.d"],
     );
   });
@@ -219,7 +215,7 @@ suite("the counters that a call moves", () => {
       "{ of: t, per: session }",
       '[{ rule: r, on: t, when: "counters.k > 0", verdict: BLOCK, reason: x }]',
     );
-    assert.deepEqual(moves(text, {}, { keyName: "default", sessionId: null }), []);
+    assert.deepEqual(updates(text, {}, { keyName: "default", sessionId: null }), []);
     const decision = judge(compile(text), { platform: snapshot, counters: { "c.k": "5" } });
     assert.deepEqual([decision.verdict, decision.read], ["ALLOW", [["c.k", "0"]]]);
     assert.equal(judge(compile(text), { platform: snapshot, counters: { "c.k": "5" }, session: "s" }).verdict, "BLOCK");
@@ -227,7 +223,7 @@ suite("the counters that a call moves", () => {
 
   test("sessions with the same id under different keys are counted separately", () => {
     const keys = ["a", "b"].map(
-      (keyName) => moves(withCounter("{ of: t, per: session }"), {}, { keyName, sessionId: "s" })[0]?.key,
+      (keyName) => updates(withCounter("{ of: t, per: session }"), {}, { keyName, sessionId: "s" })[0]?.key,
     );
     assert.notEqual(keys[0], keys[1]);
   });
@@ -239,8 +235,11 @@ suite("the counters that a call moves", () => {
       counters: "{ a: { of: t, per: gate }, b: { of: [t], per: [gate] } }",
       rules,
     });
-    assert.equal(moves(text).length, 1);
-    assert.equal(moves([text, contractText({ ...required, counters: "{ z: { of: t, per: gate } }" }, "d")]).length, 1);
+    assert.equal(updates(text).length, 1);
+    assert.equal(
+      updates([text, contractText({ ...required, counters: "{ z: { of: t, per: gate } }" }, "d")]).length,
+      1,
+    );
     assert.equal(judge(compile(text), { platform: snapshot, counters: { "c.a": "3", "c.b": "3" } }).verdict, "BLOCK");
   });
 
@@ -250,7 +249,7 @@ suite("the counters that a call moves", () => {
       assert.equal(judge(compile(text), { input: { n: 1, s }, platform: snapshot }).verdict, "ALLOW");
     const decision = judge(compile(text), { input: { n: 1, s: "x".repeat(16_385) }, platform: snapshot });
     assert.deepEqual([decision.verdict, decision.rule, decision.final], ["BLOCK", "c.$counters.k", true]);
-    assert.equal(decision.reason, "Svc: the counter c.k cannot be moved: its key is over 16384 bytes");
+    says("key-over-its-bytes", decision.reason);
   });
 
   test("`counting` decides which verdicts and answers a counter counts", () => {
@@ -276,7 +275,7 @@ suite("the counters that a call moves", () => {
 
 function lookups(definition: string, now: number, platform: unknown = snapshot): readonly Lookup[] {
   const rules = '[{ rule: r, on: t, when: "counters.k > 0", verdict: BLOCK, reason: "{counters.k}" }]';
-  return consult(prepare(compile(withCounter(definition, rules)), request({ platform }), caller), now).lookups;
+  return planLookups(prepare(compile(withCounter(definition, rules)), request({ platform }), caller), now).lookups;
 }
 
 suite("the counters that a rule reads", () => {
@@ -319,12 +318,15 @@ suite("the counters that a rule reads", () => {
 
   test("the gate looks up only counters that a rule reads", () => {
     const rules = '[{ rule: r, on: t, when: "input.n > 1 && counters.k > 0", verdict: BLOCK, reason: x }]';
-    const force = compile(withCounter("{ of: t, per: gate }", rules));
-    const unknown = consult(prepare(force, request({ input: { n: 2, s: "" }, platform: snapshot }), caller), now);
+    const policySet = compile(withCounter("{ of: t, per: gate }", rules));
+    const unknown = planLookups(
+      prepare(policySet, request({ input: { n: 2, s: "" }, platform: snapshot }), caller),
+      now,
+    );
     assert.equal(unknown.lookups.length, 1);
-    assert.deepEqual(moves(withCounter("{ of: t, per: gate }")).length, 1);
+    assert.deepEqual(updates(withCounter("{ of: t, per: gate }")).length, 1);
     assert.equal(
-      consult(prepare(compile(withCounter("{ of: t, per: gate }")), request({ platform: snapshot }), caller), now)
+      planLookups(prepare(compile(withCounter("{ of: t, per: gate }")), request({ platform: snapshot }), caller), now)
         .lookups.length,
       0,
     );

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { before, suite, test } from "node:test";
-import { loadFunctions, type ContractInForce } from "../../../../packages/svc-gate/src/contract/mod.ts";
+import { loadFunctions, type PolicySet } from "../../../../packages/svc-gate/src/contract/mod.ts";
 import { compile, contractText, judge, type Call } from "../../../support/contract-kit.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
 
@@ -81,19 +81,19 @@ suite("rules with and without a negated condition", () => {
   before(() => Promise.all([...forces.values()].map(loadFunctions)));
 
   test("a path in doubt is blocked, with or without negation, and a plain path is not", () => {
-    for (const force of forces.values()) {
-      assert.equal(judge(force, { input: { n: 1, s: "/srv/../etc" } }).verdict, "BLOCK");
-      assert.notEqual(judge(force, { input: { n: 1, s: "/srv/etc" } }).verdict, "BLOCK");
+    for (const policySet of forces.values()) {
+      assert.equal(judge(policySet, { input: { n: 1, s: "/srv/../etc" } }).verdict, "BLOCK");
+      assert.notEqual(judge(policySet, { input: { n: 1, s: "/srv/etc" } }).verdict, "BLOCK");
     }
   });
 
   test("positive control: a rule with `startsWith` allows the path in doubt", () => {
-    const force = escalating('!input.s.startsWith("/srv")');
-    assert.equal(judge(force, { input: { n: 1, s: "/srv/../etc" } }).verdict, "ALLOW");
+    const policySet = escalating('!input.s.startsWith("/srv")');
+    assert.equal(judge(policySet, { input: { n: 1, s: "/srv/../etc" } }).verdict, "ALLOW");
   });
 });
 
-function escalating(condition: string): ContractInForce {
+function escalating(condition: string): PolicySet {
   return compile(
     contractText({
       rules: `[{ rule: r, on: t, when: ${JSON.stringify(condition)}, verdict: ESCALATE, reason: fired }]`,

@@ -8,6 +8,9 @@ import { suite, test } from "node:test";
 import fc from "fast-check";
 import { isStricter, isVerdict, verdicts, type Verdict } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { compile, contractText, judge, snapshot, type Call } from "../../../support/contract-kit.ts";
+import { sentencesOf } from "../../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 /** `npm test` runs a part of the random cases. */
 const share = Number(process.env["PROPERTY_SHARE"] ?? 1);
@@ -95,7 +98,7 @@ test(
   "the engine blocks a tool that no contract routes, and the reason names the tool",
   { tags: ["check.unrouted-tool", "service.silence-refuses", "error.gate-blocks"] },
   () => {
-    const force = compile(contractText().replace("  t:\n", "  payment.send:\n"));
+    const policySet = compile(contractText().replace("  t:\n", "  payment.send:\n"));
     const named: readonly (readonly [tool: string, reason: string])[] = [
       ["shell", 'unknown tool "shell": no contract routes it'],
       ["Payment.Send", 'unknown tool "Payment.Send": no contract routes it; it resembles "payment.send"'],
@@ -109,7 +112,7 @@ test(
       ["x".repeat(256), `unknown tool "${"x".repeat(64)}…": no contract routes it`],
     ];
     for (const [tool, reason] of named) {
-      const decision = judge(force, { tool });
+      const decision = judge(policySet, { tool });
       assert.deepEqual([decision.verdict, decision.rule, decision.final], ["BLOCK", "$route", true], tool);
       assert.equal(decision.reason, `Svc: ${reason}`);
     }
@@ -131,7 +134,7 @@ suite("the order of the checks", () => {
     [{ input: { n: 0, s: "" }, platform: snapshot, session }, "BLOCK c.$requires.3 final", "n is 0"],
     [{ platform: snapshot, session }, "BLOCK c.$requires.4 final", "`has(platform.price)` is required"],
     [{ platform: priced, session }, "BLOCK c.r", "cheap"],
-    [{ platform: { ...priced, price: 5 }, session }, "ALLOW c.$otherwise", 'allowed; no rule in contract "c" applies'],
+    [{ platform: { ...priced, price: 5 }, session }, "ALLOW c.$otherwise", "allowed"],
   ];
 
   test(
@@ -199,31 +202,25 @@ suite("the order of the checks", () => {
 
 suite("an error of evaluation is a BLOCK that names the rule and the cause", () => {
   const erring = "1 / (input.n - 1) > 0";
-  const cases: readonly (readonly [when: string, what: string])[] = [
-    [erring, "division by zero"],
-    [`true && ${erring}`, "division by zero"],
-    [`${erring} || true`, "division by zero"],
-    [`!(${erring})`, "division by zero"],
-    ["[1][5] == 1", "an index beyond the 1 items"],
-    ["has(input.open) && input.open[input.s] > 1", 'there is nothing at "x"'],
-    ["timestamp(input.s) < now", '"x" is not a moment'],
-    [
-      "input.?numbers.orValue([1e400, 1e400, 1e400, 1e400]).size() > 0 && 1e400 * 1e400 * 1e400 * 1e400 * input.n > 0",
-      "a number of over 4,096 bits",
-    ],
+  const cases: readonly string[] = [
+    erring,
+    `true && ${erring}`,
+    `${erring} || true`,
+    `!(${erring})`,
+    "[1][5] == 1",
+    "has(input.open) && input.open[input.s] > 1",
+    "timestamp(input.s) < now",
+    "input.?numbers.orValue([1e400, 1e400, 1e400, 1e400]).size() > 0 && 1e400 * 1e400 * 1e400 * 1e400 * input.n > 0",
   ];
 
   test("a rule that cannot be evaluated blocks, whatever its verdict", () => {
     for (const verdict of verdicts) {
-      for (const [when, what] of cases) {
+      for (const when of cases) {
         const decision = judge(compile(contractText({ rules: rules(rule("r", when, verdict)), otherwise: "ALLOW" })), {
           input: { n: 1, s: "x", open: {} },
         });
         assert.deepEqual([decision.verdict, decision.rule, decision.final], ["BLOCK", "c.r", true], when);
-        assert.ok(
-          decision.reason.startsWith("Svc: the rule c.r cannot be evaluated: ") && decision.reason.includes(what),
-          decision.reason,
-        );
+        says(when, decision.reason);
         assert.equal(decision.errors[0]?.[0], "c.r");
         assert.equal(decision.defect, undefined);
       }

@@ -8,6 +8,9 @@ import { suite, test } from "node:test";
 import fc from "fast-check";
 import { compileExpression, functions } from "../../../../packages/svc-gate/src/contract/ir.ts";
 import { Decimal, readJson, type Json } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { sentencesOf } from "../../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
 
 /** `npm test` runs a part of the random cases. */
 const share = Number(process.env["PROPERTY_SHARE"] ?? 1);
@@ -55,9 +58,9 @@ const values: readonly (readonly [text: string, value: string])[] = [
   ["[1.0, 2] == [1, 2.00]", "true"],
   ["{'a': 1, 'b': [2]} == {'b': [2.0], 'a': 1}", "true"],
   ["[1, 2, 3][1]", "2"],
-  ["[1, 2, 3][3]", "error: an index beyond the 3 items"],
-  ["[1, 2, 3][-1]", "error: an index beyond the 3 items"],
-  ["[1, 2][0.5]", "error: an index that is not a whole number"],
+  ["[1, 2, 3][3]", "error"],
+  ["[1, 2, 3][-1]", "error"],
+  ["[1, 2][0.5]", "error"],
   ["[1, 2][?5].orValue(9)", "9"],
   ["{'a': 1}['a'] + {'a': 1}.a", "2"],
   ["{'a': {'b': 2}}.?a.?b.orValue(0)", "2"],
@@ -81,33 +84,34 @@ const values: readonly (readonly [text: string, value: string])[] = [
   ["1 // a comment\n + 1", "2"],
   ["{'if': 1}.`if`", "1"],
   ["{'a-b/c.d e': 1}.`a-b/c.d e`", "1"],
-  ["1 / 0", "error: division by zero"],
-  ["1 % 0", "error: remainder of a division by zero"],
-  ["1 / (0.5 - 1 / 2)", "error: division by zero"],
-  ["1e400 * 1e400 * 1e400 * 1e400", "error: a number of over 4,096 bits"],
+  ["1 / 0", "error"],
+  ["1 % 0", "error"],
+  ["1 / (0.5 - 1 / 2)", "error"],
+  ["1e400 * 1e400 * 1e400 * 1e400", "error"],
   ["true || 1 / 0 > 0", "true"],
-  ["1 / 0 > 0 || true", "error: division by zero"],
+  ["1 / 0 > 0 || true", "error"],
   ["false && 1 / 0 > 0", "false"],
-  ["1 / 0 > 0 && false", "error: division by zero"],
+  ["1 / 0 > 0 && false", "error"],
   ["true ? 1 : 1 / 0", "1"],
-  ["[0, 1].exists(x, 1 / x > 0)", "error: division by zero"],
+  ["[0, 1].exists(x, 1 / x > 0)", "error"],
   ["[1, 0].exists(x, 1 / x > 0)", "true"],
-  ["[1, 0].all(x, 1 / x > 0)", "error: division by zero"],
-  ["{'a': 1 / 0}.a", "error: division by zero"],
-  [
-    "timestamp('2026-02-30T00:00:00Z')",
-    'literal: "2026-02-30T00:00:00Z" is not a moment such as "2026-01-31T12:00:00Z"',
-  ],
-  [
-    "timestamp('2026-01-01T00:00:60Z')",
-    'literal: "2026-01-01T00:00:60Z" is not a moment such as "2026-01-31T12:00:00Z"',
-  ],
-  ["duration('10')", 'literal: "10" is not a duration such as "10m" or "1h30m"'],
+  ["[1, 0].all(x, 1 / x > 0)", "error"],
+  ["{'a': 1 / 0}.a", "error"],
+  ["timestamp('2026-02-30T00:00:00Z')", "literal"],
+  ["timestamp('2026-01-01T00:00:60Z')", "literal"],
+  ["duration('10')", "literal"],
 ];
 
 suite("the values of expressions", { tags: ["contract.language"] }, () => {
   test("each expression has the expected value or error", () => {
-    for (const [text, expected] of values) assert.equal(value(text), expected, text);
+    for (const [text, expected] of values) {
+      const found = value(text);
+      if (expected !== "error" && expected !== "literal") assert.equal(found, expected, text);
+      else {
+        assert.ok(found.startsWith(`${expected}: `), text);
+        says(text, found);
+      }
+    }
   });
 
   test("brackets that follow the grammar's precedence do not change a value", () => {
@@ -230,44 +234,40 @@ suite("exact arithmetic compared with fractions", () => {
   });
 });
 
-const broken: readonly (readonly [text: string, problems: readonly string[]])[] = [
-  ["", ["an expression is missing"]],
-  ["1 +", ["expected a value, the expression ends"]],
-  ["(1", ["expected `)`, the expression ends"]],
-  ["[1, 2", ["expected `]`, the expression ends"]],
-  ["1 2", ["expected the end of the expression, found `2`"]],
-  ["a.", ["expected a member's name, the expression ends"]],
-  ["x ? 1", ["expected `:` and the other value, the expression ends"]],
-  ["x = 1", ['"=" has no meaning in a condition']],
-  ["x & y", ['"&" has no meaning in a condition']],
-  ["x # y", ['"#" has no meaning in a condition']],
-  ['"abc', ["the text is not closed"]],
-  ['"a\nb"', ["the text is not closed"]],
-  [String.raw`"\q"`, ["an escape that CEL does not have"]],
-  [String.raw`"\ud800"`, ["an escape that is not a Unicode character"]],
-  ["1u", ["`1u` is not a number"]],
-  ["1.2.3", ["expected the end of the expression, found `.3`"]],
-  ['b"x"', ["byte strings are not part of the contract language"]],
-  ["for", ["expected a value, found `for`"]],
-  ["1 and 2", ["`and` has no meaning in a condition"]],
-  ["x.in", ["expected a member's name, found `in`"]],
-  ["1 `in` [1]", ["expected the end of the expression, found `in`"]],
-  ["[1,,2] == [3,,4]", ["expected a value, found `,`", "expected a value, found `,`"]],
-  ["(1 + ) == ( * 2)", ["expected a value, found `)`", "expected a value, found `*`"]],
-  ["Type{a: 1}", ["messages (`Type{...}`) are not part of the contract language"]],
-  ["{?'a': 1}", ["expected a value, found `?`"]],
-  ["[1;2]", ['";" has no meaning in a condition']],
+const broken: readonly string[] = [
+  "",
+  "1 +",
+  "(1",
+  "[1, 2",
+  "1 2",
+  "a.",
+  "x ? 1",
+  "x = 1",
+  "x & y",
+  "x # y",
+  '"abc',
+  '"a\nb"',
+  String.raw`"\q"`,
+  String.raw`"\ud800"`,
+  "1u",
+  "1.2.3",
+  'b"x"',
+  "for",
+  "1 and 2",
+  "x.in",
+  "1 `in` [1]",
+  "[1,,2] == [3,,4]",
+  "(1 + ) == ( * 2)",
+  "Type{a: 1}",
+  "{?'a': 1}",
+  "[1;2]",
 ];
 
 test("the parser reports each syntax error once and continues after it", () => {
-  for (const [text, expected] of broken) {
+  for (const text of broken) {
     const compiled = compileExpression(text);
     const found = compiled.ok ? [] : compiled.problem.filter(({ code }) => code === "syntax" || code === "left-out");
-    assert.deepEqual(
-      found.map(({ message }) => message),
-      expected,
-      text,
-    );
+    says(text, found.map(({ code, message }) => `${code}: ${message}`).join("\n"));
   }
 });
 

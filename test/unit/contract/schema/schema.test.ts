@@ -114,9 +114,9 @@ test("a contract can use `$ref` in every place that takes a schema", () => {
   const rules =
     `[{ rule: r, on: t, when: "input.?sums.orValue([]).exists(x, x.amount > 5) || has(input.maybe) && ` +
     `input.maybe != null && input.maybe.amount > 5", verdict: BLOCK, reason: much }]`;
-  const force = compile(contractText({ input, rules }));
-  const reason = (sent: unknown): string => judge(force, { input: sent }).reason;
-  assert.equal(judge(force, { input: { to: "xy", sums: [{ amount: 5 }], maybe: null } }).rule, taken);
+  const policySet = compile(contractText({ input, rules }));
+  const reason = (sent: unknown): string => judge(policySet, { input: sent }).reason;
+  assert.equal(judge(policySet, { input: { to: "xy", sums: [{ amount: 5 }], maybe: null } }).rule, taken);
   says("too-short-by-reference", reason({ to: "x" }));
   says("too-small-by-reference", reason({ to: "xy", sums: [{ amount: -1 }] }));
   assert.equal(reason({ to: "xy", maybe: { amount: 6 } }), "Svc: much");
@@ -219,9 +219,9 @@ test(
   "the gate judges a snapshot by its schema and accepts other members",
   { tags: ["platform.declared-facts"] },
   () => {
-    const force = compile(contractText({ requires: "platform.present" }));
-    const reason = (platform: unknown): string => judge(force, { platform }).reason;
-    assert.equal(judge(force, { platform: { wallet: "w", spent: 1, more: {} } }).rule, taken);
+    const policySet = compile(contractText({ requires: "platform.present" }));
+    const reason = (platform: unknown): string => judge(policySet, { platform }).reason;
+    assert.equal(judge(policySet, { platform: { wallet: "w", spent: 1, more: {} } }).rule, taken);
     assert.equal(reason({ wallet: "w" }), "Svc: platform.spent is missing");
     says("fact-no-number", reason({ wallet: "w", spent: "1" }));
   },

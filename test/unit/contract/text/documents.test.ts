@@ -201,11 +201,11 @@ rules:
     reason: x
 `;
   saysProblems(problems(text), ["schema: text"]);
-  const force = compile(text.replace("type: text", "type: string"));
+  const policySet = compile(text.replace("type: text", "type: string"));
   const call = { tool: "__proto__", input: '{"__proto__": 1}', counters: { "c.__proto__": "3", "c.constructor": "0" } };
-  assert.equal(judge(force, call).verdict, "BLOCK");
-  assert.equal(judge(force, { tool: "constructor", input: {} }).verdict, "ESCALATE");
-  assert.equal(judge(force, { tool: "toString", input: {} }).rule, "$route");
+  assert.equal(judge(policySet, call).verdict, "BLOCK");
+  assert.equal(judge(policySet, { tool: "constructor", input: {} }).verdict, "ESCALATE");
+  assert.equal(judge(policySet, { tool: "toString", input: {} }).rule, "$route");
 });
 
 const limited = contractText({

@@ -25,9 +25,9 @@ const inBraces: Make = (when, reason = "x") =>
 
 /** What the rule says of a call by "eve", and of one by "alice". */
 function said(text: string): readonly string[] {
-  const force = compile(text);
+  const policySet = compile(text);
   return ["eve", "alice"].map((s) => {
-    const { verdict, reason } = judge(force, { platform: snapshot, input: { n: 6, s } });
+    const { verdict, reason } = judge(policySet, { platform: snapshot, input: { n: 6, s } });
     return verdict === "BLOCK" ? reason.replace("Svc: ", "") : verdict;
   });
 }

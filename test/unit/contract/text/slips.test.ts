@@ -44,9 +44,9 @@ const calls: readonly (readonly [n: number, s: string])[] = [
 ];
 
 function blocked(text: string): string {
-  const force = compile(text);
+  const policySet = compile(text);
   return calls
-    .map(([n, s]) => (judge(force, { platform: snapshot, input: { n, s } }).verdict === "BLOCK" ? "1" : "0"))
+    .map(([n, s]) => (judge(policySet, { platform: snapshot, input: { n, s } }).verdict === "BLOCK" ? "1" : "0"))
     .join("");
 }
 

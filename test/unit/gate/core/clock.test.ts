@@ -13,7 +13,7 @@ import { makeServer } from "../../../../packages/svc-gate/src/gate/http/server.t
 import { KeyRing } from "../../../../packages/svc-gate/src/gate/admin/keys/keys.ts";
 import { Rates } from "../../../../packages/svc-gate/src/gate/admission/rate.ts";
 import { Service } from "../../../../packages/svc-gate/src/gate/admin/service.ts";
-import { Tally } from "../../../../packages/svc-gate/src/gate/telemetry/tally.ts";
+import { Metrics } from "../../../../packages/svc-gate/src/gate/telemetry/metrics.ts";
 import { openLedger } from "../../../../packages/svc-gate/src/ledger/mod.ts";
 import { apiKey } from "../../../support/gate-process.ts";
 import { good } from "../../../../packages/svc-gate/src/wire/mod.ts";
@@ -49,7 +49,7 @@ suite("the clock", () => {
       title: "the clock refuses a jump of over a minute forward",
       wall: 60_001,
       monotonic: 0,
-      reads: /moved by 60 s while the gate was running/,
+      reads: /moved by 60 s/,
     },
     { title: "the clock accepts a jump of one minute back", wall: -60_000, monotonic: 0, reads: start - 60_000 },
     { title: "the clock refuses a jump of over a minute back", wall: -60_001, monotonic: 0, reads: /moved by -60 s/ },
@@ -116,9 +116,9 @@ test(
     const ledger = await openLedger({ folder: temporaryFolder(t), engine });
     const compiled = compileContracts([]);
     assert.ok(compiled.ok);
-    const force = compiled.value;
+    const policySet = compiled.value;
     const opened = await openGate({
-      force,
+      policySet,
       ledger,
       clock: new Clock(time),
       mode: "enforce",
@@ -129,16 +129,16 @@ test(
     const firstKey = hash("sha256", apiKey, "hex");
     const keys = await KeyRing.open({ gate, ledger, firstKey, isTenant: () => false });
     const log = pino({ level: "silent" });
-    const place = { tenant: null, mandate: undefined, mode: undefined, acceptClock: false, acceptChange: false };
+    const source = { tenant: null, mandate: undefined, mode: undefined, acceptClock: false, acceptChange: false };
     const service = new Service({
       log,
       keys,
       root: { gate, ledger },
-      rootPlace: { ...place, ledger: { folder: "", engine } },
+      rootSource: { ...source, ledger: { folder: "", engine } },
       tenants: undefined,
-      readPlaces: async () => good([]),
+      readSources: async () => good([]),
       tests: undefined,
-      tally: new Tally(),
+      metrics: new Metrics(),
       traces: undefined,
       rates: new Rates({ fallback: () => undefined }),
     });

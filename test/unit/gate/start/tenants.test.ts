@@ -9,14 +9,14 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import type { FastifyReply } from "fastify";
 import pino from "pino";
-import { Budget } from "../../../../packages/svc-gate/src/gate/admission/line.ts";
-import { Tally } from "../../../../packages/svc-gate/src/gate/telemetry/tally.ts";
+import { Budget } from "../../../../packages/svc-gate/src/gate/admission/queue.ts";
+import { Metrics } from "../../../../packages/svc-gate/src/gate/telemetry/metrics.ts";
 import { Tenants } from "../../../../packages/svc-gate/src/gate/start/tenants.ts";
-import type { Place } from "../../../../packages/svc-gate/src/gate/start/place.ts";
+import type { GateSource } from "../../../../packages/svc-gate/src/gate/start/gate-source.ts";
 import { good } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { temporaryFolder } from "../../../support/gate.ts";
 
-function placeIn(folder: string, tenant: string): Place {
+function placeIn(folder: string, tenant: string): GateSource {
   mkdirSync(join(folder, tenant), { recursive: true });
   const mandate = join(folder, tenant, "desk.yaml");
   writeFileSync(
@@ -30,13 +30,13 @@ function placeIn(folder: string, tenant: string): Place {
 function start(
   t: TestContext,
   ids: readonly string[],
-): { readonly tenants: Tenants; readonly places: readonly Place[] } {
+): { readonly tenants: Tenants; readonly sources: readonly GateSource[] } {
   const folder = temporaryFolder(t);
-  const places = ids.map((id) => placeIn(folder, id));
-  const telling = { log: pino({ level: "silent" }), watch: new Tally(), budget: new Budget() };
-  const tenants = new Tenants(places, { ...telling, openMax: 1, idleMs: 60_000 });
+  const sources = ids.map((id) => placeIn(folder, id));
+  const shared = { log: pino({ level: "silent" }), observer: new Metrics(), budget: new Budget() };
+  const tenants = new Tenants(sources, { ...shared, openMax: 1, idleMs: 60_000 });
   t.after(() => tenants.close());
-  return { tenants, places };
+  return { tenants, sources };
 }
 
 /** A reply whose caller waits, or has gone. */
@@ -68,12 +68,12 @@ test("a tenant stays open while an operator works on it", async (t) => {
 });
 
 test("a tenant that is removed from the file while it opens is not served", async (t) => {
-  const { tenants, places } = start(t, ["acme"]);
+  const { tenants, sources } = start(t, ["acme"]);
   const asked = tenants.gateFor("acme", reply(false));
   await tenants.redefine([]);
   const refused = await asked;
   assert.equal(refused.ok ? "" : refused.problem.code, "not-found");
   assert.equal(tenants.open.size, 0);
-  await tenants.redefine(places);
+  await tenants.redefine(sources);
   assert.ok((await tenants.gateFor("acme", reply(true))).ok, "positive control: its ledger was let go");
 });

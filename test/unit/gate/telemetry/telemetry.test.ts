@@ -9,8 +9,13 @@ import { exposition } from "../../../../packages/svc-gate/src/gate/telemetry/exp
 import { histogramText } from "../../../../packages/svc-gate/src/gate/telemetry/histogram-text.ts";
 import { requestId, traceIdOf } from "../../../../packages/svc-gate/src/gate/telemetry/requests.ts";
 import { Series } from "../../../../packages/svc-gate/src/gate/telemetry/series.ts";
-import { CheckCounts, otherTools, Tally, toolsMax } from "../../../../packages/svc-gate/src/gate/telemetry/tally.ts";
-import type { Course } from "../../../../packages/svc-gate/src/gate/telemetry/watch.ts";
+import {
+  CheckCounts,
+  otherTools,
+  Metrics,
+  toolsMax,
+} from "../../../../packages/svc-gate/src/gate/telemetry/metrics.ts";
+import type { CheckTimings } from "../../../../packages/svc-gate/src/gate/telemetry/observer.ts";
 import { lintExposition, readExposition } from "../../../support/exposition.ts";
 
 const readings = {
@@ -21,15 +26,23 @@ const readings = {
   tenants: 1,
   ready: true,
   anchors: [
-    { by: "file sink", lagRows: 2, behindMs: 1500, isParted: false },
-    { by: "file sink", lagRows: 7, behindMs: 500, isParted: true },
+    { by: "file sink", lagRows: 2, behindMs: 1500, isDiverged: false },
+    { by: "file sink", lagRows: 7, behindMs: 500, isDiverged: true },
   ],
 } as const;
 
-const textOf = (tally: Tally): Promise<string> => exposition(tally, readings);
+const textOf = (metrics: Metrics): Promise<string> => exposition(metrics, readings);
 
 /** Each stage took as many milliseconds as its place. */
-const course: Course = { began: 100, parse: 101, prepare: 103, queue: 106, decide: 110, commit: 115, answer: 121 };
+const timings: CheckTimings = {
+  began: 100,
+  parse: 101,
+  prepare: 103,
+  queue: 106,
+  decide: 110,
+  commit: 115,
+  answer: 121,
+};
 
 const receipt = { rule: "mail/limit", seq: 1, sessionId: null };
 
@@ -44,24 +57,24 @@ const check = {
 
 suite("the metrics in the text format of Prometheus", () => {
   test("a strict reader accepts the metrics, with help texts, units and complete histograms", async () => {
-    const watch = new Tally();
-    watch.answered(check, course);
-    watch.flushed(4, 2);
-    const families = readExposition(await textOf(watch));
+    const observer = new Metrics();
+    observer.answered(check, timings);
+    observer.flushed(4, 2);
+    const families = readExposition(await textOf(observer));
     assert.deepEqual(lintExposition(families), []);
     assert.ok(families.size > 40, "with the metrics of the process");
   });
 
   test("the metrics count every check, refusal, flush, defect, reload and anchor failure", async () => {
-    const watch = new Tally();
-    watch.answered(check, course);
-    watch.answered({ ...check, toolName: "no.such.tool", routed: false }, course);
-    watch.flushed(2, 4);
-    watch.refused("queue-full");
-    watch.defect();
-    watch.reloaded("refused");
-    watch.anchorFailed("file sink");
-    const families = readExposition(await textOf(watch));
+    const observer = new Metrics();
+    observer.answered(check, timings);
+    observer.answered({ ...check, toolName: "no.such.tool", routed: false }, timings);
+    observer.flushed(2, 4);
+    observer.refused("queue-full");
+    observer.defect();
+    observer.reloaded("refused");
+    observer.anchorFailed("file sink");
+    const families = readExposition(await textOf(observer));
     const value = (name: string, labels: Readonly<Record<string, string>> = {}): number | undefined =>
       families
         .get(name.replace(/_(?:bucket|sum|count)$/, ""))
@@ -72,9 +85,9 @@ suite("the metrics in the text format of Prometheus", () => {
     assert.equal(value("svc_gate_checks_total", { verdict: "BLOCK", mode: "assist", tool: otherTools }), 1);
     assert.equal(value("svc_gate_answers_total", { verdict: "ESCALATE", mode: "assist" }), 2);
     assert.equal(value("svc_gate_answers_total", { verdict: "ALLOW", mode: "enforce" }), 0);
-    for (const [place, stage] of ["parse", "prepare", "queue", "decide", "commit", "answer"].entries()) {
+    for (const [index, stage] of ["parse", "prepare", "queue", "decide", "commit", "answer"].entries()) {
       const sum = value("svc_gate_stage_seconds_sum", { stage }) ?? 0;
-      assert.equal(Math.round(sum * 1000), 2 * (place + 1), stage);
+      assert.equal(Math.round(sum * 1000), 2 * (index + 1), stage);
     }
     assert.equal(value("svc_gate_check_seconds_sum"), 0.042);
     assert.equal(value("svc_gate_batch_calls_bucket", { le: "1" }), 0);
@@ -89,7 +102,7 @@ suite("the metrics in the text format of Prometheus", () => {
     const anchor = "file sink";
     assert.equal(value("svc_gate_anchor_lag_rows", { anchor }), 7);
     assert.equal(value("svc_gate_anchor_behind_seconds", { anchor }), 1.5);
-    assert.equal(value("svc_gate_anchor_parted", { anchor }), 1);
+    assert.equal(value("svc_gate_anchor_diverged", { anchor }), 1);
     assert.equal(value("svc_gate_anchor_failures_total", { anchor }), 1);
     assert.equal(value("svc_gate_contract_info", { contract: "c".repeat(64), mode: "enforce" }), 1);
     assert.equal(value("svc_gate_ready"), 1);
@@ -137,10 +150,10 @@ suite("the labels of the metrics", () => {
   });
 
   test("a tool named `other`, or with quotes and line breaks in its name, is one series", async () => {
-    const watch = new Tally();
+    const observer = new Metrics();
     for (const toolName of ["other", 'a"b\\c\nd'])
-      for (const routed of [true, false]) watch.answered({ ...check, toolName, routed }, course);
-    const families = readExposition(await textOf(watch));
+      for (const routed of [true, false]) observer.answered({ ...check, toolName, routed }, timings);
+    const families = readExposition(await textOf(observer));
     assert.deepEqual(lintExposition(families), []);
     const tools = families.get("svc_gate_checks_total")?.samples.map(({ labels, value }) => [labels["tool"], value]);
     assert.deepEqual(tools, [

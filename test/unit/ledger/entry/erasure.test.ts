@@ -139,13 +139,13 @@ suite("missing parts that a walk finds", () => {
       fc.property(history, fc.constantFrom(1, 65_530, 131_071), (rows, first) => {
         const missing = new Missing();
         const naive = new Set<string>();
-        for (const [place, row] of rows.entries()) {
-          const seq = first + place;
+        for (const [index, row] of rows.entries()) {
+          const seq = first + index;
           if (row.kind === "check") {
             missing.pass(leafOf(seq, null), "", row.lacks);
             for (const part of row.lacks) naive.add(`${seq} ${part}`);
-          } else if (row.kind === "erase" && place > 0) {
-            const named = [...new Set(row.of.map((number) => first + (number % place)))].toSorted((a, b) => a - b);
+          } else if (row.kind === "erase" && index > 0) {
+            const named = [...new Set(row.of.map((number) => first + (number % index)))].toSorted((a, b) => a - b);
             const erasure = { parts: row.parts, rows: rangesOf(named) };
             assert.equal(missing.pass(leafOf(seq, "erase"), evidenceOf(erasureBody(erasure)), []), undefined);
             for (const part of row.parts) for (const number of named) naive.delete(`${number} ${part}`);

@@ -229,10 +229,10 @@ suite("the evidence of a row", { tags: ["receipt.fields"] }, () => {
         const { stored, digest: committed } = makeEvidence(values);
         const parts = stored.split("~");
         const texts = parts.map((part) => Buffer.from(part, "base64url").toString("utf8"));
-        for (const [place, name] of partNames.entries()) {
-          const found = /^\["([A-Za-z0-9_-]{22})","([a-z]+)",(.*)\]$/s.exec(texts[place] ?? "");
-          assert.deepEqual(found?.slice(2), [name, values[place]]);
-          assert.equal(partText(stored, name), values[place]);
+        for (const [index, name] of partNames.entries()) {
+          const found = /^\["([A-Za-z0-9_-]{22})","([a-z]+)",(.*)\]$/s.exec(texts[index] ?? "");
+          assert.deepEqual(found?.slice(2), [name, values[index]]);
+          assert.equal(partText(stored, name), values[index]);
         }
         const digests = parts.map((part) => createHash("sha256").update(part, "ascii").digest("base64url"));
         assert.equal(committed, sha256(digests.toSorted().join("")));
@@ -246,23 +246,23 @@ suite("the evidence of a row", { tags: ["receipt.fields"] }, () => {
     const { stored } = makeEvidence(['"a"', "{}", "null", '"b"', "5", "[]"]);
     const parts = stored.split("~");
     const bytes = Buffer.from('\0!",-.09:AZ[]^_`az{\x7f\x80\xff', "latin1");
-    for (const [place, name] of partNames.entries()) {
-      const part = Buffer.from(parts[place] ?? "", "base64url");
+    for (const [index, name] of partNames.entries()) {
+      const part = Buffer.from(parts[index] ?? "", "base64url");
       const head = new RegExp(`^\\["[A-Za-z0-9_-]{22}","${name}",`);
       for (const [at] of part.entries()) {
         for (const byte of bytes) {
           const changed = Buffer.from(part);
           changed.writeUInt8(byte, at);
-          const line = parts.with(place, changed.toString("base64url")).join("~");
+          const line = parts.with(index, changed.toString("base64url")).join("~");
           const [isPart, title] = [head.test(changed.toString("latin1")), `${name}: byte ${byte} at ${at}`];
           assert.equal(evidenceDigest(line) !== undefined && areSalted(line), isPart, title);
           assert.equal(partText(line, name) !== undefined, isPart && changed.at(-1) === 0x5d, title);
         }
       }
-      const other = `${parts[place]?.slice(0, 40)}*${parts[place]?.slice(40)}`;
-      assert.equal(partText(parts.with(place, other).join("~"), name), undefined, "a decoder would pass it over");
+      const other = `${parts[index]?.slice(0, 40)}*${parts[index]?.slice(40)}`;
+      assert.equal(partText(parts.with(index, other).join("~"), name), undefined, "a decoder would pass it over");
       for (const end of [0, 1, 4, 35, 36]) {
-        const cut = parts.with(place, parts[place]?.slice(0, end) ?? "").join("~");
+        const cut = parts.with(index, parts[index]?.slice(0, end) ?? "").join("~");
         assert.equal(evidenceDigest(cut), undefined, `${name} cut at ${end}`);
       }
     }
@@ -300,7 +300,7 @@ suite("the evidence of a row", { tags: ["receipt.fields"] }, () => {
     const parts = row.evidence.split("~");
     const erased = {
       ...row,
-      evidence: parts.map((part, place) => (place === 1 ? `!${partDigest(part)}` : part)).join("~"),
+      evidence: parts.map((part, index) => (index === 1 ? `!${partDigest(part)}` : part)).join("~"),
     };
     assert.equal(evidenceDigest(erased.evidence), evidenceDigest(row.evidence));
     assert.equal(partText(erased.evidence, "input"), undefined);
@@ -402,7 +402,7 @@ suite(
     test("independent code computes the worked rows from their inputs", () => {
       assert.equal(worked.rows.length, 10);
       let prev = "0".repeat(64);
-      for (const [place, { title, given, leaf, hash, evidence }] of worked.rows.entries()) {
+      for (const [index, { title, given, leaf, hash, evidence }] of worked.rows.entries()) {
         const values = valuesOf(given, worked.counter_secret);
         const salts = evidence.map((part) => /^\["([^"]*)"/.exec(Buffer.from(part, "base64url").toString())?.[1]);
         const made = ["call", "input", "platform", "reason", "outcome", "effects"].map((name, at) =>
@@ -421,7 +421,7 @@ suite(
           prev,
           kind: "check",
           v: 1,
-          seq: place + 1,
+          seq: index + 1,
           log: worked.log,
           engine: worked.engine,
           contract: `sha256:${sha256(worked.contracts[given.contract] ?? "")}`,

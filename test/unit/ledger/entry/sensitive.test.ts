@@ -124,7 +124,7 @@ suite("sensitive members in the evidence", () => {
         const members = membersIn(texts, apart);
         const { stored, digest } = evidenceWith(members, texts);
         assert.deepEqual([partText(stored, "input"), partText(stored, "platform")], [ofInput, ofPlatform]);
-        const gone = members.filter((_, place) => ((chosen >> place) & 1) === 1).map(({ name }) => name);
+        const gone = members.filter((_, index) => ((chosen >> index) & 1) === 1).map(({ name }) => name);
         const erased = withoutParts(stored, gone);
         assert.equal(evidenceDigest(erased), digest);
         assert.deepEqual(missingParts(erased), gone.toSorted());

@@ -17,9 +17,9 @@ import { compile, conditionText } from "../../../support/contract-kit.ts";
 const folder = new URL("../../../../docs/findings/", import.meta.url);
 
 async function findings(text: string): Promise<readonly Finding[]> {
-  const force = compile(text);
-  await loadFunctions(force);
-  return analyze(force);
+  const policySet = compile(text);
+  await loadFunctions(policySet);
+  return analyze(policySet);
 }
 
 async function codes(text: string): Promise<string[]> {

@@ -1,5 +1,11 @@
-import type { ContractInForce, Lookup } from "../../contract/mod.ts";
-import { readResume, resetThroughOf, type EventPlace, type KeptCounter, type LedgerHistory } from "../../ledger/mod.ts";
+import type { PolicySet, Lookup } from "../../contract/mod.ts";
+import {
+  readResume,
+  resetThroughOf,
+  type EventPosition,
+  type KeptCounter,
+  type LedgerHistory,
+} from "../../ledger/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import {
   askAgain,
@@ -11,9 +17,9 @@ import {
 } from "../replay/decide-again.ts";
 import { inputNotKept, otherKind, readLeaf, readRecorded, type Recorded } from "../replay/recorded.ts";
 import { standsOnErased } from "../replay/replay.ts";
-import { counterDigest } from "../replay/standing.ts";
+import { counterDigest } from "../replay/replay-counters.ts";
 import { Folds } from "./folds.ts";
-import { DecidedTally, type DeepFound } from "./found.ts";
+import { VerdictAccumulator, type DeepFound } from "./found.ts";
 import { visible } from "../../wire/mod.ts";
 import { between } from "./totals.ts";
 
@@ -63,8 +69,8 @@ class DeepReplay {
   readonly #kept: ReadonlyMap<string, KeptCounter>;
   #acts: CounterActs = { lost: new Map(), reset: new Map() };
   #named: string | null = null;
-  #force: ContractInForce | string = "no contract";
-  readonly #tally = new DecidedTally();
+  #policySet: PolicySet | string = "no contract";
+  readonly #verdicts = new VerdictAccumulator();
 
   constructor(ledger: LedgerHistory) {
     this.#ledger = ledger;
@@ -81,8 +87,8 @@ class DeepReplay {
         continue;
       }
       const next = await this.#pendingOf(row);
-      if (typeof next === "string") this.#tally.skipped(row.seq, next);
-      else if ("what" in next) this.#tally.differed(row.seq, next);
+      if (typeof next === "string") this.#verdicts.skipped(row.seq, next);
+      else if ("what" in next) this.#verdicts.differed(row.seq, next);
       else pending.push(next);
     }
     const values = await this.#valuesOf(pending);
@@ -90,7 +96,7 @@ class DeepReplay {
   }
 
   async end(last: number): Promise<DeepFound> {
-    return { ...this.#tally.found(last), counters: await this.#folds.end(last, this.#acts.reset) };
+    return { ...this.#verdicts.found(last), counters: await this.#folds.end(last, this.#acts.reset) };
   }
 
   async #pendingOf(row: RecordedRow): Promise<Pending | Difference | string> {
@@ -101,9 +107,9 @@ class DeepReplay {
       if (typeof leaf !== "string") await this.#inForce({ leaf });
       return recorded;
     }
-    const force = await this.#inForce(recorded);
-    if (typeof force === "string") return force;
-    return withoutInput(force, recorded) ?? { recorded, asked: askAgain(force, recorded), acts: this.#acts };
+    const policySet = await this.#inForce(recorded);
+    if (typeof policySet === "string") return policySet;
+    return withoutInput(policySet, recorded) ?? { recorded, asked: askAgain(policySet, recorded), acts: this.#acts };
   }
 
   /** A row that says what was lost leaves counters unknown. One that is reset is known, and counts from zero. */
@@ -121,13 +127,13 @@ class DeepReplay {
   }
 
   /** What the row was decided under; a clause that says why that cannot be had, where it cannot. */
-  async #inForce({ leaf }: Pick<Recorded, "leaf">): Promise<ContractInForce | string> {
-    if (leaf.contract === this.#named) return this.#force;
+  async #inForce({ leaf }: Pick<Recorded, "leaf">): Promise<PolicySet | string> {
+    if (leaf.contract === this.#named) return this.#policySet;
     this.#named = leaf.contract;
-    this.#force = await this.#contracts.of(leaf.contract ?? "");
-    if (typeof this.#force === "string") this.#folds.lose();
-    else await this.#folds.align(this.#force, leaf.seq);
-    return this.#force;
+    this.#policySet = await this.#contracts.of(leaf.contract ?? "");
+    if (typeof this.#policySet === "string") this.#folds.lose();
+    else await this.#folds.align(this.#policySet, leaf.seq);
+    return this.#policySet;
   }
 
   #compare({ recorded, asked, acts: { lost } }: Pending, values: Values): void {
@@ -150,11 +156,11 @@ class DeepReplay {
     const now = (counter: string): number => Math.max(unknown(counter), this.#kept.get(counter)?.resetThrough ?? -1);
     const isDoubtful = (lookup: Lookup): boolean =>
       now(counterOf(lookup)) >= at && lookup.after < now(counterOf(lookup));
-    if (found === undefined) this.#tally.agreed();
-    else if (!asked.lookups.some(isDoubtful)) this.#tally.differed(seq, found);
+    if (found === undefined) this.#verdicts.agreed();
+    else if (!asked.lookups.some(isDoubtful)) this.#verdicts.differed(seq, found);
     // What made a counter unknown later has covered what was unknown before.
-    else if (differing(now) === undefined) this.#tally.agreed();
-    else this.#tally.skipped(seq, standsOnErased);
+    else if (differing(now) === undefined) this.#verdicts.agreed();
+    else this.#verdicts.skipped(seq, standsOnErased);
   }
 
   /** What each lookup came to when its row was decided: the events before the row, without those before its window. */
@@ -168,7 +174,7 @@ class DeepReplay {
     const values = new Map<Lookup, string | undefined>();
     for (let from = 0; from < asked.length; from += lookupsAtOnce) {
       const some = asked.slice(from, from + lookupsAtOnce);
-      const places = some.flatMap(({ lookup, after, leaf }): readonly EventPlace[] => {
+      const places = some.flatMap(({ lookup, after, leaf }): readonly EventPosition[] => {
         const counter = counterOf(lookup);
         const key = this.#ledger.keyDigest(lookup.key);
         const { at, seq } = leaf;
@@ -179,8 +185,8 @@ class DeepReplay {
         ];
       });
       const totals = await this.#ledger.totals(places);
-      for (const [place, { lookup }] of some.entries())
-        values.set(lookup, between(totals[place * 2], totals[place * 2 + 1]));
+      for (const [index, { lookup }] of some.entries())
+        values.set(lookup, between(totals[index * 2], totals[index * 2 + 1]));
     }
     return values;
   }
@@ -191,11 +197,11 @@ class DeepReplay {
  * always keeps the input of a call that a rule decided.
  */
 export function withoutInput(
-  force: ContractInForce,
+  policySet: PolicySet,
   { cutInput, leaf, request: { toolName } }: Recorded,
 ): Difference | string | undefined {
   if (cutInput === undefined) return undefined;
-  if (!force.tools.has(toolName)) return undefined;
+  if (!policySet.tools.has(toolName)) return undefined;
   const rule = leaf.rule ?? "";
   if (leaf.verdict === "BLOCK" && /\.\$(?:input|platform|requires\.[0-9]+)$/.test(rule)) return inputNotKept;
   return { what: "input", was: "a part of it", is: `all of it, since ${visible(rule)} decided` };

@@ -2,7 +2,7 @@ import { exportedContract, scanExport } from "../../ledger/export/mod.ts";
 import type { History } from "../history.ts";
 import { holdAgainstItself } from "../replay/replay.ts";
 import { withoutInput } from "./deep.ts";
-import { DecidedTally, type DecidedFound } from "./found.ts";
+import { VerdictAccumulator, type DecidedFound } from "./found.ts";
 
 /**
  * Decides every check of an export again, under the contract that its receipt names. To be asked of one that was found
@@ -24,13 +24,13 @@ export async function decideExportAgain(
     keyDigest: undefined,
     close: async () => undefined,
   };
-  const tally = new DecidedTally();
+  const verdicts = new VerdictAccumulator();
   await holdAgainstItself(history, {
     passed,
     withoutInput,
-    agreed: () => tally.agreed(),
-    skipped: (seq, why) => tally.skipped(seq, why),
-    differs: ({ leaf: { seq } }, difference) => tally.differed(seq, difference),
+    agreed: () => verdicts.agreed(),
+    skipped: (seq, why) => verdicts.skipped(seq, why),
+    differs: ({ leaf: { seq } }, difference) => verdicts.differed(seq, difference),
   });
-  return tally.found(size);
+  return verdicts.found(size);
 }

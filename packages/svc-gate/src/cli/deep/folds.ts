@@ -1,7 +1,7 @@
 import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
-import type { EventPlace, KeptCounter, LedgerHistory } from "../../ledger/mod.ts";
-import type { ContractInForce } from "../../contract/mod.ts";
-import { counterDigest } from "../replay/standing.ts";
+import type { EventPosition, KeptCounter, LedgerHistory } from "../../ledger/mod.ts";
+import type { PolicySet } from "../../contract/mod.ts";
+import { counterDigest } from "../replay/replay-counters.ts";
 import { readLeaf } from "../replay/recorded.ts";
 import type { WrongCounter } from "./found.ts";
 import { between, placesOf } from "./totals.ts";
@@ -47,8 +47,8 @@ export class Folds {
   }
 
   /** A contract is in force from a row on: what is new to it is folded from the rows before. */
-  async align(force: ContractInForce, from: number): Promise<void> {
-    const owned = countersOf(force);
+  async align(policySet: PolicySet, from: number): Promise<void> {
+    const owned = countersOf(policySet);
     const inForce = new Set(owned.map(({ counter }) => counter.identity));
     for (const [identity, fold] of this.#folds) if (!inForce.has(identity)) fold.through ??= from - 1;
     const coming = owned.filter(({ counter }) => {
@@ -134,20 +134,21 @@ export class Folds {
     const { unknownThrough = -1, resetThrough = -1 } = this.#keptOf(owned) ?? {};
     // The row that reset it may record a loss as well, and is one moment later.
     const coveredThrough = Math.max(unknownThrough, resetThrough + 1);
-    const events: (EventPlace & { readonly amount: string })[] = [];
+    const events: (EventPosition & { readonly amount: string })[] = [];
     for (const row of rows) {
       const leaf = readLeaf(row);
-      const moves = typeof leaf === "string" ? undefined : recountRow(owned, leaf, row.evidence);
-      if (typeof leaf === "string" || moves === undefined) {
+      const updates = typeof leaf === "string" ? undefined : recountRow(owned, leaf, row.evidence);
+      if (typeof leaf === "string" || updates === undefined) {
         if (typeof leaf === "string" || leaf.at > coveredThrough) fold.isSure = false;
         continue;
       }
       const { at, seq } = leaf;
-      for (const { key, amount } of moves) events.push({ counter, key: this.#ledger.keyDigest(key), at, seq, amount });
+      for (const { key, amount } of updates)
+        events.push({ counter, key: this.#ledger.keyDigest(key), at, seq, amount });
     }
     const totals = await this.#ledger.totals(events.flatMap(placesOf));
-    for (const [place, { at, seq, amount }] of events.entries()) {
-      const found = between(totals[place * 2], totals[place * 2 + 1]);
+    for (const [index, { at, seq, amount }] of events.entries()) {
+      const found = between(totals[index * 2], totals[index * 2 + 1]);
       if (found !== undefined && between(amount, found) === "0") fold.found += 1;
       else if (found !== "0" || !(mayLack || at <= coveredThrough))
         this.#wrong(owned, {

@@ -17,7 +17,7 @@ export interface DecidedFound {
 }
 
 /** Counts what comes of each check, and keeps the first of each kind. */
-export class DecidedTally {
+export class VerdictAccumulator {
   #replayed = 0;
   #notReplayable = 0;
   #firstNotReplayable: DecidedFound["firstNotReplayable"];

@@ -1,8 +1,8 @@
 import { addDecimals } from "../../wire/mod.ts";
-import type { EventPlace } from "../../ledger/mod.ts";
+import type { EventPosition } from "../../ledger/mod.ts";
 
 /** The two places between which an event stands, if it is there: the difference of their totals is its amount. */
-export function placesOf({ counter, key, at, seq }: EventPlace): readonly [EventPlace, EventPlace] {
+export function placesOf({ counter, key, at, seq }: EventPosition): readonly [EventPosition, EventPosition] {
   return [
     { counter, key, at, seq },
     { counter, key, at, seq: seq + 1 },

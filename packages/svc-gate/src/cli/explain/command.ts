@@ -1,21 +1,21 @@
 import { readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
-import type { ContractInForce, Diagnostic, Lookup } from "../../contract/mod.ts";
+import type { PolicySet, Diagnostic, Lookup } from "../../contract/mod.ts";
 import { loadContracts, renderDiagnostics, whyNot } from "../../gate/mod.ts";
 import type { CutInput } from "../../ledger/entry/mod.ts";
 import { isMode, modes, visible, type Mode } from "../../wire/mod.ts";
-import { contractOf, openHistory, rowOf, type History, type Place } from "../history.ts";
-import { judge, type Call } from "../judge.ts";
+import { contractOf, openHistory, rowOf, type History, type ReceiptSource } from "../history.ts";
+import { evaluate, type Call } from "../evaluate.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { inputNotKept, otherKind, readRecorded, type Recorded } from "../replay/recorded.ts";
 import { momentOf } from "../test/time.ts";
-import { Witness } from "../witness.ts";
+import { EvaluationTrace } from "../evaluation-trace.ts";
 import { erasedText } from "./erased.ts";
 import { countersExplained, type CounterExplained } from "./counted.ts";
 import { explain } from "./explanation.ts";
 import { explainedJson, explainedText, type Explained } from "./report.ts";
 
-export interface ExplainOptions extends Omit<Place, "folder"> {
+export interface ExplainOptions extends Omit<ReceiptSource, "folder"> {
   /** A receipt of a ledger, in place of a call in a file. */
   readonly receipt?: string | undefined;
   readonly dataDir: string;
@@ -51,13 +51,13 @@ type Broken = { readonly diagnostics: readonly Diagnostic[] };
 async function explainCall(file: string, options: ExplainOptions): Promise<Explained | Broken> {
   const body = await readBody(file);
   const given = readCounters(options.counters);
-  const witness = new Witness();
-  const compiled = await loadContracts(options.contract, options.contract, { probe: witness.probe });
+  const trace = new EvaluationTrace();
+  const compiled = await loadContracts(options.contract, options.contract, { probe: trace.probe });
   if (!compiled.ok) return { diagnostics: compiled.problem };
   const call = { body, key: options.key, at: readNow(options.now), mode: readMode(options.mode) };
   checkCounters(given, compiled.value);
   const valueOf = ({ counter }: Lookup): string => given.get(counter.name) ?? given.get(shortName(counter.name)) ?? "0";
-  return explained(compiled.value, call, witness, { valueOf, file });
+  return explained(compiled.value, call, trace, { valueOf, file });
 }
 
 /** `-` is standard input. */
@@ -79,8 +79,8 @@ async function explainReceipt(number: string, options: ExplainOptions): Promise<
   try {
     const row = await rowOf(history, Number(number));
     if (row === undefined) {
-      const place = options.url ?? options.dataDir;
-      throw new BadInput(`there is no receipt ${number} in ${place}, which has ${history.rows ?? 0}`);
+      const source = options.url ?? options.dataDir;
+      throw new BadInput(`there is no receipt ${number} in ${source}, which has ${history.rows ?? 0}`);
     }
     const kind = otherKind(row);
     if (kind !== undefined) throw new BadInput(`receipt ${number} is no check: ${notDecided[kind]}`);
@@ -97,17 +97,17 @@ async function explainReceipt(number: string, options: ExplainOptions): Promise<
 
 async function explainRecorded(recorded: Recorded, history: History): Promise<Explained | Broken> {
   const { leaf } = recorded;
-  const witness = new Witness();
-  const compiled = await contractOf(history, leaf.contract ?? "", { probe: witness.probe });
+  const trace = new EvaluationTrace();
+  const compiled = await contractOf(history, leaf.contract ?? "", { probe: trace.probe });
   if (compiled === undefined)
     throw new BadInput(
       `the text of the contract that receipt ${leaf.seq} names (${leaf.contract ?? "none"}) is not there`,
     );
   if (!compiled.ok) return { diagnostics: compiled.problem };
   const call = { body: bodyOf(recorded), key: leaf.key ?? "", at: leaf.at, mode: leaf.mode ?? "enforce" };
-  const found = explained(compiled.value, call, witness, { valueOf: recordedValues(recorded), file: undefined });
-  const counters = await countersExplained(found.judged.counters, leaf, history);
-  const { decision } = found.judged;
+  const found = explained(compiled.value, call, trace, { valueOf: recordedValues(recorded), file: undefined });
+  const counters = await countersExplained(found.evaluation.counters, leaf, history);
+  const { decision } = found.evaluation;
   const agrees =
     decision.verdict === leaf.verdict &&
     decision.rule === leaf.rule &&
@@ -119,7 +119,7 @@ function cutText({ bytes, head, sha256 }: CutInput): string {
   return `it had ${bytes} bytes, its SHA-256 is ${sha256}, and it begins with ${visible(head)}`;
 }
 
-/** The body that was judged, as far as the receipt has it. */
+/** The body that was evaluation, as far as the receipt has it. */
 function bodyOf({ request }: Recorded): string {
   const { toolName, inputText, sessionId, platformText } = request;
   const members = [`"tool_name":${JSON.stringify(toolName)}`, `"tool_input":${inputText}`];
@@ -133,9 +133,9 @@ function recordedValues({ trace: { counters } }: Recorded): (lookup: Lookup) => 
   const asked = new Map<string, number>();
   return ({ counter: { name, remembers } }) => {
     if (!remembers) return counters[name];
-    const place = asked.get(name) ?? 0;
-    asked.set(name, place + 1);
-    return counters[`${name}[${place}]`];
+    const index = asked.get(name) ?? 0;
+    asked.set(name, index + 1);
+    return counters[`${name}[${index}]`];
   };
 }
 
@@ -145,11 +145,17 @@ interface Known {
   readonly file: string | undefined;
 }
 
-function explained(force: ContractInForce, call: Call, witness: Witness, { valueOf, file }: Known): Explained {
-  const judged = judge(force, call, valueOf);
-  if (!judged.ok) throw new BadInput(`${file ?? "the receipt"} is refused with 400: ${judged.problem}`);
-  const counters = judged.value.counters.map((counter): CounterExplained => ({ ...counter, counted: undefined }));
-  return { call, judged: judged.value, explanation: explain(judged.value, witness), counters, recorded: undefined };
+function explained(policySet: PolicySet, call: Call, trace: EvaluationTrace, { valueOf, file }: Known): Explained {
+  const evaluation = evaluate(policySet, call, valueOf);
+  if (!evaluation.ok) throw new BadInput(`${file ?? "the receipt"} is refused with 400: ${evaluation.problem}`);
+  const counters = evaluation.value.counters.map((counter): CounterExplained => ({ ...counter, counted: undefined }));
+  return {
+    call,
+    evaluation: evaluation.value,
+    explanation: explain(evaluation.value, trace),
+    counters,
+    recorded: undefined,
+  };
 }
 
 function readCounters(text: string | undefined): ReadonlyMap<string, string> {
@@ -167,7 +173,7 @@ function readCounters(text: string | undefined): ReadonlyMap<string, string> {
   return new Map(entries.map(([name, value]) => [name, String(value)]));
 }
 
-function checkCounters(given: ReadonlyMap<string, string>, { counters }: ContractInForce): void {
+function checkCounters(given: ReadonlyMap<string, string>, { counters }: PolicySet): void {
   const names = counters.flatMap(({ name }) => [name, shortName(name)]);
   const unknown = [...given.keys()].find((name) => !names.includes(name));
   if (unknown !== undefined)

@@ -1,9 +1,9 @@
 import { readEffects, type Leaf } from "../../ledger/entry/mod.ts";
 import type { History } from "../history.ts";
-import type { CounterSeen } from "../judge.ts";
+import type { CounterSeen } from "../evaluate.ts";
 import { showProgress } from "../progress.ts";
 import { otherKind, recordedAt, resetIn } from "../replay/recorded.ts";
-import { counterDigest } from "../replay/standing.ts";
+import { counterDigest } from "../replay/replay-counters.ts";
 
 /** What a counter stood at, and the receipts that made it so. */
 export interface CounterExplained extends CounterSeen {
@@ -49,17 +49,17 @@ export async function countersExplained(
       progress.at(row.seq);
       if (otherKind(row) === "change") {
         const reset = resetIn(row);
-        for (const tally of tallies) if (reset.has(tally.digest)) Object.assign(tally, { receipts: 0, last: [] });
+        for (const counts of tallies) if (reset.has(counts.digest)) Object.assign(counts, { receipts: 0, last: [] });
       }
       const effects = readEffects(row.evidence) ?? [];
       if (effects.length === 0) continue;
       const at = recordedAt(row.leaf);
       for (const { amount, counter, key } of effects) {
-        for (const tally of tallies) {
-          if (tally.of !== `${counter} ${key}` || at <= tally.after) continue;
-          tally.receipts += 1;
-          tally.last.push({ seq: row.seq, amount });
-          if (tally.last.length > lastMax) tally.last.shift();
+        for (const counts of tallies) {
+          if (counts.of !== `${counter} ${key}` || at <= counts.after) continue;
+          counts.receipts += 1;
+          counts.last.push({ seq: row.seq, amount });
+          if (counts.last.length > lastMax) counts.last.shift();
         }
       }
     }

@@ -2,8 +2,8 @@ import { EvaluationError } from "../../contract/mod.ts";
 import { children, type Core, type Requirement, type Route, type Rule } from "../../contract/ir.ts";
 import type { Span } from "../../contract/mod.ts";
 import type { Verdict } from "../../wire/mod.ts";
-import type { Judged } from "../judge.ts";
-import type { Came, Seen, Witness } from "../witness.ts";
+import type { Evaluation } from "../evaluate.ts";
+import type { Came, PartTrace, EvaluationTrace } from "../evaluation-trace.ts";
 
 /** Why a call came to what it came to: every requirement and rule of its tool, with the values that decided. */
 export interface Explanation {
@@ -41,22 +41,22 @@ export interface PartExplained {
   readonly parts: readonly PartExplained[];
 }
 
-/** @param witness has seen this decision and no other */
-export function explain(judged: Judged, witness: Witness): Explanation {
-  const routes = judged.prepared.plan?.routes ?? [];
+/** @param trace has seen this decision and no other */
+export function explain(evaluation: Evaluation, trace: EvaluationTrace): Explanation {
+  const routes = evaluation.prepared.plan?.routes ?? [];
   const requirements = routes.flatMap(({ presence, requires }) => [...presence, ...requires]);
   return {
     rules: [
-      ...requirements.map((requirement) => requirementExplained(requirement, witness)),
-      ...routes.flatMap(({ rules }) => rules.map((rule) => ruleExplained(rule, witness))),
-      ...routes.map((route) => otherwiseExplained(route, judged)),
+      ...requirements.map((requirement) => requirementExplained(requirement, trace)),
+      ...routes.flatMap(({ rules }) => rules.map((rule) => ruleExplained(rule, trace))),
+      ...routes.map((route) => otherwiseExplained(route, evaluation)),
     ],
-    mismatch: mismatchOf(routes, judged),
+    mismatch: mismatchOf(routes, evaluation),
   };
 }
 
-function requirementExplained(requirement: Requirement, witness: Witness): RuleExplained {
-  const seen = witness.seen(requirement.when);
+function requirementExplained(requirement: Requirement, trace: EvaluationTrace): RuleExplained {
+  const seen = trace.seen(requirement.when);
   const came = cameTo(seen);
   const speaks = came === "false" || came === "error" ? spoken("BLOCK", requirement, seen) : undefined;
   return {
@@ -64,12 +64,12 @@ function requirementExplained(requirement: Requirement, witness: Witness): RuleE
     kind: "requirement",
     came,
     speaks,
-    condition: part(requirement.when, witness),
+    condition: part(requirement.when, trace),
   };
 }
 
-function ruleExplained(rule: Rule, witness: Witness): RuleExplained {
-  const seen = witness.seen(rule.when);
+function ruleExplained(rule: Rule, trace: EvaluationTrace): RuleExplained {
+  const seen = trace.seen(rule.when);
   const came = cameTo(seen);
   const verdict = came === "error" ? "BLOCK" : rule.verdict;
   const speaks = came === "true" || came === "error" ? spoken(verdict, rule, seen) : undefined;
@@ -78,26 +78,26 @@ function ruleExplained(rule: Rule, witness: Witness): RuleExplained {
     kind: rule.observed ? "observing" : "rule",
     came,
     speaks,
-    condition: part(rule.when, witness),
+    condition: part(rule.when, trace),
   };
 }
 
 function spoken(
   verdict: Verdict,
   { reason }: Pick<Rule, "reason">,
-  seen: Seen | undefined,
+  seen: PartTrace | undefined,
 ): { readonly verdict: Verdict; readonly reason: string } {
   const failed = seen?.first.find((came) => "error" in came);
   if (failed !== undefined) return { verdict, reason: `it cannot be evaluated: ${failed.error}` };
   try {
-    return { verdict, reason: seen === undefined ? "" : reason(seen.situation) };
+    return { verdict, reason: seen === undefined ? "" : reason(seen.context) };
   } catch (error) {
     if (!(error instanceof EvaluationError)) throw error;
     return { verdict: "BLOCK", reason: `its reason cannot be evaluated: ${error.message}` };
   }
 }
 
-function otherwiseExplained({ contract, rules, otherwise }: Route, { prepared, decision }: Judged): RuleExplained {
+function otherwiseExplained({ contract, rules, otherwise }: Route, { prepared, decision }: Evaluation): RuleExplained {
   const id = `${contract}.$otherwise`;
   const isEarly = prepared.early !== undefined || decision.rule.includes(".$requires.");
   const spoke = new Set([...decision.fired, ...decision.errors.map(([rule]) => rule)]);
@@ -112,30 +112,30 @@ function otherwiseExplained({ contract, rules, otherwise }: Route, { prepared, d
   };
 }
 
-function cameTo(seen: Seen | undefined): RuleExplained["came"] {
+function cameTo(seen: PartTrace | undefined): RuleExplained["came"] {
   if (seen === undefined) return "not evaluated";
   if (seen.first.some((came) => "error" in came)) return "error";
   return seen.trues > 0 ? "true" : "false";
 }
 
-function part(core: Core, witness: Witness): PartExplained {
-  const seen = witness.seen(core);
+function part(core: Core, trace: EvaluationTrace): PartExplained {
+  const seen = trace.seen(core);
   const known = core.op === "constant" ? { first: [{ value: core.value }], times: 1 } : { first: [], times: 0 };
   const { first, times } = seen ?? known;
   return {
     span: core.span,
     first,
     times,
-    parts: isPath(core) ? [] : children(core).flatMap((child) => shown(child, witness)),
+    parts: isPath(core) ? [] : children(core).flatMap((child) => shown(child, trace)),
   };
 }
 
 /** Leaves out what says itself: literals, and the roots that members are read from. */
-function shown(core: Core, witness: Witness): readonly PartExplained[] {
+function shown(core: Core, trace: EvaluationTrace): readonly PartExplained[] {
   if (core.op === "constant" && !isLimit(core.span)) return [];
   if (core.op === "root" && (core.root === "input" || core.root === "platform")) return [];
   if (core.type.kind === "memory") return [];
-  return [part(core, witness)];
+  return [part(core, trace)];
 }
 
 /** A member of a member of a root: its owners say nothing that it does not. */
@@ -148,7 +148,7 @@ function isLimit({ file, from }: Span): boolean {
   return file.text.startsWith("limits", from);
 }
 
-function mismatchOf(routes: readonly Route[], { prepared, decision }: Judged): MismatchExplained | undefined {
+function mismatchOf(routes: readonly Route[], { prepared, decision }: Evaluation): MismatchExplained | undefined {
   const { request } = prepared;
   for (const { contract, validateInput, validatePlatform } of routes) {
     const isInput = decision.rule === `${contract}.$input`;

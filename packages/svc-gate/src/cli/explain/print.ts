@@ -1,11 +1,11 @@
 import { show, type Value } from "../../contract/mod.ts";
 import { Timestamp } from "../../contract/ir.ts";
-import { clip, placeText, textAt } from "../place.ts";
+import { clip, locationText, textAt } from "../source-location.ts";
 import type { PartExplained, RuleExplained } from "./explanation.ts";
 
 /** One requirement or rule: what it came to and says, and below it its condition with the values. */
 export function printRule({ id, kind, came, speaks, condition }: RuleExplained): readonly string[] {
-  const place = condition === undefined ? "" : `  ${placeText(condition.span)}`;
+  const place = condition === undefined ? "" : `  ${locationText(condition.span)}`;
   const head = `${id}  ${kind === "otherwise" ? otherwiseText(came) : came}${place}`;
   const would = kind === "observing" ? "observes only; it would say " : "";
   const said =

@@ -1,6 +1,6 @@
 import { show } from "../../contract/mod.ts";
-import { placeRow, textAt } from "../place.ts";
-import type { Call, Judged } from "../judge.ts";
+import { locationRow, textAt } from "../source-location.ts";
+import type { Call, Evaluation } from "../evaluate.ts";
 import type { CounterExplained } from "./counted.ts";
 import type { Explanation, PartExplained, RuleExplained } from "./explanation.ts";
 import { keyText } from "./key.ts";
@@ -9,15 +9,15 @@ import { printRule } from "./print.ts";
 /** A call with all that led to its verdict. */
 export interface Explained {
   readonly call: Call;
-  readonly judged: Judged;
+  readonly evaluation: Evaluation;
   readonly explanation: Explanation;
   readonly counters: readonly CounterExplained[];
   /** Of a receipt: what it is, and whether it comes to the same today. */
   readonly recorded: { readonly seq: number; readonly contract: string; readonly agrees: boolean } | undefined;
 }
 
-export function explainedText({ call, judged, explanation, counters, recorded }: Explained): string {
-  const { decision, answered, prepared } = judged;
+export function explainedText({ call, evaluation, explanation, counters, recorded }: Explained): string {
+  const { decision, answered, prepared } = evaluation;
   const { request } = prepared;
   const who = [
     request.toolName,
@@ -69,11 +69,11 @@ function windowText(after: number): string {
  * The same for programs: `{verdict, answered, rule, reason, final, errors, observed, counters, rules, mismatch, recorded}`.
  * A condition is `{text, place, came, times, parts}`, `came` its first values, each `{value}` or `{error}`.
  */
-export function explainedJson({ judged, explanation, counters, recorded }: Explained): object {
-  const { verdict, rule, reason, final, fired, errors, observed } = judged.decision;
+export function explainedJson({ evaluation, explanation, counters, recorded }: Explained): object {
+  const { verdict, rule, reason, final, fired, errors, observed } = evaluation.decision;
   return {
     verdict,
-    answered: judged.answered,
+    answered: evaluation.answered,
     rule,
     reason,
     final,
@@ -106,7 +106,7 @@ function ruleJson({ id, kind, came, speaks, condition }: RuleExplained): object 
 function partJson({ span, first, times, parts }: PartExplained): object {
   return {
     text: textAt(span),
-    place: placeRow(span),
+    place: locationRow(span),
     came: first.map((came) => ("value" in came ? { value: show(came.value) } : came)),
     times,
     parts: parts.map(partJson),

@@ -1,15 +1,15 @@
 import { setTimeout } from "node:timers/promises";
-import { LedgerRefused, readLedger, readSharedLedger, type LedgerHistory } from "../../ledger/mod.ts";
+import { LedgerRefused, type LedgerHistory } from "../../ledger/mod.ts";
 import { NotYetUnderHead, writeExport, type Exported } from "../../ledger/export/mod.ts";
 import { parseCheckpointText, parseNote } from "../../ledger/tree/mod.ts";
-import { sharedPlace } from "../database.ts";
+import { ledgerSource, type DatabaseOption, type LedgerSource } from "../ledger-source.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { exportReadable, isReadableFormat, readableFormats } from "./readable.ts";
 import { showExport } from "./show.ts";
 
 export interface ExportOptions {
   readonly dataDir: string;
-  readonly database: string | true | undefined;
+  readonly database: DatabaseOption;
   /** Through the latest head that witnesses have cosigned, in place of the latest of all. */
   readonly cosigned: boolean;
   readonly format: string | undefined;
@@ -20,37 +20,33 @@ export interface ExportOptions {
 
 /** `svc-gate export`: a folder that outsiders can verify; or the readable fields of receipts, for people and programs. */
 export async function exportCommand(target: string, options: ExportOptions): Promise<Outcome> {
-  const { format, from, to } = options;
+  const { database, dataDir, format, from, to } = options;
+  const source = ledgerSource(dataDir, database);
   if (format !== undefined) {
     if (!isReadableFormat(format))
       throw new BadInput(`--format takes ${readableFormats.join(" or ")}, not "${format}"`);
-    return exportReadable(target, { format, from, to, open: () => openLedger(options) });
+    return exportReadable(target, { format, from, to, open: source.open });
   }
   if (from !== undefined || to !== undefined)
     throw new BadInput("--from and --to belong to --format: a folder holds every row, or it could not be verified");
   if (target === "-") throw new BadInput("an export is a folder: name one, or say --format csv or --format jsonl");
-  const exported = await exportFolder(target, options);
+  const exported = await exportFolder(target, source, options.cosigned);
   return {
     exitCode: 0,
     text: options.json ? JSON.stringify({ ...exported, folder: target }) : shown(target, exported),
   };
 }
 
-function openLedger({ database, dataDir }: ExportOptions): Promise<LedgerHistory> {
-  const shared = sharedPlace(database);
-  return shared === undefined ? readLedger(dataDir) : readSharedLedger(shared);
-}
-
 const tries = 6;
 const waitMs = 500;
 
 /** A gate leaves its head behind once a second; what was erased in that second is under the next one. */
-async function exportFolder(folder: string, options: ExportOptions): Promise<Exported> {
+async function exportFolder(folder: string, source: LedgerSource, cosigned: boolean): Promise<Exported> {
   for (let left = tries; ; left -= 1) {
-    const history = await openLedger(options);
+    const history = await source.open();
     const progress = showExport(history.rows);
     try {
-      return await writeExport({ history, note: headOf(history, options.cosigned) }, folder, (row) => progress.at(row));
+      return await writeExport({ history, note: headOf(history, cosigned) }, folder, (row) => progress.at(row));
     } catch (error) {
       if (!(error instanceof NotYetUnderHead)) throw error;
       if (left === 1) throw new LedgerRefused(`${error.message}: ask again, or run \`svc-gate verify\``);

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { run } from "../run.ts";
-import { inFolder } from "../usage/options.ts";
+import { inDatabase, inFolder } from "../usage/options.ts";
 import type { ExportOptions } from "./command.ts";
 
 /** Adds `export` to the command line. */
@@ -12,7 +12,7 @@ export function addExport(program: Command): void {
     )
     .argument("<to>", "the folder; with --format a file, a folder, or `-` for the standard output")
     .addOption(inFolder())
-    .option("--database [tenant]", "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's")
+    .addOption(inDatabase())
     .option("--cosigned", "through the latest head that witnesses have cosigned", false)
     .option("--format <format>", "csv or jsonl: readable fields, which prove nothing")
     .option("--from <row>", "with --format: the first row")
@@ -21,7 +21,7 @@ export function addExport(program: Command): void {
     .addHelpText(
       "after",
       "\nAsked again, a folder gets what is new, and loses what was erased. `svc-gate verify` checks it, and so do the" +
-        "\nverifiers in Python and JavaScript that come with the gate: docs/export.md." +
+        "\nverifiers in Python and JavaScript that come with the gate: docs/guides/export.md." +
         "\nExit code 0: done. 2: refused, and what was exported before still holds." +
         "\n\nExamples:\n  svc-gate export ./export\n  svc-gate export - --format jsonl --from 1001",
     )

@@ -1,15 +1,15 @@
 import { loadContracts, renderDiagnostics } from "../../gate/mod.ts";
 import { isMode, modes, type Mode } from "../../wire/mod.ts";
-import { openHistory, type History, type Place } from "../history.ts";
+import { openHistory, type History, type ReceiptSource } from "../history.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { showProgress } from "../progress.ts";
 import { readSpan, rowsWithin, type SpanOptions } from "../span.ts";
 import type { Difference } from "./decide-again.ts";
 import { agreementText, comparisonText, sorted, type Disagreement, type Skipped } from "./print.ts";
 import { decideAllAgain, holdAgainstItself } from "./replay.ts";
-import { Tally } from "./tally.ts";
+import { VerdictChanges } from "./verdict-changes.ts";
 
-export interface ReplayOptions extends Omit<Place, "folder">, SpanOptions {
+export interface ReplayOptions extends Omit<ReceiptSource, "folder">, SpanOptions {
   /** A contract or mandate to decide under, in place of those that were in force. */
   readonly contract?: string | undefined;
   readonly mode?: string | undefined;
@@ -80,37 +80,37 @@ async function comparison(history: History, options: ComparisonOptions): Promise
   if (!compiled.ok) return { exitCode: 2, text: renderDiagnostics(compiled.problem) };
   const progress = showProgress(history.rows);
   const skips = new Skips();
-  const tally = new Tally({ field, examples });
+  const counts = new VerdictChanges({ field, examples });
   await decideAllAgain(
     history,
-    { force: compiled.value, mode, span: await rowsWithin(history, asked) },
+    { policySet: compiled.value, mode, span: await rowsWithin(history, asked) },
     {
       passed: (seq) => progress.at(seq),
       skipped: (seq, why) => skips.add(seq, why),
-      decided: (recorded, again) => tally.add(recorded, again),
+      decided: (recorded, again) => counts.add(recorded, again),
     },
   );
   progress.end();
-  if (field !== undefined && tally.withField === 0)
+  if (field !== undefined && counts.withField === 0)
     throw new BadInput(`--sum: no receipt has a number at ${field.join(".")}`);
-  const found = { contract, tally, field: field?.join("."), skipped: skips.found };
+  const found = { contract, counts, field: field?.join("."), skipped: skips.found };
   return {
-    exitCode: tally.changed === 0 ? 0 : 1,
-    text: json ? JSON.stringify(comparisonJson(tally, skips)) : comparisonText(found),
+    exitCode: counts.changed === 0 ? 0 : 1,
+    text: json ? JSON.stringify(comparisonJson(counts, skips)) : comparisonText(found),
     forPrograms: json,
   };
 }
 
-function comparisonJson(tally: Tally, skips: Skips): object {
-  const groups = (of: Tally["byRule"]): object => sorted(of).map(([name, share]) => ({ name, ...share }));
+function comparisonJson(counts: VerdictChanges, skips: Skips): object {
+  const groups = (of: VerdictChanges["byRule"]): object => sorted(of).map(([name, share]) => ({ name, ...share }));
   return {
-    decided: tally.decided,
-    changed: tally.changed,
-    changes: sorted(tally.changes).map(([, change]) => change),
-    by_rule: groups(tally.byRule),
-    by_tool: groups(tally.byTool),
-    by_session: groups(tally.bySession),
-    examples: [...tally.examples.values()].flat(),
+    decided: counts.decided,
+    changed: counts.changed,
+    changes: sorted(counts.changes).map(([, change]) => change),
+    by_rule: groups(counts.byRule),
+    by_tool: groups(counts.byTool),
+    by_session: groups(counts.bySession),
+    examples: [...counts.examples.values()].flat(),
     skipped: skips.json,
   };
 }

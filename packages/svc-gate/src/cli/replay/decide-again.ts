@@ -1,19 +1,19 @@
 import {
-  consult,
+  planLookups,
   count,
   decide,
   prepare,
-  type Consultation,
-  type ContractInForce,
+  type LookupPlan,
+  type PolicySet,
   type Decision,
   type Lookup,
   type Prepared,
 } from "../../contract/mod.ts";
-import { answered, outcomeOf, renderDiagnostics } from "../../gate/mod.ts";
+import { answeredVerdict, outcomeOf, renderDiagnostics } from "../../gate/mod.ts";
 import { canonical, type Mode, type Verdict } from "../../wire/mod.ts";
 import { contractOf, type History } from "../history.ts";
 import type { Recorded } from "./recorded.ts";
-import { counterDigest, Standing } from "./standing.ts";
+import { counterDigest, ReplayCounters } from "./replay-counters.ts";
 
 /** A decision made again, with what it is compared by. */
 export interface Again {
@@ -24,43 +24,43 @@ export interface Again {
 
 /** A recorded call at its moment, with what its rules may ask of the counters. */
 export interface AskedAgain {
-  readonly consultation: Consultation;
+  readonly lookupPlan: LookupPlan;
   readonly lookups: readonly Lookup[];
 }
 
 /** Decides under one contract, with counters as they stand. */
-export function decideAgain(force: ContractInForce, recorded: Recorded, standing: Standing, mode: Mode): Again {
-  return decideAsked(askAgain(force, recorded), (lookup) => standing.value(lookup), mode);
+export function decideAgain(policySet: PolicySet, recorded: Recorded, counters: ReplayCounters, mode: Mode): Again {
+  return decideAsked(askAgain(policySet, recorded), (lookup) => counters.value(lookup), mode);
 }
 
 /** All that can be done before the counters are known. */
-export function askAgain(force: ContractInForce, { leaf, request }: Recorded): AskedAgain {
+export function askAgain(policySet: PolicySet, { leaf, request }: Recorded): AskedAgain {
   const caller = { keyName: leaf.key ?? "", sessionId: request.sessionId };
-  const consultation = consult(prepare(force, request, caller), leaf.at);
-  return { consultation, lookups: consultation.lookups };
+  const lookupPlan = planLookups(prepare(policySet, request, caller), leaf.at);
+  return { lookupPlan, lookups: lookupPlan.lookups };
 }
 
 /** @param value what a counter stood at; undefined where its history is not known */
 export function decideAsked(
-  { consultation }: AskedAgain,
+  { lookupPlan }: AskedAgain,
   value: (lookup: Lookup) => string | undefined,
   mode: Mode,
 ): Again {
-  const decision = decide(consultation, consultation.lookups.map(value));
-  return { decision, answered: answered(decision, mode), prepared: consultation.prepared };
+  const decision = decide(lookupPlan, lookupPlan.lookups.map(value));
+  return { decision, answered: answeredVerdict(decision, mode), prepared: lookupPlan.prepared };
 }
 
 /** Contracts by the digest that a receipt names, each compiled once. */
 export class Contracts {
   readonly #history: History;
-  readonly #found = new Map<string, Promise<ContractInForce | string>>();
+  readonly #found = new Map<string, Promise<PolicySet | string>>();
 
   constructor(history: History) {
     this.#history = history;
   }
 
   /** What was in force, or a clause that says why it cannot be had. */
-  of(named: string): Promise<ContractInForce | string> {
+  of(named: string): Promise<PolicySet | string> {
     const known = this.#found.get(named);
     if (known !== undefined) return known;
     const found = this.#compile(named);
@@ -68,7 +68,7 @@ export class Contracts {
     return found;
   }
 
-  async #compile(named: string): Promise<ContractInForce | string> {
+  async #compile(named: string): Promise<PolicySet | string> {
     const compiled = await contractOf(this.#history, named);
     if (compiled === undefined) {
       const digest = named.replace(/^sha256:/, "");
@@ -116,10 +116,10 @@ function effectsOf(
   effectsText: string,
 ): readonly [was: string, is: string] {
   const outcome = { verdict: leaf.verdict ?? "BLOCK", answered: leaf.answered ?? "BLOCK" };
-  const moves = count(prepared, outcome);
-  if (moves.length === 0) return [effectsText, "[]"];
+  const updates = count(prepared, outcome);
+  if (updates.length === 0) return [effectsText, "[]"];
   const distinct = new Map(
-    moves.map(({ counter, key, amount }): [string, Effect] => {
+    updates.map(({ counter, key, amount }): [string, Effect] => {
       const digest = counterDigest(counter.identity);
       const under = keyDigest?.(key);
       return [`${digest} ${under ?? key}`, { amount, counter: digest, ...(under === undefined ? {} : { key: under }) }];

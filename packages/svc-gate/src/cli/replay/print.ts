@@ -1,6 +1,6 @@
 import { addDecimals, visible } from "../../wire/mod.ts";
 import type { Difference } from "./decide-again.ts";
-import { otherGroups, type Change, type Example, type Share, type Tally } from "./tally.ts";
+import { otherGroups, type Change, type Example, type Share, type VerdictChanges } from "./verdict-changes.ts";
 
 /** Rows that could not be decided again, and why. */
 export interface Skipped {
@@ -36,13 +36,13 @@ export function agreementText({ agreed, disagreements, shown, skipped }: Agreeme
 
 export interface ComparisonFound {
   readonly contract: string;
-  readonly tally: Tally;
+  readonly counts: VerdictChanges;
   readonly field: string | undefined;
   readonly skipped: Skipped;
 }
 
-export function comparisonText({ contract, tally, field, skipped }: ComparisonFound): string {
-  const { decided, changed } = tally;
+export function comparisonText({ contract, counts, field, skipped }: ComparisonFound): string {
+  const { decided, changed } = counts;
   const changing =
     changed === 0 ? "no verdict changes" : `${changed} verdict${changed === 1 ? " changes" : "s change"}`;
   const title = `${plural(decided)} decided as if ${contract} had been in force: ${changing}`;
@@ -53,18 +53,18 @@ export function comparisonText({ contract, tally, field, skipped }: ComparisonFo
     ...(field === undefined ? [] : [group.sum]),
   ];
   const figures = { head, share };
-  const changes = sorted(tally.changes).map(([, change]) => [change.was, change.wouldBe, ...share(change)]);
+  const changes = sorted(counts.changes).map(([, change]) => [change.was, change.wouldBe, ...share(change)]);
   return [
     title,
     "",
     ...columns([["was", "would be", ...head], ...changes]),
-    ...(field === undefined ? [] : [`  ${moneyText([...tally.changes.values()], field)}`]),
-    ...groupsText("by rule", tally.byRule, figures),
-    ...groupsText("by tool", tally.byTool, figures),
-    ...groupsText("by session", tally.bySession, figures),
+    ...(field === undefined ? [] : [`  ${moneyText([...counts.changes.values()], field)}`]),
+    ...groupsText("by rule", counts.byRule, figures),
+    ...groupsText("by tool", counts.byTool, figures),
+    ...groupsText("by session", counts.bySession, figures),
     "",
     "examples",
-    ...[...tally.examples.values()].flat().map(exampleText),
+    ...[...counts.examples.values()].flat().map(exampleText),
     ...skippedText(skipped),
   ].join("\n");
 }

@@ -1,4 +1,4 @@
-import { count, windowStart, type ContractInForce } from "../../contract/mod.ts";
+import { count, windowStart, type PolicySet } from "../../contract/mod.ts";
 import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
 import type { Mode } from "../../wire/mod.ts";
 import type { Leaf } from "../../ledger/entry/mod.ts";
@@ -22,78 +22,78 @@ import {
   recordedAt,
   type Recorded,
 } from "./recorded.ts";
-import { counterDigest, Standing } from "./standing.ts";
+import { counterDigest, ReplayCounters } from "./replay-counters.ts";
 
 /** What a replay tells as it goes. */
-export interface Telling {
+export interface ReplayObserver {
   /** A row was read. */
   passed(seq: number): void;
   /** A row cannot be decided again. */
   skipped(seq: number, why: string): void;
 }
 
-export interface Agreement extends Telling {
+export interface Agreement extends ReplayObserver {
   /**
    * What becomes of a check whose input was not kept whole: a clause that says why it cannot be decided again, what is
    * wrong with it, or undefined where it is decided without. By default none is decided again.
    */
-  readonly withoutInput?: (force: ContractInForce, recorded: Recorded) => Difference | string | undefined;
+  readonly withoutInput?: (policySet: PolicySet, recorded: Recorded) => Difference | string | undefined;
   agreed(recorded: Recorded): void;
   differs(recorded: Recorded, difference: Difference): void;
 }
 
 /** Decides each row again under the contract that it names, and holds everything against what it recorded. */
-export async function holdAgainstItself(history: History, telling: Agreement): Promise<void> {
+export async function holdAgainstItself(history: History, observer: Agreement): Promise<void> {
   const contracts = new Contracts(history);
-  const standing = new Standing(history);
+  const counters = new ReplayCounters(history);
   let inForce: string | null = null;
-  let force: ContractInForce | string = "no contract";
-  for await (const check of checksOf(history, { from: 1, span: everyRow }, telling, standing)) {
+  let policySet: PolicySet | string = "no contract";
+  for await (const check of checksOf(history, { from: 1, span: everyRow }, observer, counters)) {
     const { leaf, recorded } = check;
     // A row that cannot be decided again says still what was in force.
     if (leaf !== undefined && leaf.contract !== inForce) {
       inForce = leaf.contract;
-      force = await contracts.of(inForce ?? "");
-      if (typeof force !== "string") await standing.align(force, leaf.seq);
+      policySet = await contracts.of(inForce ?? "");
+      if (typeof policySet !== "string") await counters.align(policySet, leaf.seq);
     }
     if (typeof recorded === "string") {
-      skip(check, recorded, telling, standing);
+      skip(check, recorded, observer, counters);
       continue;
     }
-    if (typeof force === "string") {
-      skip(check, force, telling, standing);
+    if (typeof policySet === "string") {
+      skip(check, policySet, observer, counters);
       continue;
     }
-    const without = telling.withoutInput ?? ((): string => inputNotKept);
-    const cut = recorded.cutInput && without(force, recorded);
+    const without = observer.withoutInput ?? ((): string => inputNotKept);
+    const cut = recorded.cutInput && without(policySet, recorded);
     if (cut !== undefined) {
-      moveCut(recorded, force, standing);
-      if (typeof cut === "string") telling.skipped(recorded.leaf.seq, cut);
-      else telling.differs(recorded, cut);
+      moveCut(recorded, policySet, counters);
+      if (typeof cut === "string") observer.skipped(recorded.leaf.seq, cut);
+      else observer.differs(recorded, cut);
       continue;
     }
-    const asked = askAgain(force, recorded);
-    const again = decideAsked(asked, (lookup) => standing.value(lookup), recorded.leaf.mode ?? "enforce");
+    const asked = askAgain(policySet, recorded);
+    const again = decideAsked(asked, (lookup) => counters.value(lookup), recorded.leaf.mode ?? "enforce");
     const found = difference(recorded, again, history);
-    if (found === undefined) telling.agreed(recorded);
-    else if (asked.lookups.some((lookup) => standing.isLacking(lookup)))
-      telling.skipped(recorded.leaf.seq, standsOnErased);
-    else telling.differs(recorded, found);
+    if (found === undefined) observer.agreed(recorded);
+    else if (asked.lookups.some((lookup) => counters.isLacking(lookup)))
+      observer.skipped(recorded.leaf.seq, standsOnErased);
+    else observer.differs(recorded, found);
     // By what happened: one row that differs does not make others differ.
     const { verdict, answered, at } = recorded.leaf;
-    if (verdict !== null && answered !== null) standing.add(count(again.prepared, { verdict, answered }), at);
+    if (verdict !== null && answered !== null) counters.add(count(again.prepared, { verdict, answered }), at);
   }
 }
 
 /** Why a row is skipped that differs and has read a counter which cannot be had as it was. */
 export const standsOnErased = "a counter that it read stands on a row that cannot be read";
 
-export interface Comparison extends Telling {
+export interface Comparison extends ReplayObserver {
   decided(recorded: Recorded, again: Again): void;
 }
 
 export interface Against {
-  readonly force: ContractInForce;
+  readonly policySet: PolicySet;
   /** In place of the mode that each row was answered in. */
   readonly mode: Mode | undefined;
   /** The rows to decide; all by default. */
@@ -106,31 +106,31 @@ export interface Against {
  */
 export async function decideAllAgain(
   history: History,
-  { force, mode, span = everyRow }: Against,
-  telling: Comparison,
+  { policySet, mode, span = everyRow }: Against,
+  observer: Comparison,
 ): Promise<void> {
-  const standing = new Standing(history);
-  await standing.align(force, 1);
-  const owned = countersOf(force);
+  const counters = new ReplayCounters(history);
+  await counters.align(policySet, 1);
+  const owned = countersOf(policySet);
   const from = await firstCounted(history, owned, span);
-  for await (const check of checksOf(history, { from, span }, telling, standing)) {
+  for await (const check of checksOf(history, { from, span }, observer, counters)) {
     const { recorded } = check;
     if (check.row.seq < span.first) {
-      countRecorded(check, owned, telling, standing);
+      countRecorded(check, owned, observer, counters);
       continue;
     }
     if (typeof recorded === "string") {
-      skip(check, recorded, telling, standing);
+      skip(check, recorded, observer, counters);
       continue;
     }
     if (recorded.cutInput !== undefined) {
-      skip(check, inputNotKept, telling, standing);
+      skip(check, inputNotKept, observer, counters);
       continue;
     }
-    const again = decideAgain(force, recorded, standing, mode ?? recorded.leaf.mode ?? "enforce");
-    telling.decided(recorded, again);
+    const again = decideAgain(policySet, recorded, counters, mode ?? recorded.leaf.mode ?? "enforce");
+    observer.decided(recorded, again);
     const { decision, answered, prepared } = again;
-    standing.add(count(prepared, { verdict: decision.verdict, answered }), recorded.leaf.at);
+    counters.add(count(prepared, { verdict: decision.verdict, answered }), recorded.leaf.at);
   }
 }
 
@@ -150,10 +150,15 @@ async function rowFrom(history: History, seq: number): Promise<RecordedRow | und
 }
 
 /** A row before the span is not decided again: the counters count it by the verdict and the answer that it records. */
-function countRecorded({ row, leaf }: Check, owned: readonly Owned[], telling: Telling, standing: Standing): void {
+function countRecorded(
+  { row, leaf }: Check,
+  owned: readonly Owned[],
+  observer: ReplayObserver,
+  counters: ReplayCounters,
+): void {
   const found = owned.map((each) => leaf && recountRow(each, leaf, row.evidence));
-  if (found.includes(undefined)) telling.skipped(row.seq, notCounted);
-  for (const moves of found) standing.add(moves ?? [], recordedAt(row.leaf));
+  if (found.includes(undefined)) observer.skipped(row.seq, notCounted);
+  for (const updates of found) counters.add(updates ?? [], recordedAt(row.leaf));
 }
 
 const notCounted = "it is before the first receipt to decide, and a counter cannot count it: a part cannot be read";
@@ -176,40 +181,40 @@ interface Walk {
 async function* checksOf(
   history: History,
   { from, span }: Walk,
-  telling: Telling,
-  standing: Standing,
+  observer: ReplayObserver,
+  counters: ReplayCounters,
 ): AsyncGenerator<Check> {
   for await (const slice of history.scan(from)) {
     for (const row of slice) {
       if (row.seq >= span.end) return;
-      telling.passed(row.seq);
+      observer.passed(row.seq);
       const recorded = otherKind(row) === undefined ? readRecorded(row) : undefined;
       const leaf = typeof recorded === "object" ? recorded.leaf : readLeaf(row);
       const read = typeof leaf === "string" ? undefined : leaf;
       if (recorded === undefined) {
-        if (read !== undefined) standing.act(read, row.evidence);
+        if (read !== undefined) counters.act(read, row.evidence);
         continue;
       }
       yield { row, leaf: read, recorded };
-      standing.answered();
+      counters.answered();
     }
   }
 }
 
-/** The call still moves counters that need no input. Otherwise an agent could prevent their replay. */
-function moveCut({ leaf, row }: Recorded, force: ContractInForce, standing: Standing): void {
+/** The call still updates counters that need no input. Otherwise an agent could prevent their replay. */
+function moveCut({ leaf, row }: Recorded, policySet: PolicySet, counters: ReplayCounters): void {
   const lacking = new Set(movedCounters(row));
-  for (const owned of countersOf(force)) {
+  for (const owned of countersOf(policySet)) {
     const digest = counterDigest(owned.counter.identity);
-    const moves = lacking.has(digest) ? recountRow(owned, leaf, row.evidence) : undefined;
-    if (moves === undefined || moves.length === 0) continue;
-    standing.add(moves, leaf.at);
+    const updates = lacking.has(digest) ? recountRow(owned, leaf, row.evidence) : undefined;
+    if (updates === undefined || updates.length === 0) continue;
+    counters.add(updates, leaf.at);
     lacking.delete(digest);
   }
-  standing.skip(leaf.at, lacking);
+  counters.skip(leaf.at, lacking);
 }
 
-function skip({ row }: Check, why: string, telling: Telling, standing: Standing): void {
-  standing.skip(recordedAt(row.leaf), movedCounters(row));
-  telling.skipped(row.seq, why);
+function skip({ row }: Check, why: string, observer: ReplayObserver, counters: ReplayCounters): void {
+  counters.skip(recordedAt(row.leaf), movedCounters(row));
+  observer.skipped(row.seq, why);
 }

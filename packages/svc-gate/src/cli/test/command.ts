@@ -91,7 +91,7 @@ function lackingOf({ subjects }: Round, without: readonly string[], min: number 
 
 function nothingFound(paths: readonly string[]): string {
   const where = paths.length === 0 ? "" : ` in ${paths.join(", ")}`;
-  return `no tests were found${where}: write them beside a contract, for x.yaml in x.test.yaml (docs/testing.md)`;
+  return `no tests were found${where}: write them beside a contract, for x.yaml in x.test.yaml (docs/guides/testing.md)`;
 }
 
 function problemsText(problems: readonly Diagnostic[]): string {

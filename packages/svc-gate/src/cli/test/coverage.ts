@@ -1,7 +1,7 @@
-import type { ContractInForce, Span } from "../../contract/mod.ts";
+import type { PolicySet, Span } from "../../contract/mod.ts";
 import { children, type Core } from "../../contract/ir.ts";
-import type { Judged } from "../judge.ts";
-import type { Witness } from "../witness.ts";
+import type { Evaluation } from "../evaluate.ts";
+import type { EvaluationTrace } from "../evaluation-trace.ts";
 
 /** A condition, or a part of one, that should be seen to be true and to be false. */
 export interface Target {
@@ -29,7 +29,7 @@ export class Coverage {
   readonly tools: ReadonlyMap<string, ToolSeen>;
   readonly #byCore = new Map<Core, Target>();
 
-  constructor(force: ContractInForce) {
+  constructor(policySet: PolicySet) {
     const targets = new Map<string, Target>();
     const add = (id: string, core: Core, isWhole: boolean, tool: string): void => {
       const key = isWhole ? `${id} ${placeOf(core.span)}` : placeOf(core.span);
@@ -45,7 +45,7 @@ export class Coverage {
       targets.set(key, target);
       this.#byCore.set(core, target);
     };
-    for (const { tool, routes } of force.tools.values()) {
+    for (const { tool, routes } of policySet.tools.values()) {
       for (const { presence, requires, rules } of routes) {
         for (const { id, when } of [...presence, ...requires, ...rules]) {
           if (varies(when)) add(id, when, true, tool);
@@ -55,15 +55,15 @@ export class Coverage {
     }
     this.targets = [...targets.values()].toSorted(byPlace);
     this.tools = new Map(
-      [...force.tools.values()].map(({ tool, routes }) => {
+      [...policySet.tools.values()].map(({ tool, routes }) => {
         return [tool, { tool, calls: 0, otherwise: new Map(routes.map(({ contract }) => [contract, 0])) }];
       }),
     );
   }
 
-  /** Takes in one decision, which the witness saw. */
-  note({ prepared, decision }: Judged, witness: Witness): void {
-    for (const [core, { trues, falses }] of witness.all()) {
+  /** Takes in one decision, which the trace saw. */
+  note({ prepared, decision }: Evaluation, trace: EvaluationTrace): void {
+    for (const [core, { trues, falses }] of trace.all()) {
       const target = this.#byCore.get(core);
       if (target === undefined) continue;
       target.trues += trues;

@@ -87,8 +87,8 @@ export function foldersOf({ tests, folders }: Found, round: Round): readonly str
 
 /** The contracts and mandates under test, and the contracts that the mandates name. */
 function partsOf({ names, subjects }: Round): readonly string[] {
-  const inMandates = [...subjects].flatMap(([subject, { force }]) => {
-    const parts = Array.from(force.text.matchAll(/^--- # (.*)$/gm), ([, name = ""]) => name);
+  const inMandates = [...subjects].flatMap(([subject, { policySet }]) => {
+    const parts = Array.from(policySet.text.matchAll(/^--- # (.*)$/gm), ([, name = ""]) => name);
     return parts.slice(1).map((name) => join(dirname(subject), name));
   });
   return [...names, ...inMandates];

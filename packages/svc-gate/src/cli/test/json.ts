@@ -1,5 +1,5 @@
-import type { Judged } from "../judge.ts";
-import { placeRow, textAt } from "../place.ts";
+import type { Evaluation } from "../evaluate.ts";
+import { locationRow, textAt } from "../source-location.ts";
 import { outcomes, type Coverage } from "./coverage.ts";
 import { percent } from "./print.ts";
 import type { Round } from "./round.ts";
@@ -11,7 +11,7 @@ interface Told {
   readonly without: readonly string[];
 }
 
-/** What `svc-gate test --json` prints: see docs/testing.md. */
+/** What `svc-gate test --json` prints: see docs/guides/testing.md. */
 export function roundJson({ files, subjects }: Round, { ok, without }: Told): object {
   const results = files.flatMap((file) => file.results);
   return {
@@ -33,26 +33,26 @@ function caseJson({ case: testCase, failure, ms }: CaseResult): object {
   return {
     case: name,
     ok: failure === undefined,
-    ...placeRow(span),
+    ...locationRow(span),
     calls: calls.length,
     ms: Math.round(ms * 1000) / 1000,
     failure: failure === undefined ? null : failureJson(failure),
   };
 }
 
-function failureJson({ call, number, mismatches, judged }: Failure): object {
+function failureJson({ call, number, mismatches, evaluation }: Failure): object {
   return {
     call: number,
-    ...placeRow(call.expect?.span ?? call.span),
+    ...locationRow(call.expect?.span ?? call.span),
     at: new Date(call.at).toISOString(),
     key: call.key,
     body: call.body,
     mismatches,
-    came: judged === undefined ? null : cameJson(judged),
+    came: evaluation === undefined ? null : cameJson(evaluation),
   };
 }
 
-function cameJson({ decision, answered, counters }: Judged): object {
+function cameJson({ decision, answered, counters }: Evaluation): object {
   const { verdict, rule, reason, final, fired, observed, errors } = decision;
   return {
     verdict,
@@ -78,7 +78,7 @@ function coverageJson(coverage: Coverage): object {
       tools: [...tools],
       whole: isWhole,
       text: textAt(span),
-      ...placeRow(span),
+      ...locationRow(span),
       true: trues,
       false: falses,
     })),

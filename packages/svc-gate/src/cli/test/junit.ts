@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from "node:util";
-import { placeText } from "../place.ts";
+import { locationText } from "../source-location.ts";
 import { printFailure } from "./print.ts";
 import type { FileResult } from "./round.ts";
 import type { CaseResult } from "./run.ts";
@@ -39,7 +39,7 @@ function caseText({ case: testCase, failure, ms }: CaseResult, file: string): st
   const sentence = mismatches
     .map(({ what, expected, came }) => `${what}: expected ${expected}, came ${came}`)
     .join("; ");
-  const message = `${placeText(call.expect?.span ?? call.span)}: ${sentence}`;
+  const message = `${locationText(call.expect?.span ?? call.span)}: ${sentence}`;
   const details = stripVTControlCharacters(printFailure(failure, testCase.calls.length).join("\n"));
   return `${open}>\n      <failure${attribute("message", message)}>${xml(details)}</failure>\n    </testcase>`;
 }

@@ -1,8 +1,8 @@
 import { styleText } from "node:util";
 import { renderPlace } from "../../contract/mod.ts";
 import { printRule } from "../explain/print.ts";
-import type { Judged } from "../judge.ts";
-import { clip, placeText, textAt } from "../place.ts";
+import type { Evaluation } from "../evaluate.ts";
+import { clip, locationText, textAt } from "../source-location.ts";
 import { nameOf, outcomes, type Coverage, type Target } from "./coverage.ts";
 import type { TestCall } from "./document.ts";
 import type { FileResult } from "./round.ts";
@@ -20,31 +20,31 @@ export function printFile({ file, results }: FileResult): string {
 
 /** What was expected of a call, what came, and the rules that spoke or were expected to. */
 export function printFailure(
-  { call, number, mismatches, judged, explanation }: Failure,
+  { call, number, mismatches, evaluation, explanation }: Failure,
   calls: number,
 ): readonly string[] {
   const which = calls === 1 ? "" : `, call ${number} of ${calls}`;
   const lines = [
-    `at ${placeText(call.expect?.span ?? call.span)}${which}, ${new Date(call.at).toISOString()}`,
-    ...callLines(call, judged),
+    `at ${locationText(call.expect?.span ?? call.span)}${which}, ${new Date(call.at).toISOString()}`,
+    ...callLines(call, evaluation),
     "",
     `${paint("green", "- expected")}  ${paint("red", "+ came")}`,
     ...mismatches.flatMap(printMismatch),
   ];
-  if (explanation !== undefined && judged !== undefined) {
+  if (explanation !== undefined && evaluation !== undefined) {
     const { rules } = explanation;
-    const telling = rules.filter(({ id, speaks }) => speaks !== undefined || isNamed(call.expect?.rule, id));
-    const { rule, reason } = judged.decision;
-    lines.push("", `decided by ${rule}: ${reason.replace(/^Svc: /, "")}`, ...telling.flatMap(printRule));
-    for (const { name, value } of judged.counters) lines.push(`counter ${name}  ${value ?? "not known"}`);
+    const shown = rules.filter(({ id, speaks }) => speaks !== undefined || isNamed(call.expect?.rule, id));
+    const { rule, reason } = evaluation.decision;
+    lines.push("", `decided by ${rule}: ${reason.replace(/^Svc: /, "")}`, ...shown.flatMap(printRule));
+    for (const { name, value } of evaluation.counters) lines.push(`counter ${name}  ${value ?? "not known"}`);
   }
   return ["", ...lines, ""].map((line) => (line === "" ? "" : `      ${line}`));
 }
 
-function callLines({ tool, body, session, key }: TestCall, judged: Judged | undefined): readonly string[] {
+function callLines({ tool, body, session, key }: TestCall, evaluation: Evaluation | undefined): readonly string[] {
   const who = `${tool}  ${session === null ? "no session" : `session ${session}`}, key ${key}`;
-  if (judged === undefined) return [who, `  body      ${cut(body)}`];
-  const { inputText, platformText } = judged.prepared.request;
+  if (evaluation === undefined) return [who, `  body      ${cut(body)}`];
+  const { inputText, platformText } = evaluation.prepared.request;
   return [who, `  input     ${cut(inputText)}`, `  platform  ${cut(platformText ?? "none")}`];
 }
 

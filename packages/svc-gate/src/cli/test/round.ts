@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import type { Diagnostic } from "../../contract/mod.ts";
 import { loadContracts } from "../../gate/mod.ts";
 import { bad, good, type Result } from "../../wire/mod.ts";
-import { Witness } from "../witness.ts";
+import { EvaluationTrace } from "../evaluation-trace.ts";
 import { Coverage } from "./coverage.ts";
 import type { TestFile } from "./document.ts";
 import { readTests } from "./read.ts";
@@ -58,8 +58,8 @@ function subjectOf({ source, subject }: TestFile): string {
 }
 
 async function loadSubject(name: string): Promise<Result<Subject, readonly Diagnostic[]>> {
-  const witness = new Witness();
-  const loaded = await loadContracts(name, name, { probe: witness.probe });
+  const trace = new EvaluationTrace();
+  const loaded = await loadContracts(name, name, { probe: trace.probe });
   if (!loaded.ok) return bad(loaded.problem);
-  return good({ force: loaded.value, witness, coverage: new Coverage(loaded.value) });
+  return good({ policySet: loaded.value, trace, coverage: new Coverage(loaded.value) });
 }

@@ -1,16 +1,16 @@
-import type { ContractInForce, Lookup } from "../../contract/mod.ts";
+import type { PolicySet, Lookup } from "../../contract/mod.ts";
 import { addDecimals } from "../../wire/mod.ts";
-import { Book } from "../book.ts";
+import { InMemoryCounters } from "../in-memory-counters.ts";
 import { explain, type Explanation } from "../explain/explanation.ts";
-import { judge, type Judged } from "../judge.ts";
-import type { Witness } from "../witness.ts";
+import { evaluate, type Evaluation } from "../evaluate.ts";
+import type { EvaluationTrace } from "../evaluation-trace.ts";
 import type { Coverage } from "./coverage.ts";
 import type { Expectation, TestCall, TestCase, TestFile } from "./document.ts";
 
 /** The contract under test, with what watches it. */
 export interface Subject {
-  readonly force: ContractInForce;
-  readonly witness: Witness;
+  readonly policySet: PolicySet;
+  readonly trace: EvaluationTrace;
   readonly coverage: Coverage;
 }
 
@@ -27,7 +27,7 @@ export interface Failure {
   readonly number: number;
   readonly mismatches: readonly Mismatch[];
   /** Undefined where the gate would refuse the body itself. */
-  readonly judged: Judged | undefined;
+  readonly evaluation: Evaluation | undefined;
   readonly explanation: Explanation | undefined;
 }
 
@@ -50,28 +50,33 @@ export function runTests(file: TestFile, subject: Subject, isWanted: (name: stri
 }
 
 function runCase({ calls, given }: TestCase, { mode }: TestFile, subject: Subject): Failure | undefined {
-  const { force, witness, coverage } = subject;
-  const book = new Book();
-  const wrong = unknownCounter(given, force);
+  const { policySet, trace, coverage } = subject;
+  const counters = new InMemoryCounters();
+  const wrong = unknownCounter(given, policySet);
   if (wrong !== undefined && calls[0] !== undefined)
-    return { call: calls[0], number: 1, mismatches: [wrong], judged: undefined, explanation: undefined };
-  const valueOf = (lookup: Lookup): string => addDecimals(book.value(lookup), givenOf(lookup, given));
+    return { call: calls[0], number: 1, mismatches: [wrong], evaluation: undefined, explanation: undefined };
+  const valueOf = (lookup: Lookup): string => addDecimals(counters.value(lookup), givenOf(lookup, given));
   for (const [index, call] of calls.entries()) {
-    witness.forget();
-    const judged = judge(force, { ...call, mode }, valueOf);
+    trace.forget();
+    const evaluation = evaluate(policySet, { ...call, mode }, valueOf);
     const failed = { call, number: index + 1 };
-    if (!judged.ok)
-      return { ...failed, mismatches: [refused(call, judged.problem)], judged: undefined, explanation: undefined };
-    coverage.note(judged.value, witness);
-    for (const move of judged.value.moves) book.add(move, call.at);
-    const mismatches = call.expect === undefined ? [] : compare(call.expect, judged.value);
+    if (!evaluation.ok)
+      return {
+        ...failed,
+        mismatches: [refused(call, evaluation.problem)],
+        evaluation: undefined,
+        explanation: undefined,
+      };
+    coverage.note(evaluation.value, trace);
+    for (const move of evaluation.value.updates) counters.add(move, call.at);
+    const mismatches = call.expect === undefined ? [] : compare(call.expect, evaluation.value);
     if (mismatches.length > 0)
-      return { ...failed, mismatches, judged: judged.value, explanation: explain(judged.value, witness) };
+      return { ...failed, mismatches, evaluation: evaluation.value, explanation: explain(evaluation.value, trace) };
   }
   return undefined;
 }
 
-function unknownCounter(given: ReadonlyMap<string, string>, { counters }: ContractInForce): Mismatch | undefined {
+function unknownCounter(given: ReadonlyMap<string, string>, { counters }: PolicySet): Mismatch | undefined {
   for (const name of given.keys()) {
     if (counters.some((counter) => isRule(name, counter.name))) continue;
     const came = `the contract has ${listed(counters.map((counter) => counter.name))}`;
@@ -88,7 +93,7 @@ function refused({ expect }: TestCall, problem: string): Mismatch {
   return { what: "verdict", expected: expect?.verdict ?? "a decision", came: `refused with 400: ${problem}` };
 }
 
-function compare(expect: Expectation, { decision, answered, counters }: Judged): readonly Mismatch[] {
+function compare(expect: Expectation, { decision, answered, counters }: Evaluation): readonly Mismatch[] {
   const { verdict, rule, reason, final, fired } = decision;
   const found: Mismatch[] = [];
   const check = (what: string, expected: string | undefined, came: string, same = expected === came): void => {

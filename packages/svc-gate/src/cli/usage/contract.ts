@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { run } from "../run.ts";
-import { inFolder, placed, type FolderOption } from "./options.ts";
+import { inDatabase, inFolder, placed, type FolderOption } from "./options.ts";
 import type { ExplainOptions } from "../explain/command.ts";
 import type { ReplayOptions } from "../replay/command.ts";
 import type { ReportOptions } from "../report.ts";
@@ -67,7 +67,7 @@ function addExplain(program: Command): void {
     .option("--mode <mode>", "the mode of the gate", "enforce")
     .option("--receipt <number>", "a receipt in place of a call: with its contract, its moment and its counters")
     .addOption(inFolder("with --receipt: the data folder"))
-    .option("--database [tenant]", "with --receipt: a ledger in SVC_DATABASE_URL, the root's or a tenant's")
+    .addOption(inDatabase("with --receipt: a ledger in SVC_DATABASE_URL, the root's or a tenant's"))
     .option("--url <url>", "with --receipt: a running gate, in place of the folder")
     .option("--key-file <file>", "with --url: a file that holds a key (SVC_API_KEY otherwise)")
     .option("--json", "for programs", false)

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { addExport } from "../export/usage.ts";
 import { run } from "../run.ts";
-import { inFolder, many, restoring, type FolderOption } from "./options.ts";
+import { inDatabase, inFolder, many, restoring, type FolderOption } from "./options.ts";
 import type { BackupOptions } from "../backup.ts";
 import type { MigrateOptions } from "../migrate.ts";
 import type { RestoreOptions } from "../restore.ts";
@@ -33,7 +33,7 @@ function addProve(program: Command): void {
     .argument("[folder]", "the data folder, in place of --data-dir")
     .addOption(inFolder())
     .option("--out <file>", "where to; by default <row>.tlog-proof here, and `-` is the standard output")
-    .option("--database [tenant]", "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's")
+    .addOption(inDatabase())
     .addHelpText("after", "\nA proof is verified with `svc-gate verify <file> --key <verifier key>`.")
     .action((row: string, folder: string | undefined, options: ProveOptions & FolderOption) =>
       run(async () => (await import("../prove.ts")).proveCommand(row, folder ?? options.dataDir, options)),
@@ -76,7 +76,7 @@ function addVerify(program: Command): void {
       many,
       [],
     )
-    .option("--database [tenant]", "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's")
+    .addOption(inDatabase())
     .addHelpText(
       "after",
       "\nThe file sinks of SVC_SINKS are asked how far a gate's own ledger went." +

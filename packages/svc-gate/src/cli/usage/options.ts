@@ -10,6 +10,13 @@ export function inFolder(meaning = "the data folder"): Option {
   return new Option("--data-dir <folder>", meaning).default(process.env["SVC_DATA_DIR"] ?? "./data");
 }
 
+/** The option that names a ledger in a database. */
+export function inDatabase(
+  meaning = "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's",
+): Option {
+  return new Option("--database [tenant]", meaning);
+}
+
 /** The options of a command that an operator gives to a gate. */
 export function operating(command: Command): Command {
   return command
@@ -36,7 +43,7 @@ export function placed(command: Command): Command {
   return command
     .argument("[folder]", "the data folder, in place of --data-dir")
     .addOption(inFolder())
-    .option("--database [tenant]", "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's")
+    .addOption(inDatabase())
     .option("--url <url>", "a running gate, in place of the folder")
     .option("--key-file <file>", "with --url: a file that holds a key (SVC_API_KEY otherwise)")
     .option("--file <file>", "receipts as GET /receipts shows them, one or a page on each line, in place of the folder")

@@ -1,17 +1,10 @@
-import {
-  inspectLedger,
-  inspectSharedLedger,
-  readLedger,
-  readSharedLedger,
-  type LedgerCheck,
-  type LedgerHistory,
-} from "../../ledger/mod.ts";
-import { sharedPlace } from "../database.ts";
+import type { LedgerCheck, LedgerHistory } from "../../ledger/mod.ts";
+import { ledgerSource, type DatabaseOption, type LedgerSource } from "../ledger-source.ts";
 import { decidedLines, differsText, isSound, shownDeep, type DeepFound } from "../deep/found.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { progressStride, showProgress } from "../progress.ts";
 import { lookBeside, type FolderFound } from "./folder.ts";
-import { holdAgainstSinks, tenantOf } from "./sinks.ts";
+import { holdAgainstSinks } from "./sinks.ts";
 
 export interface VerifyOptions {
   readonly json: boolean;
@@ -19,23 +12,20 @@ export interface VerifyOptions {
   readonly chain: boolean;
   /** Every check is decided again too, and the counters are folded again. */
   readonly deep: boolean;
-  readonly database: string | true | undefined;
+  readonly database: DatabaseOption;
   /** Files of collected checkpoints; empty: the one that SVC_SEEN names. */
   readonly seen?: readonly string[];
 }
 
 /** `svc-gate verify`: walks the chain of a ledger in a folder or a database, from outside. */
 export async function verifyCommand(folder: string, options: VerifyOptions): Promise<Outcome> {
-  const { json, chain, database } = options;
-  const shared = sharedPlace(database);
-  const open = (): Promise<LedgerHistory> => (shared === undefined ? readLedger(folder) : readSharedLedger(shared));
-  const walked = shared === undefined ? await walkFolder(folder, options) : await inspectSharedLedger(shared);
-  const tenant = typeof database === "string" ? database : shared === undefined ? tenantOf(folder) : null;
-  const { check, isUnknown } = await holdAgainstSinks(walked, { tenant, seen: options.seen ?? [] }, open);
+  const { json, chain } = options;
+  const source = ledgerSource(folder, options.database);
+  const { check, isUnknown } = await holdAgainstSinks(await walk(source, options), source, options.seen ?? []);
   const isWhole = check.broken === undefined;
-  const beside = shared === undefined && isWhole ? await lookBeside(folder, options.pin) : nothingBeside;
+  const beside = !source.isShared && isWhole ? await lookBeside(folder, options.pin) : nothingBeside;
   const isDeep = options.deep && check.broken === undefined;
-  const deep = isDeep ? await deepen(open()) : undefined;
+  const deep = isDeep ? await deepen(source.open()) : undefined;
   const isSame = beside.changed.length === 0;
   const exitCode = isWhole && isSame && (deep === undefined || isSound(deep)) ? 0 : 1;
   if (json) return { exitCode, text: JSON.stringify(found(check, deep, beside)), forPrograms: true };
@@ -49,9 +39,9 @@ export async function verifyCommand(folder: string, options: VerifyOptions): Pro
   const { rows, log, head, anchored } = check;
   const anchor =
     anchored === undefined
-      ? `nothing outside the ${shared === undefined ? "data folder" : "database"} anchors it (SVC_PIN)`
+      ? `nothing outside the ${source.isShared ? "database" : "data folder"} anchors it (SVC_PIN)`
       : `anchored through row ${anchored.seq} by the ${anchored.by}`;
-  const looked = chain && shared === undefined ? "the chain alone" : "chain and evidence";
+  const looked = chain && !source.isShared ? "the chain alone" : "chain and evidence";
   const ok = `${rows} rows, ${looked} verified`;
   const verdict = (deep && wrongText(deep)) ?? (isSame ? `ok: ${ok}` : `CHANGED beside the ledger: ${ok}`);
   const besides = [
@@ -71,9 +61,16 @@ export async function verifyCommand(folder: string, options: VerifyOptions): Pro
   return { exitCode, text: lines.join("\n") };
 }
 
-async function walkFolder(folder: string, { pin, chain }: VerifyOptions): Promise<LedgerCheck> {
-  const check = await inspectLedger({ folder, pinFile: pin, chainAlone: chain });
-  if (pin === undefined || check.broken !== undefined || check.anchored !== undefined || check.rows === 0) return check;
+async function walk(source: LedgerSource, { pin, chain }: VerifyOptions): Promise<LedgerCheck> {
+  const check = await source.walk({ pinFile: pin, chainAlone: chain });
+  if (
+    source.isShared ||
+    pin === undefined ||
+    check.broken !== undefined ||
+    check.anchored !== undefined ||
+    check.rows === 0
+  )
+    return check;
   throw new BadInput(
     `the ledger's ${check.rows} rows hold together, and the head pin ${pin} is not there to hold them against: ` +
       "name the right one (--pin, SVC_PIN), or none",

@@ -1,6 +1,5 @@
-import { join } from "node:path";
 import { KeyFileDamaged, otherFirstKey } from "../../gate/mod.ts";
-import { missingCheckpoint, otherSigningKey, readLedger, readPin } from "../../ledger/mod.ts";
+import { dataFolder, missingCheckpoint, otherSigningKey, readLedger, readPin } from "../../ledger/mod.ts";
 
 /** What a data folder holds beside its ledger, held against what the ledger says of it. */
 export interface FolderFound {
@@ -21,7 +20,7 @@ export async function lookBeside(folder: string, pin: string | undefined): Promi
     // A gate that is given its key elsewhere does not read the folder's.
     const isElsewhere = (process.env["SVC_SIGNING_KEY"] ?? "") !== "";
     const signingKey = isElsewhere ? undefined : await otherSigningKey(folder, ledger);
-    const warnings = await missingCheckpoint(folder, await readPin(pin ?? join(folder, "head.pin")));
+    const warnings = await missingCheckpoint(folder, await readPin(dataFolder.pinIn(folder, pin)));
     return { changed: [firstKey, signingKey].filter((sentence) => sentence !== undefined), warnings };
   } finally {
     await ledger.close();

@@ -1,7 +1,15 @@
-import { basename, dirname, resolve } from "node:path";
-import { partings, readResume, type LedgerCheck, type LedgerHistory, type SeenHead } from "../../ledger/mod.ts";
-import { parseLeaf, type Broken } from "../../ledger/entry/mod.ts";
+import {
+  divergences,
+  resumeAct,
+  statedLosses,
+  type Divergence,
+  type LedgerCheck,
+  type LedgerHistory,
+  type ObservedHead,
+} from "../../ledger/mod.ts";
+import { parseLeaf, partText, type Broken } from "../../ledger/entry/mod.ts";
 import { rootAt } from "../../ledger/tree/mod.ts";
+import type { LedgerSource } from "../ledger-source.ts";
 import { areOthersNamed, othersOf } from "../others.ts";
 import { BadInput } from "../outcome.ts";
 
@@ -16,15 +24,14 @@ export interface HeldCheck {
  * Asks file sinks and collected checkpoints how far the ledger went, as a start, a restore and a resume do.
  *
  * @param walked what is broken in itself stays that
- * @param tenant null is the root
- * @param seen files of collected checkpoints; empty: the one that SVC_SEEN names
- * @param open reads the ledger; after the files were read, since the gate that serves it goes on
+ * @param source is opened after the files were read, since the gate that serves the ledger goes on
+ * @param files collected checkpoints; empty: the file that SVC_SEEN names
  * @throws {BadInput} where one cannot be asked
  */
 export async function holdAgainstSinks(
   walked: LedgerCheck,
-  { tenant, seen: files }: { readonly tenant: string | null; readonly seen: readonly string[] },
-  open: () => Promise<LedgerHistory>,
+  { tenant, open }: LedgerSource,
+  files: readonly string[],
 ): Promise<HeldCheck> {
   if (walked.broken !== undefined || !areOthersNamed(files)) return { check: walked, isUnknown: false };
   const seen = await ask(walked, tenant, files);
@@ -37,17 +44,11 @@ export async function holdAgainstSinks(
   }
 }
 
-/** Whose ledger a folder holds: a data folder keeps those of tenants in `tenants/ID`. */
-export function tenantOf(folder: string): string | null {
-  const path = resolve(folder);
-  return basename(dirname(path)) === "tenants" ? basename(path) : null;
-}
-
 async function ask(
   { log, rows }: LedgerCheck,
   tenant: string | null,
   files: readonly string[],
-): Promise<readonly SeenHead[]> {
+): Promise<readonly ObservedHead[]> {
   try {
     return await othersOf(tenant, files)(log);
   } catch (error) {
@@ -56,24 +57,26 @@ async function ask(
   }
 }
 
-async function held(walked: LedgerCheck, ledger: LedgerHistory, seen: readonly SeenHead[]): Promise<LedgerCheck> {
-  const parted = await partings(ledger, seen);
-  const stated = parted.length === 0 ? new Set() : await statedLost(ledger);
-  const parting = parted.find((candidate) => !stated.has(idOf(candidate.seen)));
-  if (parting !== undefined)
-    return { ...walked, rows: ledger.rows, broken: await brokenBy(parting.seen, parting.is, ledger) };
-  const there = seen.filter((head) => parted.every((candidate) => candidate.seen !== head));
-  const anchors = [...(walked.anchored === undefined ? [] : [walked.anchored]), ...there];
+async function held(
+  walked: LedgerCheck,
+  ledger: LedgerHistory,
+  observed: readonly ObservedHead[],
+): Promise<LedgerCheck> {
+  const diverged = await divergences(ledger, observed);
+  const stated = diverged.length === 0 ? undefined : statedLosses(await resumesOf(ledger));
+  const unstated = diverged.find(({ head }) => stated?.names(head) !== true);
+  if (unstated !== undefined) return { ...walked, rows: ledger.rows, broken: await brokenBy(unstated, ledger) };
+  const present = observed.filter((head) => diverged.every((divergence) => divergence.head !== head));
+  const anchors = [...(walked.anchored === undefined ? [] : [walked.anchored]), ...present];
   const furthest = anchors.toSorted((a, b) => b.seq - a.seq)[0];
   return { ...walked, anchored: furthest && { seq: furthest.seq, by: furthest.by } };
 }
 
 async function brokenBy(
-  { by, root = "", seq }: SeenHead,
-  is: "beyond" | "beside",
+  { kind, head: { by, root = "", seq } }: Divergence,
   { hashes, rows }: LedgerHistory,
 ): Promise<Broken> {
-  if (is === "beside") {
+  if (kind === "forked") {
     const problem = `the root of the tree is not the one that the ${by} has seen`;
     return { seq, problem, expected: root, found: (await rootAt(hashes, seq)).toString("base64") };
   }
@@ -81,18 +84,13 @@ async function brokenBy(
   return { seq: rows + 1, problem, expected: `row ${seq}`, found: `row ${rows}` };
 }
 
-/** The heads that rows of `svc-gate resume` state lost: whoever has seen them has seen rows that were answered. */
-async function statedLost(ledger: LedgerHistory): Promise<ReadonlySet<string>> {
-  const stated = new Set<string>();
+/** The rows of `svc-gate resume`, of a ledger that is only read. */
+async function resumesOf(ledger: LedgerHistory): Promise<Parameters<typeof statedLosses>[0]> {
+  const resumes: { readonly act: string; readonly at: number; readonly body: string }[] = [];
   for await (const rows of ledger.scan(1))
     for (const { leaf: text, evidence } of rows) {
-      const leaf = parseLeaf(text);
-      const lost = leaf && readResume(leaf, evidence);
-      for (const [seq, root] of lost?.checkpoints ?? []) stated.add(idOf({ seq, root }));
+      const { act, at = 0 } = parseLeaf(text) ?? {};
+      if (act === resumeAct) resumes.push({ act, at, body: partText(evidence, "input") ?? "{}" });
     }
-  return stated;
-}
-
-function idOf({ root, seq }: Pick<SeenHead, "root" | "seq">): string {
-  return `${seq} ${root}`;
+  return resumes;
 }

@@ -1,6 +1,6 @@
 import { children, type Core } from "./core.ts";
-import { noCounters } from "../run/consult.ts";
-import { plan, stepsMax, type Situation } from "../run/plan.ts";
+import { noCounters } from "../run/plan-lookups.ts";
+import { plan, stepsMax, type EvaluationContext } from "../run/plan.ts";
 import { EvaluationError } from "../run/rational.ts";
 import type { Value } from "../run/value.ts";
 
@@ -16,7 +16,7 @@ export function constantValue(core: Core): Value | undefined {
 }
 
 /** What an expression without roots and counters is evaluated against. */
-export function outsideCalls(variables: Value[]): Situation {
+export function outsideCalls(variables: Value[]): EvaluationContext {
   return {
     tool: "",
     input: new Map(),

@@ -8,8 +8,15 @@ import type { Report } from "../text/diagnostic.ts";
 import { checkKey, planKey, planned, type Caller, type KeyPart, type KeyPlan } from "./keys.ts";
 import { isKey } from "../check/check-types.ts";
 import type { CounterDocument, WrittenExpression } from "../text/document.ts";
-import { keyText, planAsked, remembered, type Asked, type Seekers, type Sought } from "./memory.ts";
-import { plan, planCondition, type Plan, type Situation } from "../run/plan.ts";
+import {
+  keyText,
+  planCollectors,
+  remembered,
+  type MembershipQuery,
+  type LookupContexts,
+  type CollectedValues,
+} from "./memory.ts";
+import { plan, planCondition, type Plan, type EvaluationContext } from "../run/plan.ts";
 import {
   compare,
   EvaluationError,
@@ -29,19 +36,19 @@ import { isList, show, Timestamp, type Value } from "../run/value.ts";
 import type { YamlScalar } from "../text/yaml.ts";
 
 /** How one tool's calls move a counter. */
-export interface Mover {
+export interface CounterWriter {
   readonly counter: Counter;
-  readonly holds: (situation: Situation) => boolean;
+  readonly holds: (context: EvaluationContext) => boolean;
   /** Canonical texts: one, or one for each value to remember, or none for a call without a session. @throws {EvaluationError} */
-  readonly keys: (situation: Situation, caller: Caller) => readonly string[];
-  readonly amount: (situation: Situation) => string;
+  readonly keys: (context: EvaluationContext, caller: Caller) => readonly string[];
+  readonly amount: (context: EvaluationContext) => string;
   /** What it is planned from: where a part of it cannot be evaluated, the verdict is BLOCK. */
   readonly reads: {
     readonly when: Core | undefined;
     readonly per: readonly KeyPart[];
     readonly values: readonly Core[];
   };
-  /** It reads neither input nor snapshot, so that a call that failed a schema moves it too. */
+  /** It reads neither input nor snapshot, so that a call that failed a schema updates it too. */
   readonly blind: boolean;
 }
 
@@ -50,12 +57,12 @@ export interface Reader {
   readonly counter: Counter;
   readonly key: KeyPlan;
   /** Of a counter that remembers: the values that the rules may ask for. */
-  readonly asked: ((seekers: Seekers) => Sought) | undefined;
+  readonly asked: ((contexts: LookupContexts) => CollectedValues) | undefined;
   /** What its key is made of, and the moment that lets events go. */
   readonly per: readonly KeyPart[];
   readonly since: Core | undefined;
   /** Milliseconds: events at or before it have been let go (`since` less `settles_within`); undefined without `since`. */
-  readonly settledThrough: ((situation: Situation) => number) | undefined;
+  readonly settledThrough: ((context: EvaluationContext) => number) | undefined;
 }
 
 /** Compiles what all tools share of a counter. */
@@ -219,7 +226,7 @@ function windowText(window: Window): Canonical {
 }
 
 /** Checks and plans how calls of one tool move the counter. */
-export function planMover(counter: Counter, document: CounterDocument, scope: Scope, facts: Facts): Mover {
+export function planWriter(counter: Counter, document: CounterDocument, scope: Scope, facts: Facts): CounterWriter {
   const when = document.when === undefined ? undefined : checkCondition(document.when.syntax, scope, facts).core;
   const sum = document.sum === undefined ? undefined : checkSum(document.sum.syntax, scope, facts);
   const remembers =
@@ -232,7 +239,7 @@ export function planMover(counter: Counter, document: CounterDocument, scope: Sc
     holds: when === undefined ? () => true : planned(scope, when, planCondition, () => false),
     keys:
       remembers === undefined
-        ? (situation, caller) => keysOf(key(situation, caller), [undefined])
+        ? (context, caller) => keysOf(key(context, caller), [undefined])
         : planned(
             scope,
             remembers,
@@ -252,11 +259,11 @@ export function planReader(
   counter: Counter,
   document: CounterDocument,
   scope: Scope,
-  { facts, asked: values }: { readonly facts: Facts; readonly asked: readonly Asked[] },
+  { facts, asked: values }: { readonly facts: Facts; readonly asked: readonly MembershipQuery[] },
 ): Reader {
   const per = checkKey(document.per, scope, facts);
   const key = planKey(per, scope);
-  const asked = counter.remembers && scope.report.size === 0 ? planAsked(values) : undefined;
+  const asked = counter.remembers && scope.report.size === 0 ? planCollectors(values) : undefined;
   if (document.since === undefined) return { counter, key, asked, per, since: undefined, settledThrough: undefined };
   const { core } = checkExpression(document.since.syntax, scope, facts);
   if (!["number", "timestamp", "broken"].includes(core.type.kind)) {
@@ -290,11 +297,11 @@ function checkRemembered(syntax: Syntax, scope: Scope, facts: Facts): Core {
   return core;
 }
 
-function planRemembered(key: KeyPlan, values: Plan): Mover["keys"] {
-  return (situation, caller) => {
-    const under = key(situation, caller);
+function planRemembered(key: KeyPlan, values: Plan): CounterWriter["keys"] {
+  return (context, caller) => {
+    const under = key(context, caller);
     if (under === null) return [];
-    const value = values(situation);
+    const value = values(context);
     return keysOf(under, [...remembered(isList(value) ? value : [value])]);
   };
 }
@@ -329,16 +336,16 @@ function checkSum(syntax: Syntax, scope: Scope, facts: Facts): Core {
   return core;
 }
 
-function planAmount(core: Core): (situation: Situation) => string {
+function planAmount(core: Core): (context: EvaluationContext) => string {
   const run = plan(core);
-  return (situation) => exactText(run(situation) as Exact);
+  return (context) => exactText(run(context) as Exact);
 }
 
-function planSettled(since: Plan, settlesMs: number): (situation: Situation) => number {
-  return (situation) => {
-    const value = since(situation);
+function planSettled(since: Plan, settlesMs: number): (context: EvaluationContext) => number {
+  return (context) => {
+    const value = since(context);
     const seconds = value instanceof Timestamp ? value.seconds : (value as Exact);
-    if (compare(multiply(seconds, 1000), situation.now) > 0)
+    if (compare(multiply(seconds, 1000), context.now) > 0)
       throw new EvaluationError(`its \`since\` (${show(seconds)}) is in the future`);
     return Number(floor(subtract(multiply(seconds, 1000), settlesMs)));
   };

@@ -4,7 +4,7 @@ import { isKey } from "../check/check-types.ts";
 import type { Core } from "../check/core.ts";
 import type { WrittenExpression } from "../text/document.ts";
 import type { Facts } from "../check/facts.ts";
-import { plan, type Plan, type Situation } from "../run/plan.ts";
+import { plan, type Plan, type EvaluationContext } from "../run/plan.ts";
 import { EvaluationError, exactText, isExact } from "../run/rational.ts";
 import type { Scope } from "../check/scope.ts";
 import type { Value } from "../run/value.ts";
@@ -16,7 +16,7 @@ export interface Caller {
 }
 
 /** A counter's key for one call: typed parts, to be written as one text; null where the call belongs to no session. */
-export type KeyPlan = (situation: Situation, caller: Caller) => readonly Canonical[] | null;
+export type KeyPlan = (context: EvaluationContext, caller: Caller) => readonly Canonical[] | null;
 
 /**
  * The longest path has 4,096 characters (Linux's PATH_MAX), each of at most four bytes. The ledger stores a digest of the
@@ -49,14 +49,14 @@ export function checkKey(per: readonly WrittenExpression[], scope: Scope, facts:
 
 export function planKey(keys: readonly KeyPart[], scope: Scope): KeyPlan {
   const pieces = keys.map((part) => (typeof part === "string" ? part : planned<Plan>(scope, part, plan, () => null)));
-  return (situation, caller) => {
+  return (context, caller) => {
     const values: Canonical[] = [];
     for (const piece of pieces) {
       if (piece === "session" && caller.sessionId === null) return null;
       if (piece === "session") values.push(["session", caller.keyName, caller.sessionId ?? ""]);
       else if (piece === "key") values.push(["key", caller.keyName]);
       else if (piece === "gate") values.push(["gate"]);
-      else values.push(keyValue(piece(situation)));
+      else values.push(keyValue(piece(context)));
     }
     return values;
   };

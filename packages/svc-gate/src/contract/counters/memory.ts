@@ -2,12 +2,12 @@ import { canonical, type Canonical } from "../../wire/mod.ts";
 import { children, walk, type Core, type FoldCore } from "../check/core.ts";
 import { keyValue } from "./keys.ts";
 import type { Report } from "../text/diagnostic.ts";
-import { plan, spendOnAsking, type Plan, type Situation } from "../run/plan.ts";
+import { plan, spendOnAsking, type Plan, type EvaluationContext } from "../run/plan.ts";
 import { EvaluationError } from "../run/rational.ts";
 import { isList, type Value } from "../run/value.ts";
 
 /** `value in counters.name`, inside the folds that give the value its variables, outermost first. */
-export interface Asked {
+export interface MembershipQuery {
   readonly counter: string;
   readonly value: Core;
   readonly folds: readonly FoldCore[];
@@ -19,14 +19,14 @@ export interface Asked {
  * What an expression asks of counters that remember. The ledger is asked before the decision, so the values read nothing
  * that is known only then.
  */
-export function askedOf(
+export function membershipQueries(
   core: Core,
   report: Report,
   { observed, folds = [] }: { readonly observed: boolean; readonly folds?: readonly FoldCore[] },
-): readonly Asked[] {
+): readonly MembershipQuery[] {
   const inside = core.op === "fold" ? [...folds, core] : folds;
   const found = children(core).flatMap((child) =>
-    askedOf(child, report, { observed, folds: core.op === "fold" && child === core.range ? folds : inside }),
+    membershipQueries(child, report, { observed, folds: core.op === "fold" && child === core.range ? folds : inside }),
   );
   if (core.op !== "binary" || core.operator !== "in" || core.right.op !== "counter") return found;
   if (core.right.type.kind !== "memory") return found;
@@ -67,23 +67,23 @@ export function keyText(key: readonly Canonical[], value?: string): string {
 }
 
 /** What may be asked of a counter by one call. */
-export interface Sought {
+export interface CollectedValues {
   readonly values: ReadonlySet<string>;
   /** Are they all? Not where there are too many, or too many steps to them. */
   readonly complete: boolean;
 }
 
 /** What finds the values: the steps of the rules that decide, and those of the rules that observe. */
-export interface Seekers {
-  readonly deciding: Situation;
-  readonly observing: Situation;
+export interface LookupContexts {
+  readonly deciding: EvaluationContext;
+  readonly observing: EvaluationContext;
 }
 
 /**
  * Finds every value that the rules may ask for, those of the rules that decide first: the others take nothing from them.
  * A value that cannot be evaluated is left out: the rule that comes to ask for it fails by itself.
  */
-export function planAsked(asked: readonly Asked[]): (seekers: Seekers) => Sought {
+export function planCollectors(asked: readonly MembershipQuery[]): (contexts: LookupContexts) => CollectedValues {
   const collectors = (of: boolean): readonly Collector[] =>
     asked.filter(({ observed }) => observed === of).map(({ value, folds }) => planCollector(plan(value), folds));
   const [first, second] = [collectors(false), collectors(true)];
@@ -95,12 +95,12 @@ export function planAsked(asked: readonly Asked[]): (seekers: Seekers) => Sought
 }
 
 /** Puts texts of values into the set. Is there more to be found? Not where the set is full, or the steps are used up. */
-type Collector = (situation: Situation, into: Set<string>) => boolean;
+type Collector = (context: EvaluationContext, into: Set<string>) => boolean;
 
 function planValue(value: Plan): Collector {
-  return (situation, into) => {
-    const item = value(situation);
-    spendOnAsking(situation, item);
+  return (context, into) => {
+    const item = value(context);
+    spendOnAsking(context, item);
     const text = valueText(item);
     if (into.size >= rememberedMax && !into.has(text)) return false;
     into.add(text);
@@ -116,12 +116,12 @@ function planCollector(value: Plan, folds: readonly FoldCore[]): Collector {
 }
 
 function planEach(range: Plan, slot: number, inner: Collector): Collector {
-  return (situation, into) => {
-    const items = range(situation);
+  return (context, into) => {
+    const items = range(context);
     for (const item of isList(items) ? items : (items as ReadonlyMap<string, Value>).keys()) {
-      situation.steps -= 1;
-      situation.variables[slot] = item;
-      if (situation.steps < 0 || !inner(situation, into)) return false;
+      context.steps -= 1;
+      context.variables[slot] = item;
+      if (context.steps < 0 || !inner(context, into)) return false;
     }
     return true;
   };
@@ -132,11 +132,11 @@ function planEach(range: Plan, slot: number, inner: Collector): Collector {
  * than a rule can: a member that a condition has tested for null may be null.
  */
 function guarded(collect: Collector): Collector {
-  return (situation, into) => {
+  return (context, into) => {
     try {
-      return collect(situation, into);
+      return collect(context, into);
     } catch {
-      return situation.steps >= 0;
+      return context.steps >= 0;
     }
   };
 }

@@ -1,7 +1,7 @@
 import { readJson, type JsonObject, type Verdict } from "../../wire/mod.ts";
-import type { ContractInForce } from "../compile.ts";
+import type { PolicySet } from "../compile.ts";
 import type { Counter } from "./counter.ts";
-import type { Move } from "../run/consult.ts";
+import type { CounterUpdate } from "../run/plan-lookups.ts";
 import { count, isCounted, prepare } from "../run/decide.ts";
 
 /** A check as its receipt tells of it. A text is undefined where it was erased. */
@@ -23,7 +23,7 @@ export interface RecordedCheck {
 /**
  * What a counter would have counted of a recorded check, had it been in force then.
  *
- * If a call was refused before any rule, did not run, and its input was not kept whole, it moves no counter that needs the
+ * If a call was refused before any rule, did not run, and its input was not kept whole, it updates no counter that needs the
  * input. Otherwise an agent could make every new counter unknown.
  *
  * @returns undefined where that cannot be known: a part was erased, the counter cannot be moved by a call that ran, or
@@ -31,18 +31,18 @@ export interface RecordedCheck {
  */
 export function recount(
   counter: Counter,
-  force: ContractInForce,
+  policySet: PolicySet,
   recorded: RecordedCheck,
-): readonly Move[] | undefined {
+): readonly CounterUpdate[] | undefined {
   if (!isCounted(counter, recorded)) return [];
-  const mover = force.tools
+  const writer = policySet.tools
     .get(recorded.toolName)
-    ?.movers.find((candidate) => candidate.counter.identity === counter.identity);
-  if (mover === undefined) return [];
+    ?.writers.find((candidate) => candidate.counter.identity === counter.identity);
+  if (writer === undefined) return [];
   const toolInput = objectOf(recorded.inputText);
   const platformState = recorded.platformText === "null" ? null : objectOf(recorded.platformText);
-  if (!mover.blind && recorded.isInputCut && recorded.answered === "BLOCK") return [];
-  if (!mover.blind && (toolInput === undefined || platformState === undefined)) return undefined;
+  if (!writer.blind && recorded.isInputCut && recorded.answered === "BLOCK") return [];
+  if (!writer.blind && (toolInput === undefined || platformState === undefined)) return undefined;
   const request = {
     toolName: recorded.toolName,
     toolInput: toolInput ?? noMembers,
@@ -51,11 +51,11 @@ export function recount(
     inputText: "",
     platformText: null,
   };
-  const prepared = prepare(force, request, { keyName: recorded.keyName, sessionId: recorded.sessionId });
-  if (prepared.early !== undefined && !mover.blind)
+  const prepared = prepare(policySet, request, { keyName: recorded.keyName, sessionId: recorded.sessionId });
+  if (prepared.early !== undefined && !writer.blind)
     return wasRefusedSo(recorded.rule, prepared.early.rule) ? [] : undefined;
   // It would have been refused and not counted. Where it was refused anyway, that is what happened.
-  if (prepared.broken.some(([rule]) => rule.replace(".$counters.", ".") === mover.counter.name))
+  if (prepared.broken.some(([rule]) => rule.replace(".$counters.", ".") === writer.counter.name))
     return recorded.answered === "BLOCK" ? [] : undefined;
   return count(prepared, recorded).filter((move) => move.counter.identity === counter.identity);
 }

@@ -7,48 +7,55 @@ import {
   type JsonObject,
   type Verdict,
 } from "../../wire/mod.ts";
-import type { ContractInForce } from "../compile.ts";
+import type { PolicySet } from "../compile.ts";
 import type { Requirement, Route, Rule, ToolPlan } from "../compile-tool.ts";
 import {
   counterValues,
   evaluationMessage,
   noCounters,
-  situationOf,
-  type Consultation,
-  type Move,
+  contextOf,
+  type LookupPlan,
+  type CounterUpdate,
   type Prepared,
-} from "./consult.ts";
+} from "./plan-lookups.ts";
 import type { Caller } from "../counters/keys.ts";
 import type { Decision, Observation } from "./decision.ts";
 import type { Counter } from "../counters/counter.ts";
-import { stepsMax, type Situation } from "./plan.ts";
+import { stepsMax, type EvaluationContext } from "./plan.ts";
 import { EvaluationError } from "./rational.ts";
 import { mismatchText } from "../schema/schema.ts";
 
-const noMoves: readonly Move[] = [];
+const noUpdates: readonly CounterUpdate[] = [];
 const noNames: readonly string[] = [];
 const noPairs: readonly (readonly [string, string])[] = [];
 
 /** Routes the call, checks presence and schemas, and finds what it would count. Never throws. */
-export function prepare(force: ContractInForce, request: CheckRequest, caller: Caller): Prepared {
-  const plan = force.tools.get(request.toolName);
+export function prepare(policySet: PolicySet, request: CheckRequest, caller: Caller): Prepared {
+  const plan = policySet.tools.get(request.toolName);
   if (plan === undefined)
-    return { request, caller, plan, early: unknownTool(force, request.toolName), moves: noMoves, broken: noPairs };
+    return {
+      request,
+      caller,
+      plan,
+      early: unknownTool(policySet, request.toolName),
+      updates: noUpdates,
+      broken: noPairs,
+    };
   const early = checkPresence(plan, request) ?? checkSchemas(plan, request);
-  if (plan.movers.length === 0) return { request, caller, plan, early, moves: noMoves, broken: noPairs };
-  const moves: Move[] = [];
+  if (plan.writers.length === 0) return { request, caller, plan, early, updates: noUpdates, broken: noPairs };
+  const updates: CounterUpdate[] = [];
   const broken: (readonly [string, string])[] = [];
-  const situation = situationOf(request, 0);
-  for (const { counter, holds, keys, amount, blind } of plan.movers) {
+  const context = contextOf(request, 0);
+  for (const { counter, holds, keys, amount, blind } of plan.writers) {
     if (early !== undefined && !blind) continue;
     try {
-      if (!holds(situation)) continue;
-      for (const key of keys(situation, caller)) moves.push({ counter, key, amount: amount(situation) });
+      if (!holds(context)) continue;
+      for (const key of keys(context, caller)) updates.push({ counter, key, amount: amount(context) });
     } catch (error) {
       broken.push([counter.name.replace(".", ".$counters."), evaluationMessage(error)]);
     }
   }
-  return { request, caller, plan, early, moves, broken };
+  return { request, caller, plan, early, updates, broken };
 }
 
 /**
@@ -56,23 +63,23 @@ export function prepare(force: ContractInForce, request: CheckRequest, caller: C
  *
  * @param values for each lookup, the decimal that the ledger found, or undefined where the counter's history is not known
  */
-export function decide(consultation: Consultation, values: readonly (string | undefined)[]): Decision {
-  const { prepared, now } = consultation;
+export function decide(lookupPlan: LookupPlan, values: readonly (string | undefined)[]): Decision {
+  const { prepared, now } = lookupPlan;
   const { plan, early, request } = prepared;
   if (early !== undefined || plan === undefined) return early ?? unknownTool(undefined, request.toolName);
   const read = new Map<string, string>();
-  const counters = plan.readers.size === 0 ? noCounters : counterValues(consultation, values, read);
-  const situation = situationOf(request, now, counters);
-  const tally = new Tally(situation);
+  const counters = plan.readers.size === 0 ? noCounters : counterValues(lookupPlan, values, read);
+  const context = contextOf(request, now, counters);
+  const accumulator = new VerdictAccumulator(context);
   for (const { requires } of plan.routes) {
-    const failed = firstFailing(requires, situation);
+    const failed = firstFailing(requires, context);
     if (failed !== undefined) return withRead(failed, read);
   }
-  for (const route of plan.routes) tally.route(route);
+  for (const route of plan.routes) accumulator.route(route);
   for (const [rule, why] of prepared.broken)
-    tally.fails(rule, `the counter ${rule.replace(".$counters.", ".")} cannot be moved: ${why}`);
-  if (plan.observing.length > 0) tally.observe(plan.observing);
-  return tally.decision(read);
+    accumulator.fails(rule, `the counter ${rule.replace(".$counters.", ".")} cannot be moved: ${why}`);
+  if (plan.observing.length > 0) accumulator.observe(plan.observing);
+  return accumulator.decision(read);
 }
 
 /** How a call was decided, and what the mode let out. */
@@ -81,10 +88,10 @@ export interface Outcome {
   readonly answered: Verdict;
 }
 
-/** What the decision counts: the moves whose counter counts calls that were decided and answered so. */
-export function count(prepared: Prepared, outcome: Outcome): readonly Move[] {
-  if (prepared.moves.length === 0) return noMoves;
-  return prepared.moves.filter(({ counter }) => isCounted(counter, outcome));
+/** What the decision counts: the updates whose counter counts calls that were decided and answered so. */
+export function count(prepared: Prepared, outcome: Outcome): readonly CounterUpdate[] {
+  if (prepared.updates.length === 0) return noUpdates;
+  return prepared.updates.filter(({ counter }) => isCounted(counter, outcome));
 }
 
 /** Does the counter count calls that were decided and answered so? */
@@ -106,8 +113,8 @@ export function isCounted({ counting }: Counter, { verdict, answered }: Outcome)
 }
 
 /** Gathers what the contracts say of one call; the strictest wins, the first in the text gives the reason. */
-class Tally {
-  readonly #situation: Situation;
+class VerdictAccumulator {
+  readonly #context: EvaluationContext;
   readonly #fired: string[] = [];
   readonly #errors: (readonly [string, string])[] = [];
   readonly #observed: Observation[] = [];
@@ -115,8 +122,8 @@ class Tally {
   #winner: { readonly verdict: Verdict; readonly rule: string; readonly reason: string } | undefined;
   #final = false;
 
-  constructor(situation: Situation) {
-    this.#situation = situation;
+  constructor(context: EvaluationContext) {
+    this.#context = context;
   }
 
   route(route: Route): void {
@@ -124,8 +131,8 @@ class Tally {
     for (const rule of route.rules) {
       if (rule.observed) continue;
       try {
-        if (!rule.fires(this.#situation)) continue;
-        this.#add(rule.verdict, rule.id, rule.reason(this.#situation), rule.final);
+        if (!rule.fires(this.#context)) continue;
+        this.#add(rule.verdict, rule.id, rule.reason(this.#context), rule.final);
         this.#fired.push(rule.id);
       } catch (error) {
         this.fails(rule.id, `the rule ${rule.id} cannot be evaluated: ${evaluationMessage(error)}`, error);
@@ -135,7 +142,7 @@ class Tally {
     if (any) return;
     const id = `${route.contract}.$otherwise`;
     try {
-      this.#add(route.otherwise, id, route.otherwiseReason(this.#situation), route.otherwise === "BLOCK");
+      this.#add(route.otherwise, id, route.otherwiseReason(this.#context), route.otherwise === "BLOCK");
     } catch (error) {
       this.fails(id, `what ${route.contract} says otherwise cannot be evaluated: ${evaluationMessage(error)}`, error);
     }
@@ -143,11 +150,11 @@ class Tally {
 
   /** After all that decides, with steps of their own: what is observed takes nothing from what decides. */
   observe(rules: readonly Rule[]): void {
-    this.#situation.steps = stepsMax;
+    this.#context.steps = stepsMax;
     for (const rule of rules) {
       try {
-        if (!rule.fires(this.#situation)) continue;
-        this.#observed.push({ rule: rule.id, verdict: rule.verdict, reason: rule.reason(this.#situation) });
+        if (!rule.fires(this.#context)) continue;
+        this.#observed.push({ rule: rule.id, verdict: rule.verdict, reason: rule.reason(this.#context) });
       } catch (error) {
         this.#unexpected(error);
         const reason = `the rule ${rule.id} cannot be evaluated: ${evaluationMessage(error)}`;
@@ -211,27 +218,27 @@ function withRead(decision: Decision, read: ReadonlyMap<string, string>): Decisi
   return read.size === 0 ? decision : { ...decision, read: [...read] };
 }
 
-function unknownTool(force: ContractInForce | undefined, name: string): Decision {
-  const near = nearest(name, force?.tools.keys() ?? []);
+function unknownTool(policySet: PolicySet | undefined, name: string): Decision {
+  const near = nearest(name, policySet?.tools.keys() ?? []);
   const resembles = near === undefined ? "" : `; it resembles ${quote(near)}`;
   return blocked("$route", `unknown tool ${quoteAscii(name)}: no contract routes it${resembles}`);
 }
 
 function checkPresence(plan: ToolPlan, request: CheckRequest): Decision | undefined {
-  let situation: Situation | undefined;
+  let context: EvaluationContext | undefined;
   for (const { presence } of plan.routes) {
     if (presence.length === 0) continue;
-    situation ??= situationOf(request, 0);
-    const failed = firstFailing(presence, situation);
+    context ??= contextOf(request, 0);
+    const failed = firstFailing(presence, context);
     if (failed !== undefined) return failed;
   }
   return undefined;
 }
 
-function firstFailing(requirements: readonly Requirement[], situation: Situation): Decision | undefined {
+function firstFailing(requirements: readonly Requirement[], context: EvaluationContext): Decision | undefined {
   for (const { id, holds, reason } of requirements) {
     try {
-      if (!holds(situation)) return blocked(id, reason(situation));
+      if (!holds(context)) return blocked(id, reason(context));
     } catch (error) {
       return blocked(id, `the requirement ${id} cannot be evaluated: ${evaluationMessage(error)}`, error);
     }

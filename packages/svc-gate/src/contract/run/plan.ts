@@ -23,14 +23,14 @@ import { Duration, equals, isList, Optional, Timestamp, type Value, type ValueLi
 export interface CounterValues {
   value(name: string): Exact;
   /** Does a counter remember the value? */
-  recalls(name: string, value: Value): boolean;
+  contains(name: string, value: Value): boolean;
 }
 
 /** What parsers made of texts in one decision, by place and by texts. */
 type Parsed = Map<string, Value | EvaluationError>;
 
 /** What an expression is evaluated against: one call, its snapshot, the counters it reads and the moment. */
-export interface Situation {
+export interface EvaluationContext {
   readonly tool: string;
   readonly input: JsonObject;
   readonly platform: JsonObject | null;
@@ -59,8 +59,8 @@ const divisionSteps = 512;
 const itemSteps = 32;
 
 /** A compiled expression. @throws {EvaluationError} when it cannot be evaluated: the caller turns that into BLOCK. */
-export type Plan = (situation: Situation) => Value;
-type Condition = (situation: Situation) => boolean;
+export type Plan = (context: EvaluationContext) => Value;
+type Condition = (context: EvaluationContext) => boolean;
 
 /** Stands around the plan of each part of an expression, and sees what it comes to: for `explain` and coverage. */
 export type Probe = (core: Core, run: Plan) => Plan;
@@ -96,7 +96,7 @@ function planNode(core: Core, into: (part: Core) => Plan): Plan {
       return planMember(into(core.of), core.name);
     case "has": {
       const [of, { name }] = [into(core.of), core];
-      return (situation) => asMap(of(situation)).has(name);
+      return (context) => asMap(of(context)).has(name);
     }
     case "select":
       return planSelect(into(core.of), into(core.at));
@@ -104,21 +104,21 @@ function planNode(core: Core, into: (part: Core) => Plan): Plan {
       return planIndex(into(core.of), into(core.at));
     case "not": {
       const of = asCondition(into(core.of));
-      return (situation) => !of(situation);
+      return (context) => !of(context);
     }
     case "negate":
       return planNegate(into(core.of));
     case "and": {
       const [left, right] = [asCondition(into(core.left)), asCondition(into(core.right))];
-      return (situation) => left(situation) && right(situation);
+      return (context) => left(context) && right(context);
     }
     case "or": {
       const [left, right] = [asCondition(into(core.left)), asCondition(into(core.right))];
-      return (situation) => left(situation) || right(situation);
+      return (context) => left(context) || right(context);
     }
     case "conditional": {
       const [test, yes, no] = [asCondition(into(core.test)), into(core.yes), into(core.no)];
-      return (situation) => (test(situation) ? yes(situation) : no(situation));
+      return (context) => (test(context) ? yes(context) : no(context));
     }
     case "binary":
       if (core.right.op === "counter" && core.right.type.kind === "memory")
@@ -130,7 +130,7 @@ function planNode(core: Core, into: (part: Core) => Plan): Plan {
         : planParser(core, core.args.map(into));
     case "list": {
       const items = core.items.map(into);
-      return (situation) => items.map((item) => item(situation));
+      return (context) => items.map((item) => item(context));
     }
     case "map":
       return planMap(core.entries.map(([key, value]) => [into(key), into(value)] as const));
@@ -144,26 +144,26 @@ function planNode(core: Core, into: (part: Core) => Plan): Plan {
 }
 
 function planRecall(name: string, value: Plan): Plan {
-  return (situation) => {
-    const item = value(situation);
-    spendOnAsking(situation, item);
-    return situation.counters.recalls(name, item);
+  return (context) => {
+    const item = value(context);
+    spendOnAsking(context, item);
+    return context.counters.contains(name, item);
   };
 }
 
 /** What writing a value as a key takes. */
-export function spendOnAsking(situation: Situation, value: Value): void {
-  if (isHeavy(value)) spend(situation, exactSteps);
+export function spendOnAsking(context: EvaluationContext, value: Value): void {
+  if (isHeavy(value)) spend(context, exactSteps);
 }
 
 function asCondition(run: Plan): Condition {
-  return (situation) => truth(run(situation));
+  return (context) => truth(run(context));
 }
 
 function planCall({ run, cost = costOfArguments }: ContractFunction, args: readonly Plan[]): Plan {
-  return (situation) => {
-    const values = args.map((arg) => arg(situation));
-    spend(situation, cost(values));
+  return (context) => {
+    const values = args.map((arg) => arg(context));
+    spend(context, cost(values));
     return run(values);
   };
 }
@@ -174,12 +174,12 @@ function planCall({ run, cost = costOfArguments }: ContractFunction, args: reado
  */
 function planParser(core: CallCore, args: readonly Plan[]): Plan {
   const { name, run, cost = costOfArguments } = core.entry;
-  const parse = (situation: Situation, parsed: Parsed): Value | EvaluationError => {
-    const values = args.map((arg) => arg(situation));
+  const parse = (context: EvaluationContext, parsed: Parsed): Value | EvaluationError => {
+    const values = args.map((arg) => arg(context));
     const key = `${name}(${values.map(spellValue).join(" ")})`;
     const known = parsed.get(key);
     if (known !== undefined) return known;
-    spend(situation, cost(values));
+    spend(context, cost(values));
     const found = attempt(() => run(values));
     parsed.set(key, found);
     return found;
@@ -187,11 +187,11 @@ function planParser(core: CallCore, args: readonly Plan[]): Plan {
   const isFixed = ![...walk(core)].some(({ op }) => op === "variable");
   const { file, from, to } = core.span;
   const place = `${file.name}:${from}:${to}`;
-  return (situation) => {
-    const parsed = (situation.parsed ??= new Map());
+  return (context) => {
+    const parsed = (context.parsed ??= new Map());
     let found = isFixed ? parsed.get(place) : undefined;
     if (found === undefined) {
-      found = parse(situation, parsed);
+      found = parse(context, parsed);
       if (isFixed) parsed.set(place, found);
     }
     if (found instanceof EvaluationError) throw found;
@@ -231,18 +231,18 @@ function planRoot(root: Root): Plan {
 }
 
 function planMember(of: Plan, name: string): Plan {
-  return (situation) => {
-    const value = asMap(of(situation)).get(name);
+  return (context) => {
+    const value = asMap(of(context)).get(name);
     if (value === undefined) throw new EvaluationError(`the member ${JSON.stringify(name)} is absent`);
     return value;
   };
 }
 
 function planSelect(of: Plan, at: Plan): Plan {
-  return (situation) => {
-    const value = of(situation);
+  return (context) => {
+    const value = of(context);
     const owner = value instanceof Optional ? value.value : value;
-    const key = at(situation);
+    const key = at(context);
     if (owner === undefined) return new Optional(undefined);
     if (!isList(owner)) return new Optional(asMap(owner).get(key as string));
     return new Optional(isExact(key) && isInteger(key) ? owner[Number(floor(key))] : undefined);
@@ -250,9 +250,9 @@ function planSelect(of: Plan, at: Plan): Plan {
 }
 
 function planIndex(of: Plan, at: Plan): Plan {
-  return (situation) => {
-    const owner = of(situation);
-    const key = at(situation);
+  return (context) => {
+    const owner = of(context);
+    const key = at(context);
     const found = isList(owner) ? owner[listIndex(key, owner.length)] : asMap(owner).get(key as string);
     if (found === undefined)
       throw new EvaluationError(`there is nothing at ${typeof key === "string" ? JSON.stringify(key) : "that index"}`);
@@ -267,20 +267,20 @@ function listIndex(key: Value, items: number): number {
 }
 
 function planNegate(of: Plan): Plan {
-  return (situation) => {
-    const value = of(situation);
-    if (typeof value === "object") spend(situation, exactSteps);
+  return (context) => {
+    const value = of(context);
+    if (typeof value === "object") spend(context, exactSteps);
     return value instanceof Duration ? new Duration(negate(value.seconds)) : negate(value as Exact);
   };
 }
 
 function planMap(entries: readonly (readonly [Plan, Plan])[]): Plan {
-  return (situation) => {
+  return (context) => {
     const map = new Map<string, Value>();
     for (const [key, value] of entries) {
-      const name = key(situation) as string;
+      const name = key(context) as string;
       if (map.has(name)) throw new EvaluationError(`the key ${JSON.stringify(name)} stands twice`);
-      map.set(name, value(situation));
+      map.set(name, value(context));
     }
     return map;
   };
@@ -289,23 +289,23 @@ function planMap(entries: readonly (readonly [Plan, Plan])[]): Plan {
 function planBinary(operator: BinaryOperator, left: Plan, right: Plan): Plan {
   switch (operator) {
     case "==":
-      return (situation) => charged(situation, left(situation), right(situation), equals);
+      return (context) => charged(context, left(context), right(context), equals);
     case "!=":
-      return (situation) => !charged(situation, left(situation), right(situation), equals);
+      return (context) => !charged(context, left(context), right(context), equals);
     case "in":
-      return (situation) => charged(situation, left(situation), right(situation), isIn);
+      return (context) => charged(context, left(context), right(context), isIn);
     case "<":
-      return (situation) => order(situation, left(situation), right(situation)) < 0;
+      return (context) => order(context, left(context), right(context)) < 0;
     case "<=":
-      return (situation) => order(situation, left(situation), right(situation)) <= 0;
+      return (context) => order(context, left(context), right(context)) <= 0;
     case ">":
-      return (situation) => order(situation, left(situation), right(situation)) > 0;
+      return (context) => order(context, left(context), right(context)) > 0;
     case ">=":
-      return (situation) => order(situation, left(situation), right(situation)) >= 0;
+      return (context) => order(context, left(context), right(context)) >= 0;
     case "+":
-      return (situation) => charged(situation, left(situation), right(situation), plus);
+      return (context) => charged(context, left(context), right(context), plus);
     case "-":
-      return (situation) => charged(situation, left(situation), right(situation), minus);
+      return (context) => charged(context, left(context), right(context), minus);
     case "*":
       return planArithmetic(left, right, multiply, exactSteps);
     case "/":
@@ -318,17 +318,17 @@ function planBinary(operator: BinaryOperator, left: Plan, right: Plan): Plan {
 }
 
 function planArithmetic(left: Plan, right: Plan, run: (a: Exact, b: Exact) => Exact, steps: number): Plan {
-  return (situation) => {
-    const a = left(situation) as Exact;
-    const b = right(situation) as Exact;
-    if (typeof a === "object" || typeof b === "object") spend(situation, steps);
+  return (context) => {
+    const a = left(context) as Exact;
+    const b = right(context) as Exact;
+    if (typeof a === "object" || typeof b === "object") spend(context, steps);
     return run(a, b);
   };
 }
 
 /** Charges what an operator takes before it runs: plain numbers nothing beyond their own step. */
-function charged<Result>(situation: Situation, a: Value, b: Value, run: (a: Value, b: Value) => Result): Result {
-  if (typeof a !== "number" || typeof b !== "number") spend(situation, costOfPair(a, b));
+function charged<Result>(context: EvaluationContext, a: Value, b: Value, run: (a: Value, b: Value) => Result): Result {
+  if (typeof a !== "number" || typeof b !== "number") spend(context, costOfPair(a, b));
   return run(a, b);
 }
 
@@ -355,9 +355,9 @@ function length(value: Value): number {
   return value instanceof Map ? value.size : 0;
 }
 
-function spend(situation: Situation, steps: number): void {
-  situation.steps -= steps;
-  if (situation.steps < 0) throw new EvaluationError(`it takes over ${stepsMax} steps`);
+function spend(context: EvaluationContext, steps: number): void {
+  context.steps -= steps;
+  if (context.steps < 0) throw new EvaluationError(`it takes over ${stepsMax} steps`);
 }
 
 function isIn(item: Value, range: Value): boolean {
@@ -366,9 +366,9 @@ function isIn(item: Value, range: Value): boolean {
   return (range as ValueList).some((other) => equals(item, other));
 }
 
-function order(situation: Situation, a: Value, b: Value): number {
+function order(context: EvaluationContext, a: Value, b: Value): number {
   if (typeof a === "number" && typeof b === "number") return a - b;
-  spend(situation, costOfPair(a, b));
+  spend(context, costOfPair(a, b));
   if (typeof a === "string") return compareText(a, b as string);
   if (a instanceof Duration || a instanceof Timestamp) return compare(a.seconds, (b as Duration | Timestamp).seconds);
   return compare(a as Exact, b as Exact);
@@ -411,16 +411,16 @@ function planFold({ macro, range, slot, test, body }: FoldCore, into: (part: Cor
   const holds = test === undefined ? () => true : asCondition(into(test));
   const make = body === undefined ? undefined : into(body);
   const each = 1 + (test === undefined ? 0 : size(test)) + (body === undefined ? 0 : size(body));
-  return (situation) => {
-    const list = items(situation);
+  return (context) => {
+    const list = items(context);
     const found: Value[] = [];
     for (const item of isList(list) ? list : asMap(list).keys()) {
-      spend(situation, each);
-      situation.variables[slot] = item;
-      const held = holds(situation);
+      spend(context, each);
+      context.variables[slot] = item;
+      const held = holds(context);
       if (macro === "exists" && held) return true;
       if (macro === "all" && !held) return false;
-      if (held) found.push(make === undefined ? item : make(situation));
+      if (held) found.push(make === undefined ? item : make(context));
     }
     if (macro === "filter" || macro === "map") return found;
     return macro === "exists_one" ? found.length === 1 : macro === "all";

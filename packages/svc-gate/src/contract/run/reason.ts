@@ -2,7 +2,7 @@ import { checkExpression } from "../check/check.ts";
 import type { Facts } from "../check/facts.ts";
 import type { Scope } from "../check/scope.ts";
 import type { Core } from "../check/core.ts";
-import { plan, type Situation } from "./plan.ts";
+import { plan, type EvaluationContext } from "./plan.ts";
 import { parseExpression } from "../text/parser.ts";
 import type { Report } from "../text/diagnostic.ts";
 import type { ExpressionText } from "../text/lexer.ts";
@@ -13,7 +13,7 @@ import type { YamlScalar } from "../text/yaml.ts";
 /** A reason as it was written: text with expressions in braces; `{{` and `}}` stand for braces themselves. */
 export type ReasonSyntax = readonly (string | Syntax)[];
 
-export type Reason = (situation: Situation) => string;
+export type Reason = (context: EvaluationContext) => string;
 
 export function parseReason(scalar: YamlScalar, report: Report): ReasonSyntax {
   const { text, span } = scalar;
@@ -97,9 +97,9 @@ export function checkReason(parts: ReasonSyntax, scope: Scope, facts: Facts): re
 /** The sentence for one call. @throws {EvaluationError} when a value in it cannot be evaluated. */
 export function planReason(parts: readonly (string | Core)[]): Reason {
   const pieces = parts.map((part) => (typeof part === "string" ? part : plan(part)));
-  return (situation) =>
+  return (context) =>
     pieces
-      .map((piece) => (typeof piece === "string" ? piece : show(piece(situation))))
+      .map((piece) => (typeof piece === "string" ? piece : show(piece(context))))
       .join("")
       .trim();
 }

@@ -109,7 +109,7 @@ class SchemaReader {
     return { type: broken, validate: () => undefined };
   }
 
-  /** Beside `$ref` or `anyOf` nothing else constrains: a keyword that was read and not applied would be a hole. */
+  /** Besides `$ref` or `anyOf` nothing else constrains: a keyword that was read and not applied would be a hole. */
   #alone(node: YamlMap, whole: string): void {
     for (const [name, { key }] of node.entries) {
       if (name === whole || annotations.has(name) || !keywords.includes(name)) continue;

@@ -1,4 +1,4 @@
-import type { Change, Turn } from "../../ledger/mod.ts";
+import type { Change, AppendTransaction } from "../../ledger/mod.ts";
 import type { Durable, Erasure, Receipt } from "../../ledger/entry/mod.ts";
 import type { Canonical, Refusal, Result } from "../../wire/mod.ts";
 
@@ -12,10 +12,13 @@ export interface Act {
   readonly erases?: Erasure | undefined;
 }
 
+/** Sees the transaction, and the moment of the row, before the act is appended. */
+export type ActOf = (transaction: AppendTransaction, at: number) => Promise<Result<Act, Refusal>>;
+
 /** What writes rows of persons' acts and reads them back. */
 export interface Acts {
-  /** Appends a row for an act that changes nothing of what is in force. `actOf` sees the turn first. */
-  enact(actOf: (turn: Turn) => Promise<Result<Act, Refusal>>): Promise<Result<Durable<Receipt>, Refusal>>;
+  /** Appends a row for an act that changes nothing of what is in force. */
+  enact(actOf: ActOf): Promise<Result<Durable<Receipt>, Refusal>>;
   /** What people did since a row, oldest first. */
   changes(after: number): Promise<readonly Change[]>;
 }

@@ -1,9 +1,8 @@
 import { hash } from "node:crypto";
-import { windowStart, type ContractInForce, type Counter } from "../../contract/mod.ts";
+import { windowStart, type PolicySet, type Counter } from "../../contract/mod.ts";
 import {
   LedgerRefused,
   openPastPin,
-  resetMoment,
   resetThroughOf,
   resumeAct,
   resumeBody,
@@ -11,18 +10,15 @@ import {
   type AskOthers,
   type InForce,
   type Ledger,
+  type LedgerOptions,
   type PastPin,
-  type Turn,
+  type AppendTransaction,
 } from "../../ledger/mod.ts";
-import { nearest, visible, type Canonical, type Mode } from "../../wire/mod.ts";
-import { Clock, systemTime } from "../core/clock.ts";
+import { good, nearest, visible, type Canonical } from "../../wire/mod.ts";
 import { keptContracts } from "../core/contracts.ts";
-import { openIdle, type IdlePlace } from "./idle.ts";
-import { lastInForce } from "./keys/idle.ts";
-import { signerAct } from "./signer-act.ts";
-import { isLater } from "../core/standing.ts";
+import { openOffline, openOfflineBy, type Offline, type OfflinePlace } from "./offline.ts";
 
-export interface ResumePlace extends IdlePlace {
+export interface ResumePlace extends OfflinePlace {
   /** How far others have seen the ledger. */
   readonly askOthers: AskOthers;
 }
@@ -55,7 +51,7 @@ export interface Resumed {
 export interface ResumedPast extends Resumed {
   readonly lost: readonly [from: number, to: number | null];
   /** The row that is another than the one that was seen; undefined where rows are merely missing. */
-  readonly parted: number | undefined;
+  readonly forked: number | undefined;
   /** As it was in the last row; one that was put in force in the lost rows is lost too. */
   readonly mode: string;
 }
@@ -67,38 +63,36 @@ export interface ResumedPast extends Resumed {
  * @returns undefined where that row was written before, and only the pin had to be moved
  * @throws {LedgerRefused} where nothing is lost, the ledger is not whole, or a gate serves it
  */
-export async function resumeAfterRestore(place: ResumePlace, resuming: Resuming): Promise<ResumedPast | undefined> {
-  const { askOthers, ...idle } = place;
-  const past = await openIdle(idle, (options) => openPastPin(options, askOthers));
-  try {
-    if (!past.recorded) return await goOn(past, resuming);
+export function resumeAfterRestore(place: ResumePlace, resuming: Resuming): Promise<ResumedPast | undefined> {
+  const { askOthers, ...offline } = place;
+  const open = (options: LedgerOptions): Promise<PastPin> => openPastPin(options, askOthers);
+  return openOfflineBy(open, offline, async (past) => {
+    if (!past.recorded) return goOn(past, resuming);
     if (resuming.reset.length > 0)
       throw new LedgerRefused("a row records this loss already: run this without --reset, then `resume --reset` alone");
     await past.putAside();
     past.settle();
     return undefined;
-  } finally {
-    await past.close();
-  }
+  });
 }
 
-async function goOn({ ledger, loss, putAside }: PastPin, resuming: Resuming): Promise<ResumedPast> {
-  const before = await lastInForce(ledger);
+async function goOn({ ledger, acts, loss, putAside }: PastPin & Offline, resuming: Resuming): Promise<ResumedPast> {
+  const before = await acts.lastInForce();
   const { live, reset } = await prepare(ledger, before, resuming);
   await putAside();
-  const done = await act(ledger, { before, resuming }, async (turn, now) => {
+  const done = await act(acts, resuming, async (transaction, now) => {
     const unknown: string[] = [];
     for (const { definition, through, unknownThrough } of await ledger.counters()) {
       const digest = digestOf(definition);
       if (reset.has(digest)) continue;
       unknown.push(digest);
-      await turn.keepCounter({ definition, through, unknownThrough: Math.max(unknownThrough, now) }, []);
+      await transaction.keepCounter({ definition, through, unknownThrough: Math.max(unknownThrough, now) }, []);
     }
-    await resetAll(turn, reset, now);
+    await resetAll(transaction, reset, now);
     return resumeBody(loss, { reset: namesOf(reset), unknown });
   });
-  const { lost, parted } = loss;
-  return { ...done, lost, parted, mode: before.mode, counters: named(live, reset) };
+  const { lost, forked } = loss;
+  return { ...done, lost, forked, mode: before.mode, counters: named(live, reset) };
 }
 
 /**
@@ -106,23 +100,17 @@ async function goOn({ ledger, loss, putAside }: PastPin, resuming: Resuming): Pr
  *
  * @throws {LedgerRefused} where no row records a loss, or a counter is not unknown because of one
  */
-export async function resetCounters(place: IdlePlace, resuming: Resuming): Promise<Resumed> {
-  const { ledger, close } = await openIdle(place);
-  try {
-    return await resetIn(ledger, resuming);
-  } finally {
-    await close();
-  }
+export function resetCounters(place: OfflinePlace, resuming: Resuming): Promise<Resumed> {
+  return openOffline(place, (offline) => resetIn(offline, resuming));
 }
 
-async function resetIn(ledger: Ledger, resuming: Resuming): Promise<Resumed> {
+async function resetIn({ ledger, acts }: Offline, resuming: Resuming): Promise<Resumed> {
   const changes = await ledger.changes(0);
   const losses = new Set(changes.filter((change) => resumeOf(change.act, change.body)?.lost).map(({ at }) => at));
   if (losses.size === 0)
     throw new LedgerRefused("no row of the ledger records a loss, so every counter is known and none can be reset");
-  const before = await lastInForce(ledger);
-  const { reset } = await prepare(ledger, before, resuming);
-  const done = await act(ledger, { before, resuming }, async (turn, now) => {
+  const { reset } = await prepare(ledger, await acts.lastInForce(), resuming);
+  const done = await act(acts, resuming, async (transaction, now) => {
     for (const { definition, unknownThrough } of await ledger.counters()) {
       const counter = reset.get(digestOf(definition));
       if (counter === undefined) continue;
@@ -132,15 +120,18 @@ async function resetIn(ledger: Ledger, resuming: Resuming): Promise<Resumed> {
           `the counter ${counter.name} is known, or is not unknown because of a loss: nothing is reset`,
         );
     }
-    await resetAll(turn, reset, now);
+    await resetAll(transaction, reset, now);
     return resumeBody(undefined, { reset: namesOf(reset), unknown: [] });
   });
   return { ...done, counters: named([...reset.values()], reset) };
 }
 
-async function resetAll(turn: Turn, reset: Reset, now: number): Promise<void> {
+async function resetAll(transaction: AppendTransaction, reset: Reset, now: number): Promise<void> {
   for (const { identity: definition } of reset.values())
-    await turn.keepCounter({ definition, through: null, unknownThrough: -1, resetThrough: resetThroughOf(now) }, []);
+    await transaction.keepCounter(
+      { definition, through: null, unknownThrough: -1, resetThrough: resetThroughOf(now) },
+      [],
+    );
 }
 
 /** What is reset, by the counter's digest. */
@@ -154,22 +145,22 @@ interface Prepared {
 }
 
 async function prepare(ledger: Ledger, { contract }: InForce, { reset }: Resuming): Promise<Prepared> {
-  const force = await keptContracts(ledger, contract);
+  const policySet = await keptContracts(ledger, contract);
   const kept = new Set(
     (await ledger.counters()).filter(({ through }) => through === null).map(({ definition }) => definition),
   );
-  const live = (force?.counters ?? []).filter(({ identity }) => kept.has(identity));
-  if (reset.length > 0 && force === undefined)
+  const live = (policySet?.counters ?? []).filter(({ identity }) => kept.has(identity));
+  if (reset.length > 0 && policySet === undefined)
     throw new LedgerRefused(
       `the contract sha256:${contract} of the last row does not compile under this version, so nothing can be reset`,
     );
-  const found = reset.map((name) => live.find((counter) => counter.name === name) ?? refuse(name, live, force));
+  const found = reset.map((name) => live.find((counter) => counter.name === name) ?? refuse(name, live, policySet));
   return { live, reset: new Map(found.map((counter) => [digestOf(counter.identity), counter])) };
 }
 
 /** Says why a counter cannot be reset. */
-function refuse(name: string, live: readonly Counter[], force: ContractInForce | undefined): never {
-  if (force?.counters.some((counter) => counter.name === name) === true)
+function refuse(name: string, live: readonly Counter[], policySet: PolicySet | undefined): never {
+  if (policySet?.counters.some((counter) => counter.name === name) === true)
     throw new LedgerRefused(
       `the counter ${name} is not kept in this ledger: another contract was put in force after its last row`,
     );
@@ -191,32 +182,17 @@ function digestOf(definition: string): string {
   return hash("sha256", definition, "hex");
 }
 
-interface Acting {
-  readonly before: InForce;
-  readonly resuming: Resuming;
-}
-
 /** Appends the operator's row. `body` says what of the counters changes with it. */
 async function act(
-  ledger: Ledger,
-  { before, resuming: { by, reason } }: Acting,
-  body: (turn: Turn, now: number) => Promise<Canonical>,
+  acts: Offline["acts"],
+  { by, reason }: Resuming,
+  body: (transaction: AppendTransaction, now: number) => Promise<Canonical>,
 ): Promise<Pick<Resumed, "at" | "seq">> {
-  const turn = await ledger.begin();
-  try {
-    const time = new Clock(systemTime).read(turn.head.at, turn.sharedTime);
-    if (!time.ok) throw new LedgerRefused(`${time.problem}: set it right first`);
-    const { contract, mode, engine: writer } = turn.inForce ?? before;
-    if (isLater(writer)) throw new LedgerRefused(`a later gate (${writer}) wrote this ledger: use its version`);
-    const { signerChange } = ledger;
-    const at = resetMoment(time.value, turn.head.at);
-    const entry = { at, contract, mode: mode as Mode };
-    if (signerChange !== undefined) turn.change({ ...entry, ...signerAct(signerChange, by) });
-    turn.change({ ...entry, by, act: resumeAct, body: await body(turn, at), reason: `Svc: ${by}: ${reason}` });
-    await turn.commit(undefined, signerChange?.to);
-    return { seq: turn.head.seq, at };
-  } catch (error) {
-    await turn.abort();
-    throw error;
-  }
+  let at = 0;
+  const done = await acts.enact(async (transaction, now) => {
+    at = now;
+    return good({ by, act: resumeAct, body: await body(transaction, now), reason: `Svc: ${by}: ${reason}` });
+  }, true);
+  if (!done.ok) throw new LedgerRefused(done.problem.detail);
+  return { seq: done.value.seq, at };
 }

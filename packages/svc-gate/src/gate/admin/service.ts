@@ -3,10 +3,10 @@ import { bad, isMode, modes, refuse, type Mode, type Refusal, type Result } from
 import { NoSuchFile } from "../core/contracts.ts";
 import type { Gate, Reloaded } from "../core/gate.ts";
 import type { KeyRing } from "./keys/keys.ts";
-import { loadForce, type OpenPlace, type Place } from "../start/place.ts";
+import { loadPolicySet, type OpenGate, type GateSource } from "../start/gate-source.ts";
 import type { Rates } from "../admission/rate.ts";
 import type { Readings } from "../telemetry/exposition.ts";
-import type { Tally } from "../telemetry/tally.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traces } from "../telemetry/traces.ts";
 import { noSuchTenant, type Tenants } from "../start/tenants.ts";
 
@@ -22,15 +22,15 @@ export interface ReloadTests {
 export interface ServiceOptions {
   readonly log: Logger;
   readonly keys: KeyRing;
-  readonly root: OpenPlace;
-  readonly rootPlace: Place;
+  readonly root: OpenGate;
+  readonly rootSource: GateSource;
   /** Undefined on a gate without tenants. */
   readonly tenants: Tenants | undefined;
   /** Reads the file of tenants again. */
-  readonly readPlaces: () => Promise<Result<readonly Place[], string>>;
+  readonly readSources: () => Promise<Result<readonly GateSource[], string>>;
   /** Where tests lie that must pass before a reload takes effect, and what runs them. */
   readonly tests: ReloadTests | undefined;
-  readonly tally: Tally;
+  readonly metrics: Metrics;
   /** Undefined where no collector is named. */
   readonly traces: Traces | undefined;
   /** How often keys may ask. */
@@ -65,11 +65,11 @@ export class Service {
 
   /** The gate of the root (null) or of a tenant, if it is open now. */
   openGate(tenant: string | null): Gate | undefined {
-    return tenant === null ? this.root : this.tenants?.open.get(tenant)?.place.gate;
+    return tenant === null ? this.root : this.tenants?.open.get(tenant)?.source.gate;
   }
 
-  get tally(): Tally {
-    return this.#options.tally;
+  get metrics(): Metrics {
+    return this.#options.metrics;
   }
 
   get traces(): Traces | undefined {
@@ -81,15 +81,15 @@ export class Service {
     return this.#options.log.isLevelEnabled("debug");
   }
 
-  /** All metrics as text; what writes them is loaded when somebody asks. */
-  async metrics(): Promise<string> {
+  /** All metrics in the Prometheus text format. */
+  async metricsText(): Promise<string> {
     const { exposition } = await import("../telemetry/exposition.ts");
-    return exposition(this.tally, await this.#readings());
+    return exposition(this.metrics, await this.#readings());
   }
 
   async #readings(): Promise<Readings> {
-    const { contract, mode } = this.root.standing;
-    const open = [...(this.tenants?.open.values() ?? [])].map(({ place }) => place.gate);
+    const { contract, mode } = this.root.policy;
+    const open = [...(this.tenants?.open.values() ?? [])].map(({ source }) => source.gate);
     const gates = [this.root, ...open];
     return {
       queue: {
@@ -123,8 +123,8 @@ export class Service {
   reload(tenant: string | null, mode: string | undefined, by: string): Promise<Result<Reloaded, Refusal>> {
     const reloading = this.#reloading.then(() => this.#reload(tenant, mode, by));
     this.#reloading = reloading.then(
-      ({ ok }) => this.tally.reloaded(ok ? "applied" : "refused"),
-      () => this.tally.reloaded("refused"),
+      ({ ok }) => this.metrics.reloaded(ok ? "applied" : "refused"),
+      () => this.metrics.reloaded("refused"),
     );
     return reloading;
   }
@@ -147,16 +147,16 @@ export class Service {
   async #reload(tenant: string | null, mode: string | undefined, by: string): Promise<Result<Reloaded, Refusal>> {
     if (mode !== undefined && !isMode(mode))
       return bad(refuse("invalid-request", `there is no mode "${mode}"; modes are ${modes.join(", ")}`));
-    const { tenants, readPlaces, rootPlace, root } = this.#options;
+    const { tenants, readSources, rootSource, root } = this.#options;
     if (tenants !== undefined) {
-      const places = await readPlaces();
-      if (!places.ok) return bad(this.#badPlaces(tenant, places.problem));
-      await tenants.redefine(places.value);
+      const sources = await readSources();
+      if (!sources.ok) return bad(this.#badPlaces(tenant, sources.problem));
+      await tenants.redefine(sources.value);
     }
-    if (tenant === null) return this.#reloadGate(root.gate, rootPlace, mode, by);
-    const place = tenants?.placeOf(tenant);
-    if (tenants === undefined || place === undefined) return bad(noSuchTenant);
-    return tenants.workOn(tenant, (gate) => this.#reloadGate(gate, place, mode, by), mode);
+    if (tenant === null) return this.#reloadGate(root.gate, rootSource, mode, by);
+    const source = tenants?.sourceOf(tenant);
+    if (tenants === undefined || source === undefined) return bad(noSuchTenant);
+    return tenants.workOn(tenant, (gate) => this.#reloadGate(gate, source, mode, by), mode);
   }
 
   /** What is wrong in the file of tenants shows lines of it, and they may be of others than the one who asks. */
@@ -166,16 +166,21 @@ export class Service {
     return refuse("contract-refused", "the file of tenants is not right; its operator finds why in the log");
   }
 
-  async #reloadGate(gate: Gate, place: Place, mode: Mode | undefined, by: string): Promise<Result<Reloaded, Refusal>> {
+  async #reloadGate(
+    gate: Gate,
+    source: GateSource,
+    mode: Mode | undefined,
+    by: string,
+  ): Promise<Result<Reloaded, Refusal>> {
     const { log, tests } = this.#options;
-    const { tenant } = place;
+    const { tenant } = source;
     try {
-      const force = await loadForce(place, log);
-      if (!force.ok) return bad(refuse("contract-refused", force.problem));
+      const policySet = await loadPolicySet(source, log);
+      if (!policySet.ok) return bad(refuse("contract-refused", policySet.problem));
       const failed = await tests?.run(tests.path);
       if (failed !== undefined) return bad(refuse("contract-refused", failed));
-      const setting = mode === undefined && place.statedMode !== undefined ? place.modeSetting : undefined;
-      const reloaded = await gate.reload({ force: force.value, mode: mode ?? place.statedMode, setting }, by);
+      const setting = mode === undefined && source.statedMode !== undefined ? source.modeSetting : undefined;
+      const reloaded = await gate.reload({ policySet: policySet.value, mode: mode ?? source.statedMode, setting }, by);
       if (reloaded.ok) this.#say(tenant, reloaded.value, by);
       return reloaded;
     } catch (error) {

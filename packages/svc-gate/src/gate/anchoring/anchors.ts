@@ -1,17 +1,17 @@
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { LedgerRefused, replaceFile } from "../../ledger/mod.ts";
+import { dataFolder, LedgerRefused, replaceFile, type Divergence } from "../../ledger/mod.ts";
 import type { Broken } from "../../ledger/entry/mod.ts";
 import { rootAt } from "../../ledger/tree/mod.ts";
-import { claimOf, strangeFile, type Collected } from "./collected.ts";
+import { collectedDivergence, strangeFile, type Collected } from "./collected.ts";
 import { Cosignatures, type CosignedHead } from "./cosignatures.ts";
-import { Courier, usualPace, type Pace } from "./courier.ts";
+import { HeadPublisher, usualPace, type Pace } from "./head-publisher.ts";
 import { hashesOf, readHead, type AnchoredLog, type Head } from "./head.ts";
-import { knownOf, partingFrom, relationTo } from "./known.ts";
+import { kindOf, observedIn, unstatedDivergence } from "./observed.ts";
 import type { WitnessPolicy } from "./policy.ts";
-import { refusalOf, type Claim } from "./refusal.ts";
+import { refusalOf } from "./refusal.ts";
 import type { Sink } from "./sink.ts";
-import { Standing, type Vouched } from "./standing.ts";
+import { AnchorStatus, type Vouched } from "./anchor-status.ts";
 import { Witnesses } from "./witnesses.ts";
 
 /** Who anchors the ledgers of a gate, and how often: the same for the root and for every tenant. */
@@ -50,7 +50,7 @@ interface Patience {
 /** A sink, and how it stands with it. */
 interface Given {
   readonly sink: Sink;
-  readonly standing: Standing;
+  readonly status: AnchorStatus;
 }
 
 /** How it stands with one anchor. */
@@ -61,7 +61,7 @@ export interface AnchorReading {
   /** Milliseconds for which there have been such rows. */
   readonly behindMs: number;
   /** It knows another history than this gate. */
-  readonly isParted: boolean;
+  readonly isDiverged: boolean;
 }
 
 const usualPatience: Patience = { startMs: 3000, endMs: 2000 };
@@ -77,8 +77,8 @@ export class Anchors {
   readonly #cosignatures: Cosignatures | undefined;
   readonly #witnesses: Witnesses | undefined;
   readonly #sinks: readonly Given[];
-  readonly #standings: readonly Standing[];
-  readonly #couriers: readonly Courier[];
+  readonly #statuses: readonly AnchorStatus[];
+  readonly #publishers: readonly HeadPublisher[];
   readonly #patience: Patience;
   /** Rows, as far as is known. */
   #size = 0;
@@ -90,25 +90,26 @@ export class Anchors {
     const { policy, sinks, folder, pace = usualPace, patience = usualPatience } = options;
     this.#options = options;
     this.#patience = patience;
-    this.#cosignatures = policy && new Cosignatures(join(folder, "checkpoint.cosigned"), policy);
+    this.#cosignatures = policy && new Cosignatures(join(folder, dataFolder.files.cosigned), policy);
     const latest = (): number => this.#size;
     this.#witnesses =
       policy &&
       this.#cosignatures &&
       new Witnesses({ ...options, policy, cosignatures: this.#cosignatures, latest, pace });
-    this.#sinks = sinks.map((sink) => ({ sink, standing: new Standing({ ...options, ...sink }) }));
-    this.#standings = [...this.#sinks.map(({ standing }) => standing), ...(this.#witnesses?.standings ?? [])];
+    this.#sinks = sinks.map((sink) => ({ sink, status: new AnchorStatus({ ...options, ...sink }) }));
+    this.#statuses = [...this.#sinks.map(({ status }) => status), ...(this.#witnesses?.statuses ?? [])];
     const deliveries = this.#sinks.map((given) => () => this.#give(given));
     const asked = this.#witnesses;
-    this.#couriers = [...deliveries, ...(asked === undefined ? [] : [(signal: AbortSignal) => asked.ask(signal)])].map(
-      (deliver) => new Courier(deliver, pace),
-    );
+    this.#publishers = [
+      ...deliveries,
+      ...(asked === undefined ? [] : [(signal: AbortSignal) => asked.ask(signal)]),
+    ].map((deliver) => new HeadPublisher(deliver, pace));
   }
 
   /** There is a new signed head, and it is durable. Costs next to nothing; work begins when the caller is done. */
   follow({ size }: { readonly size: number }): void {
     this.#size = Math.max(this.#size, size);
-    for (const standing of this.#standings) standing.follow();
+    for (const status of this.#statuses) status.follow();
     this.#untold += 1;
     if (this.#untold >= this.#options.every) return this.#tell();
     this.#timer ??= setTimeout(() => this.#tell(), latestMs).unref();
@@ -118,7 +119,7 @@ export class Anchors {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#untold = 0;
-    for (const courier of this.#couriers) courier.offer();
+    for (const publisher of this.#publishers) publisher.publish();
   }
 
   /** The latest checkpoint with cosignatures of a quorum; undefined where there is none. */
@@ -128,11 +129,11 @@ export class Anchors {
 
   /** How it stands with each of them, for metrics. */
   get readings(): readonly AnchorReading[] {
-    return this.#standings.map(({ by, vouched, behindMs, isParted }) => ({
+    return this.#statuses.map(({ by, vouched, behindMs, isDiverged }) => ({
       by,
       lagRows: Math.max(0, this.#size - (vouched?.size ?? 0)),
       behindMs,
-      isParted,
+      isDiverged,
     }));
   }
 
@@ -144,12 +145,12 @@ export class Anchors {
   #heads(): readonly (Pick<Head, "root" | "size"> & Pick<Vouched, "at" | "by">)[] {
     const { cosigned } = this;
     const quorum = cosigned === undefined ? [] : [{ ...cosigned, by: "quorum of witnesses" }];
-    const single = this.#standings.flatMap(({ by, vouched }) => (vouched === undefined ? [] : [{ ...vouched, by }]));
+    const single = this.#statuses.flatMap(({ by, vouched }) => (vouched === undefined ? [] : [{ ...vouched, by }]));
     return [...quorum, ...single.toSorted((a, b) => b.size - a.size)].filter(({ size }) => size > 0);
   }
 
   /** Holds the tree against what they vouch for. @returns the first row through which it is another one */
-  async parted(): Promise<Broken | undefined> {
+  async diverged(): Promise<Broken | undefined> {
     for (const { by, size, root } of this.#heads().toSorted((a, b) => a.size - b.size)) {
       const found = await rootAt(hashesOf(this.#options.ledger), size);
       if (!found.equals(root))
@@ -173,7 +174,7 @@ export class Anchors {
     const { ledger, folder, acceptClaims, log, tenant } = this.#options;
     const head = await readHead(ledger);
     this.#size = head.size;
-    for (const standing of this.#standings) standing.follow();
+    for (const status of this.#statuses) status.follow();
     this.#compareKeys();
     const { collected } = this.#options;
     const strange = isStart ? collected && strangeFile(collected, ledger.name, tenant) : undefined;
@@ -181,11 +182,11 @@ export class Anchors {
       if (!acceptClaims) throw new LedgerRefused(strange);
       log.warn({ tenant }, `accepted at this start: ${strange}`);
     }
-    for (const claim of await this.#claims(head, isStart)) {
-      const { proof } = claim.parting;
-      const refusal = refusalOf(claim, head.size);
+    for (const divergence of await this.#divergences(head, isStart)) {
+      const { proof } = divergence.head;
+      const refusal = refusalOf(divergence, head.size);
       // For `svc-gate resume`, which must be shown what was lost.
-      if (proof !== undefined) await replaceFile(join(folder, "checkpoint.seen"), proof);
+      if (proof !== undefined) await replaceFile(join(folder, dataFolder.files.seen), proof);
       if (proof !== undefined || !acceptClaims) throw new LedgerRefused(refusal);
       log.warn({ tenant }, `accepted at this start: ${refusal}`);
     }
@@ -200,13 +201,14 @@ export class Anchors {
       log.warn({ tenant }, `the policy of witnesses names another key of the log ${ledger.name} than signs now`);
   }
 
-  async #claims(head: Head, isStart: boolean): Promise<readonly Claim[]> {
+  async #divergences(head: Head, isStart: boolean): Promise<readonly Divergence[]> {
     const { ledger } = this.#options;
     const kept = await this.#cosignatures?.load(ledger);
-    const parting = kept && (await partingFrom(ledger, head, { ...kept, proof: kept.note }));
-    if (parting !== undefined) return [{ by: "file checkpoint.cosigned", parting }];
+    const cosigned = kept && observedIn(kept.note, ledger, "file checkpoint.cosigned", kept.at);
+    const divergence = cosigned && (await unstatedDivergence(ledger, head, cosigned));
+    if (divergence !== undefined) return [divergence];
     if (!isStart) return [];
-    const collected = this.#options.collected && (await claimOf(this.#options.collected, ledger, head));
+    const collected = this.#options.collected && (await collectedDivergence(this.#options.collected, ledger, head));
     if (collected !== undefined && collected.length > 0) return collected;
     const enough = AbortSignal.timeout(this.#patience.startMs);
     const inSinks = await Promise.all(this.#sinks.map((given) => this.#look(given, head, enough)));
@@ -215,30 +217,31 @@ export class Anchors {
   }
 
   /** What a sink was given last, where it can be read. */
-  async #look({ sink, standing }: Given, head: Head, enough: AbortSignal): Promise<readonly Claim[]> {
+  async #look({ sink, status }: Given, head: Head, enough: AbortSignal): Promise<readonly Divergence[]> {
     const { ledger, tenant } = this.#options;
     try {
       const kept = await inTime(sink.read(tenant, ledger.name), enough);
-      const known = kept && knownOf(kept.note, ledger, kept.at);
-      if (known === undefined) return [];
-      const parting = await partingFrom(ledger, head, known);
-      if (parting !== undefined) return [{ by: standing.by, parting }];
-      if ((await relationTo(ledger, head, known)) === "within")
-        standing.reached(known, known.at ?? Date.now(), head.size);
+      const observed = kept && observedIn(kept.note, ledger, status.by, kept.at);
+      if (observed === undefined) return [];
+      const divergence = await unstatedDivergence(ledger, head, observed);
+      if (divergence !== undefined) return [divergence];
+      const { at = Date.now(), root = "", seq: size } = observed;
+      if ((await kindOf(ledger, head, observed)) === undefined)
+        status.reached({ size, root: Buffer.from(root, "base64") }, at, head.size);
     } catch (error) {
-      standing.failed((error as Error).message);
+      status.failed((error as Error).message);
     }
     return [];
   }
 
-  async #give({ sink, standing }: Given): Promise<undefined> {
+  async #give({ sink, status }: Given): Promise<undefined> {
     const { ledger, tenant } = this.#options;
     try {
       const head = await readHead(ledger);
-      if (head.size > 0 && !standing.has(head)) await sink.write(tenant, head.note);
-      standing.reached(head, Date.now(), this.#size);
+      if (head.size > 0 && !status.has(head)) await sink.write(tenant, head.note);
+      status.reached(head, Date.now(), this.#size);
     } catch (error) {
-      standing.failed((error as Error).message);
+      status.failed((error as Error).message);
       throw error;
     }
   }
@@ -246,7 +249,7 @@ export class Anchors {
   /** Tells them the last head, unless they are away, and ends within a bounded time. */
   async close(): Promise<void> {
     if (this.#timer !== undefined) this.#tell();
-    await Promise.all(this.#couriers.map((courier) => courier.close(this.#patience.endMs)));
+    await Promise.all(this.#publishers.map((publisher) => publisher.close(this.#patience.endMs)));
   }
 }
 

@@ -1,6 +1,6 @@
 import type { LedgerCheck } from "../../ledger/mod.ts";
 import type { Anchors } from "./anchors.ts";
-import type { Vouched } from "./standing.ts";
+import type { Vouched } from "./anchor-status.ts";
 
 /** What came of walking a ledger, with all who vouch for its rows. */
 export interface AnchoredCheck extends LedgerCheck {
@@ -12,7 +12,7 @@ export interface AnchoredCheck extends LedgerCheck {
 export async function holdAgainst(check: LedgerCheck, anchors: Anchors | undefined): Promise<AnchoredCheck> {
   const pin = check.anchored === undefined ? [] : [{ ...check.anchored, at: null }];
   const all = [...pin, ...(anchors?.vouched ?? [])];
-  const broken = check.broken ?? (await anchors?.parted());
+  const broken = check.broken ?? (await anchors?.diverged());
   const [best] = all.toSorted((a, b) => b.seq - a.seq);
   return { ...check, broken, anchored: best && { seq: best.seq, by: best.by }, anchors: all };
 }

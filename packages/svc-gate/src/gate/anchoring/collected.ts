@@ -1,8 +1,7 @@
-import { headOf, resumeOf } from "../../ledger/mod.ts";
+import { headOf, statedLosses, type Divergence } from "../../ledger/mod.ts";
 import { rootAt, type HashReader } from "../../ledger/tree/mod.ts";
 import { hashesOf, type AnchoredLog, type Head } from "./head.ts";
-import { knownOf } from "./known.ts";
-import type { Claim } from "./refusal.ts";
+import { observedIn } from "./observed.ts";
 
 /** Checkpoints in a file that somebody outside has collected: of all ledgers of a gate, in any order. */
 export interface Collected {
@@ -31,17 +30,21 @@ export function strangeFile({ file, notes }: Collected, name: string, tenant: st
  *
  * @returns the furthest one that is not in the ledger; one under a key of the ledger before any other
  */
-export async function claimOf({ file, notes }: Collected, log: AnchoredLog, head: Head): Promise<readonly Claim[]> {
+export async function collectedDivergence(
+  { file, notes }: Collected,
+  log: AnchoredLog,
+  head: Head,
+): Promise<readonly Divergence[]> {
   const absent = await absentFrom(log, head, notes);
   if (absent.length === 0) return [];
-  const named = await namedLost(log);
-  let best: Claim | undefined;
+  const stated = statedLosses(await log.changes(0));
+  let best: Divergence | undefined;
   for (const { note, root, size } of absent.toSorted((a, b) => b.size - a.size)) {
-    const known = named.has(idOf(size, root)) ? undefined : knownOf(note, log);
-    if (known === undefined) continue;
-    const claim: Claim = { by: `file ${file}`, parting: { ...known, kind: size > head.size ? "missing" : "other" } };
-    if (known.proof !== undefined) return [claim];
-    best ??= claim;
+    const observed = stated.names({ seq: size, root }) ? undefined : observedIn(note, log, `file ${file}`);
+    if (observed === undefined) continue;
+    const divergence: Divergence = { kind: size > head.size ? "truncated" : "forked", head: observed };
+    if (observed.proof !== undefined) return [divergence];
+    best ??= divergence;
   }
   return best === undefined ? [] : [best];
 }
@@ -72,12 +75,6 @@ function remembering(read: HashReader): HashReader {
     known.set(id, found);
     return found;
   };
-}
-
-/** The checkpoints that rows of `svc-gate resume` name as lost. */
-async function namedLost(log: AnchoredLog): Promise<ReadonlySet<string>> {
-  const rows = (await log.changes(0)).flatMap(({ act, body }) => resumeOf(act, body)?.checkpoints ?? []);
-  return new Set(rows.map(([size, root]) => idOf(size, root)));
 }
 
 function saidIn(note: string, name: string): Said | undefined {

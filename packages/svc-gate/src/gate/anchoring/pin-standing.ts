@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { Ledger, PinReading } from "../../ledger/mod.ts";
 import type { AnchorReading } from "../anchoring.ts";
-import type { Watch } from "../telemetry/watch.ts";
+import type { GateObserver } from "../telemetry/observer.ts";
 
 /** What the head pin is called among the anchors. */
 const by = "head pin";
@@ -15,14 +15,14 @@ export const pinBehindMaxMs = 10_000;
 interface Told {
   readonly tenant: string | null;
   readonly log: Logger;
-  readonly watch: Watch;
+  readonly observer: GateObserver;
 }
 
 /** Logs once that the pin of a ledger cannot be written, and once that it can be again; counts each failure. */
-export function tellOfPin(ledger: Pick<Ledger, "pin" | "watchPin">, { tenant, log, watch }: Told): void {
+export function tellOfPin(ledger: Pick<Ledger, "pin" | "watchPin">, { tenant, log, observer }: Told): void {
   let isFailing = false;
   ledger.watchPin((failure) => {
-    if (failure !== undefined) watch.anchorFailed(by);
+    if (failure !== undefined) observer.anchorFailed(by);
     if (isFailing === (failure !== undefined)) return;
     isFailing = failure !== undefined;
     const seq = ledger.pin?.seq ?? 0;
@@ -46,5 +46,5 @@ export function pinTrails(pin: PinReading | undefined): string | undefined {
 
 /** The state of the pin, as one of the anchors. */
 export function pinReading(pin: PinReading, rows: number): AnchorReading {
-  return { by, lagRows: Math.max(0, rows - pin.seq), behindMs: pin.behindMs, isParted: false };
+  return { by, lagRows: Math.max(0, rows - pin.seq), behindMs: pin.behindMs, isDiverged: false };
 }

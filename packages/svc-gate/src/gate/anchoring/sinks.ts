@@ -18,7 +18,7 @@ export function parseSinks(text: string): Result<readonly Sink[], string> {
     const path = /^file:(.*)$/.exec(place)?.[1];
     // A URL may hold a secret behind its question mark.
     if (path === undefined)
-      return bad(`${place.split("?")[0]}: a sink is a file, such as file:/srv/anchors/gate (docs/anchors.md)`);
+      return bad(`${place.split("?")[0]}: a sink is a file, such as file:/srv/anchors/gate (docs/guides/anchors.md)`);
     if (!isAbsolute(path) || path.includes("\0"))
       return bad(`${place}: name it with its whole path, such as file:/srv/anchors/gate`);
     const sink = fileSink(path);

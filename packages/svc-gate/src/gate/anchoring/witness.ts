@@ -2,18 +2,19 @@ import { hash } from "node:crypto";
 import { consistencyProof, parseNote, verifyNote } from "../../ledger/tree/mod.ts";
 import { readCosignatures, type Cosignature } from "./cosignatures.ts";
 import { hashesOf, readHead, type AnchoredLog, type Head } from "./head.ts";
-import { knownOf, partingFrom, type Parting } from "./known.ts";
+import { observedIn, unstatedDivergence } from "./observed.ts";
+import type { Divergence } from "../../ledger/mod.ts";
 import type { Witness, WitnessPolicy } from "./policy.ts";
 import { send, shownReply, type Reply } from "./send.ts";
 
 /** What came of asking a witness. */
-export type Asked =
+export type WitnessAnswer =
   | { readonly kind: "cosigned"; readonly head: Head; readonly cosignatures: readonly Cosignature[] }
-  /** It has seen another history. */
-  | { readonly kind: "parted"; readonly parting: Parting }
+  /** It has observed another history. */
+  | { readonly kind: "diverged"; readonly divergence: Divergence }
   | { readonly kind: "failed"; readonly problem: string };
 
-export interface Asking {
+export interface WitnessRequest {
   readonly log: AnchoredLog;
   readonly policy: WitnessPolicy;
   readonly head: Head;
@@ -27,25 +28,28 @@ export interface Asking {
 const attemptsMax = 4;
 
 /** Asks a witness to cosign a head, or a newer one where it has seen more: C2SP tlog-witness, `add-checkpoint`. */
-export async function askWitness(witness: Witness, asking: Asking): Promise<Asked> {
-  let { head, from } = asking;
+export async function askWitness(witness: Witness, request: WitnessRequest): Promise<WitnessAnswer> {
+  let { head, from } = request;
   for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
-    const reply = await post(witness, { ...asking, head, from });
+    const reply = await post(witness, { ...request, head, from });
     if (typeof reply === "string") return failed(reply);
-    if (reply.status === 200) return cosigned(witness, asking, head, reply.text);
-    if (reply.status === 422 && from > 0) return parted(witness, asking, head, from);
-    if (reply.status !== 409) return failed(whyNot(reply, asking.log));
+    if (reply.status === 200) return cosigned(witness, request, head, reply.text);
+    if (reply.status === 422 && from > 0) return diverged(witness, request, head, from);
+    if (reply.status !== 409) return failed(whyNot(reply, request.log));
     const seen = sizeOf(reply);
     if (seen === undefined || seen === from) return failed(`${shownReply(reply)}, and that is no size it has seen`);
     // Another gate on the same ledger may have been there with a head that is newer than ours.
-    if (seen > head.size) head = await readHead(asking.log);
-    if (seen > head.size) return parted(witness, asking, head, seen);
+    if (seen > head.size) head = await readHead(request.log);
+    if (seen > head.size) return diverged(witness, request, head, seen);
     from = seen;
   }
   return failed("it names another size each time it is asked");
 }
 
-async function post({ url = "" }: Witness, { log, head, from, timeoutMs, signal }: Asking): Promise<Reply | string> {
+async function post(
+  { url = "" }: Witness,
+  { log, head, from, timeoutMs, signal }: WitnessRequest,
+): Promise<Reply | string> {
   const proof = await consistencyProof(hashesOf(log), from, head.size);
   const lines = [`old ${from}`, ...proof.map((hashed) => hashed.toString("base64"))];
   const body = `${lines.join("\n")}\n\n${head.note}`;
@@ -53,12 +57,12 @@ async function post({ url = "" }: Witness, { log, head, from, timeoutMs, signal 
   return reply.ok ? reply.value : reply.problem;
 }
 
-function cosigned({ key }: Witness, { policy }: Asking, head: Head, lines: string): Asked {
+function cosigned({ key }: Witness, { policy }: WitnessRequest, head: Head, lines: string): WitnessAnswer {
   const cosignatures = readCosignatures(head, lines, { policy, own: key.text });
   return typeof cosignatures === "string" ? failed(cosignatures) : { kind: "cosigned", head, cosignatures };
 }
 
-function failed(problem: string): Asked {
+function failed(problem: string): WitnessAnswer {
   return { kind: "failed", problem };
 }
 
@@ -73,18 +77,23 @@ function whyNot(reply: Reply, { name, verifiers }: AnchoredLog): string {
   return shownReply(reply);
 }
 
-/** It says that it has seen another history through a row. What it has seen is asked for, and held against the ledger. */
-async function parted(witness: Witness, asking: Asking, head: Head, size: number): Promise<Asked> {
-  const { log } = asking;
-  const said = { kind: size > head.size ? "missing" : "other", size } as const;
-  const shown = await shownCheckpoint(witness, asking);
-  const known = shown === undefined ? undefined : knownOf(shown, log, cosignedAt(shown, witness));
-  const proven = known?.proof === undefined ? undefined : await partingFrom(log, head, known);
-  return { kind: "parted", parting: proven ?? said };
+/** The witness claims another history through a row: asks it for the checkpoint and compares that with the ledger. */
+async function diverged(witness: Witness, request: WitnessRequest, head: Head, size: number): Promise<WitnessAnswer> {
+  const { log } = request;
+  const by = `witness ${witness.name}`;
+  const kind = size > head.size ? "truncated" : "forked";
+  const claim: Divergence = { kind, head: { log: log.name, seq: size, by } };
+  const note = await shownCheckpoint(witness, request);
+  const observed = note === undefined ? undefined : observedIn(note, log, by, cosignedAt(note, witness));
+  const proven = observed?.proof === undefined ? undefined : await unstatedDivergence(log, head, observed);
+  return { kind: "diverged", divergence: proven ?? claim };
 }
 
 /** The latest checkpoint that it has cosigned, where it serves that beside. */
-async function shownCheckpoint({ url = "" }: Witness, { log, timeoutMs, signal }: Asking): Promise<string | undefined> {
+async function shownCheckpoint(
+  { url = "" }: Witness,
+  { log, timeoutMs, signal }: WitnessRequest,
+): Promise<string | undefined> {
   const reply = await send(`${url}/${hash("sha256", log.name)}/checkpoint`, { timeoutMs, signal });
   return reply.ok && reply.value.status === 200 ? reply.value.text : undefined;
 }

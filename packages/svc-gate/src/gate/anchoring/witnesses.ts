@@ -1,13 +1,13 @@
 import type { Logger } from "pino";
+import type { Divergence } from "../../ledger/mod.ts";
 import type { Cosignatures } from "./cosignatures.ts";
-import type { Pace } from "./courier.ts";
+import type { Pace } from "./head-publisher.ts";
 import { readHead, type AnchoredLog, type Head } from "./head.ts";
-import { isStatedLost } from "./known.ts";
+import { isStatedLost } from "./observed.ts";
 import type { Witness, WitnessPolicy } from "./policy.ts";
-import type { Claim } from "./refusal.ts";
-import { Standing } from "./standing.ts";
+import { AnchorStatus } from "./anchor-status.ts";
 import { shownUrl } from "./url.ts";
-import { askWitness, type Asked } from "./witness.ts";
+import { askWitness, type WitnessAnswer } from "./witness.ts";
 
 export interface WitnessesOptions {
   readonly ledger: AnchoredLog;
@@ -23,7 +23,7 @@ export interface WitnessesOptions {
 
 interface Asker {
   readonly witness: Witness;
-  readonly standing: Standing;
+  readonly status: AnchorStatus;
   /** The size that it cosigned last, as far as is known. */
   from: number;
   /** One that is away is left alone until then, by the monotonic clock. */
@@ -44,13 +44,13 @@ export class Witnesses {
     this.#askers = policy.witnesses.flatMap((witness) => {
       const { name, url } = witness;
       if (url === undefined) return [];
-      const standing = new Standing({ ...options, by: `witness ${name}`, place: shownUrl(url) });
-      return [{ witness, standing, from: 0, notBefore: 0, failures: 0 }];
+      const status = new AnchorStatus({ ...options, by: `witness ${name}`, place: shownUrl(url) });
+      return [{ witness, status, from: 0, notBefore: 0, failures: 0 }];
     });
   }
 
-  get standings(): readonly Standing[] {
-    return this.#askers.map(({ standing }) => standing);
+  get statuses(): readonly AnchorStatus[] {
+    return this.#askers.map(({ status }) => status);
   }
 
   /**
@@ -62,55 +62,55 @@ export class Witnesses {
     const head = await readHead(this.#options.ledger);
     if (head.size === 0) return undefined;
     const now = performance.now();
-    const due = this.#askers.filter(({ standing, notBefore }) => notBefore <= now && !standing.has(head));
+    const due = this.#askers.filter(({ status, notBefore }) => notBefore <= now && !status.has(head));
     await Promise.all(due.map((asker) => this.#askOne(asker, head, signal)));
     const away = this.#askers.filter(({ failures }) => failures > 0).map(({ notBefore }) => notBefore);
     return away.length === 0 ? undefined : Math.max(0, Math.min(...away) - performance.now());
   }
 
   /** Asks all before anything is served. @returns what they have seen that is not in the ledger */
-  async askAtStart(signal: AbortSignal): Promise<readonly Claim[]> {
+  async askAtStart(signal: AbortSignal): Promise<readonly Divergence[]> {
     const head = await readHead(this.#options.ledger);
-    const claims = await Promise.all(
-      this.#askers.map(async (asker): Promise<readonly Claim[]> => {
-        const asked = await this.#askOne(asker, head, signal);
-        if (asked.kind !== "parted" || (await isStatedLost(this.#options.ledger, asked.parting))) return [];
-        return [{ by: asker.standing.by, parting: asked.parting }];
+    const diverged = await Promise.all(
+      this.#askers.map(async (asker): Promise<readonly Divergence[]> => {
+        const answer = await this.#askOne(asker, head, signal);
+        if (answer.kind !== "diverged") return [];
+        return (await isStatedLost(this.#options.ledger, answer.divergence.head)) ? [] : [answer.divergence];
       }),
     );
-    return claims.flat();
+    return diverged.flat();
   }
 
-  async #askOne(asker: Asker, head: Head, signal: AbortSignal): Promise<Asked> {
+  async #askOne(asker: Asker, head: Head, signal: AbortSignal): Promise<WitnessAnswer> {
     const { ledger, policy } = this.#options;
     const { witness, from } = asker;
     try {
-      const asked = await askWitness(witness, { log: ledger, policy, head, from, timeoutMs: askMs, signal });
-      await this.#note(asker, asked);
-      return asked;
+      const answer = await askWitness(witness, { log: ledger, policy, head, from, timeoutMs: askMs, signal });
+      await this.#note(asker, answer);
+      return answer;
     } catch (error) {
       // Such as a database that is away, so that nothing can be proven to the witness.
-      const asked: Asked = { kind: "failed", problem: (error as Error).message };
-      await this.#note(asker, asked);
-      return asked;
+      const answer: WitnessAnswer = { kind: "failed", problem: (error as Error).message };
+      await this.#note(asker, answer);
+      return answer;
     }
   }
 
-  async #note(asker: Asker, asked: Asked): Promise<void> {
+  async #note(asker: Asker, answer: WitnessAnswer): Promise<void> {
     const { ledger, latest, cosignatures } = this.#options;
-    const { standing, witness } = asker;
-    if (asked.kind === "cosigned") {
-      const { head } = asked;
+    const { status, witness } = asker;
+    if (answer.kind === "cosigned") {
+      const { head } = answer;
       Object.assign(asker, { from: head.size, failures: 0, notBefore: 0 });
-      const own = asked.cosignatures.find(({ key }) => key === witness.key.text);
-      standing.reached(head, own?.at ?? 0, latest());
-      return cosignatures.add(head, asked.cosignatures);
+      const own = answer.cosignatures.find(({ key }) => key === witness.key.text);
+      status.reached(head, own?.at ?? 0, latest());
+      return cosignatures.add(head, answer.cosignatures);
     }
     const { retryMs, retryMaxMs } = this.#options.pace;
     asker.notBefore = performance.now() + Math.min(retryMaxMs, retryMs * 2 ** asker.failures);
     asker.failures += 1;
-    if (asked.kind === "failed") return standing.failed(asked.problem);
-    standing.parted(asked.parting, await isStatedLost(ledger, asked.parting));
+    if (answer.kind === "failed") return status.failed(answer.problem);
+    status.diverged(answer.divergence.head, await isStatedLost(ledger, answer.divergence.head));
     return undefined;
   }
 }

@@ -2,8 +2,19 @@ import type { Decision } from "../../contract/mod.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
 import type { Mode, Verdict } from "../../wire/mod.ts";
 
-/** What a mode lets out of a decision (specification 3.1): it may soften one, and never makes one up. */
-export function answered({ verdict, final }: Pick<Decision, "verdict" | "final">, mode: Mode): Verdict {
+/** A decided call with its receipt on disk. */
+export interface DecidedCheck {
+  readonly decision: Decision;
+  /** The verdict that the caller gets: the mode may soften the decision. */
+  readonly answered: Verdict;
+  readonly mode: Mode;
+  /** Does a contract route the tool? */
+  readonly routed: boolean;
+  readonly receipt: Durable<Receipt>;
+}
+
+/** The verdict that the caller gets (specification 3.1): the mode may soften a decision, and never makes one up. */
+export function answeredVerdict({ verdict, final }: Pick<Decision, "verdict" | "final">, mode: Mode): Verdict {
   switch (mode) {
     case "observe":
       return "ALLOW";
@@ -17,23 +28,21 @@ export function answered({ verdict, final }: Pick<Decision, "verdict" | "final">
 }
 
 /**
- * The body of a 200 on POST /check. It takes nothing but a durable receipt: no receipt, no answer.
+ * The body of a 200 on POST /check. It takes a durable receipt: without a receipt there is no answer.
  *
- * @param request SHA-256 of the body received, in hex: the caller holds it against what was sent
+ * @param request SHA-256 of the received body, in hex: the caller compares it with the body that it sent
  */
-export function answerBody(decision: Decision, receipt: Durable<Receipt>, mode: Mode, request: string): string {
-  const reason = JSON.stringify(answeredReason(decision, mode));
+export function answerBody(check: Omit<DecidedCheck, "routed">, request: string): string {
+  const { answered, mode, receipt } = check;
   const { seq, hash } = receipt;
   const proof = `{"seq":${seq},"hash":"${hash}","request":"${request}"}`;
-  return `{"verdict":"${answered(decision, mode)}","reason":${reason},"mode":"${mode}","receipt":${proof}}`;
+  return `{"verdict":"${answered}","reason":${JSON.stringify(answeredReason(check))},"mode":"${mode}","receipt":${proof}}`;
 }
 
-function answeredReason(decision: Decision, mode: Mode): string {
+function answeredReason({ decision, mode, answered }: Pick<DecidedCheck, "answered" | "decision" | "mode">): string {
   const { verdict, reason } = decision;
   if (mode === "observe") {
     return `Svc: observe mode: the verdict ${verdict} was recorded and nothing is enforced (${reason.replace(/^Svc: /, "")})`;
   }
-  return mode === "assist" && answered(decision, mode) === "ESCALATE"
-    ? `${reason}; in assist mode a person decides`
-    : reason;
+  return mode === "assist" && answered === "ESCALATE" ? `${reason}; in assist mode a person decides` : reason;
 }

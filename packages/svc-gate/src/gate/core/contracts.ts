@@ -9,7 +9,7 @@ import {
   recompile,
   renderDiagnostic,
   type CompileOptions,
-  type ContractInForce,
+  type PolicySet,
   type Diagnostic,
   type SourceFile,
 } from "../../contract/mod.ts";
@@ -25,7 +25,7 @@ export async function loadContracts(
   file: string,
   called: string = file,
   options: CompileOptions = {},
-): Promise<Result<ContractInForce, readonly Diagnostic[]>> {
+): Promise<Result<PolicySet, readonly Diagnostic[]>> {
   const source = { ...(await readSource(file)), name: called };
   if (isContract(source.text)) return ready(compileContracts([source], options));
   return ready(compileMandate(source, (name) => openBeside(file, name), options));
@@ -33,8 +33,8 @@ export async function loadContracts(
 
 /** Brings in what the contract calls. */
 async function ready(
-  compiled: Result<ContractInForce, readonly Diagnostic[]>,
-): Promise<Result<ContractInForce, readonly Diagnostic[]>> {
+  compiled: Result<PolicySet, readonly Diagnostic[]>,
+): Promise<Result<PolicySet, readonly Diagnostic[]>> {
   if (compiled.ok) await loadFunctions(compiled.value);
   return compiled;
 }
@@ -43,14 +43,14 @@ async function ready(
 export async function keptContracts(
   ledger: { contractText(digest: string): Promise<string | undefined> },
   digest: string,
-): Promise<ContractInForce | undefined> {
+): Promise<PolicySet | undefined> {
   const text = await ledger.contractText(digest);
   const compiled = text === undefined ? undefined : await ready(recompile(text));
   return compiled?.ok === true ? compiled.value : undefined;
 }
 
 /** No contract at all: every tool is unknown, so every verdict is BLOCK. */
-export function noContracts(): ContractInForce {
+export function noContracts(): PolicySet {
   const compiled = compileContracts([]);
   if (!compiled.ok) throw new Error("nothing at all did not compile");
   return compiled.value;

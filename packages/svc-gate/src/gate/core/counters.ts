@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
-import { recount, type ContractInForce, type Counter } from "../../contract/mod.ts";
-import { readResume, resumeOf, type FoldedMove, type Ledger, type Turn } from "../../ledger/mod.ts";
+import { recount, type PolicySet, type Counter } from "../../contract/mod.ts";
+import { readResume, resumeOf, type FoldedEvent, type Ledger, type AppendTransaction } from "../../ledger/mod.ts";
 import { parseLeaf, readCall, readCutInput, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
 import { isVerdict, visible } from "../../wire/mod.ts";
 
@@ -30,10 +30,10 @@ export interface Progress {
  *
  * @returns by the counter's identity, how far each came
  */
-export async function foldAhead(force: ContractInForce, ledger: Ledger): Promise<ReadonlyMap<string, Progress>> {
+export async function foldAhead(policySet: PolicySet, ledger: Ledger): Promise<ReadonlyMap<string, Progress>> {
   const kept = new Map((await ledger.counters()).map((counter) => [counter.definition, counter]));
   const reached = new Map<string, Progress>();
-  for (const owned of countersOf(force)) {
+  for (const owned of countersOf(policySet)) {
     const { identity: definition } = owned.counter;
     const { through = 0, unknownThrough = -1 } = kept.get(definition) ?? {};
     if (through === null) continue;
@@ -47,35 +47,36 @@ export async function foldAhead(force: ContractInForce, ledger: Ledger): Promise
 }
 
 /**
- * Brings the ledger's counters in line with a contract, inside the turn from which it is in force: what is new is folded
+ * Brings the ledger's counters in line with a contract, inside the transaction from which it is in force: what is new is folded
  * to the last row, what is no longer in force is left where it stands.
  */
 export async function alignCounters(
-  force: ContractInForce,
+  policySet: PolicySet,
   ledger: Ledger,
-  turn: Turn,
+  transaction: AppendTransaction,
   ahead: ReadonlyMap<string, Progress>,
 ): Promise<readonly Folded[]> {
-  const owned = countersOf(force);
+  const owned = countersOf(policySet);
   const inForce = new Set(owned.map(({ counter }) => counter.identity));
   const live = new Set<string>();
   for (const { definition, through, unknownThrough } of await ledger.counters()) {
     if (through !== null) continue;
     live.add(definition);
-    if (!inForce.has(definition)) await turn.keepCounter({ definition, through: turn.head.seq, unknownThrough }, []);
+    if (!inForce.has(definition))
+      await transaction.keepCounter({ definition, through: transaction.head.seq, unknownThrough }, []);
   }
   const folded: Folded[] = [];
-  const lostThrough = await freshLoss(ledger, turn);
+  const lostThrough = await freshLoss(ledger, transaction);
   for (const each of owned) {
     const { identity: definition, name } = each.counter;
     if (live.has(definition)) continue;
     const startsEmpty = each.counter.startsEmpty && !ahead.has(definition);
     const start = ahead.get(definition) ?? { through: 0, unknownThrough: -1, rows: 0, events: 0 };
-    const keep: Keep = (progress, found) => turn.keepCounter({ definition, ...progress }, found);
+    const keep: Keep = (progress, found) => transaction.keepCounter({ definition, ...progress }, found);
     const { rows, events, unknownThrough } = startsEmpty
       ? { ...start, unknownThrough: lostThrough }
       : await catchUp(each, ledger, start, keep);
-    await turn.keepCounter({ definition, through: null, unknownThrough }, []);
+    await transaction.keepCounter({ definition, through: null, unknownThrough }, []);
     folded.push({ counter: name, rows, events, unknownThrough, startsEmpty });
   }
   return folded;
@@ -85,19 +86,19 @@ export async function alignCounters(
  * The moment of a loss after which no check was answered yet, else -1: what would start empty now may have counted calls
  * in the rows that are gone.
  */
-async function freshLoss(ledger: Ledger, turn: Turn): Promise<number> {
-  if (turn.changed === 0 || turn.head.seq > turn.changed) return -1;
+async function freshLoss(ledger: Ledger, transaction: AppendTransaction): Promise<number> {
+  if (transaction.changed === 0 || transaction.head.seq > transaction.changed) return -1;
   const changes = await ledger.changes(0);
   const place = changes.findLastIndex(({ act, body }) => resumeOf(act, body)?.lost !== undefined);
   const { seq, at } = changes[place] ?? { seq: 0, at: -1 };
-  const onlyActsSince = turn.head.seq - seq === changes.length - 1 - place;
+  const onlyActsSince = transaction.head.seq - seq === changes.length - 1 - place;
   return place !== -1 && onlyActsSince ? at : -1;
 }
 
 /** Sentences on counters that were reset since the last check: each counts from zero, so a limit is weaker. */
 export async function resetWarnings(ledger: Ledger): Promise<readonly string[]> {
   const changes = await ledger.changes(0);
-  const later = changes.filter(({ seq }, place) => ledger.head.seq - seq === changes.length - 1 - place);
+  const later = changes.filter(({ seq }, index) => ledger.head.seq - seq === changes.length - 1 - index);
   return later.flatMap(({ act, body, seq, by }) => {
     const names = [...(resumeOf(act, body)?.reset.values() ?? [])].join(", ");
     if (names === "") return [];
@@ -108,33 +109,33 @@ export async function resetWarnings(ledger: Ledger): Promise<readonly string[]> 
 /** A counter with the contract that says how calls move it. */
 export interface Owned {
   readonly counter: Counter;
-  readonly force: ContractInForce;
+  readonly policySet: PolicySet;
 }
 
 /** One counter for each definition; it starts empty only if all contracts that share it say so. */
-export function countersOf(force: ContractInForce): readonly Owned[] {
+export function countersOf(policySet: PolicySet): readonly Owned[] {
   const found = new Map<string, Owned>();
-  for (const counter of force.counters) {
+  for (const counter of policySet.counters) {
     const same = found.get(counter.identity);
     const startsEmpty = counter.startsEmpty && same?.counter.startsEmpty !== false;
-    found.set(counter.identity, { force, counter: { ...counter, startsEmpty } });
+    found.set(counter.identity, { policySet, counter: { ...counter, startsEmpty } });
   }
   return [...found.values()];
 }
 
-type Keep = (progress: Pick<Progress, "through" | "unknownThrough">, found: readonly FoldedMove[]) => Promise<void>;
+type Keep = (progress: Pick<Progress, "through" | "unknownThrough">, found: readonly FoldedEvent[]) => Promise<void>;
 
 async function catchUp(owned: Owned, ledger: Ledger, start: Progress, keep: Keep): Promise<Progress> {
   const counter = hash("sha256", owned.counter.identity, "hex");
   let { through, unknownThrough, rows, events } = start;
   for await (const slice of ledger.rows(through + 1)) {
-    const found: FoldedMove[] = [];
+    const found: FoldedEvent[] = [];
     for (const row of slice) {
       const leaf = parseLeaf(row.leaf);
       const { seq, at } = leaf ?? { seq: row.seq, at: ledger.head.at };
-      const moves = leaf === undefined ? undefined : recountRow(owned, leaf, row.evidence);
-      if (moves === undefined) unknownThrough = Math.max(unknownThrough, at);
-      else for (const { key, amount } of moves) found.push({ seq, at, counter, key, amount });
+      const updates = leaf === undefined ? undefined : recountRow(owned, leaf, row.evidence);
+      if (updates === undefined) unknownThrough = Math.max(unknownThrough, at);
+      else for (const { key, amount } of updates) found.push({ seq, at, counter, key, amount });
     }
     through = slice.at(-1)?.seq ?? through;
     rows += slice.length;
@@ -148,14 +149,14 @@ async function catchUp(owned: Owned, ledger: Ledger, start: Progress, keep: Keep
  * What the counter would have counted of a recorded check; undefined where the receipt lacks what it needs, or says that
  * receipts before it are lost.
  */
-export function recountRow({ counter, force }: Owned, leaf: Leaf, evidence: string): ReturnType<typeof recount> {
+export function recountRow({ counter, policySet }: Owned, leaf: Leaf, evidence: string): ReturnType<typeof recount> {
   if (leaf.kind !== "check") return readResume(leaf, evidence)?.lost === undefined ? [] : undefined;
   const call = readCall(evidence);
   if (call === undefined) return undefined;
   const { verdict, answered, key } = leaf;
   if (verdict === null || answered === null || !isVerdict(verdict)) return [];
   const isInputCut = readCutInput(evidence) !== undefined;
-  return recount(counter, force, {
+  return recount(counter, policySet, {
     toolName: call.tool_name,
     sessionId: call.session_id,
     keyName: key ?? "",

@@ -1,6 +1,13 @@
-import type { Act, Acts } from "../admin/act.ts";
-import type { ContractInForce } from "../../contract/mod.ts";
-import { NotKept, type Change, type InForce, type Ledger, type Scrubbed, type Turn } from "../../ledger/mod.ts";
+import type { ActOf, Acts } from "../admin/act.ts";
+import type { PolicySet } from "../../contract/mod.ts";
+import {
+  NotKept,
+  type Change,
+  type InForce,
+  type Ledger,
+  type Scrubbed,
+  type AppendTransaction,
+} from "../../ledger/mod.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
 import type { Tile } from "../../ledger/tree/mod.ts";
 import {
@@ -15,31 +22,28 @@ import {
   type Result,
 } from "../../wire/mod.ts";
 import { holdAgainst, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring.ts";
-import { answerBody, answered } from "./answer.ts";
-import type { Clock } from "./clock.ts";
-import { keptContracts } from "./contracts.ts";
+import { answerBody } from "./answer.ts";
 import { alignCounters, foldAhead, type Folded, type Progress } from "./counters.ts";
 import { Eraser, type Erased } from "../admin/erasure/eraser.ts";
 import type { EraseRequest } from "../admin/erasure/request.ts";
 import { Retention, type RetentionOptions } from "../admin/erasure/retention.ts";
 import { pinReading, pinTrails } from "../anchoring/pin-standing.ts";
-import { prepareCall, Sequencer, unavailable, type SequencerOptions } from "./sequencer.ts";
+import { unavailable, type TimedTransaction } from "./active-ledger.ts";
+import { Sequencer, type SequencerOptions } from "./sequencer.ts";
 import { signerAct } from "../admin/signer-act.ts";
-import { agrees, standingOf, type Standing } from "./standing.ts";
-import { beginCourse, type AnsweredCheck, type Course } from "../telemetry/watch.ts";
+import { activePolicy, agrees, type ActivePolicy } from "./active-policy.ts";
+import { beginTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
 
-export interface GateOptions extends Pick<SequencerOptions, "budget" | "keepRefused" | "onDefect" | "watch"> {
-  readonly force: ContractInForce;
+export interface GateOptions extends SequencerOptions {
+  readonly policySet: PolicySet;
   /** The mode that this start sets; undefined keeps the ledger's last mode, else observe. */
   readonly mode: Mode | undefined;
   /** What set it, for the row and for messages. */
   readonly modeSetting?: string | undefined;
-  readonly ledger: Ledger;
   /** The tenant, for messages; null is the root. */
   readonly tenant?: string | null;
   /** Who anchors the ledger outside. */
   readonly anchors?: Anchors | undefined;
-  readonly clock: Clock;
   /** On a ledger that gates share: put this start's contract in force even if another one is. */
   readonly acceptChange?: boolean;
   /** On a ledger that gates share: this start may weaken the mode for all of them. */
@@ -48,21 +52,19 @@ export interface GateOptions extends Pick<SequencerOptions, "budget" | "keepRefu
   readonly keepsStricterMode?: boolean | undefined;
   /** Evidence is erased by its age. */
   readonly retention?: Omit<RetentionOptions, "eraser" | "ledger"> | undefined;
-  /** Called when another gate on the same ledger has put something else in force, and this one has taken it up. */
-  readonly onFollow?: (standing: Standing) => void;
 }
 
-/** Who asks, and what came over the wire beside the request itself. */
-export interface Asking {
+/** What the request handler knows of a check besides the request itself. */
+export interface RequestContext {
   readonly keyName: string;
   /** The size of the body. */
   readonly bytes: number;
   /** SHA-256 of the body received, in hex. */
   readonly digest: string;
-  /** When the check began; now, where it is not given. */
-  readonly course?: Course;
+  /** Begins now by default. */
+  readonly timings?: CheckTimings;
   /** Called when the answer is made. */
-  readonly onAnswer?: ((check: AnsweredCheck, course: Course) => void) | undefined;
+  readonly onAnswer?: ((check: AnsweredCheck, timings: CheckTimings) => void) | undefined;
 }
 
 /** What a reload came to. */
@@ -79,7 +81,7 @@ export interface Reloaded {
 /** What to put in force. */
 interface Wanted {
   /** Undefined keeps the contract. */
-  readonly force: ContractInForce | undefined;
+  readonly policySet: PolicySet | undefined;
   /** Undefined keeps the mode. */
   readonly mode: Mode | undefined;
   /** The setting that names the mode; undefined if a person asked for it. */
@@ -110,17 +112,12 @@ export class Gate implements Acts {
   readonly #sequencer: Sequencer;
   readonly #eraser: Eraser;
   readonly #retention: Retention | undefined;
-  #standing: Standing;
 
   constructor(options: GateOptions) {
     this.#options = options;
     this.#ledger = options.ledger;
-    this.#standing = standingOf(options.force, options.ledger.modeAtOpen ?? options.mode ?? "observe");
-    this.#sequencer = new Sequencer({
-      ...options,
-      standing: () => this.#standing,
-      follow: (inForce) => this.#follow(inForce),
-    });
+    const mode = options.ledger.modeAtOpen ?? options.mode ?? "observe";
+    this.#sequencer = new Sequencer(options, activePolicy(options.policySet, mode));
     const { ledger, retention } = options;
     this.#eraser = new Eraser({
       ledger,
@@ -128,22 +125,22 @@ export class Gate implements Acts {
       scrub: (rewrite) => this.#scrub(rewrite),
     });
     this.#retention = retention && new Retention({ ...retention, ledger, eraser: this.#eraser });
-    this.#sequencer.failed.catch(() => this.#endErasing());
+    this.#sequencer.batcher.failed.catch(() => this.#endErasing());
   }
 
-  /** What it decides by now. */
-  get standing(): Standing {
-    return this.#standing;
+  /** The policy that decides now. */
+  get policy(): ActivePolicy {
+    return this.#sequencer.policy;
   }
 
   /** Rejects when the gate must answer nothing more. */
   get failed(): Promise<never> {
-    return this.#sequencer.failed;
+    return this.#sequencer.batcher.failed;
   }
 
   /** Is nothing waiting, and nothing being decided? */
   get isIdle(): boolean {
-    return this.#sequencer.isIdle;
+    return this.#sequencer.batcher.isIdle;
   }
 
   /**
@@ -151,31 +148,19 @@ export class Gate implements Acts {
    *
    * @returns the body of the answer, made after the receipt is on disk, or a refusal. A fault never settles it.
    */
-  async check(request: CheckRequest, asking: Asking): Promise<Result<string, Refusal>> {
-    const { keyName, bytes, digest, course = beginCourse(), onAnswer } = asking;
+  async check(request: CheckRequest, context: RequestContext): Promise<Result<string, Refusal>> {
+    const { keyName, bytes, digest, timings = beginTimings(), onAnswer } = context;
     const { sessionId, toolName } = request;
-    const caller = { keyName, sessionId };
-    const prepared = prepareCall(this.#standing, request, caller);
-    course.prepare = performance.now();
-    const recorded = await this.#sequencer.submit({ request, caller, prepared, bytes, course });
-    if (!recorded.ok) return recorded;
-    const { decision, mode, receipt, routed } = recorded.value;
-    const answer = answerBody(decision, receipt, mode, digest);
-    course.answer = performance.now();
+    const decided = await this.#sequencer.submit({ request, caller: { keyName, sessionId }, bytes, timings });
+    if (!decided.ok) return decided;
+    const { decision, answered, mode, receipt, routed } = decided.value;
+    const body = answerBody(decided.value, digest);
+    timings.answer = performance.now();
     const { verdict, rule } = decision;
-    const check = {
-      verdict,
-      answered: answered(decision, mode),
-      mode,
-      toolName,
-      routed,
-      rule,
-      seq: receipt.seq,
-      sessionId,
-    };
-    this.#options.watch?.answered(check, course);
-    onAnswer?.(check, course);
-    return good(answer);
+    const check = { verdict, answered, mode, toolName, routed, rule, seq: receipt.seq, sessionId };
+    this.#options.observer?.answered(check, timings);
+    onAnswer?.(check, timings);
+    return good(body);
   }
 
   /**
@@ -185,38 +170,38 @@ export class Gate implements Acts {
    * @param wanted `setting` names the file or variable that sets the mode: on a shared ledger it never weakens the mode
    */
   reload(
-    wanted: { readonly force: ContractInForce; readonly mode: Mode | undefined; readonly setting?: string | undefined },
+    wanted: { readonly policySet: PolicySet; readonly mode: Mode | undefined; readonly setting?: string | undefined },
     by: string,
   ): Promise<Result<Reloaded, Refusal>> {
     return this.#put({ ...wanted, mayWeaken: wanted.setting === undefined }, by);
   }
 
-  /** Appends a row for a person's act that changes nothing of what is in force. `admit` sees the turn first. */
-  async enact(actOf: (turn: Turn) => Promise<Result<Act, Refusal>>): Promise<Result<Durable<Receipt>, Refusal>> {
+  /** Appends a row for a person's act that changes nothing of what is in force. */
+  async enact(actOf: ActOf): Promise<Result<Durable<Receipt>, Refusal>> {
     let found: Result<Durable<Receipt>, Refusal> | undefined;
-    const done = await this.#sequencer.exclusively(async (turn, at) => {
-      const act = await actOf(turn);
+    const done = await this.#sequencer.batcher.exclusive(async ({ transaction, at }) => {
+      const act = await actOf(transaction, at);
       if (!act.ok) {
         found = act;
-        return turn.abort();
+        return transaction.abort();
       }
-      const { contract, mode } = this.#standing;
-      turn.change({ ...act.value, at, contract, mode });
-      const [receipt] = await turn.commit();
+      const { contract, mode } = this.policy;
+      transaction.change({ ...act.value, at, contract, mode });
+      const [receipt] = await transaction.commit();
       found = good(receipt as Durable<Receipt>);
     });
     return done.ok ? (found as NonNullable<typeof found>) : done;
   }
 
-  /** Erases parts of receipts, between batches; see docs/erasure.md. */
+  /** Erases parts of receipts, between batches; see docs/guides/erasure.md. */
   erase(request: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
     return this.#eraser.erase(request, by);
   }
 
   async #scrub(rewrite: boolean): Promise<Scrubbed> {
     let left: Scrubbed = "later";
-    await this.#sequencer.exclusively(async (turn) => {
-      await turn.abort();
+    await this.#sequencer.batcher.exclusive(async ({ transaction }) => {
+      await transaction.abort();
       left = await this.#ledger.scrub(rewrite);
     }, true);
     return left;
@@ -255,16 +240,16 @@ export class Gate implements Acts {
    * @returns what was put in force; undefined if nothing changed
    */
   async begin(): Promise<Result<Reloaded | undefined, Refusal>> {
-    const { force, mode, modeSetting: setting, acceptChange, acceptWeakerMode, keepsStricterMode } = this.#options;
+    const { policySet, mode, modeSetting: setting, acceptChange, acceptWeakerMode, keepsStricterMode } = this.#options;
     const mayWeaken = acceptWeakerMode === true;
     let isFollowing = false;
     let weaker: Refusal | undefined;
-    const look = (turn: Turn): Promise<void> => {
-      isFollowing = turn.inForce !== undefined;
-      weaker = this.#weakerRefusal(turn, { force: undefined, mode, setting, mayWeaken }, "start");
-      return turn.abort();
+    const look = ({ transaction }: TimedTransaction): Promise<void> => {
+      isFollowing = transaction.inForce !== undefined;
+      weaker = this.#weakerRefusal(transaction, { policySet: undefined, mode, setting, mayWeaken }, "start");
+      return transaction.abort();
     };
-    const looked = await this.#sequencer.exclusively(look, true);
+    const looked = await this.#sequencer.batcher.exclusive(look, true);
     if (!looked.ok) return looked;
     // Before anything is written: the row of a rotated key would stop gates that do not have that key.
     if (weaker !== undefined && keepsStricterMode !== true) return bad(weaker);
@@ -272,9 +257,9 @@ export class Gate implements Acts {
     const recorded = await this.#recordSigner();
     if (!recorded.ok) return recorded;
     const yields = acceptChange !== true;
-    const own = isFollowing && yields ? undefined : force;
-    const isNothing = own === undefined && (told ?? this.#standing.mode) === this.#standing.mode;
-    const wanted = { force: own, mode: told, setting, mayWeaken, yields };
+    const own = isFollowing && yields ? undefined : policySet;
+    const isNothing = own === undefined && (told ?? this.policy.mode) === this.policy.mode;
+    const wanted = { policySet: own, mode: told, setting, mayWeaken, yields };
     const put = isNothing ? good(undefined) : await this.#put(wanted, "start", true);
     if (put.ok) this.#retention?.start();
     return put;
@@ -285,83 +270,81 @@ export class Gate implements Acts {
     const change = this.#ledger.signerChange;
     if (change === undefined) return good(undefined);
     const { to } = change;
-    const prepared = await this.#prepare(this.#standing.force); // The row names a contract, so its text is stored first.
+    const prepared = await this.#prepare(this.policy.policySet); // The row names a contract, so its text is stored first.
     if (!prepared.ok) return prepared;
-    return this.#sequencer.exclusively(async (turn, at) => {
-      if (turn.signer === to) return turn.abort();
-      const { contract, mode } = this.#standing;
-      turn.change({ ...signerAct(change, "start"), at, contract, mode });
-      await turn.commit(undefined, to);
+    return this.#sequencer.batcher.exclusive(async ({ transaction, at }) => {
+      if (transaction.signer === to) return transaction.abort();
+      const { contract, mode } = this.policy;
+      transaction.change({ ...signerAct(change, "start"), at, contract, mode });
+      await transaction.commit(undefined, to);
     }, true);
   }
 
-  /** Without a wanted contract or mode, keeps the one that is in force inside the turn: another gate may have changed it. */
+  /** Without a wanted contract or mode, keeps the one that is in force inside the transaction: another gate may have changed it. */
   async #put(wanted: Wanted, by: string, anyClock = false): Promise<Result<Reloaded, Refusal>> {
     const ledger = this.#ledger;
-    const prepared = await this.#prepare(wanted.force ?? this.#standing.force);
+    const prepared = await this.#prepare(wanted.policySet ?? this.policy.policySet);
     if (!prepared.ok) return prepared;
     const ahead = prepared.value;
     let outcome: Result<Reloaded, Refusal> | undefined;
-    const put = async (turn: Turn, at: number): Promise<void> => {
-      const before = turn.inForce ?? this.#standing;
-      const own = wanted.yields === true && turn.inForce !== undefined ? undefined : wanted.force;
-      const next = standingOf(own ?? this.#standing.force, wanted.mode ?? this.#standing.mode);
-      const weaker = this.#weakerRefusal(turn, wanted, by);
+    const put = async ({ transaction, at }: TimedTransaction): Promise<void> => {
+      const before = transaction.inForce ?? this.policy;
+      const own = wanted.yields === true && transaction.inForce !== undefined ? undefined : wanted.policySet;
+      const next = activePolicy(own ?? this.policy.policySet, wanted.mode ?? this.policy.mode);
+      const weaker = this.#weakerRefusal(transaction, wanted, by);
       if (weaker !== undefined) {
         outcome = bad(weaker);
-        return turn.abort();
+        return transaction.abort();
       }
-      const folded = await alignCounters(next.force, ledger, turn, ahead);
+      const folded = await alignCounters(next.policySet, ledger, transaction, ahead);
       const changed = !agrees(before, next);
       if (changed) {
         const now = shownInForce(next);
         const body = { before: shownInForce(before), now, ...(wanted.setting && { setting: wanted.setting }) };
-        turn.change({ at, by, act: "reload", body, reason: reloadReason(before, next, by, wanted.setting), ...next });
+        transaction.change({
+          at,
+          by,
+          act: "reload",
+          body,
+          reason: reloadReason(before, next, by, wanted.setting),
+          ...next,
+        });
       }
-      const [receipt] = await turn.commit(next);
-      this.#standing = next;
+      const [receipt] = await transaction.commit(next);
+      this.#sequencer.activate(next);
       outcome = good({ changed, before, now: next, folded, receipt });
     };
-    const done = await this.#sequencer.exclusively(put, anyClock);
+    const done = await this.#sequencer.batcher.exclusive(put, anyClock);
     return done.ok ? (outcome as NonNullable<typeof outcome>) : done;
   }
 
   /** Why a mode must not be put in force on a ledger that gates share; undefined where it may be. */
   #weakerRefusal(
-    { inForce }: Turn,
-    { mode = this.#standing.mode, setting, mayWeaken }: Wanted,
+    { inForce }: AppendTransaction,
+    { mode = this.policy.mode, setting, mayWeaken }: Wanted,
     by: string,
   ): Refusal | undefined {
-    if (inForce === undefined || mayWeaken || !isWeaker(mode, this.#standing.mode)) return undefined;
-    const others = `the gates on this ledger are in mode ${this.#standing.mode}, and one gate's setting must not weaken the others`;
+    if (inForce === undefined || mayWeaken || !isWeaker(mode, this.policy.mode)) return undefined;
+    const others = `the gates on this ledger are in mode ${this.policy.mode}, and one gate's setting must not weaken the others`;
     const way = `run \`${reloadCommand(this.#options.tenant ?? null)} --mode ${mode}\` to weaken them all`;
     const atStart = by === "start" ? ", or start once with --accept weaker-mode" : "";
     return refuse("contract-refused", `${setting} says ${mode}, but ${others}: ${way}${atStart}`);
   }
 
-  /** What needs no turn, beside the checks that go on. A database that is away is no fault, here as in a turn. */
-  async #prepare(force: ContractInForce): Promise<Result<ReadonlyMap<string, Progress>, Refusal>> {
+  /** What needs no transaction, beside the checks that go on. A database that is away is no fault, here as in a transaction. */
+  async #prepare(policySet: PolicySet): Promise<Result<ReadonlyMap<string, Progress>, Refusal>> {
     try {
-      await this.#ledger.keepContract(force.text);
-      return good(await foldAhead(force, this.#ledger));
+      await this.#ledger.keepContract(policySet.text);
+      return good(await foldAhead(policySet, this.#ledger));
     } catch (error) {
       if (error instanceof NotKept) return bad(unavailable(error));
       throw error;
     }
   }
 
-  /** Takes up what another gate has put in force: its text is in the ledger, under the digest that the ledger names. */
-  async #follow(inForce: InForce): Promise<void> {
-    const { contract, mode } = inForce;
-    const force = await keptContracts(this.#ledger, contract);
-    if (force === undefined) throw new Error(`the contract ${contract} that is in force cannot be made again`);
-    this.#standing = standingOf(force, mode as Mode);
-    this.#options.onFollow?.(this.#standing);
-  }
-
   /** Why a check of this key would be refused now, from what its headers say; undefined where it can be tried. */
   refusalFor(keyName: string, bytes: number): Refusal | undefined {
-    return this.#sequencer.refusalFor(keyName, bytes);
+    return this.#sequencer.batcher.refusalFor(keyName, bytes);
   }
 
   /** Can a check be answered now: is there room for a receipt, and is the clock right? */
@@ -375,7 +358,7 @@ export class Gate implements Acts {
    * only the pin is behind, checks are still answered, and the caller may choose another gate.
    */
   async unready(): Promise<string | undefined> {
-    const refusal = this.#sequencer.refusalFor("", 0);
+    const refusal = this.#sequencer.batcher.refusalFor("", 0);
     if (refusal?.code === "stopping") return "the gate is stopping";
     if (refusal !== undefined) return "the queue is full";
     if (this.#sequencer.isSuperseded) return "a later gate serves this ledger";
@@ -390,9 +373,9 @@ export class Gate implements Acts {
     return [...(pin === undefined ? [] : [pinReading(pin, this.rows)]), ...(this.anchors?.readings ?? [])];
   }
 
-  /** What waits for its turn: calls, and their bodies together. */
+  /** What waits for its transaction: calls, and their bodies together. */
   get queued(): { readonly calls: number; readonly bytes: number } {
-    return this.#sequencer.queued;
+    return this.#sequencer.batcher.queued;
   }
 
   /** The number of the ledger's last row. */
@@ -402,8 +385,8 @@ export class Gate implements Acts {
 
   /** The text of what is or was in force, by its SHA-256 in hex. */
   async rules(digest: string): Promise<string | undefined> {
-    const { contract, force } = this.#standing;
-    return digest === contract ? force.text : this.#ledger.contractText(digest);
+    const { contract, policySet } = this.policy;
+    return digest === contract ? policySet.text : this.#ledger.contractText(digest);
   }
 
   receipts(query: Parameters<Ledger["receipts"]>[0]): ReturnType<Ledger["receipts"]> {
@@ -428,7 +411,7 @@ export class Gate implements Acts {
 
   /** Takes no more checks and answers those that wait. */
   async drain(): Promise<void> {
-    const drained = this.#sequencer.drain();
+    const drained = this.#sequencer.batcher.drain();
     await this.#endErasing();
     await drained;
   }

@@ -1,4 +1,4 @@
-import type { ContractInForce } from "../../contract/mod.ts";
+import type { PolicySet } from "../../contract/mod.ts";
 import type { CheckEntry } from "../../ledger/mod.ts";
 import { findMembers, isMemberName, type CheckRequest } from "../../wire/mod.ts";
 
@@ -6,7 +6,7 @@ type Sensitive = NonNullable<CheckEntry["sensitive"]>;
 
 /** The members of a call that its contracts call sensitive, and that it has. @param routed does a contract route it? */
 export function sensitiveOf(
-  { sensitive: { ofTool, unrouted } }: Pick<ContractInForce, "sensitive">,
+  { sensitive: { ofTool, unrouted } }: Pick<PolicySet, "sensitive">,
   { toolName, inputText, platformText }: Pick<CheckRequest, "inputText" | "platformText" | "toolName">,
   routed: boolean,
 ): Sensitive {
@@ -23,8 +23,8 @@ function within(parent: "input" | "platform", text: string, names: readonly stri
     text,
     listed.map((name) => name.split(".").slice(1)),
   );
-  return listed.flatMap((name, place) => {
-    const span = spans[place];
+  return listed.flatMap((name, index) => {
+    const span = spans[index];
     return span === undefined ? [] : [{ name, ...span }];
   });
 }

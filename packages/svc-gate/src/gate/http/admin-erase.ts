@@ -3,13 +3,13 @@ import type { Erased } from "../admin/erasure/eraser.ts";
 import { readErase } from "../admin/erasure/request.ts";
 import { sendJson } from "./body.ts";
 import { refuseWith } from "./refusing.ts";
-import type { Asked } from "./route.ts";
+import type { RouteCall } from "./route.ts";
 
 /** POST /admin/erase: parts of receipts of the ledger in the path go, and rows say who had it done, and why. */
-export async function erase({ service, tenant, key, request, reply }: Asked): Promise<FastifyReply> {
-  const asked = readErase(request.body);
-  if (!asked.ok) return refuseWith(reply, asked.problem);
-  const erased = await service.workOn(tenant, (gate) => gate.erase(asked.value, key?.id ?? ""));
+export async function erase({ service, tenant, key, request, reply }: RouteCall): Promise<FastifyReply> {
+  const call = readErase(request.body);
+  if (!call.ok) return refuseWith(reply, call.problem);
+  const erased = await service.workOn(tenant, (gate) => gate.erase(call.value, key?.id ?? ""));
   return erased.ok ? sendJson(reply, JSON.stringify(shown(erased.value))) : refuseWith(reply, erased.problem);
 }
 

@@ -3,13 +3,13 @@ import { parseTilePath } from "../../ledger/tree/mod.ts";
 import { refuse } from "../../wire/mod.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
-import type { Asked } from "./route.ts";
+import type { RouteCall } from "./route.ts";
 
 /**
  * The ledger as a transparency log of C2SP tlog-tiles: the head that was signed last, or with `cosigned=1` the last one
  * that a quorum of witnesses has cosigned.
  */
-export async function checkpoint({ gate, request, reply }: Asked): Promise<FastifyReply> {
+export async function checkpoint({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
   const query = queryOf(request);
   const cosigned = query.parameters.get("cosigned");
   const problem =
@@ -25,7 +25,7 @@ export async function checkpoint({ gate, request, reply }: Asked): Promise<Fasti
 }
 
 /** A tile of hashes, or a bundle of leaves; what stands under a path never changes. */
-export async function tile({ gate, request, reply }: Asked): Promise<FastifyReply> {
+export async function tile({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
   const { "*": path } = request.params as { readonly "*": string };
   const wanted = parseTilePath(`tile/${path}`);
   const bytes = wanted && (await gate.tile(wanted));

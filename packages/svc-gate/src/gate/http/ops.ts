@@ -56,7 +56,7 @@ function hostNameOf(header: string | undefined): string | undefined {
 const expositionType = "text/plain; version=0.0.4; charset=utf-8";
 
 export async function sendMetrics(service: Service, reply: FastifyReply): Promise<FastifyReply> {
-  const text = await service.metrics();
+  const text = await service.metricsText();
   return reply.header("content-type", expositionType).header("cache-control", "no-store").send(text);
 }
 
@@ -71,6 +71,6 @@ export async function sendHealth(gate: Gate, reply: FastifyReply): Promise<Fasti
   const writable = await gate.isServing();
   return sendJson(
     reply.code(writable ? 200 : 503),
-    JSON.stringify({ status: writable ? "ok" : "unavailable", mode: gate.standing.mode }),
+    JSON.stringify({ status: writable ? "ok" : "unavailable", mode: gate.policy.mode }),
   );
 }

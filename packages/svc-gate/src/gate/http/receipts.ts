@@ -7,7 +7,7 @@ import { readMoment } from "../start/moment.ts";
 import { sendJson } from "./body.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
-import type { Asked } from "./route.ts";
+import type { RouteCall } from "./route.ts";
 
 /** The parameters, each with what is wrong with a value; undefined if it is valid. */
 const parameters: Readonly<Record<string, (value: string, name: string) => string | undefined>> = {
@@ -25,10 +25,10 @@ const parameters: Readonly<Record<string, (value: string, name: string) => strin
   until: badMoment,
 };
 
-export function receipts({ gate, request, reply }: Asked): FastifyReply {
-  const asked = queryOf(request);
-  const problem = badQuery(asked, Object.keys(parameters));
-  const read: Result<ReceiptQuery, string> = problem === undefined ? readQuery(asked.parameters) : bad(problem);
+export function receipts({ gate, request, reply }: RouteCall): FastifyReply {
+  const call = queryOf(request);
+  const problem = badQuery(call, Object.keys(parameters));
+  const read: Result<ReceiptQuery, string> = problem === undefined ? readQuery(call.parameters) : bad(problem);
   if (!read.ok) return refuseWith(reply, refuse("invalid-query", read.problem));
   return sendJson(reply, Readable.from(pageText(gate.receipts(read.value), read.value.limit)));
 }

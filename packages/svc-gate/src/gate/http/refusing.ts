@@ -3,14 +3,14 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { limits, refusals, refuse, type Refusal } from "../../wire/mod.ts";
 import { isFramingLost, headTooLarge } from "./head.ts";
 import type { RefusalLog } from "./refusal-log.ts";
-import type { Watch } from "../telemetry/watch.ts";
+import type { GateObserver } from "../telemetry/observer.ts";
 import type { Valve } from "../admission/valve.ts";
-import { traceOf, whose } from "./whose.ts";
+import { traceOf, requestIdentity } from "./request-identity.ts";
 
 declare module "fastify" {
   interface FastifyInstance {
     /** Hears of each refusal. */
-    readonly watch: Watch;
+    readonly observer: GateObserver;
     /** Logs them, counting those of a flood. */
     readonly refusalLog: RefusalLog;
     /** What they go through to those who are refused. */
@@ -30,10 +30,10 @@ export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply 
   if (refusal.code === "stopping" || isFramingLost(reply.request.raw)) reply.header("connection", "close");
   else if (reply.hasHeader("connection")) reply.removeHeader("connection");
   if (!reply.request.raw.complete) answeredEarly.add(reply.request.raw.socket);
-  reply.server.watch.refused(refusal.code);
+  reply.server.observer.refused(refusal.code);
   traceOf(reply.request)?.refused(refusal);
   const { request, server } = reply;
-  server.refusalLog.note(refusal.code, () => ({ ...whose(request), status, detail: refusal.detail }));
+  server.refusalLog.note(refusal.code, () => ({ ...requestIdentity(request), status, detail: refusal.detail }));
   reply
     .code(status)
     .header("content-type", "application/problem+json; charset=utf-8")
@@ -61,7 +61,7 @@ const answeredEarly = new WeakSet<object>();
 const owing = new WeakMap<object, { answers: number; last: IncomingMessage }>();
 
 /** Notes that a request came, until its answer is out. */
-export function noteOwed(request: IncomingMessage, response: ServerResponse): void {
+export function trackPendingResponse(request: IncomingMessage, response: ServerResponse): void {
   const { socket } = request;
   const owed = owing.get(socket) ?? { answers: 0, last: request };
   owing.set(socket, owed);
@@ -71,7 +71,7 @@ export function noteOwed(request: IncomingMessage, response: ServerResponse): vo
 }
 
 /** Would what is written now be taken for the answer to an earlier request? One that is still coming is the fault's own. */
-function owesEarlier(socket: object): boolean {
+function hasPendingResponse(socket: object): boolean {
   const owed = owing.get(socket);
   return owed !== undefined && owed.answers > (owed.last.complete ? 0 : 1);
 }
@@ -90,7 +90,7 @@ export function toRefusal(error: unknown, request: FastifyRequest): Refusal {
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return refuse("bad-http", "the request is not HTTP that the gate reads");
   }
-  request.log.error({ ...whose(request), err: error }, "a request failed");
+  request.log.error({ ...requestIdentity(request), err: error }, "a request failed");
   return refuse("ledger-unavailable", "the gate could not answer; see its log");
 }
 
@@ -106,9 +106,9 @@ export interface BareSocket {
 export function refuseConnection(
   error: Error & { code?: string },
   socket: BareSocket,
-  { refusalLog, watch }: { readonly refusalLog: RefusalLog; readonly watch: Watch },
+  { refusalLog, observer }: { readonly refusalLog: RefusalLog; readonly observer: GateObserver },
 ): void {
-  const mute = answeredEarly.has(socket) || owesEarlier(socket);
+  const mute = answeredEarly.has(socket) || hasPendingResponse(socket);
   if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable || mute) {
     socket.destroy();
     return;
@@ -116,7 +116,7 @@ export function refuseConnection(
   const refusal = connectionRefusal(error.code);
   const { status, title } = refusals[refusal.code];
   const body = problemText(refusal);
-  watch.refused(refusal.code);
+  observer.refused(refusal.code);
   refusalLog.note(refusal.code, () => ({ status, detail: refusal.detail }));
   const head = [
     `HTTP/1.1 ${status} ${title}`,

@@ -4,7 +4,7 @@ import type { Key, Scope } from "../admin/keys/keys.ts";
 import type { Service } from "../admin/service.ts";
 
 /** One request, after its key was found good for it. */
-export interface Asked {
+export interface RouteCall {
   readonly service: Service;
   readonly gate: Gate;
   /** The tenant in the path; null is the root. */
@@ -24,5 +24,5 @@ export interface Route {
   readonly orScope?: Scope;
   /** It is about the whole process: no tenant has it. */
   readonly ofRoot?: true;
-  readonly handle: (asked: Asked) => unknown;
+  readonly handle: (call: RouteCall) => unknown;
 }

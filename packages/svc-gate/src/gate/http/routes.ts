@@ -10,11 +10,11 @@ import { badQuery, queryOf } from "./query.ts";
 import { checkpoint, tile } from "./log.ts";
 import { receipts } from "./receipts.ts";
 import { refuseWith } from "./refusing.ts";
-import type { Asked, Route } from "./route.ts";
+import type { RouteCall, Route } from "./route.ts";
 import type { TracedRequest } from "../telemetry/traces.ts";
-import { beginCourse, type AnsweredCheck, type Course } from "../telemetry/watch.ts";
+import { beginTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
 import { verify } from "./verify.ts";
-import { noteTrace, traceOf, whose } from "./whose.ts";
+import { noteTrace, traceOf, requestIdentity } from "./request-identity.ts";
 
 export const routes: readonly Route[] = [
   { method: "POST", path: "/check", scope: "check", handle: check },
@@ -35,16 +35,16 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/admin/keys/:name/revoke", scope: "admin", handle: revoke },
 ];
 
-async function check({ service, gate, tenant, key, request, reply }: Asked): Promise<FastifyReply> {
-  const course = beginCourse();
+async function check({ service, gate, tenant, key, request, reply }: RouteCall): Promise<FastifyReply> {
+  const timings = beginTimings();
   const isTold = service.traces !== undefined || service.logsAnswers;
-  if (service.traces !== undefined) noteTrace(request, service.traces.begin(tracedOf(request, tenant), course));
+  if (service.traces !== undefined) noteTrace(request, service.traces.begin(tracedOf(request, tenant), timings));
   const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
   const text = textOf(body);
   if (typeof text !== "string") return refuseWith(reply, text);
   const parsed = parseCheckRequest(text);
   if (!parsed.ok) return refuseWith(reply, parsed.problem);
-  course.parse = performance.now();
+  timings.parse = performance.now();
   const { toolName } = parsed.value;
   if (key?.allowsTool(toolName) === false)
     return refuseWith(reply, refuse("wrong-tool", `the key ${quote(key.name)} is not for the tool ${quote(toolName)}`));
@@ -52,8 +52,8 @@ async function check({ service, gate, tenant, key, request, reply }: Asked): Pro
     keyName: key?.name ?? "",
     bytes: body.length,
     digest: hash("sha256", body, "hex"),
-    course,
-    onAnswer: isTold ? (told) => tell(request, told, course) : undefined,
+    timings,
+    onAnswer: isTold ? (told) => tell(request, told, timings) : undefined,
   });
   if (!answer.ok) return refuseWith(reply, answer.problem);
   return reply.header("content-type", "application/json; charset=utf-8").send(answer.value);
@@ -65,27 +65,27 @@ function tracedOf({ url, protocol, headers }: FastifyRequest, tenant: string | n
 }
 
 /** What came of a check, for its trace and for the log at debug. */
-function tell(request: FastifyRequest, told: AnsweredCheck, course: Course): void {
-  traceOf(request)?.answered(told, course);
+function tell(request: FastifyRequest, told: AnsweredCheck, timings: CheckTimings): void {
+  traceOf(request)?.answered(told, timings);
   const { toolName: tool, verdict, answered, rule, seq } = told;
-  request.log.debug({ ...whose(request), tool, verdict, answered, rule, seq }, "answered");
+  request.log.debug({ ...requestIdentity(request), tool, verdict, answered, rule, seq }, "answered");
 }
 
 /** Of a tenant only to a key of its own: to everybody else each id is answered alike, whether there is such a tenant or not. */
-function health({ gate, reply }: Asked): Promise<FastifyReply> {
+function health({ gate, reply }: RouteCall): Promise<FastifyReply> {
   return sendHealth(gate, reply);
 }
 
-function metrics({ service, reply }: Asked): Promise<FastifyReply> {
+function metrics({ service, reply }: RouteCall): Promise<FastifyReply> {
   return sendMetrics(service, reply);
 }
 
-function ready({ service, reply }: Asked): Promise<FastifyReply> {
+function ready({ service, reply }: RouteCall): Promise<FastifyReply> {
   return sendReadiness(service.root, reply);
 }
 
 /** What is in force, or with `contract` what some receipt was decided under. */
-async function rules({ gate, request, reply }: Asked): Promise<FastifyReply> {
+async function rules({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
   const query = queryOf(request);
   const named = query.parameters.get("contract");
   const problem =
@@ -94,7 +94,7 @@ async function rules({ gate, request, reply }: Asked): Promise<FastifyReply> {
       ? undefined
       : '"contract" must be what a receipt says, `sha256:` and 64 hex digits');
   if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
-  const digest = named?.slice("sha256:".length) ?? gate.standing.contract;
+  const digest = named?.slice("sha256:".length) ?? gate.policy.contract;
   const text = await gate.rules(digest);
   if (text === undefined) return refuseWith(reply, refuse("not-found", "no receipt was decided under this contract"));
   const etag = `"${digest}"`;
@@ -104,7 +104,7 @@ async function rules({ gate, request, reply }: Asked): Promise<FastifyReply> {
   return reply.header("content-type", "text/plain; charset=utf-8").send(text);
 }
 
-async function receipt({ gate, request, reply }: Asked): Promise<FastifyReply> {
+async function receipt({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
   const { seq } = request.params as { readonly seq: string };
   if (!/^[1-9][0-9]{0,15}$/.test(seq))
     return refuseWith(reply, refuse("not-found", "a receipt's number is a whole number from 1"));

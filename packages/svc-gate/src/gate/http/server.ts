@@ -7,13 +7,13 @@ import { hasEscapedPath, refusalForBody, refusalForHead } from "./head.ts";
 import type { Key } from "../admin/keys/keys.ts";
 import { rateFields } from "../admission/rate.ts";
 import { RefusalLog } from "./refusal-log.ts";
-import { noteOwed, refuseConnection, refuseWith, toRefusal, type BareSocket } from "./refusing.ts";
+import { trackPendingResponse, refuseConnection, refuseWith, toRefusal, type BareSocket } from "./refusing.ts";
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
 import type { Service } from "../admin/service.ts";
 import { Valve } from "../admission/valve.ts";
 import { requestId } from "../telemetry/requests.ts";
-import { keyOf, noteKey } from "./whose.ts";
+import { keyOf, noteKey } from "./request-identity.ts";
 
 export interface HttpOptions {
   readonly service: Service;
@@ -29,12 +29,12 @@ export interface HttpOptions {
  * It holds no state but connections.
  */
 export function makeServer({ service, basePath, connections, log, tls }: HttpOptions): FastifyInstance {
-  const { tally } = service;
+  const { metrics } = service;
   const refusalLog = new RefusalLog(log);
   const server = Fastify(serverOptions({ service, log, tls }, refusalLog)) as unknown as FastifyInstance;
   addKeyHooks(server, service, basePath, boundConnections(server.server, connections, log));
-  server.decorateRequest("known", undefined);
-  server.decorate("watch", tally);
+  server.decorateRequest("identity", undefined);
+  server.decorate("observer", metrics);
   server.decorate("refusalLog", refusalLog);
   server.decorate(
     "refusalValve",
@@ -58,7 +58,7 @@ function serverOptions(
   { service, log, tls }: Pick<HttpOptions, "log" | "service" | "tls">,
   refusalLog: RefusalLog,
 ): Parameters<typeof Fastify>[0] {
-  const { keys, tally } = service;
+  const { keys, metrics } = service;
   const http = {
     maxHeaderSize: limits.headerBytesMax,
     headersTimeout: limits.bodyTimeoutMs,
@@ -80,7 +80,7 @@ function serverOptions(
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
       refuseWith(reply, keys.find(request.headers.authorization) === undefined ? noKey : unrouted(error, request)),
     clientErrorHandler: (error: Error, socket: BareSocket) =>
-      refuseConnection(error, socket, { refusalLog, watch: tally }),
+      refuseConnection(error, socket, { refusalLog, observer: metrics }),
     ...(tls === undefined ? { http } : { https: { ...tls, ...http, handshakeTimeout: limits.bodyTimeoutMs } }),
   } as Parameters<typeof Fastify>[0];
 }
@@ -155,14 +155,14 @@ function addRoutes(server: FastifyInstance, service: Service, basePath: string):
 
 /** Notes each request that is owed an answer, those too that never reach a route. */
 function noteAllOwed(server: FastifyInstance, { keys }: Service): void {
-  server.server.prependListener("request", noteOwed);
+  server.server.prependListener("request", trackPendingResponse);
   server.server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
-    noteOwed(request, response);
+    trackPendingResponse(request, response);
     if (keys.find(request.headers.authorization) !== undefined) response.writeContinue();
     server.routing(request, response);
   });
   server.server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
-    noteOwed(request, response);
+    trackPendingResponse(request, response);
     server.routing(request, response);
   });
 }

@@ -4,10 +4,10 @@ import type { AnchoredCheck } from "../anchoring.ts";
 import { sendJson } from "./body.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
-import type { Asked } from "./route.ts";
+import type { RouteCall } from "./route.ts";
 
 /** The walk over the chain. */
-export async function verify({ gate, request, reply }: Asked): Promise<FastifyReply> {
+export async function verify({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
   const problem = badQuery(queryOf(request), []);
   if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
   return sendJson(reply, JSON.stringify(shown(await gate.verify())));

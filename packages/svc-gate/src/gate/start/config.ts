@@ -5,359 +5,363 @@ import { isLoopback } from "./loopback.ts";
 import { parseRate } from "../admission/rate.ts";
 import { parseBytes } from "../core/refused-inputs.ts";
 
-/** What a gate is started with. Units are in the names; paths are as they were given. */
-export interface Config {
-  /** Undefined: the ledger's last mode, else observe. */
-  readonly mode: Mode | undefined;
-  /** What sets the mode: its variable or its flag. */
-  readonly modeSetting: string;
-  readonly apiKey: string | undefined;
-  readonly host: string;
-  readonly port: number;
-  readonly basePath: string;
-  readonly tlsCert: string | undefined;
-  readonly tlsKey: string | undefined;
-  readonly mandate: string | undefined;
-  /** The file of tenants. */
-  readonly tenants: string | undefined;
-  /** Tenants that may be open at once; undefined leaves it to what an open one costs. */
-  readonly tenantsOpen: number | undefined;
-  /** How often each key may ask that has no rate of its own. */
-  readonly rate: Rate | undefined;
-  /** Connections at once at most. */
-  readonly connections: number;
-  /** Bytes: a longer input of a call that is refused before any rule is evaluated is cut. */
-  readonly refusedInputMax: number;
-  /** Bytes of such inputs that are kept whole for each key in 24 hours. */
-  readonly refusedInputPerDay: number;
-  /** Tests that must pass before a reload takes effect. */
-  readonly reloadTests: string | undefined;
-  /** A PostgreSQL that holds the ledgers, shared with other gates. */
-  readonly databaseUrl: string | undefined;
-  /** Connections to it at most. */
-  readonly databasePool: number;
-  readonly dataDir: string;
-  readonly ledgerName: string | undefined;
-  readonly pin: string | undefined;
-  /** The private key that signs heads. */
-  readonly signingKey: string | undefined;
-  /** The file of the policy that names witnesses. */
-  readonly witnessPolicy: string | undefined;
-  /** Files that are given heads to keep, with commas between. */
-  readonly sinks: string | undefined;
-  /** A file of checkpoints that somebody outside has collected. */
-  readonly seen: string | undefined;
-  /** After so many heads those who anchor the ledger are told. */
-  readonly anchorEvery: number;
-  /** Evidence of checks that are older is erased; undefined keeps it. */
-  readonly retentionDays: number | undefined;
-  readonly log: string;
-  readonly opsHost: string;
-  /** Undefined: there is no second listener. */
-  readonly opsPort: number | undefined;
-  readonly accept: readonly Acceptable[];
-}
-
-/** What an operator may take responsibility for, at one start. */
+/** Risks that an operator may accept, for one start. */
 export const acceptable = ["missing-pin", "signing-key", "anchors", "clock", "change", "weaker-mode"] as const;
 export type Acceptable = (typeof acceptable)[number];
 
 export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
-/** One setting: its variable, its flag on `svc-gate serve`, and what it says. */
-export interface Setting {
+/** A setting as it was given. */
+interface Given {
   readonly variable: string;
-  readonly flag: string;
-  readonly value: string;
-  readonly fallback: string;
-  readonly doc: string;
+  /** As it was set; undefined if it was not. */
+  readonly value: string | undefined;
+  /** The default if the setting is unset or empty. */
+  readonly text: string;
+  /** Was it set by a flag? */
+  readonly isFlag: boolean;
 }
 
-export const settings: readonly Setting[] = [
-  {
+interface Entry<Value> {
+  readonly variable: string;
+  /** What the value is, for help texts. */
+  readonly kind: string;
+  readonly fallback: string;
+  readonly doc: string;
+  /** @returns the value, or a sentence that says what is wrong */
+  readonly read: (given: Given) => Result<Value, string>;
+}
+
+/** Every setting, once: `Config` and the flags of `svc-gate serve` are derived from it. */
+const entries = {
+  mode: {
     variable: "SVC_MODE",
-    flag: "mode",
-    value: "mode",
+    kind: "mode",
     fallback: "",
     doc: "observe, assist or enforce; by default the ledger's last mode, and observe for a new ledger",
-  },
-  {
+    read: readMode,
+  } as Entry<Mode | undefined>,
+  apiKey: {
     variable: "SVC_API_KEY",
-    flag: "api-key",
-    value: "key",
+    kind: "key",
     fallback: "",
-    doc: "the first key; without it one is made at the first start",
-  },
-  { variable: "SVC_HOST", flag: "host", value: "address", fallback: "127.0.0.1", doc: "where to listen" },
-  {
+    doc: "the first key; by default the first start creates one",
+    read: readApiKey,
+  } as Entry<string | undefined>,
+  host: {
+    variable: "SVC_HOST",
+    kind: "address",
+    fallback: "127.0.0.1",
+    doc: "the address to listen on",
+    read: plain,
+  } as Entry<string>,
+  port: {
     variable: "SVC_PORT",
-    flag: "port",
-    value: "number",
+    kind: "number",
     fallback: "8787",
-    doc: "where to listen; 0 for any free port",
-  },
-  {
+    doc: "the port to listen on; 0 takes any free port",
+    read: readPort,
+  } as Entry<number>,
+  basePath: {
     variable: "SVC_BASE_PATH",
-    flag: "base-path",
-    value: "path",
+    kind: "path",
     fallback: "",
     doc: "a prefix of every route, such as /t/acme",
-  },
-  { variable: "SVC_TLS_CERT", flag: "tls-cert", value: "file", fallback: "", doc: "serve TLS: the certificate, PEM" },
-  { variable: "SVC_TLS_KEY", flag: "tls-key", value: "file", fallback: "", doc: "serve TLS: its private key, PEM" },
-  {
+    read: readBasePath,
+  } as Entry<string>,
+  tlsCert: {
+    variable: "SVC_TLS_CERT",
+    kind: "file",
+    fallback: "",
+    doc: "the certificate for TLS, in PEM",
+    read: optional,
+  } as Entry<string | undefined>,
+  tlsKey: {
+    variable: "SVC_TLS_KEY",
+    kind: "file",
+    fallback: "",
+    doc: "the private key of the certificate, in PEM",
+    read: optional,
+  } as Entry<string | undefined>,
+  mandate: {
     variable: "SVC_MANDATE",
-    flag: "mandate",
-    value: "file",
+    kind: "file",
     fallback: "mandate.yaml",
-    doc: "names the contracts in force",
-  },
-  {
+    doc: "the mandate, which names the contracts",
+    read: ({ value, text }) => good(value === undefined ? undefined : text),
+  } as Entry<string | undefined>,
+  tenants: {
     variable: "SVC_TENANTS",
-    flag: "tenants",
-    value: "file",
+    kind: "file",
     fallback: "",
-    doc: "names tenants, each with its mandate: they are served under /t/{tenant}",
-  },
-  {
+    doc: "the file that names tenants and their mandates; the gate serves them under /t/{tenant}",
+    read: optional,
+  } as Entry<string | undefined>,
+  tenantsOpen: {
     variable: "SVC_TENANTS_OPEN",
-    flag: "tenants-open",
-    value: "number",
+    kind: "number",
     fallback: "",
-    doc: "tenants open at once at most; by default 64, or 1000 with a database",
-  },
-  {
+    doc: "the most tenants open at once; by default 64, or 1000 with a database",
+    read: ifGiven(countFrom(1)),
+  } as Entry<number | undefined>,
+  rate: {
     variable: "SVC_RATE",
-    flag: "rate",
-    value: "rate",
+    kind: "rate",
     fallback: "",
-    doc: "how often each key may ask, such as `200/s` or `200/s burst 400`, unless it has a rate of its own",
-  },
-  {
+    doc: "the rate limit of each key that does not have its own, such as `200/s` or `200/s burst 400`",
+    read: ifGiven(readRate),
+  } as Entry<Rate | undefined>,
+  connections: {
     variable: "SVC_CONNECTIONS",
-    flag: "connections",
-    value: "number",
+    kind: "number",
     fallback: "4096",
-    doc: "most connections at once; if there are more, those that have not shown a good key are closed",
-  },
-  {
+    doc: "the most connections at once; beyond it, the gate closes connections that have not shown a valid key",
+    read: countFrom(1),
+  } as Entry<number>,
+  refusedInputMax: {
     variable: "SVC_REFUSED_INPUT_MAX",
-    flag: "refused-input-max",
-    value: "size",
+    kind: "size",
     fallback: "16 KiB",
-    doc: "size up to which the input of a call that is refused before any rule is evaluated is kept whole",
-  },
-  {
+    doc: "the largest input that is stored whole if the call is refused before any rule is evaluated",
+    read: readBytes,
+  } as Entry<number>,
+  refusedInputPerDay: {
     variable: "SVC_REFUSED_INPUT_PER_DAY",
-    flag: "refused-input-per-day",
-    value: "size",
+    kind: "size",
     fallback: "64 MiB",
-    doc: "total size of such inputs that is kept whole for each key in 24 hours",
-  },
-  {
+    doc: "the total size of such inputs that is stored whole for each key in 24 hours",
+    read: readBytes,
+  } as Entry<number>,
+  reloadTests: {
     variable: "SVC_RELOAD_TESTS",
-    flag: "reload-tests",
-    value: "path",
+    kind: "path",
     fallback: "",
     doc: "test files that must pass before a reload takes effect",
-  },
-  {
+    read: optional,
+  } as Entry<string | undefined>,
+  databaseUrl: {
     variable: "SVC_DATABASE_URL",
-    flag: "database-url",
-    value: "url",
+    kind: "url",
     fallback: "",
-    doc: "a PostgreSQL for the ledgers, in place of the data folder: gates may share it",
-  },
-  {
+    doc: "a PostgreSQL for the ledgers in place of the data folder; several gates may share it",
+    read: optional,
+  } as Entry<string | undefined>,
+  databasePool: {
     variable: "SVC_DATABASE_POOL",
-    flag: "database-pool",
-    value: "number",
+    kind: "number",
     fallback: "10",
-    doc: "connections to the database at most",
-  },
-  { variable: "SVC_DATA_DIR", flag: "data-dir", value: "folder", fallback: "./data", doc: "the ledger" },
-  {
+    doc: "the most connections to the database",
+    read: countFrom(2),
+  } as Entry<number>,
+  dataDir: {
+    variable: "SVC_DATA_DIR",
+    kind: "folder",
+    fallback: "./data",
+    doc: "the folder of the ledger",
+    read: plain,
+  } as Entry<string>,
+  ledgerName: {
     variable: "SVC_LEDGER_NAME",
-    flag: "ledger-name",
-    value: "name",
+    kind: "name",
     fallback: "",
-    doc: "the name of a new ledger; a random one by default",
-  },
-  {
+    doc: "the name of a new ledger; by default a random one",
+    read: optional,
+  } as Entry<string | undefined>,
+  pin: {
     variable: "SVC_PIN",
-    flag: "pin",
-    value: "file",
+    kind: "file",
     fallback: "",
-    doc: "the head pin, best on another volume; in the data folder by default",
-  },
-  {
+    doc: "the file of the head pin, best on another volume; by default in the data folder",
+    read: optional,
+  } as Entry<string | undefined>,
+  signingKey: {
     variable: "SVC_SIGNING_KEY",
-    flag: "signing-key",
-    value: "file",
+    kind: "file",
     fallback: "",
-    doc: "the private key that signs the ledger's heads (Ed25519, PEM), or its text; by default signing.key in the data folder, made there",
-  },
-  {
+    doc: "the private key (Ed25519, PEM) that signs heads: a file, or its text; by default signing.key in the data folder",
+    read: readSigningKey,
+  } as Entry<string | undefined>,
+  witnessPolicy: {
     variable: "SVC_WITNESS_POLICY",
-    flag: "witness-policy",
-    value: "file",
+    kind: "file",
     fallback: "",
-    doc: "witnesses that cosign heads, and how many are enough: a policy of C2SP tlog-policy",
-  },
-  {
+    doc: "a C2SP tlog-policy file: the witnesses that cosign heads, and how many must",
+    read: optional,
+  } as Entry<string | undefined>,
+  sinks: {
     variable: "SVC_SINKS",
-    flag: "sinks",
-    value: "list",
+    kind: "list",
     fallback: "",
-    doc: "files that are given heads to keep, with commas between, such as `file:/path`",
-  },
-  {
+    doc: "files that receive signed heads, separated by commas, such as `file:/path`",
+    read: readSinks,
+  } as Entry<string | undefined>,
+  seen: {
     variable: "SVC_SEEN",
-    flag: "seen",
-    value: "file",
+    kind: "file",
     fallback: "",
-    doc: "signed checkpoints that somebody outside has collected: the start is refused if the ledger lacks one",
-  },
-  {
+    doc: "signed checkpoints that somebody outside has collected; the gate refuses to start if its ledger lacks one of them",
+    read: optional,
+  } as Entry<string | undefined>,
+  anchorEvery: {
     variable: "SVC_ANCHOR_EVERY",
-    flag: "anchor-every",
-    value: "number",
+    kind: "number",
     fallback: "100",
-    doc: "witnesses and sinks are told after so many heads, at most once a second and at the latest after ten",
-  },
-  {
+    doc: "how many heads pass before witnesses and sinks receive one; at most one per second, at least one in ten",
+    read: countFrom(1),
+  } as Entry<number>,
+  retentionDays: {
     variable: "SVC_RETENTION_DAYS",
-    flag: "retention-days",
-    value: "number",
+    kind: "number",
     fallback: "",
-    doc: "evidence of checks that are older is erased, and the receipts stay; by default it is kept",
-  },
-  {
+    doc: "the age at which the evidence of a check is erased, its receipt stays; by default evidence is kept",
+    read: ifGiven(countFrom(1)),
+  } as Entry<number | undefined>,
+  opsPort: {
     variable: "SVC_OPS_PORT",
-    flag: "ops-port",
-    value: "number",
+    kind: "number",
     fallback: "",
-    doc: "a second listener: /metrics, /ready and /health without a key",
-  },
-  { variable: "SVC_OPS_HOST", flag: "ops-host", value: "address", fallback: "127.0.0.1", doc: "where it listens" },
-  { variable: "SVC_LOG", flag: "log", value: "level", fallback: "info", doc: logLevels.join(", ") },
-  {
+    doc: "the port of a second listener, which serves /metrics, /ready and /health without a key",
+    read: ifGiven(readPort),
+  } as Entry<number | undefined>,
+  opsHost: {
+    variable: "SVC_OPS_HOST",
+    kind: "address",
+    fallback: "127.0.0.1",
+    doc: "the address of the second listener",
+    read: plain,
+  } as Entry<string>,
+  log: {
+    variable: "SVC_LOG",
+    kind: "level",
+    fallback: "info",
+    doc: `the least severe log level: ${logLevels.join(", ")}`,
+    read: oneOf(logLevels),
+  } as Entry<string>,
+  accept: {
     variable: "SVC_ACCEPT",
-    flag: "accept",
-    value: "what",
+    kind: "what",
     fallback: "",
-    doc: `take responsibility at this start for: ${acceptable.join(", ")}`,
-  },
-];
+    doc: `risks to accept at this start, separated by commas: ${acceptable.join(", ")}`,
+    read: readAccepted,
+  } as Entry<readonly Acceptable[]>,
+};
+
+export type Config = {
+  readonly [Name in keyof typeof entries]: Extract<
+    ReturnType<(typeof entries)[Name]["read"]>,
+    { readonly ok: true }
+  >["value"];
+} & {
+  /** The variable or the flag that sets the mode. */
+  readonly modeSetting: string;
+};
+
+/** One setting: its variable, its flag on `svc-gate serve`, and what it is for. */
+export interface Setting extends Omit<Entry<unknown>, "read"> {
+  readonly flag: string;
+}
+
+export const settings: readonly Setting[] = Object.values(entries).map((entry) => ({
+  ...entry,
+  flag: flagOf(entry.variable),
+}));
+
+function flagOf(variable: string): string {
+  return variable.slice("SVC_".length).toLowerCase().replaceAll("_", "-");
+}
 
 export interface Configured {
   readonly config: Config;
-  /** Sentences about what is set and looks wrong, but can be served. */
+  /** Sentences about settings that look wrong but can be served. */
   readonly warnings: readonly string[];
 }
 
+type Texts = Readonly<Record<string, string | undefined>>;
+
 /**
- * Reads the settings: a flag before its variable before the default.
+ * Reads the settings. A flag wins over its variable, and both win over the default.
  *
  * @param flags by name, without dashes
- * @returns every problem at once, a sentence each
+ * @returns the settings, or every problem at once, a sentence each
  */
-export function readConfig(
-  environment: Readonly<Record<string, string | undefined>>,
-  flags: Readonly<Record<string, string | undefined>>,
-): Result<Configured, readonly string[]> {
+export function readConfig(environment: Texts, flags: Texts): Result<Configured, readonly string[]> {
   const problems: string[] = [];
-  const given = (variable: string): string | undefined => {
-    const flag = settings.find((setting) => setting.variable === variable)?.flag ?? "";
-    return flags[flag] ?? environment[variable];
+  const read = (entry: Entry<unknown>): unknown => {
+    const { variable, fallback } = entry;
+    const flag = flags[flagOf(variable)];
+    const value = flag ?? environment[variable];
+    const result = entry.read({ variable, value, text: value || fallback, isFlag: flag !== undefined });
+    if (result.ok) return result.value;
+    problems.push(result.problem);
+    return undefined;
   };
-  const text = (variable: string): string => {
-    const value = given(variable);
-    return value === undefined || value === ""
-      ? (settings.find((setting) => setting.variable === variable)?.fallback ?? "")
-      : value;
-  };
-  const optional = (variable: string): string | undefined => text(variable) || undefined;
-  const config: Config = {
-    mode: readMode(given("SVC_MODE"), problems),
-    modeSetting: flags["mode"] === undefined ? "SVC_MODE" : "--mode",
-    apiKey: given("SVC_API_KEY"),
-    host: text("SVC_HOST"),
-    port: readPort("SVC_PORT", text("SVC_PORT"), problems),
-    basePath: readBasePath(text("SVC_BASE_PATH"), problems),
-    tlsCert: optional("SVC_TLS_CERT"),
-    tlsKey: optional("SVC_TLS_KEY"),
-    mandate: given("SVC_MANDATE") === undefined ? undefined : text("SVC_MANDATE"),
-    tenants: optional("SVC_TENANTS"),
-    tenantsOpen: given("SVC_TENANTS_OPEN")
-      ? readCount("SVC_TENANTS_OPEN", text("SVC_TENANTS_OPEN"), problems)
-      : undefined,
-    rate: text("SVC_RATE") === "" ? undefined : readRate("SVC_RATE", text("SVC_RATE"), problems),
-    connections: readCount("SVC_CONNECTIONS", text("SVC_CONNECTIONS"), problems),
-    refusedInputMax: readBytes("SVC_REFUSED_INPUT_MAX", text("SVC_REFUSED_INPUT_MAX"), problems),
-    refusedInputPerDay: readBytes("SVC_REFUSED_INPUT_PER_DAY", text("SVC_REFUSED_INPUT_PER_DAY"), problems),
-    reloadTests: optional("SVC_RELOAD_TESTS"),
-    databaseUrl: optional("SVC_DATABASE_URL"),
-    databasePool: readCount("SVC_DATABASE_POOL", text("SVC_DATABASE_POOL"), problems, 2),
-    dataDir: text("SVC_DATA_DIR"),
-    ledgerName: optional("SVC_LEDGER_NAME"),
-    pin: optional("SVC_PIN"),
-    signingKey: optional("SVC_SIGNING_KEY"),
-    witnessPolicy: optional("SVC_WITNESS_POLICY"),
-    sinks: optional("SVC_SINKS"),
-    seen: optional("SVC_SEEN"),
-    anchorEvery: readCount("SVC_ANCHOR_EVERY", text("SVC_ANCHOR_EVERY"), problems),
-    retentionDays: given("SVC_RETENTION_DAYS")
-      ? readCount("SVC_RETENTION_DAYS", text("SVC_RETENTION_DAYS"), problems)
-      : undefined,
-    opsHost: text("SVC_OPS_HOST"),
-    opsPort: text("SVC_OPS_PORT") === "" ? undefined : readPort("SVC_OPS_PORT", text("SVC_OPS_PORT"), problems),
-    log: readOne("SVC_LOG", text("SVC_LOG"), logLevels, problems),
-    accept: text("SVC_ACCEPT")
-      .split(",")
-      .filter(Boolean)
-      .map((what) => readOne("SVC_ACCEPT", what.trim(), acceptable, problems)),
-  };
-  if (flags["signing-key"]?.includes("\n") === true)
-    problems.push(
-      "SVC_SIGNING_KEY holds the key itself: among arguments every process sees it; set the variable, or name a file",
-    );
-  problems.push(...problemsOf(config));
-  return problems.length > 0
-    ? bad(problems)
-    : good({ config, warnings: [...unknownVariables(environment), ...risks(config)] });
-}
-
-/** What is wrong with settings that can be read, each as a sentence. */
-function problemsOf(config: Config): readonly string[] {
-  const problems: string[] = [];
-  if (config.apiKey === "") problems.push("SVC_API_KEY is empty: set a key, or remove the variable and one is made");
-  if (config.apiKey !== undefined && /[^\x21-\x7e]/.test(config.apiKey))
-    problems.push("SVC_API_KEY has a space or a character that a header cannot carry");
-  const sinks = parseSinks(config.sinks ?? "");
-  if (!sinks.ok) problems.push(`SVC_SINKS: ${sinks.problem}`);
+  const values = Object.fromEntries(Object.entries(entries).map(([name, entry]) => [name, read(entry)]));
+  const modeSetting = flags["mode"] === undefined ? "SVC_MODE" : "--mode";
+  const config = { ...values, modeSetting } as Config;
   if ((config.tlsCert === undefined) !== (config.tlsKey === undefined))
     problems.push("SVC_TLS_CERT and SVC_TLS_KEY go together: set both or neither");
-  return problems;
+  if (problems.length > 0) return bad(problems);
+  return good({ config, warnings: [...unknownVariables(environment), ...risks(config)] });
 }
 
-function readMode(value: string | undefined, problems: string[]): Mode | undefined {
-  if (value === undefined || isMode(value)) return value;
-  // An empty one too: where a mode was meant to be set and was not, observing in silence would enforce nothing.
-  problems.push(`SVC_MODE is "${value}"; it must be ${modes.join(", ")}${meant(value, modes)}`);
-  return undefined;
+function plain({ text }: Given): Result<string, string> {
+  return good(text);
 }
 
-function readOne<Name extends string>(
-  variable: string,
-  value: string,
-  names: readonly Name[],
-  problems: string[],
-): Name {
+function optional({ text }: Given): Result<string | undefined, string> {
+  return good(text || undefined);
+}
+
+/** Undefined if the setting is unset or empty. */
+function ifGiven<Value>(read: Entry<Value>["read"]): Entry<Value | undefined>["read"] {
+  return (given) => (given.text === "" ? good(undefined) : read(given));
+}
+
+/** An empty mode is an error too: somebody meant to set it, and the gate must not observe in silence. */
+function readMode({ variable, value }: Given): Result<Mode | undefined, string> {
+  if (value === undefined || isMode(value)) return good(value);
+  return bad(`${variable} is "${value}"; it must be ${modes.join(", ")}${meant(value, modes)}`);
+}
+
+function readApiKey({ variable, value }: Given): Result<string | undefined, string> {
+  if (value === "") return bad(`${variable} is empty: set a key, or remove the variable and one is made`);
+  if (value !== undefined && /[^\x21-\x7e]/.test(value))
+    return bad(`${variable} has a space or a character that a header cannot carry`);
+  return good(value);
+}
+
+function readSigningKey({ variable, text, isFlag }: Given): Result<string | undefined, string> {
+  if (isFlag && text.includes("\n"))
+    return bad(
+      `${variable} holds the key itself: among arguments every process sees it; set the variable, or name a file`,
+    );
+  return good(text || undefined);
+}
+
+function readSinks({ variable, text }: Given): Result<string | undefined, string> {
+  const sinks = parseSinks(text);
+  return sinks.ok ? good(text || undefined) : bad(`${variable}: ${sinks.problem}`);
+}
+
+function readAccepted({ variable, text }: Given): Result<readonly Acceptable[], string> {
+  const names = text.split(",").filter(Boolean);
+  const accepted: Acceptable[] = [];
+  for (const name of names) {
+    const found = findOne(variable, name.trim(), acceptable);
+    if (!found.ok) return found;
+    accepted.push(found.value);
+  }
+  return good(accepted);
+}
+
+function oneOf<Name extends string>(names: readonly Name[]): Entry<Name>["read"] {
+  return ({ variable, text }) => findOne(variable, text, names);
+}
+
+function findOne<Name extends string>(variable: string, value: string, names: readonly Name[]): Result<Name, string> {
   const found = names.find((name) => name === value);
-  if (found === undefined)
-    problems.push(`${variable} is "${value}"; it must be one of ${names.join(", ")}${meant(value, names)}`);
-  return found ?? (names[0] as Name);
+  if (found !== undefined) return good(found);
+  return bad(`${variable} is "${value}"; it must be one of ${names.join(", ")}${meant(value, names)}`);
 }
 
 function meant(value: string, names: readonly string[]): string {
@@ -365,44 +369,41 @@ function meant(value: string, names: readonly string[]): string {
   return near === undefined ? "" : ` (did you mean ${near}?)`;
 }
 
-function readPort(variable: string, value: string, problems: string[]): number {
-  const port = /^[0-9]{1,5}$/.test(value) ? Number(value) : 65_536;
-  if (port > 65_535) problems.push(`${variable} is "${value}"; it must be a number from 0 to 65535`);
-  return port;
+function readPort({ variable, text }: Given): Result<number, string> {
+  const port = /^[0-9]{1,5}$/.test(text) ? Number(text) : 65_536;
+  if (port <= 65_535) return good(port);
+  return bad(`${variable} is "${text}"; it must be a number from 0 to 65535`);
 }
 
-function readCount(variable: string, value: string, problems: string[], min = 1): number {
-  if (/^[1-9][0-9]{0,3}$/.test(value) && Number(value) >= min) return Number(value);
-  problems.push(`${variable} is "${value}"; it must be a number from ${min} to 9999`);
-  return min;
+function countFrom(min: number): Entry<number>["read"] {
+  return ({ variable, text }) => {
+    if (/^[1-9][0-9]{0,3}$/.test(text) && Number(text) >= min) return good(Number(text));
+    return bad(`${variable} is "${text}"; it must be a number from ${min} to 9999`);
+  };
 }
 
-function readRate(variable: string, value: string, problems: string[]): Rate | undefined {
-  const rate = parseRate(value);
-  if (rate.ok) return rate.value;
-  problems.push(`${variable}: ${rate.problem}`);
-  return undefined;
+function readRate({ variable, text }: Given): Result<Rate, string> {
+  const rate = parseRate(text);
+  return rate.ok ? rate : bad(`${variable}: ${rate.problem}`);
 }
 
-function readBytes(variable: string, value: string, problems: string[]): number {
-  const bytes = parseBytes(value);
-  if (bytes.ok) return bytes.value;
-  problems.push(`${variable}: ${bytes.problem}`);
-  return 0;
+/** In bytes. */
+function readBytes({ variable, text }: Given): Result<number, string> {
+  const bytes = parseBytes(text);
+  return bytes.ok ? bytes : bad(`${variable}: ${bytes.problem}`);
 }
 
-function readBasePath(value: string, problems: string[]): string {
-  const path = value.replace(/\/+$/, "");
-  if (path !== "" && !/^(?:\/[A-Za-z0-9._~-]+)+$/.test(path))
-    problems.push(`SVC_BASE_PATH is "${value}"; it must be a path such as /t/acme`);
-  return path;
+function readBasePath({ variable, text }: Given): Result<string, string> {
+  const path = text.replace(/\/+$/, "");
+  if (path === "" || /^(?:\/[A-Za-z0-9._~-]+)+$/.test(path)) return good(path);
+  return bad(`${variable} is "${text}"; it must be a path such as /t/acme`);
 }
 
-function unknownVariables(environment: Readonly<Record<string, string | undefined>>): readonly string[] {
+function unknownVariables(environment: Texts): readonly string[] {
   const known = settings.map(({ variable }) => variable);
   return Object.keys(environment)
     .filter((name) => name.startsWith("SVC_") && !known.includes(name))
-    .map((name) => `${name} is set, and no setting is called so${meant(name, known)}`);
+    .map((name) => `${name} is set, but there is no such setting${meant(name, known)}`);
 }
 
 function risks({ apiKey, host, tlsCert }: Config): readonly string[] {

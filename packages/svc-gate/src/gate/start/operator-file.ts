@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { makeFolders } from "../../ledger/mod.ts";
+import { dataFolder, makeFolders } from "../../ledger/mod.ts";
 
 /** How the gate that serves a data folder is reached from the same machine, by whoever can read that folder. */
 export interface OperatorFile {
@@ -67,5 +67,5 @@ export async function readOperatorFile(folder: string): Promise<OperatorFile | u
 }
 
 function fileIn(folder: string): string {
-  return join(folder, "operator.json");
+  return join(folder, dataFolder.files.operator);
 }

@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { createServer, type AddressInfo, type Server } from "node:net";
-import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import type { FastifyInstance } from "fastify";
 import pino, { type Logger } from "pino";
 import {
+  dataFolder,
   NoLedger,
   openPostgres,
   sqliteThreads,
@@ -19,23 +19,22 @@ import type { Config } from "./config.ts";
 import type { Gate, Reloaded } from "../core/gate.ts";
 import { makeServer, type HttpOptions } from "../http/server.ts";
 import { keptFirstKey, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } from "../admin/keys/keys.ts";
-import { Budget } from "../admission/line.ts";
+import { Budget } from "../admission/queue.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { makeOpsServer } from "../http/ops.ts";
 import {
-  ledgerIdOf,
-  openPlace,
+  openFrom,
   StartRefused,
-  type OpenedPlace,
-  type OpenPlace,
-  type Place,
-  type Telling,
-} from "./place.ts";
+  type OpenedGate,
+  type OpenGate,
+  type GateSource,
+  type SharedParts,
+} from "./gate-source.ts";
 import { Rates } from "../admission/rate.ts";
 import { RefusedInputs } from "../core/refused-inputs.ts";
 import { Service, type ContractTests, type ReloadTests } from "../admin/service.ts";
 import { readTenants, type TenantEntry } from "./tenants-file.ts";
-import { Tally } from "../telemetry/tally.ts";
+import { Metrics } from "../telemetry/metrics.ts";
 import { areTracesAsked, openTraces, type Traces } from "../telemetry/traces.ts";
 import { Tenants } from "./tenants.ts";
 import { collectWarnings } from "./warnings.ts";
@@ -91,7 +90,7 @@ const tenantsSharedOpenMax = 1000;
 const tenantThreadsMax = 4;
 
 /** What the command line lends the service. */
-export interface Lent {
+export interface ServeHooks {
   /** Runs the tests of contracts, where a reload waits for them. */
   readonly runTests?: ContractTests;
 }
@@ -101,7 +100,7 @@ export interface Lent {
  *
  * @throws {StartRefused} with every error of the contracts (exit code 2), or {LedgerRefused}
  */
-export async function serve(config: Config, warnings: readonly string[], lent: Lent = {}): Promise<Serving> {
+export async function serve(config: Config, warnings: readonly string[], hooks: ServeHooks = {}): Promise<Serving> {
   const log = pino(
     { level: config.log, base: null, timestamp: pino.stdTimeFunctions.isoTime },
     pino.destination({ fd: 2, sync: true }),
@@ -111,16 +110,16 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
   const tls = await readTls(config);
   const traces = await openTracesIfAsked(log);
   const opened = await openLedgers(config, log);
-  const { root, rootPlace, tenants, readPlaces, tally, database, close } = opened;
+  const { root, rootSource, tenants, readSources, metrics, database, close } = opened;
   try {
     const { keys, first } = await openKeys(config, root, tenants, log);
-    const tests = testsOfReload(config, lent);
+    const tests = testsOfReload(config, hooks);
     const rates = new Rates({
-      fallback: (tenant) => (tenant === null ? undefined : tenants?.placeOf(tenant)?.rate) ?? config.rate,
+      fallback: (tenant) => (tenant === null ? undefined : tenants?.sourceOf(tenant)?.rate) ?? config.rate,
     });
     const begun = await root.begin();
     if (first !== undefined) await recordFirstKey(root, first, log);
-    const service = new Service({ log, keys, root, rootPlace, tenants, readPlaces, tests, tally, traces, rates });
+    const service = new Service({ log, keys, root, rootSource, tenants, readSources, tests, metrics, traces, rates });
     const server = makeServer({ service, basePath: config.basePath, connections: config.connections, log, tls });
     const ops = await openOps(service, config, log);
     const address = await listen(server, config).catch(async (error: unknown) => {
@@ -136,7 +135,7 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
       ops: ops?.address,
       gate: root.gate,
       ledger: root.ledger,
-      contracts: root.gate.standing.force.contracts,
+      contracts: root.gate.policy.policySet.contracts,
       tenants: opened.tenantsAtStart,
       made: first?.made,
       modeChange: modeChangeOf(begun, config),
@@ -164,10 +163,10 @@ export async function serve(config: Config, warnings: readonly string[], lent: L
 
 interface OpenLedgers extends OpenTenants {
   readonly database: Database | undefined;
-  readonly root: OpenedPlace;
-  readonly rootPlace: Place;
+  readonly root: OpenedGate;
+  readonly rootSource: GateSource;
   readonly tenantsAtStart: number;
-  readonly tally: Tally;
+  readonly metrics: Metrics;
   readonly close: () => Promise<void>;
 }
 
@@ -179,58 +178,58 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
   await requireFreePorts(config);
   if (config.databaseUrl === undefined) await keptFirstKey(config.dataDir); // A damaged file refuses the start here.
   const database = await openDatabase(config, log);
-  const rootPlace = placeOfRoot(config, database);
-  const tally = new Tally();
+  const rootSource = placeOfRoot(config, database);
+  const metrics = new Metrics();
   const refusedInputs = new RefusedInputs({
     bytesMax: config.refusedInputMax,
     bytesPerDay: config.refusedInputPerDay,
   });
-  const telling = { log, watch: tally, budget: new Budget(), refusedInputs, sites };
-  const root = await openPlace(rootPlace, telling).catch(async (error: unknown) => {
+  const shared = { log, observer: metrics, budget: new Budget(), refusedInputs, sites };
+  const root = await openFrom(rootSource, shared).catch(async (error: unknown) => {
     await database?.close();
     throw error instanceof NoLedger ? noKey : error;
   });
-  const opened = openTenants(config, database, entries.value, telling);
+  const opened = openTenants(config, database, entries.value, shared);
   const close = async (): Promise<void> => {
     await opened.tenants?.close();
     await root.gate.anchors?.close();
     await root.ledger.close();
     await database?.close();
   };
-  return { ...opened, database, root, rootPlace, tenantsAtStart: entries.value.length, tally, close };
+  return { ...opened, database, root, rootSource, tenantsAtStart: entries.value.length, metrics, close };
 }
 
 interface OpenTenants {
   /** Undefined where SVC_TENANTS is not set. */
   readonly tenants: Tenants | undefined;
   /** Reads the tenants' file again. */
-  readonly readPlaces: () => Promise<Result<readonly Place[], string>>;
+  readonly readSources: () => Promise<Result<readonly GateSource[], string>>;
 }
 
 function openTenants(
   config: Config,
   database: Database | undefined,
   entries: readonly TenantEntry[],
-  telling: Telling,
+  shared: SharedParts,
 ): OpenTenants {
   const threads = sqliteThreads(tenantThreadsMax);
-  const places = (found: readonly TenantEntry[]): readonly Place[] =>
+  const sources = (found: readonly TenantEntry[]): readonly GateSource[] =>
     found.map((entry) => placeOfTenant(entry, config, { database, threads }));
   const openMax = config.tenantsOpen ?? (database === undefined ? tenantsOpenMax : tenantsSharedOpenMax);
   return {
     tenants:
       config.tenants === undefined
         ? undefined
-        : new Tenants(places(entries), { ...telling, openMax, idleMs: tenantIdleMs }),
-    readPlaces: async () => {
+        : new Tenants(sources(entries), { ...shared, openMax, idleMs: tenantIdleMs }),
+    readSources: async () => {
       const read = await tenantEntries(config);
-      return read.ok ? good(places(read.value)) : read;
+      return read.ok ? good(sources(read.value)) : read;
     },
   };
 }
 
 /** The tests of contracts that a reload waits for; undefined where it waits for none. */
-function testsOfReload({ reloadTests }: Config, { runTests }: Lent): ReloadTests | undefined {
+function testsOfReload({ reloadTests }: Config, { runTests }: ServeHooks): ReloadTests | undefined {
   return reloadTests === undefined || runTests === undefined ? undefined : { path: reloadTests, run: runTests };
 }
 
@@ -242,7 +241,7 @@ function modeChangeOf(begun: Reloaded | undefined, { modeSetting: setting }: Con
 /** The ring of keys, and the first one. A gate whose ledger is elsewhere makes none: it would be another in each replica. */
 async function openKeys(
   { apiKey, dataDir, databaseUrl }: Config,
-  { gate, ledger }: OpenPlace,
+  { gate, ledger }: OpenGate,
   tenants: Tenants | undefined,
   log: Logger,
 ): Promise<{ readonly keys: KeyRing; readonly first: FirstKey | undefined }> {
@@ -309,24 +308,18 @@ async function openOps(service: Service, config: Config, log: Logger): Promise<O
   return { address: addressOf(server, "http"), close: () => server.close() };
 }
 
-function placeOfRoot(config: Config, database: Database | undefined): Place {
-  const { accept, apiKey, dataDir, ledgerName, mandate, mode, modeSetting, pin } = config;
-  // In a database the ledgers are those of all gates, and so is the key; in folders each has its own.
-  const signingKey = config.signingKey ?? (database === undefined ? undefined : join(dataDir, "signing.key"));
+function placeOfRoot(config: Config, database: Database | undefined): GateSource {
+  const { accept, apiKey, mandate, mode, modeSetting } = config;
   return {
     tenant: null,
     mandate,
     mode,
     modeSetting,
     ledger: {
-      folder: dataDir,
-      shared: database && { database, ledger: ledgerIdOf(null) },
+      ...dataFolder.locateLedger(config, null, database),
       // Its rows hold the keys. Without a key nobody could call the gate, and a new ledger would keep a signing key for nothing.
       mustExist: database !== undefined && apiKey === undefined,
-      pinFile: pin,
-      name: ledgerName,
       engine,
-      signingKeyFile: signingKey,
       acceptMissingPin: accept.includes("missing-pin"),
       acceptSigningKey: accept.includes("signing-key"),
     },
@@ -348,7 +341,11 @@ interface Shared {
 }
 
 /** Where a tenant's gate comes from: a folder of its own beside the root's ledger, or a ledger in the same database. */
-function placeOfTenant({ id, mandate, mode, rate }: TenantEntry, config: Config, { database, threads }: Shared): Place {
+function placeOfTenant(
+  { id, mandate, mode, rate }: TenantEntry,
+  config: Config,
+  { database, threads }: Shared,
+): GateSource {
   const root = placeOfRoot(config, database);
   return {
     ...root,
@@ -360,12 +357,9 @@ function placeOfTenant({ id, mandate, mode, rate }: TenantEntry, config: Config,
     rate,
     ledger: {
       ...root.ledger,
-      folder: join(config.dataDir, "tenants", id),
-      shared: database && { database, ledger: ledgerIdOf(id) },
+      ...dataFolder.locateLedger(config, id, database),
       mustExist: false,
       threads,
-      pinFile: config.pin === undefined ? undefined : `${config.pin}.${id}`,
-      name: undefined,
     },
   };
 }

@@ -26,7 +26,7 @@ const known = ["mandate", "mode", "rate"];
  * Reads a file of tenants: `tenants:`, then for each id `mandate`, and if it must be `mode` and `rate`. Paths are relative
  * to the file.
  *
- * @returns every error with its place, as text for a terminal
+ * @returns every error with its source, as text for a terminal
  */
 export async function readTenants(name: string): Promise<Result<readonly TenantEntry[], string>> {
   const read = await readFile(name, "utf8").then(good, (error: unknown) =>

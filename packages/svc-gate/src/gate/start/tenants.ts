@@ -2,9 +2,9 @@ import type { FastifyReply } from "fastify";
 import type { InForce } from "../../ledger/mod.ts";
 import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Gate } from "../core/gate.ts";
-import { openPlace, type OpenPlace, type Place, type Telling } from "./place.ts";
+import { openFrom, type OpenGate, type GateSource, type SharedParts } from "./gate-source.ts";
 
-export interface TenantsOptions extends Telling {
+export interface TenantsOptions extends SharedParts {
   /** How many may be open at once: each holds what its ledger's engine needs. */
   readonly openMax: number;
   /** A tenant that nothing asked of for this long is closed, in milliseconds. */
@@ -16,7 +16,7 @@ const retryMs = 5000;
 
 /** A tenant that is open: who waits for an answer keeps it so. */
 interface Open {
-  readonly place: OpenPlace;
+  readonly source: OpenGate;
   readonly waiting: Set<FastifyReply>;
   /** How many works of an operator are under way. */
   works: number;
@@ -31,7 +31,7 @@ interface Open {
  */
 export class Tenants {
   readonly #options: TenantsOptions;
-  #places: ReadonlyMap<string, Place>;
+  #sources: ReadonlyMap<string, GateSource>;
   readonly #open = new Map<string, Open>();
   readonly #opening = new Map<string, Promise<Result<Open, Refusal>>>();
   /** Those whose files are being let go. */
@@ -42,18 +42,18 @@ export class Tenants {
   readonly #failed = new Map<string, { readonly until: number; readonly refusal: Refusal }>();
   readonly #sweep: NodeJS.Timeout;
 
-  constructor(places: readonly Place[], options: TenantsOptions) {
+  constructor(sources: readonly GateSource[], options: TenantsOptions) {
     this.#options = options;
-    this.#places = byTenant(places);
+    this.#sources = byTenant(sources);
     this.#sweep = setInterval(() => this.#closeIdle(), Math.max(100, options.idleMs / 4)).unref();
   }
 
   has(id: string): boolean {
-    return this.#places.has(id);
+    return this.#sources.has(id);
   }
 
   /** Those that are open now. */
-  get open(): ReadonlyMap<string, { readonly place: OpenPlace }> {
+  get open(): ReadonlyMap<string, { readonly source: OpenGate }> {
     return this.#open;
   }
 
@@ -66,14 +66,14 @@ export class Tenants {
     const found = this.#open.get(id);
     const opened = found === undefined ? await this.#opened(id) : good(found);
     if (!opened.ok) return opened;
-    const { waiting, place } = opened.value;
+    const { waiting, source } = opened.value;
     opened.value.askedAt = performance.now();
     // Whose connection ended while the tenant was opened hears of no end any more, and would keep it open for ever.
     if (!reply.raw.destroyed) {
       waiting.add(reply);
       reply.raw.once("close", () => waiting.delete(reply));
     }
-    return good(place.gate);
+    return good(source.gate);
   }
 
   /**
@@ -92,28 +92,28 @@ export class Tenants {
     const open = opened.value;
     open.works += 1;
     try {
-      return await work(open.place.gate);
+      return await work(open.source.gate);
     } finally {
       open.works -= 1;
       open.askedAt = performance.now();
     }
   }
 
-  placeOf(id: string): Place | undefined {
-    return this.#places.get(id);
+  sourceOf(id: string): GateSource | undefined {
+    return this.#sources.get(id);
   }
 
   /** Takes a file of tenants as it is now; those that are no longer in it are closed. */
-  async redefine(places: readonly Place[]): Promise<void> {
-    this.#places = byTenant(places);
+  async redefine(sources: readonly GateSource[]): Promise<void> {
+    this.#sources = byTenant(sources);
     this.#failed.clear();
-    const gone = [...this.#open.keys()].filter((id) => !this.#places.has(id));
+    const gone = [...this.#open.keys()].filter((id) => !this.#sources.has(id));
     await Promise.all(gone.map((id) => this.#close(id)));
   }
 
   /** Those that were open at some time: what is in force on them is more than what a file says. */
   get begun(): readonly string[] {
-    return [...new Set([...this.#open.keys(), ...this.#earlier.keys()])].filter((id) => this.#places.has(id));
+    return [...new Set([...this.#open.keys(), ...this.#earlier.keys()])].filter((id) => this.#sources.has(id));
   }
 
   /** Answers what waits, then lets everything go. */
@@ -136,23 +136,23 @@ export class Tenants {
   }
 
   async #begin(id: string, keepsStricterMode: boolean): Promise<Result<Open, Refusal>> {
-    const place = this.#places.get(id);
-    if (place === undefined) return bad(noSuchTenant);
+    const source = this.#sources.get(id);
+    if (source === undefined) return bad(noSuchTenant);
     if (!(await this.#makeRoom())) {
       return bad(refuse("tenant-unavailable", "too many tenants are busy at once; ask again in a moment"));
     }
     try {
       await this.#closing.get(id);
-      const opened = await openPlace({ ...place, keepsStricterMode }, this.#options, this.#earlier.get(id));
+      const opened = await openFrom({ ...source, keepsStricterMode }, this.#options, this.#earlier.get(id));
       await opened.begin().catch(async (error: unknown) => {
         await letGo(opened);
         throw error;
       });
-      if (!this.#places.has(id)) {
+      if (!this.#sources.has(id)) {
         await letGo(opened);
         return bad(noSuchTenant);
       }
-      const open: Open = { place: opened, waiting: new Set(), works: 0, askedAt: performance.now() };
+      const open: Open = { source: opened, waiting: new Set(), works: 0, askedAt: performance.now() };
       this.#open.set(id, open);
       opened.gate.failed.catch((error: unknown) => this.#fault(id, open, error));
       return good(open);
@@ -188,16 +188,16 @@ export class Tenants {
     if (open === undefined) return Promise.resolve();
     this.#open.delete(id);
     this.#remember(id, open);
-    const closing = open.place.gate
+    const closing = open.source.gate
       .drain()
-      .then(() => letGo(open.place))
+      .then(() => letGo(open.source))
       .finally(() => this.#closing.delete(id));
     this.#closing.set(id, closing);
     return closing;
   }
 
-  #remember(id: string, { place }: Open): void {
-    const { contract, mode, engine } = place.gate.standing;
+  #remember(id: string, { source }: Open): void {
+    const { contract, mode, engine } = source.gate.policy;
     this.#earlier.set(id, { contract, mode, engine });
   }
 
@@ -211,8 +211,8 @@ export class Tenants {
     this.#remember(id, open);
     this.#unavailable(id, error);
     for (const reply of open.waiting) reply.raw.destroy();
-    open.place.gate.anchors?.close().catch(() => undefined);
-    open.place.ledger.close().catch(() => undefined);
+    open.source.gate.anchors?.close().catch(() => undefined);
+    open.source.ledger.close().catch(() => undefined);
   }
 
   #unavailable(id: string, error: unknown): Refusal {
@@ -226,15 +226,15 @@ export class Tenants {
 
 export const noSuchTenant: Refusal = refuse("not-found", "there is no such tenant");
 
-async function letGo({ gate, ledger }: OpenPlace): Promise<void> {
+async function letGo({ gate, ledger }: OpenGate): Promise<void> {
   await gate.anchors?.close();
   await ledger.close();
 }
 
-function isIdle({ place, waiting, works }: Open): boolean {
-  return waiting.size === 0 && works === 0 && place.gate.isIdle;
+function isIdle({ source, waiting, works }: Open): boolean {
+  return waiting.size === 0 && works === 0 && source.gate.isIdle;
 }
 
-function byTenant(places: readonly Place[]): ReadonlyMap<string, Place> {
-  return new Map(places.map((place) => [place.tenant ?? "", place]));
+function byTenant(sources: readonly GateSource[]): ReadonlyMap<string, GateSource> {
+  return new Map(sources.map((source) => [source.tenant ?? "", source]));
 }

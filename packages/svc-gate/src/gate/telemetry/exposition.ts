@@ -3,8 +3,8 @@ import { modes, refusals, verdicts, type Mode, type RefusalCode } from "../../wi
 import type { AnchorReading } from "../anchoring.ts";
 import { engine } from "../version.ts";
 import { histogramText, type HistogramOptions } from "./histogram-text.ts";
-import type { CheckCounts, Tally } from "./tally.ts";
-import { reloadOutcomes } from "./watch.ts";
+import type { CheckCounts, Metrics } from "./metrics.ts";
+import { reloadOutcomes } from "./observer.ts";
 
 /** What stands at the moment when somebody looks. */
 export interface Readings {
@@ -22,49 +22,49 @@ export interface Readings {
 }
 
 /** All metrics in the Prometheus text format, with what the process says of itself. */
-export async function exposition(tally: Tally, readings: Readings): Promise<string> {
-  const anchors = anchorsRegistry(readings.anchors, tally.anchorFailures);
-  const checks = await checksRegistry(tally).metrics();
-  const registries = [eventsRegistry(tally), readingsRegistry(readings), anchors, ofProcess()];
+export async function exposition(metrics: Metrics, readings: Readings): Promise<string> {
+  const anchors = anchorsRegistry(readings.anchors, metrics.anchorFailures);
+  const checks = await checksRegistry(metrics).metrics();
+  const registries = [eventsRegistry(metrics), readingsRegistry(readings), anchors, ofProcess()];
   const others = await Promise.all(registries.map((registry) => registry.metrics()));
-  return [checks, ...histograms(tally).map(histogramText), ...others].join("\n");
+  return [checks, ...histograms(metrics).map(histogramText), ...others].join("\n");
 }
 
-function checksRegistry(tally: Tally): Registry {
+function checksRegistry(metrics: Metrics): Registry {
   const registry = new Registry();
-  showChecks(tally.checks, registry);
-  showAnswers(tally.answers, registry);
+  showChecks(metrics.checks, registry);
+  showAnswers(metrics.answers, registry);
   return registry;
 }
 
 /** A histogram of prom-client takes values, not counts; `histogramText` writes counts. */
-function histograms(tally: Tally): readonly HistogramOptions[] {
+function histograms(metrics: Metrics): readonly HistogramOptions[] {
   return [
     {
       name: "svc_gate_check_seconds",
       help: "From the last byte of a check's body to its answer.",
-      series: { whole: tally.whole },
+      series: { whole: metrics.whole },
     },
     {
       name: "svc_gate_stage_seconds",
       help: "What a check passed through: parse, prepare, queue, decide, commit, answer.",
       label: "stage",
-      series: tally.stages,
+      series: metrics.stages,
     },
     {
       name: "svc_gate_batch_calls",
       help: "Calls decided together, under one flush.",
-      series: { calls: tally.batches },
+      series: { calls: metrics.batches },
     },
     {
       name: "svc_gate_flush_seconds",
       help: "How long a batch took until it was durable.",
-      series: { flush: tally.flushes },
+      series: { flush: metrics.flushes },
     },
   ];
 }
 
-function eventsRegistry(tally: Tally): Registry {
+function eventsRegistry(metrics: Metrics): Registry {
   const registry = new Registry();
   const refused = new Counter({
     name: "svc_gate_refusals_total",
@@ -73,20 +73,20 @@ function eventsRegistry(tally: Tally): Registry {
     registers: [registry],
   });
   const codes = Object.keys(refusals) as RefusalCode[];
-  for (const code of codes) refused.inc({ code }, tally.refusals.get(code) ?? 0);
+  for (const code of codes) refused.inc({ code }, metrics.refusals.get(code) ?? 0);
   const defects = new Counter({
     name: "svc_gate_defects_total",
     help: "Calls blocked because the engine itself failed on a rule. More than none is an alarm.",
     registers: [registry],
   });
-  defects.inc(tally.defects);
+  defects.inc(metrics.defects);
   const reloads = new Counter({
     name: "svc_gate_reloads_total",
     help: "Changes asked for while the gate ran: applied, or refused and the old one kept.",
     labelNames: ["outcome"],
     registers: [registry],
   });
-  for (const outcome of reloadOutcomes) reloads.inc({ outcome }, tally.reloads.get(outcome) ?? 0);
+  for (const outcome of reloadOutcomes) reloads.inc({ outcome }, metrics.reloads.get(outcome) ?? 0);
   return registry;
 }
 
@@ -143,8 +143,10 @@ function anchorsRegistry(anchors: readonly AnchorReading[], failures: ReadonlyMa
   };
   most("svc_gate_anchor_lag_rows", "Rows that an anchor does not vouch for yet.", ({ lagRows }) => lagRows);
   most("svc_gate_anchor_behind_seconds", "How long there have been such rows.", ({ behindMs }) => behindMs / 1000);
-  most("svc_gate_anchor_parted", "1 when an anchor has seen another history than the gate: an alarm.", ({ isParted }) =>
-    isParted ? 1 : 0,
+  most(
+    "svc_gate_anchor_diverged",
+    "1 when an anchor has seen another history than the gate: an alarm.",
+    ({ isDiverged }) => (isDiverged ? 1 : 0),
   );
   const failed = new Counter({
     name: "svc_gate_anchor_failures_total",

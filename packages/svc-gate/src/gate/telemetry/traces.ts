@@ -4,7 +4,7 @@ import type { Resource } from "@opentelemetry/resources";
 import type { BatchSpanProcessorOptions, Sampler, SpanExporter } from "@opentelemetry/sdk-trace";
 import { bad, good, refusals, type Refusal, type Result } from "../../wire/mod.ts";
 import { version } from "../version.ts";
-import { stages, type AnsweredCheck, type Course } from "./watch.ts";
+import { stages, type AnsweredCheck, type CheckTimings } from "./observer.ts";
 
 /** What a request says of itself before it is decided. */
 export interface TracedRequest {
@@ -18,13 +18,13 @@ export interface TracedRequest {
 export interface Trace {
   /** 32 hex digits: the caller's where a `traceparent` came. */
   readonly id: string;
-  answered(check: AnsweredCheck, course: Course): void;
+  answered(check: AnsweredCheck, timings: CheckTimings): void;
   refused(refusal: Refusal): void;
 }
 
 /** Where spans go. It never holds up a check: what the collector does not take in time is dropped. */
 export interface Traces {
-  begin(request: TracedRequest, course: Course): Trace;
+  begin(request: TracedRequest, timings: CheckTimings): Trace;
   /** Sends what is left, for as long as the patience lasts. */
   stop(): Promise<void>;
 }
@@ -80,9 +80,9 @@ export async function openTraces(
   const propagator = new sdk.core.W3CTraceContextPropagator();
   const { defaultTextMapGetter, ROOT_CONTEXT } = sdk.api;
   return good({
-    begin: (request, course) => {
+    begin: (request, timings) => {
       const caller = propagator.extract(ROOT_CONTEXT, request.headers, defaultTextMapGetter);
-      return new CheckSpan(sdk, tracer, caller, request, course);
+      return new CheckSpan(sdk, tracer, caller, request, timings);
     },
     stop: async () => {
       const patience = new Promise<void>((resolve) => setTimeout(resolve, stopPatienceMs).unref());
@@ -168,7 +168,7 @@ function warnOnce(exporter: SpanExporter, warn: (sentence: string) => void): Spa
   };
 }
 
-/** The server's span of one POST /check. Its stages become children when it ends, from the times of its course. */
+/** The server's span of one POST /check. Its stages become children when it ends, from the times of its timings. */
 class CheckSpan implements Trace {
   readonly #sdk: Sdk;
   readonly #tracer: Tracer;
@@ -177,7 +177,7 @@ class CheckSpan implements Trace {
   /** From the monotonic clock to milliseconds since the epoch. */
   readonly #epoch: number;
 
-  constructor(sdk: Sdk, tracer: Tracer, caller: Context, request: TracedRequest, course: Course) {
+  constructor(sdk: Sdk, tracer: Tracer, caller: Context, request: TracedRequest, timings: CheckTimings) {
     this.#sdk = sdk;
     this.#tracer = tracer;
     this.#caller = caller;
@@ -185,7 +185,7 @@ class CheckSpan implements Trace {
     const { path, scheme, tenant } = request;
     const options = {
       kind: sdk.api.SpanKind.SERVER,
-      startTime: this.#epoch + course.began,
+      startTime: this.#epoch + timings.began,
       attributes: {
         "http.request.method": "POST",
         "http.route": tenant === null ? "/check" : "/t/{tenant}/check",
@@ -201,7 +201,7 @@ class CheckSpan implements Trace {
     return this.#span.spanContext().traceId;
   }
 
-  answered({ verdict, answered, mode, toolName, sessionId, rule, seq }: AnsweredCheck, course: Course): void {
+  answered({ verdict, answered, mode, toolName, sessionId, rule, seq }: AnsweredCheck, timings: CheckTimings): void {
     if (!this.#span.isRecording()) return;
     this.#span.setAttributes({
       "http.response.status_code": 200,
@@ -214,9 +214,9 @@ class CheckSpan implements Trace {
       "svc_gate.seq": seq,
     });
     const within = this.#sdk.api.trace.setSpan(this.#caller, this.#span);
-    let from = course.began;
+    let from = timings.began;
     for (const stage of stages) {
-      const to = course[stage];
+      const to = timings[stage];
       const child = this.#tracer.startSpan(stage, { startTime: this.#epoch + from }, within);
       child.end(this.#epoch + to);
       from = to;

@@ -2,7 +2,7 @@ import { canonical, isMemberName, type Canonical, type MemberName } from "../../
 import type { PartName } from "./disclosure.ts";
 import { covers, writtenText } from "./evidence.ts";
 import type { Leaf } from "./leaf.ts";
-import type { Broken } from "./row.ts";
+import type { Finding } from "./row.ts";
 
 /**
  * What may be erased of a check beside sensitive members, in the order of names. `effects` never: counters fold them.
@@ -69,7 +69,7 @@ export function readErasure(evidence: string, seq: number): Erasure | undefined 
     const { parts, rows } = JSON.parse(text ?? "null") as Erasure;
     const isWritten = canonical({ parts: [...parts], rows }) === text;
     const areNames = parts.length > 0 && parts.every((part) => typeof part === "string" && isErasable(part));
-    const areSorted = parts.every((part, place) => place === 0 || (parts[place - 1] ?? "") < part);
+    const areSorted = parts.every((part, index) => index === 0 || (parts[index - 1] ?? "") < part);
     return isWritten && areNames && areSorted && areApart(rows, seq) ? { parts, rows } : undefined;
   } catch {
     return undefined;
@@ -102,24 +102,25 @@ export class Missing {
   readonly #places = new Map<PartName, number>();
 
   /** Takes a row that holds, and what it lacks. @returns what is wrong with the row of an erasure */
-  pass({ act, kind, seq }: Leaf, evidence: string, missing: readonly PartName[]): Broken | undefined {
+  pass({ act, kind, seq }: Leaf, evidence: string, missing: readonly PartName[]): Finding | undefined {
     if (missing.length > 0) this.#note(seq, missing);
     if (kind !== "change" || act !== eraseAct) return undefined;
     const erasure = readErasure(evidence, seq);
     if (erasure !== undefined) return this.#strike(erasure);
     const problem = "the row of an erasure does not say properly what was erased";
-    return { seq, problem, expected: "parts, and rows before it", found: writtenText(evidence, "input") ?? "nothing" };
+    const found = writtenText(evidence, "input") ?? "nothing";
+    return { code: "erase-body", seq, problem, expected: "parts, and rows before it", found };
   }
 
   /** The first row that lacks a part of which no row has said that it was erased. */
-  get first(): Broken | undefined {
+  get first(): Finding | undefined {
     const chunks = [...this.#chunks].toSorted(([a], [b]) => a - b);
     for (const [number, chunk] of chunks) {
       const place = chunk.findIndex((combination) => combination !== 0);
       if (place === -1) continue;
       const problem = "a part of the evidence is missing, and no row records its erasure";
       const found = `no ${this.#namesOf(chunk[place] ?? 0).join(", ")}`;
-      return { seq: number * chunkRows + place, problem, expected: "all its parts", found };
+      return { code: "erasure", seq: number * chunkRows + place, problem, expected: "all its parts", found };
     }
     return undefined;
   }
@@ -158,13 +159,13 @@ export class Missing {
         if (chunk === undefined) continue;
         const first = Math.max(0, from - number * chunkRows);
         const last = Math.min(chunkRows - 1, to - number * chunkRows);
-        for (let place = first; place <= last; place += 1) {
-          const before = chunk[place] ?? 0;
+        for (let index = first; index <= last; index += 1) {
+          const before = chunk[index] ?? 0;
           if (before === 0) continue;
           const unnamed = (): readonly PartName[] => this.#namesOf(before).filter((part) => !covers(parts, part));
           const after = left.get(before) ?? this.#numberOf(unnamed());
           left.set(before, after);
-          chunk[place] = after;
+          chunk[index] = after;
         }
       }
     }

@@ -120,9 +120,9 @@ const handful = 32;
 
 /** The same in order: for a handful of strings, for each row, a third of what the general way to sort them takes. */
 function inserted(digests: string[]): readonly string[] {
-  for (let place = 1; place < digests.length; place += 1) {
-    const digest = digests[place] as string;
-    let at = place;
+  for (let index = 1; index < digests.length; index += 1) {
+    const digest = digests[index] as string;
+    let at = index;
     for (; at > 0 && (digests[at - 1] as string) > digest; at -= 1) digests[at] = digests[at - 1] as string;
     digests[at] = digest;
   }
@@ -192,7 +192,7 @@ export function missingParts(stored: StoredEvidence): readonly PartName[] {
   if (!stored.includes("!")) return noParts;
   return stored
     .split(separator)
-    .flatMap((part, place) => (isErased(part) ? (partNames[place] ?? memberOf(part) ?? []) : []));
+    .flatMap((part, index) => (isErased(part) ? (partNames[index] ?? memberOf(part) ?? []) : []));
 }
 
 const noParts: readonly PartName[] = [];
@@ -201,7 +201,7 @@ const noParts: readonly PartName[] = [];
 export function presentParts(stored: StoredEvidence): readonly PartName[] {
   return stored
     .split(separator)
-    .flatMap((part, place) => (isErased(part) ? [] : (partNames[place] ?? memberOf(part) ?? [])));
+    .flatMap((part, index) => (isErased(part) ? [] : (partNames[index] ?? memberOf(part) ?? [])));
 }
 
 /** Does the erasure of some parts take another with it? With an input or a snapshot go its members. */
@@ -213,8 +213,8 @@ export function covers(parts: readonly PartName[], name: PartName): boolean {
 export function withoutParts(stored: StoredEvidence, parts: readonly PartName[]): StoredEvidence {
   return stored
     .split(separator)
-    .map((part, place) => {
-      const name = isErased(part) ? undefined : (partNames[place] ?? memberOf(part));
+    .map((part, index) => {
+      const name = isErased(part) ? undefined : (partNames[index] ?? memberOf(part));
       return name !== undefined && covers(parts, name) ? erasedPart(part, name) : part;
     })
     .join(separator);

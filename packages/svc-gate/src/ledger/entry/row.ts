@@ -22,3 +22,26 @@ export interface Broken {
   readonly expected: string;
   readonly found: string;
 }
+
+/** The codes of spec/export.md for rows and the files that hold them. */
+export type FindingCode =
+  | "file"
+  | "entry"
+  | "leaf"
+  | "seq"
+  | "log"
+  | "prev"
+  | "time"
+  | "result"
+  | "tile"
+  | "contract"
+  | "evidence"
+  | "digest"
+  | "erasure"
+  | "erase-body"
+  | "root";
+
+/** What is broken, with its code: an export is reported by codes. */
+export interface Finding extends Broken {
+  readonly code: FindingCode;
+}

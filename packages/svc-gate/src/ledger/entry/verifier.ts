@@ -2,7 +2,7 @@ import type { PartName } from "./disclosure.ts";
 import { erasedColumns, isErasable } from "./erasure.ts";
 import { evidenceDigest, isEmptyList, missingParts, partText } from "./evidence.ts";
 import { leafHash, parseLeaf, zeroHash, type Leaf } from "./leaf.ts";
-import { changeColumns, resultVerdict, type Broken, type StoredRow } from "./row.ts";
+import { changeColumns, resultVerdict, type Finding, type FindingCode, type StoredRow } from "./row.ts";
 
 /** What the row before leaves for the next one to be held against. */
 export interface Link {
@@ -14,7 +14,7 @@ export interface Link {
 export const firstLink: Link = { seq: 0, hash: zeroHash, at: 0 };
 
 /** Makes the link after a row that is taken as it is: where a walk that does not begin at row 1 begins. */
-export function linkOf(row: StoredRow): Link {
+export function linkOf(row: Pick<StoredRow, "leaf" | "seq">): Link {
   const leaf = parseLeaf(row.leaf);
   return { seq: row.seq, hash: leafHash(row.leaf), at: leaf?.at ?? 0 };
 }
@@ -30,18 +30,51 @@ export interface Linked {
  *
  * @returns the next link and the leaf, or what is broken
  */
-export function verifyLink(row: Pick<StoredRow, "seq" | "leaf">, before: Link, log: string): Linked | Broken {
+export function verifyLink(row: Pick<StoredRow, "seq" | "leaf">, before: Link, log: string): Linked | Finding {
   const seq = before.seq + 1;
   const broken = brokenAt(seq);
-  if (row.seq !== seq) return broken("a row is missing or out of place", `row ${seq}`, `row ${row.seq}`);
+  if (row.seq !== seq) return broken("seq", "a row is missing or out of place", `row ${seq}`, `row ${row.seq}`);
   const leaf = parseLeaf(row.leaf);
   if (leaf === undefined)
-    return broken("the leaf is not canonical text of version 1", "a leaf", row.leaf.slice(0, 200));
-  if (leaf.seq !== seq) return broken("the leaf names another row", seq, leaf.seq);
-  if (leaf.log !== log) return broken("the leaf is of another ledger", log, leaf.log);
-  if (leaf.prev !== before.hash) return broken("the leaf does not follow the row before", before.hash, leaf.prev);
-  if (leaf.at < before.at) return broken("the clock went back", `at least ${before.at}`, leaf.at);
+    return broken("leaf", "the leaf is not canonical text of version 1", "a leaf", row.leaf.slice(0, 200));
+  if (leaf.seq !== seq) return broken("seq", "the leaf names another row", seq, leaf.seq);
+  if (leaf.log !== log) return broken("log", "the leaf is of another ledger", log, leaf.log);
+  if (leaf.prev !== before.hash)
+    return broken("prev", "the leaf does not follow the row before", before.hash, leaf.prev);
+  if (leaf.at < before.at) return broken("time", "the clock went back", `at least ${before.at}`, leaf.at);
   return { link: { seq, hash: leafHash(row.leaf), at: leaf.at }, leaf };
+}
+
+/** The columns for look-up beside a row; an export has none. */
+type Columns = Partial<Pick<StoredRow, "session" | "tool" | "verdict">>;
+
+/**
+ * Checks what a leaf commits to: every hash is recomputed from the disclosures, every look-up column is compared with
+ * what it was derived from.
+ *
+ * @returns the parts that are missing, which a later row must say were erased; or what is broken
+ */
+export function verifyEvidence(leaf: Leaf, evidence: string, columns: Columns): readonly PartName[] | Finding {
+  const broken = brokenAt(leaf.seq);
+  const digest = evidenceDigest(evidence);
+  if (digest === undefined)
+    return broken("evidence", "the evidence has not its parts, each in its place", "six parts", evidence.slice(0, 200));
+  if (digest !== leaf.evidence)
+    return broken("digest", "the evidence is not what the leaf commits to", leaf.evidence, digest);
+  const missing = missingParts(evidence);
+  const kept = missing.find((part) => leaf.kind === "change" || !isErasable(part));
+  if (kept !== undefined)
+    return broken("erasure", "a part of the evidence is missing that is never erased", "six parts", `no ${kept}`);
+  const { session, tool, verdict } = columns;
+  if (tool === undefined || session === undefined) return missing;
+  const expected = verdictColumn(leaf);
+  if (verdict !== expected) return broken("evidence", "the column `verdict` differs from the leaf", expected, verdict);
+  const isAct = leaf.kind === "change" && tool === changeColumns.tool && session === changeColumns.session;
+  const recorded = isAct ? "null" : callText(tool, session);
+  const call = missing.includes("call") ? erasedCall : partText(evidence, "call");
+  if (call !== recorded)
+    return broken("evidence", "the columns `tool` and `session` differ from the evidence", call, recorded);
+  return missing;
 }
 
 /** A row that holds so far, but for the parts that it lacks: a later row must say that they were erased. */
@@ -49,32 +82,12 @@ export interface Verified extends Linked {
   readonly missing: readonly PartName[];
 }
 
-/**
- * Checks one row against the link before it: every hash is recomputed from the leaf's text and the disclosures, every
- * look-up column is compared with what it was derived from.
- *
- * @returns the next link, the leaf and what is missing, or what is broken
- */
-export function verifyRow(row: StoredRow, before: Link, log: string): Verified | Broken {
+/** Checks one row, its link and its evidence. @returns the next link, the leaf and what is missing, or what is broken */
+export function verifyRow(row: StoredRow, before: Link, log: string): Verified | Finding {
   const linked = verifyLink(row, before, log);
   if ("problem" in linked) return linked;
-  const { leaf } = linked;
-  const broken = brokenAt(leaf.seq);
-  const digest = evidenceDigest(row.evidence);
-  if (digest === undefined)
-    return broken("the evidence has not its parts, each in its place", "six parts", row.evidence.slice(0, 200));
-  if (digest !== leaf.evidence) return broken("the evidence is not what the leaf commits to", leaf.evidence, digest);
-  const missing = missingParts(row.evidence);
-  const kept = missing.find((part) => leaf.kind === "change" || !isErasable(part));
-  if (kept !== undefined)
-    return broken("a part of the evidence is missing that is never erased", "six parts", `no ${kept}`);
-  const verdict = verdictColumn(leaf);
-  if (row.verdict !== verdict) return broken("the column `verdict` differs from the leaf", verdict, row.verdict);
-  const isAct = leaf.kind === "change" && row.tool === changeColumns.tool && row.session === changeColumns.session;
-  const columns = isAct ? "null" : callText(row.tool, row.session);
-  const call = missing.includes("call") ? erasedCall : partText(row.evidence, "call");
-  if (call !== columns) return broken("the columns `tool` and `session` differ from the evidence", call, columns);
-  return { ...linked, missing };
+  const missing = verifyEvidence(linked.leaf, row.evidence, row);
+  return "problem" in missing ? missing : { ...linked, missing };
 }
 
 function verdictColumn({ kind, verdict }: Leaf): string | null {
@@ -88,18 +101,29 @@ function verdictColumn({ kind, verdict }: Leaf): string | null {
  * @param leafAt the text of an earlier row's leaf
  * @returns what is broken; undefined if nothing is, or if the row is no result
  */
-export function wrongCheck(leaf: Leaf, leafAt: (seq: number) => string | undefined): Broken | undefined {
+export function wrongCheck(leaf: Leaf, leafAt: (seq: number) => string | undefined): Finding | undefined {
   const { check, key, seq, tool } = leaf;
   if (check === null) return undefined;
   const text = check < seq ? leafAt(check) : undefined;
   const named = parseLeaf(text ?? "");
   if (named?.kind === "check" && named.key === key && named.tool === tool) return undefined;
-  const problem = "the row that a result names is not an earlier check with its key and its tool";
-  return brokenAt(seq)(problem, `a check by ${key} of ${tool}`, text?.slice(0, 200) ?? `no row ${check} before it`);
+  return misnamedCheck(leaf, text?.slice(0, 200) ?? `no row ${check} before it`);
 }
 
-function brokenAt(seq: number): (problem: string, expected: unknown, found: unknown) => Broken {
-  return (problem, expected, found) => ({ seq, problem, expected: String(expected), found: String(found) });
+/** The row that a result names is not its check. */
+export function misnamedCheck({ key, seq, tool }: Leaf, found: string): Finding {
+  const problem = "the row that a result names is not an earlier check with its key and its tool";
+  return brokenAt(seq)("result", problem, `a check by ${key} of ${tool}`, found);
+}
+
+function brokenAt(seq: number): (code: FindingCode, problem: string, expected: unknown, found: unknown) => Finding {
+  return (code, problem, expected, found) => ({
+    code,
+    seq,
+    problem,
+    expected: String(expected),
+    found: String(found),
+  });
 }
 
 /** The value of the part `call`, canonical. */

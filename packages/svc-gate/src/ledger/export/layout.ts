@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { readFile, realpath, stat } from "node:fs/promises";
 import { join, sep } from "node:path";
 import { parseVerifierKey, signatureTypes, type VerifierKey } from "../tree/note.ts";
-import { placePath, type Tile } from "../tree/tiles.ts";
+import { indexPath, type Tile } from "../tree/tiles.ts";
 
 /** What the file log.json of an export says of itself. It is a hint: nobody has signed it. */
 const exportFormat = "svc-gate-export/1";
@@ -12,8 +12,8 @@ export const checkpointName = "checkpoint";
 export const hintName = "log.json";
 
 /** The evidence of the rows whose leaves a bundle holds: one line for each. */
-export function evidencePath(bundle: Pick<Tile, "place" | "width">): string {
-  return `evidence/${placePath(bundle)}`;
+export function evidencePath(bundle: Pick<Tile, "index" | "width">): string {
+  return `evidence/${indexPath(bundle)}`;
 }
 
 /** @param digest the SHA-256 of the text, in hex */

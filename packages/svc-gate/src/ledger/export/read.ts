@@ -17,7 +17,7 @@ export async function* scanExport(
   from: number,
 ): AsyncGenerator<readonly ExportedRow[], undefined> {
   for (const bundle of tilesOf(size, "entries")) {
-    const first = bundle.place * tileWidth + 1;
+    const first = bundle.index * tileWidth + 1;
     if (first + bundle.width > from) yield (await readRows(folder, bundle)).filter(({ seq }) => seq >= from);
   }
 }
@@ -36,7 +36,7 @@ async function readRows(folder: string, bundle: Tile): Promise<readonly Exported
   if (entries === undefined || evidence === undefined) throw changed(folder);
   const rows: ExportedRow[] = [];
   let [at, lineAt] = [0, 0];
-  for (let seq = bundle.place * tileWidth + 1; rows.length < bundle.width; seq += 1) {
+  for (let seq = bundle.index * tileWidth + 1; rows.length < bundle.width; seq += 1) {
     const end = at + 2 <= entries.length ? at + 2 + entries.readUInt16BE(at) : Infinity;
     const lineEnd = evidence.indexOf("\n", lineAt);
     if (end > entries.length || lineEnd === -1) throw changed(folder);

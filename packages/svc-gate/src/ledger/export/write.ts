@@ -75,7 +75,7 @@ export async function writeExport(
     await files.close();
   }
   await replaceFile(join(folder, checkpointName), note);
-  for (const [place, erasures] of writing.touched) await takeOut(folder, place, erasures);
+  for (const [index, erasures] of writing.touched) await takeOut(folder, index, erasures);
   await removePartials(folder, old.settled, head.size);
   await replaceFile(join(folder, hintName), hintText({ log, size: head.size, vkeys: [vkey] }));
   return { log, size: head.size, before: old.size, vkey };
@@ -235,14 +235,14 @@ class Writing {
 
   async #placeTile(level: number, hashes: readonly Buffer[]): Promise<void> {
     const reached = levelSize(this.#frontier.size, level);
-    const tile = { level, place: (reached - hashes.length) / tileWidth, width: hashes.length };
+    const tile = { level, index: (reached - hashes.length) / tileWidth, width: hashes.length };
     await this.#files.write(tilePath(tile), Buffer.concat(hashes));
   }
 
   async #closeBundle(): Promise<void> {
     const [first] = this.#bundle;
     if (first === undefined) return;
-    const bundle: Tile = { level: "entries", place: (first.seq - 1) / tileWidth, width: this.#bundle.length };
+    const bundle: Tile = { level: "entries", index: (first.seq - 1) / tileWidth, width: this.#bundle.length };
     await this.#files.write(tilePath(bundle), entryBundle(this.#bundle.map(({ leaf }) => leaf)));
     await this.#files.write(evidencePath(bundle), this.#bundle.map(({ evidence }) => `${evidence}\n`).join(""));
     this.#bundle = [];
@@ -273,10 +273,10 @@ class Writing {
     const bundles = startOf(this.#old.size) / tileWidth;
     for (const [from, to] of erasure?.rows ?? []) {
       const last = Math.min(bundles - 1, Math.floor((to - 1) / tileWidth));
-      for (let place = Math.floor((from - 1) / tileWidth); place <= last; place += 1) {
-        const known = this.touched.get(place) ?? [];
+      for (let index = Math.floor((from - 1) / tileWidth); index <= last; index += 1) {
+        const known = this.touched.get(index) ?? [];
         known.push({ parts: erasure?.parts ?? [], rows: [[from, to]] });
-        this.touched.set(place, known);
+        this.touched.set(index, known);
       }
     }
   }
@@ -302,16 +302,16 @@ function damaged(seq: number, problem: string): LedgerRefused {
 }
 
 /** Takes parts out of an old bundle of evidence; its bytes are written beside, flushed, and take the old one's place. */
-async function takeOut(folder: string, place: number, erasures: readonly Erasure[]): Promise<void> {
-  const file = join(folder, evidencePath({ place, width: tileWidth }));
+async function takeOut(folder: string, index: number, erasures: readonly Erasure[]): Promise<void> {
+  const file = join(folder, evidencePath({ index, width: tileWidth }));
   const text = await readTextIfThere(file);
   if (text === undefined)
     throw new LedgerRefused(`${file} is gone, and what was erased from it may be elsewhere: export into a new folder`);
   const lines = text.split("\n");
   for (const { parts, rows } of erasures) {
     for (const [from, to] of rows) {
-      const first = Math.max(from - 1 - place * tileWidth, 0);
-      const last = Math.min(to - 1 - place * tileWidth, tileWidth - 1);
+      const first = Math.max(from - 1 - index * tileWidth, 0);
+      const last = Math.min(to - 1 - index * tileWidth, tileWidth - 1);
       for (let at = first; at <= last; at += 1) lines[at] = withoutParts(lines[at] ?? "", parts);
     }
   }

@@ -1,10 +1,9 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
+import { files, signingKeyOf } from "../data-folder.ts";
 import { readIfThere } from "../durable-file.ts";
 import type { LedgerHistory } from "./history.ts";
 import type { Pin } from "./pin.ts";
-import { checkpointFile } from "./seen.ts";
-import { files } from "../store/sqlite/file.ts";
 import { LedgerRefused } from "../store/store.ts";
 import { readSigningKeys, Signer } from "../tree/signing-key.ts";
 
@@ -14,7 +13,7 @@ import { readSigningKeys, Signer } from "../tree/signing-key.ts";
  * @returns a sentence for the operator, or nothing
  */
 export async function missingCheckpoint(folder: string, pin: Pin | undefined): Promise<readonly string[]> {
-  const file = join(folder, checkpointFile);
+  const file = join(folder, files.checkpoint);
   const hasServed = await stat(join(folder, files.lock)).then(
     () => true,
     () => false,
@@ -35,7 +34,7 @@ export async function otherSigningKey(
   folder: string,
   { name, signer }: Pick<LedgerHistory, "name" | "signer">,
 ): Promise<string | undefined> {
-  const file = join(folder, "signing.key");
+  const file = signingKeyOf({ folder });
   try {
     const keys = await readSigningKeys(file);
     if (keys === undefined || signer === undefined) return undefined;

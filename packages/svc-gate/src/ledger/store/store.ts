@@ -20,7 +20,7 @@ export interface StoredLookup {
 }
 
 /** Where an event of a counter stands, or would: its events are in the order of their moments, then of their rows. */
-export interface EventPlace {
+export interface EventPosition {
   /** The counter's digest. */
   readonly counter: string;
   /** The key's digest. */
@@ -136,7 +136,7 @@ export interface GrownTree {
 }
 
 /** What changes with a batch beside its rows. */
-export interface Beside {
+export interface CommitOptions {
   /** What decides from these rows on, where it changes. */
   readonly inForce?: InForce | undefined;
   readonly tree?: GrownTree | undefined;
@@ -174,7 +174,7 @@ export interface OpenedStore {
  * The exclusive right to add to the ledger, from `begin` until `commit` or `abort`; nobody else adds a row meanwhile.
  * What an engine that several gates share says here is true inside its lock.
  */
-export interface StoreTurn {
+export interface StoreTransaction {
   /** The last row; undefined before the first. */
   readonly head: StoredHead | undefined;
   /** The last row of a person's act; 0 before the first. */
@@ -189,38 +189,38 @@ export interface StoreTurn {
   readonly at: number | undefined;
   /** For each lookup the sum of amounts after its moment, as a decimal; undefined where the history is not known. */
   values(lookups: readonly StoredLookup[]): Promise<readonly (string | undefined)[]>;
-  /** As of the store, and no later than what the turn commits. */
+  /** As of the store, and no later than what the transaction commits. */
   keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void>;
   /**
-   * Ends the turn. With no rows, only what `keepCounter` and `beside` say is kept.
+   * Ends the transaction. With no rows, only what `keepCounter` and `beside` say is kept.
    *
    * @throws {NotKept} nothing of it was kept, and later batches may be. Any other rejection is a fault: stop.
    */
-  commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], beside?: Beside): Promise<void>;
-  /** Ends the turn; nothing of it is kept. Of one that has ended, by itself or with an error, nothing is left to do. */
+  commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], options?: CommitOptions): Promise<void>;
+  /** Ends the transaction; nothing of it is kept. Of one that has ended, by itself or with an error, nothing is left to do. */
   abort(): Promise<void>;
 }
 
 /**
- * The whole of what a storage engine must do. One turn at a time.
+ * The whole of what a storage engine must do. One transaction at a time.
  *
  * An engine MUST make a batch durable, whole and in order, before `commit` resolves; MUST reject with `NotKept` only
  * when it is proven that nothing of the batch was kept; MUST NOT write twice, lose a committed row, or begin a new
  * history where one was. One that a single gate owns MUST refuse a second owner while the first lives; one that gates
- * share MUST let nobody add a row between `begin` and the end of a turn.
+ * share MUST let nobody add a row between `begin` and the end of a transaction.
  */
 export interface LedgerStore {
   readonly opened: OpenedStore;
   readonly history: HistoryReader;
   readonly keyNotes: KeyNotes;
   /** @throws {NotKept} where the engine cannot be reached now: nothing was begun. Any other rejection is a fault. */
-  begin(): Promise<StoreTurn>;
+  begin(): Promise<StoreTransaction>;
   /** Would a batch find room? */
   hasRoom(): Promise<boolean>;
   /** Keeps a contract's text under its digest, durably. */
   keepContract(digest: string, text: string): Promise<void>;
   /**
-   * Keeps the events of a counter definition, and adds those found by a fold of older rows. Not within a turn. Where gates
+   * Keeps the events of a counter definition, and adds those found by a fold of older rows. Not within a transaction. Where gates
    * share the ledger, two may fold one counter at once: events at or before the row through which it is kept are left
    * out, and one that is kept up with every row stays so.
    */
@@ -237,7 +237,7 @@ export interface LedgerStore {
   /** Walks the chain from a row on, beside readers and writers; rows that are vouched for must be there, and the same. */
   verify(from: number, anchors: readonly Anchor[]): Promise<Verification>;
   /**
-   * Clears the engine's own files, its log too, of what was erased. Not within a turn; batches go on beside it.
+   * Clears the engine's own files, its log too, of what was erased. Not within a transaction; batches go on beside it.
    *
    * @param rewrite it may hold up batches for as long as indexes take to be written anew; else they keep what they keep
    */
@@ -255,7 +255,7 @@ export interface HistoryReader {
   /** Every counter definition that the ledger keeps the events of, as it is now. */
   counters(): Promise<readonly KeptCounter[]>;
   /** For each place the total of all events before it, a decimal; undefined where no such counter is kept. */
-  totals(places: readonly EventPlace[]): Promise<readonly (string | undefined)[]>;
+  totals(places: readonly EventPosition[]): Promise<readonly (string | undefined)[]>;
   /**
    * Hashes of the tree that stand side by side, 32 bytes each: of level 0 those of the leaves, above it the roots of full
    * tiles below. Rejects unless all are there.
@@ -267,7 +267,7 @@ export interface HistoryReader {
 
 /** Notes about API keys. They are no part of the history. */
 export interface KeyNotes {
-  /** Keeps a note of the first key, durably, where one gate owns the ledger. Not within a turn. */
+  /** Keeps a note of the first key, durably, where one gate owns the ledger. Not within a transaction. */
   keepFirst(note: string): Promise<void>;
   /** When each key was last used, in milliseconds; what `keepUses` was told, a minute late at most. */
   uses(): Promise<ReadonlyMap<string, number>>;

@@ -17,8 +17,8 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
 }
 
 /** Hashes that follow each other in a buffer, one for each 32 bytes. */
-export function hashAt(hashes: Buffer, place: number): Buffer {
-  return hashes.subarray(place * hashBytes, (place + 1) * hashBytes);
+export function hashAt(hashes: Buffer, index: number): Buffer {
+  return hashes.subarray(index * hashBytes, (index + 1) * hashBytes);
 }
 
 /** The root over 1, 2, 4, ... hashes that stand side by side. */
@@ -35,11 +35,11 @@ export function splitOf(size: number): number {
   return split;
 }
 
-/** One inner hash that tiles need: the root over `256 ** level` leaves, the `place`th of its level. */
+/** One inner hash that tiles need: the root over `256 ** level` leaves, at `index` of its level. */
 export interface TreeNode {
   /** From 1; of level 0 are the leaves. */
   readonly level: number;
-  readonly place: number;
+  readonly index: number;
   readonly hash: Buffer;
 }
 
@@ -67,7 +67,7 @@ export class Frontier {
     if (hashes.toString("base64") !== text || count !== bitsOf(size)) return undefined;
     return new Frontier(
       size,
-      Array.from({ length: count }, (_, place) => hashAt(hashes, place)),
+      Array.from({ length: count }, (_, index) => hashAt(hashes, index)),
     );
   }
 
@@ -92,7 +92,7 @@ export class Frontier {
     for (let height = 1, rest = this.#size; rest % 2 === 0; height += 1, rest /= 2) {
       root = nodeHash(this.#roots.pop() as Buffer, root);
       if (height % tileHeight === 0)
-        nodes = [...nodes, { level: height / tileHeight, place: rest / 2 - 1, hash: root }];
+        nodes = [...nodes, { level: height / tileHeight, index: rest / 2 - 1, hash: root }];
     }
     this.#roots.push(root);
     return nodes;

@@ -13,19 +13,19 @@ export type HashReader = (level: number, from: number, count: number) => Promise
 export interface Tile {
   readonly level: number | "entries";
   /** From 0, within its level. */
-  readonly place: number;
+  readonly index: number;
   /** 1 to 256. */
   readonly width: number;
 }
 
 /** Where a tile lies under a log's prefix, such as `tile/0/x001/x234/067.p/12`. */
-export function tilePath({ level, place, width }: Tile): string {
-  return `tile/${level}/${placePath({ place, width })}`;
+export function tilePath({ level, index, width }: Tile): string {
+  return `tile/${level}/${indexPath({ index, width })}`;
 }
 
 /** The end of a tile's path: `x001/x234/067`, and `.p/12` behind it where the tile is partial. */
-export function placePath({ place, width }: Pick<Tile, "place" | "width">): string {
-  const digits = String(place).padStart(Math.ceil(String(place).length / 3) * 3, "0");
+export function indexPath({ index, width }: Pick<Tile, "index" | "width">): string {
+  const digits = String(index).padStart(Math.ceil(String(index).length / 3) * 3, "0");
   const elements = digits.match(/.{3}/g) ?? [];
   const path = elements.map((element, at) => (at < elements.length - 1 ? `x${element}` : element)).join("/");
   return width === tileWidth ? path : `${path}.p/${width}`;
@@ -38,10 +38,10 @@ export function parseTilePath(path: string): Tile | undefined {
   const [, level = "", elements = "", width = String(tileWidth)] = found;
   const tile: Tile = {
     level: level === "entries" ? level : Number(level),
-    place: Number(elements.replaceAll(/[x/]/g, "")),
+    index: Number(elements.replaceAll(/[x/]/g, "")),
     width: Number(width),
   };
-  return tilePath(tile) === path && Number.isSafeInteger(tile.place) && tile.width > 0 ? tile : undefined;
+  return tilePath(tile) === path && Number.isSafeInteger(tile.index) && tile.width > 0 ? tile : undefined;
 }
 
 /** How many hashes a level of a tree of that size has. */
@@ -49,11 +49,11 @@ export function levelSize(size: number, level: number): number {
   return Math.floor(size / tileWidth ** level);
 }
 
-/** Every tile of a level (or bundle of entries) of a tree of that size, from a place on; the last one may be partial. */
+/** Every tile of a level (or bundle of entries) of a tree of that size, from an index on; the last one may be partial. */
 export function* tilesOf(size: number, level: number | "entries", from = 0): Generator<Tile> {
   const hashes = level === "entries" ? size : levelSize(size, level);
-  for (let place = from; place * tileWidth < hashes; place += 1)
-    yield { level, place, width: Math.min(tileWidth, hashes - place * tileWidth) };
+  for (let index = from; index * tileWidth < hashes; index += 1)
+    yield { level, index, width: Math.min(tileWidth, hashes - index * tileWidth) };
 }
 
 /** The levels that a tree of that size has tiles of. */
@@ -133,12 +133,12 @@ export function readerOfTiles(
 ): HashReader {
   let last: { readonly path: string; readonly hashes: Promise<Buffer> } | undefined;
   return async (level, from, count) => {
-    const place = Math.floor(from / tileWidth);
-    const width = Math.min(tileWidth, levelSize(size, level) - place * tileWidth);
-    const path = tilePath({ level, place, width });
-    if (last?.path !== path) last = { path, hashes: tile({ level, place, width }) };
+    const index = Math.floor(from / tileWidth);
+    const width = Math.min(tileWidth, levelSize(size, level) - index * tileWidth);
+    const path = tilePath({ level, index, width });
+    if (last?.path !== path) last = { path, hashes: tile({ level, index, width }) };
     const hashes = await last.hashes;
-    const at = from - place * tileWidth;
+    const at = from - index * tileWidth;
     const found = hashes.subarray(at * hashBytes, (at + count) * hashBytes);
     if (hashes.length !== width * hashBytes || found.length !== count * hashBytes)
       throw new Error(`the tile ${path} has ${hashes.length} bytes, not ${width * hashBytes}`);

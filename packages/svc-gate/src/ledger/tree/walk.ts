@@ -27,6 +27,10 @@ export class TreeWalk {
     return this.#frontier.size;
   }
 
+  root(): Buffer {
+    return this.#frontier.root();
+  }
+
   /** The inner hashes that are complete with a row. @param hash the row's */
   append(hash: string): readonly TreeNode[] {
     return this.#frontier.append(hash);
@@ -75,21 +79,21 @@ export class TreeWalk {
 }
 
 /** An inner hash is not what the rows under it make. */
-export function wrongNode({ level, place, hash }: TreeNode, kept: Uint8Array | undefined): Broken | undefined {
+export function wrongNode({ level, index, hash }: TreeNode, kept: Uint8Array | undefined): Broken | undefined {
   const [expected, found] = [hash, kept].map((bytes) => bytes && Buffer.from(bytes).toString("hex"));
   if (expected === found) return undefined;
-  const problem = `the inner hash ${place} of level ${level} is not what its rows make`;
-  return { seq: (place + 1) * 256 ** level, problem, expected: expected ?? "", found: found ?? "no hash" };
+  const problem = `the inner hash ${index} of level ${level} is not what its rows make`;
+  return { seq: (index + 1) * 256 ** level, problem, expected: expected ?? "", found: found ?? "no hash" };
 }
 
-/**
- * A level has more inner hashes than rows, or fewer.
- *
- * @param counts how many each level has
- * @param through the last row that was walked
- * @param last the last row that there was when they were counted
- */
-export function strayNodes(counts: ReadonlyMap<number, number>, through: number, last: number): Broken | undefined {
+/** How many inner hashes each level has, and the last row that there was when they were counted. */
+export interface Levels {
+  readonly counts: ReadonlyMap<number, number>;
+  readonly last: number;
+}
+
+/** A level has more inner hashes than rows, or fewer. @param through the last row that was walked */
+export function strayNodes({ counts, last }: Levels, through: number): Broken | undefined {
   const levels = [...new Set([1, 2, 3, 4, 5, 6, ...counts.keys()])];
   for (const level of levels) {
     const found = counts.get(level) ?? 0;

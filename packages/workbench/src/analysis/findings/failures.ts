@@ -22,81 +22,81 @@ export function findFailures(subjects: readonly Subject[]): readonly Finding[] {
 
 function failuresIn(when: Core, subject: Subject): readonly Finding[] {
   const findings: Finding[] = [];
-  for (const { core, place, ways, message, hint } of risksIn(when, { subject, before: [] })) {
-    if (ways.every((way) => impossible(place.subject, ...place.before, way))) continue;
+  for (const { core, site, ways, message, hint } of risksIn(when, { subject, before: [] })) {
+    if (ways.every((way) => impossible(site.subject, ...site.before, way))) continue;
     findings.push({ code: "may-fail", span: core.span, message, hint });
   }
   return findings;
 }
 
 /** Where an expression is evaluated, and what holds there. */
-interface Place {
+interface FailureSite {
   readonly subject: Subject;
   readonly before: readonly Condition[];
 }
 
 interface Risk {
   readonly core: Core;
-  readonly place: Place;
+  readonly site: FailureSite;
   /** The operation has no value where one of these holds. */
   readonly ways: readonly Condition[];
   readonly message: string;
   readonly hint: string;
 }
 
-function risksIn(core: Core, place: Place): readonly Risk[] {
-  const reached = (...conditions: readonly Condition[]): Place => ({
-    ...place,
-    before: [...place.before, ...conditions],
+function risksIn(core: Core, site: FailureSite): readonly Risk[] {
+  const reached = (...conditions: readonly Condition[]): FailureSite => ({
+    ...site,
+    before: [...site.before, ...conditions],
   });
   switch (core.op) {
     case "and":
-      return [...risksIn(core.left, place), ...risksIn(core.right, reached(isTrue(core.left)))];
+      return [...risksIn(core.left, site), ...risksIn(core.right, reached(isTrue(core.left)))];
     case "or":
-      return [...risksIn(core.left, place), ...risksIn(core.right, reached(isFalse(core.left)))];
+      return [...risksIn(core.left, site), ...risksIn(core.right, reached(isFalse(core.left)))];
     case "conditional":
       return [
-        ...risksIn(core.test, place),
+        ...risksIn(core.test, site),
         ...risksIn(core.yes, reached(isTrue(core.test))),
         ...risksIn(core.no, reached(isFalse(core.test))),
       ];
     case "fold": {
-      const { subject } = place;
-      const inside = { ...place, subject: { ...subject, world: withItem(subject.world, core.slot, core.range) } };
-      const found = [...risksIn(core.range, place), ...(core.test === undefined ? [] : risksIn(core.test, inside))];
+      const { subject } = site;
+      const inside = { ...site, subject: { ...subject, world: withItem(subject.world, core.slot, core.range) } };
+      const found = [...risksIn(core.range, site), ...(core.test === undefined ? [] : risksIn(core.test, inside))];
       if (core.body === undefined) return found;
       const before = core.test === undefined ? inside.before : [...inside.before, isTrue(core.test)];
       return [...found, ...risksIn(core.body, { ...inside, before })];
     }
     default:
-      return [...children(core).flatMap((part) => risksIn(part, place)), ...ownRisk(core, place)];
+      return [...children(core).flatMap((part) => risksIn(part, site)), ...ownRisk(core, site)];
   }
 }
 
-function ownRisk(core: Core, place: Place): readonly Risk[] {
-  if (core.op === "binary" && (core.operator === "/" || core.operator === "%")) return [divisionRisk(core, place)];
+function ownRisk(core: Core, site: FailureSite): readonly Risk[] {
+  if (core.op === "binary" && (core.operator === "/" || core.operator === "%")) return [divisionRisk(core, site)];
   if (core.op !== "index") return [];
-  return core.of.type.kind === "list" ? [listRisk(core, place)] : [memberRisk(core, place)];
+  return core.of.type.kind === "list" ? [listRisk(core, site)] : [memberRisk(core, site)];
 }
 
-function divisionRisk(core: Core & { op: "binary" }, place: Place): Risk {
+function divisionRisk(core: Core & { op: "binary" }, site: FailureSite): Risk {
   const by = textOf(core.right);
   return {
     core,
-    place,
+    site,
     ways: [isTrue(compared("==", core.right, zeroAt(core)))],
     message: `\`${by}\` ${core.right.op === "constant" ? "is" : "may be"} 0, and a division by it has no value: such a call is BLOCK`,
     hint: `test it first (\`${by} != 0 && ...\`), or say \`exclusiveMinimum: 0\` in its schema`,
   };
 }
 
-function listRisk(core: Core & { op: "index" }, place: Place): Risk {
+function listRisk(core: Core & { op: "index" }, site: FailureSite): Risk {
   const { of, at } = core;
-  const isNumber = at.op === "constant" ? isExact(at.value) && isInteger(at.value) : isWhole(at, place.subject.world);
+  const isNumber = at.op === "constant" ? isExact(at.value) && isInteger(at.value) : isWhole(at, site.subject.world);
   const size: Core = sizeOf(of, core);
   return {
     core,
-    place,
+    site,
     ways: [
       isTrue(compared(">=", at, size)),
       isTrue(compared("<", at, zeroAt(core))),
@@ -107,7 +107,7 @@ function listRisk(core: Core & { op: "index" }, place: Place): Risk {
   };
 }
 
-function memberRisk(core: Core & { op: "index" }, place: Place): Risk {
+function memberRisk(core: Core & { op: "index" }, site: FailureSite): Risk {
   const { of, at } = core;
   const isThere: Core = {
     op: "binary",
@@ -119,7 +119,7 @@ function memberRisk(core: Core & { op: "index" }, place: Place): Risk {
   };
   return {
     core,
-    place,
+    site,
     ways: [isFalse(isThere)],
     message: `\`${textOf(of)}\` may have no member named by \`${textOf(at)}\`: such a call is BLOCK`,
     hint: `test it first (\`${textOf(at)} in ${textOf(of)} && ...\`), or write \`[?${textOf(at)}].orValue(...)\``,

@@ -1,16 +1,16 @@
-import type { ContractInForce, Span } from "../../../../svc-gate/src/contract/mod.ts";
+import type { PolicySet, Span } from "../../../../svc-gate/src/contract/mod.ts";
 import { stepsMax, walk, type Core } from "../../../../svc-gate/src/contract/ir.ts";
 import type { Finding } from "./finding.ts";
 import type { Subject } from "../formula/subject.ts";
 import { keyOf } from "../formula/world.ts";
 
 /** Tools that nothing judges, inputs that nothing sees, lists without an end. */
-export function findInTools(subjects: readonly Subject[], force: ContractInForce): readonly Finding[] {
+export function findInTools(subjects: readonly Subject[], policySet: PolicySet): readonly Finding[] {
   return subjects.flatMap((subject) => [
-    ...ruleFindings(subject, force),
+    ...ruleFindings(subject, policySet),
     ...openInput(subject),
     ...unboundedLists(subject),
-    ...stepFindings(subject, force),
+    ...stepFindings(subject, policySet),
   ]);
 }
 
@@ -18,7 +18,7 @@ function placeOf({ document, tool }: Subject): Span {
   return document.tools.get(tool)?.span ?? document.span;
 }
 
-function ruleFindings(subject: Subject, force: ContractInForce): readonly Finding[] {
+function ruleFindings(subject: Subject, policySet: PolicySet): readonly Finding[] {
   const { tool, rules, route, requirements } = subject;
   if (route.otherwise !== "ALLOW" || rules.some(({ verdict }) => verdict !== "ALLOW")) return [];
   const span = placeOf(subject);
@@ -31,8 +31,8 @@ function ruleFindings(subject: Subject, force: ContractInForce): readonly Findin
         hint: "write `otherwise: BLOCK` or ESCALATE, so that only what a rule allows may pass",
       },
     ];
-  const isCounted = force.counters.some(({ of }) => of.includes(tool));
-  if (isCounted || requirements.length > 0 || (force.tools.get(tool)?.routes.length ?? 0) > 1) return [];
+  const isCounted = policySet.counters.some(({ of }) => of.includes(tool));
+  if (isCounted || requirements.length > 0 || (policySet.tools.get(tool)?.routes.length ?? 0) > 1) return [];
   return [
     {
       code: "no-rule",
@@ -95,8 +95,8 @@ function isUnbounded(type: Core["type"]): boolean {
   return of.kind === "list" && of.maxItems === undefined;
 }
 
-function stepFindings(subject: Subject, force: ContractInForce): readonly Finding[] {
-  const plan = force.tools.get(subject.tool);
+function stepFindings(subject: Subject, policySet: PolicySet): readonly Finding[] {
+  const plan = policySet.tools.get(subject.tool);
   if (plan === undefined || plan.worstCost <= stepsMax || plan.routes[0] !== subject.route) return [];
   return [
     {

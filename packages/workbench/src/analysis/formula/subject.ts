@@ -1,4 +1,4 @@
-import type { ContractInForce, Span } from "../../../../svc-gate/src/contract/mod.ts";
+import type { PolicySet, Span } from "../../../../svc-gate/src/contract/mod.ts";
 import type { ContractDocument, Core, Requirement, Route, Rule } from "../../../../svc-gate/src/contract/ir.ts";
 import type { Finding } from "../findings/finding.ts";
 import { shapeOf } from "./shapes.ts";
@@ -23,10 +23,10 @@ export interface Condition {
   readonly holds: boolean;
 }
 
-export function subjectsOf(force: ContractInForce): readonly Subject[] {
-  return [...force.tools.values()].flatMap(({ tool, routes }) =>
+export function subjectsOf(policySet: PolicySet): readonly Subject[] {
+  return [...policySet.tools.values()].flatMap(({ tool, routes }) =>
     routes.flatMap((route) => {
-      const document = force.documents.find(({ name }) => name === route.contract);
+      const document = policySet.documents.find(({ name }) => name === route.contract);
       return document === undefined ? [] : [subjectOf(document, tool, route)];
     }),
   );

@@ -1,10 +1,4 @@
-import {
-  consult,
-  decide,
-  prepare,
-  type ContractInForce,
-  type Decision,
-} from "../../../../svc-gate/src/contract/mod.ts";
+import { planLookups, decide, prepare, type PolicySet, type Decision } from "../../../../svc-gate/src/contract/mod.ts";
 import { isStricter, parseCheckRequest } from "../../../../svc-gate/src/wire/mod.ts";
 
 /** A call with all that its decision depends on. */
@@ -31,7 +25,7 @@ export interface Compared {
 export type Direction = "weaker" | "stricter";
 
 /** Both decisions, by the engine; undefined for a call that the gate would not read. */
-export function compareCall(before: ContractInForce, after: ContractInForce, call: Call): Compared | undefined {
+export function compareCall(before: PolicySet, after: PolicySet, call: Call): Compared | undefined {
   const a = decideCall(before, call);
   const b = a === undefined ? undefined : decideCall(after, call);
   return a === undefined || b === undefined ? undefined : { call, before: a, after: b };
@@ -43,17 +37,17 @@ export function directionOf({ before, after }: Compared): Direction | undefined 
   return isStricter(after.verdict, before.verdict) ? "stricter" : undefined;
 }
 
-function decideCall(force: ContractInForce, call: Call): Decision | undefined {
+function decideCall(policySet: PolicySet, call: Call): Decision | undefined {
   const session = call.hasSession ? ',"session_id":"s"' : "";
   const facts = call.platform ?? "null";
   const body = `{"tool_name":${JSON.stringify(call.tool)},"tool_input":${call.input}${session},"platform_state":${facts}}`;
   const request = parseCheckRequest(body);
   if (!request.ok) return undefined;
   const caller = { keyName: "k", sessionId: request.value.sessionId };
-  const consultation = consult(prepare(force, request.value, caller), call.now);
-  const values = consultation.lookups.map(({ counter }) => {
+  const lookupPlan = planLookups(prepare(policySet, request.value, caller), call.now);
+  const values = lookupPlan.lookups.map(({ counter }) => {
     const value = call.counters.get(counter.identity) ?? call.counters.get(counter.name) ?? "0";
     return counter.remembers && value !== "0" ? "1" : value;
   });
-  return decide(consultation, values);
+  return decide(lookupPlan, values);
 }

@@ -1,4 +1,4 @@
-import type { ContractInForce } from "../../../../svc-gate/src/contract/mod.ts";
+import type { PolicySet } from "../../../../svc-gate/src/contract/mod.ts";
 import type { ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
 import { compareCall, directionOf, type Compared, type Direction } from "./call.ts";
 import { Guesser } from "./guess.ts";
@@ -32,14 +32,14 @@ export interface CompareOptions {
 }
 
 interface Pair {
-  readonly before: ContractInForce;
-  readonly after: ContractInForce;
+  readonly before: PolicySet;
+  readonly after: PolicySet;
 }
 
 /** Every tool of either, by name. */
 export async function compareContracts(
-  before: ContractInForce,
-  after: ContractInForce,
+  before: PolicySet,
+  after: PolicySet,
   options: CompareOptions,
 ): Promise<readonly ToolDifference[]> {
   const tools = [...new Set([...before.tools.keys(), ...after.tools.keys()])].toSorted();
@@ -74,8 +74,10 @@ function sensitiveNotes({ before, after }: Pair, tool: string): readonly string[
 }
 
 /** A tool that no contract routes has a plan without routes: it blocks every call. */
-function planOf(force: ContractInForce, tool: string): ToolPlan {
-  return force.tools.get(tool) ?? { tool, routes: [], observing: [], movers: [], readers: new Map(), worstCost: 0 };
+function planOf(policySet: PolicySet, tool: string): ToolPlan {
+  return (
+    policySet.tools.get(tool) ?? { tool, routes: [], observing: [], writers: [], readers: new Map(), worstCost: 0 }
+  );
 }
 
 /** How many values of a function that the solver cannot model are tried one by one, before all of them together. */

@@ -140,7 +140,7 @@ function ofAny({ world }: Translator, { core, list, body, key }: Whole): Evaluat
     }
     return {
       isThere: part.isThere,
-      place: part.place,
+      symbol: part.symbol,
       takes: (item) => and(part.takes(item), body.test(part.make(item), `${name}#${item.id}`).holds),
       make: (item) => body.make(part.make(item), `${name}#${item.id}`).value,
       isWhole: part.isWhole && core.macro === "map" && core.test === undefined,

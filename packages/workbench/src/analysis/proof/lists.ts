@@ -26,7 +26,7 @@ function every({ parts }: SymList, name: string, of: OnItem): Term {
         ? implies(part.isThere, of(part.value, `${name}#${at}`))
         : implies(
             part.isThere,
-            part.place.every((item) => implies(part.takes(item), of(part.make(item), `${name}#${item.id}`))),
+            part.symbol.every((item) => implies(part.takes(item), of(part.make(item), `${name}#${item.id}`))),
           ),
     ),
   );
@@ -51,7 +51,7 @@ export function isIn(script: Script, core: Core & { op: "binary" }, left: Sym, r
   const name = core.left.op === "constant" && typeof core.left.value === "string" ? core.left.value : undefined;
   if (name === undefined) return undefined;
   if (right.kind === "map") return right.entries.has(name) ? "true" : "false";
-  return right.kind === "tagged" && right.place !== undefined ? right.place.member(name).present : undefined;
+  return right.kind === "tagged" && right.symbol !== undefined ? right.symbol.member(name).present : undefined;
 }
 
 function isSingleType(type: Type): boolean {
@@ -90,35 +90,35 @@ function isPrefix(parts: readonly Single[]): boolean {
 export function sizeOf({ world }: Translator, list: SymList, key: string): Sym {
   const counts = list.parts.map((part, at): Term => {
     if ("value" in part) return choose(part.isThere, "1.0", "0.0");
-    const length = `(to_real ${part.place.length})`;
+    const length = `(to_real ${part.symbol.length})`;
     if (part.isWhole) return choose(part.isThere, length, "0.0");
     const count = world.opaque(`${key}#${at}`, { kind: "number", notNegative: true }).number;
-    const isEmpty = part.place.every((item) => not(part.takes(item)));
+    const isEmpty = part.symbol.every((item) => not(part.takes(item)));
     world.script.assert(and(`(is_int ${count})`, `(<= ${count} ${length})`, equal(equal(count, "0.0"), isEmpty)));
     return choose(part.isThere, count, "0.0");
   });
   return { kind: "number", term: sum(counts.length === 0 ? ["0.0"] : counts) };
 }
 
-interface Asked {
+interface MembershipQuery {
   readonly at: Sym;
   readonly key: string;
   readonly type: Type;
 }
 
-/** The item at a place; it fails where there is none. */
-export function indexed(translator: Translator, list: SymList, { at, key, type }: Asked): Evaluated {
+/** The item at a symbol; it fails where there is none. */
+export function indexed(translator: Translator, list: SymList, { at, key, type }: MembershipQuery): Evaluated {
   const { world } = translator;
   const index = at.kind === "number" ? at.term : "0.0";
   const items = singles(list);
   const [part] = list.parts;
   if (items !== undefined) {
-    const place = (position: number): Term =>
+    const symbol = (position: number): Term =>
       and(
         items[position]?.isThere ?? "false",
         equal(index, sum(["0.0", ...items.slice(0, position).map(({ isThere }) => choose(isThere, "1.0", "0.0"))])),
       );
-    const isAt = items.map((_, position) => place(position));
+    const isAt = items.map((_, position) => symbol(position));
     const value = items.reduceRight<Sym | undefined>(
       (rest, item, position) =>
         rest === undefined ? undefined : merge(isAt[position] ?? "false", item.value, rest, isSingleType(type)),
@@ -127,9 +127,9 @@ export function indexed(translator: Translator, list: SymList, { at, key, type }
     return { value: value ?? opaqueValue(world, key, type), fails: not(or(...isAt)) };
   }
   const number = /^([0-9]{1,6})\.0$/.exec(index)?.[1];
-  if (list.parts.length === 1 && part !== undefined && "place" in part && part.isWhole && number !== undefined) {
-    const item = part.place.itemAt(Number(number));
-    return { value: part.make(item), fails: not(and(part.isThere, `(< ${number} ${part.place.length})`)) };
+  if (list.parts.length === 1 && part !== undefined && "symbol" in part && part.isWhole && number !== undefined) {
+    const item = part.symbol.itemAt(Number(number));
+    return { value: part.make(item), fails: not(and(part.isThere, `(< ${number} ${part.symbol.length})`)) };
   }
   return { value: opaqueValue(world, key, type), fails: world.unknown(`${key} fails`) };
 }

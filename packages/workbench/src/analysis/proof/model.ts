@@ -1,6 +1,6 @@
 import { decimalText } from "../../../../svc-gate/src/wire/mod.ts";
-import type { Place } from "./place.ts";
-import { tags } from "./place.ts";
+import type { SymbolicValue } from "./symbolic-value.ts";
+import { tags } from "./symbolic-value.ts";
 import type { Term } from "./term.ts";
 
 /** A fraction, as the solver writes numbers. */
@@ -69,7 +69,7 @@ function ratioOf(written: Expression): Ratio | undefined {
 }
 
 /** Digits behind the point of a number that no decimal is equal to. */
-const places = 12;
+const symbols = 12;
 
 /** As JSON writes it; rounded where no decimal is equal to it. */
 export function decimalOf({ numerator, denominator }: Ratio): string {
@@ -77,7 +77,7 @@ export function decimalOf({ numerator, denominator }: Ratio): string {
     const scaled = numerator * 10n ** BigInt(at);
     if (scaled % denominator === 0n) return decimalText(scaled / denominator, -at);
   }
-  return decimalText((numerator * 10n ** BigInt(places)) / denominator, -places);
+  return decimalText((numerator * 10n ** BigInt(symbols)) / denominator, -symbols);
 }
 
 /** Can JSON hold the value as it is? */
@@ -86,11 +86,11 @@ export function isDecimal(value: ModelValue | undefined): boolean {
   return (10n ** 40n * value.numerator) % value.denominator === 0n;
 }
 
-/** The value that stands at a place, as JSON text. What the question did not ask about is as small as can be. */
-export function jsonAt(place: Place, model: Model): string {
-  const part = (name: string): ModelValue | undefined => model.get(place.parts.get(name) ?? "");
+/** The value that stands at a symbol, as JSON text. What the question did not ask about is as small as can be. */
+export function jsonAt(symbol: SymbolicValue, model: Model): string {
+  const part = (name: string): ModelValue | undefined => model.get(symbol.parts.get(name) ?? "");
   const tag = part("tag");
-  const kind = typeof tag === "object" ? Number(tag.numerator) : tagOfParts(place);
+  const kind = typeof tag === "object" ? Number(tag.numerator) : tagOfParts(symbol);
   switch (kind) {
     case tags.boolean:
       return String(part("boolean") === true);
@@ -101,9 +101,9 @@ export function jsonAt(place: Place, model: Model): string {
     case tags.text:
       return JSON.stringify(part("text") ?? "");
     case tags.list:
-      return listAt(place, model, count(part("length")));
+      return listAt(symbol, model, count(part("length")));
     case tags.object:
-      return objectAt(place, model);
+      return objectAt(symbol, model);
     default:
       return "null";
   }
@@ -112,11 +112,11 @@ export function jsonAt(place: Place, model: Model): string {
 /** More items than a body could hold are not written. */
 const longest = 2000;
 
-/** Items that are known of, those with a place of their own there, and the first again and again up to the length. */
-function listAt(place: Place, model: Model, length: number): string {
-  const { numbered } = place;
-  const free = place.items.filter((item) => ![...numbered.values()].includes(item)).map((item) => jsonAt(item, model));
-  const texts = place.view === "few" ? free : [...new Set(free)];
+/** Items that are known of, those with a symbol of their own there, and the first again and again up to the length. */
+function listAt(symbol: SymbolicValue, model: Model, length: number): string {
+  const { numbered } = symbol;
+  const free = symbol.items.filter((item) => ![...numbered.values()].includes(item)).map((item) => jsonAt(item, model));
+  const texts = symbol.view === "few" ? free : [...new Set(free)];
   const [first = "null"] = [...texts, ...[...numbered.values()].map((item) => jsonAt(item, model))];
   const items = Array.from({ length: Math.min(length, longest) }, (_, at): string => {
     const own = numbered.get(at);
@@ -129,21 +129,21 @@ function count(length: ModelValue | undefined): number {
   return typeof length === "object" ? Number(length.numerator) : 0;
 }
 
-function objectAt(place: Place, model: Model): string {
-  const members = [...place.members].filter(([, { present }]) => model.get(present) === true);
-  const written = members.map(([name, member]) => `${JSON.stringify(name)}: ${jsonAt(member.place, model)}`);
-  if (model.get(place.parts.get("others") ?? "") === true) written.push(`${JSON.stringify(freshName(place))}: 0`);
+function objectAt(symbol: SymbolicValue, model: Model): string {
+  const members = [...symbol.members].filter(([, { present }]) => model.get(present) === true);
+  const written = members.map(([name, member]) => `${JSON.stringify(name)}: ${jsonAt(member.symbol, model)}`);
+  if (model.get(symbol.parts.get("others") ?? "") === true) written.push(`${JSON.stringify(freshName(symbol))}: 0`);
   return `{${written.join(", ")}}`;
 }
 
-function freshName(place: Place): string {
+function freshName(symbol: SymbolicValue): string {
   let name = "other";
-  while (place.members.has(name)) name += "_";
+  while (symbol.members.has(name)) name += "_";
   return name;
 }
 
 /** Where no kind was asked for: what its parts were read as. */
-function tagOfParts({ parts, members }: Place): number {
+function tagOfParts({ parts, members }: SymbolicValue): number {
   if (members.size > 0) return tags.object;
   if (parts.has("text")) return tags.text;
   if (parts.has("number")) return tags.number;

@@ -73,14 +73,14 @@ class PatternReader {
   }
 
   /** `outside`: not in a group, where `^` and `$` stand at the ends of each alternative. */
-  alternatives(place: "outside" | "inside"): Term {
-    const found = [this.#sequence(place)];
-    while (this.#skip("|")) found.push(this.#sequence(place));
+  alternatives(symbol: "outside" | "inside"): Term {
+    const found = [this.#sequence(symbol)];
+    while (this.#skip("|")) found.push(this.#sequence(symbol));
     return found.length === 1 ? (found[0] ?? "") : `(re.union ${found.join(" ")})`;
   }
 
-  #sequence(place: "outside" | "inside"): Term {
-    const open = place === "outside";
+  #sequence(symbol: "outside" | "inside"): Term {
+    const open = symbol === "outside";
     const parts: Term[] = [];
     if (open && !this.#skip("^")) parts.push("re.all");
     let closed = false;

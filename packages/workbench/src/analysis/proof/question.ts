@@ -2,7 +2,7 @@ import type { ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
 import type { Call, Direction } from "./call.ts";
 import { textsOf } from "./guess.ts";
 import { decimalOf, isDecimal, jsonAt, readModel } from "./model.ts";
-import type { ListView } from "./place.ts";
+import type { ListView } from "./symbolic-value.ts";
 import { and, not, or, type Term } from "./term.ts";
 import { Translator } from "./translate.ts";
 import { closeShared, declareCounters, PlanTerms, type VerdictTerms } from "./verdict-terms.ts";

@@ -47,10 +47,10 @@ function spellPlan(plan: ToolPlan): string {
       otherwise: [route.otherwise, spellFailing(route.otherwise, spellAll(route.otherwiseShows))],
     };
   });
-  const movers = plan.movers.map(({ reads: { when, per, values } }) =>
+  const writers = plan.writers.map(({ reads: { when, per, values } }) =>
     JSON.stringify([when === undefined ? null : spell(when), key(per), spellAll(values)]),
   );
-  return JSON.stringify([routes.map((route) => JSON.stringify(route)).toSorted(), movers.toSorted()]);
+  return JSON.stringify([routes.map((route) => JSON.stringify(route)).toSorted(), writers.toSorted()]);
 }
 
 /** A reason that fails makes a BLOCK: of a BLOCK nothing else. */

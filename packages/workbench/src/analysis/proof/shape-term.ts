@@ -1,7 +1,7 @@
 import { isExact, spellValue } from "../../../../svc-gate/src/contract/ir.ts";
 import type { Json, JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
 import { patternTerm } from "./pattern.ts";
-import { tags, type Place, type Sight, type Tag } from "./place.ts";
+import { tags, type SymbolicValue, type Sight, type Tag } from "./symbolic-value.ts";
 import { and, equal, implies, literal, not, or, real, type Term } from "./term.ts";
 
 /** What a schema's translation may ask for where it is not exact. */
@@ -11,46 +11,46 @@ export interface Unknowns {
 }
 
 /**
- * Does the value that stands at the place meet the schema? `declareSchema` must have been called before with every schema that
- * the place is asked about: a closed object refuses the members of the others.
+ * Does the value that stands at the symbol meet the schema? `declareSchema` must have been called before with every schema that
+ * the symbol is asked about: a closed object refuses the members of the others.
  */
 export function meets(
   schema: Json | undefined,
-  place: Place,
+  symbol: SymbolicValue,
   unknowns: Unknowns,
   root: Json | undefined = schema,
 ): Term {
   const part = resolved(schema, root);
   if (part === undefined) return "true";
   const branches = part.get("anyOf");
-  if (isList(branches)) return or(...branches.map((branch) => meets(branch, place, unknowns, root)));
+  if (isList(branches)) return or(...branches.map((branch) => meets(branch, symbol, unknowns, root)));
   return and(
-    ofTypes(part, place),
-    ofValues(part, place, unknowns),
-    ofBounds(part, place, unknowns),
-    ofObject(part, place, unknowns, root),
-    ofList(part, place, unknowns, root),
+    ofTypes(part, symbol),
+    ofValues(part, symbol, unknowns),
+    ofBounds(part, symbol, unknowns),
+    ofObject(part, symbol, unknowns, root),
+    ofList(part, symbol, unknowns, root),
   );
 }
 
-/** Makes known to the place what a schema speaks of: members, and how long lists are. To be called before all else. */
-export function declareSchema(schema: Json | undefined, place: Place, sight: Sight): void {
+/** Makes known to the symbol what a schema speaks of: members, and how long lists are. To be called before all else. */
+export function declareSchema(schema: Json | undefined, symbol: SymbolicValue, sight: Sight): void {
   const number = sight.schemas;
-  if (schema !== undefined) declarePart(schema, place, number, schema);
+  if (schema !== undefined) declarePart(schema, symbol, number, schema);
 }
 
-function declarePart(schema: Json | undefined, place: Place, number: number, root: Json): void {
+function declarePart(schema: Json | undefined, symbol: SymbolicValue, number: number, root: Json): void {
   const part = resolved(schema, root);
   if (part === undefined) return;
   const branches = part.get("anyOf");
-  if (isList(branches)) for (const branch of branches) declarePart(branch, place, number, root);
+  if (isList(branches)) for (const branch of branches) declarePart(branch, symbol, number, root);
   const properties = part.get("properties");
   if (isObject(properties))
-    for (const [name, each] of properties) declarePart(each, place.member(name).place, number, root);
+    for (const [name, each] of properties) declarePart(each, symbol.member(name).symbol, number, root);
   const most = part.get("maxItems");
-  if (speaksOf(part, "array")) place.takesItems(number, typeof most === "number" ? most : Infinity);
+  if (speaksOf(part, "array")) symbol.takesItems(number, typeof most === "number" ? most : Infinity);
   const items = part.get("items");
-  if (items !== undefined) place.greet((item) => declarePart(items, item, number, root));
+  if (items !== undefined) symbol.greet((item) => declarePart(items, item, number, root));
 }
 
 function resolved(schema: Json | undefined, root: Json | undefined): JsonObject | undefined {
@@ -72,7 +72,7 @@ const tagsOfTypes: Readonly<Record<string, Tag>> = {
   null: "null",
 };
 
-function ofTypes(schema: JsonObject, place: Place): Term {
+function ofTypes(schema: JsonObject, symbol: SymbolicValue): Term {
   const type = schema.get("type");
   if (type === undefined) return "true";
   const types = isList(type) ? type : [type];
@@ -80,53 +80,53 @@ function ofTypes(schema: JsonObject, place: Place): Term {
     ...types.map((name) => {
       const tag = typeof name === "string" ? tagsOfTypes[name] : undefined;
       if (tag === undefined) return "false";
-      return name === "integer" ? and(place.is(tag), place.isWhole) : place.is(tag);
+      return name === "integer" ? and(symbol.is(tag), symbol.isWhole) : symbol.is(tag);
     }),
   );
 }
 
-function ofValues(schema: JsonObject, place: Place, unknowns: Unknowns): Term {
+function ofValues(schema: JsonObject, symbol: SymbolicValue, unknowns: Unknowns): Term {
   const found: Term[] = [];
-  if (schema.has("const")) found.push(equalsJson(place, schema.get("const") ?? null, unknowns));
+  if (schema.has("const")) found.push(equalsJson(symbol, schema.get("const") ?? null, unknowns));
   const listed = schema.get("enum");
-  if (isList(listed)) found.push(or(...listed.map((value) => equalsJson(place, value, unknowns))));
+  if (isList(listed)) found.push(or(...listed.map((value) => equalsJson(symbol, value, unknowns))));
   return and(...found);
 }
 
-/** Does exactly this value stand at the place? */
-export function equalsJson(place: Place, value: Json, unknowns: Unknowns): Term {
-  if (value === null) return place.is("null");
-  if (typeof value === "boolean") return and(place.is("boolean"), equal(place.boolean, String(value)));
+/** Does exactly this value stand at the symbol? */
+export function equalsJson(symbol: SymbolicValue, value: Json, unknowns: Unknowns): Term {
+  if (value === null) return symbol.is("null");
+  if (typeof value === "boolean") return and(symbol.is("boolean"), equal(symbol.boolean, String(value)));
   if (typeof value === "string") {
     const text = literal(value);
     return and(
-      place.is("text"),
-      text === undefined ? unknowns.unknown(`${place.id} is ${value}`) : equal(place.text, text),
+      symbol.is("text"),
+      text === undefined ? unknowns.unknown(`${symbol.id} is ${value}`) : equal(symbol.text, text),
     );
   }
-  if (isExact(value)) return and(place.is("number"), equal(place.number, real(value)));
-  return and(place.is(isList(value) ? "list" : "object"), unknowns.unknown(`${place.id} is ${spellValue(value)}`));
+  if (isExact(value)) return and(symbol.is("number"), equal(symbol.number, real(value)));
+  return and(symbol.is(isList(value) ? "list" : "object"), unknowns.unknown(`${symbol.id} is ${spellValue(value)}`));
 }
 
-function ofBounds(schema: JsonObject, place: Place, unknowns: Unknowns): Term {
+function ofBounds(schema: JsonObject, symbol: SymbolicValue, unknowns: Unknowns): Term {
   const found: Term[] = [];
   for (const [name, bound] of schema) {
-    if (isExact(bound)) found.push(ofBound(name, real(bound), place));
+    if (isExact(bound)) found.push(ofBound(name, real(bound), symbol));
     if (name === "pattern" && typeof bound === "string") {
       const pattern = patternTerm(bound);
-      const fits = pattern === undefined ? unknowns.unknown(`${place.id} fits ${bound}`) : place.matches(pattern);
-      found.push(implies(place.is("text"), fits));
+      const fits = pattern === undefined ? unknowns.unknown(`${symbol.id} fits ${bound}`) : symbol.matches(pattern);
+      found.push(implies(symbol.is("text"), fits));
     }
   }
   return and(...found);
 }
 
-function ofBound(name: string, bound: Term, place: Place): Term {
-  const ofNumber = (operator: string): Term => implies(place.is("number"), `(${operator} ${place.number} ${bound})`);
+function ofBound(name: string, bound: Term, symbol: SymbolicValue): Term {
+  const ofNumber = (operator: string): Term => implies(symbol.is("number"), `(${operator} ${symbol.number} ${bound})`);
   const ofText = (operator: string): Term =>
-    implies(place.is("text"), `(${operator} (str.len ${place.text}) ${whole(bound)})`);
+    implies(symbol.is("text"), `(${operator} (str.len ${symbol.text}) ${whole(bound)})`);
   const ofItems = (operator: string): Term =>
-    implies(place.is("list"), `(${operator} ${place.length} ${whole(bound)})`);
+    implies(symbol.is("list"), `(${operator} ${symbol.length} ${whole(bound)})`);
   switch (name) {
     case "minimum":
       return ofNumber(">=");
@@ -137,7 +137,7 @@ function ofBound(name: string, bound: Term, place: Place): Term {
     case "exclusiveMaximum":
       return ofNumber("<");
     case "multipleOf":
-      return implies(place.is("number"), place.isMultipleOf(bound));
+      return implies(symbol.is("number"), symbol.isMultipleOf(bound));
     case "minLength":
       return ofText(">=");
     case "maxLength":
@@ -155,7 +155,7 @@ function whole(bound: Term): Term {
   return bound.replace(/\.0$/, "");
 }
 
-function ofObject(schema: JsonObject, place: Place, unknowns: Unknowns, root: Json | undefined): Term {
+function ofObject(schema: JsonObject, symbol: SymbolicValue, unknowns: Unknowns, root: Json | undefined): Term {
   if (!speaksOf(schema, "object")) return "true";
   const properties = schema.get("properties");
   const declared: JsonObject = isObject(properties) ? properties : new Map();
@@ -163,35 +163,35 @@ function ofObject(schema: JsonObject, place: Place, unknowns: Unknowns, root: Js
   const additional = schema.get("additionalProperties") ?? true;
   const found: Term[] = [];
   for (const name of isList(required) ? required : [])
-    if (typeof name === "string") found.push(place.member(name).present);
-  for (const [name, { present, place: member }] of place.members) {
+    if (typeof name === "string") found.push(symbol.member(name).present);
+  for (const [name, { present, symbol: member }] of symbol.members) {
     const own = declared.get(name);
     const fits = own === undefined && additional === false ? "false" : meets(own ?? additional, member, unknowns, root);
     found.push(implies(present, fits));
   }
-  if (additional === false) found.push(not(place.others));
+  if (additional === false) found.push(not(symbol.others));
   else if (isObject(additional))
-    found.push(implies(place.others, unknowns.unknown(`${place.id} others ${spellValue(additional)}`)));
-  return implies(place.is("object"), and(...found));
+    found.push(implies(symbol.others, unknowns.unknown(`${symbol.id} others ${spellValue(additional)}`)));
+  return implies(symbol.is("object"), and(...found));
 }
 
-function ofList(schema: JsonObject, place: Place, unknowns: Unknowns, root: Json | undefined): Term {
+function ofList(schema: JsonObject, symbol: SymbolicValue, unknowns: Unknowns, root: Json | undefined): Term {
   if (!speaksOf(schema, "array")) return "true";
   const items = schema.get("items");
-  const fits = items === undefined ? "true" : place.every((item) => meets(items, item, unknowns, root));
-  const unique = schema.get("uniqueItems") === true ? distinctItems(place, unknowns) : "true";
-  return implies(place.is("list"), and(fits, unique));
+  const fits = items === undefined ? "true" : symbol.every((item) => meets(items, item, unknowns, root));
+  const unique = schema.get("uniqueItems") === true ? distinctItems(symbol, unknowns) : "true";
+  return implies(symbol.is("list"), and(fits, unique));
 }
 
-function distinctItems(place: Place, unknowns: Unknowns): Term {
-  if (place.view === "any") return unknowns.unknown(`${place.id} differ`);
-  const items = place.allItems();
+function distinctItems(symbol: SymbolicValue, unknowns: Unknowns): Term {
+  if (symbol.view === "any") return unknowns.unknown(`${symbol.id} differ`);
+  const items = symbol.allItems();
   const pairs = items.flatMap(([, a], at) => items.slice(at + 1).map(([isThere, b]) => [isThere, a, b] as const));
   return and(...pairs.map(([isThere, a, b]) => implies(isThere, not(sameScalar(a, b)))));
 }
 
-/** Do equal single values stand at both places? Lists and objects never count as equal. */
-export function sameScalar(a: Place, b: Place): Term {
+/** Do equal single values stand at both symbols? Lists and objects never count as equal. */
+export function sameScalar(a: SymbolicValue, b: SymbolicValue): Term {
   const same = (tag: Tag, what: Term): Term => and(equal(a.tag, String(tags[tag])), what);
   return and(
     equal(a.tag, b.tag),

@@ -1,10 +1,10 @@
 import { spellValue } from "../../../../svc-gate/src/contract/ir.ts";
 import { readJson, type JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
 import { compareCall, directionOf, type Call, type Compared } from "./call.ts";
-import type { ContractInForce } from "../../../../svc-gate/src/contract/mod.ts";
+import type { PolicySet } from "../../../../svc-gate/src/contract/mod.ts";
 
 /** The call with everything left out that the difference does not need: what remains is what shows it. */
-export function shrink(before: ContractInForce, after: ContractInForce, found: Compared): Compared {
+export function shrink(before: PolicySet, after: PolicySet, found: Compared): Compared {
   const direction = directionOf(found);
   let best = found;
   for (let goesOn = true; goesOn;) {

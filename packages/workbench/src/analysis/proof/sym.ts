@@ -1,5 +1,5 @@
-import type { Place } from "./place.ts";
-import { tags } from "./place.ts";
+import type { SymbolicValue } from "./symbolic-value.ts";
+import { tags } from "./symbolic-value.ts";
 import { and, choose, equal, not, or, type Term } from "./term.ts";
 
 /** What an expression comes to, as terms. */
@@ -20,7 +20,7 @@ export interface Tagged {
   readonly boolean: () => Term;
   readonly number: () => Term;
   readonly text: () => Term;
-  readonly place: Place | undefined;
+  readonly symbol: SymbolicValue | undefined;
 }
 
 export interface SymList {
@@ -33,9 +33,9 @@ export type ListPart =
   | { readonly isThere: Term; readonly value: Sym }
   | {
       readonly isThere: Term;
-      readonly place: Place;
-      readonly takes: (item: Place) => Term;
-      readonly make: (item: Place) => Sym;
+      readonly symbol: SymbolicValue;
+      readonly takes: (item: SymbolicValue) => Term;
+      readonly make: (item: SymbolicValue) => Sym;
       readonly isWhole: boolean;
     };
 
@@ -45,14 +45,14 @@ export interface Evaluated {
   readonly fails: Term;
 }
 
-export function taggedPlace(place: Place): Tagged {
+export function taggedPlace(symbol: SymbolicValue): Tagged {
   return {
     kind: "tagged",
-    tag: place.tag,
-    boolean: () => place.boolean,
-    number: () => place.number,
-    text: () => place.text,
-    place,
+    tag: symbol.tag,
+    boolean: () => symbol.boolean,
+    number: () => symbol.number,
+    text: () => symbol.text,
+    symbol,
   };
 }
 
@@ -63,7 +63,7 @@ export function tagged(value: Sym): Tagged | undefined {
     boolean: () => "false",
     number: () => "0.0",
     text: () => '""',
-    place: undefined,
+    symbol: undefined,
   } as const;
   switch (value.kind) {
     case "tagged":
@@ -100,7 +100,7 @@ export function merge(condition: Term, yes: Sym, no: Sym, isSingle: boolean): Sy
   if (yes.kind === "text" && no.kind === "text") return { kind: "text", term: choose(condition, yes.term, no.term) };
   const [a, b] = [tagged(yes), tagged(no)];
   if (a === undefined || b === undefined) return undefined;
-  if (a.place !== undefined && a.place === b.place) return a;
+  if (a.symbol !== undefined && a.symbol === b.symbol) return a;
   return isSingle ? mergeSingle(condition, a, b) : undefined;
 }
 
@@ -111,7 +111,7 @@ function mergeSingle(condition: Term, a: Tagged, b: Tagged): Tagged {
     boolean: () => choose(condition, a.boolean(), b.boolean()),
     number: () => choose(condition, a.number(), b.number()),
     text: () => choose(condition, a.text(), b.text()),
-    place: undefined,
+    symbol: undefined,
   };
 }
 

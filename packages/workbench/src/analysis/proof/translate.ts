@@ -151,10 +151,10 @@ export class Translator {
       const value = owner.entries.get(core.name);
       if (value !== undefined) return { value, fails };
     }
-    if (owner.kind !== "tagged" || owner.place === undefined) return this.opaque(core, key, fails);
-    const { present, place } = owner.place.member(core.name);
+    if (owner.kind !== "tagged" || owner.symbol === undefined) return this.opaque(core, key, fails);
+    const { present, symbol } = owner.symbol.member(core.name);
     if (core.op === "has") return { value: { kind: "boolean", term: present }, fails };
-    return { value: symAt(place, core.type), fails: or(fails, not(present)) };
+    return { value: symAt(symbol, core.type), fails: or(fails, not(present)) };
   }
 
   #select(core: Core & { op: "select" }, bound: Bindings, key: string): Evaluated {
@@ -171,9 +171,9 @@ export class Translator {
       };
     }
     const name = core.at.op === "constant" && typeof core.at.value === "string" ? core.at.value : undefined;
-    if (owner.kind === "tagged" && owner.place !== undefined && name !== undefined) {
-      const member = owner.place.member(name);
-      const value = symAt(member.place, type);
+    if (owner.kind === "tagged" && owner.symbol !== undefined && name !== undefined) {
+      const member = owner.symbol.member(name);
+      const value = symAt(member.symbol, type);
       return { value: { kind: "optional", present: and(present, member.present), value }, fails };
     }
     const unknown = this.world.unknown(`${key} present`);
@@ -261,7 +261,7 @@ export class Translator {
     const value = this.#total(core, key, values);
     if (value !== undefined) return { value, fails };
     const own = total.has(core.entry.name) ? undefined : this.world.unknown(`${key} fails`);
-    this.world.freeCalls.push({ core, args: values, place: this.world.opaque(key, core.type), fails: own });
+    this.world.freeCalls.push({ core, args: values, symbol: this.world.opaque(key, core.type), fails: own });
     return this.opaque(core, key, own === undefined ? fails : or(fails, own));
   }
 

@@ -1,6 +1,6 @@
 import { EvaluationError, type Value } from "../../../../svc-gate/src/contract/mod.ts";
 import { isExact, isList, Timestamp, walk, type Core, type ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
-import { itemsMax, tags, type Place } from "./place.ts";
+import { itemsMax, tags, type SymbolicValue } from "./symbolic-value.ts";
 import type { Sym } from "./sym.ts";
 import { and, equal, literal, not, or, real, type Term } from "./term.ts";
 
@@ -9,7 +9,7 @@ export interface FreeCall {
   readonly core: Core & { op: "call" };
   readonly args: readonly Sym[];
   /** What the free value is made of. */
-  readonly place: Place;
+  readonly symbol: SymbolicValue;
   /** When the call fails; undefined if it never fails by itself. */
   readonly fails: Term | undefined;
 }
@@ -35,7 +35,7 @@ export function tried(calls: readonly FreeCall[], texts: readonly string[], roun
 }
 
 /** Undefined if the arguments cannot be listed. */
-function triesOf({ core, args, place, fails }: FreeCall, texts: readonly string[]): readonly Term[] | undefined {
+function triesOf({ core, args, symbol, fails }: FreeCall, texts: readonly string[]): readonly Term[] | undefined {
   const choices = args.map((arg, at) => valuesFor(core, arg, at, texts));
   if (choices.includes(undefined)) return undefined;
   const found: Term[] = [];
@@ -45,7 +45,7 @@ function triesOf({ core, args, place, fails }: FreeCall, texts: readonly string[
     const isSame = and(...args.map((arg, at) => (isKnown(arg) ? "true" : equalTo(arg, values[at] ?? null))));
     if (result === undefined) found.push(and(isSame, fails ?? "false"));
     else {
-      const stands = standsAt(place, result);
+      const stands = standsAt(symbol, result);
       if (stands !== undefined) found.push(and(isSame, stands, fails === undefined ? "true" : not(fails)));
     }
   }
@@ -124,10 +124,10 @@ function equalTo(arg: Sym, value: Value): Term {
   return arg.kind === "number" && isExact(number) ? equal(arg.term, real(number)) : "false";
 }
 
-/** States that the place has the value, in each part that was asked for; undefined for a list that is too long. */
-function standsAt(place: Place, value: Value): Term | undefined {
+/** States that the symbol has the value, in each part that was asked for; undefined for a list that is too long. */
+function standsAt(symbol: SymbolicValue, value: Value): Term | undefined {
   const part = (name: string, is: (term: Term) => Term): Term => {
-    const term = place.parts.get(name);
+    const term = symbol.parts.get(name);
     return term === undefined ? "true" : is(term);
   };
   const tag = (name: keyof typeof tags): Term => part("tag", (term) => equal(term, String(tags[name])));
@@ -149,7 +149,7 @@ function standsAt(place: Place, value: Value): Term | undefined {
   if (isList(value)) {
     if (value.length > itemsMax) return undefined;
     const items = value.map((item, at) => {
-      const known = place.items[at];
+      const known = symbol.items[at];
       return known === undefined ? "true" : standsAt(known, item);
     });
     if (items.includes(undefined)) return undefined;
@@ -160,10 +160,10 @@ function standsAt(place: Place, value: Value): Term | undefined {
     );
   }
   if (value instanceof Map) {
-    const members = [...place.members].map(([name, member]) => {
+    const members = [...symbol.members].map(([name, member]) => {
       const inner = (value as ReadonlyMap<string, Value>).get(name);
       if (inner === undefined) return not(member.present);
-      const stands = standsAt(member.place, inner);
+      const stands = standsAt(member.symbol, inner);
       return stands === undefined ? undefined : and(member.present, stands);
     });
     return members.includes(undefined) ? undefined : and(tag("object"), ...members.map((member) => member ?? ""));

@@ -1,47 +1,47 @@
 import type { Value } from "../../../../svc-gate/src/contract/mod.ts";
 import { Duration, isExact, isList, Timestamp } from "../../../../svc-gate/src/contract/ir.ts";
-import type { Place } from "./place.ts";
+import type { SymbolicValue } from "./symbolic-value.ts";
 import { taggedPlace, type Sym, type SymList } from "./sym.ts";
 import { literal, real } from "./term.ts";
 import type { Type, World } from "./world.ts";
 
-/** What stands at a place, read as a value of the type. */
-export function symAt(place: Place, type: Type): Sym {
+/** What stands at a symbol, read as a value of the type. */
+export function symAt(symbol: SymbolicValue, type: Type): Sym {
   switch (type.kind) {
     case "boolean":
-      return { kind: "boolean", term: place.boolean };
+      return { kind: "boolean", term: symbol.boolean };
     case "number":
     case "duration":
     case "timestamp":
-      return { kind: "number", term: place.number };
+      return { kind: "number", term: symbol.number };
     case "string":
-      return { kind: "text", term: place.text };
+      return { kind: "text", term: symbol.text };
     case "null":
       return { kind: "null" };
     case "list":
-      return listAt(place, type.of);
+      return listAt(symbol, type.of);
     case "optional":
-      return { kind: "optional", present: place.member("").present, value: symAt(place.member("").place, type.of) };
+      return { kind: "optional", present: symbol.member("").present, value: symAt(symbol.member("").symbol, type.of) };
     case "record":
     case "nullable":
     case "any":
     case "memory":
     case "broken":
-      return taggedPlace(place);
+      return taggedPlace(symbol);
     default:
       return type satisfies never;
   }
 }
 
-function listAt(place: Place, of: Type): SymList {
-  if (place.view === "few")
+function listAt(symbol: SymbolicValue, of: Type): SymList {
+  if (symbol.view === "few")
     return {
       kind: "list",
-      parts: place.allItems().map(([isThere, item]) => ({ isThere, value: symAt(item, of) })),
+      parts: symbol.allItems().map(([isThere, item]) => ({ isThere, value: symAt(item, of) })),
     };
   return {
     kind: "list",
-    parts: [{ isThere: "true", place, takes: () => "true", make: (item) => symAt(item, of), isWhole: true }],
+    parts: [{ isThere: "true", symbol, takes: () => "true", make: (item) => symAt(item, of), isWhole: true }],
   };
 }
 

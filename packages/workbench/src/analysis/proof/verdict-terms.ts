@@ -7,7 +7,7 @@ import {
   type Route,
   type ToolPlan,
 } from "../../../../svc-gate/src/contract/ir.ts";
-import type { Place } from "./place.ts";
+import type { SymbolicValue } from "./symbolic-value.ts";
 import { declareSchema, meets } from "./shape-term.ts";
 import { and, choose, not, or, type Term } from "./term.ts";
 import { Translator } from "./translate.ts";
@@ -21,7 +21,7 @@ export interface VerdictTerms {
 
 /** What one plan says of any call, as terms over the world. Its counters must be known to the world. */
 export class PlanTerms {
-  /** What is not looked into: schemas and movers that every plan has, by their spelling. */
+  /** What is not looked into: schemas and writers that every plan has, by their spelling. */
   readonly #closed: ReadonlySet<string>;
   readonly #plan: ToolPlan;
   readonly #translator: Translator;
@@ -51,10 +51,10 @@ export class PlanTerms {
   }
 
   verdict(): VerdictTerms {
-    const { routes, movers } = this.#plan;
+    const { routes, writers } = this.#plan;
     if (routes.length === 0) return { blocks: "true", escalates: "false" };
     const said = routes.map((route) => this.#route(route));
-    const broken = movers.map(({ counter, reads }) => this.#cannotMove(counter, reads));
+    const broken = writers.map(({ counter, reads }) => this.#cannotMove(counter, reads));
     const refused = not(this.admitted());
     const blocks = or(refused, ...said.map((each) => each.blocks), ...broken);
     const escalates = and(not(blocks), or(...said.map((each) => each.escalates)));
@@ -80,10 +80,10 @@ export class PlanTerms {
     return this.#short(and(this.#meets(schemas.input, input), or(not(hasPlatform), snapshot)));
   }
 
-  #meets(schema: Route["schemas"]["input"], place: Place): Term {
+  #meets(schema: Route["schemas"]["input"], symbol: SymbolicValue): Term {
     if (schema === undefined) return "true";
-    const key = `${place.id} meets ${spellValue(schema)}`;
-    return this.#closed.has(spellValue(schema)) ? this.#world.unknown(key) : meets(schema, place, this.#world);
+    const key = `${symbol.id} meets ${spellValue(schema)}`;
+    return this.#closed.has(spellValue(schema)) ? this.#world.unknown(key) : meets(schema, symbol, this.#world);
   }
 
   /** Rules of one contract: its verdict is the strictest of those that fire, else what it says otherwise. */
@@ -110,7 +110,7 @@ export class PlanTerms {
   }
 
   /** A counter that the call should move and cannot: its key is too long, or a part of it fails. */
-  #cannotMove(counter: Counter, { when, per, values }: ToolPlan["movers"][number]["reads"]): Term {
+  #cannotMove(counter: Counter, { when, per, values }: ToolPlan["writers"][number]["reads"]): Term {
     if (this.#closed.has(counter.identity)) return this.#world.unknown(`${counter.identity} cannot be moved`);
     const condition = when === undefined ? { holds: "true", fails: "false" } : this.#translator.condition(when);
     const amount = counter.remembers
@@ -122,15 +122,15 @@ export class PlanTerms {
   }
 }
 
-/** What both plans say in the same words: expressions by key, schemas and movers by their spelling. */
+/** What both plans say in the same words: expressions by key, schemas and writers by their spelling. */
 export function closeShared(sides: readonly (readonly [ToolPlan, Translator])[]): ReadonlySet<string> {
-  const [a, b] = sides.map(([{ routes, movers }, translator]) => ({
+  const [a, b] = sides.map(([{ routes, writers }, translator]) => ({
     keys: routes
       .flatMap(({ requires, rules }) => [...requires, ...rules])
       .map(({ when }) => translator.key(when, new Map())),
     words: [
       ...routes.flatMap(({ schemas }) => [schemas.input ?? [], schemas.platform ?? []]).map(spellValue),
-      ...movers.map(({ counter }) => counter.identity),
+      ...writers.map(({ counter }) => counter.identity),
     ],
   }));
   for (const [, translator] of sides)

@@ -1,5 +1,5 @@
 import type { Core } from "../../../../svc-gate/src/contract/ir.ts";
-import { Place, type ListView, type Sight } from "./place.ts";
+import { SymbolicValue, type ListView, type Sight } from "./symbolic-value.ts";
 import { Script } from "./script.ts";
 import type { FreeCall } from "./untranslated.ts";
 import { and, type Term } from "./term.ts";
@@ -21,23 +21,23 @@ export class World {
   readonly script: Script = new Script();
   readonly sight: Sight;
   readonly tool: string;
-  readonly input: Place;
-  readonly platform: Place;
+  readonly input: SymbolicValue;
+  readonly platform: SymbolicValue;
   readonly hasPlatform: Term;
   readonly hasSession: Term;
   /** Milliseconds since the epoch. */
   readonly now: Term;
   /** Calls of functions that have no translation. */
   readonly freeCalls: FreeCall[] = [];
-  readonly #opaque = new Map<string, Place>();
+  readonly #opaque = new Map<string, SymbolicValue>();
   #leavesOut = false;
   readonly #unknown = new Map<string, Term>();
 
   constructor(tool: string, view: ListView) {
     this.tool = tool;
     this.sight = { script: this.script, view, schemas: 0 };
-    this.input = new Place(this.sight);
-    this.platform = new Place(this.sight);
+    this.input = new SymbolicValue(this.sight);
+    this.platform = new SymbolicValue(this.sight);
     this.hasPlatform = this.script.constant("Bool");
     this.hasSession = this.script.constant("Bool");
     this.now = this.script.constant("Int");
@@ -58,7 +58,7 @@ export class World {
 
   /** Is a list asked about that may be longer than `itemsMax`? */
   get readsLong(): boolean {
-    return [this.input, this.platform, ...this.#opaque.values()].some((place) => place.readsLong);
+    return [this.input, this.platform, ...this.#opaque.values()].some((symbol) => symbol.readsLong);
   }
 
   /** True or false, nobody knows which; the same for one key. */
@@ -79,19 +79,19 @@ export class World {
   }
 
   /** Where a value of the type stands of which nothing else is known; the same for one key. */
-  opaque(key: string, type: Type): Place {
-    let place = this.#opaque.get(key);
-    if (place === undefined) {
-      place = new Place(this.sight);
-      this.#opaque.set(key, place);
-      if (type.kind === "number" && type.notNegative) this.script.assert(`(>= ${place.number} 0.0)`);
+  opaque(key: string, type: Type): SymbolicValue {
+    let symbol = this.#opaque.get(key);
+    if (symbol === undefined) {
+      symbol = new SymbolicValue(this.sight);
+      this.#opaque.set(key, symbol);
+      if (type.kind === "number" && type.notNegative) this.script.assert(`(>= ${symbol.number} 0.0)`);
     }
-    return place;
+    return symbol;
   }
 
   /** Says of lists what there is to say of each item; when nothing more is asked. */
   settle(): void {
-    const places = [this.input, this.platform, ...this.#opaque.values()];
-    for (let rounds = 4; rounds > 0; rounds -= 1) if (!places.some((place) => place.settle(rounds))) return;
+    const symbols = [this.input, this.platform, ...this.#opaque.values()];
+    for (let rounds = 4; rounds > 0; rounds -= 1) if (!symbols.some((symbol) => symbol.settle(rounds))) return;
   }
 }

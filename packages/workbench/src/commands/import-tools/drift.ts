@@ -1,4 +1,4 @@
-import type { ContractInForce } from "../../../../svc-gate/src/contract/mod.ts";
+import type { PolicySet } from "../../../../svc-gate/src/contract/mod.ts";
 import { spellValue } from "../../../../svc-gate/src/contract/ir.ts";
 import { compareBounds } from "./bounds.ts";
 import type { Json, JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
@@ -20,7 +20,7 @@ export interface Change {
   readonly what: string;
 }
 
-export function driftOf(stubs: readonly Stub[], { tools }: ContractInForce): Drift {
+export function driftOf(stubs: readonly Stub[], { tools }: PolicySet): Drift {
   const names = new Set(stubs.map(({ name }) => name));
   return {
     added: stubs.flatMap(({ name }) => (tools.has(name) ? [] : [name])),

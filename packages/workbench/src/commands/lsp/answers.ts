@@ -6,7 +6,7 @@ import { layOut } from "../fmt/layout.ts";
 import { chainAt, coreAt, declared, functionText, suggest, suggestMembers, type Suggestion } from "./conditions.ts";
 import { allowedAt, shapeOf, type Allowed } from "./file-schema.ts";
 import { find, kindOf, namesUnder, written, type Outline } from "./outline.ts";
-import { placeAt, type Place } from "./place.ts";
+import { locationAt, type CursorLocation } from "./cursor-location.ts";
 import { besideUri, sourceOf, type Workspace } from "./workspace.ts";
 
 const kinds: Readonly<Record<Suggestion["kind"], CompletionItemKind>> = {
@@ -25,12 +25,12 @@ export async function complete(
   const kind = kindOf(sourceOf(document));
   if (kind === undefined) return [];
   const outline = workspace.outline(document);
-  const place = placeAt(document.getText(), offset);
+  const location = locationAt(document.getText(), offset);
   const shape = await shapeOf(kind);
-  const allowed = allowedAt(shape, place.key === undefined ? place.path : [...place.path, place.key]);
-  if (allowed.isMember && outline !== undefined) return suggestMembers(outline, place).map(suggestionItem);
-  if (place.key === undefined) return keyItems(allowed);
-  const condition = conditionOf(allowed, place);
+  const allowed = allowedAt(shape, location.key === undefined ? location.path : [...location.path, location.key]);
+  if (allowed.isMember && outline !== undefined) return suggestMembers(outline, location).map(suggestionItem);
+  if (location.key === undefined) return keyItems(allowed);
+  const condition = conditionOf(allowed, location);
   if (condition !== undefined && outline !== undefined) return suggest(outline, condition).map(suggestionItem);
   const tools = outline === undefined || !allowed.isTools ? [] : namesUnder(outline, "tools");
   return [
@@ -49,12 +49,12 @@ function keyItems({ keys }: Allowed): CompletionItem[] {
 }
 
 /** The place as a condition: the whole value, or what stands behind the last open brace of a reason. */
-function conditionOf(allowed: Allowed, place: Place): Place | undefined {
-  if (place.key === "per" || (place.key === "*" && place.path.at(-1) === "per")) return place;
-  if (allowed.isExpression) return place;
+function conditionOf(allowed: Allowed, location: CursorLocation): CursorLocation | undefined {
+  if (location.key === "per" || (location.key === "*" && location.path.at(-1) === "per")) return location;
+  if (allowed.isExpression) return location;
   if (!allowed.isReason) return undefined;
-  const open = place.before.lastIndexOf("{");
-  return open > place.before.lastIndexOf("}") ? { ...place, before: place.before.slice(open + 1) } : undefined;
+  const open = location.before.lastIndexOf("{");
+  return open > location.before.lastIndexOf("}") ? { ...location, before: location.before.slice(open + 1) } : undefined;
 }
 
 function suggestionItem({ name, kind, detail }: Suggestion): CompletionItem {
@@ -67,16 +67,16 @@ export async function hover(workspace: Workspace, document: TextDocument, offset
   const word = chainAt(document.getText(), offset);
   const kind = kindOf(sourceOf(document));
   if (outline === undefined || word === undefined || kind === undefined) return null;
-  const place = placeAt(document.getText(), offset);
+  const location = locationAt(document.getText(), offset);
   const lines: string[] = [];
   const shape = await shapeOf(kind);
-  const isKey = place.key === undefined && !allowedAt(shape, place.path).isMember;
+  const isKey = location.key === undefined && !allowedAt(shape, location.path).isMember;
   if (isKey || isOverKey(document, word.from)) {
-    const keys = placeAt(document.getText(), word.from);
+    const keys = locationAt(document.getText(), word.from);
     const known = allowedAt(shape, keys.path).keys.get(word.chain.join("."));
     if (known !== undefined) lines.push(known);
   } else {
-    const found = declared(outline, place, word.chain);
+    const found = declared(outline, location, word.chain);
     if (found !== undefined) lines.push(`\`${word.chain.join(".")}\`: \`${written(found.node)}\``);
     const doc = functionText(word.chain.at(-1) ?? "");
     if (doc !== undefined && found === undefined) lines.push(doc);
@@ -110,7 +110,7 @@ export function define(workspace: Workspace, document: TextDocument, offset: num
   const tool = toolAt(document, outline, offset);
   if (tool !== undefined) return here(tool);
   const word = chainAt(document.getText(), offset);
-  const found = word === undefined ? undefined : declared(outline, placeAt(document.getText(), offset), word.chain);
+  const found = word === undefined ? undefined : declared(outline, locationAt(document.getText(), offset), word.chain);
   return found === undefined ? null : here(found.key);
 }
 
@@ -133,9 +133,9 @@ function contractFile(document: TextDocument, { root }: Outline, offset: number)
 
 /** The declaration of the tool that is named at an offset, outside conditions. */
 function toolAt(document: TextDocument, outline: Outline, offset: number): { from: number; to: number } | undefined {
-  const place = placeAt(document.getText(), offset);
-  const isList = place.key === "*" && ["on", "of"].includes(place.path.at(-1) ?? "");
-  if (!isList && !["on", "of"].includes(place.key ?? "")) return undefined;
+  const location = locationAt(document.getText(), offset);
+  const isList = location.key === "*" && ["on", "of"].includes(location.path.at(-1) ?? "");
+  if (!isList && !["on", "of"].includes(location.key ?? "")) return undefined;
   const text = document.getText();
   const before = /[^\s[\],"']*$/.exec(text.slice(0, offset))?.[0] ?? "";
   const name = before + (/^[^\s[\],"'}]*/.exec(text.slice(offset))?.[0] ?? "");

@@ -1,7 +1,7 @@
-import type { ContractInForce } from "../../../../svc-gate/src/contract/mod.ts";
+import type { PolicySet } from "../../../../svc-gate/src/contract/mod.ts";
 import { functions, walk, type Core } from "../../../../svc-gate/src/contract/ir.ts";
 import { find, kindsOf, namesUnder, schemaMember, written, type Found, type Outline } from "./outline.ts";
-import type { Place } from "./place.ts";
+import type { CursorLocation } from "./cursor-location.ts";
 
 /** One thing that may be written in a condition. */
 export interface Suggestion {
@@ -29,18 +29,19 @@ const macros: readonly Suggestion[] = [
 ].map(([name = "", detail = ""]) => ({ name, kind: "function", detail }));
 
 /** What may follow in a condition, by the chain of names before the cursor. */
-export function suggest(outline: Outline, place: Place): readonly Suggestion[] {
-  const [, chain = ""] = /((?:[A-Za-z_][A-Za-z0-9_]*\.\??)*)[A-Za-z0-9_]*$/.exec(place.before) ?? [];
+export function suggest(outline: Outline, location: CursorLocation): readonly Suggestion[] {
+  const [, chain = ""] = /((?:[A-Za-z_][A-Za-z0-9_]*\.\??)*)[A-Za-z0-9_]*$/.exec(location.before) ?? [];
   const names = chain.split(/\.\??/).filter((name) => name !== "");
   const [root, ...rest] = names;
-  if (root === undefined) return /[)\]"'`]\.\??\w*$/.test(place.before) ? methods([]) : beginnings(outline, place);
+  if (root === undefined)
+    return /[)\]"'`]\.\??\w*$/.test(location.before) ? methods([]) : beginnings(outline, location);
   if (root === "limits" || root === "counters") {
     return rest.length > 0
       ? methods([])
       : namesUnder(outline, root).map((name) => member(name, find(outline, root, name)));
   }
   if (root === "session") return [{ name: "present", kind: "member", detail: "does the check belong to a session?" }];
-  const schemas = schemasOf(outline, place, root);
+  const schemas = schemasOf(outline, location, root);
   const found = schemas.flatMap((schema) =>
     rest.length === 0 ? [schema] : [schemaMember(schema.node, rest, schema.node)],
   );
@@ -55,14 +56,14 @@ export function suggest(outline: Outline, place: Place): readonly Suggestion[] {
 }
 
 /** What may follow in the name of a member: what its schema declares. */
-export function suggestMembers(outline: Outline, place: Place): readonly Suggestion[] {
-  if (!place.before.includes(".")) return roots.filter(({ name }) => name === "input" || name === "platform");
-  if (!/^(?:input|platform)\./.test(place.before)) return [];
-  return suggest(outline, place).filter(({ kind, name }) => kind === "member" && name !== "present");
+export function suggestMembers(outline: Outline, location: CursorLocation): readonly Suggestion[] {
+  if (!location.before.includes(".")) return roots.filter(({ name }) => name === "input" || name === "platform");
+  if (!/^(?:input|platform)\./.test(location.before)) return [];
+  return suggest(outline, location).filter(({ kind, name }) => kind === "member" && name !== "present");
 }
 
-function beginnings(outline: Outline, place: Place): readonly Suggestion[] {
-  const lets = letsOf(outline, place).map(([name, found]) => member(name, found));
+function beginnings(outline: Outline, location: CursorLocation): readonly Suggestion[] {
+  const lets = letsOf(outline, location).map(([name, found]) => member(name, found));
   const plain = functions.filter(({ style }) => style === "function" || style === "method").map(asSuggestion);
   const distinct = new Map(
     [...plain, { name: "has", kind: "function", detail: "has(a.b): is the member there?" } as const].map((each) => [
@@ -97,14 +98,14 @@ function fields({ node }: Found): readonly Suggestion[] {
 }
 
 /** The schemas that a root stands for here: the inputs of the tools that the rule is for. */
-function schemasOf(outline: Outline, place: Place, root: string): readonly Found[] {
+function schemasOf(outline: Outline, location: CursorLocation, root: string): readonly Found[] {
   if (root === "platform") return [find(outline, "platform")].filter((found) => found !== undefined);
   if (root !== "input") return [];
-  return toolsOf(outline, place).flatMap((tool) => find(outline, "tools", tool, "input") ?? []);
+  return toolsOf(outline, location).flatMap((tool) => find(outline, "tools", tool, "input") ?? []);
 }
 
 /** The tools that a place is about: its own, those of `on:` or `of:` beside it, or all. */
-export function toolsOf(outline: Outline, { path, around }: Place): readonly string[] {
+export function toolsOf(outline: Outline, { path, around }: CursorLocation): readonly string[] {
   const all = namesUnder(outline, "tools");
   const [part, name] = path;
   if (part === "tools" && name !== undefined) return [name];
@@ -117,7 +118,7 @@ export function toolsOf(outline: Outline, { path, around }: Place): readonly str
   return chosen.length === 0 ? all : chosen;
 }
 
-function letsOf(outline: Outline, { around }: Place): readonly (readonly [string, Found | undefined])[] {
+function letsOf(outline: Outline, { around }: CursorLocation): readonly (readonly [string, Found | undefined])[] {
   const rules = find(outline, "rules")?.node;
   const [, rule] = /rule:\s*([\w-]+)/.exec(around) ?? [];
   const own = rules?.kind === "list" ? rules.items : [];
@@ -136,11 +137,11 @@ function textOf(node: Found["node"] | undefined): string | undefined {
 }
 
 /** What a chain of names, up to the word under the cursor, was declared as. */
-export function declared(outline: Outline, place: Place, chain: readonly string[]): Found | undefined {
+export function declared(outline: Outline, location: CursorLocation, chain: readonly string[]): Found | undefined {
   const [root = "", ...rest] = chain;
-  if (rest.length === 0) return letsOf(outline, place).find(([name]) => name === root)?.[1];
+  if (rest.length === 0) return letsOf(outline, location).find(([name]) => name === root)?.[1];
   if (root === "limits" || root === "counters") return rest.length === 1 ? find(outline, root, ...rest) : undefined;
-  for (const schema of schemasOf(outline, place, root)) {
+  for (const schema of schemasOf(outline, location, root)) {
     const found = schemaMember(schema.node, rest, schema.node);
     if (found !== undefined) return found;
   }
@@ -180,7 +181,7 @@ export function functionText(name: string): string | undefined {
 
 /** The part of a compiled condition that a chain of names, or a call of the last of them, is. */
 export function coreAt(
-  { tools }: ContractInForce,
+  { tools }: PolicySet,
   file: string,
   word: { readonly from: number; readonly to: number },
 ): Core | undefined {

@@ -5,7 +5,7 @@ import { TextDocument } from "vscode-languageserver-textdocument";
 import {
   compileContracts,
   compileMandate,
-  type ContractInForce,
+  type PolicySet,
   type Diagnostic,
   type SourceFile,
 } from "../../../../svc-gate/src/contract/mod.ts";
@@ -17,7 +17,7 @@ import { kindOf, outlineOf, type Outline } from "./outline.ts";
 export class Workspace {
   readonly #open: (uri: string) => TextDocument | undefined;
   readonly #outlines = new Map<string, Outline>();
-  readonly #inForce = new Map<string, ContractInForce>();
+  readonly #inForce = new Map<string, PolicySet>();
 
   constructor(open: (uri: string) => TextDocument | undefined) {
     this.#open = open;
@@ -69,7 +69,7 @@ export class Workspace {
   }
 
   /** What was compiled of exactly this text. */
-  compiled(document: TextDocument): ContractInForce | undefined {
+  compiled(document: TextDocument): PolicySet | undefined {
     const compiled = this.#inForce.get(document.uri);
     return compiled?.text.includes(document.getText().trimEnd()) === true ? compiled : undefined;
   }

@@ -1,7 +1,7 @@
 /**
  * Goal: `shell` names every command that a text would run, or fails.
  * Method: a corpus of hostile and plain texts with what is known of each (spec/vectors/functions/shell.json); random texts
- * come to a value or to an `EvaluationError`. Beside them, a naive reader that fails on the corpus. A second parser reads the
+ * come to a value or to an `EvaluationError`. CommitOptions them, a naive reader that fails on the corpus. A second parser reads the
  * same texts in contract-shell-second-parser.test.ts.
  */
 import assert from "node:assert/strict";

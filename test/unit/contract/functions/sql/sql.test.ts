@@ -2,7 +2,7 @@
  * Goal: `sql` says everything that a text would do in PostgreSQL, or fails.
  * Method: a corpus of hostile and plain texts with the whole record of each (spec/vectors/functions/sql.json); random
  * texts, and texts at the edge of what is allowed, come to a value or to an `EvaluationError`, after which the parser
- * still works. Beside them, a guard by regular expression that fails on the corpus.
+ * still works. CommitOptions them, a guard by regular expression that fails on the corpus.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";

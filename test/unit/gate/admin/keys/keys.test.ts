@@ -13,12 +13,10 @@ import { Clock, systemTime } from "../../../../../packages/svc-gate/src/gate/cor
 import { noContracts } from "../../../../../packages/svc-gate/src/gate/core/contracts.ts";
 import { openGate, type Gate } from "../../../../../packages/svc-gate/src/gate/core/gate.ts";
 import {
-  createKey,
+  changeKey,
   KeyRing,
   listKeys,
   looksLikeKey,
-  revokeKey,
-  rotateKey,
 } from "../../../../../packages/svc-gate/src/gate/admin/keys/keys.ts";
 import {
   hasKeyForm,
@@ -60,8 +58,8 @@ suite("the format of a key", () => {
     }
   });
 
-  test("the Python code in docs/keys.md accepts the same keys as the gate", (t) => {
-    const code = /```python\n([^]*?)```/.exec(readFileSync(join(root, "docs", "keys.md"), "utf8"))?.[1] ?? "";
+  test("the Python code in docs/guides/keys.md accepts the same keys as the gate", (t) => {
+    const code = /```python\n([^]*?)```/.exec(readFileSync(join(root, "docs", "guides", "keys.md"), "utf8"))?.[1] ?? "";
     const asked = [...vectors.keys.map(({ key }) => key), ...vectors.not_keys.map(({ text }) => text)];
     const script = `${code}\nimport json, sys\nprint(json.dumps([is_key(text) for text in json.load(sys.stdin)]))`;
     const { stdout, error } = spawnSync("python3", ["-c", script], { input: JSON.stringify(asked), encoding: "utf8" });
@@ -99,11 +97,21 @@ const first = "the-first-key-of-this-test";
 const start = Date.parse("2026-03-01T00:00:00Z");
 const day = 86_400_000;
 
+type Admin = Parameters<typeof changeKey>[1];
+type Changed = ReturnType<typeof changeKey>;
+
+const createKey = (ring: KeyRing, admin: Admin, body: unknown): Changed =>
+  changeKey(ring, admin, { act: "create", body });
+const rotateKey = (ring: KeyRing, admin: Admin, name: string, body: unknown): Changed =>
+  changeKey(ring, admin, { act: "rotate", name, body });
+const revokeKey = (ring: KeyRing, admin: Admin, name: string, body: unknown): Changed =>
+  changeKey(ring, admin, { act: "revoke", name, body });
+
 async function open(t: TestContext, folder = temporaryFolder(t)): Promise<Fixture> {
   const ledger = await openLedger({ folder, engine });
   const opened = await openGate({
     ledger,
-    force: noContracts(),
+    policySet: noContracts(),
     mode: "observe",
     clock: new Clock(systemTime),
     onDefect: () => undefined,
@@ -127,11 +135,7 @@ function bytes(body: object | string): Buffer {
   return Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
 }
 
-async function make(
-  ring: KeyRing,
-  body: object,
-  asking: Parameters<typeof createKey>[1] = atRoot,
-): Promise<ActedKey & { key: string }> {
+async function make(ring: KeyRing, body: object, asking: Admin = atRoot): Promise<ActedKey & { key: string }> {
   const made = await createKey(ring, asking, bytes(body));
   assert.ok(made.ok, JSON.stringify(made));
   assert.ok(made.value.key !== undefined);
@@ -438,7 +442,7 @@ test("the gate explains each bad request about keys and records nothing", async 
 
 test("only root administrators can hand out more rights than their own key has", async (t) => {
   const { ring } = await open(t);
-  const admin = async (name: string, body: object): Promise<Parameters<typeof createKey>[1]> => {
+  const admin = async (name: string, body: object): Promise<Admin> => {
     const { key } = await make(ring, { name, tenant: "acme", ...body });
     const by = find(ring, key);
     assert.ok(by !== undefined);

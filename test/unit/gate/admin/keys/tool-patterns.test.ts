@@ -1,4 +1,4 @@
-/** Goal: a tool pattern is what docs/keys.md says. Method: random patterns and names beside regular expressions. */
+/** Goal: a tool pattern is what docs/guides/keys.md says. Method: random patterns and names beside regular expressions. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";

@@ -42,7 +42,7 @@ export function checkValue(value: string): void {
 }
 
 /**
- * Beside tab and newline no control characters, and none that turn the direction of writing (CVE-2021-42574).
+ * Besides tab and newline no control characters, and none that turn the direction of writing (CVE-2021-42574).
  * @throws {EvaluationError}
  */
 export function checkCharacters(text: string): void {

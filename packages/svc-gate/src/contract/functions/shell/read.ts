@@ -27,7 +27,7 @@ export interface Parser {
 }
 
 /** Where a node is in the text. */
-interface Place {
+interface Position {
   readonly wrapper: string;
   readonly calls: number;
   readonly nodes: number;
@@ -57,7 +57,7 @@ export function readerOfCode(reading: Reading, parser: Parser): Reading["readCod
     if (text.length > textMax || reading.units > unitsMax) doubt(`it is over ${textMax} characters long`);
     checkCharacters(text);
     const script = parser.parse(text);
-    const place = {
+    const position = {
       wrapper,
       calls,
       nodes: 0,
@@ -66,7 +66,7 @@ export function readerOfCode(reading: Reading, parser: Parser): Reading["readCod
       isTimed: false,
       isRead: false,
     } as const;
-    walk(reading, parser, script, { ...place, text, source: blanked(parser, script, text) });
+    walk(reading, parser, script, { ...position, text, source: blanked(parser, script, text) });
   };
 }
 
@@ -86,53 +86,53 @@ function blanked({ forEachChild }: Parser, script: SyntaxNode, text: string): st
   return source;
 }
 
-function walk(reading: Reading, parser: Parser, node: SyntaxNode, above: Place): void {
-  const place = placeOf(node, above);
-  if (place.nodes > nodesDeep) doubt("it is nested too deeply");
+function walk(reading: Reading, parser: Parser, node: SyntaxNode, above: Position): void {
+  const position = placeOf(node, above);
+  if (position.nodes > nodesDeep) doubt("it is nested too deeply");
   if (node.type === "Script" && node.errors !== undefined && node.errors.length > 0)
     doubt(node.errors[0]?.message ?? "it cannot be read");
   const children: SyntaxNode[] = [];
   parser.forEachChild(node, (child) => children.push(child));
-  const { source, context } = place;
+  const { source, context } = position;
   checkShape(node, isDecoded(node) ? [] : children, { shapes: reading.shapes, context, source });
   for (const text of unknownIn(node)) reading.unknown.add(text);
-  readNode(reading, node, place);
-  const below = { ...place, nodes: place.nodes + 1, context: contextBelow(node, context) };
+  readNode(reading, node, position);
+  const below = { ...position, nodes: position.nodes + 1, context: contextBelow(node, context) };
   for (const child of children) walk(reading, parser, child, below);
 }
 
 /** The place of a node, from the place of the node above it. */
-function placeOf(node: SyntaxNode, place: Place): Place {
+function placeOf(node: SyntaxNode, position: Position): Position {
   switch (node.type) {
     case "Script":
-      if (node.source === undefined) return place;
+      if (node.source === undefined) return position;
       if (node.source.includes("<<")) doubt("a here-document is inside backticks");
-      return { ...place, text: node.source, source: node.source, end: node.source.length };
+      return { ...position, text: node.source, source: node.source, end: node.source.length };
     case "CommandExpansion":
     case "ProcessSubstitution":
     case "ArithmeticCommandExpansion":
-      return { ...place, end: node.end };
+      return { ...position, end: node.end };
     case "HereDocBody":
-      return { ...place, source: place.text };
+      return { ...position, source: position.text };
     case "Command":
-      return { ...place, isRead: node.name?.text === "read" };
+      return { ...position, isRead: node.name?.text === "read" };
     case "Pipeline":
-      return { ...place, isTimed: node.prefixes.some(({ type }) => type === "Time") };
+      return { ...position, isTimed: node.prefixes.some(({ type }) => type === "Time") };
     default:
-      return place;
+      return position;
   }
 }
 
 /** Reads a node without its children. @throws {EvaluationError} on a spelling that shells read differently */
-function readNode(reading: Reading, node: SyntaxNode, place: Place): void {
+function readNode(reading: Reading, node: SyntaxNode, position: Position): void {
   switch (node.type) {
     case "Command":
-      return readCommand(reading, node, place);
+      return readCommand(reading, node, position);
     case "Redirect":
       checkRedirectTarget(node);
       return readRedirect(reading, node);
     case "HereDoc":
-      return checkHereDoc(node, place);
+      return checkHereDoc(node, position);
     case "Function":
       return void reading.functions.add(readWord(node.name).text);
     case "Coproc":
@@ -150,7 +150,7 @@ function readNode(reading: Reading, node: SyntaxNode, place: Place): void {
     case "Assignment":
       checkAssignment(node);
       // `IFS= read -r line`: the setting holds for `read` alone.
-      if (node.name === "IFS" && place.isRead) return void reading.variables.add("IFS");
+      if (node.name === "IFS" && position.isRead) return void reading.variables.add("IFS");
       if (node.value.type === "Word") checkValue(readWord(node.value).fixed);
       return noteAssignment(reading, node);
     case "ArithmeticCommand":
@@ -188,7 +188,7 @@ function readRedirect(reading: Reading, { operator, target }: Redirect): void {
   if (operator.includes(">")) reading.writes.add(text);
 }
 
-function readCommand(reading: Reading, node: Command, { wrapper, calls, isTimed }: Place): void {
+function readCommand(reading: Reading, node: Command, { wrapper, calls, isTimed }: Position): void {
   if (checkBackground(node)) reading.background = true;
   if (node.name === undefined) return;
   checkProgramWord(node);

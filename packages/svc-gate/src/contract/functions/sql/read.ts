@@ -14,7 +14,7 @@ export interface Effects {
 }
 
 /** Where a node is in the tree. */
-interface Place {
+interface Position {
   readonly effects: Effects;
   readonly nodes: NodeTable;
   readonly depth: number;
@@ -49,9 +49,9 @@ function kindOf(nodes: NodeTable, node: string): string | undefined {
 }
 
 /** Reads a member of a node: a value, a list, a node that names its type, or one whose member tells its type. */
-function readMember(node: string, name: string, value: Tree, place: Place): void {
+function readMember(node: string, name: string, value: Tree, position: Position): void {
   if (value === null || typeof value !== "object") return;
-  const below = { ...place, depth: checkDepth(place) };
+  const below = { ...position, depth: checkDepth(position) };
   if (isList(value)) {
     for (const item of value) readMember(node, name, item, below);
     return;
@@ -64,67 +64,68 @@ function readMember(node: string, name: string, value: Tree, place: Place): void
   readNode(type ?? doubt(`the member ${name} of ${node} is not known here`), value, below);
 }
 
-function readMembers(node: string, fields: Fields, place: Place, without: readonly string[] = []): void {
-  for (const [name, value] of Object.entries(fields)) if (!without.includes(name)) readMember(node, name, value, place);
+function readMembers(node: string, fields: Fields, position: Position, without: readonly string[] = []): void {
+  for (const [name, value] of Object.entries(fields))
+    if (!without.includes(name)) readMember(node, name, value, position);
 }
 
-function readNode(node: string, fields: Fields, place: Place): void {
-  const role = place.nodes.get(node);
-  const kind = kindOf(place.nodes, node);
-  if (kind !== undefined) return readKind(node, kind, fields, place);
+function readNode(node: string, fields: Fields, position: Position): void {
+  const role = position.nodes.get(node);
+  const kind = kindOf(position.nodes, node);
+  if (kind !== undefined) return readKind(node, kind, fields, position);
   switch (role) {
     case "table":
-      addTable(fields, place);
+      addTable(fields, position);
       break;
     case "function":
-      addFunction(fields["funcname"] ?? null, place);
+      addFunction(fields["funcname"] ?? null, position);
       break;
     case "operator":
-      addOperator(node, fields, place);
+      addOperator(node, fields, position);
       break;
     case "column":
-      addCalledByDot(node, fields, place);
+      addCalledByDot(node, fields, position);
       break;
     case "type":
-      addType(fields, place);
+      addType(fields, position);
       break;
     case "sample":
-      addSample(fields, place);
+      addSample(fields, position);
       break;
     case "merge":
-      addMergeBranch(fields, place);
+      addMergeBranch(fields, position);
       break;
     case "lock":
       // It names only tables of `FROM`.
-      place.effects.kinds.add("lock");
+      position.effects.kinds.add("lock");
       return;
     case "plain":
       break;
     default:
       doubt(`${node} is not known here`);
   }
-  readMembers(node, fields, place);
+  readMembers(node, fields, position);
 }
 
-function readKind(node: string, kind: string, fields: Fields, place: Place): void {
-  const { effects } = place;
+function readKind(node: string, kind: string, fields: Fields, position: Position): void {
+  const { effects } = position;
   // The `VALUES` of an `INSERT` reads nothing.
-  if (fields["valuesLists"] === undefined || place.depth === 0) effects.kinds.add(kind);
+  if (fields["valuesLists"] === undefined || position.depth === 0) effects.kinds.add(kind);
   switch (node) {
     case "SelectStmt":
-      return readSelect(fields, { ...place, writes: false });
+      return readSelect(fields, { ...position, writes: false });
     case "InsertStmt":
       if (textOf(fields["onConflictClause"], "action") === "ONCONFLICT_UPDATE") effects.kinds.add("update");
-      return readChange(node, fields, place);
+      return readChange(node, fields, position);
     case "UpdateStmt":
     case "DeleteStmt":
       if (!hasColumn(fields["whereClause"] ?? null)) effects.unfiltered.add(tableName(fields["relation"] as Fields));
-      return readChange(node, fields, place);
+      return readChange(node, fields, position);
     case "MergeStmt":
       if (!hasColumn(fields["joinCondition"] ?? null)) effects.unfiltered.add(tableName(fields["relation"] as Fields));
-      return readChange(node, fields, place);
+      return readChange(node, fields, position);
     case "CopyStmt":
-      return readCopy(fields, place);
+      return readCopy(fields, position);
     case "TruncateStmt":
       for (const { RangeVar: table } of (fields["relations"] ?? []) as readonly Fields[])
         effects.unfiltered.add(tableName(table as Fields));
@@ -138,59 +139,59 @@ function readKind(node: string, kind: string, fields: Fields, place: Place): voi
   }
   // A query in another statement is read as a query: `CREATE VIEW`, `EXPLAIN`, `PREPARE`.
   const isQuery = kind === "explain" || kind === "prepare" || kind === "cursor" || kind === "show";
-  readMembers(node, fields, { ...place, writes: !isQuery });
+  readMembers(node, fields, { ...position, writes: !isQuery });
 }
 
-function readSelect(fields: Fields, place: Place): void {
-  const within = readWith(fields["withClause"], place);
+function readSelect(fields: Fields, position: Position): void {
+  const within = readWith(fields["withClause"], position);
   for (const [name, value] of Object.entries(fields)) {
     if (name === "withClause") continue;
     if (name === "larg" || name === "rarg") readSelect(value as Fields, { ...within, depth: checkDepth(within) });
     else if (name === "intoClause") {
-      place.effects.kinds.add("create");
+      position.effects.kinds.add("create");
       readMember("SelectStmt", name, value, { ...within, writes: true });
     } else readMember("SelectStmt", name, value, within);
   }
 }
 
-function checkDepth({ depth }: Place): number {
+function checkDepth({ depth }: Position): number {
   if (depth > depthMax) doubt("it is nested too deeply");
   return depth + 1;
 }
 
 /** `INSERT`, `UPDATE`, `DELETE`, `MERGE`: they change `relation`, and read everything else. */
-function readChange(node: string, fields: Fields, place: Place): void {
-  addTable(fields["relation"] as Fields, { ...place, names: new Set(), writes: true });
-  const within = readWith(fields["withClause"], { ...place, writes: false });
+function readChange(node: string, fields: Fields, position: Position): void {
+  addTable(fields["relation"] as Fields, { ...position, names: new Set(), writes: true });
+  const within = readWith(fields["withClause"], { ...position, writes: false });
   readMembers(node, fields, within, ["withClause", "relation"]);
 }
 
-function readCopy(fields: Fields, place: Place): void {
+function readCopy(fields: Fields, position: Position): void {
   const { is_from: isFrom, is_program: isProgram, filename, relation } = fields;
-  if (isProgram === true) place.effects.kinds.add("program");
-  else if (typeof filename === "string") place.effects.kinds.add("file");
-  if (relation !== undefined) addTable(relation as Fields, { ...place, names: new Set(), writes: isFrom === true });
-  readMembers("CopyStmt", fields, { ...place, writes: false }, ["relation"]);
+  if (isProgram === true) position.effects.kinds.add("program");
+  else if (typeof filename === "string") position.effects.kinds.add("file");
+  if (relation !== undefined) addTable(relation as Fields, { ...position, names: new Set(), writes: isFrom === true });
+  readMembers("CopyStmt", fields, { ...position, writes: false }, ["relation"]);
 }
 
 /**
  * Reads the queries of a `WITH`, and gives the place in which its names are known. Without RECURSIVE a query knows the
  * names before it only: in `WITH t AS (SELECT * FROM t)` the second `t` is the table.
  */
-function readWith(clause: Tree | undefined, place: Place): Place {
-  if (clause === undefined) return place;
+function readWith(clause: Tree | undefined, position: Position): Position {
+  if (clause === undefined) return position;
   const { ctes, recursive } = clause as Fields;
   const queries = ((ctes ?? []) as readonly Fields[]).map(({ CommonTableExpr: query }) => query as Fields);
-  const names = new Set(place.names);
+  const names = new Set(position.names);
   if (recursive === true) for (const query of queries) names.add(textOf(query, "ctename"));
   for (const query of queries) {
-    readNode("CommonTableExpr", query, { ...place, depth: checkDepth(place), names: new Set(names) });
+    readNode("CommonTableExpr", query, { ...position, depth: checkDepth(position), names: new Set(names) });
     names.add(textOf(query, "ctename"));
   }
-  return { ...place, names };
+  return { ...position, names };
 }
 
-function addTable(table: Fields, { effects, names, writes }: Place): void {
+function addTable(table: Fields, { effects, names, writes }: Position): void {
   const name = tableName(table);
   if (writes) effects.writes.add(name);
   else if (!names.has(name) || table["schemaname"] !== undefined) effects.reads.add(name);
@@ -208,12 +209,12 @@ function joined(parts: readonly string[]): string {
   return parts.join(".");
 }
 
-function addFunction(name: Tree, { effects }: Place): void {
+function addFunction(name: Tree, { effects }: Position): void {
   effects.functions.add(joined(namesIn(name)));
 }
 
 /** `OPERATOR(schema.+)` runs a function that somebody defined, and so does any operator that is not PostgreSQL's own. */
-function addOperator(node: string, fields: Fields, { effects }: Place): void {
+function addOperator(node: string, fields: Fields, { effects }: Position): void {
   // The parser names this operator `BETWEEN`; it means `<=` and `>=`.
   if (/^AEXPR_(?:NOT_)?BETWEEN/.test(textOf(fields, "kind"))) return;
   const member = node === "A_Expr" ? "name" : node === "SubLink" ? "operName" : "useOp";
@@ -222,7 +223,7 @@ function addOperator(node: string, fields: Fields, { effects }: Place): void {
 }
 
 /** PostgreSQL reads `(x).f` and `alias.f` as `f(x)` if `x` has no column of that name. */
-function addCalledByDot(node: string, fields: Fields, { effects }: Place): void {
+function addCalledByDot(node: string, fields: Fields, { effects }: Position): void {
   // An alias may be called `pg_catalog`, so the first part counts here.
   const names = partsOf(fields[node === "ColumnRef" ? "fields" : "indirection"] ?? []);
   const behindDots = node === "ColumnRef" ? names.slice(1).slice(-1) : names;
@@ -284,18 +285,18 @@ function callMayHaveColumn(fields: Fields, name: string): boolean {
 }
 
 /** A type that is not PostgreSQL's own counts as a function of the same name. */
-function addType(fields: Fields, { effects }: Place): void {
+function addType(fields: Fields, { effects }: Position): void {
   const names = namesIn(fields["names"] ?? []);
   const isKnown = names.length === 1 && types.has(names[0]?.replace(/^_/, "") ?? "");
   if (!isKnown && names.length > 0) effects.functions.add(joined(names));
 }
 
-function addSample(fields: Fields, { effects }: Place): void {
+function addSample(fields: Fields, { effects }: Position): void {
   const method = joined(namesIn(fields["method"] ?? []));
   if (method !== "bernoulli" && method !== "system") effects.functions.add(method);
 }
 
-function addMergeBranch(fields: Fields, { effects }: Place): void {
+function addMergeBranch(fields: Fields, { effects }: Position): void {
   const action = textOf(fields, "commandType").replace("CMD_", "").toLowerCase();
   if (action !== "nothing") effects.kinds.add(action);
 }

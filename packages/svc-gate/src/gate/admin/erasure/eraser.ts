@@ -70,7 +70,7 @@ export interface EraserOptions {
   readonly scrub: Ledger["scrub"];
 }
 
-/** Rows of one turn, in which no check is decided, and characters of their evidence. */
+/** Rows of one transaction, in which no check is decided, and characters of their evidence. */
 const slice = { rows: 500, characters: 4_000_000 } as const;
 /** Rows that are erased before an answer is due. */
 const rowsMax = 20_000;
@@ -300,25 +300,25 @@ interface Slice {
   readonly acts: number;
 }
 
-/** The rows that have something to erase, few enough for one turn. */
+/** The rows that have something to erase, few enough for one transaction. */
 async function* slicesOf({ candidates, asked, key }: Work, lacking: Lackings): AsyncGenerator<Slice> {
-  let tally = new Tally(asked, lacking);
+  let batch = new EraseBatch(asked, lacking);
   for await (const rows of candidates) {
     for (const { seq, leaf, evidence } of rows) {
       const { kind, key: by } = parseLeaf(leaf) ?? {};
-      if (kind === "change") tally.acts += 1;
+      if (kind === "change") batch.acts += 1;
       if (kind === undefined || kind === "change" || (key !== undefined && by !== key)) continue;
-      tally.add(seq, evidence, kind === "check");
-      if (!tally.isFull) continue;
-      yield tally.slice();
-      tally = new Tally(asked, lacking);
+      batch.add(seq, evidence, kind === "check");
+      if (!batch.isFull) continue;
+      yield batch.slice();
+      batch = new EraseBatch(asked, lacking);
     }
   }
-  yield tally.slice();
+  yield batch.slice();
 }
 
-/** What comes together for one turn. */
-class Tally {
+/** What comes together for one transaction. */
+class EraseBatch {
   readonly #asked: readonly ErasablePart[];
   readonly #met = new Set<ErasablePart>();
   readonly #seqs: number[] = [];

@@ -1,5 +1,6 @@
+import { join } from "node:path";
 import type { Logger } from "pino";
-import type { Ledger, LedgerHistory } from "../../../ledger/mod.ts";
+import { dataFolder, type Ledger, type LedgerHistory } from "../../../ledger/mod.ts";
 import { good } from "../../../wire/mod.ts";
 import type { Acts } from "../act.ts";
 import { firstKeyName, keptFirstKey, type FirstKey } from "./first-key.ts";
@@ -57,7 +58,7 @@ export async function otherFirstKey(
   if (firstKey?.startsWith("keys.json ") !== true) return undefined;
   const digest = await keptFirstKey(folder);
   if (digest !== undefined && noteOf(ledger, { digest, source: "keys.json" }) === firstKey) return undefined;
-  const file = `${folder}/keys.json`;
+  const file = join(folder, dataFolder.files.keys);
   return digest === undefined
     ? `${file} is gone, so the next start makes another key \`${firstKeyName}\`: restore it`
     : `${file} holds another key \`${firstKeyName}\` than the gate has noted, and no row says so: restore it, and find out who changed it`;

@@ -1,11 +1,12 @@
-import { closeSync, fsyncSync, lstatSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { lstatSync, readFileSync } from "node:fs";
+import { open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
+import { flushFolder } from "../../../ledger/mod.ts";
 import type { Receipt } from "../../../ledger/entry/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
 import { whyNot } from "../../core/contracts.ts";
 import { digestOf } from "./digest.ts";
-import type { IdleKeys } from "./idle.ts";
-import { firstRecord, operatorKey } from "./ring.ts";
+import { firstRecord, operatorKey, type KeyRing } from "./ring.ts";
 import { looksLikeKey, makeKey } from "./token.ts";
 
 /** Not `default`: that is the name of SVC_API_KEY, which would be refused as soon as a row has this name. */
@@ -19,16 +20,13 @@ const name = "first";
  *
  * @returns the row; undefined if the database already has a key; then no file is written
  */
-export async function makeFirstKey(
-  { ring }: Pick<IdleKeys, "ring">,
-  file: string,
-): Promise<Result<Receipt | undefined, Refusal>> {
+export async function makeFirstKey(ring: KeyRing, file: string): Promise<Result<Receipt | undefined, Refusal>> {
   let hasKey = false;
-  const done = await ring.enact(operatorKey.id, () => {
+  const done = await ring.enact(operatorKey.id, async () => {
     const { recorded } = ring;
     hasKey = recorded.some(({ revoked }) => !revoked);
     if (recorded.length > 0) return bad(refuse("conflict", allRevoked));
-    const key = keyInFile(file);
+    const key = await keyInFile(file);
     if (!key.ok) return bad(refuse("conflict", key.problem));
     // A row can hold this digest, because nobody chose the key.
     const record = { ...firstRecord, name, digest: digestOf(key.value) };
@@ -41,44 +39,32 @@ export async function makeFirstKey(
 const allRevoked = "every key of the database is revoked: make another with `svc-gate keys create NAME`";
 
 /** A new key in a new file, or the key that an interrupted run left there. */
-function keyInFile(file: string): Result<string, string> {
+async function keyInFile(file: string): Promise<Result<string, string>> {
   const key = makeKey();
   try {
-    return writeNew(file, `${key}\n`) ? good(key) : keyLeftIn(file);
+    return (await writeNew(file, `${key}\n`)) ? good(key) : keyLeftIn(file);
   } catch (error) {
     return bad(`${file} cannot be written: ${whyNot(error)}`);
   }
 }
 
 /** @returns false if the name is already taken */
-function writeNew(file: string, text: string): boolean {
-  let opened: number;
+async function writeNew(file: string, text: string): Promise<boolean> {
+  const handle = await open(file, "wx", 0o600).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
+  if (handle === undefined) return false;
   try {
-    opened = openSync(file, "wx", 0o600);
+    await handle.writeFile(text);
+    await handle.sync();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
-    throw error;
-  }
-  try {
-    writeSync(opened, text);
-    fsyncSync(opened);
-  } catch (error) {
-    rmSync(file, { force: true });
+    await rm(file, { force: true });
     throw error;
   } finally {
-    closeSync(opened);
+    await handle.close();
   }
-  if (process.platform !== "win32") flushFolderOf(file);
+  await flushFolder(dirname(file));
   return true;
-}
-
-function flushFolderOf(file: string): void {
-  const folder = openSync(dirname(file), "r");
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
 }
 
 /** Why an existing file cannot hold the first key; undefined if it can, or if there is no file. */

@@ -3,19 +3,18 @@
  * ring in memory folds them. See docs/decisions/0014-keys-in-the-root-ledger.md.
  */
 export {
+  changeKey,
   createFault,
-  createKey,
   listKeys,
-  revokeKey,
-  rotateKey,
   type ActedKey,
-  type DeskAsking,
+  type KeyAdmin,
+  type KeyRequest,
   type ShownKey,
-} from "./desk.ts";
+} from "./key-admin.ts";
 export { KeyFileDamaged, keptFirstKey, loadFirstKey, type FirstKey } from "./first-key.ts";
 export { firstKeyFileFault, makeFirstKey } from "./first-row.ts";
 export { otherFirstKey, recordFirstKey } from "./first-key-note.ts";
-export { openIdleKeys, type IdleKeys } from "./idle.ts";
+export { openOfflineKeys } from "./offline.ts";
 export { type Scope } from "./record.ts";
-export { KeyRing, type Key } from "./ring.ts";
+export { KeyRing, operatorKey, type Key } from "./ring.ts";
 export { hasKeyForm, looksLikeKey } from "./token.ts";

@@ -4,19 +4,12 @@ import { retentionName } from "../erasure/retention.ts";
 import { readMembers } from "../../http/body.ts";
 import { lengthMs } from "../../start/moment.ts";
 import { operatorName } from "./operator-name.ts";
-import { scopes, type Rate, type Scope } from "./record.ts";
+import { scopes, type KeyRecord, type Rate, type Scope } from "./record.ts";
 
 /** What a key is asked to be. */
-export interface CreateRequest {
-  readonly name: string;
-  readonly owner: string | null;
-  readonly scopes: readonly Scope[];
-  /** Milliseconds since the epoch. */
-  readonly expires: number | null;
+export interface CreateRequest extends Pick<KeyRecord, "expires" | "name" | "owner" | "rate" | "scopes" | "tools"> {
   /** Undefined where the body does not say. */
   readonly tenant: string | null | undefined;
-  readonly tools: readonly string[] | null;
-  readonly rate: Rate | null;
 }
 
 export interface RotateRequest {

@@ -202,10 +202,13 @@ export class KeyRing {
    *
    * @param by the name of the key that does it
    */
-  async enact(by: string, decide: () => Result<KeyAct, Refusal>): Promise<Result<Receipt, Refusal>> {
-    const done = await this.#options.gate.enact(async (turn) => {
-      if (turn.changed !== this.#changed) await this.refresh();
-      const decided = decide();
+  async enact(
+    by: string,
+    decide: () => Promise<Result<KeyAct, Refusal>> | Result<KeyAct, Refusal>,
+  ): Promise<Result<Receipt, Refusal>> {
+    const done = await this.#options.gate.enact(async (transaction) => {
+      if (transaction.changed !== this.#changed) await this.refresh();
+      const decided = await decide();
       if (!decided.ok) return decided;
       const { act, record, reason } = decided.value;
       return good({ by, act, body: recordBody(record), reason });

@@ -2,14 +2,14 @@ import type { Pool } from "pg";
 import { leafHash } from "../../entry/leaf.ts";
 import { readCounters, storedRow } from "./rows.ts";
 import { beginOn, connect, readOne } from "./session.ts";
-import { ask, commit, type Asked } from "./sql.ts";
-import { joinHashes, type EventPlace, type HistoryReader, type KeyNotes } from "../store.ts";
+import { ask, commit, type BoundStatement } from "./sql.ts";
+import { joinHashes, type EventPosition, type HistoryReader, type KeyNotes } from "../store.ts";
 import type { StoredRow } from "../../entry/row.ts";
 
 /** Rows of one slice of a long read, and characters, which bound memory where rows are large. */
 export const slice = { rows: 512, characters: 1_000_000 } as const;
 
-type Read = (...asked: readonly Asked[]) => ReturnType<typeof readOne>;
+type Read = (...asked: readonly BoundStatement[]) => ReturnType<typeof readOne>;
 
 /** Reads one ledger in a database, outside the transactions that add to it. */
 export function historyOf(reads: Pool, ledger: string): HistoryReader {
@@ -59,7 +59,7 @@ async function* scan(read: Read, ledger: string, from: number): AsyncGenerator<r
   }
 }
 
-function columnsOf(places: readonly EventPlace[]): readonly (readonly (Buffer | number)[])[] {
+function columnsOf(places: readonly EventPosition[]): readonly (readonly (Buffer | number)[])[] {
   return [places.map(({ key }) => Buffer.from(key, "hex")), places.map(({ at }) => at), places.map(({ seq }) => seq)];
 }
 

@@ -1,7 +1,7 @@
 import { Client, type ClientConfig } from "pg";
 import { migrate, migrations as all, newer, readVersion, type Migration } from "./schema.ts";
 import { bounds, clientConfig, explained, makePool, placeOf, type Bounds } from "./session.ts";
-import { openStore, type LedgerPlace, type Pools } from "./store.ts";
+import { openStore, type DatabaseLedger, type Pools } from "./store.ts";
 import { LedgerRefused, NotKept, type LedgerStore } from "../store.ts";
 
 /** One PostgreSQL database, in which many ledgers are kept, each under its id. */
@@ -16,7 +16,7 @@ export interface Database {
    * @throws {NoLedger} if there is none and none may be begun
    * @throws {LedgerRefused} when it must not be served
    */
-  open(options: LedgerPlace): Promise<LedgerStore>;
+  open(options: DatabaseLedger): Promise<LedgerStore>;
   isReachable(): Promise<boolean>;
   /** Lets all connections go, those of the ledgers too. */
   close(): Promise<void>;
@@ -46,8 +46,8 @@ export async function openPostgres(options: DatabaseOptions): Promise<Database> 
   const within = { ...bounds, ...options.within };
   const config = clientConfig(url, within, found.synchronousCommit);
   const readers = Math.max(1, Math.floor(connectionsMax / 5));
-  const [turns, reads] = [makePool(config, connectionsMax - readers), makePool(config, readers)];
-  return new PostgresDatabase({ config, settleMs: within.settle, turns, reads }, found.warnings);
+  const [transactions, reads] = [makePool(config, connectionsMax - readers), makePool(config, readers)];
+  return new PostgresDatabase({ config, settleMs: within.settle, transactions, reads }, found.warnings);
 }
 
 export interface MigrateOptions {
@@ -169,7 +169,7 @@ async function rightsWarnings(client: Client): Promise<readonly string[]> {
   );
   if (can.length === 0) return [];
   return [
-    `the role "${role}" may ${can.join(" and ")}: let the gate connect as a role of its own (docs/postgresql.md)`,
+    `the role "${role}" may ${can.join(" and ")}: let the gate connect as a role of its own (docs/guides/postgresql.md)`,
   ];
 }
 
@@ -208,7 +208,7 @@ class PostgresDatabase implements Database {
     this.warnings = warnings;
   }
 
-  open(place: LedgerPlace): Promise<LedgerStore> {
+  open(place: DatabaseLedger): Promise<LedgerStore> {
     return openStore(this.#pools, place);
   }
 
@@ -222,7 +222,7 @@ class PostgresDatabase implements Database {
   }
 
   async close(): Promise<void> {
-    this.#closing ??= Promise.all([this.#pools.turns.end(), this.#pools.reads.end()]).then(() => undefined);
+    this.#closing ??= Promise.all([this.#pools.transactions.end(), this.#pools.reads.end()]).then(() => undefined);
     await this.#closing;
   }
 }

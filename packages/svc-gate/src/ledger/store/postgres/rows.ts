@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
-import { counterSeal } from "../seals.ts";
+import type { Counters as WalkedCounters } from "../../history/counter-walk.ts";
+import { isWhole } from "../checksums.ts";
 import type { KeptCounter } from "../store.ts";
 import { LedgerRefused } from "../store.ts";
 import type { StoredRow } from "../../entry/row.ts";
@@ -56,11 +57,10 @@ export function ledgerSeal(ledger: string, log: string, counterSecret: string): 
   return hash("sha256", JSON.stringify([ledger, log, counterSecret]), "hex");
 }
 
-/** @throws {LedgerRefused} where a counter's description is not what was written */
-export function readCounters(rows: readonly (readonly unknown[])[]): Counters {
-  const counters = new Map<string, KeptCounter>();
-  for (const columns of rows) {
-    const [id, digest, definition, through, unknownThrough, resetThrough, folded, seal] = columns;
+/** The counters, and the first one whose row is not what was written. */
+export function parseCounters(rows: readonly (readonly unknown[])[]): WalkedCounters {
+  let damaged: KeptCounter | undefined;
+  const kept = rows.map(([id, digest, definition, through, unknownThrough, resetThrough, folded, checksum]) => {
     const counter = {
       id: Number(id),
       digest: String(digest),
@@ -70,11 +70,18 @@ export function readCounters(rows: readonly (readonly unknown[])[]): Counters {
       resetThrough: Number(resetThrough),
       folded: Number(folded),
     };
-    if (seal !== counterSeal(counter) || hash("sha256", counter.definition, "hex") !== digest)
-      throw new LedgerRefused(`the counter ${counter.id} in the database is damaged: restore it from a backup`);
-    counters.set(counter.digest, counter);
-  }
-  return counters;
+    if (!isWhole(counter, checksum)) damaged ??= counter;
+    return counter;
+  });
+  return { kept, damaged };
+}
+
+/** @throws {LedgerRefused} where a counter's description is not what was written */
+export function readCounters(rows: readonly (readonly unknown[])[]): Counters {
+  const { kept, damaged } = parseCounters(rows);
+  if (damaged !== undefined)
+    throw new LedgerRefused(`the counter ${damaged.id} in the database is damaged: restore it from a backup`);
+  return new Map(kept.map((counter) => [counter.digest, counter]));
 }
 
 /** From the columns in which every statement names a receipt. */

@@ -1,5 +1,5 @@
 import { DatabaseError, Pool, type ClientBase, type ClientConfig, type PoolClient, type QueryResult } from "pg";
-import { asLedger, begin, beginReading, commit, rollback, type Asked } from "./sql.ts";
+import { asLedger, begin, beginReading, commit, rollback, type BoundStatement } from "./sql.ts";
 import { NotKept } from "../store.ts";
 
 /** How long things may take, in milliseconds. What holds a ledger's head is bounded by the server, not by the gate. */
@@ -72,7 +72,7 @@ export function makePool(config: ClientConfig, max: number): Pool {
 type Row = readonly unknown[];
 
 /** Sends one statement; those that are sent before an answer comes travel together. */
-export async function send(client: ClientBase, { statement, values }: Asked): Promise<readonly Row[]> {
+export async function send(client: ClientBase, { statement, values }: BoundStatement): Promise<readonly Row[]> {
   const { name, text } = statement;
   const { rows }: QueryResult = await client.query({ name, text, values: [...values], rowMode: "array" });
   return rows as readonly Row[];
@@ -86,7 +86,7 @@ export async function send(client: ClientBase, { statement, values }: Asked): Pr
 export async function beginOn(
   client: ClientBase,
   ledger: string,
-  first: readonly Asked[],
+  first: readonly BoundStatement[],
   reading = false,
 ): Promise<readonly (readonly Row[])[]> {
   const opening: readonly Promise<unknown>[] = [
@@ -110,7 +110,7 @@ export async function settleAll<Value>(promises: readonly Promise<Value>[]): Pro
 export async function readOne(
   pool: Pool,
   ledger: string,
-  ...asked: readonly Asked[]
+  ...asked: readonly BoundStatement[]
 ): Promise<readonly (readonly Row[])[]> {
   const client = await connect(pool);
   try {

@@ -30,12 +30,12 @@ export function asLedger(ledger: string): string {
 }
 
 /** One statement and what it is given. */
-export interface Asked {
+export interface BoundStatement {
   readonly statement: Statement;
   readonly values: readonly unknown[];
 }
 
-export function ask(name: keyof typeof statements, ...values: readonly unknown[]): Asked {
+export function ask(name: keyof typeof statements, ...values: readonly unknown[]): BoundStatement {
   return { statement: { name, text: statements[name] }, values };
 }
 
@@ -77,7 +77,8 @@ export const statements = {
       reset_through = excluded.reset_through, folded = excluded.folded, seal = excluded.seal`,
   keepContract: `INSERT INTO svc_gate.contracts (ledger, digest, text) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
   contract: `SELECT text FROM svc_gate.contracts WHERE ledger = $1 AND digest = $2`,
-  contracts: `SELECT digest, text FROM svc_gate.contracts WHERE ledger = $1 AND digest > $2 ORDER BY digest LIMIT 16`,
+  contracts: `SELECT digest, text FROM svc_gate.contracts WHERE ledger = $1 AND ($2::text IS NULL OR digest > $2)
+    ORDER BY digest LIMIT 16`,
   uses: `SELECT key_name, at FROM svc_gate.key_uses WHERE ledger = $1`,
   keepUse: `INSERT INTO svc_gate.key_uses (ledger, key_name, at) VALUES ($1, $2, $3)
     ON CONFLICT (ledger, key_name) DO UPDATE SET at = greatest(svc_gate.key_uses.at, excluded.at)`,
@@ -117,19 +118,21 @@ export const statements = {
     LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = asked.counter
       AND e.key = asked.key AND (e.at, e.seq) < (asked.at, asked.seq) ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true
     ORDER BY asked.place`,
-  /** How many events each row after row $2 has; $3 rows at most. */
-  walkedRows: `SELECT seq, count(*) AS count FROM svc_gate.effects WHERE ledger = $1 AND folded IS NULL AND seq > $2
-    GROUP BY seq ORDER BY seq LIMIT $3`,
+  /** How many events each row after row $2 has, and its evidence; $3 rows at most. */
+  walkedRows: `SELECT counted.seq, counted.count, r.evidence
+    FROM (SELECT seq, count(*) AS count FROM svc_gate.effects WHERE ledger = $1 AND folded IS NULL AND seq > $2
+      GROUP BY seq ORDER BY seq LIMIT $3) counted
+    LEFT JOIN LATERAL (SELECT evidence FROM svc_gate.receipts WHERE ledger = $1 AND seq = counted.seq) r ON true
+    ORDER BY counted.seq`,
   checksIn: `SELECT seq, evidence FROM svc_gate.receipts WHERE ledger = $1 AND seq >= $2 AND seq <= $3 AND verdict <> 'CHANGE'`,
   erase: `UPDATE svc_gate.receipts SET evidence = $3 WHERE ledger = $1 AND seq = $2`,
   eraseWithCall: `UPDATE svc_gate.receipts SET evidence = $3, session = NULL, tool = '' WHERE ledger = $1 AND seq = $2`,
-  evidenceAt: `SELECT evidence FROM svc_gate.receipts WHERE ledger = $1 AND seq = $2`,
 } as const;
 
 export type Filters = Pick<RowQuery, "checks" | "leafHas" | "refused" | "session" | "tool" | "verdict">;
 
 /** Newest first: rows below $2 and from $5 on, at most $3, of at most $4 characters; then one parameter for each filter. */
-export function readRows({ leafHas = [], refused = false, checks = false, ...equal }: Filters): Asked {
+export function readRows({ leafHas = [], refused = false, checks = false, ...equal }: Filters): BoundStatement {
   const { session, tool, verdict } = equal;
   const given = Object.entries({ session, tool, verdict }).filter(
     (entry): entry is [string, string] => entry[1] !== undefined,
@@ -174,7 +177,11 @@ const columnsOf: Readonly<Record<Written, readonly string[]>> = {
 export type Value = string | number | Uint8Array | null;
 
 /** Statements that write rows of one ledger, each with its parameters. */
-export function insertions(table: Written, ledger: string, rows: readonly (readonly Value[])[]): readonly Asked[] {
+export function insertions(
+  table: Written,
+  ledger: string,
+  rows: readonly (readonly Value[])[],
+): readonly BoundStatement[] {
   const written = [];
   for (let from = 0; from < rows.length;) {
     const size = sizes.find((candidate) => candidate <= rows.length - from) ?? 1;
@@ -196,7 +203,7 @@ export function insertion(table: Written, rows: number): Statement {
   if (known !== undefined) return known;
   const columns = columnsOf[table];
   const tuples = Array.from({ length: rows }, (_, at) => {
-    const places = columns.map((_column, place) => `$${at * columns.length + place + 2}`);
+    const places = columns.map((_column, index) => `$${at * columns.length + index + 2}`);
     return `($1, ${places.join(", ")})`;
   });
   const text = `INSERT INTO svc_gate.${table} (ledger, ${columns.join(", ")}) VALUES ${tuples.join(", ")}`;

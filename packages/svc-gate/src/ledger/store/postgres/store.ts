@@ -6,8 +6,8 @@ import { Caller } from "../calls.ts";
 import { historyOf, keyNotesOf, slice } from "./history.ts";
 import { headRow, ledgerSeal, readCounters, storedRow, type Counters } from "./rows.ts";
 import { beginOn, connect, explained, readOne, rollBack, send } from "./session.ts";
-import { ask, commit, readRows, type Asked } from "./sql.ts";
-import { PostgresTurn } from "./turn.ts";
+import { ask, commit, readRows, type BoundStatement } from "./sql.ts";
+import { PostgresTransaction } from "./transaction.ts";
 import { verifyPostgres } from "./verify.ts";
 import { LedgerRefused, NoLedger, NotKept } from "../store.ts";
 import type {
@@ -20,7 +20,7 @@ import type {
   Scrubbed,
   StoredCounter,
   StoredEffect,
-  StoreTurn,
+  StoreTransaction,
   Verification,
 } from "../store.ts";
 import type { StoredRow } from "../../entry/row.ts";
@@ -29,13 +29,13 @@ export interface Pools {
   readonly config: ClientConfig;
   /** To find out what became of a COMMIT, in milliseconds. */
   readonly settleMs: number;
-  readonly turns: Pool;
-  /** Apart, so that no read holds up a turn, and few, so that they leave the server to the turns. */
+  readonly transactions: Pool;
+  /** Apart, so that no read holds up a transaction, and few, so that they leave the server to the transactions. */
   readonly reads: Pool;
 }
 
 /** A ledger in a database. */
-export interface LedgerPlace {
+export interface DatabaseLedger {
   /** Its id there. */
   readonly ledger: string;
   /** The name of a new one. */
@@ -51,8 +51,8 @@ interface Opening {
 }
 
 /** Opens the ledger of an id, or begins one where none is. @throws {LedgerRefused} when it must not be served */
-export async function openStore(pools: Pools, place: LedgerPlace): Promise<LedgerStore> {
-  const client = await connect(pools.turns);
+export async function openStore(pools: Pools, place: DatabaseLedger): Promise<LedgerStore> {
+  const client = await connect(pools.transactions);
   try {
     const opening = await openOn(client, place);
     client.release();
@@ -63,7 +63,7 @@ export async function openStore(pools: Pools, place: LedgerPlace): Promise<Ledge
   }
 }
 
-async function openOn(client: PoolClient, { ledger, log, mustExist = false }: LedgerPlace): Promise<Opening> {
+async function openOn(client: PoolClient, { ledger, log, mustExist = false }: DatabaseLedger): Promise<Opening> {
   const find = ask("findLedger", ledger);
   let [found = []] = await beginOn(client, ledger, [find]);
   const secret = randomBytes(32).toString("hex");
@@ -76,8 +76,8 @@ async function openOn(client: PoolClient, { ledger, log, mustExist = false }: Le
   const counters = readCounters(await send(client, ask("counters", ledger)));
   const { command } = await client.query(commit);
   if (command !== "COMMIT") throw new NotKept("not-committed", "the database did not keep the new ledger");
-  const [name = "", counterSecret = "", seal = "", ...columns] = (found[0] ?? []) as readonly string[];
-  if (seal !== ledgerSeal(ledger, name, counterSecret)) {
+  const [name = "", counterSecret = "", checksum = "", ...columns] = (found[0] ?? []) as readonly string[];
+  if (checksum !== ledgerSeal(ledger, name, counterSecret)) {
     throw new LedgerRefused(
       `the description of the ledger "${ledger}" (its name, or the secret of its counters) is damaged: restore it from a backup`,
     );
@@ -125,13 +125,13 @@ class PostgresStore implements LedgerStore {
     this.keyNotes = keyNotesOf(pools.reads, ledger);
   }
 
-  begin(): Promise<StoreTurn> {
+  begin(): Promise<StoreTransaction> {
     return this.#begin();
   }
 
-  async #begin(): Promise<PostgresTurn> {
+  async #begin(): Promise<PostgresTransaction> {
     const ledger = this.#ledger;
-    const client = await connect(this.#pools.turns);
+    const client = await connect(this.#pools.transactions);
     try {
       const first = [ask("lockHead", ledger), ask("clock", ledger)];
       const [locked, clock] = await beginOn(client, ledger, first);
@@ -142,7 +142,7 @@ class PostgresStore implements LedgerStore {
         this.#counters = readCounters(await send(client, ask("counters", ledger)));
         this.#version = head.counters;
       }
-      return new PostgresTurn({
+      return new PostgresTransaction({
         client,
         config: this.#pools.config,
         settleMs: this.#pools.settleMs,
@@ -171,7 +171,7 @@ class PostgresStore implements LedgerStore {
 
   async keepContract(digest: string, text: string): Promise<void> {
     const ledger = this.#ledger;
-    const client = await connect(this.#pools.turns);
+    const client = await connect(this.#pools.transactions);
     try {
       const [, kept] = await beginOn(client, ledger, [
         ask("keepContract", ledger, digest, text),
@@ -190,17 +190,17 @@ class PostgresStore implements LedgerStore {
   }
 
   async keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void> {
-    const turn = await this.#begin();
+    const transaction = await this.#begin();
     const known = this.#counters.get(counter.digest);
     // Another gate has finished the same fold: what is kept up with every row is not taken back to a row of the past.
     const isLate = known !== undefined && known.through === null && counter.through !== null;
     try {
-      if (!isLate) await turn.keepCounter(counter, folded);
+      if (!isLate) await transaction.keepCounter(counter, folded);
     } catch (error) {
-      await turn.abort();
+      await transaction.abort();
       throw error;
     }
-    await turn.commit([], []);
+    await transaction.commit([], []);
   }
 
   async *read({ before, from = 1, limit, ...filters }: RowQuery): AsyncGenerator<readonly StoredRow[]> {
@@ -223,7 +223,7 @@ class PostgresStore implements LedgerStore {
 
   async keepSigner(verifier: string): Promise<string> {
     const ledger = this.#ledger;
-    const client = await connect(this.#pools.turns);
+    const client = await connect(this.#pools.transactions);
     try {
       const asked = [ask("keepSigner", ledger, verifier), ask("signer", ledger)];
       const [, kept] = await beginOn(client, ledger, asked);
@@ -264,7 +264,7 @@ class PostgresStore implements LedgerStore {
     return Promise.resolve();
   }
 
-  #read(...asked: readonly Asked[]): ReturnType<typeof readOne> {
+  #read(...asked: readonly BoundStatement[]): ReturnType<typeof readOne> {
     return readOne(this.#pools.reads, this.#ledger, ...asked);
   }
 }

@@ -1,6 +1,7 @@
 import { backup, DatabaseSync } from "node:sqlite";
 import { makePrivate } from "../../private-files.ts";
-import { explain, isThere, openForReading, readMeta } from "./file.ts";
+import { hasLedger } from "../../data-folder.ts";
+import { explain, openForReading, readMeta } from "./file.ts";
 import { LedgerRefused } from "../store.ts";
 
 /** Pages that are copied between two looks at how far it is: 8 MiB. */
@@ -17,7 +18,7 @@ export async function copyDatabase(
   copy: string,
   progress: (done: number, all: number) => void,
 ): Promise<void> {
-  if (!isThere(folder)) throw new LedgerRefused(`there is no ledger in ${folder}`);
+  if (!hasLedger(folder)) throw new LedgerRefused(`there is no ledger in ${folder}`);
   try {
     const source = openForReading(folder);
     try {

@@ -1,7 +1,8 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Erasure } from "../../entry/erasure.ts";
 import { withoutParts } from "../../entry/evidence.ts";
-import { busyTimeoutMs, files } from "./file.ts";
+import { files } from "../../data-folder.ts";
+import { busyTimeoutMs } from "./file.ts";
 import { flushCut } from "./log.ts";
 import { type Scrubbed } from "../store.ts";
 import { changeColumns } from "../../entry/row.ts";

@@ -1,9 +1,10 @@
 import { hash, randomBytes } from "node:crypto";
-import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { counterSeal } from "../seals.ts";
+import { isWhole } from "../checksums.ts";
+import type { Counters } from "../../history/counter-walk.ts";
 import type { KeptCounter } from "../store.ts";
+import { files } from "../../data-folder.ts";
 import { makePrivate } from "../../private-files.ts";
 import { flushAgain } from "./log.ts";
 import { LedgerRefused } from "../store.ts";
@@ -31,13 +32,6 @@ CREATE TABLE effects (
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE nodes (level INTEGER NOT NULL, place INTEGER NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (level, place)) STRICT, WITHOUT ROWID;
 `;
-
-export const files = { database: "ledger.db", log: "ledger.db-wal", lock: "owner.lock" } as const;
-
-/** Is there a file with something in it? */
-export function isThere(folder: string): boolean {
-  return (statSync(join(folder, files.database), { throwIfNoEntry: false })?.size ?? 0) > 0;
-}
 
 export function gone(folder: string): LedgerRefused {
   return new LedgerRefused(
@@ -240,10 +234,7 @@ const counterNumbers = ["id", "through", "unknown_through", "reset_through", "fo
  * The counters, and the first one whose row is not what was written, if any. Numbers are read as text, because a
  * changed one may be past what the driver reads.
  */
-export function readCounters(database: DatabaseSync): {
-  readonly kept: readonly KeptCounter[];
-  readonly damaged: KeptCounter | undefined;
-} {
+export function readCounters(database: DatabaseSync): Counters {
   const rows = database
     .prepare(`SELECT ${counterNumbers.map((name) => `cast(${name} AS TEXT) AS ${name}`).join(", ")},
          digest, definition, seal FROM counters ORDER BY counters.id`)
@@ -259,8 +250,7 @@ export function readCounters(database: DatabaseSync): {
       resetThrough: Number(row["reset_through"]),
       folded: Number(row["folded"]),
     };
-    const sound = row["seal"] === counterSeal(counter) && hash("sha256", counter.definition, "hex") === counter.digest;
-    if (!sound) damaged ??= counter;
+    if (!isWhole(counter, row["seal"])) damaged ??= counter;
     return counter;
   });
   return { kept, damaged };

@@ -1,34 +1,25 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { setImmediate } from "node:timers/promises";
 import { leafHash } from "../../entry/leaf.ts";
-import { firstLink, linkOf, verifyLink, wrongCheck, type Link } from "../../entry/verifier.ts";
-import { blame, parted, tooShort } from "../anchors.ts";
 import { serveOpened } from "../calls.ts";
 import type { KeptCounter } from "../store.ts";
 import { explain, openForReading, readCounters, readMeta } from "./file.ts";
+import { walkStore } from "../../history/walk.ts";
 import { structureProblem } from "./structure.ts";
-import { NodeWalk, Walk } from "./walk.ts";
+import { columns, lastRow, rowOf, seqMax, SqliteWalk, unreadable, type StoredColumns } from "./walk.ts";
 import { joinHashes, LedgerRefused } from "../store.ts";
-import type { Anchor, EventPlace, RowQuery, RowSlice, StoredHistory, Verification } from "../store.ts";
+import type { Anchor, EventPosition, RowQuery, RowSlice, StoredHistory, Verification } from "../store.ts";
 import { changeColumns, resultVerdict, type Broken, type StoredRow } from "../../entry/row.ts";
 
 /** Rows of one slice of a long read: a few milliseconds, so that the write-ahead log can be folded back in between. */
 const sliceRows = 512;
-/** Rows that a walk takes at once: fewer where they are large. */
-const walkRows = 128;
 /** Characters of one slice: bounds memory where rows are large. */
 const sliceCharacters = 1_000_000;
 /** Rows that one statement looks through for those that a filter lets pass. */
 const windowRows = 65_536;
 /** The same if no index helps and each leaf is read: about 40 milliseconds. */
 const windowRowsRead = 4096;
-/** A slice that has found nothing yet ends after this, so that other reads have their turn. */
+/** A slice that has found nothing yet ends after this, so that other reads have their transaction. */
 const sliceMs = 20;
-
-/** A number beyond it is no row's, and one that the driver throws on in the midst of a read, which would stay open. */
-const seqMax = Number.MAX_SAFE_INTEGER;
-
-const columns = "seq, leaf, evidence, session, tool, verdict";
 
 /** A connection that only reads, in a thread of its own: it never holds up a commit. */
 class Reader {
@@ -66,7 +57,7 @@ class Reader {
     statement.setReturnArrays(true);
     const window = leafHas.length > 0 && !isIndexed ? windowRowsRead : windowRows;
     const until = performance.now() + sliceMs;
-    let top = Math.min(before, this.#last() + 1);
+    let top = Math.min(before, lastRow(this.#database) + 1);
     while (top > from) {
       const floor = Math.max(from, top - window);
       const rows = [...bounded(statement.iterate(top, floor, ...parameters, limit))];
@@ -85,7 +76,7 @@ class Reader {
   describe(): StoredHistory {
     const { log = "", counterSecret = "", signer, firstKey } = readMeta(this.#database) ?? {};
     const kept = this.counters();
-    return { log, counterSecret, kept, signer, firstKey, rows: this.#last() };
+    return { log, counterSecret, kept, signer, firstKey, rows: lastRow(this.#database) };
   }
 
   /** Of level 0 the hashes of leaves, above it the roots of full tiles below. @throws unless all are there */
@@ -117,7 +108,7 @@ class Reader {
     return readCounters(this.#database).kept;
   }
 
-  totals(places: readonly EventPlace[]): readonly (string | undefined)[] {
+  totals(places: readonly EventPosition[]): readonly (string | undefined)[] {
     const ids = new Map(this.counters().map(({ digest, id }) => [digest, id]));
     const before = this.#database.prepare(
       "SELECT total FROM effects WHERE counter = ? AND key = ? AND (at, seq) < (?, ?) ORDER BY at DESC, seq DESC LIMIT 1",
@@ -129,94 +120,18 @@ class Reader {
   }
 
   /** Walks from row `from` to the last row that is there at the end. Between slices other calls are answered. */
-  async verify(from: number, anchors: readonly Anchor[]): Promise<Verification> {
-    const meta = this.#meta();
-    if ("problem" in meta) return { log: "", rows: 0, head: firstLink, broken: meta };
-    const { log } = meta;
-    let link = firstLink;
-    try {
-      const rows = this.#last();
-      link = from > 1 ? this.#linkBefore(from) : firstLink;
-      const walk = new Walk(this.#database, { log, from, anchors });
-      let count = walkRows;
-      for (let more = true; more;) {
-        const slice = this.#rows(link.seq === 0 ? Number.MIN_SAFE_INTEGER : link.seq + 1, count);
-        let characters = 1;
-        for (const columnsOfRow of slice) {
-          const row = rowOf(columnsOfRow);
-          const next = walk.step(row, link);
-          const broken =
-            "problem" in next
-              ? blame(next, link, anchors, this.scan(next.seq))
-              : (parted(next, anchors) ?? walk.parted());
-          if ("problem" in next || broken !== undefined) return { log, rows, head: link, broken };
-          link = next;
-          characters += row.evidence.length;
-        }
-        more = slice.length > 0;
-        count = Math.max(1, Math.min(walkRows, Math.floor((slice.length * sliceCharacters) / characters)));
-        await setImmediate();
-      }
-      const broken =
-        strayRow(this.#last(), link) ??
-        tooShort(link, anchors) ??
-        walk.lacking ??
-        (from > 1 ? undefined : await walk.rest(link.seq));
-      return { log, rows: Math.max(rows, link.seq), head: link, broken };
-    } catch (error) {
-      return { log, rows: link.seq, head: link, broken: unreadable(error, link.seq + 1) };
-    }
-  }
-
-  /** Of rows that cannot be read together each is read alone, so that the damaged one is named. */
-  #rows(from: number, count: number): readonly StoredColumns[] {
-    try {
-      return this.#upwards.all(from, count) as unknown as readonly StoredColumns[];
-    } catch (error) {
-      if (count === 1) throw error;
-      return this.#rows(from, 1);
-    }
+  verify(from: number, anchors: readonly Anchor[]): Promise<Verification> {
+    return walkStore(new SqliteWalk(this.#database, false), { from, anchors });
   }
 
   /** The same over the leaves and their tree alone: order, links and hashes, nothing of what they commit to. */
-  async verifyChain(anchors: readonly Anchor[]): Promise<Verification> {
-    const meta = this.#meta();
-    if ("problem" in meta) return { log: "", rows: 0, head: firstLink, broken: meta };
-    const { log } = meta;
-    const leaves = this.#database.prepare(
-      `SELECT seq, leaf FROM receipts WHERE seq BETWEEN ? AND ${seqMax} ORDER BY seq LIMIT ?`,
-    );
-    leaves.setReturnArrays(true);
-    const tree = new NodeWalk(this.#database, anchors);
-    let link = firstLink;
-    for (let more = true; more;) {
-      const { seq } = link;
-      const slice = leaves.all(seq === 0 ? Number.MIN_SAFE_INTEGER : seq + 1, sliceRows) as unknown as [
-        number,
-        string,
-      ][];
-      for (const [number, leaf] of slice) {
-        const next = verifyLink({ seq: number, leaf }, link, log);
-        const broken =
-          "problem" in next
-            ? next
-            : (parted(next.link, anchors) ??
-              wrongCheck(next.leaf, (at) => this.leaves(at, 1)[0]) ??
-              tree.step(next.link) ??
-              tree.parted());
-        if ("problem" in next || broken !== undefined) return { log, rows: this.#last(), head: link, broken };
-        link = next.link;
-      }
-      more = link.seq > seq;
-      await setImmediate();
-    }
-    const broken = strayRow(this.#last(), link) ?? tooShort(link, anchors) ?? tree.rest(link.seq);
-    return { log, rows: link.seq, head: link, broken };
+  verifyChain(anchors: readonly Anchor[]): Promise<Verification> {
+    return walkStore(new SqliteWalk(this.#database, true), { from: 1, anchors, chainAlone: true });
   }
 
   /** What is wrong with the file beside what its rows say. One long statement, behind which other calls wait. */
   structure(): Broken | undefined {
-    const seq = this.#last() + 1;
+    const seq = lastRow(this.#database) + 1;
     try {
       const found = structureProblem(this.#database, this.#folder);
       if (found === undefined) return undefined;
@@ -228,57 +143,9 @@ class Reader {
     }
   }
 
-  #meta(): { readonly log: string } | Broken {
-    try {
-      return { log: readMeta(this.#database)?.log ?? "" };
-    } catch (error) {
-      if (!(error instanceof LedgerRefused)) throw error;
-      return { seq: 1, problem: error.message, expected: "the description that it was made with", found: "another" };
-    }
-  }
-
-  #last(): number {
-    return Number(this.#database.prepare("SELECT cast(max(seq) AS TEXT) AS last FROM receipts").get()?.["last"] ?? 0);
-  }
-
-  #linkBefore(from: number): Link {
-    const [row] = this.scan(from - 1);
-    return row === undefined ? firstLink : linkOf(row);
-  }
-
   close(): void {
     this.#database.close();
   }
-}
-
-/** What cannot be read at all is broken there; a disk that fails is a fault of the disk and says nothing of the ledger. */
-function unreadable(error: unknown, seq: number): Broken {
-  const { errcode, message } = error as Error & { readonly errcode?: number };
-  if ([7, 10, 13].includes((errcode ?? 0) & 0xff)) throw error;
-  return { seq, problem: "the ledger's file cannot be read from here on", expected: "a row", found: message };
-}
-
-function strayRow(last: number, { seq }: Link): Broken | undefined {
-  if (last <= seqMax) return undefined;
-  return {
-    seq: seq + 1,
-    problem: "a row is missing or out of place",
-    expected: `row ${seq + 1}`,
-    found: `row ${last}`,
-  };
-}
-
-type StoredColumns = readonly [
-  seq: number,
-  leaf: string,
-  evidence: string,
-  session: string | null,
-  tool: string,
-  verdict: string,
-];
-
-function rowOf([seq, leaf, evidence, session, tool, verdict]: StoredColumns): StoredRow {
-  return { seq, leaf, evidence, session, tool, verdict };
 }
 
 /** Rows as they come, until they are many or large. Arrays cost a third of what the driver's objects cost. */
@@ -318,7 +185,7 @@ serveOpened(
     hashes: (reader: Reader, level: number, from: number, count: number) => reader.hashes(level, from, count),
     leaves: (reader: Reader, from: number, count: number) => reader.leaves(from, count),
     counters: (reader: Reader) => reader.counters(),
-    totals: (reader: Reader, places: readonly EventPlace[]) => reader.totals(places),
+    totals: (reader: Reader, places: readonly EventPosition[]) => reader.totals(places),
     structure: (reader: Reader) => reader.structure(),
     contractText: (reader: Reader, digest: string) => reader.contractText(digest),
     verify: (reader: Reader, from: number, anchors: readonly Anchor[]) => reader.verify(from, anchors),

@@ -1,10 +1,11 @@
 import { readFile, rename, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { gone, isThere, reserveBytes } from "./file.ts";
-import type { KeptTogether, OpenOptions, WrittenBeside } from "./writer.ts";
+import { files, hasLedger } from "../../data-folder.ts";
+import { gone, reserveBytes } from "./file.ts";
+import type { KeptTogether, OpenOptions, WriteOptions } from "./writer.ts";
 import type {
   Anchor,
-  Beside,
+  CommitOptions,
   HistoryReader,
   KeyNotes,
   LedgerStore,
@@ -16,11 +17,11 @@ import type {
   StoredEffect,
   StoredHead,
   StoredHistory,
-  StoreTurn,
+  StoreTransaction,
   Verification,
 } from "../store.ts";
 import type { Broken, StoredRow } from "../../entry/row.ts";
-import { LedgerRefused, NoLedger } from "../store.ts";
+import { NoLedger } from "../store.ts";
 import { changeColumns } from "../../entry/row.ts";
 import { Threads, type Remote } from "../threads.ts";
 
@@ -54,9 +55,6 @@ export async function openSqlite(
 
 const nothing: Promise<readonly (string | undefined)[]> = Promise.resolve([]);
 
-/** When keys were last used: beside the ledger, because it is no part of the history. */
-const usesFile = "key-uses.json";
-
 /** A reading thread without a read for this long is ended. */
 const idleMs = 5000;
 
@@ -87,8 +85,8 @@ class SqliteStore implements LedgerStore {
     this.keyNotes = new KeyFile(folder, writer);
   }
 
-  /** The one owner is this process, so a turn locks nothing and asks nobody. */
-  begin(): Promise<StoreTurn> {
+  /** The one owner is this process, so a transaction locks nothing and asks nobody. */
+  begin(): Promise<StoreTransaction> {
     const counters: KeptTogether[] = [];
     return Promise.resolve({
       head: this.#head,
@@ -102,15 +100,15 @@ class SqliteStore implements LedgerStore {
         counters.push([counter, folded]);
         return Promise.resolve();
       },
-      commit: (rows, effects, beside) => this.#commit(rows, effects, writtenBeside(counters, beside)),
+      commit: (rows, effects, options) => this.#commit(rows, effects, writtenBeside(counters, options)),
       abort: () => Promise.resolve(),
     });
   }
 
-  async #commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], beside: WrittenBeside): Promise<void> {
-    const isNothing = rows.length + beside.counters.length + beside.nodes.length === 0 && beside.mode === undefined;
+  async #commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], options: WriteOptions): Promise<void> {
+    const isNothing = rows.length + options.counters.length + options.nodes.length === 0 && options.mode === undefined;
     if (isNothing) return;
-    await this.#writer.call("commit", rows, effects, beside);
+    await this.#writer.call("commit", rows, effects, options);
     const last = rows.at(-1);
     if (last === undefined) return;
     this.#head = { seq: last.seq, leaf: last.leaf };
@@ -201,7 +199,7 @@ class KeyFile implements KeyNotes {
 
   constructor(folder: string, writer: Remote) {
     this.#writer = writer;
-    this.#file = join(folder, usesFile);
+    this.#file = join(folder, files.keyUses);
   }
 
   keepFirst(note: string): Promise<void> {
@@ -226,8 +224,8 @@ class KeyFile implements KeyNotes {
 
 function writtenBeside(
   counters: readonly KeptTogether[],
-  { inForce, tree, signer, erasures }: Beside = {},
-): WrittenBeside {
+  { inForce, tree, signer, erasures }: CommitOptions = {},
+): WriteOptions {
   return { counters, nodes: tree?.nodes ?? [], signer, mode: inForce?.mode, erasures: erasures ?? [] };
 }
 
@@ -246,7 +244,7 @@ export interface Inspection {
 export async function readSqlite(
   folder: string,
 ): Promise<StoredHistory & { readonly history: HistoryReader; readonly close: () => Promise<void> }> {
-  if (!isThere(folder)) throw new NoLedger(`there is no ledger in ${folder}`);
+  if (!hasLedger(folder)) throw new NoLedger(`there is no ledger in ${folder}`);
   const reader = await startReader(sqliteThreads(1), folder);
   const described = await reader.call<StoredHistory>("describe");
   return {
@@ -293,7 +291,7 @@ export interface Inspected extends Verification {
 /** Walks a ledger from outside, whether a gate is serving it or not: nothing is locked, written or begun. */
 export async function inspectSqlite(folder: string, inspection: Inspection): Promise<Inspected> {
   const { anchors, chainAlone, mustExist } = inspection;
-  if (!isThere(folder)) throw mustExist ? gone(folder) : new LedgerRefused(`there is no ledger in ${folder}`);
+  if (!hasLedger(folder)) throw mustExist ? gone(folder) : new NoLedger(`there is no ledger in ${folder}`);
   const reader = await startReader(sqliteThreads(1), folder);
   try {
     if (chainAlone) return await reader.call<Verification>("verifyChain", anchors);

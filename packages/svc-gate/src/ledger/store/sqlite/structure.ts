@@ -1,7 +1,8 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { createTables, files } from "./file.ts";
+import { files } from "../../data-folder.ts";
+import { createTables } from "./file.ts";
 
 /**
  * What is wrong with a ledger's file beside what its rows say: its header, its tables' names, its pages, and each index
@@ -26,7 +27,7 @@ function objectsProblem(database: DatabaseSync): string | undefined {
   );
   made.close();
   const numbers = database.prepare("SELECT rowid AS number FROM sqlite_schema ORDER BY rowid").all();
-  const isNumbered = numbers.every(({ number }, place) => number === place + 1);
+  const isNumbered = numbers.every(({ number }, index) => number === index + 1);
   return isNumbered && expected === found ? undefined : "a table or an index is not described as it was made";
 }
 

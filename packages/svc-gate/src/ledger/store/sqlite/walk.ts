@@ -1,319 +1,268 @@
-import { hash } from "node:crypto";
-import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
-import { addDecimals } from "../../../wire/mod.ts";
-import { Missing } from "../../entry/erasure.ts";
 import type { Leaf } from "../../entry/leaf.ts";
-import { readEffects, verifyRow, wrongCheck, type Link } from "../../entry/verifier.ts";
-import { foldSeal } from "../seals.ts";
-import type { KeptCounter } from "../store.ts";
-import { readCounters } from "./file.ts";
-import { strayNodes, TreeWalk, wrongNode } from "../../tree/walk.ts";
-import type { Anchor } from "../store.ts";
 import type { Broken, StoredRow } from "../../entry/row.ts";
+import { wrongCheck } from "../../entry/verifier.ts";
+import {
+  keyOf,
+  sliceEvents,
+  sliceRows,
+  textOf,
+  type Counters,
+  type EventKey,
+  type EventQuery,
+  type EventTally,
+  type FoldedRow,
+  type RecordedCount,
+  type StoredTotals,
+} from "../../history/counter-walk.ts";
+import { BrokenHere, type StoreReader, type Walked, type WalkedRow, type WalkedSlice } from "../../history/walk.ts";
+import type { TreeNode } from "../../tree/merkle.ts";
+import { wrongNode, type Levels } from "../../tree/walk.ts";
+import { LedgerRefused, type Verification } from "../store.ts";
+import { readCounters, readMeta } from "./file.ts";
 
-/** Events of one slice: a few milliseconds in which the write-ahead log cannot be folded back. */
-const sliceEvents = 16_384;
+/** Rows that a walk takes at once: fewer where they are large. */
+const walkRows = 128;
+/** The same of leaves alone. */
+const walkLeaves = 512;
+/** Characters of one slice: bounds memory where rows are large. */
+const sliceCharacters = 1_000_000;
 
-/** Totals that a walk keeps in memory, however many keys there are. */
-const totalsMax = 8192;
+/** A number beyond it is no row's, and one that the driver throws on in the midst of a read, which would stay open. */
+export const seqMax: number = Number.MAX_SAFE_INTEGER;
 
-type Key = readonly [counter: number, key: Uint8Array, at: number, seq: number];
+export const columns = "seq, leaf, evidence, session, tool, verdict";
 
-export interface WalkOptions {
-  readonly log: string;
-  readonly from: number;
-  readonly anchors: readonly Anchor[];
+export type StoredColumns = readonly [
+  seq: number,
+  leaf: string,
+  evidence: string,
+  session: string | null,
+  tool: string,
+  verdict: string,
+];
+
+export function rowOf([seq, leaf, evidence, session, tool, verdict]: StoredColumns): StoredRow {
+  return { seq, leaf, evidence, session, tool, verdict };
 }
 
-/** The tree over the rows of a walk from row 1, beside the inner hashes that the file keeps. */
-export class NodeWalk {
-  readonly #database: DatabaseSync;
-  readonly #node: StatementSync;
-  readonly #tree: TreeWalk;
-
-  constructor(database: DatabaseSync, anchors: readonly Anchor[]) {
-    this.#database = database;
-    this.#node = database.prepare("SELECT hash FROM nodes WHERE level = ? AND place = ?");
-    this.#tree = new TreeWalk(anchors);
-  }
-
-  step({ hash: of }: Link): Broken | undefined {
-    for (const node of this.#tree.append(of)) {
-      const kept = this.#node.get(node.level, node.place)?.["hash"];
-      const broken = wrongNode(node, kept instanceof Uint8Array ? kept : undefined);
-      if (broken !== undefined) return broken;
-    }
-    return undefined;
-  }
-
-  /** The root is not the one that an anchor has seen. */
-  parted(): Broken | undefined {
-    return this.#tree.parted();
-  }
-
-  /** One statement sees one state. */
-  rest(through: number): Broken | undefined {
-    const rows = this.#database
-      .prepare(
-        `SELECT level, count(*) AS count, (SELECT max(seq) FROM receipts) AS last FROM nodes GROUP BY level
-         UNION ALL SELECT 1, 0, max(seq) FROM receipts`,
-      )
-      .all();
-    const counts = new Map<number, number>();
-    for (const { level, count } of rows) counts.set(Number(level), (counts.get(Number(level)) ?? 0) + Number(count));
-    return strayNodes(counts, through, Number(rows.at(-1)?.["last"] ?? 0));
-  }
+/** The types of columns are the tables' own, unless the file was changed. */
+function isRow([seq, leaf, evidence, session, tool, verdict]: StoredColumns, leavesAlone: boolean): boolean {
+  if (typeof seq !== "number" || typeof leaf !== "string") return false;
+  if (leavesAlone) return true;
+  const isCall = typeof tool === "string" && (session === null || typeof session === "string");
+  return isCall && typeof evidence === "string" && typeof verdict === "string";
 }
 
-/** One walk over the chain: beside each row, its contract's text and the events that it recorded; then what is left. */
-export class Walk {
+export function lastRow(database: DatabaseSync): number {
+  return Number(database.prepare("SELECT cast(max(seq) AS TEXT) AS last FROM receipts").get()?.["last"] ?? 0);
+}
+
+/** What cannot be read at all is broken there; a disk that fails is a fault of the disk and says nothing of the ledger. */
+export function unreadable(error: unknown, seq: number): Broken {
+  const { errcode, message } = error as Error & { readonly errcode?: number };
+  if ([7, 10, 13].includes((errcode ?? 0) & 0xff)) throw error;
+  return { seq, problem: "the ledger's file cannot be read from here on", expected: "a row", found: message };
+}
+
+/** Reads a file for a walk. One statement sees one state. */
+export class SqliteWalk implements StoreReader {
   readonly #database: DatabaseSync;
-  readonly #log: string;
-  readonly #tree: NodeWalk | undefined;
-  readonly #previousTotal: StatementSync;
-  readonly #total: StatementSync;
-  readonly #leaf: StatementSync;
-  readonly #counters: readonly KeptCounter[];
-  readonly #damaged: KeptCounter | undefined;
-  readonly #ids: ReadonlyMap<string, number>;
-  readonly #contracts = new Set<string>();
-  readonly #missing = new Missing();
-  /** Totals by counter and key that the walk has come to: half of its look-ups are saved. */
-  readonly #totals = new Map<string, string>();
-  /** Counters in which events that were folded later stand between those of the walk. */
-  readonly #withFolds: ReadonlySet<number>;
-  /** It began at row 1 and still has every total, so that a key without one has not been met. */
-  #sawAll: boolean;
-  #events = 0;
+  readonly #leavesAlone: boolean;
+  readonly #statements = new Map<string, StatementSync>();
+  #count: number;
+  #counters: { readonly version: unknown; readonly counters: Counters } | undefined;
+  /** The row that is read, or that leads to what is read. */
+  #at = 1;
 
-  constructor(database: DatabaseSync, { log, from, anchors }: WalkOptions) {
-    this.#tree = from <= 1 ? new NodeWalk(database, anchors) : undefined;
+  constructor(database: DatabaseSync, leavesAlone: boolean) {
     this.#database = database;
-    this.#sawAll = from <= 1;
-    this.#log = log;
-    const { kept, damaged } = readCounters(database);
-    this.#counters = kept;
-    this.#damaged = damaged;
-    this.#withFolds = new Set(kept.filter((counter) => counter.folded > 0).map(({ id }) => id));
-    this.#ids = new Map(kept.map(({ digest, id }) => [digest, id]));
-    this.#previousTotal = database.prepare(
-      "SELECT total FROM effects WHERE counter = ? AND key = ? AND (at, seq) < (?, ?) ORDER BY at DESC, seq DESC LIMIT 1",
-    );
-    this.#leaf = database.prepare("SELECT leaf FROM receipts WHERE seq = ?");
-    this.#total = database.prepare(
-      "SELECT total FROM effects WHERE counter = ? AND key = ? AND at = ? AND seq = ? AND folded IS NULL",
-    );
+    this.#leavesAlone = leavesAlone;
+    this.#count = leavesAlone ? walkLeaves : walkRows;
   }
 
-  step(row: StoredRow, before: Link): Link | Broken {
-    const verified = verifyRow(row, before, this.#log);
-    if ("problem" in verified) return verified;
-    const { leaf, link, missing } = verified;
-    const broken = wrongCheck(leaf, (seq) => this.#leafAt(seq)) ?? this.#missing.pass(leaf, row.evidence, missing);
-    return broken ?? this.#contract(leaf) ?? this.#eventsOf(row, leaf) ?? this.#tree?.step(link) ?? link;
-  }
-
-  /** The root over the rows so far is not the one that an anchor has seen. */
-  parted(): Broken | undefined {
-    return this.#tree?.parted();
-  }
-
-  /** The first row, of those walked, that lacks what none of them says was erased. */
-  get lacking(): Broken | undefined {
-    return this.#missing.first;
-  }
-
-  #leafAt(seq: number): string | undefined {
-    const leaf = this.#leaf.get(seq)?.["leaf"];
-    return leaf === undefined ? undefined : String(leaf);
-  }
-
-  #contract({ contract, seq }: Leaf): Broken | undefined {
-    if (contract === null || this.#contracts.has(contract)) return undefined;
-    const digest = contract.replace(/^sha256:/, "");
-    const text = this.#database.prepare("SELECT text FROM contracts WHERE digest = ?").get(digest)?.["text"];
-    const found = text === undefined ? "no text" : hash("sha256", String(text), "hex");
-    if (found !== digest) {
-      return { seq, problem: "the text of its contract is not there as it was", expected: digest, found };
+  /** @throws {BrokenHere} for what cannot be read */
+  #reading<Value>(work: () => Value): Value {
+    try {
+      return work();
+    } catch (error) {
+      throw new BrokenHere(unreadable(error, this.#at));
     }
-    this.#contracts.add(contract);
-    return undefined;
   }
 
-  #eventsOf(row: StoredRow, { at, seq }: Leaf): Broken | undefined {
-    for (const { amount, counter, key } of readEffects(row.evidence) ?? []) {
-      const id = this.#ids.get(counter) ?? -1;
-      if (this.#damaged?.id === id) return damagedCounter(this.#damaged, seq);
-      const under = Buffer.from(key, "hex");
-      const expected = this.#expectedTotal({ id, under, of: `${counter} ${key}`, at, seq, amount });
-      const found = this.#total.get(id, under, at, seq)?.["total"];
-      if (found !== expected) {
-        const problem = "a counter does not stand where its receipts put it";
-        return { seq, problem, expected, found: found === undefined ? "no such event" : String(found) };
+  #ask(sql: string, ...values: readonly SQLInputValue[]): readonly (readonly unknown[])[] {
+    return this.#reading(() => {
+      let statement = this.#statements.get(sql);
+      if (statement === undefined) {
+        statement = this.#database.prepare(sql);
+        statement.setReturnArrays(true);
+        this.#statements.set(sql, statement);
       }
-      this.#events += 1;
-    }
-    return undefined;
+      return statement.all(...values) as unknown as readonly (readonly unknown[])[];
+    });
   }
 
-  /** The total before is what the walk itself has added up, where it saw all of it, else what the file says. */
-  #expectedTotal({ id, under, of, at, seq, amount }: WalkedEvent): string {
-    const walked = this.#totals.get(of);
-    const isFirst = walked === undefined && this.#sawAll && !this.#withFolds.has(id);
-    const before = isFirst ? undefined : (walked ?? this.#previousTotal.get(id, under, at, seq)?.["total"]);
-    const total = before === undefined ? amount : addDecimals(String(before), amount);
-    if (this.#totals.size >= totalsMax) {
-      this.#totals.clear();
-      this.#sawAll = false;
+  async describe(): Promise<Pick<Verification, "log" | "rows"> | Broken> {
+    try {
+      const log = readMeta(this.#database)?.log ?? "";
+      // Where the last row cannot be read, the walk comes to it.
+      return {
+        log,
+        rows: await this.last().catch((error: unknown) => (error instanceof BrokenHere ? 0 : fail(error))),
+      };
+    } catch (error) {
+      if (!(error instanceof LedgerRefused)) throw error;
+      const expected = "the description that it was made with";
+      return { seq: 1, problem: error.message, expected, found: "another" };
     }
-    if (!this.#withFolds.has(id)) this.#totals.set(of, total);
-    return total;
   }
 
-  /**
-   * What no row led to: a counter's own description, events that no receipt recorded, events that a fold found,
-   * contracts that no row names yet.
-   *
-   * @param through the last row that was walked; events of later rows are not looked at
-   */
-  async rest(through: number): Promise<Broken | undefined> {
-    if (this.#damaged !== undefined) return damagedCounter(this.#damaged, through + 1);
-    const folded = new Map<number, number>();
-    let live = 0;
-    let from: Key | undefined;
-    do {
-      const to = this.#sliceEnd(from);
-      const tally = this.#tally(from, to, through);
-      if (tally.beyond > 0) return beyond(tally.last + 1);
-      live += tally.live;
-      const broken = tally.folded === 0 ? undefined : this.#foldedEvents(from, to, folded);
+  async last(): Promise<number> {
+    return this.#reading(() => lastRow(this.#database));
+  }
+
+  async next(from: number): Promise<WalkedSlice> {
+    await setImmediate(); // Other calls are answered between slices.
+    this.#at = from;
+    const found = this.#stored(from === 1 ? Number.MIN_SAFE_INTEGER : from, this.#count);
+    const stray = found.findIndex((each) => !isRow(each, this.#leavesAlone));
+    const whole = stray === -1 ? found : found.slice(0, stray);
+    const rows: readonly WalkedRow[] = whole.map((each) =>
+      this.#leavesAlone ? { seq: each[0], leaf: each[1] } : rowOf(each),
+    );
+    const broken = stray === -1 ? undefined : unreadable(new Error("a column is not of its type"), from + stray);
+    if (this.#leavesAlone) return { rows, broken };
+    const characters = rows.reduce((sum, { evidence = "" }) => sum + evidence.length, 1);
+    this.#count = Math.max(1, Math.min(walkRows, Math.floor((rows.length * sliceCharacters) / characters)));
+    return { rows, broken, counters: await this.counters() };
+  }
+
+  /** Of rows that cannot be read together each is read alone, so that the damaged one is named. */
+  #stored(from: number, count: number): readonly StoredColumns[] {
+    const named = this.#leavesAlone ? "seq, leaf" : columns;
+    const sql = `SELECT ${named} FROM receipts WHERE seq BETWEEN ? AND ${seqMax} ORDER BY seq LIMIT ?`;
+    try {
+      return this.#ask(sql, from, count) as unknown as readonly StoredColumns[];
+    } catch (error) {
+      if (count === 1) throw error;
+      return this.#stored(from, 1);
+    }
+  }
+
+  async checks(leaves: readonly Leaf[]): Promise<Broken | undefined> {
+    for (const leaf of leaves) {
+      this.#at = leaf.seq;
+      const leafAt = (seq: number): string | undefined =>
+        textOf(this.#ask("SELECT leaf FROM receipts WHERE seq = ?", seq)[0]?.[0]);
+      const broken = wrongCheck(leaf, leafAt);
       if (broken !== undefined) return broken;
-      from = to;
-      await setImmediate();
-    } while (from !== undefined);
-    if (live !== this.#events) return this.#unrecorded(live, through);
-    return this.#foldedCounts(folded, through) ?? this.#unnamedContract(through) ?? this.#tree?.rest(through);
-  }
-
-  #sliceEnd(from: Key | undefined): Key | undefined {
-    const after = from === undefined ? "" : "WHERE (counter, key, at, seq) > (?, ?, ?, ?)";
-    const row = this.#database
-      .prepare(
-        `SELECT counter, key, at, seq FROM effects ${after} ORDER BY counter, key, at, seq LIMIT 1 OFFSET ${sliceEvents - 1}`,
-      )
-      .get(...(from ?? []));
-    if (row === undefined) return undefined;
-    return [Number(row["counter"]), row["key"] as Uint8Array, Number(row["at"]), Number(row["seq"])];
-  }
-
-  /** One statement sees one state: an event beyond the last row is no row that has just come. */
-  #tally(from: Key | undefined, to: Key | undefined, through: number): Tally {
-    const row = this.#database
-      .prepare(
-        `SELECT count(*) FILTER (WHERE folded IS NULL AND seq <= ?) AS live, count(folded) AS folded,
-           count(*) FILTER (WHERE seq > (SELECT coalesce(max(seq), 0) FROM receipts)) AS beyond,
-           (SELECT coalesce(max(seq), 0) FROM receipts) AS last
-         FROM effects ${within(from, to)}`,
-      )
-      .get(through, ...(from ?? []), ...(to ?? []));
-    const { live, folded, beyond: past, last } = row ?? {};
-    return { live: Number(live), folded: Number(folded), beyond: Number(past), last: Number(last) };
-  }
-
-  #foldedEvents(from: Key | undefined, to: Key | undefined, counts: Map<number, number>): Broken | undefined {
-    const rows = this.#database
-      .prepare(`SELECT counter, key, at, seq, total, folded FROM effects ${within(from, to, "folded IS NOT NULL")}`)
-      .all(...(from ?? []), ...(to ?? []));
-    const digests = new Map(this.#counters.map(({ id, digest }) => [id, digest]));
-    for (const row of rows) {
-      const [id, key, at, seq] = [
-        Number(row["counter"]),
-        row["key"] as Uint8Array,
-        Number(row["at"]),
-        Number(row["seq"]),
-      ];
-      const before = this.#previousTotal.get(id, key, at, seq)?.["total"];
-      const event = { counter: digests.get(id) ?? "", key, at, seq, total: String(row["total"]) };
-      const expected = foldSeal({ ...event, before: before === undefined ? undefined : String(before) });
-      const found = String(row["folded"]);
-      if (found !== expected)
-        return { seq, problem: "an event that was folded into a counter is not as it was", expected, found };
-      counts.set(id, (counts.get(id) ?? 0) + 1);
     }
     return undefined;
   }
 
-  #foldedCounts(counts: ReadonlyMap<number, number>, through: number): Broken | undefined {
-    const short = this.#counters.find(({ id, folded }) => (counts.get(id) ?? 0) !== folded);
-    if (short === undefined) return undefined;
-    const problem = `the counter ${short.id} does not hold the events that were folded into it`;
-    return { seq: through, problem, expected: String(short.folded), found: String(counts.get(short.id) ?? 0) };
-  }
-
-  #unnamedContract(through: number): Broken | undefined {
-    for (const { digest, text } of this.#database.prepare("SELECT digest, text FROM contracts").iterate()) {
-      const found = hash("sha256", String(text), "hex");
-      const problem = "the text of a contract that no row names yet is not as it was";
-      if (found !== digest) return { seq: through + 1, problem, expected: String(digest), found };
+  async nodes(nodes: readonly TreeNode[]): Promise<Broken | undefined> {
+    for (const node of nodes) {
+      this.#at = (node.index + 1) * 256 ** node.level;
+      const [row] = this.#ask("SELECT hash FROM nodes WHERE level = ? AND place = ?", node.level, node.index);
+      const broken = wrongNode(node, row?.[0] instanceof Uint8Array ? row[0] : undefined);
+      if (broken !== undefined) return broken;
     }
     return undefined;
   }
 
-  /** The first row whose events are not those that it recorded. */
-  #unrecorded(live: number, through: number): Broken {
-    const rows = this.#database
-      .prepare(
-        "SELECT cast(seq AS TEXT) AS seq, count(*) AS count FROM effects WHERE folded IS NULL GROUP BY effects.seq ORDER BY effects.seq",
-      )
-      .iterate();
-    for (const row of rows) {
-      const seq = Number(row["seq"]);
-      const evidence = this.#database.prepare("SELECT evidence FROM receipts WHERE seq = ?").get(seq)?.["evidence"];
-      const recorded = evidence === undefined ? 0 : (readEffects(String(evidence))?.length ?? 0);
-      const problem = "the counters hold an event that its receipt did not record";
-      if (recorded !== row["count"]) return { seq, problem, expected: String(recorded), found: String(row["count"]) };
-    }
-    const problem = "the counters do not hold the events that the receipts recorded";
-    return { seq: through, problem, expected: String(this.#events), found: String(live) };
+  async contract(digest: string, seq: number): Promise<string | undefined> {
+    this.#at = seq;
+    return textOf(this.#ask("SELECT text FROM contracts WHERE digest = ?", digest)[0]?.[0]);
+  }
+
+  async end({ link: { seq } }: Walked): Promise<Broken | undefined> {
+    this.#at = seq + 1;
+    const last = await this.last();
+    if (last <= seqMax) return undefined;
+    const problem = "a row is missing or out of place";
+    return { seq: seq + 1, problem, expected: `row ${seq + 1}`, found: `row ${last}` };
+  }
+
+  /** They are read again after a commit of another connection. */
+  async counters(): Promise<Counters> {
+    const version = this.#ask("PRAGMA data_version")[0]?.[0];
+    const known = this.#counters?.version === version ? this.#counters : undefined;
+    this.#counters = known ?? { version, counters: this.#reading(() => readCounters(this.#database)) };
+    return this.#counters.counters;
+  }
+
+  async events(queries: readonly EventQuery[]): Promise<readonly StoredTotals[]> {
+    return queries.map(({ key, withBefore }) => {
+      this.#at = key[3];
+      const sql = "SELECT total FROM effects WHERE counter = ? AND key = ? AND at = ? AND seq = ? AND folded IS NULL";
+      const before = withBefore ? this.#totalBefore(key) : undefined;
+      return { total: textOf(this.#ask(sql, ...key)[0]?.[0]), before };
+    });
+  }
+
+  #totalBefore(key: EventKey): string | undefined {
+    const sql = `SELECT total FROM effects WHERE counter = ? AND key = ? AND (at, seq) < (?, ?)
+      ORDER BY at DESC, seq DESC LIMIT 1`;
+    return textOf(this.#ask(sql, ...key)[0]?.[0]);
+  }
+
+  async tally(after: EventKey | undefined, through: number): Promise<EventTally> {
+    await setImmediate();
+    const [end] = this.#ask(
+      `SELECT counter, key, at, seq FROM effects ${between(after, undefined)}
+       ORDER BY counter, key, at, seq LIMIT 1 OFFSET ${sliceEvents - 1}`,
+      ...(after ?? []),
+    );
+    const to = end && this.#reading(() => keyOf(end));
+    const [row = []] = this.#ask(
+      `SELECT count(*) FILTER (WHERE folded IS NULL AND seq <= ?), count(folded),
+         count(*) FILTER (WHERE seq > (SELECT coalesce(max(seq), 0) FROM receipts)),
+         (SELECT coalesce(max(seq), 0) FROM receipts)
+       FROM effects ${between(after, to)}`,
+      through,
+      ...(after ?? []),
+      ...(to ?? []),
+    );
+    const [live = 0, folded = 0, beyond = 0, last = 0] = row.map(Number);
+    return { to, live, folded, beyond, last };
+  }
+
+  async folds(after: EventKey | undefined, to: EventKey | undefined): Promise<readonly FoldedRow[]> {
+    const sql = `SELECT counter, key, at, seq, total, folded FROM effects ${between(after, to)} AND folded IS NOT NULL`;
+    const rows = this.#ask(sql, ...(after ?? []), ...(to ?? []));
+    return rows.map((row) => {
+      const key = this.#reading(() => keyOf(row));
+      return { key, total: String(row[4]), checksum: String(row[5]), before: this.#totalBefore(key) };
+    });
+  }
+
+  async recorded(after: number): Promise<readonly RecordedCount[]> {
+    const sql = `SELECT cast(seq AS TEXT), count(*), (SELECT evidence FROM receipts WHERE receipts.seq = effects.seq)
+      FROM effects WHERE folded IS NULL AND seq > ? GROUP BY seq ORDER BY seq LIMIT ${sliceRows}`;
+    return this.#ask(sql, after).map(([seq, count, evidence]) => [Number(seq), Number(count), textOf(evidence)]);
+  }
+
+  async contracts(after: string | undefined): Promise<readonly (readonly [digest: string, text: string])[]> {
+    const sql = "SELECT digest, text FROM contracts WHERE ?1 IS NULL OR digest > ?1 ORDER BY digest LIMIT 16";
+    return this.#ask(sql, after ?? null).map(([digest, text]) => [String(digest), String(text)]);
+  }
+
+  async levels(): Promise<Levels> {
+    const rows = this.#ask(
+      "SELECT level, count(*), 0 FROM nodes GROUP BY level UNION ALL SELECT NULL, 0, max(seq) FROM receipts",
+    );
+    const counts = rows.slice(0, -1).map(([level, count]) => [Number(level), Number(count)] as const);
+    return { counts: new Map(counts), last: Number(rows.at(-1)?.[2] ?? 0) };
   }
 }
 
-interface WalkedEvent {
-  readonly id: number;
-  readonly under: Uint8Array;
-  readonly of: string;
-  readonly at: number;
-  readonly seq: number;
-  readonly amount: string;
+function fail(error: unknown): never {
+  throw error;
 }
 
-interface Tally {
-  /** Events that receipts recorded, up to the last row that was walked. */
-  readonly live: number;
-  readonly folded: number;
-  /** Events of rows that are not there. */
-  readonly beyond: number;
-  /** The last row there is. */
-  readonly last: number;
-}
-
-function within(from: Key | undefined, to: Key | undefined, condition = "true"): string {
-  const after = from === undefined ? "" : " AND (counter, key, at, seq) > (?, ?, ?, ?)";
+function between(after: EventKey | undefined, to: EventKey | undefined): string {
+  const from = after === undefined ? "" : " AND (counter, key, at, seq) > (?, ?, ?, ?)";
   const upTo = to === undefined ? "" : " AND (counter, key, at, seq) <= (?, ?, ?, ?)";
-  return `WHERE ${condition}${after}${upTo}`;
-}
-
-function damagedCounter({ id }: KeptCounter, seq: number): Broken {
-  return {
-    seq,
-    problem: `the counter ${id} is not described as it was`,
-    expected: "the description that was sealed",
-    found: "another",
-  };
-}
-
-function beyond(seq: number): Broken {
-  const problem = "the counters hold an event of a row that is not there: rows are missing from the end";
-  return { seq, problem, expected: `row ${seq}`, found: "no row" };
+  return `WHERE true${from}${upTo}`;
 }

@@ -1,3 +1,4 @@
+import { hasLedger } from "../../data-folder.ts";
 import { statfsSync } from "node:fs";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { addDecimals } from "../../../wire/mod.ts";
@@ -8,7 +9,6 @@ import {
   createTables,
   explain,
   gone,
-  isThere,
   logPagesMax,
   openForWriting,
   readCounters,
@@ -18,7 +18,7 @@ import {
   writeMeta,
   type Meta,
 } from "./file.ts";
-import { countedAfter, counterSeal, foldSeal } from "../seals.ts";
+import { countedAfter, counterChecksum, foldChecksum } from "../checksums.ts";
 import type { KeptCounter } from "../store.ts";
 import { LedgerRefused, NotKept } from "../store.ts";
 import { changeColumns } from "../../entry/row.ts";
@@ -38,7 +38,7 @@ export interface OpenOptions {
 export type KeptTogether = readonly [counter: StoredCounter, folded: readonly StoredEffect[]];
 
 /** What a batch writes beside its rows and their events. */
-export interface WrittenBeside {
+export interface WriteOptions {
   readonly counters: readonly KeptTogether[];
   readonly nodes: readonly TreeNode[];
   /** The key that signs heads from now on, where it changes. */
@@ -62,7 +62,7 @@ class Writer {
   readonly #head: StatementSync;
   readonly #log: StatementSync;
   #counters: ReadonlyMap<string, KeptCounter>;
-  /** Totals that the turn under way has asked for, so that what it then adds needs no second look. */
+  /** Totals that the transaction under way has asked for, so that what it then adds needs no second look. */
   readonly #asked = new Map<string, string | undefined>();
   /** The leaf that this owner wrote last; each commit checks that it is still the last one. */
   #headLeaf: string | undefined;
@@ -130,7 +130,7 @@ class Writer {
   commit(
     rows: readonly StoredRow[],
     effects: readonly StoredEffect[],
-    { counters, nodes, signer, mode, erasures }: WrittenBeside,
+    { counters, nodes, signer, mode, erasures }: WriteOptions,
   ): void {
     this.#requireRoom();
     this.#database.exec("BEGIN IMMEDIATE");
@@ -142,7 +142,7 @@ class Writer {
       this.#insertRow.run(seq, session, tool, verdict, leaf, evidence);
     for (const [counter, folded] of counters) this.#keep(counter, folded);
     for (const effect of effects) this.#addEffect(effect, false);
-    for (const { level, place, hash } of nodes) this.#insertNode.run(level, place, hash);
+    for (const { level, index, hash } of nodes) this.#insertNode.run(level, index, hash);
     for (const erasure of erasures) eraseParts(this.#database, erasure);
     const hasRows = rows.length > 0 || this.#headLeaf !== undefined;
     const keptMode = hasRows ? undefined : (mode ?? this.#meta.mode); // Rows name the mode themselves.
@@ -164,7 +164,7 @@ class Writer {
   #requireRoom(): void {
     const { bavail, bsize } = statfsSync(this.#folder);
     if (bavail * bsize >= reserveBytes) return;
-    this.#asked.clear(); // the turn ends here, and a disk may be full for long
+    this.#asked.clear(); // the transaction ends here, and a disk may be full for long
     throw new NotKept("disk-full", `under ${reserveBytes >> 20} MiB are free in ${this.#folder}`);
   }
 
@@ -232,7 +232,7 @@ class Writer {
         `INSERT OR REPLACE INTO counters (id, digest, definition, through, unknown_through, reset_through, folded, seal)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
       )
-      .run(id, digest, definition, through, unknownThrough, resetThrough, counter.folded, counterSeal(counter));
+      .run(id, digest, definition, through, unknownThrough, resetThrough, counter.folded, counterChecksum(counter));
     this.#counters = new Map(this.#counters).set(digest, counter);
     this.#asked.clear();
     for (const effect of folded) this.#addEffect(effect, true);
@@ -254,12 +254,12 @@ class Writer {
     const known = this.#counters.get(counter);
     if (known === undefined) throw new Error(`the ledger keeps no counter ${counter}`);
     const under = Buffer.from(key, "hex");
-    const place = `${known.id} ${key}`;
-    const before = this.#asked.has(place) ? this.#asked.get(place) : this.#latestTotal(known.id, under);
+    const index = `${known.id} ${key}`;
+    const before = this.#asked.has(index) ? this.#asked.get(index) : this.#latestTotal(known.id, under);
     const total = before === undefined ? amount : addDecimals(before, amount);
-    this.#asked.set(place, total);
-    const seal = isFolded ? foldSeal({ counter, key: under, at, seq, total, before }) : null;
-    this.#insertEffect.run(known.id, under, at, seq, total, seal);
+    this.#asked.set(index, total);
+    const checksum = isFolded ? foldChecksum({ counter, key: under, at, seq, total, before }) : null;
+    this.#insertEffect.run(known.id, under, at, seq, total, checksum);
   }
 
   #latestTotal(id: number, under: Uint8Array): string | undefined {
@@ -289,7 +289,7 @@ function openWriter(options: OpenOptions): Writer {
   const lock = takeOwnership(folder);
   let database: DatabaseSync | undefined;
   try {
-    if (mustExist && !isThere(folder)) throw gone(folder);
+    if (mustExist && !hasLedger(folder)) throw gone(folder);
     database = openForWriting(folder);
     return new Writer(options, lock, database);
   } catch (error) {
@@ -310,8 +310,8 @@ serveOpened(
   },
   {
     values: (writer: Writer, lookups: readonly StoredLookup[]) => writer.values(lookups),
-    commit: (writer: Writer, rows: readonly StoredRow[], effects: readonly StoredEffect[], beside: WrittenBeside) =>
-      writer.commit(rows, effects, beside),
+    commit: (writer: Writer, rows: readonly StoredRow[], effects: readonly StoredEffect[], options: WriteOptions) =>
+      writer.commit(rows, effects, options),
     scrub: (writer: Writer, rewrite: boolean) => writer.scrub(rewrite),
     keepSigner: (writer: Writer, verifier: string) => writer.keepSigner(verifier),
     keepFirstKey: (writer: Writer, note: string) => writer.keepFirstKey(note),

@@ -1,0 +1,112 @@
+import { windowStart, type Counter, type Lookup, type CounterUpdate } from "../contract/mod.ts";
+import { addDecimals } from "../wire/mod.ts";
+
+/**
+ * What counters stand at, in memory: the events of calls that were decided one after another, for tests and replays.
+ *
+ * Exact, and of the same identity is the same counter. What no later lookup can ask for is let go: events that have
+ * left their window, and the single events of a counter whose lookups always ask for all. Time goes forward: `at` is never
+ * below the one before it.
+ */
+export class InMemoryCounters {
+  readonly #series = new Map<string, Series>();
+  #kept = 0;
+  #sweepAt = eventsAtFirst;
+
+  /** The sum of what was counted under the key after `after`, as a decimal. */
+  value({ counter, key, after }: Lookup): string {
+    const series = this.#series.get(name(counter, key));
+    return series === undefined ? "0" : sumAfter(series, after);
+  }
+
+  /** @param at milliseconds since the epoch: when the call was decided */
+  add({ counter, key, amount }: CounterUpdate, at: number): void {
+    const id = name(counter, key);
+    let series = this.#series.get(id);
+    if (series === undefined) this.#series.set(id, (series = empty(counter)));
+    const total = addDecimals(series.totals.at(-1) ?? series.before, amount);
+    if (series.isForEver) series.before = total;
+    else if (series.at.at(-1) === at) series.totals[series.totals.length - 1] = total;
+    else {
+      series.at.push(at);
+      series.totals.push(total);
+      this.#kept += 1;
+      if (this.#kept > this.#sweepAt) this.#sweep(at);
+    }
+  }
+
+  /** Lets go of all that a counter has counted: from now on it counts from zero. */
+  reset(identity: string): void {
+    for (const [id, { counter }] of this.#series) if (counter.identity === identity) this.#series.delete(id);
+  }
+
+  /** How many events stand in memory. */
+  get events(): number {
+    return this.#kept;
+  }
+
+  /** Lets go what has left its window: seldom enough that each event pays for it once. */
+  #sweep(now: number): void {
+    this.#kept = 0;
+    for (const [id, series] of this.#series) {
+      if (series.isForEver) continue;
+      drop(series, windowStart(series.counter.window, now));
+      if (series.at.length === 0) this.#series.delete(id);
+      this.#kept += series.at.length;
+    }
+    this.#sweepAt = Math.max(eventsAtFirst, this.#kept * 2);
+  }
+}
+
+const eventsAtFirst = 1024;
+
+/** The events of one counter under one key, in order, each with the total up to it. */
+interface Series {
+  readonly counter: Counter;
+  /** Each lookup asks for all of it, so that `before` says everything. */
+  readonly isForEver: boolean;
+  readonly at: number[];
+  readonly totals: string[];
+  /** The total of what does not stand in `totals`. */
+  before: string;
+}
+
+function name({ identity }: Counter, key: string): string {
+  return `${identity} ${key}`;
+}
+
+function empty(counter: Counter): Series {
+  return { counter, isForEver: counter.window.kind === "ever" && !settles(counter), at: [], totals: [], before: "0" };
+}
+
+/** Has it a `since:`? Its identity is its definition, as JSON. */
+function settles({ identity }: Counter): boolean {
+  return (JSON.parse(identity) as { readonly since: string | null }).since !== null;
+}
+
+function sumAfter({ isForEver, at, totals, before }: Series, after: number): string {
+  const all = totals.at(-1) ?? before;
+  if (isForEver) return all;
+  const first = firstAfter(at, after);
+  const gone = first === 0 ? before : (totals[first - 1] ?? before);
+  return gone === "0" ? all : addDecimals(all, `-${gone}`);
+}
+
+/** Where the first moment after `after` stands: the moments go up. */
+function firstAfter(at: readonly number[], after: number): number {
+  let [low, high] = [0, at.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((at[middle] ?? 0) > after) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function drop(series: Series, through: number): void {
+  const gone = firstAfter(series.at, through);
+  if (gone === 0) return;
+  series.before = series.totals[gone - 1] ?? series.before;
+  series.at.splice(0, gone);
+  series.totals.splice(0, gone);
+}

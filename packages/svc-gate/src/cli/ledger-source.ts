@@ -1,0 +1,54 @@
+import {
+  dataFolder,
+  inspectLedger,
+  inspectSharedLedger,
+  NoLedger,
+  readLedger,
+  readSharedLedger,
+  type LedgerCheck,
+  type LedgerHistory,
+} from "../ledger/mod.ts";
+import { BadInput } from "./outcome.ts";
+
+/** The ledger that a command reads, in a folder or in SVC_DATABASE_URL, whether a gate serves it or not. */
+export interface LedgerSource {
+  readonly isShared: boolean;
+  /** Null is the root. */
+  readonly tenant: string | null;
+  /** @throws {LedgerRefused} if there is no ledger, or it cannot be read */
+  readonly open: () => Promise<LedgerHistory>;
+  /** Walks the chain. The options are for a folder. */
+  readonly walk: (options: {
+    readonly pinFile: string | undefined;
+    readonly chainAlone: boolean;
+  }) => Promise<LedgerCheck>;
+}
+
+/** The option `--database`: the root's ledger (true), or that of a tenant; undefined if it was not given. */
+export type DatabaseOption = string | true | undefined;
+
+export function ledgerSource(folder: string, database: DatabaseOption): LedgerSource {
+  if (database === undefined)
+    return {
+      isShared: false,
+      tenant: dataFolder.tenantOf(folder),
+      open: () => readLedger(folder).catch(elsewhere),
+      walk: (options) => inspectLedger({ folder, ...options }).catch(elsewhere),
+    };
+  const url = process.env["SVC_DATABASE_URL"];
+  if (url === undefined) throw new BadInput("--database is for a gate's own: set SVC_DATABASE_URL");
+  const tenant = database === true ? null : database;
+  const place = { url, ledger: dataFolder.ledgerIdOf(tenant) };
+  return {
+    isShared: true,
+    tenant,
+    open: () => readSharedLedger(place),
+    walk: () => inspectSharedLedger(place),
+  };
+}
+
+/** The folder has no ledger, and the command was not told to read the database that is set. */
+function elsewhere(error: unknown): never {
+  if (!(error instanceof NoLedger) || !process.env["SVC_DATABASE_URL"]) throw error;
+  throw new NoLedger(`${error.message}; add --database to read the one in SVC_DATABASE_URL`);
+}

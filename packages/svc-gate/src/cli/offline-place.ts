@@ -1,0 +1,17 @@
+import type { OfflinePlace } from "../gate/mod.ts";
+
+/** A ledger of a data folder, or of SVC_DATABASE_URL, with the settings of its gate. @param pin the root's */
+export function offlinePlace(
+  dataDir: string,
+  tenant: string | null,
+  pin: string | undefined = process.env["SVC_PIN"] || undefined,
+): OfflinePlace {
+  return {
+    dataDir,
+    tenant,
+    pin,
+    ledgerName: process.env["SVC_LEDGER_NAME"] || undefined,
+    signingKey: process.env["SVC_SIGNING_KEY"] || undefined,
+    databaseUrl: process.env["SVC_DATABASE_URL"] || undefined,
+  };
+}

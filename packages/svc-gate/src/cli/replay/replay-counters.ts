@@ -1,0 +1,161 @@
+import { hash } from "node:crypto";
+import type { PolicySet, Lookup, CounterUpdate } from "../../contract/mod.ts";
+import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
+import { readResume } from "../../ledger/mod.ts";
+import type { Leaf } from "../../ledger/entry/mod.ts";
+import { InMemoryCounters } from "../in-memory-counters.ts";
+import type { History } from "../history.ts";
+import { hasErasedPart, readLeaf, recordedAt } from "./recorded.ts";
+
+/** How far the history of a counter is known. */
+interface Kept {
+  /** The last row that it counted before it left; undefined while it is in force. */
+  through: number | undefined;
+  /** Milliseconds: a window that reaches back to it lacks what it needs, as it did then; -1 when nothing is lacking. */
+  unknownThrough: number;
+  /** Milliseconds: the same of what was known then and cannot be had now. */
+  lackingThrough: number;
+}
+
+/**
+ * Counters while a history is decided again, as the ledger kept them while it was written: one that comes into force is
+ * folded from the rows before, one that leaves stays where it stands.
+ */
+export class ReplayCounters {
+  readonly #counters = new InMemoryCounters();
+  readonly #kept = new Map<string, Kept>();
+  readonly #history: History;
+  /** By the counter's digest: the last row that reset it. Rows before it do not count. */
+  readonly #resets = new Map<string, Pick<Leaf, "at" | "seq">>();
+  /** Milliseconds: the moment of a loss after which no check was answered yet; -1 where there is none. */
+  #freshLoss = -1;
+
+  constructor(history: History) {
+    this.#history = history;
+  }
+
+  /** Brings the counters in line with what is in force from a row on. */
+  async align(policySet: PolicySet, from: number): Promise<void> {
+    const owned = countersOf(policySet);
+    const inForce = new Set(owned.map(({ counter }) => counter.identity));
+    for (const [identity, kept] of this.#kept) if (!inForce.has(identity)) kept.through ??= from - 1;
+    const missing = owned.filter(({ counter }) => {
+      const kept = this.#kept.get(counter.identity);
+      return kept === undefined || kept.through !== undefined;
+    });
+    const isFolded = ({ identity, startsEmpty }: Owned["counter"]): boolean => !startsEmpty || this.#kept.has(identity);
+    const folded = missing.filter(({ counter }) => isFolded(counter) && this.#next(counter.identity) < from);
+    if (folded.length > 0) await this.#fold(folded, from);
+    for (const { counter } of missing)
+      this.#kept.set(counter.identity, {
+        through: undefined,
+        unknownThrough:
+          this.#kept.get(counter.identity)?.unknownThrough ??
+          (counter.startsEmpty ? this.#lossOf(counter.identity) : -1),
+        lackingThrough: this.#lacking(counter.identity),
+      });
+  }
+
+  #next(identity: string): number {
+    const reset = this.#resets.get(counterDigest(identity))?.seq ?? 0;
+    return Math.max(this.#kept.get(identity)?.through ?? 0, reset) + 1;
+  }
+
+  /** Of a counter that starts empty: the loss after which it may lack something, unless it was reset since. */
+  #lossOf(identity: string): number {
+    const reset = this.#resets.get(counterDigest(identity))?.at ?? -1;
+    return reset < this.#freshLoss ? this.#freshLoss : -1;
+  }
+
+  #lacking(identity: string): number {
+    return this.#kept.get(identity)?.lackingThrough ?? -1;
+  }
+
+  /** One pass over the older rows for all of them. */
+  async #fold(counters: readonly Owned[], before: number): Promise<void> {
+    for await (const slice of this.#history.scan(
+      Math.min(...counters.map(({ counter }) => this.#next(counter.identity))),
+    )) {
+      for (const row of slice) {
+        const { seq, evidence } = row;
+        if (seq >= before) return;
+        const read = readLeaf(row);
+        const leaf = typeof read === "string" ? undefined : read;
+        for (const owned of counters) {
+          if (seq < this.#next(owned.counter.identity)) continue;
+          const updates = leaf === undefined ? undefined : recountRow(owned, leaf, evidence);
+          if (updates === undefined)
+            this.#lacks(owned.counter.identity, leaf?.at ?? recordedAt(row.leaf), hasErasedPart(evidence));
+          else for (const move of updates) this.#counters.add(move, leaf?.at ?? 0);
+        }
+      }
+    }
+  }
+
+  /** What was erased may have been there when the counter was folded, so it is not said to have been unknown then. */
+  #lacks(identity: string, at: number, isErased: boolean): void {
+    const { through = 0, unknownThrough = -1, lackingThrough = -1 } = this.#kept.get(identity) ?? {};
+    const [unknown, lacking] = isErased ? [-1, at] : [at, -1];
+    this.#kept.set(identity, {
+      through,
+      unknownThrough: Math.max(unknownThrough, unknown),
+      lackingThrough: Math.max(lackingThrough, lacking),
+    });
+  }
+
+  /**
+   * A row that cannot be decided again leaves counters in force without what it moved.
+   *
+   * @param moved the digests of those that it recorded; undefined where that cannot be read, so that it may be any
+   */
+  skip(at: number, moved: ReadonlySet<string> | undefined): void {
+    for (const [identity, kept] of this.#kept) {
+      if (kept.through === undefined && moved?.has(counterDigest(identity)) !== false) kept.lackingThrough = at;
+    }
+  }
+
+  value({ counter, key, after }: Lookup): string | undefined {
+    const { unknownThrough = -1 } = this.#kept.get(counter.identity) ?? {};
+    return after < unknownThrough ? undefined : this.#counters.value({ counter, key, after });
+  }
+
+  /** Takes up a person's act. After one that says what is lost, counters are unknown. One that is reset counts from zero. */
+  act(leaf: Leaf, evidence: string): void {
+    const row = readResume(leaf, evidence);
+    if (row === undefined) return;
+    if (row.lost !== undefined) this.#freshLoss = leaf.at;
+    for (const digest of row.reset.keys()) this.#resets.set(digest, leaf);
+    for (const [identity, kept] of this.#kept) {
+      if (row.reset.has(counterDigest(identity))) {
+        this.#counters.reset(identity);
+        kept.unknownThrough = -1;
+        kept.lackingThrough = -1;
+      } else if (row.lost !== undefined) kept.unknownThrough = Math.max(kept.unknownThrough, leaf.at);
+    }
+  }
+
+  /** A check was passed: what starts empty from here on has lost nothing. */
+  answered(): void {
+    this.#freshLoss = -1;
+  }
+
+  /** Does the counter stand on a row that cannot be read any more? */
+  isLacking({ counter, after }: Lookup): boolean {
+    return after < this.#lacking(counter.identity);
+  }
+
+  add(updates: readonly CounterUpdate[], at: number): void {
+    for (const move of updates) this.#counters.add(move, at);
+  }
+}
+
+/** The digest under which receipts name a counter. */
+export function counterDigest(identity: string): string {
+  const known = digests.get(identity);
+  if (known !== undefined) return known;
+  const digest = hash("sha256", identity, "hex");
+  digests.set(identity, digest);
+  return digest;
+}
+
+const digests = new Map<string, string>();

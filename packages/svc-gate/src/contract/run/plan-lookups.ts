@@ -1,0 +1,169 @@
+import { Decimal, type CheckRequest } from "../../wire/mod.ts";
+import type { ToolPlan } from "../compile-tool.ts";
+import type { Caller } from "../counters/keys.ts";
+import { windowStart, type Reader } from "../counters/counters.ts";
+import type { Counter } from "../counters/counter.ts";
+import type { Decision } from "./decision.ts";
+import { keyText, rememberedMax, valueText, type LookupContexts } from "../counters/memory.ts";
+import { stepsMax, type CounterValues, type EvaluationContext } from "./plan.ts";
+import { EvaluationError, type Exact } from "./rational.ts";
+
+/** Events of one counter under one key: what a call adds to it, or what it asks of it. */
+export interface CounterUpdate {
+  readonly counter: Counter;
+  readonly key: string;
+  /** A decimal. */
+  readonly amount: string;
+}
+
+/** A call with everything done that does not depend on the moment or on counters. */
+export interface Prepared {
+  readonly request: CheckRequest;
+  readonly caller: Caller;
+  readonly plan: ToolPlan | undefined;
+  /** Reached before any rule: an unknown tool, a requirement on presence, a schema. */
+  readonly early: Decision | undefined;
+  readonly updates: readonly CounterUpdate[];
+  /** A counter that this call should move and cannot: BLOCK. */
+  readonly broken: readonly (readonly [rule: string, message: string])[];
+}
+
+export interface Lookup {
+  readonly counter: Counter;
+  readonly key: string;
+  /** Milliseconds since the epoch: events at or before it are not counted. */
+  readonly after: number;
+}
+
+/** A prepared call at its moment: the counters that its rules may ask for, by the ledger. */
+export interface LookupPlan {
+  readonly prepared: Prepared;
+  readonly now: number;
+  readonly lookups: readonly Lookup[];
+  readonly sources: ReadonlyMap<string, CounterSource>;
+}
+
+/** Where a counter's value comes from: a lookup, one for each value asked, nothing at all (no session), or nowhere. */
+type CounterSource =
+  | { readonly lookup: number }
+  | { readonly asked: ReadonlyMap<string, number>; readonly complete: boolean }
+  | { readonly error: string }
+  | "nothing";
+
+const noLookups: readonly Lookup[] = [];
+const noSources: ReadonlyMap<string, CounterSource> = new Map();
+
+/** @param now milliseconds since the epoch: the one clock reading of this check, written on its receipt as `at` */
+export function planLookups(prepared: Prepared, now: number): LookupPlan {
+  const { plan, early } = prepared;
+  if (plan === undefined || early !== undefined || plan.readers.size === 0)
+    return { prepared, now, lookups: noLookups, sources: noSources };
+  const lookups: Lookup[] = [];
+  const sources = new Map<string, CounterSource>();
+  const contexts = { deciding: contextOf(prepared.request, now), observing: contextOf(prepared.request, now) };
+  for (const [name, reader] of plan.readers) sources.set(name, source(reader, prepared, contexts, lookups));
+  return { prepared, now, lookups, sources };
+}
+
+function source(
+  { counter, key, asked, settledThrough }: Reader,
+  { caller }: Prepared,
+  contexts: LookupContexts,
+  lookups: Lookup[],
+): CounterSource {
+  const context = contexts.deciding;
+  try {
+    const under = key(context, caller);
+    if (under === null) return "nothing";
+    const start = windowStart(counter.window, context.now);
+    const after = settledThrough === undefined ? start : Math.max(start, settledThrough(context));
+    if (asked === undefined) return { lookup: lookups.push({ counter, key: keyText(under), after }) - 1 };
+    const { values, complete } = asked(contexts);
+    const places = [...values].map((value): readonly [string, number] => [
+      value,
+      lookups.push({ counter, key: keyText(under, value), after }) - 1,
+    ]);
+    return { asked: new Map(places), complete };
+  } catch (error) {
+    return { error: evaluationMessage(error) };
+  }
+}
+
+/**
+ * The counters of one decision.
+ *
+ * @param values for each lookup, the decimal that the ledger found, or undefined where the counter's history is not known
+ * @param read takes what is read: a counter's name, and of one that remembers `name[N]` for the N-th value asked, with 1 or 0
+ */
+export function counterValues(
+  { sources }: LookupPlan,
+  values: readonly (string | undefined)[],
+  read: Map<string, string>,
+): CounterValues {
+  return {
+    value: (name) => {
+      const from = sourceOf(sources, name);
+      const value = from === "nothing" ? "0" : known(name, "lookup" in from ? values[from.lookup] : undefined);
+      read.set(name, value);
+      return exact(value);
+    },
+    contains: (name, value) => {
+      const from = sourceOf(sources, name);
+      if (from === "nothing") return false;
+      const text = valueText(value);
+      const places = "asked" in from ? [...from.asked.keys()] : [];
+      const lookup = "asked" in from ? from.asked.get(text) : undefined;
+      if (lookup === undefined && "asked" in from && !from.complete)
+        throw new EvaluationError(
+          `the counter ${name} cannot be asked: over ${rememberedMax} values for one counter, or too many steps to them`,
+        );
+      const found = known(name, lookup === undefined ? undefined : values[lookup]) !== "0";
+      read.set(`${name}[${places.indexOf(text)}]`, found ? "1" : "0");
+      return found;
+    },
+  };
+}
+
+function sourceOf(sources: LookupPlan["sources"], name: string): Exclude<CounterSource, { readonly error: string }> {
+  const from = sources.get(name);
+  if (from === undefined) throw new EvaluationError(`the counter ${name} cannot be read: it is not in force`);
+  if (typeof from === "object" && "error" in from)
+    throw new EvaluationError(`the counter ${name} cannot be read: ${from.error}`);
+  return from;
+}
+
+function known(name: string, value: string | undefined): string {
+  if (value !== undefined) return value;
+  throw new EvaluationError(
+    `the counter ${name} is not known: receipts that it needs are not there, and its window has not passed`,
+  );
+}
+
+function exact(decimal: string): Exact {
+  return /^[0-9]{1,15}$/.test(decimal) ? Number(decimal) : new Decimal(decimal);
+}
+
+/** Where counters are not known yet. */
+export const noCounters: CounterValues = { value: noCounter, contains: noCounter };
+
+function noCounter(name: string): never {
+  throw new EvaluationError(`the counter ${name} cannot be read here`);
+}
+
+export function contextOf(request: CheckRequest, now: number, counters: CounterValues = noCounters): EvaluationContext {
+  return {
+    tool: request.toolName,
+    input: request.toolInput,
+    platform: request.platformState,
+    hasSession: request.sessionId !== null,
+    now,
+    counters,
+    variables: [],
+    steps: stepsMax,
+  };
+}
+
+/** What a reason says of an error: evaluation errors explain themselves, anything else is a defect of the engine. */
+export function evaluationMessage(error: unknown): string {
+  return error instanceof EvaluationError ? error.message : "the engine failed on it";
+}

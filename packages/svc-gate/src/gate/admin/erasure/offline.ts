@@ -1,0 +1,26 @@
+import type { Refusal, Result } from "../../../wire/mod.ts";
+import { openOffline, type OfflinePlace } from "../offline.ts";
+import { operatorName } from "../keys/operator-name.ts";
+import { Eraser, type Erased } from "./eraser.ts";
+import { readErase } from "./request.ts";
+
+/**
+ * Erases parts of receipts in a ledger that no gate serves, as POST /admin/erase does on one that is served.
+ *
+ * @param body of POST /admin/erase, as bytes
+ * @throws {LedgerRefused} if there is no ledger, or a gate serves it
+ */
+export async function eraseOffline(place: OfflinePlace, body: Buffer): Promise<Result<Erased, Refusal>> {
+  const request = readErase(body);
+  if (!request.ok) return request;
+  return openOffline(place, async ({ ledger, acts }) => {
+    const eraser = new Eraser({
+      ledger,
+      enact: (actOf) => acts.enact(actOf),
+      scrub: (rewrite) => ledger.scrub(rewrite),
+    });
+    const erased = await eraser.erase(request.value, operatorName);
+    eraser.close();
+    return erased;
+  });
+}

@@ -1,0 +1,235 @@
+import type { Receipt } from "../../../ledger/entry/mod.ts";
+import { bad, good, quote, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
+import { digestOf } from "./digest.ts";
+import { keyId, type KeyRecord } from "./record.ts";
+import { readCreate, readNothing, readRotate, type CreateRequest, type RotateRequest } from "./requests.ts";
+import type { Key, KeyAct, KeyRing, KeyStanding } from "./ring.ts";
+import { makeKey } from "./token.ts";
+
+/** Who administers keys, and whose keys: `by` has the scope admin, and is of that tenant or of the root. */
+export interface KeyAdmin {
+  readonly by: Key;
+  /** Null is the root. */
+  readonly tenant: string | null;
+}
+
+/** A key as its administrators see it: everything but the key and its digest. Moments are RFC 3339. */
+export interface ShownKey {
+  readonly name: string;
+  readonly tenant: string | null;
+  readonly owner: string | null;
+  readonly scopes: readonly string[];
+  readonly tools: readonly string[] | null;
+  readonly rate: { readonly per_second: number; readonly burst: number } | null;
+  /** Null of the first key. */
+  readonly created: string | null;
+  readonly expires: string | null;
+  /** Until when the key before the last rotation is good as well; null when it is not. */
+  readonly previous_until: string | null;
+  readonly state: "active" | "rotating" | "expiring" | "expired" | "revoked";
+  /** A minute late at most; null where no use is known. */
+  readonly last_used: string | null;
+}
+
+/** The answer to an act: the row that it wrote, and the key where one was made, for this once. */
+export interface ActedKey extends ShownKey {
+  readonly key?: string;
+  readonly receipt: Receipt;
+}
+
+/** A request that changes a key. `body` is the body of its POST route: as bytes, or before it is written as JSON. */
+export type KeyRequest<Body = unknown> =
+  | { readonly act: "create"; readonly body: Body }
+  | { readonly act: "revoke" | "rotate"; readonly name: string; readonly body: Body };
+
+/** With `name`, the key that a path names. */
+type Named = Pick<KeyRecord, "name" | "tenant">;
+
+/** The root's administrators see the keys of all tenants, a tenant's its own. */
+export async function listKeys(ring: KeyRing, { tenant }: KeyAdmin): Promise<readonly ShownKey[]> {
+  const standings = await ring.list(tenant ?? undefined);
+  return standings.map((standing) => shownKey(standing, ring.now()));
+}
+
+/** Why a body of POST /admin/keys makes no key on any ledger, by this machine's clock; undefined where it may. */
+export function createFault(body: unknown): Refusal | undefined {
+  const request = readCreate(body, Date.now());
+  return request.ok ? undefined : request.problem;
+}
+
+/** Appends the row of a request, or refuses it. */
+export function changeKey(ring: KeyRing, admin: KeyAdmin, request: KeyRequest): Promise<Result<ActedKey, Refusal>> {
+  const { act, body } = request;
+  if (act === "create") return createKey(ring, admin, body);
+  return (act === "rotate" ? rotateKey : revokeKey)(ring, admin, request.name, body);
+}
+
+async function createKey(ring: KeyRing, admin: KeyAdmin, body: unknown): Promise<Result<ActedKey, Refusal>> {
+  const request = readCreate(body, ring.now());
+  if (!request.ok) return request;
+  const tenant = tenantOf(ring, admin, request.value);
+  if (!tenant.ok) return tenant;
+  const key = makeKey();
+  const record: KeyRecord = {
+    ...request.value,
+    tenant: tenant.value,
+    digest: digestOf(key),
+    previous: null,
+    revoked: false,
+  };
+  const { by } = admin;
+  const beyond = beyondMaker(by, record);
+  if (beyond !== undefined) return bad(beyond);
+  return acted(ring, by, key, () => {
+    const known = ring.standing(record);
+    if (known !== undefined) return bad(refuse("conflict", takenName(known.record)));
+    return good({
+      act: "keys.create",
+      record,
+      reason: `Svc: ${by.id} made the key ${keyId(record)}, for ${record.scopes.join(", ")}`,
+    });
+  });
+}
+
+/** A new key under the old name; the one before stays good until the overlap ends. */
+async function rotateKey(
+  ring: KeyRing,
+  { by, tenant }: KeyAdmin,
+  name: string,
+  body: unknown,
+): Promise<Result<ActedKey, Refusal>> {
+  const request = readRotate(body, ring.now());
+  if (!request.ok) return request;
+  const key = makeKey();
+  return acted(ring, by, key, () => {
+    const found = liveKey(ring, { name, tenant });
+    if (!found.ok) return found;
+    const beyond = beyondMaker(by, found.value);
+    if (beyond !== undefined) return bad(beyond);
+    const record = rotated(found.value, digestOf(key), request.value, ring.now());
+    if (record.expires !== null && record.expires <= ring.now())
+      return bad(refuse("conflict", `the key ${quote(name)} has expired: say until when with "expires"`));
+    const { previous } = record;
+    const overlap = previous === null ? "no more" : `until ${moment(previous.until)}`;
+    const reason = `Svc: ${by.id} rotated the key ${keyId(record)}; the one before is good ${overlap}`;
+    return good({ act: "keys.rotate", record, reason });
+  });
+}
+
+async function revokeKey(
+  ring: KeyRing,
+  { by, tenant }: KeyAdmin,
+  name: string,
+  body: unknown,
+): Promise<Result<ActedKey, Refusal>> {
+  const request = readNothing(body);
+  if (!request.ok) return request;
+  return acted(ring, by, undefined, () => {
+    const found = liveKey(ring, { name, tenant });
+    if (!found.ok) return found;
+    const record: KeyRecord = { ...found.value, previous: null, revoked: true };
+    return good({ act: "keys.revoke", record, reason: `Svc: ${by.id} revoked the key ${keyId(record)}` });
+  });
+}
+
+async function acted(
+  ring: KeyRing,
+  by: Key,
+  key: string | undefined,
+  decide: () => Result<KeyAct, Refusal>,
+): Promise<Result<ActedKey, Refusal>> {
+  let record: KeyRecord | undefined;
+  const receipt = await ring.enact(by.id, () => {
+    const decided = decide();
+    if (decided.ok) record = decided.value.record;
+    return decided;
+  });
+  if (!receipt.ok) return receipt;
+  const { seq, hash } = receipt.value;
+  const standing = record === undefined ? undefined : ring.standing(record);
+  if (standing === undefined) throw new Error(`row ${seq} did not reach the ring of keys`);
+  return good({ ...(key === undefined ? {} : { key }), ...shownKey(standing, ring.now()), receipt: { seq, hash } });
+}
+
+/** The tenant of a new key: the path's, or at the root the one that the body names. */
+function tenantOf(
+  ring: KeyRing,
+  { tenant }: KeyAdmin,
+  { tenant: named }: CreateRequest,
+): Result<string | null, Refusal> {
+  if (named === undefined || named === tenant) return good(tenant);
+  if (tenant !== null) return bad(refuse("forbidden", `at this path keys are of the tenant ${quote(tenant)} alone`));
+  if (named !== null && !ring.isTenant(named))
+    return bad(refuse("invalid-request", `there is no tenant ${quote(named)}`));
+  return good(named);
+}
+
+/**
+ * Nobody hands out more than their own key may do: neither to a new key nor, by rotating it, to themselves. The root's
+ * administrators may.
+ */
+function beyondMaker(by: Key, { name, scopes, tools }: KeyRecord): Refusal | undefined {
+  if (by.tenant === null) return undefined;
+  const more = scopes.filter((scope) => !by.scopes.has(scope));
+  if (more.length > 0) {
+    const sentence = `the key ${quote(by.name)} has not the scope ${more.join(", ")}, so it cannot give ${quote(name)} that`;
+    return refuse("forbidden", sentence);
+  }
+  // A pattern that fits the other's text, its stars included, fits all that the other does.
+  const wider = (tools ?? ["*"]).find((pattern) => !by.allowsTool(pattern));
+  if (wider === undefined) return undefined;
+  return refuse("forbidden", `the key ${quote(by.name)} is not for the tools ${quote(wider)}, so it cannot give them`);
+}
+
+/** The key before is good until the overlap ends, and no longer than it ever was. */
+function rotated(old: KeyRecord, digest: string, { overlapMs, expires }: RotateRequest, now: number): KeyRecord {
+  const next = expires === undefined ? old.expires : expires;
+  const until = Math.min(now + overlapMs, old.expires ?? Infinity, next ?? Infinity);
+  return { ...old, digest, expires: next, previous: until > now ? { digest: old.digest, until } : null };
+}
+
+/** It does not repeat the name: who takes the key for its name would have it logged. */
+const noSuchKey = "there is no key of that name; names are what `svc-gate keys list` shows";
+
+function liveKey(ring: KeyRing, named: Named): Result<KeyRecord, Refusal> {
+  const record = ring.standing(named)?.record;
+  if (record?.name !== named.name) return bad(refuse("not-found", noSuchKey));
+  if (record.revoked) return bad(refuse("conflict", `the key ${quote(named.name)} is revoked`));
+  return good(record);
+}
+
+function takenName({ name, revoked }: KeyRecord): string {
+  const found = revoked ? "was revoked" : "is there: rotate it";
+  return `a key ${quote(name)} ${found}; receipts name keys, so a name is never used for another one`;
+}
+
+const soonMs = 7 * 86_400_000;
+
+function shownKey({ record, created, lastUsed }: KeyStanding, now: number): ShownKey {
+  const { name, tenant, owner, scopes, tools, rate, expires, previous } = record;
+  const isRotating = previous !== null && previous.until > now && stateOf(record, now) === "rotating";
+  return {
+    name,
+    tenant,
+    owner,
+    scopes,
+    tools,
+    rate: rate === null ? null : { per_second: rate.perSecond, burst: rate.burst },
+    created: created === null ? null : moment(created),
+    expires: expires === null ? null : moment(expires),
+    previous_until: isRotating ? moment(previous.until) : null,
+    state: stateOf(record, now),
+    last_used: lastUsed === null ? null : moment(lastUsed),
+  };
+}
+
+function stateOf({ expires, previous, revoked }: KeyRecord, now: number): ShownKey["state"] {
+  if (revoked) return "revoked";
+  if (expires !== null && expires <= now) return "expired";
+  if (previous !== null && previous.until > now) return "rotating";
+  return expires !== null && expires - now < soonMs ? "expiring" : "active";
+}
+
+function moment(ms: number): string {
+  return new Date(ms).toISOString();
+}

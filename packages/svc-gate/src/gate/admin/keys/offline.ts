@@ -1,0 +1,21 @@
+import { openOffline, type OfflinePlace } from "../offline.ts";
+import { tenantId } from "../../start/tenants-file.ts";
+import { KeyRing } from "./ring.ts";
+
+/**
+ * Opens the keys in a data folder or a database that no gate in this process serves. Only the name of the first key is known
+ * here. In a database `mayBegin` lets the first key come before the first gate, which is refused without one.
+ *
+ * @throws {LedgerRefused} if there is no ledger, or a gate serves it
+ */
+export function openOfflineKeys<Value>(place: OfflinePlace, work: (ring: KeyRing) => Promise<Value>): Promise<Value> {
+  // The keys of all tenants are rows of the root's ledger.
+  return openOffline({ ...place, tenant: null }, async ({ ledger, acts }) => {
+    const ring = await KeyRing.open({ gate: acts, ledger, firstKey: "", isTenant: (id) => tenantId.test(id) });
+    try {
+      return await work(ring);
+    } finally {
+      await ring.close();
+    }
+  });
+}

@@ -1,0 +1,79 @@
+import {
+  NotKept,
+  resetMoment,
+  type Change,
+  type InForce,
+  type Ledger,
+  type AppendTransaction,
+} from "../../ledger/mod.ts";
+import { parseLeaf, type Durable, type Receipt } from "../../ledger/entry/mod.ts";
+import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
+import { Clock, systemTime } from "../core/clock.ts";
+import { noContracts } from "../core/contracts.ts";
+import { isLater, activePolicy } from "../core/active-policy.ts";
+import type { ActOf, Acts } from "./act.ts";
+import { signerAct } from "./signer-act.ts";
+
+/** Appends acts to a ledger that no gate in this process serves, under what was in force in its last row. */
+export class OfflineActs implements Acts {
+  readonly #ledger: Ledger;
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+  }
+
+  changes(after: number): Promise<readonly Change[]> {
+    return this.#ledger.changes(after);
+  }
+
+  /**
+   * @param recordsSigner appends the row of a changed signing key first. Gates that serve the ledger without that key would
+   *   stop, so only work that requires them to be stopped may do this; otherwise the next start appends the row.
+   */
+  async enact(actOf: ActOf, recordsSigner = false): Promise<Result<Durable<Receipt>, Refusal>> {
+    const before = await this.lastInForce();
+    let transaction: AppendTransaction | undefined;
+    try {
+      transaction = await this.#ledger.begin();
+      const appended = await this.#append(transaction, transaction.inForce ?? before, actOf, recordsSigner);
+      if (!appended.ok) await transaction.abort();
+      return appended;
+    } catch (error) {
+      await transaction?.abort();
+      if (error instanceof NotKept) return bad(refuse("ledger-unavailable", `nothing was written: ${error.message}`));
+      throw error;
+    }
+  }
+
+  async #append(
+    transaction: AppendTransaction,
+    { contract, mode, engine: writer }: InForce,
+    actOf: ActOf,
+    recordsSigner: boolean,
+  ): Promise<Result<Durable<Receipt>, Refusal>> {
+    const time = new Clock(systemTime).read(transaction.head.at, transaction.sharedTime);
+    if (!time.ok) return bad(refuse("clock-unreliable", `${time.problem}: set it right first`));
+    if (isLater(writer))
+      return bad(refuse("superseded", `a later gate (${writer}) wrote this ledger: use its version`));
+    const entry = { at: resetMoment(time.value, transaction.head.at), contract, mode: mode as Mode };
+    const act = await actOf(transaction, entry.at);
+    if (!act.ok) return act;
+    const change = recordsSigner ? this.#ledger.signerChange : undefined;
+    if (change !== undefined) transaction.change({ ...entry, ...signerAct(change, act.value.by) });
+    transaction.change({ ...entry, ...act.value });
+    const receipts = await transaction.commit(undefined, change?.to);
+    return good(receipts.at(-1) as Durable<Receipt>);
+  }
+
+  /** What the last row was written under; on a ledger without rows, what a gate that was told nothing goes by. */
+  async lastInForce(): Promise<InForce> {
+    const ledger = this.#ledger;
+    for await (const [row] of ledger.rows(Math.max(1, ledger.head.seq))) {
+      const { contract, mode, engine: writer } = parseLeaf(row?.leaf ?? "") ?? {};
+      if (contract && mode && writer) return { contract: contract.replace(/^sha256:/, ""), mode, engine: writer };
+    }
+    const nothing = activePolicy(noContracts(), ledger.modeAtOpen ?? "observe");
+    await ledger.keepContract(nothing.policySet.text);
+    return nothing;
+  }
+}

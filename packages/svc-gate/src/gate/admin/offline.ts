@@ -1,0 +1,80 @@
+import { dataFolder, NoLedger, openLedger, openPostgres, type Ledger, type LedgerOptions } from "../../ledger/mod.ts";
+import { visible } from "../../wire/mod.ts";
+import { OfflineActs } from "./offline-acts.ts";
+import { engine } from "../version.ts";
+
+/** A ledger that no gate in this process serves: in its folder, or in a database, where other gates may be serving it. */
+export interface OfflinePlace extends dataFolder.LedgerSettings, Pick<LedgerOptions, "acceptSigningKey"> {
+  /** A PostgreSQL in place of the folder. */
+  readonly databaseUrl: string | undefined;
+  /** Null is the root. */
+  readonly tenant: string | null;
+  /** In a database, the root's ledger and the schema may be created, because the first key is made before the first gate. */
+  readonly mayBegin?: boolean;
+}
+
+/** The open ledger, and the only way to append an operator's act to it. */
+export interface Offline {
+  readonly ledger: Ledger;
+  readonly acts: OfflineActs;
+}
+
+/**
+ * Opens a ledger that no gate serves, for one piece of work: the only way to do so. It does not begin a ledger, because the
+ * name of a tenant or a folder may be mistyped; `mayBegin` is the only exception.
+ *
+ * @throws {LedgerRefused} if there is no ledger, or a gate serves its folder
+ */
+export function openOffline<Value>(place: OfflinePlace, work: (offline: Offline) => Promise<Value>): Promise<Value> {
+  return openOfflineBy(async (options) => ({ ledger: await openLedger(options) }), place, work);
+}
+
+/** The same, where `openLedger` would refuse the ledger. */
+export async function openOfflineBy<As extends Pick<Offline, "ledger">, Value>(
+  open: (options: LedgerOptions) => Promise<As>,
+  { databaseUrl, mayBegin = false, tenant, acceptSigningKey = false, ...settings }: OfflinePlace,
+  work: (offline: As & Offline) => Promise<Value>,
+): Promise<Value> {
+  const mayBeginRoot = mayBegin && tenant === null;
+  const database =
+    databaseUrl === undefined
+      ? undefined
+      : await openPostgres({ url: databaseUrl, connectionsMax: 2, mayMigrate: mayBeginRoot });
+  const location = dataFolder.locateLedger(settings, tenant, database);
+  const mustExist = database === undefined || !mayBeginRoot;
+  try {
+    const opened = await open({ ...location, acceptSigningKey, mustExist, engine });
+    try {
+      return await work({ ...opened, acts: new OfflineActs(opened.ledger) });
+    } finally {
+      await opened.ledger.close();
+    }
+  } catch (error) {
+    if (!(error instanceof NoLedger)) throw error;
+    if (database !== undefined) throw new NoLedger(tenant === null ? noRoot : noTenant(visible(tenant)));
+    throw tenant === null ? error : new NoLedger(await noTenantIn(settings.dataDir, tenant));
+  } finally {
+    await database?.close();
+  }
+}
+
+const noRoot = "there is no ledger in the database: run `svc-gate keys create`, or start the first gate on it";
+
+/** A connection to a database sees one ledger at a time, so the tenants cannot be listed. */
+function noTenant(name: string): string {
+  return (
+    `the tenant ${name} has no ledger in the database: the file that SVC_TENANTS names lists the tenants, and a tenant's ` +
+    "ledger begins with its first check"
+  );
+}
+
+const shownMax = 20;
+
+/** Names the tenants with a ledger, because the name may be mistyped. */
+async function noTenantIn(dataDir: string, tenant: string): Promise<string> {
+  const names = (await dataFolder.tenantsIn(dataDir)).map(visible);
+  const more = names.length > shownMax ? [`and ${names.length - shownMax} more`] : [];
+  const others = [...names.slice(0, shownMax), ...more].join(", ");
+  const there = names.length === 0 ? "no tenant has one" : `these tenants have one: ${others}`;
+  return `there is no ledger in ${dataFolder.ledgerFolder(dataDir, tenant)}, so the tenant ${visible(tenant)} has none; ${there}`;
+}

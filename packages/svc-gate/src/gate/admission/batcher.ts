@@ -1,0 +1,147 @@
+import { bad, limits, refuse, type Refusal, type Result } from "../../wire/mod.ts";
+import { AdmissionQueue, type Batch, type Budget, type QueuedCall } from "./queue.ts";
+
+/** Work inside a transaction: it ends the transaction. */
+export type Work<Transaction> = (transaction: Transaction) => Promise<void>;
+
+/** A call that waits for its batch. */
+export interface WaitingCall extends QueuedCall {
+  /** Called by the batcher if the call cannot be decided; `decide` settles all others. */
+  readonly settle: (result: Result<never, Refusal>) => void;
+}
+
+export interface BatcherOptions<Call extends WaitingCall, Transaction> {
+  /** Shared with the other ledgers of the process. */
+  readonly budget: Budget;
+  /**
+   * Runs the work in a transaction of the ledger.
+   *
+   * @param anyClock the work does not need the right time
+   * @returns why the work was not done. What it throws is a fault: the batcher does nothing more
+   */
+  readonly transact: (work: Work<Transaction>, anyClock: boolean) => Promise<Result<void, Refusal>>;
+  /** Takes the calls of one batch with `take`, then decides and answers them. */
+  readonly decide: (transaction: Transaction, take: TakeCalls<Call>) => Promise<void>;
+}
+
+/** Takes the next calls in their order, up to the first that does not fit. */
+export type TakeCalls<Call> = (fits: (call: Call) => boolean) => readonly Call[];
+
+interface WaitingWork<Transaction> {
+  readonly work: Work<Transaction>;
+  readonly anyClock: boolean;
+  readonly settle: (result: Result<void, Refusal>) => void;
+  readonly reject: (fault: unknown) => void;
+}
+
+/**
+ * Turns a queue of calls into batches, each in a transaction of its own. All calls that arrive during one transaction share
+ * the next. Exclusive work has a transaction for itself and goes first.
+ */
+export class Batcher<Call extends WaitingCall, Transaction> {
+  readonly #options: BatcherOptions<Call, Transaction>;
+  /** Rejects with the fault that ended the batcher; never resolves. */
+  readonly failed: Promise<never>;
+  #fail: (error: unknown) => void = () => undefined;
+  readonly #queue: AdmissionQueue<Call>;
+  #works: WaitingWork<Transaction>[] = [];
+  #running = false;
+  #hasFailed = false;
+  #stopping = false;
+  #onIdle: (() => void)[] = [];
+
+  constructor(options: BatcherOptions<Call, Transaction>) {
+    this.#options = options;
+    this.#queue = new AdmissionQueue(options.budget);
+    this.failed = new Promise((_, reject) => {
+      this.#fail = reject;
+    });
+    this.failed.catch((fault: unknown) => this.#abandon(fault));
+  }
+
+  /** Puts a call into the queue, or refuses it if there is no room or the gate is stopping. */
+  submit(call: Call): void {
+    const refusal = this.refusalFor(call.caller.keyName, call.bytes);
+    if (refusal !== undefined) return call.settle(bad(refusal));
+    this.#queue.enqueue(call);
+    this.#wake();
+  }
+
+  /**
+   * Runs work in a transaction of its own, between two batches.
+   *
+   * @throws the fault that ended the batcher, so that no caller waits forever
+   */
+  exclusive(work: Work<Transaction>, anyClock = false): Promise<Result<void, Refusal>> {
+    if (this.#stopping) return Promise.resolve(bad(stopping));
+    if (this.#hasFailed) return this.failed;
+    return new Promise((settle, reject) => {
+      this.#works.push({ work, anyClock, settle, reject });
+      this.#wake();
+    });
+  }
+
+  /** Says why a call of that many bytes cannot wait in the queue now; undefined if it can. */
+  refusalFor(keyName: string, bytes: number): Refusal | undefined {
+    if (this.#stopping) return stopping;
+    if (this.#queue.hasRoom(keyName, bytes)) return undefined;
+    return refuse("queue-full", `${this.#queue.waiting} calls are waiting; nothing was decided, ask again in a moment`);
+  }
+
+  /** How many calls wait, and how many bytes their bodies hold. */
+  get queued(): { readonly calls: number; readonly bytes: number } {
+    return { calls: this.#queue.waiting, bytes: this.#queue.bytes };
+  }
+
+  /** Is nothing waiting, and nothing being decided? */
+  get isIdle(): boolean {
+    return !this.#running;
+  }
+
+  /** Takes no more calls, and resolves when all waiting calls are answered. */
+  async drain(): Promise<void> {
+    this.#stopping = true;
+    if (this.#running) await Promise.race([this.failed, new Promise<void>((resolve) => this.#onIdle.push(resolve))]);
+  }
+
+  #wake(): void {
+    if (this.#running) return;
+    this.#running = true;
+    setImmediate(() => this.#run().catch(this.#fail));
+  }
+
+  async #run(): Promise<void> {
+    while (this.#works.length + this.#queue.waiting > 0) {
+      const [next] = this.#works;
+      if (next === undefined) await this.#decideNext();
+      else {
+        const done = await this.#options.transact(next.work, next.anyClock);
+        this.#works.shift();
+        next.settle(done);
+      }
+    }
+    this.#running = false;
+    for (const resolve of this.#onIdle.splice(0)) resolve();
+  }
+
+  #abandon(fault: unknown): void {
+    this.#hasFailed = true;
+    this.#queue.abandon();
+    for (const { reject } of this.#works.splice(0)) reject(fault);
+  }
+
+  async #decideNext(): Promise<void> {
+    const taken: Batch<Call>[] = [];
+    const take: TakeCalls<Call> = (fits) => {
+      const batch = this.#queue.takeBatch(limits.batchCallsMax, fits);
+      taken.push(batch);
+      return batch.calls;
+    };
+    const done = await this.#options.transact((transaction) => this.#options.decide(transaction, take), false);
+    const [batch = this.#queue.takeBatch(limits.batchCallsMax)] = taken;
+    this.#queue.release(batch);
+    if (!done.ok) for (const { settle } of batch.calls) settle(done);
+  }
+}
+
+const stopping = refuse("stopping", "the gate is stopping; ask again in a moment");

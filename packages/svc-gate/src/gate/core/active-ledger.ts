@@ -1,0 +1,104 @@
+import { NotKept, type InForce, type Ledger, type AppendTransaction } from "../../ledger/mod.ts";
+import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
+import { activePolicy, agrees, isLater, type ActivePolicy } from "./active-policy.ts";
+import type { Clock } from "./clock.ts";
+import { keptContracts } from "./contracts.ts";
+
+/** A transaction of the ledger at a trusted time. */
+export interface TimedTransaction {
+  readonly transaction: AppendTransaction;
+  /** Milliseconds since the epoch, not less than in the last row. */
+  readonly at: number;
+}
+
+export interface ActiveLedgerOptions {
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  /** Called when another gate on the same ledger has changed the policy, and this gate now follows it. */
+  readonly onFollow?: ((policy: ActivePolicy) => void) | undefined;
+}
+
+/** A ledger together with the policy that is in force on it. */
+export class ActiveLedger {
+  readonly #options: ActiveLedgerOptions;
+  #policy: ActivePolicy;
+  #isSuperseded = false;
+
+  constructor(options: ActiveLedgerOptions, policy: ActivePolicy) {
+    this.#options = options;
+    this.#policy = policy;
+  }
+
+  get policy(): ActivePolicy {
+    return this.#policy;
+  }
+
+  /** A later gate had the ledger when this one asked last. */
+  get isSuperseded(): boolean {
+    return this.#isSuperseded;
+  }
+
+  /** The rows of this gate's transaction have put the policy in force. */
+  activate(policy: ActivePolicy): void {
+    this.#policy = policy;
+  }
+
+  /**
+   * Runs work in a transaction in which the clock is right and this gate's policy is the one in force on the ledger.
+   *
+   * @param anyClock the work does not need the right time: if the clock is wrong, it gets the time of the last row
+   * @returns why the work was not done, or its rows were not stored
+   */
+  async transact(work: (timed: TimedTransaction) => Promise<void>, anyClock: boolean): Promise<Result<void, Refusal>> {
+    const { ledger, clock } = this.#options;
+    let transaction: AppendTransaction | undefined;
+    try {
+      for (;;) {
+        transaction = await ledger.begin();
+        const time = clock.read(transaction.head.at, transaction.sharedTime);
+        const { inForce } = transaction;
+        const isBehind = inForce !== undefined && !agrees(inForce, this.#policy);
+        const isSuperseded = inForce !== undefined && isLater(inForce.engine);
+        this.#isSuperseded = isSuperseded;
+        if ((time.ok || anyClock) && !isBehind && !isSuperseded) {
+          await work({ transaction, at: time.ok ? time.value : transaction.head.at });
+          return good(undefined);
+        }
+        await transaction.abort();
+        if (!time.ok && !anyClock)
+          return bad(refuse("clock-unreliable", `${time.problem}: no check is decided until it is right`));
+        if (isSuperseded) {
+          const sentence = `a later gate (${inForce.engine}) serves this ledger, so this one decides nothing more`;
+          return bad(refuse("superseded", sentence));
+        }
+        if (inForce !== undefined) await this.#follow(inForce);
+      }
+    } catch (error) {
+      if (!(error instanceof NotKept)) throw error;
+      await transaction?.abort();
+      return bad(unavailable(error));
+    }
+  }
+
+  /** Loads the policy that another gate has put in force. The ledger keeps its text. */
+  async #follow({ contract, mode }: InForce): Promise<void> {
+    const { ledger, onFollow } = this.#options;
+    const policySet = await keptContracts(ledger, contract);
+    if (policySet === undefined) throw new Error(`the contract ${contract} that is in force cannot be compiled again`);
+    this.#policy = activePolicy(policySet, mode as Mode);
+    onFollow?.(this.#policy);
+  }
+}
+
+/** The refusal if the store kept nothing. */
+export function unavailable({ why }: NotKept): Refusal {
+  return refuse("ledger-unavailable", notKept[why]);
+}
+
+const notKept: Readonly<Record<NotKept["why"], string>> = {
+  "disk-full": "the ledger has no room for a receipt, so nothing is answered; free space on its disk",
+  unreachable: "the ledger's database cannot be reached, so nothing was decided; ask again in a moment",
+  forbidden:
+    "the role of the ledger's database may not erase: run `svc-gate migrate --role ROLE` as the schema's owner",
+  "not-committed": "the ledger's database did not keep the receipt, so nothing is answered; ask again in a moment",
+};

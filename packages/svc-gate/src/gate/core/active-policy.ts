@@ -1,0 +1,51 @@
+import { hash } from "node:crypto";
+import type { PolicySet, Counter } from "../../contract/mod.ts";
+import type { InForce } from "../../ledger/mod.ts";
+import type { Mode } from "../../wire/mod.ts";
+import { countersOf } from "./counters.ts";
+import { engine } from "../version.ts";
+
+/** The contracts and the mode that a gate decides by. They change between two batches, never within one. */
+export interface ActivePolicy extends InForce {
+  readonly policySet: PolicySet;
+  /** SHA-256 in hex of the body of GET /rules: what `contract` on each receipt names. */
+  readonly contract: string;
+  readonly mode: Mode;
+  /** The digest under which the ledger keeps a counter, by the counter's identity. */
+  readonly counterDigests: ReadonlyMap<string, string>;
+}
+
+export function activePolicy(policySet: PolicySet, mode: Mode): ActivePolicy {
+  return {
+    policySet,
+    contract: hash("sha256", policySet.text, "hex"),
+    mode,
+    engine,
+    counterDigests: new Map(
+      countersOf(policySet).map(({ counter: { identity } }) => [identity, hash("sha256", identity, "hex")]),
+    ),
+  };
+}
+
+/** The digest under which the ledger keeps a counter of the policy. */
+export function digestOf({ counterDigests }: ActivePolicy, { identity, name }: Counter): string {
+  const digest = counterDigests.get(identity);
+  if (digest === undefined) throw new Error(`the ledger keeps no counter ${name}`);
+  return digest;
+}
+
+/** Do both decide by the same contract in the same mode? */
+export function agrees(one: InForce, other: InForce): boolean {
+  return one.contract === other.contract && one.mode === other.mode;
+}
+
+/** Is the engine later than this one? Two that decide a ledger by turns could decide the same call in two ways. */
+export function isLater(other: string): boolean {
+  const [theirs, ours] = [numbersOf(other), numbersOf(engine)];
+  const at = ours.findIndex((number, index) => number !== theirs[index]);
+  return at !== -1 && (theirs[at] ?? 0) > (ours[at] ?? 0);
+}
+
+function numbersOf(name: string): readonly number[] {
+  return name.replace(/^.*\//, "").split(".").map(Number);
+}

@@ -1,0 +1,142 @@
+import {
+  planLookups,
+  count,
+  decide,
+  prepare,
+  type Caller,
+  type LookupPlan,
+  type Decision,
+  type Prepared,
+} from "../../contract/mod.ts";
+import type { CheckEntry, CounterLookup, CounterEvent, InForce, AppendTransaction } from "../../ledger/mod.ts";
+import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
+import type { CheckRequest } from "../../wire/mod.ts";
+import type { CheckTimings, GateObserver } from "../telemetry/observer.ts";
+import type { TimedTransaction } from "./active-ledger.ts";
+import { digestOf, type ActivePolicy } from "./active-policy.ts";
+import { answeredVerdict, type DecidedCheck } from "./answer.ts";
+import { outcomeOf } from "./outcome.ts";
+import type { KeptCall, RefusedCall } from "./refused-inputs.ts";
+import { sensitiveOf } from "./sensitive.ts";
+
+/** A call as the policy sees it, before any counter is read. */
+export interface PreparedCall {
+  readonly policy: ActivePolicy;
+  readonly prepared: Prepared;
+}
+
+/** A call with the counters that its decision needs. */
+export interface PlannedCall {
+  readonly lookupPlan: LookupPlan;
+  readonly lookups: readonly CounterLookup[];
+}
+
+export interface DecideOptions {
+  /** Says how much the ledger keeps of a call that was refused before any rule was evaluated. */
+  readonly keepRefused: (call: RefusedCall) => KeptCall;
+  /** Called for a decision in which something threw that is not an evaluation error. */
+  readonly onDefect: (decision: Decision) => void;
+  readonly observer?: GateObserver | undefined;
+}
+
+export function prepareCall(policy: ActivePolicy, request: CheckRequest, caller: Caller): PreparedCall {
+  return { policy, prepared: prepare(policy.policySet, request, caller) };
+}
+
+/** Finds out which counters the call needs at this time. */
+export function planCall({ policy, prepared }: PreparedCall, at: number): PlannedCall {
+  const lookupPlan = planLookups(prepared, at);
+  const lookups = lookupPlan.lookups.map(({ counter, key, after }) => ({
+    counter: digestOf(policy, counter),
+    key,
+    after,
+  }));
+  return { lookupPlan, lookups };
+}
+
+/** How many counter events a call costs the ledger: those it reads and those it writes. */
+export function eventsOf({ lookupPlan, lookups }: PlannedCall): number {
+  return lookups.length + lookupPlan.prepared.updates.length;
+}
+
+/**
+ * Decides the planned calls in their order, appends a row for each and commits the transaction.
+ *
+ * @returns one record for each call, after its receipt is on disk
+ */
+export async function decideBatch(
+  { transaction, at }: TimedTransaction,
+  planned: readonly PlannedCall[],
+  timings: readonly CheckTimings[],
+  policy: ActivePolicy,
+  options: DecideOptions,
+): Promise<readonly DecidedCheck[]> {
+  const begun = performance.now();
+  await transaction.look(planned.flatMap(({ lookups }) => lookups));
+  const decisions = planned.map((call) => decideCall({ transaction, at }, call, policy, options));
+  const decided = performance.now();
+  const receipts = await transaction.commit(takenOver(transaction, policy));
+  const committed = performance.now();
+  options.observer?.flushed(planned.length, committed - decided);
+  for (const each of timings) {
+    each.queue = begun;
+    each.decide = decided;
+    each.commit = committed;
+  }
+  return decisions.map((decision, index) => ({ ...decision, receipt: receipts[index] as Durable<Receipt> }));
+}
+
+/** Decides one call and appends its row to the transaction. */
+function decideCall(
+  { transaction, at }: TimedTransaction,
+  { lookupPlan, lookups }: PlannedCall,
+  policy: ActivePolicy,
+  { keepRefused, onDefect }: DecideOptions,
+): Omit<DecidedCheck, "receipt"> {
+  const values = lookups.map((lookup) => transaction.value(lookup));
+  const decision = decide(lookupPlan, values);
+  if (decision.defect !== undefined) onDefect(decision);
+  const { mode, contract } = policy;
+  const { verdict, reason, rule } = decision;
+  const answered = answeredVerdict(decision, mode);
+  const { prepared } = lookupPlan;
+  const { request, caller, plan, early } = prepared;
+  const { keyName } = caller;
+  const { toolName, sessionId, platformText } = request;
+  const routed = plan !== undefined;
+  const whole = {
+    at,
+    keyName,
+    inputText: request.inputText,
+    sensitive: sensitiveOf(policy.policySet, request, routed),
+  };
+  const { inputText, sensitive } = early === undefined ? whole : keepRefused(whole);
+  const entry: CheckEntry = {
+    at,
+    keyName,
+    mode,
+    toolName,
+    routed,
+    sessionId,
+    inputText,
+    platformText,
+    sensitive,
+    verdict,
+    answered,
+    reason,
+    rule,
+    contract,
+    outcome: outcomeOf(decision),
+  };
+  const updates = count(prepared, { verdict, answered });
+  transaction.append(
+    entry,
+    updates.map(({ counter, key, amount }): CounterEvent => ({ counter: digestOf(policy, counter), key, amount })),
+  );
+  return { decision, answered, mode, routed };
+}
+
+/** On a ledger that an earlier engine served, the first rows of this one say that it serves the ledger now. */
+function takenOver({ inForce }: AppendTransaction, { engine }: ActivePolicy): InForce | undefined {
+  return inForce === undefined || inForce.engine === engine ? undefined : { ...inForce, engine };
+}

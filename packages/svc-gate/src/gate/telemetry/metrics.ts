@@ -1,0 +1,115 @@
+import { modes, verdicts, type Mode, type RefusalCode, type Verdict } from "../../wire/mod.ts";
+import { Series } from "./series.ts";
+import {
+  stages,
+  type AnsweredCheck,
+  type CheckTimings,
+  type ReloadOutcome,
+  type Stage,
+  type GateObserver,
+} from "./observer.ts";
+
+const secondsBounds = [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 100e-3, 500e-3, 2.5];
+const callsBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+
+/** Counts what happens in plain arrays; what shows it is loaded when somebody asks. */
+export class Metrics implements GateObserver {
+  readonly checks: CheckCounts = new CheckCounts();
+  /** By the verdict let out; no tool is named. */
+  readonly answers: CheckCounts = new CheckCounts();
+  readonly whole: Series = new Series(secondsBounds);
+  readonly stages: Readonly<Record<Stage, Series>> = {
+    parse: new Series(secondsBounds),
+    prepare: new Series(secondsBounds),
+    queue: new Series(secondsBounds),
+    decide: new Series(secondsBounds),
+    commit: new Series(secondsBounds),
+    answer: new Series(secondsBounds),
+  };
+  readonly batches: Series = new Series(callsBounds);
+  readonly flushes: Series = new Series(secondsBounds);
+  readonly refusals: Map<RefusalCode, number> = new Map();
+  readonly reloads: Map<ReloadOutcome, number> = new Map();
+  readonly anchorFailures: Map<string, number> = new Map();
+  defects = 0;
+
+  answered({ verdict, answered, mode, toolName, routed }: AnsweredCheck, timings: CheckTimings): void {
+    this.checks.add(toolName, routed, verdict, mode);
+    this.answers.add(otherTools, false, answered, mode);
+    let from = timings.began;
+    for (const stage of stages) {
+      const to = timings[stage];
+      this.stages[stage].add((to - from) / 1000);
+      from = to;
+    }
+    this.whole.add((from - timings.began) / 1000);
+  }
+
+  flushed(calls: number, ms: number): void {
+    this.batches.add(calls);
+    this.flushes.add(ms / 1000);
+  }
+
+  refused(code: RefusalCode): void {
+    this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1);
+  }
+
+  defect(): void {
+    this.defects += 1;
+  }
+
+  reloaded(outcome: ReloadOutcome): void {
+    this.reloads.set(outcome, (this.reloads.get(outcome) ?? 0) + 1);
+  }
+
+  anchorFailed(by: string): void {
+    this.anchorFailures.set(by, (this.anchorFailures.get(by) ?? 0) + 1);
+  }
+}
+
+/** Tools that get a label of their own: each is up to nine series in whatever stores them. */
+export const toolsMax = 200;
+
+/** What stands for every tool that no contract routes (its name is the caller's to choose), and for those past `toolsMax`. */
+export const otherTools = "other";
+
+/** How many checks came to which verdict, by tool: the number of series is bounded, whatever is asked. */
+export class CheckCounts {
+  readonly #byTool = new Map<string, Float64Array>();
+  readonly #other = noCounts();
+
+  add(tool: string, routed: boolean, verdict: Verdict, mode: Mode): void {
+    const counts = routed ? this.#ofTool(tool) : this.#other;
+    const place = placeOf(verdict, mode);
+    counts[place] = (counts[place] as number) + 1;
+  }
+
+  #ofTool(tool: string): Float64Array {
+    const known = this.#byTool.get(tool);
+    if (known !== undefined) return known;
+    if (this.#byTool.size >= toolsMax) return this.#other;
+    const counts = noCounts();
+    this.#byTool.set(tool, counts);
+    return counts;
+  }
+
+  /** What was counted, one entry for each combination that occurred. */
+  *entries(): Generator<{ tool: string; verdict: Verdict; mode: Mode; count: number }> {
+    for (const [tool, counts] of [...this.#byTool, [otherTools, this.#other] as const]) {
+      for (const verdict of verdicts) {
+        for (const mode of modes) {
+          const count = counts[placeOf(verdict, mode)] as number;
+          if (count > 0) yield { tool, verdict, mode, count };
+        }
+      }
+    }
+  }
+}
+
+function noCounts(): Float64Array {
+  return new Float64Array(verdicts.length * modes.length);
+}
+
+function placeOf(verdict: Verdict, mode: Mode): number {
+  return verdicts.indexOf(verdict) * modes.length + modes.indexOf(mode);
+}

@@ -1,0 +1,364 @@
+import { addDecimals, canonical, type Canonical, type Mode, type Verdict } from "../wire/mod.ts";
+import type { Erasure } from "./entry/erasure.ts";
+import { makeEvidence, type SensitiveMember } from "./entry/evidence.ts";
+import { leafHash, leafText, type Leaf } from "./entry/leaf.ts";
+import { asDurable, type Durable, type Receipt } from "./entry/receipt.ts";
+import {
+  type InForce,
+  type StoredCounter,
+  type StoredEffect,
+  type StoredLookup,
+  type StoreTransaction,
+} from "./store/store.ts";
+import { changeColumns, resultVerdict, type StoredRow } from "./entry/row.ts";
+import type { Checkpoint } from "./tree/checkpoint.ts";
+import type { Frontier, TreeNode } from "./tree/merkle.ts";
+import { callText } from "./entry/verifier.ts";
+
+/** One decided and answered check, as the gate hands it over. */
+export interface CheckEntry {
+  /** Milliseconds since the epoch, not less than in the row before. */
+  readonly at: number;
+  readonly keyName: string;
+  readonly mode: Mode;
+  readonly toolName: string;
+  /** Does a contract route the tool? The leaf names it only then. */
+  readonly routed: boolean;
+  readonly sessionId: string | null;
+  /** The received text, or its marker from `cutInputText`. */
+  readonly inputText: string;
+  readonly platformText: string | null;
+  /** Members of the two that become parts of the evidence of their own. */
+  readonly sensitive?: readonly SensitiveMember[];
+  readonly verdict: Verdict;
+  readonly answered: Verdict;
+  readonly reason: string;
+  readonly rule: string;
+  /** SHA-256 of the body of GET /rules, in hex. */
+  readonly contract: string;
+  readonly outcome: Canonical;
+}
+
+/** A person's act, as the gate hands it over: it is a row, and no check. */
+export interface ChangeEntry {
+  /** Milliseconds since the epoch, not less than in the row before. */
+  readonly at: number;
+  /** The name of the key that did it. */
+  readonly by: string;
+  /** Such as `keys.create`. */
+  readonly act: string;
+  /** What exactly was done: the row's `tool_input`. */
+  readonly body: Canonical;
+  /** One sentence for a person. */
+  readonly reason: string;
+  /** What is in force after it; SHA-256 in hex. */
+  readonly contract: string;
+  readonly mode: Mode;
+  /** What the row says was erased, of rows before it. */
+  readonly erases?: Erasure | undefined;
+}
+
+/** What a tool gave for a check, as the calling code reports it. No gate takes such reports yet. */
+export interface ResultEntry extends Pick<
+  CheckEntry,
+  "at" | "contract" | "keyName" | "mode" | "routed" | "sessionId" | "toolName"
+> {
+  /** The row of its check, which has the same key, tool and session. */
+  readonly check: number;
+  /** Values of the result as plain texts: the row holds keyed digests of them, and no value. */
+  readonly values: readonly string[];
+}
+
+/** Events of a counter: `counter` is the digest of its definition, `key` the plain text of its key. */
+export interface CounterEvent {
+  readonly counter: string;
+  readonly key: string;
+  readonly amount: string;
+}
+
+export interface CounterLookup {
+  readonly counter: string;
+  readonly key: string;
+  readonly after: number;
+}
+
+/** An event that a fold found in an older row. */
+export interface FoldedEvent extends CounterEvent {
+  readonly seq: number;
+  readonly at: number;
+}
+
+export interface LedgerHead {
+  readonly seq: number;
+  readonly hash: string;
+  /** Milliseconds; 0 before the first row. */
+  readonly at: number;
+}
+
+export interface TransactionContext {
+  readonly head: LedgerHead;
+  /** The tree at the head; the transaction's own, to grow. */
+  readonly tree: Frontier;
+  /** Signs a head. */
+  readonly sign: (head: TreeHead) => Promise<string>;
+  readonly log: string;
+  readonly engine: string;
+  readonly store: StoreTransaction;
+  readonly digest: (key: string) => string;
+  readonly counterOf: (counter: Omit<StoredCounter, "digest">) => StoredCounter;
+  readonly committed: (reached: Reached) => void;
+}
+
+/** A tree's size and root: what is signed. */
+export type TreeHead = Pick<Checkpoint, "size" | "root">;
+
+/** Where a transaction with rows has brought the ledger. */
+export interface Reached {
+  readonly head: LedgerHead;
+  readonly leaf: string;
+  readonly tree: Frontier;
+  /** The signed checkpoint over it. */
+  readonly checkpoint: string;
+}
+
+/**
+ * The exclusive right to add rows, which become durable together. Each call of it sees the counters as the calls before
+ * it left them. It ends with `commit` or `abort`, and not without.
+ */
+export class AppendTransaction {
+  readonly #context: TransactionContext;
+  readonly #known = new Map<string, string | undefined>();
+  readonly #rows: StoredRow[] = [];
+  readonly #effects: StoredEffect[] = [];
+  readonly #receipts: Receipt[] = [];
+  readonly #erasures: Erasure[] = [];
+  /** For each counter and key what this transaction has added, one sum per moment. */
+  readonly #moved = new Map<string, { readonly at: number; sum: string }[]>();
+  #head: LedgerHead;
+  readonly #tree: Frontier;
+  readonly #nodes: TreeNode[] = [];
+
+  constructor(context: TransactionContext) {
+    this.#context = context;
+    this.#head = context.head;
+    this.#tree = context.tree;
+  }
+
+  /** The last row, those of this transaction included. */
+  get head(): LedgerHead {
+    return this.#head;
+  }
+
+  /** The last row of a person's act before this transaction; 0 when there is none. */
+  get changed(): number {
+    return this.#context.store.changed;
+  }
+
+  /** What decides on a ledger that gates share; undefined on one of a single owner, or before any gate has begun. */
+  get inForce(): InForce | undefined {
+    return this.#context.store.inForce;
+  }
+
+  /** The verifier key on record for heads, on a ledger that gates share. */
+  get signer(): string | undefined {
+    return this.#context.store.signer;
+  }
+
+  /** Milliseconds by the clock that gates share, where they do. */
+  get sharedTime(): number | undefined {
+    return this.#context.store.at;
+  }
+
+  /** Asks what counters stood at before this transaction. @throws a fault, or {NotKept} */
+  async look(lookups: readonly CounterLookup[]): Promise<void> {
+    if (lookups.length === 0) return;
+    const stored = lookups.map(({ counter, key, after }): StoredLookup => ({
+      counter,
+      key: this.#context.digest(key),
+      after,
+    }));
+    const values = await this.#context.store.values(stored);
+    for (const [at, lookup] of stored.entries()) this.#known.set(lookupId(lookup), values[at]);
+  }
+
+  /** A counter as the transaction so far leaves it; undefined where its history is not known. */
+  value({ counter, key, after }: CounterLookup): string | undefined {
+    const digest = this.#context.digest(key);
+    const before = this.#known.get(lookupId({ counter, key: digest, after }));
+    if (before === undefined) return undefined;
+    const moved = this.#moved.get(`${counter} ${digest}`) ?? [];
+    return moved.reduce((total, { at, sum }) => (at > after ? addDecimals(total, sum) : total), before);
+  }
+
+  /** Gives the check its row: place in the chain, evidence, hash. Nothing is durable yet. */
+  append(entry: CheckEntry, moves: readonly CounterEvent[]): void {
+    const effects = moves.length === 0 ? noEffects : this.#effectsOf(moves, this.#head.seq + 1, entry.at);
+    this.#checksum(
+      {
+        act: null,
+        answered: entry.answered,
+        at: entry.at,
+        check: null,
+        contract: `sha256:${entry.contract}`,
+        key: entry.keyName,
+        kind: "check",
+        mode: entry.mode,
+        rule: entry.rule,
+        tool: entry.routed ? entry.toolName : null,
+        verdict: entry.verdict,
+      },
+      [
+        callText(entry.toolName, entry.sessionId),
+        entry.inputText,
+        entry.platformText ?? "null",
+        JSON.stringify(entry.reason),
+        canonical(entry.outcome),
+        effectsText(effects),
+      ],
+      { session: entry.sessionId, tool: entry.toolName, verdict: entry.verdict },
+      entry.sensitive,
+    );
+  }
+
+  /** Gives a person's act its row. No counter moves with it. */
+  change({ at, by, act, body, reason, contract, mode, erases }: ChangeEntry): void {
+    if (erases !== undefined) this.#erasures.push(erases);
+    this.#checksum(
+      {
+        act,
+        answered: null,
+        at,
+        check: null,
+        contract: `sha256:${contract}`,
+        key: by,
+        kind: "change",
+        mode,
+        rule: null,
+        tool: null,
+        verdict: null,
+      },
+      ["null", canonical(body), "null", JSON.stringify(reason), "{}", "[]"],
+      changeColumns,
+    );
+  }
+
+  /** Gives a tool's result its row. Counters do not move with it. */
+  result({ values, ...entry }: ResultEntry): void {
+    const { at, check, mode, toolName, sessionId } = entry;
+    const digests = values.map((value) => this.#context.digest(`${resultDomain}${value}`));
+    this.#checksum(
+      {
+        act: null,
+        answered: null,
+        at,
+        check,
+        contract: `sha256:${entry.contract}`,
+        key: entry.keyName,
+        kind: "result",
+        mode,
+        rule: null,
+        tool: entry.routed ? toolName : null,
+        verdict: null,
+      },
+      [
+        callText(toolName, sessionId),
+        canonical({ digests: [...new Set(digests)].toSorted() }),
+        "null",
+        "null",
+        "{}",
+        "[]",
+      ],
+      { session: sessionId, tool: toolName, verdict: resultVerdict },
+    );
+  }
+
+  /** As `Ledger.keepCounter`, and no later than this transaction's rows. */
+  async keepCounter(counter: Omit<StoredCounter, "digest">, folded: readonly FoldedEvent[]): Promise<void> {
+    const stored = this.#context.counterOf(counter);
+    await this.#context.store.keepCounter(
+      stored,
+      folded.map(({ key, ...event }) => ({ ...event, key: this.#context.digest(key) })),
+    );
+  }
+
+  /**
+   * Makes all of it durable with one flush, in order.
+   *
+   * @param inForce what decides from these rows on, where it changes on a ledger that gates share
+   * @param signer the key that signs heads from these rows on, where it changes
+   * @returns one receipt for each row, each under a signed head
+   * @throws {NotKept} when nothing was kept; any other rejection is a fault
+   */
+  async commit(inForce?: InForce, signer?: string): Promise<readonly Durable<Receipt>[]> {
+    const { store, committed } = this.#context;
+    const leaf = this.#rows.at(-1)?.leaf;
+    if (leaf === undefined) await store.commit([], [], { inForce, signer });
+    else {
+      const signed = this.#sign();
+      signed.catch(() => undefined); // Where nothing is kept, nobody asks for it.
+      const tree = { frontier: this.#tree.text(), nodes: this.#nodes, signed };
+      await store.commit(this.#rows, this.#effects, { inForce, signer, tree, erasures: this.#erasures });
+      committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: await signed });
+    }
+    return this.#receipts.map(asDurable);
+  }
+
+  /** Begun beside the flush, and seen by nobody before that is done. */
+  #sign(): Promise<string> {
+    return this.#context.sign({ size: this.#tree.size, root: this.#tree.root() });
+  }
+
+  abort(): Promise<void> {
+    return this.#context.store.abort();
+  }
+
+  #checksum(
+    leaf: Omit<Leaf, "engine" | "evidence" | "log" | "prev" | "seq" | "v">,
+    parts: readonly string[],
+    columns: Pick<StoredRow, "session" | "tool" | "verdict">,
+    sensitive: readonly SensitiveMember[] = [],
+  ): void {
+    const seq = this.#head.seq + 1;
+    const { engine, log } = this.#context;
+    const evidence = makeEvidence(parts, sensitive);
+    const text = leafText({ ...leaf, engine, evidence: evidence.digest, log, prev: this.#head.hash, seq, v: 1 });
+    this.#head = { seq, hash: leafHash(text), at: leaf.at };
+    this.#nodes.push(...this.#tree.append(this.#head.hash));
+    this.#rows.push({ seq, leaf: text, evidence: evidence.stored, ...columns });
+    this.#receipts.push({ seq, hash: this.#head.hash });
+  }
+
+  /** Two counters of one definition are one counter: a call moves it once under one key. */
+  #effectsOf(moves: readonly CounterEvent[], seq: number, at: number): readonly StoredEffect[] {
+    const distinct = new Map<string, StoredEffect>();
+    for (const { counter, key, amount } of moves) {
+      const digest = this.#context.digest(key);
+      distinct.set(`${counter} ${digest}`, { seq, at, counter, key: digest, amount });
+    }
+    for (const [id, effect] of distinct) this.#move(id, effect);
+    const effects = [...distinct].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, effect]) => effect);
+    this.#effects.push(...effects);
+    return effects;
+  }
+
+  #move(id: string, { at, amount }: StoredEffect): void {
+    const moved = this.#moved.get(id);
+    const last = moved?.at(-1);
+    if (moved === undefined) this.#moved.set(id, [{ at, sum: amount }]);
+    else if (last?.at === at) last.sum = addDecimals(last.sum, amount);
+    else moved.push({ at, sum: amount });
+  }
+}
+
+/** Stands before a value, so that its digest is not that of a counter's key. */
+const resultDomain = "svc-gate/result/1\n";
+
+const noEffects: readonly StoredEffect[] = [];
+
+function effectsText(effects: readonly StoredEffect[]): string {
+  return effects.length === 0 ? "[]" : canonical(effects.map(({ amount, counter, key }) => ({ amount, counter, key })));
+}
+
+function lookupId({ counter, key, after }: StoredLookup): string {
+  return `${counter} ${key} ${after}`;
+}

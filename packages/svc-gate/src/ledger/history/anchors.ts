@@ -1,0 +1,45 @@
+import { leafHash, parseLeaf } from "../entry/leaf.ts";
+import type { Link } from "../entry/verifier.ts";
+import type { Anchor } from "../store/store.ts";
+import type { Broken, StoredRow } from "../entry/row.ts";
+
+/** The row is not the one that an anchor vouches for. */
+export function parted({ seq, hash: found }: Link, anchors: readonly Anchor[]): Broken | undefined {
+  for (const { seq: at, hash: expected = found, by } of anchors)
+    if (at === seq && expected !== found)
+      return { seq, problem: `the row is not the one that the ${by} has seen`, expected, found };
+  return undefined;
+}
+
+/** The chain ends before a row that an anchor vouches for. */
+export function tooShort({ seq }: Link, anchors: readonly Anchor[]): Broken | undefined {
+  const anchor = anchors.find((candidate) => candidate.seq > seq);
+  if (anchor === undefined) return undefined;
+  return {
+    seq: seq + 1,
+    problem: `rows are missing from the end: the ${anchor.by} has seen row ${anchor.seq}`,
+    expected: `row ${anchor.seq}`,
+    found: `row ${seq}`,
+  };
+}
+
+/**
+ * Where a row does not follow the one before, one of the two was changed: the one before, when this one is what the
+ * next row or an anchor says that it is.
+ *
+ * @param rows the row that is broken, and the one after it
+ */
+export function blame(
+  broken: Broken,
+  { seq, hash: found }: Link,
+  anchors: readonly Anchor[],
+  [row, after]: readonly Pick<StoredRow, "leaf" | "seq">[],
+): Broken {
+  if (seq === 0 || broken.seq !== seq + 1 || row?.seq !== broken.seq) return broken;
+  const prev = parseLeaf(row.leaf)?.prev;
+  const hash = leafHash(row.leaf);
+  const vouched = anchors.some((anchor) => anchor.seq === row.seq && anchor.hash === hash);
+  const isWhole = vouched || (after?.seq === row.seq + 1 && parseLeaf(after.leaf)?.prev === hash);
+  if (prev === undefined || prev === found || !isWhole) return broken;
+  return { seq, problem: "the row is not the one that the next row follows", expected: prev, found };
+}

@@ -1,0 +1,234 @@
+import { open, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Result } from "../../wire/mod.ts";
+import { files, pinIn } from "../data-folder.ts";
+import { readIfThere } from "../durable-file.ts";
+import { noRows, readPin, type Pin } from "./pin.ts";
+import { LedgerRefused, type Anchor } from "../store/store.ts";
+import { openCheckpoint, parseCheckpointText, type Checkpoint } from "../tree/checkpoint.ts";
+import { parseNote, parseVerifierKey } from "../tree/note.ts";
+import { rootAt, type HashReader } from "../tree/tiles.ts";
+
+/** A head of a ledger that somebody outside has observed: a row's hash, the root over all rows up to it, or both. */
+export interface ObservedHead extends Anchor {
+  readonly log: string;
+  /** Its file, if it is in the data folder. */
+  readonly file?: string | undefined;
+  /** When it was observed, in milliseconds; undefined if nobody says when. */
+  readonly at?: number | undefined;
+  /** The checkpoint, if a key of the ledger has signed it. A head without it is only a claim. */
+  readonly proof?: string | undefined;
+}
+
+/**
+ * An observed head that the ledger does not have. `truncated`: rows are missing from the end. `forked`: the ledger has other
+ * rows in their place.
+ */
+export interface Divergence {
+  readonly kind: "truncated" | "forked";
+  readonly head: ObservedHead;
+}
+
+/** Asks others how far they have observed a ledger of that name. */
+export type AskOthers = (log: string) => Promise<readonly ObservedHead[]>;
+
+const checkpointNames = [files.checkpoint, files.cosigned, files.seen];
+
+/**
+ * What a data folder and a pin elsewhere say of how far the ledger went. What others say is a `SeenHead` too.
+ *
+ * @param folder undefined where the ledger is in a database
+ * @throws {LedgerRefused} for a pin or a checkpoint that is damaged
+ */
+export async function seenHeads(
+  folder: string | undefined,
+  pinFile: string | undefined,
+): Promise<readonly ObservedHead[]> {
+  const places = [pinFile, folder && pinIn(folder)].filter((file) => file !== undefined);
+  const pins = await Promise.all([...new Set(places)].map(readPin));
+  const heads = pins.filter((pin) => pin !== undefined).map(pinnedHead);
+  const notes = folder === undefined ? [] : checkpointNames.map((name) => join(folder, name));
+  const checkpoints = await Promise.all(notes.map((file) => readCheckpoint(file)));
+  return [...heads, ...checkpoints.filter((head) => head !== undefined)];
+}
+
+/** What a pin says. */
+export function pinnedHead({ log, seq, hash, root }: Pin): ObservedHead {
+  return { log, seq, hash, root, by: "head pin" };
+}
+
+/** Reads a checkpoint's file; undefined where there is none. @throws {LedgerRefused} for anything else */
+async function readCheckpoint(file: string): Promise<ObservedHead | undefined> {
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return undefined;
+    throw new LedgerRefused(`the checkpoint ${file} cannot be read (${code})`);
+  }
+  const head = headOf(text, "checkpoint");
+  if (head !== undefined) return { ...head, file };
+  throw new LedgerRefused(`${file} is no signed checkpoint: it says nothing of the ledger; move it away`);
+}
+
+/** About 20,000 checkpoints: a start makes the root of the tree for each, in about a millisecond. */
+const collectedBytesMax = 4 * 1024 * 1024;
+
+/** A signed checkpoint that begins on a line of its own: origin, size, root, then who signed it. */
+const noteInText = /^(?!— )[^\n]+\n[0-9]+\n[A-Za-z0-9+/=]+\n\n(?:— [^\n]+\n)+/gm;
+
+/** The whole checkpoints in a text, in its order. Torn ones and any other text are skipped. */
+export function notesIn(text: string): readonly string[] {
+  return [...text.matchAll(noteInText)].map(([note]) => note).filter((note) => headOf(note, "") !== undefined);
+}
+
+/**
+ * Reads a file of checkpoints that somebody outside has collected: of one ledger or several, in any order.
+ *
+ * @returns each checkpoint once
+ * @throws {LedgerRefused} if the file cannot be read, is too large or has no checkpoint
+ */
+export async function readCollected(file: string): Promise<readonly string[]> {
+  const notes = notesIn(await readBounded(file));
+  if (notes.length > 0) return [...new Set(notes)];
+  throw new LedgerRefused(`${file} has no signed checkpoint: collect the answers of GET /checkpoint in it`);
+}
+
+async function readBounded(file: string): Promise<string> {
+  try {
+    const handle = await open(file, "r");
+    try {
+      const { size } = await handle.stat();
+      if (size <= collectedBytesMax) return await handle.readFile("utf8");
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    throw new LedgerRefused(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+  throw new LedgerRefused(
+    `${file} is over 4 MiB: name a file with its newest checkpoints, such as its last 30000 lines`,
+  );
+}
+
+/**
+ * What a checkpoint says. Who signed it is not asked: the word of anybody who has seen more keeps a history from being forked,
+ * and its operator can put it aside.
+ *
+ * @returns undefined where it is none
+ */
+export function headOf(checkpoint: string, by: string): ObservedHead | undefined {
+  const note = parseNote(checkpoint);
+  const said = note && parseCheckpointText(note.text);
+  return said && signedHead(said, by);
+}
+
+function signedHead({ origin, size, root }: Checkpoint, by: string): ObservedHead {
+  return { log: origin, seq: size, root: root.toString("base64"), by };
+}
+
+/**
+ * The head that a ledger's own key has signed last, as its folder has it: what it has signed, it must have.
+ *
+ * @param signer the verifier key on record; undefined before the first
+ * @returns undefined where no checkpoint lies there, or another key has signed it: then it says nothing
+ */
+export async function ownHead(folder: string, signer: string | undefined): Promise<ObservedHead | undefined> {
+  const note = await readCheckpointNote(folder);
+  const opened = note === undefined || signer === undefined ? undefined : openOwn(note, signer);
+  return opened?.ok === true ? signedHead(opened.value, "checkpoint") : undefined;
+}
+
+/** The signed checkpoint that is left in a ledger's folder, as it lies there. */
+export async function readCheckpointNote(folder: string): Promise<string | undefined> {
+  return (await readIfThere(join(folder, files.checkpoint)))?.toString("utf8");
+}
+
+/** Reads a checkpoint that the key on record must have signed. */
+export function openOwn(note: string, signer: string): Result<Checkpoint, string> {
+  const key = parseVerifierKey(signer);
+  return key.ok ? openCheckpoint(note, [key.value]) : key;
+}
+
+/** A ledger whose rows can be read, wherever it is. */
+export interface Readable {
+  readonly name: string;
+  /** The number of its last row. */
+  readonly rows: number;
+  readonly hashes: HashReader;
+}
+
+/**
+ * Finds the observed heads that a ledger does not have. Roots are computed from the inner hashes that the ledger stores. Wrong
+ * inner hashes can deny a head that is there, but never show one that is not: walk the rows before you blame them.
+ *
+ * @throws {LedgerRefused} if a head is of another ledger
+ */
+export async function divergences(ledger: Readable, observed: readonly ObservedHead[]): Promise<readonly Divergence[]> {
+  requireName(ledger.name, observed);
+  const found: Divergence[] = [];
+  for (const head of observed) {
+    const kind = await divergenceOf(ledger, head);
+    if (kind !== undefined) found.push({ kind, head });
+  }
+  return found;
+}
+
+/** How a ledger differs from an observed head; undefined if it has that head. */
+export async function divergenceOf(
+  ledger: Omit<Readable, "name">,
+  { seq, hash, root }: Pick<ObservedHead, "hash" | "root" | "seq">,
+): Promise<Divergence["kind"] | undefined> {
+  if (seq > ledger.rows) return "truncated";
+  if (seq === 0) return undefined;
+  const isSame =
+    (hash === undefined || hash === (await hashOf(ledger, seq))) &&
+    (root === undefined || root === (await rootOf(ledger, seq)));
+  return isSame ? undefined : "forked";
+}
+
+/** @throws {LedgerRefused} where something was seen of a ledger of another name */
+export function requireName(name: string, seen: readonly ObservedHead[]): void {
+  const stranger = seen.find(({ log }) => log !== name);
+  if (stranger === undefined) return;
+  throw new LedgerRefused(
+    `the ${stranger.by} is of the ledger "${stranger.log}", and this one is "${name}": put the right file back, or name the right one`,
+  );
+}
+
+/** @throws {LedgerRefused} where the ledger has not got a head that was seen: it must not be served, and nothing added to it */
+export async function requireSeen(ledger: Readable, seen: readonly ObservedHead[]): Promise<void> {
+  const [divergence] = await divergences(ledger, seen);
+  if (divergence !== undefined) throw new LedgerRefused(refusalOf(divergence, ledger.rows));
+}
+
+function refusalOf({ kind, head: { by, root, seq } }: Divergence, rows: number): string {
+  if (kind === "truncated")
+    return (
+      `the ledger ends at row ${rows}, and its ${by} has seen row ${seq}: rows are missing from its end; restore the file, ` +
+      "or go on without them with `svc-gate resume --after-restore`"
+    );
+  if (root === undefined)
+    return `row ${seq} of the ledger is not the one that its ${by} has seen: the history was changed; restore the file`;
+  return (
+    `the tree over the first ${seq} rows is not the one that its ${by} has seen: the history, or an inner hash of its tree, ` +
+    "was changed; run `svc-gate verify`, and restore the file from a backup"
+  );
+}
+
+/** The last row, with the root over all. Of a ledger that was found whole. */
+export async function lastHead(ledger: Readable): Promise<Pin> {
+  const { name: log, rows: seq } = ledger;
+  if (seq === 0) return { log, ...noRows };
+  return { log, seq, hash: await hashOf(ledger, seq), root: await rootOf(ledger, seq) };
+}
+
+/** Recomputed from the row's leaf. */
+async function hashOf({ hashes }: Pick<Readable, "hashes">, seq: number): Promise<string> {
+  return (await hashes(0, seq - 1, 1)).toString("hex");
+}
+
+async function rootOf({ hashes }: Pick<Readable, "hashes">, seq: number): Promise<string> {
+  return (await rootAt(hashes, seq)).toString("base64");
+}

@@ -1,0 +1,219 @@
+import type { Script } from "./script.ts";
+import { and, equal, implies, not, or, type Sort, type Term } from "./term.ts";
+
+/** What kind of JSON stands at a symbol. */
+export const tags = { null: 0, boolean: 1, number: 2, text: 3, list: 4, object: 5 } as const;
+export type Tag = keyof typeof tags;
+
+/**
+ * How lists are seen. `few`: as all of their items, of which there are at most `itemsMax`; what is found is real.
+ * `any`: of any length, as some of their items, one for each thing that is said of "some item"; what is excluded is
+ * excluded for every length.
+ */
+export type ListView = "few" | "any";
+
+export const itemsMax = 4;
+
+/** What all symbols of one question share. */
+export interface Sight {
+  readonly script: Script;
+  readonly view: ListView;
+  /** How many schemas speak of one symbol at most: one for each contract on either side. */
+  schemas: number;
+}
+
+interface Everywhere {
+  readonly holds: Term;
+  readonly of: (item: SymbolicValue) => Term;
+}
+
+/** A symbol where any JSON value may stand: a value that a question is about. Its parts are declared when they are asked. */
+export class SymbolicValue {
+  /** Another for each symbol of one question. */
+  readonly id: string;
+  readonly #sight: Sight;
+  readonly #script: Script;
+  readonly #lengths = new Map<number, number>();
+  readonly #own = new Map<string, Term>();
+  readonly #members = new Map<string, Member>();
+  readonly #items: SymbolicValue[] = [];
+  readonly #numbered = new Map<number, SymbolicValue>();
+  readonly #everywhere: Everywhere[] = [];
+  readonly #done: number[] = [];
+  readonly #greetings: ((item: SymbolicValue) => void)[] = [];
+
+  constructor(sight: Sight) {
+    this.id = sight.script.name();
+    this.#sight = sight;
+    this.#script = sight.script;
+  }
+
+  /** A list that is short wherever it is taken at all is seen whole. */
+  get view(): ListView {
+    return this.#sight.view === "few" || this.#isShort ? "few" : "any";
+  }
+
+  get #isShort(): boolean {
+    const lengths = [...this.#lengths.values()];
+    return lengths.length > 0 && lengths.length === this.#sight.schemas && lengths.every((most) => most <= itemsMax);
+  }
+
+  /** To be told before anything is asked: what the schema of that number takes for a list here. */
+  takesItems(schema: number, most: number): void {
+    this.#lengths.set(schema, Math.max(this.#lengths.get(schema) ?? 0, most));
+  }
+
+  #part(name: string, sort: Sort, limit: (term: Term) => Term = () => "true"): Term {
+    const known = this.#own.get(name);
+    if (known !== undefined) return known;
+    const term = this.#script.constant(sort);
+    this.#own.set(name, term);
+    this.#script.assert(limit(term));
+    return term;
+  }
+
+  /** What was declared of it: names of parts, with the constants that stand for them. */
+  get parts(): ReadonlyMap<string, Term> {
+    return this.#own;
+  }
+
+  get members(): ReadonlyMap<string, Member> {
+    return this.#members;
+  }
+
+  /** Is a list here, or inside, asked about whose length no schema keeps short? */
+  get readsLong(): boolean {
+    if (this.#own.has("length") && !this.#isShort) return true;
+    const inside = [...[...this.#members.values()].map(({ symbol }) => symbol), ...this.#items];
+    return inside.some((symbol) => symbol.readsLong);
+  }
+
+  /** The items that are known of: all of them, or some. */
+  get items(): readonly SymbolicValue[] {
+    return this.#items;
+  }
+
+  get tag(): Term {
+    return this.#part("tag", "Int", (tag) => `(and (<= 0 ${tag}) (<= ${tag} 5))`);
+  }
+
+  is(tag: Tag): Term {
+    return equal(this.tag, String(tags[tag]));
+  }
+
+  get boolean(): Term {
+    return this.#part("boolean", "Bool");
+  }
+
+  get number(): Term {
+    return this.#part("number", "Real");
+  }
+
+  get isWhole(): Term {
+    return this.#script.isWhole(this.number);
+  }
+
+  matches(pattern: Term): Term {
+    return this.#script.matches(this.text, pattern);
+  }
+
+  isMultipleOf(step: Term): Term {
+    return this.#script.isWhole(`(/ ${this.number} ${step})`);
+  }
+
+  get text(): Term {
+    return this.#part("text", "String");
+  }
+
+  get length(): Term {
+    return this.#part("length", "Int", (length) =>
+      this.view === "few" ? `(and (<= 0 ${length}) (<= ${length} ${itemsMax}))` : `(<= 0 ${length})`,
+    );
+  }
+
+  /** Are there members that no contract names? */
+  get others(): Term {
+    return this.#part("others", "Bool");
+  }
+
+  member(name: string): Member {
+    let member = this.#members.get(name);
+    if (member === undefined) {
+      member = { present: this.#script.constant("Bool"), symbol: new SymbolicValue(this.#sight) };
+      this.#members.set(name, member);
+    }
+    return member;
+  }
+
+  /** Of `few`: every item that there may be, with the condition that it is there. */
+  allItems(): readonly (readonly [isThere: Term, item: SymbolicValue])[] {
+    while (this.#items.length < itemsMax) this.#newItem();
+    return this.#items.map((item, at) => [`(< ${at} ${this.length})`, item]);
+  }
+
+  /** Of `any`: the items that stand at a symbol of their own. */
+  get numbered(): ReadonlyMap<number, SymbolicValue> {
+    return this.#numbered;
+  }
+
+  /** Of `any`: the item at a symbol, where the list is that long. */
+  itemAt(at: number): SymbolicValue {
+    const known = this.#numbered.get(at);
+    if (known !== undefined) return known;
+    const item = this.#newItem();
+    this.#numbered.set(at, item);
+    return item;
+  }
+
+  #newItem(): SymbolicValue {
+    const item = new SymbolicValue(this.#sight);
+    this.#items.push(item);
+    for (const greet of this.#greetings) greet(item);
+    return item;
+  }
+
+  /** Done to every item that is known of, and to each that becomes known. */
+  greet(greeting: (item: SymbolicValue) => void): void {
+    this.#greetings.push(greeting);
+    for (const item of this.#items) greeting(item);
+  }
+
+  /** Does it hold of every item? */
+  every(of: (item: SymbolicValue) => Term): Term {
+    if (this.view === "few") return and(...this.allItems().map(([isThere, item]) => implies(isThere, of(item))));
+    const exception = this.#newItem();
+    const there = of(exception);
+    if (there === "true") return "true";
+    const holds = this.#script.constant("Bool");
+    this.#script.assert(or(holds, and(`(> ${this.length} 0)`, not(there))));
+    this.#everywhere.push({ holds, of });
+    this.#done.push(0);
+    return holds;
+  }
+
+  /**
+   * Of `any`: says of each item that is known of what is known of all. To be called when nothing more is asked.
+   *
+   * @returns was there something to say?
+   */
+  settle(rounds: number): boolean {
+    let said = false;
+    if (rounds > 0) {
+      for (const [at, { holds, of }] of this.#everywhere.entries()) {
+        const from = this.#done[at] ?? 0;
+        const items = this.#items.slice(from);
+        this.#done[at] = this.#items.length;
+        for (const item of items) this.#script.assert(implies(and(holds, `(> ${this.length} 0)`), of(item)));
+        said ||= items.length > 0;
+      }
+    }
+    for (const { symbol } of this.#members.values()) said = symbol.settle(rounds) || said;
+    for (const item of this.#items) said = item.settle(rounds) || said;
+    return said;
+  }
+}
+
+export interface Member {
+  readonly present: Term;
+  readonly symbol: SymbolicValue;
+}

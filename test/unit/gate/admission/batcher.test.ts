@@ -1,0 +1,118 @@
+/**
+ * Goal: no waiting call is lost or settled twice, whatever happens to the transactions.
+ * Method: a batcher over transactions that the test begins, refuses and fails. No ledger is needed.
+ */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
+import { Batcher, type TakeCalls, type WaitingCall } from "../../../../packages/svc-gate/src/gate/admission/batcher.ts";
+import { Budget } from "../../../../packages/svc-gate/src/gate/admission/queue.ts";
+import { bad, good, refuse, type Refusal, type Result } from "../../../../packages/svc-gate/src/wire/mod.ts";
+
+interface Call extends WaitingCall {
+  readonly name: string;
+}
+
+interface Rig {
+  readonly batcher: Batcher<Call, string>;
+  readonly log: string[];
+  readonly submit: (name: string) => void;
+}
+
+const away = bad(refuse("ledger-unavailable", "away"));
+
+/** @param ends how each transaction ends: done, refused before or after its work, or with a fault; then all are done */
+function rigOf(ends: readonly ("after" | "before" | "done" | "fault")[], batchMax = Infinity): Rig {
+  const log: string[] = [];
+  const left = [...ends];
+  const batcher = new Batcher<Call, string>({
+    budget: new Budget(),
+    transact: async (work): Promise<Result<void, Refusal>> => {
+      const end = left.shift() ?? "done";
+      await setImmediate();
+      if (end === "fault") throw new Error("the disk failed");
+      if (end === "before") return away;
+      await work(end);
+      return end === "after" ? away : good(undefined);
+    },
+    decide: async (end, take: TakeCalls<Call>) => {
+      let seen = 0;
+      const calls = take(() => (seen += 1) <= batchMax);
+      await setImmediate();
+      if (end === "done") log.push(calls.map(({ name }) => name).join("+"));
+    },
+  });
+  const submit = (name: string): void => {
+    const settle = (result: Result<never, Refusal>): void =>
+      void log.push(`${name} ${result.ok ? "ok" : result.problem.code}`);
+    batcher.submit({ caller: { keyName: "k" }, bytes: 1, name, settle });
+  };
+  return { batcher, log, submit };
+}
+
+suite("a batcher", () => {
+  test("calls that arrive during a transaction share the next one", async () => {
+    const { batcher, log, submit } = rigOf([]);
+    submit("a");
+    await setImmediate();
+    await setImmediate();
+    submit("b");
+    submit("c");
+    assert.equal(batcher.isIdle, false);
+    await batcher.drain();
+    assert.deepEqual(log, ["a", "b+c"]);
+    assert.deepEqual([batcher.isIdle, batcher.queued], [true, { calls: 0, bytes: 0 }]);
+  });
+
+  test("a call that does not fit waits for the next batch", async () => {
+    const { batcher, log, submit } = rigOf([], 2);
+    for (const name of "abcde") submit(name);
+    await batcher.drain();
+    assert.deepEqual(log, ["a+b", "c+d", "e"]);
+  });
+
+  test("exclusive work goes before the calls that wait, and reports why it was not done", async () => {
+    const { batcher, log, submit } = rigOf(["done", "before"]);
+    submit("a");
+    const work = async (): Promise<void> => void log.push("work");
+    const [done, refused] = await Promise.all([batcher.exclusive(work), batcher.exclusive(work)]);
+    await batcher.drain();
+    assert.deepEqual(log, ["work", "a"]);
+    assert.deepEqual([done.ok, refused.ok], [true, false]);
+  });
+
+  for (const end of ["before", "after"] as const) {
+    test(`a transaction that is refused ${end} its work refuses its calls, once, and frees their room`, async () => {
+      const { batcher, log, submit } = rigOf([end]);
+      submit("a");
+      submit("b");
+      await setImmediate();
+      await batcher.drain();
+      assert.deepEqual(log, ["a ledger-unavailable", "b ledger-unavailable"]);
+      assert.deepEqual(batcher.queued, { calls: 0, bytes: 0 });
+    });
+  }
+
+  test("after a fault nothing is settled, and exclusive work rejects", async () => {
+    const { batcher, log, submit } = rigOf(["fault"]);
+    submit("a");
+    await assert.rejects(batcher.failed, /the disk failed/);
+    submit("b");
+    await assert.rejects(
+      batcher.exclusive(async () => undefined),
+      /the disk failed/,
+    );
+    assert.deepEqual(log, []);
+  });
+
+  test("a batcher that drains refuses new calls and new work", async () => {
+    const { batcher, log, submit } = rigOf([]);
+    submit("a");
+    const drained = batcher.drain();
+    submit("b");
+    const work = await batcher.exclusive(async () => undefined);
+    await drained;
+    assert.deepEqual(log, ["b stopping", "a"]);
+    assert.equal(work.ok, false);
+  });
+});
