@@ -205,7 +205,7 @@ function valueEnd(line: string, from: number, isExpression: boolean): number {
   if (quoted !== undefined) return from + quoted.length;
   const opening = isExpression ? "([{" : "{[";
   const closing = isExpression ? ")]}" : "}]";
-  /** After a quote that is not closed, there is no other quote of its kind. */
+  /** An unclosed quote has no other quote of its kind after it. */
   let quotes = isExpression ? `"'` : "";
   let depth = 0;
   for (let at = from; at < line.length; at += 1) {
