@@ -23,7 +23,7 @@ export interface BackupOptions {
   readonly json: boolean;
 }
 
-/** `svc-gate backup`: the ledgers of a data folder, served or not, copied into a new folder and verified. */
+/** `svc-gate backup`: copies the ledgers of a data folder, served or not, into a new folder and verifies them. */
 export async function backupCommand(to: string, options: BackupOptions): Promise<Outcome> {
   const { dataDir, json, tenant, withSigningKey } = options;
   refuseDatabase("back up");
@@ -42,7 +42,7 @@ export async function backupCommand(to: string, options: BackupOptions): Promise
   }
 }
 
-/** A backup of a database is its own tools' work. */
+/** A database is backed up with its own tools. */
 export function refuseDatabase(verb: string): void {
   if (process.env["SVC_DATABASE_URL"] === undefined) return;
   throw new BadInput(
@@ -54,7 +54,7 @@ export function refuseDatabase(verb: string): void {
 /**
  * The tenants that have a ledger in a data folder or a backup; null is the root, which comes first.
  *
- * @param tenant one alone; undefined for all
+ * @param tenant only this tenant; undefined for all
  * @throws {LedgerRefused} if there is none
  */
 export async function ledgersOf(
@@ -97,7 +97,7 @@ async function backUpAll(dataDir: string, to: string, ledgers: readonly (string 
   return made;
 }
 
-/** Is there such a file, and none at its place yet? Then it is copied, for its owner alone. */
+/** Copies a file for its owner only, if it exists and its copy does not. Returns whether it was copied. */
 export async function copySmall(from: string, to: string): Promise<boolean> {
   try {
     await copyFile(from, to, constants.COPYFILE_EXCL);
@@ -110,7 +110,7 @@ export async function copySmall(from: string, to: string): Promise<boolean> {
   return true;
 }
 
-/** What the root's folder holds beside its ledger that a restored gate goes on with: digests, and no key. */
+/** Copies the digests of keys next to the root's ledger, which a restored gate needs. Copies no key. */
 export function copyDigests(from: string, to: string): Promise<boolean> {
   return copySmall(join(from, dataFolder.files.keys), join(to, dataFolder.files.keys));
 }
@@ -129,7 +129,7 @@ async function copyKeys(dataDir: string, to: string, ledgers: readonly (string |
   }
 }
 
-/** Where the key of a ledger is, if it does not come as a variable, and where it is in a backup. */
+/** The path of a ledger's key, unless it is an environment variable, and its path in a backup. */
 export function keyFilesOf(
   tenant: string | null,
   dataDir: string,

@@ -2,7 +2,7 @@ import { position, type Diagnostic } from "../contract/mod.ts";
 import { loadContracts, renderDiagnostics } from "../gate/mod.ts";
 import type { Outcome } from "./outcome.ts";
 
-/** `svc-gate check`: compiles, and says every error at once, or what is in force. */
+/** `svc-gate check`: compiles, and prints every error or a summary of the contracts. */
 export async function checkCommand(file: string, { json }: { readonly json: boolean }): Promise<Outcome> {
   const compiled = await loadContracts(file);
   if (!compiled.ok) return badInput(compiled.problem, json);
@@ -35,7 +35,7 @@ export async function checkCommand(file: string, { json }: { readonly json: bool
   };
 }
 
-/** What is wrong with files that do not compile, for a person or for editors and CI. */
+/** The errors of files that do not compile, for a person or for editors and CI. */
 export function badInput(problems: readonly Diagnostic[], json: boolean): Outcome {
   const errors = problems.map(({ code, message, span, hint }) => {
     const end = position(span.file, span.to);

@@ -9,7 +9,7 @@ export interface EraseOptions extends GatePlace {
   readonly reason?: string | undefined;
   /** Such as `input.customer.email=anna@example.com`: receipts that match all of these. */
   readonly where?: readonly string[];
-  /** Erases the receipts that `--where` found, instead of only showing them. */
+  /** Erases the receipts that `--where` found. Otherwise they are only shown. */
   readonly yes?: boolean;
   readonly session?: string | undefined;
   readonly key?: string | undefined;
@@ -18,7 +18,7 @@ export interface EraseOptions extends GatePlace {
   readonly json: boolean;
 }
 
-/** `svc-gate erase`: parts of receipts go, their digests stay, and a row says who had it done, and why. */
+/** `svc-gate erase`: deletes parts of receipts. Their digests stay, and a row records who erased them, and why. */
 export async function eraseCommand(receipts: readonly string[], options: EraseOptions): Promise<Outcome> {
   const { session, key, before, where = [], yes = false, part, reason, json } = options;
   const isByValue = where.length > 0;
@@ -39,7 +39,7 @@ export async function eraseCommand(receipts: readonly string[], options: EraseOp
   const asked = { rows, session_id: session, key, before, where: isByValue ? readWheres(where) : undefined };
   const erase = await eraserFor(options);
   const erased = await eraseAll(erase, { ...asked, parts, ...(preview ? { preview } : { reason }) });
-  // That nothing is so old is no mistake: this runs each night.
+  // It is not an error if nothing is that old: this command runs each night.
   const isNobody = erased.matched === 0 && before === undefined;
   const exitCode = isNobody || erased.not_present.some((lack) => isOfNone(lack, erased)) ? 1 : 0;
   if (json) return { exitCode, text: JSON.stringify(erased), forPrograms: true };
@@ -53,7 +53,7 @@ function partsOf({ part }: EraseOptions): readonly string[] {
   return (part ?? partsByValue).split(",").map((name) => name.trim());
 }
 
-/** The value may have a `=`, the path of the member may not. */
+/** The value may contain a `=`, the path of the member may not. */
 function readWheres(texts: readonly string[]): Readonly<Record<string, string>> {
   const found = new Map<string, string>();
   for (const text of texts) {
@@ -72,14 +72,14 @@ function readWheres(texts: readonly string[]): Readonly<Record<string, string>> 
 type Shown = Omit<Erased, "more">;
 type Erase = (body: object) => Promise<Erased>;
 
-/** A gate erases so much at once that its answer is not long in coming. */
+/** Erases in several requests: a gate limits each one, so that its answer does not take long. */
 async function eraseAll(erase: Erase, body: object): Promise<Shown> {
   let all: Shown = { matched: 0, not_present: [], rows: 0, parts: 0, acts: 0, receipts: [], remains: null };
   for (;;) {
     const { more, ...erased } = await erase(body);
     const rows = all.rows + erased.rows;
     all = {
-      // What went before matches again, unless it lost the session by which it was named.
+      // Receipts erased in an earlier request match again, unless the session that selected them was erased.
       matched: Math.max(rows, erased.matched),
       not_present: erased.not_present,
       rows,
@@ -94,7 +94,7 @@ async function eraseAll(erase: Erase, body: object): Promise<Shown> {
   }
 }
 
-/** The gate that serves the ledger, else the ledger itself. */
+/** Erases through the gate that serves the ledger, or else in the ledger directly. */
 async function eraserFor(options: EraseOptions): Promise<Erase> {
   const { dataDir, tenant } = options;
   const gate = await findGate(options);
@@ -151,7 +151,7 @@ function rangesText(ranges: readonly (readonly [from: number, to: number])[]): s
   return `${shown.join(" ")}${ranges.length > shown.length ? " ..." : ""}`;
 }
 
-/** A name that was mistyped must not look like an erasure that is done. */
+/** A mistyped name must not look like a completed erasure. */
 function noneText(named: readonly string[], { session, key, before, where = [] }: EraseOptions): readonly string[] {
   if (where.length > 0)
     return [
@@ -168,7 +168,7 @@ function noneText(named: readonly string[], { session, key, before, where = [] }
   ];
 }
 
-/** A part that none of the receipts ever had: its name was mistyped, or no contract lists it. */
+/** None of the receipts ever had the part: its name was mistyped, or no contract lists it. */
 function isOfNone({ count }: NotPresent, { matched }: Shown): boolean {
   return matched > 0 && count >= matched;
 }

@@ -4,7 +4,7 @@ import { answeredVerdict } from "../gate/mod.ts";
 import { bad, good, parseCheckRequest, type CheckRequest } from "../wire/mod.ts";
 import type { Mode, Result, Verdict } from "../wire/mod.ts";
 
-/** A call as it reaches the gate, at its moment. */
+/** A call as it reaches the gate, with its time. */
 export interface Call {
   /** The body of POST /check. */
   readonly body: string;
@@ -15,12 +15,12 @@ export interface Call {
   readonly mode: Mode;
 }
 
-/** What a counter stood at before the call. */
+/** The value of a counter before the call. */
 export interface CounterSeen {
   readonly name: string;
-  /** A decimal; undefined where it is not known. */
+  /** A decimal; undefined if it is unknown. */
   readonly value: string | undefined;
-  /** Undefined where there was nothing to look up. */
+  /** Undefined if there was nothing to look up. */
   readonly lookup: Lookup | undefined;
 }
 
@@ -28,30 +28,31 @@ export interface Evaluation {
   readonly prepared: Prepared;
   readonly decision: Decision;
   readonly answered: Verdict;
-  /** The counters that the tool's rules may read; empty where the call is refused before any rule. */
+  /** The counters that the tool's rules may read; empty if the call is refused before any rule. */
   readonly counters: readonly CounterSeen[];
-  /** What the call counts. */
+  /** The counter updates of the call. */
   readonly updates: readonly CounterUpdate[];
 }
 
 /**
- * Says what a counter stands at; undefined where that is not known.
+ * Returns the value of a counter; undefined if it is unknown.
  *
- * @param read how a receipt calls it: the counter's name, and of one that remembers `name[N]` for the N-th value asked
+ * @param read its name on receipts: the counter's name, or for one that remembers `name[N]` for the N-th value looked
+ *   up
  */
 export type ValueOf = (lookup: Lookup, read: string) => string | undefined;
 
 /**
  * Decides one call as the gate would.
  *
- * @returns the decision, or the sentence of the 400 that the gate would answer
+ * @returns the decision, or the sentence of the gate's 400 response
  */
 export function evaluate(policySet: PolicySet, call: Call, valueOf: ValueOf): Result<Evaluation, string> {
   const request = parseCheckRequest(call.body);
   return request.ok ? good(evaluateRequest(policySet, request.value, call, valueOf)) : bad(request.problem.detail);
 }
 
-/** The same for a request that was read before. */
+/** Decides a request that was read before. */
 export function evaluateRequest(
   policySet: PolicySet,
   request: CheckRequest,
@@ -75,10 +76,10 @@ export function evaluateRequest(
 }
 
 interface CollectedValues {
-  /** For a person: of one that remembers, with the value that is asked. */
+  /** For a person: includes the value that is looked up if the counter remembers values. */
   readonly name: string;
   readonly read: string;
-  /** Undefined where there is nothing to look up: the call belongs to no session. */
+  /** Undefined if there is nothing to look up: the call has no session. */
   readonly index: number | undefined;
 }
 
@@ -93,7 +94,7 @@ function soughtOf(name: string, source: Source): readonly CollectedValues[] {
   });
 }
 
-/** A remembered value as a condition writes it. */
+/** A remembered value in the spelling of a condition. */
 function rememberedText(value: string): string {
   const [type, text = ""] = JSON.parse(value) as readonly string[];
   return type === "text" ? JSON.stringify(text) : text;

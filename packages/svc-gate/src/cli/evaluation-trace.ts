@@ -1,18 +1,18 @@
 import { EvaluationError, type Value } from "../contract/mod.ts";
 import type { Core, Plan, Probe } from "../contract/ir.ts";
 
-/** What one part of a condition came to, once. */
+/** One result of one part of a condition. */
 export type Came = { readonly value: Value } | { readonly error: string };
 
-/** What one part of a condition came to in one decision: in a macro, once for each item. */
+/** The results of one part of a condition in one decision: in a macro, one for each item. */
 export interface PartTrace {
   readonly trues: number;
   readonly falses: number;
-  /** How often it was evaluated. */
+  /** The number of evaluations. */
   readonly times: number;
-  /** The first of them, in order. */
+  /** The first results, in order. */
   readonly first: readonly Came[];
-  /** What it was evaluated against. */
+  /** The context of the last evaluation. */
   readonly context: EvaluationContext;
 }
 
@@ -21,7 +21,7 @@ type PartCounts = { -readonly [Part in keyof PartTrace]: PartTrace[Part] } & { r
 
 const keptMax = 8;
 
-/** Watches the conditions of a contract that was compiled with its probe, and keeps what one decision came to. */
+/** Observes the conditions of a contract that was compiled with its probe, and keeps the results of one decision. */
 export class EvaluationTrace {
   readonly #seen = new Map<Core, PartCounts>();
 
@@ -38,17 +38,17 @@ export class EvaluationTrace {
     }
   };
 
-  /** Undefined where the part was not evaluated. */
+  /** Undefined if the part was not evaluated. */
   seen(core: Core): PartTrace | undefined {
     return this.#seen.get(core);
   }
 
-  /** What was evaluated, in no particular order. */
+  /** The evaluated parts, in no particular order. */
   all(): Iterable<readonly [Core, PartTrace]> {
     return this.#seen;
   }
 
-  /** Before the next decision. */
+  /** Call it before the next decision. */
   forget(): void {
     this.#seen.clear();
   }

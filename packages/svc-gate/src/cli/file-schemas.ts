@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 
-/** The kinds of file that editors may be told of. */
+/** The kinds of files for which editors can get a schema. */
 export const fileKinds = ["contract", "mandate", "test"] as const;
 export type FileKind = (typeof fileKinds)[number];
 

@@ -9,7 +9,7 @@ import { visible, type Result } from "../wire/mod.ts";
 import { ledgerSource, type DatabaseOption } from "./ledger-source.ts";
 import { BadInput } from "./outcome.ts";
 
-/** A row of a ledger: what is hashed, and what that commits to. */
+/** A row of a ledger: its leaf, which is hashed, and the evidence that the leaf commits to. */
 export interface RecordedRow {
   readonly seq: number;
   readonly leaf: string;
@@ -17,32 +17,32 @@ export interface RecordedRow {
   readonly evidence: string;
 }
 
-/** Receipts to be read again, wherever they lie. */
+/** Receipts to be read again, wherever they are stored. */
 export interface History {
-  /** How many rows there are; undefined where that is not known before they are read. */
+  /** The number of rows; undefined if it is unknown before they are read. */
   readonly rows: number | undefined;
   /** Oldest first, in slices. */
   scan(from: number): AsyncIterable<readonly RecordedRow[]>;
-  /** The first row at or after a moment, in milliseconds since the epoch, if it can be found without reading all rows. */
+  /** The first row at or after a time, in milliseconds since the epoch, if it can be found without reading all rows. */
   readonly firstSince?: (at: number) => Promise<number>;
-  /** The body of GET /rules by its SHA-256 in hex; undefined where it cannot be had. */
+  /** The body of GET /rules by its SHA-256 in hex; undefined if it is unavailable. */
   contractText(digest: string): Promise<string | undefined>;
-  /** The digest under which a counter's key stands in effects, where the ledger's secret is at hand. */
+  /** The digest of a counter's key in effects, if the ledger's secret is available. */
   readonly keyDigest: ((key: string) => string) | undefined;
   close(): Promise<void>;
 }
 
-/** Where receipts are; the first that is given counts. */
+/** The source of receipts; the first one that is given counts. */
 export interface ReceiptSource {
   /** A running gate, and a file with a key of scope receipts. */
   readonly url?: string | undefined;
   readonly keyFile?: string | undefined;
   /** Receipts as GET /receipts shows them: JSON Lines, or pages of it. */
   readonly file?: string | undefined;
-  /** Files with bodies of GET /rules: the texts that the receipts of `file` were decided under. */
+  /** Files with bodies of GET /rules: the contracts in force for the receipts of `file`. */
   readonly rules?: readonly string[];
   readonly database?: DatabaseOption;
-  /** A data folder, whether a gate is serving it or not. */
+  /** A data folder, whether or not a gate is serving it. */
   readonly folder: string;
 }
 
@@ -72,7 +72,7 @@ export async function openHistory({
   };
 }
 
-/** Compiles what a receipt was decided under, by the digest that it names; undefined where its text cannot be had. */
+/** Compiles the contract of a receipt, by the digest that it names; undefined if its text is unavailable. */
 export async function contractOf(
   history: History,
   named: string,
@@ -108,7 +108,7 @@ async function readText(file: string): Promise<string> {
 
 const pageRows = 1000;
 
-/** Pages go down from a number, so the oldest rows are asked for with the number just above them. */
+/** Pages descend from a number, so the oldest rows are requested with the number just above them. */
 async function openGate(base: string, key: string): Promise<History> {
   const ask = async (path: string): Promise<Response> => {
     try {
@@ -160,12 +160,12 @@ async function* ascending(
   }
 }
 
-/** The gate is not believed: the text is what its digest says. */
+/** The gate is not trusted: the text must match its digest. */
 function checkedText(text: string, digest: string): string | undefined {
   return hash("sha256", text, "hex") === digest ? text : undefined;
 }
 
-/** A receipt as GET /receipts shows it, as far as it is needed. */
+/** The members of a receipt from GET /receipts that are needed here. */
 interface ShownReceipt {
   readonly seq: number;
   readonly leaf: string;
@@ -207,7 +207,7 @@ async function* readLines(file: string, from: number): AsyncGenerator<readonly R
   }
 }
 
-/** Oldest first: a receipt, or a page of GET /receipts, whose newest row stands first. */
+/** Oldest first: a receipt, or a page of GET /receipts, whose newest row is first. */
 function readReceipts(text: string, place: string): readonly RecordedRow[] {
   let found: unknown;
   try {

@@ -2,24 +2,24 @@ import { windowStart, type Counter, type Lookup, type CounterUpdate } from "../c
 import { addDecimals } from "../wire/mod.ts";
 
 /**
- * What counters stand at, in memory: the events of calls that were decided one after another, for tests and replays.
+ * The values of counters, in memory: the events of calls that were decided one after another, for tests and replays.
  *
- * Exact, and of the same identity is the same counter. What no later lookup can ask for is let go: events that have
- * left their window, and the single events of a counter whose lookups always ask for all. Time goes forward: `at` is never
- * below the one before it.
+ * They are exact, and counters with one identity are one counter. Events that no later lookup can read are removed:
+ * events that have left their window, and the single events of a counter whose lookups always read all events. Time
+ * goes forward: `at` never decreases.
  */
 export class InMemoryCounters {
   readonly #series = new Map<string, Series>();
   #kept = 0;
   #sweepAt = eventsAtFirst;
 
-  /** The sum of what was counted under the key after `after`, as a decimal. */
+  /** The sum of the amounts under the key after `after`, as a decimal. */
   value({ counter, key, after }: Lookup): string {
     const series = this.#series.get(name(counter, key));
     return series === undefined ? "0" : sumAfter(series, after);
   }
 
-  /** @param at milliseconds since the epoch: when the call was decided */
+  /** @param at milliseconds since the epoch: the time of the call's decision */
   add({ counter, key, amount }: CounterUpdate, at: number): void {
     const id = name(counter, key);
     let series = this.#series.get(id);
@@ -35,17 +35,17 @@ export class InMemoryCounters {
     }
   }
 
-  /** Lets go of all that a counter has counted: from now on it counts from zero. */
+  /** Removes all events of a counter: from now on it counts from zero. */
   reset(identity: string): void {
     for (const [id, { counter }] of this.#series) if (counter.identity === identity) this.#series.delete(id);
   }
 
-  /** How many events stand in memory. */
+  /** The number of events in memory. */
   get events(): number {
     return this.#kept;
   }
 
-  /** Lets go what has left its window: seldom enough that each event pays for it once. */
+  /** Removes events that have left their window. It runs so seldom that the cost for each event is constant. */
   #sweep(now: number): void {
     this.#kept = 0;
     for (const [id, series] of this.#series) {
@@ -63,11 +63,11 @@ const eventsAtFirst = 1024;
 /** The events of one counter under one key, in order, each with the total up to it. */
 interface Series {
   readonly counter: Counter;
-  /** Each lookup asks for all of it, so that `before` says everything. */
+  /** Each lookup reads all events, so `before` is enough. */
   readonly isForEver: boolean;
   readonly at: number[];
   readonly totals: string[];
-  /** The total of what does not stand in `totals`. */
+  /** The total of the events that are not in `totals`. */
   before: string;
 }
 
@@ -79,7 +79,7 @@ function empty(counter: Counter): Series {
   return { counter, isForEver: counter.window.kind === "ever" && !settles(counter), at: [], totals: [], before: "0" };
 }
 
-/** Has it a `since:`? Its identity is its definition, as JSON. */
+/** Does the counter have a `since:`? Its identity is its definition, as JSON. */
 function settles({ identity }: Counter): boolean {
   return (JSON.parse(identity) as { readonly since: string | null }).since !== null;
 }
@@ -92,7 +92,7 @@ function sumAfter({ isForEver, at, totals, before }: Series, after: number): str
   return gone === "0" ? all : addDecimals(all, `-${gone}`);
 }
 
-/** Where the first moment after `after` stands: the moments go up. */
+/** The index of the first time after `after`; the times are sorted. */
 function firstAfter(at: readonly number[], after: number): number {
   let [low, high] = [0, at.length];
   while (low < high) {

@@ -6,7 +6,7 @@ import type { Outcome } from "./outcome.ts";
 import { fileKinds, schemaText } from "./file-schemas.ts";
 import { starterContract, starterMandate } from "./starter.ts";
 
-/** `svc-gate init`: a mandate and a starter contract, in a folder that has none. Overwrites nothing. */
+/** `svc-gate init`: writes a mandate and a starter contract into a folder that has none. Overwrites nothing. */
 export async function initCommand(folder: string): Promise<Outcome> {
   const files = [
     [join(folder, "mandate.yaml"), starterMandate],
@@ -36,7 +36,7 @@ export async function initCommand(folder: string): Promise<Outcome> {
   };
 }
 
-/** What the first line of each file points to. They are this version's, whatever was there before. */
+/** The first line of each file refers to it. Its files belong to this version, and older ones are replaced. */
 const schemaFolder = ".svc-gate";
 
 async function writeSchemas(folder: string): Promise<void> {

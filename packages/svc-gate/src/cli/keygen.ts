@@ -19,7 +19,7 @@ export interface KeygenOptions {
   readonly name: string | undefined;
 }
 
-/** `svc-gate keygen`: makes the key that signs heads where there is none, and says how others know it. */
+/** `svc-gate keygen`: creates the key that signs heads if there is none, and prints its verifier key. */
 export async function keygenCommand(options: KeygenOptions): Promise<Outcome> {
   const { dataDir, rotate, retire } = options;
   if (rotate && retire) throw new BadInput("--rotate begins a rotation and --retire ends it: choose one");
@@ -44,13 +44,16 @@ export async function keygenCommand(options: KeygenOptions): Promise<Outcome> {
   };
 }
 
-/** What a gate, a restore or an operator may have left in a folder before its first ledger; and what any file system has. */
+/**
+ * Files that a gate, a restore or an operator may have left in a folder before its first ledger, and files of file
+ * systems.
+ */
 function isLeft(name: string): boolean {
   const isOwn = dataFolder.ownFiles.has(name.replace(/\.lost$/, "")) && !dataFolder.databaseFiles.includes(name);
   return isOwn || name.startsWith(".") || name === "lost+found";
 }
 
-/** A key in the wrong folder is found by no gate, and by whoever reads that folder. */
+/** In the wrong folder no gate finds the key, and anyone who can read that folder can. */
 function refuseOtherFolder(dataDir: string): void {
   const [other] = namesIn(dataDir).filter((name) => !isLeft(name));
   if (other === undefined) return;
@@ -64,7 +67,7 @@ function namesIn(folder: string): readonly string[] {
   try {
     return readdirSync(folder).toSorted();
   } catch {
-    return []; // It is made with the key.
+    return []; // It is created with the key.
   }
 }
 
@@ -88,7 +91,7 @@ function sentence(keys: SigningKeys, before: SigningKeys, file: string): string 
     : `${file} has a new key, and the one before signs beside it: start the gate again, which records it in the ledger`;
 }
 
-/** A rotation begins with the key on record: no gate would start with a new key beside another one. */
+/** A rotation begins with the key on record: no gate would start with a new key next to another one. */
 function refuseOtherKey(keys: SigningKeys, ledger: OnRecord | undefined, file: string): void {
   if (ledger?.signer === undefined) return;
   const { current, before } = new Signer(ledger.name, keys);
@@ -99,7 +102,7 @@ function refuseOtherKey(keys: SigningKeys, ledger: OnRecord | undefined, file: s
   );
 }
 
-/** The key before is the only one that may sign until a row of the ledger names the new one. */
+/** Only the previous key may sign until a row of the ledger names the new one. */
 function refuseEarly({ before }: SigningKeys, ledger: OnRecord | undefined): void {
   if (before === undefined || ledger?.signer === undefined) return;
   if (new Signer(ledger.name, { current: before, before: undefined }).current !== ledger.signer) return;

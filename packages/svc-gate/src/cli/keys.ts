@@ -16,7 +16,7 @@ import { BadInput, type Outcome } from "./outcome.ts";
 export interface KeysOptions extends GatePlace {
   readonly tenant?: string | undefined;
   readonly json: boolean;
-  /** The key alone. */
+  /** Prints only the key. */
   readonly quiet?: boolean;
 }
 
@@ -33,7 +33,7 @@ export interface RotateOptions extends KeysOptions {
   readonly expires?: string;
 }
 
-/** `svc-gate keys create`: what is left out is what the gate takes by default. */
+/** `svc-gate keys create`: omitted options get the gate's defaults. */
 export async function createCommand(name: string, options: CreateOptions): Promise<Outcome> {
   const { owner, scopes, expires, tools, rate } = options;
   const body = {
@@ -89,7 +89,7 @@ function limitsOf({ expires, tools, rate }: ShownKey): string {
     .replace(/^(?=.)/, ", ");
 }
 
-/** As `--rate` takes it. */
+/** The rate in the form of `--rate`. */
 function rateText({ per_second: perSecond, burst }: NonNullable<ShownKey["rate"]>): string {
   return `${perSecond}/s${burst === perSecond ? "" : `:${burst}`}`;
 }
@@ -125,7 +125,7 @@ function listOf(text: string): readonly string[] {
   return text.split(",").map((piece) => piece.trim());
 }
 
-/** `50/s`, or with a burst `50/s:200`; or as SVC_RATE writes it, `50/s burst 200`. */
+/** `50/s`, or with a burst `50/s:200`; or as in SVC_RATE, `50/s burst 200`. */
 function readRate(text: string): { readonly per_second: number; readonly burst?: number } {
   const [, perSecond, burst] = /^(\d{1,9})\/s(?:(?::| +burst +)(\d{1,9}))?$/.exec(text) ?? [];
   if (perSecond === undefined)
@@ -133,7 +133,7 @@ function readRate(text: string): { readonly per_second: number; readonly burst?:
   return { per_second: Number(perSecond), ...(burst === undefined ? {} : { burst: Number(burst) }) };
 }
 
-/** The gate that serves the ledger changes the key, else this command does, in the ledger itself. */
+/** Changes a key through the gate that serves the ledger, or else in the ledger directly. */
 async function change(options: KeysOptions, request: KeyRequest<object>): Promise<ActedKey> {
   const { dataDir, tenant } = options;
   const gate = await findGate(options);
@@ -143,7 +143,7 @@ async function change(options: KeysOptions, request: KeyRequest<object>): Promis
   }
   const body = Buffer.from(JSON.stringify(request.body));
   const mayBegin = request.act === "create";
-  // Before a ledger is begun: one whose key is refused would keep a signing key for nothing.
+  // Checked before a ledger is created: otherwise a refused key would leave a ledger with an unused signing key.
   const fault = mayBegin ? createFault(body) : undefined;
   if (fault !== undefined) throw new BadInput(fault.detail);
   const changed = await openOfflineKeys({ ...offlinePlace(dataDir, null), mayBegin }, (ring) =>

@@ -10,14 +10,14 @@ import {
 } from "../ledger/mod.ts";
 import { BadInput } from "./outcome.ts";
 
-/** The ledger that a command reads, in a folder or in SVC_DATABASE_URL, whether a gate serves it or not. */
+/** The ledger that a command reads, in a folder or in SVC_DATABASE_URL, whether or not a gate serves it. */
 export interface LedgerSource {
   readonly isShared: boolean;
   /** Null is the root. */
   readonly tenant: string | null;
-  /** @throws {LedgerRefused} if there is no ledger, or it cannot be read */
+  /** @throws {LedgerRefused} if the ledger does not exist, or cannot be read */
   readonly open: () => Promise<LedgerHistory>;
-  /** Walks the chain. The options are for a folder. */
+  /** Walks the chain. The options only apply to a folder. */
   readonly walk: (options: {
     readonly pinFile: string | undefined;
     readonly chainAlone: boolean;
@@ -47,7 +47,7 @@ export function ledgerSource(folder: string, database: DatabaseOption): LedgerSo
   };
 }
 
-/** The folder has no ledger, and the command was not told to read the database that is set. */
+/** The folder has no ledger, and no option tells the command to read the database that is set. */
 function elsewhere(error: unknown): never {
   if (!(error instanceof NoLedger) || !process.env["SVC_DATABASE_URL"]) throw error;
   throw new NoLedger(`${error.message}; add --database to read the one in SVC_DATABASE_URL`);

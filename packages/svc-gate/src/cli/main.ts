@@ -37,7 +37,7 @@ program
   .description("print the version")
   .action(() => run(async () => ({ exitCode: 0, text: version })));
 
-// Whoever serves does not load what only authors need.
+// A gate that serves does not load the code that only authors need.
 if (!program.commands.some((command) => command.name() === process.argv[2])) await addWorkbenchCommands(program);
 
 function print(text: string): void {
@@ -48,7 +48,7 @@ function camel(flag: string): string {
   return flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** A wrong option names the help of the command that was called. */
+/** The error for a wrong option names the help of the command that was called. */
 function nameOwnHelp(commands: readonly Command[], path: string): void {
   for (const command of commands) {
     const own = `${path} ${command.name()}`;

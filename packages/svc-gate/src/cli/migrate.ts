@@ -7,17 +7,17 @@ import { offlinePlace } from "./offline-place.ts";
 import { BadInput, notWritten, type Outcome } from "./outcome.ts";
 
 export interface MigrateOptions {
-  /** By default what SVC_DATABASE_URL says. */
+  /** SVC_DATABASE_URL by default. */
   readonly databaseUrl: string | undefined;
-  /** The role that gates connect as. */
+  /** The role with which gates connect. */
   readonly role: string | undefined;
-  /** Where the first key is written if the database has none. */
+  /** The file for the first key if the database has none. */
   readonly firstKey?: string | undefined;
-  /** Holds `signing.key`, which the first row of a ledger needs. */
+  /** Contains `signing.key`, which the first row of a ledger needs. */
   readonly dataDir: string;
 }
 
-/** `svc-gate migrate`: brings the schema of a database up to this version, beside gates that are serving from it. */
+/** `svc-gate migrate`: brings the schema of a database up to this version, while gates are serving from it. */
 export async function migrateCommand({ databaseUrl, role, firstKey, dataDir }: MigrateOptions): Promise<Outcome> {
   if (databaseUrl === undefined)
     throw new BadInput("no database is named: set SVC_DATABASE_URL, or give --database-url postgres://...");
@@ -36,7 +36,7 @@ interface FirstKeyOptions {
   readonly file: string;
 }
 
-/** @returns what was done about the first key, in one sentence that does not contain the key */
+/** @returns the result for the first key, in one sentence that does not contain the key */
 async function firstKeyOf({ databaseUrl, dataDir, file }: FirstKeyOptions): Promise<string> {
   if (process.env["SVC_API_KEY"]) return `SVC_API_KEY is the first key, so ${file} was not written`;
   await requireUsable({ databaseUrl, dataDir, file });
@@ -51,7 +51,7 @@ async function firstKeyOf({ databaseUrl, dataDir, file }: FirstKeyOptions): Prom
   });
 }
 
-/** A new ledger gets a signing key, so a bad file is refused before the ledger is begun. */
+/** A new ledger gets a signing key, so a bad file is refused before the ledger is created. */
 async function requireUsable({ databaseUrl, file }: FirstKeyOptions): Promise<void> {
   const fault = firstKeyFileFault(file);
   if (fault !== undefined && !(await hasLedger(databaseUrl))) throw new BadInput(fault);
@@ -67,7 +67,7 @@ async function hasLedger(url: string): Promise<boolean> {
   }
 }
 
-/** Refuses before anything is made: a ledger without its first key would keep a signing key for nothing. */
+/** Refuses before anything is created: a ledger without its first key would leave an unused signing key. */
 async function requireFolder(file: string): Promise<void> {
   try {
     await access(dirname(file), constants.W_OK);

@@ -1,5 +1,5 @@
 /**
- * What the commands of the workbench share with those of the service.
+ * The code that the commands of the workbench share with those of the service.
  *
  * Promises: a file is read, an error is printed and a command ends in the same way in both packages.
  *

@@ -1,6 +1,6 @@
 import type { OfflinePlace } from "../gate/mod.ts";
 
-/** A ledger of a data folder, or of SVC_DATABASE_URL, with the settings of its gate. @param pin the root's */
+/** A ledger of a data folder, or of SVC_DATABASE_URL, with the settings of its gate. @param pin the root's head pin */
 export function offlinePlace(
   dataDir: string,
   tenant: string | null,

@@ -7,17 +7,20 @@ import { hasKeyForm, looksLikeKey, readOperatorFile, whyNot } from "../gate/mod.
 import { visible } from "../wire/mod.ts";
 import { BadInput } from "./outcome.ts";
 
-/** Which gate an operator means: the one that serves a data folder here, or one at a URL, with a key of scope admin. */
+/**
+ * The gate of an operator's command: the one that serves a local data folder, or one at a URL, with a key of scope
+ * admin.
+ */
 export interface GatePlace {
   readonly dataDir: string;
   readonly url?: string | undefined;
   readonly keyFile?: string | undefined;
 }
 
-/** What a gate answered. */
+/** The response of a gate. */
 export interface GateAnswer {
   readonly status: number;
-  /** A JSON object, of a refusal too. */
+  /** A JSON object, for a refusal too. */
   readonly body: Readonly<Record<string, unknown>>;
 }
 
@@ -27,13 +30,13 @@ export interface GateDoor {
 }
 
 /**
- * Finds the gate that is meant.
+ * Finds the gate of a command.
  *
- * @returns undefined where no gate serves the data folder: the file that a killed one left there leads to nobody, or to
- *   somebody who is not it
- * @param limitMinutes how long each answer is waited for
- * @throws {BadInput} where no key is given for a gate at a URL, or what the data folder leads to takes the question and
- *   says nothing: a gate that stands still is one all the same
+ * @returns undefined if no gate serves the data folder. A killed gate leaves a file there; it may lead to no program,
+ *   or to another program
+ * @param limitMinutes how long to wait for each answer
+ * @throws {BadInput} if there is no key for a gate at a URL, or if the program at the data folder's address accepts the
+ *   question but does not answer: it may be a gate that hangs
  */
 export async function findGate(
   { dataDir, url, keyFile }: GatePlace,
@@ -57,13 +60,13 @@ export function adminPath(tenant: string | undefined, route: string): string {
   return `${tenant === undefined ? "" : `/t/${encodeURIComponent(tenant)}`}/admin/${route}`;
 }
 
-/** The answer of a gate. @throws {BadInput} if the gate refused the request */
+/** Returns the body of a gate's answer. @throws {BadInput} if the gate refused the request */
 export function accepted({ status, body }: GateAnswer): GateAnswer["body"] {
   if (status !== 200 && status !== 201) throw new BadInput(refusalOf({ status, body }));
   return body;
 }
 
-/** What a gate said against a request, as a sentence. */
+/** The gate's refusal, as a sentence. */
 export function refusalOf({ status, body }: GateAnswer): string {
   const { detail } = body;
   return typeof detail === "string" ? detail : `the gate answered ${status} and said no more`;
@@ -72,14 +75,14 @@ export function refusalOf({ status, body }: GateAnswer): string {
 interface Address {
   readonly url: string;
   readonly key: string;
-  /** The one certificate that is believed, by its SHA-256; null leaves it to the system's authorities. */
+  /** The SHA-256 of the only trusted certificate; null trusts the system's authorities. */
   readonly certificate: string | null;
 }
 
 /** A reload waits for tests of contracts, an erasure for the file to be rewritten. */
 const answerMinutes = 2;
 
-/** The gate took what was asked, as far as can be told, and says nothing. */
+/** The gate seems to have accepted the request, but does not answer. */
 class Silent extends BadInput {}
 
 function doorAt({ url, key, certificate }: Address, limitMinutes: number): GateDoor {
@@ -136,7 +139,7 @@ async function exchange(
   return answer;
 }
 
-/** The certificate is compared before anything is sent, instead of who signed it and what it is called. */
+/** Compares the certificate before anything is sent, instead of checking its issuer and its host name. */
 async function pinnedSocket({ hostname, port }: URL, certificate: string, signal: AbortSignal): Promise<TLSSocket> {
   const host = hostname.replace(/^\[|\]$/g, "");
   const socket = connect({ host, port: Number(port || 443), rejectUnauthorized: false });

@@ -4,16 +4,16 @@ import { visible } from "../wire/mod.ts";
 import { BadInput } from "./outcome.ts";
 
 /**
- * Asks how far a ledger went, outside its data folder: the file sinks of SVC_SINKS, and files of checkpoints that somebody
- * has collected.
+ * Asks anchors outside the data folder how far a ledger went: the file sinks of SVC_SINKS, and files of collected
+ * checkpoints.
  *
- * @param files undefined or empty: the one that SVC_SEEN names
+ * @param files undefined or empty: the file that SVC_SEEN names
  */
 export function othersOf(tenant: string | null, files: readonly string[]): AskOthers {
   return async (log) => [...(await askSinks(tenant, log)), ...(await readFiles(files, tenant, log))];
 }
 
-/** Does a setting, or an option, name anybody to ask? */
+/** Does a setting or an option name an anchor? */
 export function areOthersNamed(files: readonly string[]): boolean {
   return files.length > 0 || Boolean(process.env["SVC_SINKS"]) || Boolean(process.env["SVC_SEEN"]);
 }
@@ -46,7 +46,7 @@ async function readFiles(
   for (const file of all) {
     const found = (await readNotes(file)).flatMap((note) => headOf(note, `file ${visible(file)}`) ?? []);
     const own = found.filter((head) => head.log === log);
-    // The file of a gate may have the root and not every tenant.
+    // The file of a gate may contain checkpoints of the root, but not of every tenant.
     if (own.length === 0 && (files.length > 0 || tenant === null))
       throw new BadInput(`${visible(file)} has no checkpoint of the ledger ${log}: name the right file`);
     for (const head of own) heads.set(`${head.seq} ${head.root}`, head);

@@ -1,15 +1,15 @@
 import { Presets, SingleBar } from "cli-progress";
 
-/** How far a long command is, on a terminal's standard error; nowhere else. */
+/** The progress of a long command, shown only on a terminal's standard error. */
 export interface Progress {
   at(row: number): void;
   end(): void;
 }
 
-/** Rows between two looks at the clock. */
+/** Rows between two readings of the clock. */
 export const progressStride = 1024;
 
-/** @param rows how many there are; undefined where that is not known */
+/** @param rows the number of rows; undefined if it is unknown */
 export function showProgress(rows: number | undefined, unit = "receipts"): Progress {
   if (!process.stderr.isTTY || rows === undefined || rows === 0) return { at: () => undefined, end: () => undefined };
   const bar = new SingleBar(

@@ -17,7 +17,7 @@ export interface ProveOptions {
   readonly database: DatabaseOption;
 }
 
-/** `svc-gate prove`: that a row is in the ledger, under a signed head, in one file. */
+/** `svc-gate prove`: writes one file which proves that a row is in the ledger, under a signed head. */
 export async function proveCommand(row: string, folder: string, options: ProveOptions): Promise<Outcome> {
   if (!/^[1-9][0-9]{0,15}$/.test(row))
     throw new BadInput(`"${row}" is no row: a row's number is a whole number from 1`);
@@ -40,13 +40,13 @@ export async function proveCommand(row: string, folder: string, options: ProveOp
   }
 }
 
-/** The key on record for heads; none before the first is signed. */
+/** The key on record for heads; none before the first head is signed. */
 function keysOf({ signer }: LedgerHistory): readonly VerifierKey[] {
   const key = signer === undefined ? undefined : parseVerifierKey(signer);
   return key?.ok === true ? [key.value] : [];
 }
 
-/** A row, or a hash of the tree, that was changed since gives a proof that holds for nobody. */
+/** If a row, or a hash of the tree, was changed since then, its proof is not valid. */
 function requireProven(text: string, keys: readonly VerifierKey[], seq: number): void {
   const proven = verifyProof(text, keys);
   if (proven.ok) return;
@@ -69,8 +69,8 @@ interface KeptHead {
 }
 
 /**
- * The head to prove by: one that witnesses have cosigned, where the row is under it, else the latest. One that the key on
- * record has not signed proves nothing.
+ * The head for the proof: one that witnesses have cosigned if it covers the row, else the latest. A head that the key
+ * on record did not sign proves nothing.
  */
 function headOver({ checkpoints, rows }: LedgerHistory, keys: readonly VerifierKey[], seq: number): KeptHead {
   const heads = checkpoints.map((note) => {

@@ -8,7 +8,7 @@ export interface ReloadOptions extends GatePlace {
   readonly json: boolean;
 }
 
-/** What POST /admin/reload answers. */
+/** The answer of POST /admin/reload. */
 interface Reloaded {
   readonly changed: boolean;
   readonly before: InForce;
@@ -28,7 +28,7 @@ interface Counter {
   readonly unknown_through: number | null;
 }
 
-/** `svc-gate reload`: puts in force what the files of a serving gate say now. */
+/** `svc-gate reload`: puts the current files of a serving gate in force. */
 export async function reloadCommand(options: ReloadOptions): Promise<Outcome> {
   const { mode, tenant, json, dataDir } = options;
   const gate = await findGate(options);

@@ -34,7 +34,7 @@ interface Example {
   readonly reason: string;
 }
 
-/** `svc-gate report`: what would have been refused, by which rule, with examples. */
+/** `svc-gate report`: prints the calls that enforce mode would have refused, by rule, with examples. */
 export async function reportCommand(folder: string, options: ReportOptions): Promise<Outcome> {
   const from = readWhole("--from", options.from, 1);
   const summary = new Summary(readWhole("--examples", options.examples, 0));
@@ -62,7 +62,7 @@ export async function reportCommand(folder: string, options: ReportOptions): Pro
   return { exitCode: 0, text: options.json ? JSON.stringify(summary.json) : summary.text, forPrograms: options.json };
 }
 
-/** Lines beyond this many of one kind are counted together: memory stays flat over any history. */
+/** Lines of one kind beyond this number are counted together: bounds memory for any history. */
 const linesMax = 10_000;
 
 class Summary {
@@ -77,7 +77,7 @@ class Summary {
   #letThrough = 0;
   #sentToPerson = 0;
   erased = 0;
-  /** Receipts that are not as a gate writes them. */
+  /** Receipts that no gate writes in this form. */
   unreadable = 0;
   results = 0;
   #changes = 0;
@@ -184,7 +184,7 @@ class Summary {
   }
 }
 
-/** How many calls the mode answered more leniently than the verdict, and what enforce mode would have done. */
+/** How many calls the mode answered more leniently than the verdict, and their result in enforce mode. */
 function softenedText(calls: number, what: string, enforced: string): readonly string[] {
   if (calls === 0) return [];
   const [were, they] = calls === 1 ? ["call was", "it"] : ["calls were", "they"];

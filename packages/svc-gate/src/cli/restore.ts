@@ -10,14 +10,17 @@ export interface RestoreOptions {
   readonly dataDir: string;
   readonly pin?: string | undefined;
   readonly tenant?: string | undefined;
-  /** Files of checkpoints that somebody outside has collected. */
+  /** Files of checkpoints that were collected outside. */
   readonly seen?: readonly string[];
 }
 
-/** A ledger of a backup, and what is to be done with it. */
+/** A ledger of a backup, and the action for it. */
 export type Planned = Restoration & { readonly tenant: string | null };
 
-/** `svc-gate restore`: a backup put into a data folder without a ledger, unless more was seen of it than it has. */
+/**
+ * `svc-gate restore`: copies a backup into a data folder without a ledger, unless an anchor has seen more rows than it
+ * has.
+ */
 export async function restoreCommand(backup: string, options: RestoreOptions): Promise<Outcome> {
   refuseDatabase("restore");
   const plans = await planAll(backup, options, options.tenant);
@@ -28,7 +31,7 @@ export async function restoreCommand(backup: string, options: RestoreOptions): P
   return { exitCode: 0, text: texts.join("\n") };
 }
 
-/** Looks at everything before anything is written. */
+/** Checks everything before anything is written. */
 export async function planAll(
   backup: string,
   { dataDir, pin, seen = [] }: RestoreOptions,
@@ -44,7 +47,7 @@ export async function planAll(
   return plans;
 }
 
-/** What the folder has already of keys is left as it is. */
+/** Existing key files of the folder stay as they are. */
 export async function placeAll(backup: string, dataDir: string, plans: readonly Planned[]): Promise<void> {
   for (const plan of plans) {
     await placeRestoration(plan);
@@ -85,7 +88,7 @@ function restoredText({ folder, pin, pinFile, rows, seen, tenant }: Planned): st
   );
 }
 
-/** The key itself is in no backup, and where its digest is, no gate makes another. */
+/** The key itself is not in a backup, and if its digest is there, a gate creates no other key. */
 function keyText(plans: readonly Planned[], dataDir: string): readonly string[] {
   const isThere = (name: string): boolean => existsSync(join(dataDir, name));
   const hasRoot = plans.some(({ tenant }) => tenant === null);

@@ -10,16 +10,19 @@ import { placeAll, planAll, type RestoreOptions } from "./restore.ts";
 export interface ResumeOptions extends RestoreOptions {
   readonly afterRestore: boolean;
   readonly reason: string;
-  /** Counters that count from zero from the row on. */
+  /** Counters that count from zero, beginning at this row. */
   readonly reset?: readonly string[] | undefined;
   readonly by?: string | undefined;
-  /** `signing-key`: the one that signed heads is lost. */
+  /** `signing-key`: the key that signed heads is lost. */
   readonly accept?: string | undefined;
 }
 
 type Place = Parameters<typeof resumeAfterRestore>[0];
 
-/** `svc-gate resume`: the one way past a pin that has seen more than there is, as a row that says what is lost. */
+/**
+ * `svc-gate resume`: the only way to continue if the pin has seen more rows than exist. Writes a row that records the
+ * loss.
+ */
 export async function resumeCommand(backup: string | undefined, options: ResumeOptions): Promise<Outcome> {
   const { afterRestore, dataDir, pin, reset = [] } = options;
   const tenant = options.tenant ?? null;
@@ -59,7 +62,7 @@ async function afterRestoring(
   }
 }
 
-/** One ledger: the loss of each is a row of its own. */
+/** Restores one ledger: each loss has its own row. */
 async function putBack(backup: string, options: ResumeOptions): Promise<void> {
   const plans = await planAll(backup, options, options.tenant ?? null);
   const [plan] = plans;

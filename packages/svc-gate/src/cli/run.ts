@@ -2,13 +2,16 @@ import { KeyFileDamaged, NoSuchFile, StartRefused, whyNot } from "../gate/mod.ts
 import { LedgerRefused } from "../ledger/mod.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
-/** Runs a command; what the operator can mend is one sentence and an exit code, anything else is a fault with its stack. */
+/**
+ * Runs a command. An error that the operator can fix is one sentence and an exit code; any other is a fault with its
+ * stack.
+ */
 export async function run(command: () => Promise<Outcome>): Promise<void> {
   try {
     const { exitCode, text, forPrograms = false } = await command();
     const stream = exitCode === 0 || forPrograms ? process.stdout : process.stderr;
     if (text !== "") await new Promise<void>((resolve) => stream.write(`${text}\n`, () => resolve()));
-    // What a library leaves behind (a solver's threads) must not keep a finished command from ending.
+    // Resources that a library leaves open (a solver's threads) must not keep a finished command running.
     process.exit(exitCode);
   } catch (error) {
     process.stderr.write(`svc-gate: ${sentence(error)}\n`);
@@ -16,7 +19,7 @@ export async function run(command: () => Promise<Outcome>): Promise<void> {
   }
 }
 
-/** 2 where somebody can mend what was given, 1 where a start is refused or something is broken. */
+/** 2 if the caller can fix the input, 1 if a start is refused or something is broken. */
 function exitCodeOf(error: unknown): number {
   if (error instanceof StartRefused) return error.exitCode;
   if (error instanceof NoSuchFile || error instanceof BadInput) return 2;
@@ -25,7 +28,7 @@ function exitCodeOf(error: unknown): number {
 
 const isServing = (): boolean => process.argv[2] === "serve";
 
-/** A path that was given, or what lies under it, cannot be read or written. */
+/** A given path, or a file below it, cannot be read or written. */
 function isOfFile(error: unknown): error is NodeJS.ErrnoException & { readonly path: string } {
   const { code = "", path } = error as NodeJS.ErrnoException;
   return path !== undefined && ["ENOENT", "ENOTDIR", "EISDIR", "EEXIST", "EACCES", "EPERM", "EROFS"].includes(code);

@@ -4,7 +4,7 @@ import { readConfig, serve, StartRefused, type Serving } from "../gate/mod.ts";
 import { NotKept } from "../ledger/mod.ts";
 import type { Outcome } from "./outcome.ts";
 
-/** `svc-gate serve`: until a signal or a fault. Resolves with how it ended. */
+/** `svc-gate serve`: runs until a signal or a fault. Resolves with the way in which it ended. */
 export async function serveCommand(
   flags: Readonly<Record<string, string | undefined>>,
   print: (text: string) => void,
@@ -15,22 +15,23 @@ export async function serveCommand(
   const started = serve(config, warnings, { runTests: contractTests }).catch((error: unknown) =>
     cannotStart(error, config.databaseUrl !== undefined),
   );
-  // One that comes during the start is obeyed after it: it must not end a gate that answers already.
+  // A signal during the start is obeyed after it: it must not end a gate that already answers.
   const reload = (): Promise<void> => started.then((serving) => serving.reload("SIGHUP"), nothing);
   process.on("SIGHUP", () => void reload());
   const serving = await started;
   const signal = new Promise<string>((resolve) => {
-    // A terminal signals launcher and gate alike, and the launcher passes its own on: the second one changes nothing.
+    // A terminal signals launcher and gate alike, and the launcher forwards its own signal: the second one changes
+    // nothing.
     for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => resolve(name));
   });
-  // Whoever reads that it listens may signal it.
+  // Printed last: after reading that the gate listens, anyone may signal it.
   print(banner(serving));
   await Promise.race([signal, serving.failed]);
   await serving.stop();
   return { exitCode: 0, text: "stopped: everything that was asked is answered and recorded" };
 }
 
-/** What became of a start is told where it is waited for. */
+/** The code that waits for the start reports its failure. */
 const nothing = (): void => undefined;
 
 /** A full disk, or a database that goes away during the start, is not a fault of the gate: the operator can fix it. */
@@ -46,7 +47,7 @@ function cannotStart(error: unknown, isInDatabase: boolean): never {
   );
 }
 
-/** As `svc-gate test` runs them, in a process of their own: the gate goes on answering. */
+/** Runs them like `svc-gate test`, in a separate process: the gate continues to answer. */
 async function contractTests(path: string): Promise<string | undefined> {
   const entry = fileURLToPath(new URL("../../bin/svc-gate.mjs", import.meta.url));
   const { status, text } = await new Promise<{ status: number | string | null; text: string }>((resolve) => {
@@ -63,12 +64,12 @@ async function contractTests(path: string): Promise<string | undefined> {
     : `the tests in ${path} did not pass, so nothing was put in force:\n${failuresOf(text)}`;
 }
 
-/** Cases that passed are left out, then files that have no others: a refusal is read for what is wrong. */
+/** Leaves out cases that passed, then files without other cases: a refusal should show the problem. */
 function failuresOf(text: string): string {
   return text.replaceAll(/^ {2}✔ .*\n/gm, "").replaceAll(/^\S.*\n\n/gm, "");
 }
 
-/** Tests decide by files alone: what the gate was started with, its keys among it, is nothing to them. */
+/** Tests only depend on files: they do not get the gate's settings, which include its keys. */
 function withoutSettings(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("SVC_")));
 }

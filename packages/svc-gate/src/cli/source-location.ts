@@ -6,12 +6,12 @@ export function locationText({ file, from }: Span): string {
   return `${file.name}:${line}:${column}`;
 }
 
-/** What stands at a place, on one line. */
+/** The text at a place, on one line. */
 export function textAt({ file, from, to }: Span): string {
   return file.text.slice(from, to).replace(/\s+/g, " ");
 }
 
-/** At most so many characters. */
+/** At most `most` characters. */
 export function clip(text: string, most: number): string {
   const characters = Array.from(text);
   return characters.length > most ? `${characters.slice(0, most - 1).join("")}…` : text;

@@ -6,15 +6,15 @@ import { BadInput } from "./outcome.ts";
 
 /** Options that choose a part of a ledger. */
 export interface SpanOptions {
-  /** A moment, or how long ago: receipts of that moment and later. */
+  /** A time, or how long ago: receipts of that time and later. */
   readonly since?: string | undefined;
-  /** The same: receipts before that moment. */
+  /** A time, or how long ago: receipts before that time. */
   readonly until?: string | undefined;
   /** The last N rows of those. */
   readonly last?: string | undefined;
 }
 
-/** The options, read: moments in milliseconds since the epoch. */
+/** The parsed options: times in milliseconds since the epoch. */
 interface AskedSpan {
   readonly since: number | undefined;
   readonly until: number | undefined;
@@ -30,7 +30,7 @@ export interface Span {
 
 export const everyRow: Span = { first: 1, end: Infinity };
 
-/** @param now milliseconds since the epoch: times ago count from then. @throws {BadInput} */
+/** @param now milliseconds since the epoch: relative times count from it. @throws {BadInput} */
 export function readSpan({ since, until, last }: SpanOptions, now: number): AskedSpan {
   const asked = {
     since: readTime("--since", since, now),
@@ -49,7 +49,7 @@ export async function rowsWithin(history: History, { since, until, last }: Asked
   return { first: Math.max(1, ofTime, ofLast), end };
 }
 
-/** The first row at or after a moment. No row is earlier than the one before it. */
+/** The first row at or after a time. No row is earlier than the row before it. */
 export async function firstSince(history: History, at: number): Promise<number> {
   if (history.firstSince !== undefined) return history.firstSince(at);
   let first = 1;

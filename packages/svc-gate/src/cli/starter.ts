@@ -1,4 +1,4 @@
-/** What `svc-gate init` writes: small enough to read at once, with one rule of each verdict. */
+/** The files that `svc-gate init` writes: short, with one rule for each verdict. */
 export const starterMandate: string = `# yaml-language-server: $schema=.svc-gate/mandate.schema.json
 # The contracts in force. Paths are relative to this file.
 mandate: starter

@@ -1,15 +1,15 @@
 import { parseVerifierKey, type VerifierKey } from "../ledger/tree/mod.ts";
 import { BadInput } from "./outcome.ts";
 
-/** Who is trusted to have signed, as verifier keys. */
+/** The trusted signers, as verifier keys. */
 export interface TrustedKeys {
-  /** The ledger's. */
+  /** The ledger's keys. */
   readonly key: readonly string[];
-  /** Witnesses', whose cosignatures are looked for. */
+  /** Witnesses' keys, whose cosignatures are looked for. */
   readonly witness: readonly string[];
 }
 
-/** @throws {BadInput} for what is no verifier key, or one of the other kind */
+/** @throws {BadInput} if a text is not a verifier key, or is a key of the other kind */
 export function readKeys(written: readonly string[], of: "log" | "witness"): readonly VerifierKey[] {
   return written.map((text) => {
     const key = parseVerifierKey(text);

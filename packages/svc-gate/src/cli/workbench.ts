@@ -4,14 +4,16 @@ import { version } from "../gate/mod.ts";
 import { BadInput } from "./outcome.ts";
 import { run } from "./run.ts";
 
-/** The door of the workbench in a clone. `npm run build` writes the package's name in its place. */
+/** The entry point of the workbench in a clone. `npm run build` replaces it with the package's name. */
 const door: string = "../../../workbench/src/commands/mod.ts";
 
 interface Workbench {
   readonly addWorkbenchCommands: (program: Command) => void;
 }
 
-/** Adds the commands that only authors use. Where their package is not installed, each of them says how to get it. */
+/**
+ * Adds the commands that only authors use. If their package is not installed, each of them prints how to install it.
+ */
 export async function addWorkbenchCommands(program: Command): Promise<void> {
   const workbench = await findWorkbench();
   if (workbench !== undefined) {

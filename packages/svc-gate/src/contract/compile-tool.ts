@@ -12,26 +12,26 @@ import type { Scope } from "./check/scope.ts";
 import { membershipQueries, type MembershipQuery } from "./counters/memory.ts";
 import { parts, type Syntax } from "./text/syntax.ts";
 
-/** All that is in force for one tool. */
+/** Everything that is in force for one tool. */
 export interface ToolPlan {
   readonly tool: string;
   /** One for each contract that lists the tool, in the mandate's order. */
   readonly routes: readonly Route[];
-  /** The rules of all routes that observe, apart: few calls meet one. */
+  /** The observing rules of all routes, kept separately: few calls match one. */
   readonly observing: readonly Rule[];
   readonly writers: readonly CounterWriter[];
-  /** The counters that rules of this tool read, by full name. */
+  /** The counters that the tool's rules read, by full name. */
   readonly readers: ReadonlyMap<string, Reader>;
-  /** The most steps that one decision can take. */
+  /** The maximum number of steps of one decision. */
   readonly worstCost: number;
 }
 
-/** What one contract says of one tool. */
+/** The part of one contract for one tool. */
 export interface Route {
   readonly contract: string;
-  /** Those that read presence or the tool's name alone: checked before the schemas. */
+  /** Requirements that only read presence or the tool's name: checked before the schemas. */
   readonly presence: readonly Requirement[];
-  /** The schemas as they were written, `platform` where there is one: for those who reason about values. */
+  /** The schemas as written, `platform` if there is one: for programs that reason about values. */
   readonly schemas: { readonly input: Json | undefined; readonly platform: Json | undefined };
   readonly validateInput: Validator;
   readonly validatePlatform: Validator | undefined;
@@ -39,12 +39,12 @@ export interface Route {
   readonly rules: readonly Rule[];
   readonly otherwise: Verdict;
   readonly otherwiseReason: Reason;
-  /** What that reason shows: where a part of it cannot be evaluated, the verdict is BLOCK. */
+  /** The expressions in that reason: if one cannot be evaluated, the verdict is BLOCK. */
   readonly otherwiseShows: readonly Core[];
 }
 
 export interface Requirement {
-  /** `contract.$requires.N`, N counted from 1. */
+  /** `contract.$requires.N`, where N begins at 1. */
   readonly id: string;
   readonly when: Core;
   readonly holds: (context: EvaluationContext) => boolean;
@@ -60,10 +60,10 @@ export interface Rule {
   readonly fires: (context: EvaluationContext) => boolean;
   readonly verdict: Verdict;
   readonly final: boolean;
-  /** It is evaluated and recorded, and decides nothing. */
+  /** The rule is evaluated and recorded, but does not decide. */
   readonly observed: boolean;
   readonly reason: Reason;
-  /** What its reason shows: where a part of it cannot be evaluated, the verdict is BLOCK. */
+  /** The expressions in its reason: if one cannot be evaluated, the verdict is BLOCK. */
   readonly shows: readonly Core[];
 }
 
@@ -72,17 +72,17 @@ interface CheckedReason {
   readonly shows: readonly Core[];
 }
 
-/** The counters that are read, by full name, each with the values that are asked of it where it remembers. */
+/** The counters that are read, by full name, each with the values to look up if it remembers values. */
 export type Reads = ReadonlyMap<string, readonly MembershipQuery[]>;
 
-/** Compiles what one contract says of one tool. */
+/** Compiles the part of one contract for one tool. */
 export class ToolCompiler {
   readonly #contract: string;
   readonly #tool: string;
   readonly #scope: Scope;
-  /** For what is evaluated before the schemas: nothing of the call is known to be as they say. */
+  /** For expressions that are evaluated before the schemas are checked: the types are not proven yet. */
   readonly #early: Scope;
-  /** What its conditions and reasons read of counters. */
+  /** The counter reads of its conditions and reasons. */
   readonly reads: Map<string, MembershipQuery[]> = new Map();
   cost: number = 0;
 
@@ -93,7 +93,10 @@ export class ToolCompiler {
     this.#early = { ...scope, input: undefined, platform: undefined, counters: undefined };
   }
 
-  /** Splits the requirements into those on presence and the rest; `early` is what the first prove, `facts` what all do. */
+  /**
+   * Splits the requirements into those on presence and the rest. `early` has the facts that the first prove, `facts`
+   * those that all prove.
+   */
   requires(documents: readonly RequireDocument[]): {
     readonly presence: readonly Requirement[];
     readonly requires: readonly Requirement[];
@@ -189,7 +192,7 @@ export class ToolCompiler {
   }
 }
 
-/** Does the condition read nothing but `platform.present`, `session.present` and `tool`? */
+/** Does the condition only read `platform.present`, `session.present` and `tool`? */
 function isOnPresence(syntax: Syntax): boolean {
   if (syntax.kind === "member" && syntax.of.kind === "name" && !syntax.optional)
     return syntax.name === "present" && ["platform", "session"].includes(syntax.of.name);

@@ -17,33 +17,33 @@ import type { Syntax } from "./text/syntax.ts";
 import type { RecordType } from "./check/type.ts";
 import { toJson, type YamlMap, type YamlScalar } from "./text/yaml.ts";
 
-/** The compiled rule set that decides: a mandate's contracts, planned tool by tool. Immutable. */
+/** The compiled rule set that decides: a mandate's contracts, planned for each tool. Immutable. */
 export interface PolicySet {
   /** The body of GET /rules, byte for byte: the mandate, then each contract, each after a line `--- # file`. */
   readonly text: string;
   readonly mandate: string;
   readonly contracts: readonly string[];
-  /** The contracts as they were written: for those who look at more than what is decided. */
+  /** The contracts as written: for programs that examine more than the compiled rules. */
   readonly documents: readonly ContractDocument[];
   readonly tools: ReadonlyMap<string, ToolPlan>;
   readonly counters: readonly Counter[];
-  /** The members that are parts of the evidence by themselves. */
+  /** The members that are separate parts of the evidence. */
   readonly sensitive: Sensitive;
-  /** What its conditions call. */
+  /** The functions that its conditions call. */
   readonly functions: ReadonlySet<ContractFunction>;
 }
 
 export interface CompileOptions {
-  /** Sees what each part of each condition comes to. */
+  /** Observes the value of each part of each condition. */
   readonly probe?: Probe;
 }
 
-/** Brings in the parsers that a contract calls. Until then, what calls one is an error, so BLOCK. */
+/** Loads the parsers that a contract calls. Until then a call of one is an error, so the verdict is BLOCK. */
 export async function loadFunctions({ functions }: PolicySet): Promise<void> {
   await Promise.all([...functions].map(async ({ load }) => load?.()));
 }
 
-/** Compiles again what was in force: the text of GET /rules, as a ledger keeps it for each digest on its receipts. */
+/** Compiles the text of GET /rules again. A ledger stores this text for each digest on its receipts. */
 export function recompile(text: string, options: CompileOptions = {}): Result<PolicySet, readonly Diagnostic[]> {
   const marks = [...text.matchAll(mark)];
   const files = marks.map((line, at) => ({
@@ -59,10 +59,13 @@ export function recompile(text: string, options: CompileOptions = {}): Result<Po
   return compileMandate(mandate, open, options);
 }
 
-/** The line before each file in that text. Lines end in LF alone, whatever else a text or a pattern takes for an end. */
+/** The line before each file in that text. Only LF ends a line, whatever else a text or a pattern treats as an end. */
 const mark = /(?<![^\n])--- # ([^\n]*)\n/g;
 
-/** No file holds such a line, and no name breaks it: what is compiled again is what was in force. */
+/**
+ * No file contains such a line, and no file name breaks it. So compiling the text again gives the rules that were in
+ * force.
+ */
 function checkMarks(files: readonly SourceFile[], report: Report): void {
   for (const file of files) {
     if (/[\p{Cc}\u2028\u2029]/u.test(file.name))
@@ -77,15 +80,15 @@ function checkMarks(files: readonly SourceFile[], report: Report): void {
   }
 }
 
-/** Is the text a contract's, rather than a mandate's? */
+/** Is the text a contract, rather than a mandate? */
 export function isContract(text: string): boolean {
   return /^contract\s*:/m.test(text) && !/^mandate\s*:/m.test(text);
 }
 
-/** Finds a file that a mandate names, or says in a clause why it cannot be had. */
+/** Finds a file that a mandate names, or returns a clause with the reason why it is unavailable. */
 export type OpenFile = (name: string) => Result<SourceFile, string>;
 
-/** Compiles a mandate and every contract that it names. All problems of all files come at once, in order. */
+/** Compiles a mandate and every contract that it names. Reports all problems of all files together, in order. */
 export function compileMandate(
   mandate: SourceFile,
   open: OpenFile,
@@ -113,7 +116,7 @@ export function compileMandate(
   return compile({ files, mandate: document, contracts, report, options });
 }
 
-/** Compiles contracts that no mandate names, with the limits that they declare. */
+/** Compiles contracts without a mandate, with the limits that they declare. */
 export function compileContracts(
   files: readonly SourceFile[],
   options: CompileOptions = {},
@@ -152,7 +155,7 @@ function compile(sources: Sources): Result<PolicySet, readonly Diagnostic[]> {
   return good({ ...policySet, sensitive });
 }
 
-/** No two contracts in force have one name; and the mandate sets nothing of others. */
+/** Two contracts in force have different names, and the mandate only sets limits that they declare. */
 function checkNames({ mandate, contracts, report }: Sources): void {
   const names = contracts.map(({ document }) => document.name);
   for (const [at, { document }] of contracts.entries()) {
@@ -201,13 +204,13 @@ function merge(known: ToolPlan | undefined, part: ToolPlan): ToolPlan {
   };
 }
 
-/** Two counters of one definition are one: a call updates it once. */
+/** Two counters with one definition are one counter: a call updates it once. */
 function distinct(writers: readonly CounterWriter[]): readonly CounterWriter[] {
   const seen = new Map(writers.toReversed().map((writer) => [writer.counter.identity, writer]));
   return writers.filter((writer) => seen.get(writer.counter.identity) === writer);
 }
 
-/** A contract routes no tool beyond those that the mandate lets it route. */
+/** A contract routes only tools that the mandate allows it. */
 function checkAllowance(document: ContractDocument, allowed: readonly YamlScalar[], report: Report): void {
   for (const [tool, { span }] of document.tools) {
     if (allowed.some(({ text }) => fits(text, tool))) continue;
@@ -221,7 +224,7 @@ function checkAllowance(document: ContractDocument, allowed: readonly YamlScalar
   }
 }
 
-/** A tool's name, or a beginning of names: `mail.*`. */
+/** Does the pattern match the tool? A pattern is a tool's name, or a prefix: `mail.*`. */
 function fits(pattern: string, tool: string): boolean {
   return pattern.endsWith("*") ? tool.startsWith(pattern.slice(0, -1)) : pattern === tool;
 }
@@ -243,7 +246,7 @@ function checkMandateNames(mandate: MandateDocument | undefined, contracts: read
 
 const noFields: RecordType = { kind: "record", fields: new Map(), others: undefined, open: false };
 
-/** Compiles one contract; `tools` gives its part of each tool's plan. */
+/** Compiles one contract; `tools` returns its part of each tool's plan. */
 class ContractCompiler {
   readonly counters = new Map<string, Counter>();
   readonly calls = new Set<ContractFunction>();
@@ -277,7 +280,7 @@ class ContractCompiler {
     return plans;
   }
 
-  /** What nothing reads is checked against nothing: its mistakes would go unseen. */
+  /** Checks definitions that no rule uses in an empty scope: otherwise their errors would not be seen. */
   #checkUnusedLets(): void {
     for (const lets of [this.#document.lets, ...this.#document.rules.map((rule) => rule.lets)]) {
       for (const [name, syntax] of lets) {
@@ -318,7 +321,7 @@ class ContractCompiler {
     return found;
   }
 
-  /** The tools of this contract that a list of names and beginnings of names means. */
+  /** The tools of this contract that match a list of names and prefixes. */
   #select(scalars: readonly YamlScalar[]): readonly string[] {
     const tools = [...this.#document.tools.keys()];
     const found = scalars.flatMap(({ text, span }) => {

@@ -1,8 +1,9 @@
 /**
- * The second door of contracts, for programs about contracts: analysis, differences, explanations, editors. It shows what
- * a contract compiles to: expressions after checking, plans of tools, documents, values and exact numbers.
+ * The second entry point for contracts, for programs that examine contracts: analysis, differences, explanations,
+ * editors. It exports the results of compilation: checked expressions, plans of tools, documents, values and exact
+ * numbers.
  *
- * Does not: decide. A service that decides needs mod.ts alone.
+ * Does not: decide. A service that decides only needs mod.ts.
  */
 export type { KeyPart } from "./counters/keys.ts";
 export { diagnosticCodes } from "./text/diagnostic-codes.ts";

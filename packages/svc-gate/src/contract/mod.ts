@@ -1,14 +1,14 @@
 /**
- * Contracts: from text to a plan that decides. Pure: the same contract, call, snapshot, counters and moment give the
- * same decision, on every machine and every time.
+ * Contracts: from text to a plan that decides. Pure: the same contract, call, facts, counters and time give the same
+ * decision, on every machine and every time.
  *
- * Promises: a contract that compiles reads no member that may be absent, compares no text with a number, hangs in no
- * pattern; all errors of all files come at once, each with its place. `decide` never throws: what cannot be evaluated
- * is a BLOCK that names it. Numbers are exact. Counters are named with their keys before the decision and counted
- * after it.
+ * Promises: a compiled contract reads no member that may be absent, compares no text with a number, and no pattern
+ * hangs. All errors of all files are reported together, each with its place. `decide` never throws: if an expression
+ * cannot be evaluated, the verdict is a BLOCK that names it. Numbers are exact. Counters and their keys are known
+ * before the decision; they are updated after it.
  *
- * Does not: read files, clocks or counters; hash; keep state; know that a decision is recorded, or in which mode it is
- * answered.
+ * Does not: read files, clocks or counters; hash; keep state; know whether a decision is recorded, or in which mode it
+ * is answered.
  */
 export {
   compileContracts,

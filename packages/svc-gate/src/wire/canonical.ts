@@ -1,4 +1,6 @@
-/** What canonical text may hold: strings, booleans, null and safe integers, so that every language writes the same. */
+/**
+ * The values of canonical text: strings, booleans, null and safe integers, so that every language writes the same text.
+ */
 export type Canonical =
   | null
   | boolean

@@ -3,27 +3,27 @@ import { parseNumber, Decimal, type JsonNumber } from "./number.ts";
 import { quote } from "./quote.ts";
 import { bad, good, type Result } from "./result.ts";
 
-/** JSON as the gate holds it. Objects are Maps: they have no prototype, so `__proto__` is an ordinary name. */
+/** JSON as the gate represents it. Objects are Maps: they have no prototype, so `__proto__` is an ordinary name. */
 export type Json = null | boolean | string | JsonNumber | JsonArray | JsonObject;
 export type JsonArray = readonly Json[];
 export type JsonObject = ReadonlyMap<string, Json>;
 
-/** Where and why a text is not the strict JSON that the gate reads. Line and column (in characters) begin at 1. */
+/** Where and why a text is not the strict JSON that the gate reads. Lines and columns (in characters) begin at 1. */
 export interface JsonFault {
   readonly sentence: string;
   readonly line: number;
   readonly column: number;
 }
 
-/** One JSON object, and the received text of each of its members without the white space outside strings. */
+/** One JSON object, and the received text of each of its members without white space outside strings. */
 export interface JsonDocument {
   readonly members: JsonObject;
   source(name: string): string | undefined;
 }
 
 /**
- * Reads a text that is exactly one JSON object (RFC 8259, I-JSON's rules on names and surrogates, RFC 7493) and
- * refuses everything that two readers could take differently. Nothing is repaired, folded or filled in.
+ * Reads a text that is exactly one JSON object (RFC 8259; RFC 7493, I-JSON, for names and surrogates). It refuses
+ * everything that two parsers could read differently. It repairs, folds and adds nothing.
  *
  * @returns the document, or the first fault with its place. Never throws.
  */
@@ -37,7 +37,7 @@ export function readJson(text: string): Result<JsonDocument, JsonFault> {
   }
 }
 
-/** The place of the first byte that is not well-formed UTF-8 (RFC 3629), or undefined when all are. */
+/** The place of the first byte that is not well-formed UTF-8 (RFC 3629), or undefined if all bytes are well-formed. */
 export function findUtf8Fault(bytes: Uint8Array): JsonFault | undefined {
   let line = 1;
   let column = 1;
@@ -168,7 +168,7 @@ class Reader {
     this.#at += 1;
   }
 
-  /** Steps over the closing bracket and says so, or over the comma before the next item. */
+  /** Steps over the closing bracket and returns true, or steps over the comma before the next item. */
   #closes(bracket: number, first: boolean): boolean {
     this.#space();
     const code = this.#text.charCodeAt(this.#at);
@@ -294,7 +294,7 @@ function hex4(text: string, at: number): number {
   return Number.parseInt(digits, 16);
 }
 
-/** Drops the white space outside strings; escapes and digits stay as they came. */
+/** Removes white space outside strings; escapes and digits stay as they were received. */
 function withoutSpace(source: string): string {
   return source.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|[ \t\r\n]+/g, (piece) => (piece.startsWith('"') ? piece : ""));
 }

@@ -1,55 +1,59 @@
 /**
- * Every limit of the wire, each with its reason. A request past one is refused whole; nothing is cut to fit.
- * Units are in the names. A test stands at each limit and one past it.
+ * Every limit of the wire, each with its reason. A request that exceeds one is refused; nothing is truncated to fit.
+ * Units are in the names. A test checks each limit, and one more than the limit.
  */
 export const limits = {
-  /** A tool call with a snapshot of 10,000 payees is under 200 KB; a body is held in memory, once per open request. */
+  /** A tool call with the facts of 10,000 payees is under 200 KB. Each open request keeps its body in memory. */
   bodyBytesMax: 262_144,
-  /** Deeper than any argument seen in recorded agent sessions; keeps recursion far from the stack's end. */
+  /** Deeper than any argument in recorded agent sessions, and far from the end of the call stack. */
   jsonDepthMax: 64,
-  /** Objects and arrays of one body: an empty object takes 3 bytes to send and 200 to hold. */
+  /** Objects and arrays of one body: an empty object takes 3 bytes to send and 200 bytes of memory. */
   jsonContainersMax: 10_000,
-  /** Holds any amount in any currency's smallest unit; keeps exact arithmetic cheap. */
+  /** Enough for any amount in the smallest unit of any currency; keeps exact arithmetic cheap. */
   numberDigitsMax: 40,
-  /** Holds every IEEE 754 double; 10^400 stays within the 4,096 bits that a contract may compute with. */
+  /** Enough for every IEEE 754 double; 10^400 stays within the 4,096 bits that a contract may compute with. */
   numberExponentMax: 400,
-  /** Names are compared, indexed and shown; 256 bytes is over every tool name of the MCP registries. */
+  /** Names are compared, indexed and shown. No tool name in the MCP registries has 256 bytes. */
   toolNameBytesMax: 256,
   sessionIdBytesMax: 256,
-  /** Values quoted in a reason: enough to recognise, too few to hide text that steers a reviewer. */
+  /** Values quoted in a reason: enough to recognise, too short to hide text that misleads a reviewer. */
   quotedCharactersMax: 64,
   receiptsLimitDefault: 50,
   /** A page is built in memory before it is sent. */
   receiptsLimitMax: 1000,
-  /** A body that is still not here after this is a stuck or hostile sender. */
+  /** If a body is incomplete after this time, its sender is stuck or hostile. */
   bodyTimeoutMs: 10_000,
-  /** An answer that is not read to its end after this is held by a stuck or hostile reader. */
+  /** If an answer is not read completely after this time, its reader is stuck or hostile. */
   answerTimeoutMs: 15_000,
-  /** Headers carry one key and little else. */
+  /** Headers contain one key and little else. */
   headerBytesMax: 16_384,
-  /** Calls waiting for a verdict: at the measured rate a second's work, after which a caller is better told. */
+  /**
+   * Calls that wait for a verdict: one second of work at the measured rate. A longer wait helps a caller less than a
+   * refusal.
+   */
   queueCallsMax: 10_000,
-  /** Their bodies together, over all tenants of a process: bounds memory whatever the callers send. */
+  /** The bodies of waiting calls, over all tenants of a process: bounds memory whatever the callers send. */
   queueBytesMax: 33_554_432,
-  /** So few calls always find room: they share one batch, whatever it takes. */
+  /** This many calls always fit in the queue: they share one batch, however long it takes. */
   lineCallsMin: 64,
-  /** A call waits no longer than this for those before it, after which a caller is better told: a burst passes. */
+  /** The longest wait in a queue, long enough for a burst. A longer wait helps a caller less than a refusal. */
   lineBurstMs: 250,
   /**
-   * Where a load stays, all wait for the longest line that there was: calls past this wait are refused instead. 8 and 12
-   * refused calls of 256 connections that waited for each answer, and had no better throughput at four times the load.
+   * The longest wait in a queue under lasting load. Without it every call would wait as long as the longest queue. 8
+   * and 12 refused calls of 256 connections that waited for each answer, and throughput at four times the load was not
+   * better.
    */
   lineStandingMs: 25,
-  /** What the gate was busy with so long ago is a third as much to what it calls a load that stays. */
+  /** The gate's measure of lasting load decays: work of this long ago counts a third. */
   lineBurstFadeMs: 100,
-  /** Refusals sent in a second: each costs what an answer does, and these a twentieth of the time. */
+  /** Refusals sent per second. A refusal costs as much as an answer; this many take a twentieth of the time. */
   refusalsPerSecond: 500,
-  /** Where that many are too few, one waits no longer than this: a caller's patience is some seconds. */
+  /** If there are more refusals than that, one waits at most this long: callers wait only a few seconds. */
   refusalWaitMs: 2000,
-  /** Refusals that wait to be sent: two for each connection that there may be by default. */
+  /** Refusals that wait to be sent: two for each connection, at the default number of connections. */
   refusalsWaitingMax: 8192,
-  /** Rows decided together: one flush for all, and a bounded time in which the ledger's head is held. */
+  /** Rows decided together: they share one flush, and block the ledger's head for a bounded time. */
   batchCallsMax: 512,
-  /** Counters asked and moved by the calls of one batch: many calls with many values to remember share the time. */
+  /** Counter values read and updated by the calls of one batch: bounds its time if many calls remember many values. */
   batchEventsMax: 4096,
 } as const;

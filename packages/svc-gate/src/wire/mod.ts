@@ -1,9 +1,9 @@
 /**
- * The shapes on the wire and how text becomes them.
+ * The types on the wire, and the parser that reads them from text.
  *
- * Promises: what is judged is what was sent. A text is read strictly or refused with its place; numbers keep their
- * exact decimal value; objects have no prototype; nothing is trimmed, folded, repaired or cut. Limits and refusals
- * stand in one table each.
+ * Promises: the gate judges exactly the text that was sent. A text is read strictly or refused with the place of the
+ * fault. Numbers keep their exact decimal value, and objects have no prototype. Nothing is trimmed, folded, repaired or
+ * truncated. Limits and refusals have one table each.
  *
  * Does not: read sockets, decode bytes, know contracts or receipts, keep state. It imports nothing.
  */

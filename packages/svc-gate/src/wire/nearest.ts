@@ -1,4 +1,4 @@
-/** The known name that a mistyped one most likely means, or undefined when none is near. */
+/** The known name that a mistyped one most likely means, or undefined if none is near. */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   const plain = skeleton(name);
   let best: string | undefined;
@@ -11,9 +11,9 @@ export function nearest(name: string, known: Iterable<string>): string | undefin
 }
 
 /**
- * Can two names be taken for one another: are they the same but for case, separators, letters of other scripts that imitate
- * Latin ones, 0 and o, 1 and l; or is one letter of a long word another, missing, or in the place of its neighbour? Of a name
- * and itself: does it mix letters of two such scripts?
+ * Can a reader confuse two names? They may differ in case, in separators, in letters of other scripts that imitate
+ * Latin ones, in 0 and o, or in 1 and l. Or one letter of a long word is replaced, missing, or swapped with its
+ * neighbour. For a name and itself: does it mix letters of two such scripts?
  */
 export function looksLike(a: string, b: string): boolean {
   if (a === b) return lookAlikeScripts.test(a) && /[A-Za-z]/.test(a);
@@ -26,10 +26,10 @@ function folded(name: string): string {
   return skeleton(name).replaceAll("0", "o").replace(/[1|]/g, "l");
 }
 
-/** Words of fewer letters than this differ by one on purpose: get and set. */
+/** Shorter words differ by one letter on purpose: get and set. */
 const longWord = 5;
 
-/** Do two names differ in one long word, by one slip that is no plural and no number? */
+/** Do two names differ in one long word, by one slip that is neither a plural nor a number? */
 function isSlip(left: readonly string[], right: readonly string[]): boolean {
   if (left.length !== right.length) return false;
   const [only, more] = left.flatMap((word, at) => (word === right[at] ? [] : [[word, right[at] ?? ""] as const]));
@@ -39,7 +39,7 @@ function isSlip(left: readonly string[], right: readonly string[]): boolean {
   return `${a}s` !== b && `${b}s` !== a && editDistance(a, b, 2) === 1;
 }
 
-/** Folded for comparison only: case, compatibility forms, separators, marks and invisible characters are dropped. */
+/** For comparison only: removes case, compatibility forms, separators, marks and invisible characters. */
 function skeleton(name: string): string {
   return name
     .slice(0, 256)
@@ -52,8 +52,8 @@ const lookAlikeScripts =
   /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}\p{Script=Cherokee}\p{Script=Coptic}]/u;
 
 /**
- * Letters to add, drop, replace, or change places with a neighbour (optimal string alignment), given up at `limit`;
- * a letter of a script that imitates Latin stands for any letter.
+ * The number of letters to add, remove, replace, or swap with a neighbour (optimal string alignment), at most `limit`.
+ * A letter of a script that imitates Latin equals any letter.
  */
 function editDistance(left: string, right: string, limit: number): number {
   if (Math.abs(left.length - right.length) >= limit) return limit;

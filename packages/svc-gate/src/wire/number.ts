@@ -1,8 +1,8 @@
 import { limits } from "./limits.ts";
 
 /**
- * A JSON number that a JavaScript number cannot stand for as it was sent: a fraction, an exponent, a negative zero
- * or an integer beyond 15 digits. Its value is exactly `coefficient * 10 ** exponent`; `text` is what was sent.
+ * A JSON number that a JavaScript number cannot represent as it was sent: a fraction, an exponent, a negative zero or
+ * an integer beyond 15 digits. Its value is exactly `coefficient * 10 ** exponent`; `text` is the text that was sent.
  */
 export class Decimal {
   readonly text: string;
@@ -36,7 +36,7 @@ export type JsonNumber = number | Decimal;
 
 const grammar = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/;
 
-/** Reads one JSON number (RFC 8259 section 6) within the limits, or says what is wrong with it. */
+/** Reads one JSON number (RFC 8259 section 6) within the limits, or describes the problem. */
 export function parseNumber(text: string): JsonNumber | { readonly problem: string } {
   if (!grammar.test(text)) return { problem: "not a number as JSON writes it" };
   if (text.length <= 15 && /^(?:0|-?[1-9][0-9]*)$/.test(text)) return Number(text);
@@ -51,7 +51,7 @@ export function parseNumber(text: string): JsonNumber | { readonly problem: stri
   return new Decimal(text);
 }
 
-/** The sum of two decimals written without an exponent ("12.50" + "0.5" = "13"), exactly, in shortest form. */
+/** The exact sum of two decimals written without an exponent ("12.50" + "0.5" = "13"), in the shortest form. */
 export function addDecimals(left: string, right: string): string {
   const both = Number(left) + Number(right);
   if (isSmallInteger(left) && isSmallInteger(right) && Number.isSafeInteger(both)) return String(both);

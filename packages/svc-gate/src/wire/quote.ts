@@ -1,29 +1,29 @@
 import { limits } from "./limits.ts";
 
 // Controls, formats (zero-width, bidirectional, tags), line and paragraph separators, unassigned and private
-// characters, and the fillers that print as nothing: what could hide or reorder text before a reader's eyes.
+// characters, and the fillers that print as nothing: characters that could hide or reorder text before a reader's eyes.
 const hidden =
   /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180e\u3164\uffa0"\\]|\p{Variation_Selector}/gu;
 const notAscii = /[^\x20-\x7e]|["\\]/gu;
 
-/** A text as a reviewer may see it: in double quotes, hidden characters escaped, at most 64 characters, then `…`. */
+/** A text for a reviewer: in double quotes, hidden characters escaped, at most 64 characters, then `…`. */
 export function quote(text: string): string {
   return quoted(text, hidden);
 }
 
-/** A text of others as it may stand on a line of a terminal: whole, hidden characters and line ends escaped. */
+/** A foreign text for a line of a terminal: complete, with hidden characters and line ends escaped. */
 export function visible(text: string): string {
   return text.replace(hidden, (character) => (character === '"' || character === "\\" ? character : escape(character)));
 }
 
-/** As `quote`, with every character beyond ASCII escaped, so that a look-alike letter shows. */
+/** Like `quote`, but every character beyond ASCII is escaped, so that a look-alike letter is visible. */
 export function quoteAscii(text: string): string {
   return quoted(text, notAscii);
 }
 
 function quoted(text: string, unsafe: RegExp): string {
   const max = limits.quotedCharactersMax;
-  // A character is at most two UTF-16 units: enough is cut off before a long text is walked.
+  // A character has at most two UTF-16 units: this cuts a long text before it is split.
   const characters = Array.from(text.slice(0, 2 * (max + 1)));
   const cut = characters.length > max;
   const shown = (cut ? characters.slice(0, max) : characters).join("");

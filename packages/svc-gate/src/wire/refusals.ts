@@ -1,6 +1,6 @@
 /**
- * Every refusal: the caller's doing, or overload. A refusal writes no receipt and counts nothing (RFC 9457 problem
- * details on the wire). `title` says what the kind is; `detail`, at the place that refuses, says what was wrong here.
+ * Every refusal: a client error, or overload. A refusal writes no receipt and counts nothing (RFC 9457 problem details
+ * on the wire). `title` describes the kind of refusal; `detail` describes the problem of this request.
  */
 const table = {
   "invalid-json": { status: 400, title: "The body is not strict JSON" },
@@ -33,11 +33,11 @@ export const refusals: Readonly<Record<RefusalCode, { readonly status: number; r
 
 export interface Refusal {
   readonly code: RefusalCode;
-  /** One sentence: what, where, what to do. Never holds a key. */
+  /** One sentence: what happened, where, what to do. Never contains a key. */
   readonly detail: string;
-  /** The methods that the path takes, for `method-not-allowed`. */
+  /** The methods that the path supports, for `method-not-allowed`. */
   readonly allow?: string;
-  /** Seconds after which the same request may find an answer; one where it is not said, of a 429 or a 503. */
+  /** Seconds after which the same request may be answered. A 429 or a 503 without this member means one second. */
   readonly retrySeconds?: number;
 }
 

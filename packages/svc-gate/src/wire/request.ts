@@ -9,11 +9,11 @@ import { bad, good, type Result } from "./result.ts";
 export interface CheckRequest {
   readonly toolName: string;
   readonly toolInput: JsonObject;
-  /** Null when the caller named none: the check belongs to no session. */
+  /** Null if the caller named none: the check does not belong to a session. */
   readonly sessionId: string | null;
-  /** The snapshot of the calling platform; null when none came. */
+  /** The facts of the calling platform; null if there are none. */
   readonly platformState: JsonObject | null;
-  /** The received text of the two objects, without the white space outside strings: what the receipt commits to. */
+  /** The received text of the two objects, without white space outside strings: the receipt commits to it. */
   readonly inputText: string;
   readonly platformText: string | null;
 }

@@ -1,4 +1,4 @@
-/** The outcome of reading something that may be wrong: a value, or a problem described for its reader. */
+/** The outcome of reading something that may be wrong: a value, or a description of the problem. */
 export type Result<Value, Problem> =
   | { readonly ok: true; readonly value: Value }
   | { readonly ok: false; readonly problem: Problem };

@@ -4,7 +4,7 @@ export type MemberName = `input.${string}` | `platform.${string}`;
 /** How a member's name is written, as part of a pattern. */
 export const memberPattern = "(?:input|platform)(?:\\.[A-Za-z_][A-Za-z0-9_]*)+";
 
-/** Longer ones are listed by no contract. */
+/** No contract lists longer names. */
 export const memberCharactersMax = 128;
 
 const memberName = new RegExp(`^${memberPattern}$`);
@@ -20,14 +20,14 @@ interface MemberSpan {
 }
 
 /**
- * Finds members of an object in its text, without reading the text as a whole: one pass, linear in its length, whatever
- * its depth. Names are compared as they are meant, so `"na\u006de"` is `name`. What lies in an array is in no path.
+ * Finds members of an object in its text without parsing the text: one pass, in linear time, at any depth. Names are
+ * compared after decoding, so `"na\u006de"` is `name`. A path does not lead into an array.
  *
- * @param text a JSON object without white space outside strings, read strictly before, as `parseCheckRequest` gives it;
- *   in a text that is none, such as `null`, nothing is found
+ * @param text a JSON object without white space outside strings that was read strictly before, as `parseCheckRequest`
+ *   returns it; nothing is found in another text, such as `null`
  * @param paths for each member the names that lead to it, at least one: `["customer", "email"]`
- * @returns for each path, in their order, where the text of the member's value stands; undefined where there is no such
- *   member, or where a name before the last leads to something that is no object
+ * @returns for each path, in order, the place of the member's value in the text; undefined if there is no such member,
+ *   or if a name before the last leads to something that is not an object
  */
 export function findMembers(text: string, paths: readonly (readonly string[])[]): readonly (MemberSpan | undefined)[] {
   const found: (MemberSpan | undefined)[] = paths.map(() => undefined);
@@ -43,7 +43,7 @@ const LIST_END = 0x5d;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
-/** What is wanted below a member: the places of the paths that end at it, and what is wanted inside it. */
+/** The paths to find below a member: the indexes of the paths that end at it, and the paths that go on inside it. */
 interface Branch {
   readonly ends: number[];
   readonly inside: Map<string, Branch>;
@@ -68,7 +68,7 @@ interface Search {
   readonly found: (MemberSpan | undefined)[];
 }
 
-/** Looks through the object that begins at `start`, as deep as paths lead; its end. */
+/** Searches the object that begins at `start`, as deep as paths lead; returns its end. */
 function lookInside(search: Search, start: number, { inside }: Branch): number {
   const { text, found } = search;
   let at = start + 1;
@@ -87,7 +87,7 @@ function nameOf(quoted: string): string {
   return quoted.includes("\\") ? (JSON.parse(quoted) as string) : quoted.slice(1, -1);
 }
 
-/** The end of the value that begins at `from`, stepping over brackets by their number alone. */
+/** The end of the value that begins at `from`. It only counts brackets. */
 function valueEnd(text: string, from: number): number {
   let at = from;
   let open = 0;
@@ -104,7 +104,7 @@ function valueEnd(text: string, from: number): number {
   return at;
 }
 
-/** The end of the string whose quote stands at `from`. */
+/** The end of the string whose quote is at `from`. */
 function stringEnd(text: string, from: number): number {
   let at = from + 1;
   while (at < text.length && text.charCodeAt(at) !== QUOTE) at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;

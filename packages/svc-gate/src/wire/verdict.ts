@@ -1,8 +1,8 @@
-/** What a check comes to (specification 3.2), from the most lenient to the strictest. */
+/** The verdicts of a check (specification 3.2), from the most lenient to the strictest. */
 export const verdicts = ["ALLOW", "ESCALATE", "BLOCK"] as const;
 export type Verdict = (typeof verdicts)[number];
 
-/** How a verdict is let out (specification 3.1), from the weakest to the strictest. */
+/** How a verdict becomes an answer (specification 3.1), from the weakest mode to the strictest. */
 export const modes = ["observe", "assist", "enforce"] as const;
 export type Mode = (typeof modes)[number];
 
@@ -19,7 +19,7 @@ export function isWeaker(mode: Mode, than: Mode): boolean {
   return modes.indexOf(mode) < modes.indexOf(than);
 }
 
-/** Strictest wins: BLOCK beats ESCALATE beats ALLOW. */
+/** The strictest verdict wins: BLOCK beats ESCALATE beats ALLOW. */
 export function isStricter(verdict: Verdict, than: Verdict): boolean {
   return verdicts.indexOf(verdict) > verdicts.indexOf(than);
 }

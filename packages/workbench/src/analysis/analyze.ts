@@ -11,8 +11,8 @@ import { subjectsOf } from "./formula/subject.ts";
 import { withoutSuppressed } from "./findings/suppressions.ts";
 
 /**
- * What is wrong with contracts although they compile, in the order of the files and of their text; without what comments
- * in them allow. What is said not to be possible is proven; where a proof is not found, nothing is said.
+ * The findings about contracts that compile, in the order of the files and of their text, without those that comments
+ * allow. A finding that something is impossible is proven. Without a proof there is no finding.
  */
 export function analyze(policySet: PolicySet): readonly Finding[] {
   const subjects = subjectsOf(policySet);
@@ -31,7 +31,7 @@ export function analyze(policySet: PolicySet): readonly Finding[] {
   return left.toSorted((a, b) => order(a) - order(b) || a.span.from - b.span.from);
 }
 
-/** One finding for each place: a rule on several tools has it once. */
+/** One finding for each place: for a rule on several tools it is reported once. */
 function distinct(findings: readonly Finding[]): readonly Finding[] {
   const key = ({ code, span }: Finding): string => `${code} ${span.file.name} ${span.from} ${span.to}`;
   return [...new Map(findings.toReversed().map((finding) => [key(finding), finding])).values()].toReversed();

@@ -1,8 +1,8 @@
 /**
- * What can be said of a contract without a call: what it can never do, and how it differs from another.
+ * Statements about a contract without a call: what it can never do, and how it differs from another one.
  *
- * Promises: nothing is said that the engine does not confirm; what is not known is said to be unknown. Pure, apart from
- * the solver, which is loaded when contracts are compared.
+ * Promises: it reports nothing that the engine does not confirm, and reports unknown results as unknown. Pure, apart
+ * from the solver, which is loaded when contracts are compared.
  *
  * Does not: decide calls, read files or receipts, change a contract.
  */

@@ -6,11 +6,11 @@ import type { Outcome } from "../../../svc-gate/src/cli/mod.ts";
 
 export interface AnalyzeOptions {
   readonly json: boolean;
-  /** Notes fail as warnings do. */
+  /** Notes fail, like warnings. */
   readonly deny: boolean;
 }
 
-/** `svc-gate analyze`: what is wrong with contracts although they compile. */
+/** `svc-gate analyze`: reports defects of contracts that compile. */
 export async function analyzeCommand(file: string, { json, deny }: AnalyzeOptions): Promise<Outcome> {
   const compiled = await loadContracts(file);
   if (!compiled.ok) return badInput(compiled.problem, json);

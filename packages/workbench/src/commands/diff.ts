@@ -8,13 +8,13 @@ export interface DiffOptions {
   readonly json: boolean;
   /** Show how the texts differ. */
   readonly text: boolean;
-  /** May a tool have become weaker? */
+  /** Accept tools that became weaker. */
   readonly weaker: boolean;
   /** Seconds for each tool. */
   readonly time: string;
 }
 
-/** `svc-gate diff`: how two contracts differ, in their text and in what they decide. */
+/** `svc-gate diff`: shows how two contracts differ, in their text and in their decisions. */
 export async function diffCommand(before: string, after: string, options: DiffOptions): Promise<Outcome> {
   const timeMs = milliseconds(options.time);
   const sides = [await loadContracts(before), await loadContracts(after)] as const;
@@ -55,7 +55,7 @@ function patchOf(
     .trimEnd();
 }
 
-/** What is said of one tool: its answer, the calls that show it, and what else is to be known. */
+/** The result for one tool: the answer, the example calls, and further notes. */
 function block({ tool, answer, shown, notes, defects }: ToolDifference): string {
   return [
     `${tool}: ${answer}`,
@@ -102,7 +102,7 @@ function forProgram({ tool, answer, shown, notes, defects }: ToolDifference): ob
   };
 }
 
-/** Inputs and snapshots are JSON texts, so that their numbers stay exact. */
+/** Inputs and facts are JSON texts, so that their numbers stay exact. */
 function callForProgram({ call, before, after }: Compared): object {
   const said = ({ verdict, rule, reason }: Compared["before"]): object => ({ verdict, rule, reason });
   return {

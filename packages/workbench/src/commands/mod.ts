@@ -1,16 +1,16 @@
 /**
- * The workbench: the commands of those who write contracts, as `svc-gate` has them.
+ * The workbench: the commands of `svc-gate` for authors of contracts.
  *
- * Promises: it enters svc-gate by its doors; each command is loaded when it is called.
+ * Promises: it only imports svc-gate through its entry points; each command is loaded when it is called.
  *
- * Does not: serve, open ledgers, or change what a gate decides.
+ * Does not: serve, open ledgers, or change a gate's decisions.
  */
 import { run, type Command } from "../../../svc-gate/src/cli/mod.ts";
 import type { DiffOptions } from "./diff.ts";
 import type { AnalyzeOptions } from "./analyze.ts";
 import type { ImportOptions } from "./import-tools/command.ts";
 
-/** Adds what is done with contracts before they are in force. */
+/** Adds the commands for contracts before they are in force. */
 export function addWorkbenchCommands(program: Command): void {
   addFmt(program);
   addAnalyze(program);

@@ -1,6 +1,6 @@
 import { fileKinds, schemaText, type Outcome } from "../../../svc-gate/src/cli/mod.ts";
 
-/** `svc-gate schema`: the JSON Schema (2020-12) of a kind of file, for editors. */
+/** `svc-gate schema`: prints the JSON Schema (2020-12) of a kind of file, for editors. */
 export async function schemaCommand(kind: string): Promise<Outcome> {
   const known = fileKinds.find((name) => name === kind);
   if (known === undefined)

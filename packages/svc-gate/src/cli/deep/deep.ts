@@ -24,13 +24,13 @@ import { visible } from "../../wire/mod.ts";
 import { between } from "./totals.ts";
 
 /**
- * Decides every recorded check again under the contract that it names, and folds the counters again: what the walk over
- * the chain cannot say. To be asked beside that walk, which holds every total that is read here against the receipts.
+ * Decides every recorded check again under the contract that it names, and folds the counters again: the walk over the
+ * chain cannot check this. Run that walk too, because it compares every total that is read here with the receipts.
  *
- * Rows are taken a slice at a time, and what counters stood at is looked up in the ledger, so memory does not grow with it.
+ * Rows are read in slices, and the values of counters are looked up in the ledger, so memory does not grow with it.
  *
- * @param passed told of each row that was looked at
- * @returns what was found through the last row that there was when the ledger was opened
+ * @param passed receives the number of each row that was examined
+ * @returns the findings through the last row that existed when the ledger was opened
  */
 export async function replayAndFold(ledger: LedgerHistory, passed: (seq: number) => void): Promise<DeepFound> {
   const replay = new DeepReplay(ledger);
@@ -44,22 +44,22 @@ export async function replayAndFold(ledger: LedgerHistory, passed: (seq: number)
   return replay.end(last);
 }
 
-/** A check that is about to be decided again. */
+/** A check that will be decided again. */
 interface Pending {
   readonly recorded: Recorded;
   readonly asked: AskedAgain;
   readonly acts: CounterActs;
 }
 
-/** What acts before a row have said of counters: milliseconds by the counter's digest. */
+/** Changes to counters by acts before a row: milliseconds by the counter's digest. */
 interface CounterActs {
-  /** They were not known through it. */
+  /** The counter was unknown through this time. */
   readonly lost: ReadonlyMap<string, number>;
-  /** They counted nothing at or before it. */
+  /** The counter counted nothing at or before this time. */
   readonly reset: ReadonlyMap<string, number>;
 }
 
-/** What the counters stood at that rows ask for. */
+/** The values of the counters that rows look up. */
 type Values = ReadonlyMap<Lookup, string | undefined>;
 
 class DeepReplay {
@@ -102,7 +102,7 @@ class DeepReplay {
   async #pendingOf(row: RecordedRow): Promise<Pending | Difference | string> {
     const recorded = readRecorded(row);
     if (typeof recorded === "string") {
-      // Of a check of which parts were erased it still stands what it was decided under, and counters begin with it.
+      // A check with erased parts still names its contract, and counters begin with it.
       const leaf = readLeaf(row);
       if (typeof leaf !== "string") await this.#inForce({ leaf });
       return recorded;
@@ -112,7 +112,7 @@ class DeepReplay {
     return withoutInput(policySet, recorded) ?? { recorded, asked: askAgain(policySet, recorded), acts: this.#acts };
   }
 
-  /** A row that says what was lost leaves counters unknown. One that is reset is known, and counts from zero. */
+  /** A row that records a loss makes counters unknown. A reset counter is known, and counts from zero. */
   #act(row: RecordedRow): void {
     const leaf = readLeaf(row);
     const resumed = typeof leaf === "string" ? undefined : readResume(leaf, row.evidence);
@@ -126,7 +126,7 @@ class DeepReplay {
     this.#acts = { lost, reset };
   }
 
-  /** What the row was decided under; a clause that says why that cannot be had, where it cannot. */
+  /** The contract in force for the row, or a clause with the reason why it is unavailable. */
   async #inForce({ leaf }: Pick<Recorded, "leaf">): Promise<PolicySet | string> {
     if (leaf.contract === this.#named) return this.#policySet;
     this.#named = leaf.contract;
@@ -152,18 +152,18 @@ class DeepReplay {
     const then = (counter: string): number =>
       Math.max(lost.get(counter) ?? -1, unknown(counter) < at ? unknown(counter) : -1);
     const found = differing(then);
-    // A reset has covered what was unknown before it, too.
+    // A reset has covered everything before it that was unknown, too.
     const now = (counter: string): number => Math.max(unknown(counter), this.#kept.get(counter)?.resetThrough ?? -1);
     const isDoubtful = (lookup: Lookup): boolean =>
       now(counterOf(lookup)) >= at && lookup.after < now(counterOf(lookup));
     if (found === undefined) this.#verdicts.agreed();
     else if (!asked.lookups.some(isDoubtful)) this.#verdicts.differed(seq, found);
-    // What made a counter unknown later has covered what was unknown before.
+    // A later loss, which made a counter unknown, has covered everything before it that was unknown.
     else if (differing(now) === undefined) this.#verdicts.agreed();
     else this.#verdicts.skipped(seq, standsOnErased);
   }
 
-  /** What each lookup came to when its row was decided: the events before the row, without those before its window. */
+  /** The result of each lookup when its row was decided: the events before the row, without those before its window. */
   async #valuesOf(pending: readonly Pending[]): Promise<Values> {
     const asked = pending.flatMap(({ recorded, acts, asked: { lookups } }) =>
       lookups.map((lookup) => {
@@ -193,8 +193,8 @@ class DeepReplay {
 }
 
 /**
- * Why a check cannot be decided again whose input was not kept whole. It can be if no contract routes the tool. A gate
- * always keeps the input of a call that a rule decided.
+ * Why a check cannot be decided again if its input was not stored whole. It can be if no contract routes the tool. A
+ * gate always stores the whole input of a call that a rule decided.
  */
 export function withoutInput(
   policySet: PolicySet,
@@ -207,7 +207,7 @@ export function withoutInput(
   return { what: "input", was: "a part of it", is: `all of it, since ${visible(rule)} decided` };
 }
 
-/** Counters that are looked up at once: bounds memory where a row asks for many. */
+/** Counters that are looked up together: bounds memory if a row reads many. */
 const lookupsAtOnce = 4096;
 
 function counterOf({ counter }: Lookup): string {

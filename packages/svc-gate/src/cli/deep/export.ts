@@ -5,12 +5,12 @@ import { withoutInput } from "./deep.ts";
 import { VerdictAccumulator, type DecidedFound } from "./found.ts";
 
 /**
- * Decides every check of an export again, under the contract that its receipt names. To be asked of one that was found
- * whole. An export has no counters beside its rows, so they are counted from the first row on, in memory; and it has not
- * the ledger's secret, so the keys in effects are not compared.
+ * Decides every check of an export again, under the contract that its receipt names. The export must have been verified
+ * before. An export has no counters besides its rows, so they are counted in memory from the first row on. It does not
+ * have the ledger's secret, so the keys in effects are not compared.
  *
- * @param size rows that the export has
- * @param passed told of each row that was looked at
+ * @param size the number of rows in the export
+ * @param passed receives the number of each row that was examined
  */
 export async function decideExportAgain(
   folder: string,

@@ -9,31 +9,31 @@ import { between, placesOf } from "./totals.ts";
 /** How far a counter was folded again. */
 interface Refolded {
   owned: Owned;
-  /** The last row that it counted before it left; undefined while it is in force. */
+  /** The last row that it counted before it went out of force; undefined while it is in force. */
   through: number | undefined;
   /** Events that were folded into it and are in the ledger. */
   found: number;
-  /** Could every row be counted that it was folded from? */
+  /** Could every row that it was folded from be counted? */
   isSure: boolean;
 }
 
-/** What came of it. */
+/** The result of folding the counters again. */
 export interface FoldsFound {
   /** Counters that the ledger keeps. */
   readonly kept: number;
   /** Events of older rows that were found again in them. */
   readonly events: number;
-  /** Counters that stand on rows which cannot be counted again, or whose contract no row names yet. */
+  /** Counters that depend on rows which cannot be counted again, or whose contract no row names yet. */
   readonly unverifiable: number;
   readonly firstWrong: WrongCounter | undefined;
 }
 
 /**
- * The events that no receipt commits to, found again: those of rows that are older than the counter, folded into it when
- * its contract came into force. What a row moved itself stands in its evidence, and the walk over the chain has held
- * that against the counters.
+ * Finds again the events that no receipt commits to. They come from rows older than the counter, and were folded into
+ * it when its contract came into force. A row's own updates are in its evidence; the walk over the chain compared those
+ * with the counters.
  *
- * Memory grows with the number of counters alone: events are looked up in the ledger, a slice at a time.
+ * Memory grows only with the number of counters: events are looked up in the ledger, in slices.
  */
 export class Folds {
   readonly #ledger: LedgerHistory;
@@ -46,7 +46,7 @@ export class Folds {
     this.#kept = new Map(ledger.kept.map((counter) => [counter.digest, counter]));
   }
 
-  /** A contract is in force from a row on: what is new to it is folded from the rows before. */
+  /** Records that a contract is in force from a row on: its new counters are folded from the rows before. */
   async align(policySet: PolicySet, from: number): Promise<void> {
     const owned = countersOf(policySet);
     const inForce = new Set(owned.map(({ counter }) => counter.identity));
@@ -58,17 +58,17 @@ export class Folds {
     for (const each of coming) await this.#fold(each, from - 1);
   }
 
-  /** Of some rows it cannot be said what was in force: what is folded from there on is not known for sure. */
+  /** The contract of some rows is unknown: from here on, the folds of all counters are uncertain. */
   lose(): void {
     for (const fold of this.#folds.values()) fold.isSure = false;
   }
 
   /**
-   * @param last the last row that was looked at
-   * @param resets by the counter's digest: the moment through which rows have reset it
+   * @param last the last row that was examined
+   * @param resets by the counter's digest: the time through which rows have reset it
    */
   async end(last: number, resets: ReadonlyMap<string, number>): Promise<FoldsFound> {
-    // One that has come back since is folded beyond the rows of its contract.
+    // A counter that came into force again since then is folded beyond the rows of its contract.
     for (const { owned, through } of this.#folds.values()) {
       const kept = this.#keptOf(owned);
       const upTo = kept?.through === null ? last : Math.min(last, kept?.through ?? 0);
@@ -117,7 +117,7 @@ export class Folds {
     const from = (fold.through ?? 0) + 1;
     fold.owned = owned;
     fold.through = undefined;
-    // One that began at nothing has no event of older rows, unless it was kept before any row named it.
+    // A counter that began empty has no event of older rows, unless the ledger had it before any row named it.
     if (isFirst && owned.counter.startsEmpty && (this.#keptOf(owned)?.folded ?? 0) === 0) return;
     if (from > upTo) return;
     for await (const slice of this.#ledger.scan(from)) {
@@ -127,12 +127,12 @@ export class Folds {
     }
   }
 
-  /** @param mayLack the counter began at some row of these, and it cannot be said at which */
+  /** @param mayLack the counter began at one of these rows, and it is unknown at which one */
   async #count(fold: Refolded, rows: Rows, mayLack: boolean): Promise<void> {
     const { owned } = fold;
     const counter = counterDigest(owned.counter.identity);
     const { unknownThrough = -1, resetThrough = -1 } = this.#keptOf(owned) ?? {};
-    // The row that reset it may record a loss as well, and is one moment later.
+    // The row that reset it may record a loss as well, which then is one millisecond later.
     const coveredThrough = Math.max(unknownThrough, resetThrough + 1);
     const events: (EventPosition & { readonly amount: string })[] = [];
     for (const row of rows) {

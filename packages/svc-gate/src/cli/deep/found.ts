@@ -1,13 +1,13 @@
 import type { Difference } from "../replay/decide-again.ts";
 import { visible } from "../../wire/mod.ts";
 
-/** What came of deciding every check again. */
+/** The result of deciding every check again. */
 export interface DecidedFound {
-  /** The last row that was looked at. */
+  /** The last row that was examined. */
   readonly rows: number;
-  /** Checks that came to what their receipts say: verdict, rule, reason, answer, trace, and what they moved. */
+  /** Checks with the same result as on their receipts: verdict, rule, reason, answer, trace, and counter updates. */
   readonly replayed: number;
-  /** Checks that nothing can be said of, such as those of which a part was erased. */
+  /** Checks that cannot be decided again, such as those with an erased part. */
   readonly notReplayable: number;
   readonly firstNotReplayable: { readonly seq: number; readonly why: string } | undefined;
   readonly differs: number;
@@ -16,7 +16,7 @@ export interface DecidedFound {
     | undefined;
 }
 
-/** Counts what comes of each check, and keeps the first of each kind. */
+/** Counts the result of each check, and keeps the first of each kind. */
 export class VerdictAccumulator {
   #replayed = 0;
   #notReplayable = 0;
@@ -38,7 +38,7 @@ export class VerdictAccumulator {
     this.#firstDiffering ??= { seq, what, recorded: was, again: is };
   }
 
-  /** @param rows the last row that was looked at */
+  /** @param rows the last row that was examined */
   found(rows: number): DecidedFound {
     return {
       rows,
@@ -51,13 +51,13 @@ export class VerdictAccumulator {
   }
 }
 
-/** The same of a ledger, whose counters were folded again too. */
+/** The result for a ledger, whose counters were folded again too. */
 export interface DeepFound extends DecidedFound {
   readonly counters: {
     readonly kept: number;
     /** Events of rows older than their counter, which no receipt commits to, found again. */
     readonly events: number;
-    /** Counters that stand on rows which cannot be counted again, or that no receipt's contract names yet. */
+    /** Counters that depend on rows which cannot be counted again, or that no receipt's contract names yet. */
     readonly unverifiable: number;
     readonly firstWrong: WrongCounter | undefined;
   };
@@ -71,7 +71,7 @@ export interface WrongCounter {
   readonly found: string;
 }
 
-/** Does all that was looked at agree? */
+/** Do all examined checks and counters agree? */
 export function isSound({ differs, counters }: DeepFound): boolean {
   return differs === 0 && counters.firstWrong === undefined;
 }
@@ -96,7 +96,7 @@ export function shownDecided({ rows, replayed, differs, ...firsts }: DecidedFoun
   };
 }
 
-/** The first check that differs; undefined where none does. */
+/** The first check that differs; undefined if none does. */
 export function differsText({ differs, replayed, firstDiffering }: DecidedFound): string | undefined {
   if (firstDiffering === undefined) return undefined;
   const { seq, what, recorded, again } = firstDiffering;

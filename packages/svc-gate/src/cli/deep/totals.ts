@@ -1,7 +1,7 @@
 import { addDecimals } from "../../wire/mod.ts";
 import type { EventPosition } from "../../ledger/mod.ts";
 
-/** The two places between which an event stands, if it is there: the difference of their totals is its amount. */
+/** The positions before and after an event: the difference of their totals is its amount. */
 export function placesOf({ counter, key, at, seq }: EventPosition): readonly [EventPosition, EventPosition] {
   return [
     { counter, key, at, seq },
@@ -9,7 +9,7 @@ export function placesOf({ counter, key, at, seq }: EventPosition): readonly [Ev
   ];
 }
 
-/** What was counted between two totals; undefined where one is not there, or is no decimal because somebody changed it. */
+/** The amount between two totals; undefined if one does not exist, or is not a decimal because somebody changed it. */
 export function between(before: string | undefined, after: string | undefined): string | undefined {
   return isDecimal(before) && isDecimal(after) ? addDecimals(after, `-${before}`) : undefined;
 }

@@ -16,11 +16,11 @@ import { explain } from "./explanation.ts";
 import { explainedJson, explainedText, type Explained } from "./report.ts";
 
 export interface ExplainOptions extends Omit<ReceiptSource, "folder"> {
-  /** A receipt of a ledger, in place of a call in a file. */
+  /** A receipt of a ledger, instead of a call in a file. */
   readonly receipt?: string | undefined;
   readonly dataDir: string;
   readonly contract: string;
-  /** JSON: what counters stand at, by name. */
+  /** JSON: the values of counters, by name. */
   readonly counters?: string | undefined;
   readonly now?: string | undefined;
   readonly key: string;
@@ -28,7 +28,7 @@ export interface ExplainOptions extends Omit<ReceiptSource, "folder"> {
   readonly json: boolean;
 }
 
-/** `svc-gate explain`: why a call comes to what it comes to, with the values of every operand. */
+/** `svc-gate explain`: prints how the verdict on a call is reached, with the values of every operand. */
 export async function explainCommand(file: string | undefined, options: ExplainOptions): Promise<Outcome> {
   if (file !== undefined && options.receipt !== undefined)
     throw new BadInput("name a call's file or a receipt, not both");
@@ -119,7 +119,7 @@ function cutText({ bytes, head, sha256 }: CutInput): string {
   return `it had ${bytes} bytes, its SHA-256 is ${sha256}, and it begins with ${visible(head)}`;
 }
 
-/** The body that was evaluation, as far as the receipt has it. */
+/** The body that was evaluated, as far as the receipt has it. */
 function bodyOf({ request }: Recorded): string {
   const { toolName, inputText, sessionId, platformText } = request;
   const members = [`"tool_name":${JSON.stringify(toolName)}`, `"tool_input":${inputText}`];
@@ -128,7 +128,10 @@ function bodyOf({ request }: Recorded): string {
   return `{${members.join(",")}}`;
 }
 
-/** What the counters stood at: a receipt has those that were read, and of one that remembers the N-th value asked. */
+/**
+ * The recorded values of the counters. A receipt has those that were read, by the value's number if the counter
+ * remembers.
+ */
 function recordedValues({ trace: { counters } }: Recorded): (lookup: Lookup) => string | undefined {
   const asked = new Map<string, number>();
   return ({ counter: { name, remembers } }) => {
@@ -141,7 +144,7 @@ function recordedValues({ trace: { counters } }: Recorded): (lookup: Lookup) => 
 
 interface Known {
   readonly valueOf: (lookup: Lookup) => string | undefined;
-  /** Where the call was read from. */
+  /** The file with the call. */
   readonly file: string | undefined;
 }
 

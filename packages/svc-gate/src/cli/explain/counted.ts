@@ -5,21 +5,21 @@ import { showProgress } from "../progress.ts";
 import { otherKind, recordedAt, resetIn } from "../replay/recorded.ts";
 import { counterDigest } from "../replay/replay-counters.ts";
 
-/** What a counter stood at, and the receipts that made it so. */
+/** The value of a counter, and the receipts that it was counted from. */
 export interface CounterExplained extends CounterSeen {
-  /** Undefined where that cannot be told: without the ledger's secret no key can be recognised. */
+  /** Undefined if it is unknown: without the ledger's secret no key can be recognised. */
   readonly counted: Counted | undefined;
 }
 
 export interface Counted {
   readonly receipts: number;
-  /** The last of them. */
+  /** The last of these receipts. */
   readonly last: readonly { readonly seq: number; readonly amount: string }[];
 }
 
 const lastMax = 5;
 
-/** Finds the receipts before this one that moved its counters, within their windows. */
+/** Finds the receipts before this one that updated its counters, within their windows. */
 export async function countersExplained(
   counters: readonly CounterSeen[],
   { seq }: Leaf,

@@ -10,7 +10,9 @@ import {
 import { visible } from "../../wire/mod.ts";
 import type { History, RecordedRow } from "../history.ts";
 
-/** Which parts of a receipt were erased, by whom, when and why, as far as later rows say; undefined where it has all. */
+/**
+ * Which parts of a receipt were erased, by whom, when and why, as far as later rows record it; undefined if none was.
+ */
 export async function erasedText({ seq, evidence }: RecordedRow, history: History): Promise<string | undefined> {
   const missing = new Set(missingParts(evidence).filter(isErasable));
   if (missing.size === 0) return undefined;

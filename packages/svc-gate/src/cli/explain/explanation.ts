@@ -5,10 +5,10 @@ import type { Verdict } from "../../wire/mod.ts";
 import type { Evaluation } from "../evaluate.ts";
 import type { Came, PartTrace, EvaluationTrace } from "../evaluation-trace.ts";
 
-/** Why a call came to what it came to: every requirement and rule of its tool, with the values that decided. */
+/** Why a call got its verdict: every requirement and rule of its tool, with the values that decided. */
 export interface Explanation {
   readonly rules: readonly RuleExplained[];
-  /** Where the input or the snapshot differs from its schema. */
+  /** The difference between the input or the facts and their schema. */
   readonly mismatch: MismatchExplained | undefined;
 }
 
@@ -23,17 +23,17 @@ export interface MismatchExplained {
 
 export interface RuleExplained {
   readonly id: string;
-  /** One that is `observing` decides nothing. */
+  /** An `observing` rule does not decide. */
   readonly kind: "requirement" | "rule" | "observing" | "otherwise";
-  /** What the condition came to; an `otherwise` is `true` where nothing else spoke. */
+  /** The result of the condition. An `otherwise` is `true` if no other rule applied. */
   readonly came: "true" | "false" | "error" | "not evaluated";
-  /** What it says where it speaks: a rule that is true, a requirement that is false, anything that fails. */
+  /** The verdict and reason if it applies: a rule that is true, a requirement that is false, or an error in either. */
   readonly speaks: { readonly verdict: Verdict; readonly reason: string } | undefined;
-  /** The condition with what it is made of; an `otherwise` has none. */
+  /** The condition with its parts; an `otherwise` has none. */
   readonly condition: PartExplained | undefined;
 }
 
-/** A part of a condition and what it came to: more than one value in a macro, none where it was not evaluated. */
+/** A part of a condition and its results: several in a macro, none if it was not evaluated. */
 export interface PartExplained {
   readonly span: Span;
   readonly first: readonly Came[];
@@ -41,7 +41,7 @@ export interface PartExplained {
   readonly parts: readonly PartExplained[];
 }
 
-/** @param trace has seen this decision and no other */
+/** @param trace the trace of only this decision */
 export function explain(evaluation: Evaluation, trace: EvaluationTrace): Explanation {
   const routes = evaluation.prepared.plan?.routes ?? [];
   const requirements = routes.flatMap(({ presence, requires }) => [...presence, ...requires]);
@@ -130,7 +130,7 @@ function part(core: Core, trace: EvaluationTrace): PartExplained {
   };
 }
 
-/** Leaves out what says itself: literals, and the roots that members are read from. */
+/** Leaves out parts whose value is obvious: literals, and the roots that members are read from. */
 function shown(core: Core, trace: EvaluationTrace): readonly PartExplained[] {
   if (core.op === "constant" && !isLimit(core.span)) return [];
   if (core.op === "root" && (core.root === "input" || core.root === "platform")) return [];
@@ -138,7 +138,7 @@ function shown(core: Core, trace: EvaluationTrace): readonly PartExplained[] {
   return [part(core, trace)];
 }
 
-/** A member of a member of a root: its owners say nothing that it does not. */
+/** A member of a member of a root: showing its owners adds nothing. */
 function isPath(core: Core): boolean {
   if (core.op === "member" || core.op === "has") return core.of.op === "root" || isPath(core.of);
   return core.op === "root" || core.op === "variable";

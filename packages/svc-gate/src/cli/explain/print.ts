@@ -3,7 +3,7 @@ import { Timestamp } from "../../contract/ir.ts";
 import { clip, locationText, textAt } from "../source-location.ts";
 import type { PartExplained, RuleExplained } from "./explanation.ts";
 
-/** One requirement or rule: what it came to and says, and below it its condition with the values. */
+/** One requirement or rule: its result and its verdict, and below them its condition with the values. */
 export function printRule({ id, kind, came, speaks, condition }: RuleExplained): readonly string[] {
   const place = condition === undefined ? "" : `  ${locationText(condition.span)}`;
   const head = `${id}  ${kind === "otherwise" ? otherwiseText(came) : came}${place}`;
@@ -36,7 +36,7 @@ function valueText({ first, times }: PartExplained): string {
   return times > first.length ? `${shown}, … (${times} times)` : shown;
 }
 
-/** As in a reason; a moment also gets its date, because a person cannot read its seconds. */
+/** As in a reason; a time also gets its date, because a person cannot read its seconds. */
 function shownValue(value: Value): string {
   if (!(value instanceof Timestamp)) return show(value);
   const date = new Date(Number(show(value)) * 1000);

@@ -6,13 +6,13 @@ import type { Explanation, PartExplained, RuleExplained } from "./explanation.ts
 import { keyText } from "./key.ts";
 import { printRule } from "./print.ts";
 
-/** A call with all that led to its verdict. */
+/** A call with everything that led to its verdict. */
 export interface Explained {
   readonly call: Call;
   readonly evaluation: Evaluation;
   readonly explanation: Explanation;
   readonly counters: readonly CounterExplained[];
-  /** Of a receipt: what it is, and whether it comes to the same today. */
+  /** For a receipt: its number and contract, and whether the result is the same today. */
   readonly recorded: { readonly seq: number; readonly contract: string; readonly agrees: boolean } | undefined;
 }
 
@@ -66,8 +66,9 @@ function windowText(after: number): string {
 }
 
 /**
- * The same for programs: `{verdict, answered, rule, reason, final, errors, observed, counters, rules, mismatch, recorded}`.
- * A condition is `{text, place, came, times, parts}`, `came` its first values, each `{value}` or `{error}`.
+ * The explanation for programs: `{verdict, answered, rule, reason, final, errors, observed, counters, rules, mismatch,
+ * recorded}`. A condition is `{text, place, came, times, parts}`; `came` has its first values, each `{value}` or
+ * `{error}`.
  */
 export function explainedJson({ evaluation, explanation, counters, recorded }: Explained): object {
   const { verdict, rule, reason, final, fired, errors, observed } = evaluation.decision;

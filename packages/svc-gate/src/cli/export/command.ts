@@ -10,7 +10,7 @@ import { showExport } from "./show.ts";
 export interface ExportOptions {
   readonly dataDir: string;
   readonly database: DatabaseOption;
-  /** Through the latest head that witnesses have cosigned, in place of the latest of all. */
+  /** Through the latest head that witnesses have cosigned, instead of the latest of all. */
   readonly cosigned: boolean;
   readonly format: string | undefined;
   readonly from: string | undefined;
@@ -18,7 +18,10 @@ export interface ExportOptions {
   readonly json: boolean;
 }
 
-/** `svc-gate export`: a folder that outsiders can verify; or the readable fields of receipts, for people and programs. */
+/**
+ * `svc-gate export`: writes a folder that outsiders can verify, or the readable fields of receipts for people and
+ * programs.
+ */
 export async function exportCommand(target: string, options: ExportOptions): Promise<Outcome> {
   const { database, dataDir, format, from, to } = options;
   const source = ledgerSource(dataDir, database);
@@ -40,7 +43,7 @@ export async function exportCommand(target: string, options: ExportOptions): Pro
 const tries = 6;
 const waitMs = 500;
 
-/** A gate leaves its head behind once a second; what was erased in that second is under the next one. */
+/** A gate keeps its head once a second. An erasure in that second is covered by the next head. */
 async function exportFolder(folder: string, source: LedgerSource, cosigned: boolean): Promise<Exported> {
   for (let left = tries; ; left -= 1) {
     const history = await source.open();
@@ -58,7 +61,7 @@ async function exportFolder(folder: string, source: LedgerSource, cosigned: bool
   }
 }
 
-/** The latest signed head that is kept, with witnesses' signatures where they have it already. */
+/** The latest signed head that is kept, with witnesses' signatures if it has them already. */
 function headOf({ name, checkpoints }: LedgerHistory, cosigned: boolean): string {
   const [latest, withWitnesses] = checkpoints;
   if (cosigned && withWitnesses === undefined)

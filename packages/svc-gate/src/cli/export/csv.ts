@@ -1,11 +1,11 @@
-/** A line of CSV, as RFC 4180 has it: commas, quotes where they are needed, CR and LF at its end. */
+/** A line of CSV (RFC 4180): commas, quotes if they are needed, CR and LF at its end. */
 export function csvLine(cells: readonly string[]): string {
   return `${cells.map((cell) => quoted(guarded(cell))).join(",")}\r\n`;
 }
 
 /**
- * Spreadsheets run what begins with one of these as a formula, and an agent chooses texts here: an apostrophe before it
- * makes it text. Full-width forms count, for some programs fold them.
+ * Spreadsheets run a cell that begins with one of these as a formula, and an agent chooses texts here. An apostrophe
+ * before it makes it text. Full-width forms count, because some programs fold them.
  */
 const formula = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 

@@ -33,7 +33,7 @@ export interface ReadableOptions {
   readonly open: () => Promise<LedgerHistory>;
 }
 
-/** Writes the readable fields of receipts into a file, or to the standard output where its name is `-`. */
+/** Writes the readable fields of receipts into a file, or to standard output if its name is `-`. */
 export async function exportReadable(target: string, { format, from, to, open }: ReadableOptions): Promise<Outcome> {
   const first = readRow("--from", from) ?? 1;
   const last = readRow("--to", to);
@@ -50,7 +50,7 @@ export async function exportReadable(target: string, { format, from, to, open }:
     if (file === "-") await pipeline(lines, process.stdout, { end: false });
     else await writeFile(lines, file);
   } catch (error) {
-    // Who reads from us has seen enough, as `head` does.
+    // The reader has closed the pipe, as `head` does.
     if (file !== "-" || (error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
   } finally {
     progress.end();
@@ -65,7 +65,7 @@ function readRow(option: string, text: string | undefined): number | undefined {
   throw new BadInput(`${option} takes the number of a row, from 1, not "${text}"`);
 }
 
-/** A folder's name means the file `receipts.csv` or `receipts.jsonl` in it. */
+/** For a folder, this is the file `receipts.csv` or `receipts.jsonl` in it. */
 async function fileOf(target: string, format: ReadableFormat): Promise<string> {
   const isFolder = await stat(target).then(
     (found) => found.isDirectory(),
@@ -74,7 +74,10 @@ async function fileOf(target: string, format: ReadableFormat): Promise<string> {
   return isFolder ? join(target, `receipts.${format}`) : target;
 }
 
-/** Written beside, for its owner alone, and put in its place when it is whole; a link, a device and a pipe are written to. */
+/**
+ * Writes a temporary file, for its owner only, and renames it once it is complete. A link, a device or a pipe is
+ * written directly.
+ */
 async function writeFile(lines: Readable, file: string): Promise<void> {
   const isPlain = (await lstat(file).catch(() => undefined))?.isFile() ?? true;
   const written = isPlain ? `${file}.new` : file;
@@ -138,8 +141,8 @@ function cell(value: ReadableRow[keyof ReadableRow]): string {
 }
 
 /**
- * Input and snapshot are the received texts, digits and escapes untouched. If the input was not kept whole, it is null,
- * and `input_cut` has its size, beginning and digest.
+ * Input and facts are the received texts, with digits and escapes unchanged. If the input was not stored whole, it is
+ * null, and `input_cut` has its size, beginning and digest.
  */
 function jsonOf(row: StoredRow): string {
   const fields = readable(row);
@@ -149,7 +152,7 @@ function jsonOf(row: StoredRow): string {
   return `${JSON.stringify(fields).slice(0, -1)},${inputs},"platform":${platform}}\n`;
 }
 
-/** What a person reads of a row, from its leaf and from disclosures whose digests are recomputed. */
+/** The readable fields of a row, from its leaf and from disclosures whose digests are recomputed. */
 function readable({ seq, leaf: text, evidence }: StoredRow): ReadableRow {
   const leaf = parseLeaf(text);
   if (leaf === undefined || evidenceDigest(evidence) !== leaf.evidence)

@@ -1,9 +1,9 @@
 import { progressStride, showProgress, type Progress } from "../progress.ts";
 
-/** Between two lines, where there is no terminal to draw a bar on. */
+/** Between two lines, if there is no terminal to draw a bar on. */
 const lineMs = 10_000;
 
-/** How far an export is: a bar on a terminal's standard error, else a line there each ten seconds. */
+/** Shows the progress of an export: a bar on a terminal's standard error, else a line there every ten seconds. */
 export function showExport(rows: number): Progress {
   if (process.stderr.isTTY) return showProgress(rows);
   let last = performance.now();

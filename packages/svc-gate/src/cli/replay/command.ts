@@ -10,7 +10,7 @@ import { decideAllAgain, holdAgainstItself } from "./replay.ts";
 import { VerdictChanges } from "./verdict-changes.ts";
 
 export interface ReplayOptions extends Omit<ReceiptSource, "folder">, SpanOptions {
-  /** A contract or mandate to decide under, in place of those that were in force. */
+  /** A contract or mandate to decide under, instead of those that were in force. */
   readonly contract?: string | undefined;
   readonly mode?: string | undefined;
   /** A path such as `input.amount`. */
@@ -19,7 +19,9 @@ export interface ReplayOptions extends Omit<ReceiptSource, "folder">, SpanOption
   readonly json: boolean;
 }
 
-/** `svc-gate replay`: recorded receipts decided again, under what was in force or under another contract. */
+/**
+ * `svc-gate replay`: decides recorded receipts again, under the contracts that were in force or under another contract.
+ */
 export async function replayCommand(folder: string, options: ReplayOptions): Promise<Outcome> {
   const examples = readCount(options.examples);
   const mode = readMode(options.mode);

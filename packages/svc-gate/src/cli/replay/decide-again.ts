@@ -15,32 +15,32 @@ import { contractOf, type History } from "../history.ts";
 import type { Recorded } from "./recorded.ts";
 import { counterDigest, ReplayCounters } from "./replay-counters.ts";
 
-/** A decision made again, with what it is compared by. */
+/** A repeated decision, with the values to compare. */
 export interface Again {
   readonly decision: Decision;
   readonly answered: Verdict;
   readonly prepared: Prepared;
 }
 
-/** A recorded call at its moment, with what its rules may ask of the counters. */
+/** A recorded call with its time, and the lookups of its rules. */
 export interface AskedAgain {
   readonly lookupPlan: LookupPlan;
   readonly lookups: readonly Lookup[];
 }
 
-/** Decides under one contract, with counters as they stand. */
+/** Decides under one contract, with the current values of counters. */
 export function decideAgain(policySet: PolicySet, recorded: Recorded, counters: ReplayCounters, mode: Mode): Again {
   return decideAsked(askAgain(policySet, recorded), (lookup) => counters.value(lookup), mode);
 }
 
-/** All that can be done before the counters are known. */
+/** The part of the decision that does not depend on counters. */
 export function askAgain(policySet: PolicySet, { leaf, request }: Recorded): AskedAgain {
   const caller = { keyName: leaf.key ?? "", sessionId: request.sessionId };
   const lookupPlan = planLookups(prepare(policySet, request, caller), leaf.at);
   return { lookupPlan, lookups: lookupPlan.lookups };
 }
 
-/** @param value what a counter stood at; undefined where its history is not known */
+/** @param value the value of a counter; undefined if its history is unknown */
 export function decideAsked(
   { lookupPlan }: AskedAgain,
   value: (lookup: Lookup) => string | undefined,
@@ -50,7 +50,7 @@ export function decideAsked(
   return { decision, answered: answeredVerdict(decision, mode), prepared: lookupPlan.prepared };
 }
 
-/** Contracts by the digest that a receipt names, each compiled once. */
+/** Contracts by the digest on receipts, each compiled once. */
 export class Contracts {
   readonly #history: History;
   readonly #found = new Map<string, Promise<PolicySet | string>>();
@@ -59,7 +59,7 @@ export class Contracts {
     this.#history = history;
   }
 
-  /** What was in force, or a clause that says why it cannot be had. */
+  /** The contract in force, or a clause with the reason why it is unavailable. */
   of(named: string): Promise<PolicySet | string> {
     const known = this.#found.get(named);
     if (known !== undefined) return known;
@@ -80,7 +80,7 @@ export class Contracts {
   }
 }
 
-/** What differs between a receipt and the same decision made again; undefined where nothing does. */
+/** The difference between a receipt and the repeated decision; undefined if they agree. */
 export function difference(recorded: Recorded, again: Again, history: History): Difference | undefined {
   const { leaf, reasonText, outcomeText, effectsText } = recorded;
   const { decision } = again;

@@ -16,7 +16,7 @@ export interface Disagreement {
 export interface AgreementFound {
   readonly agreed: number;
   readonly disagreements: number;
-  /** The first of them. */
+  /** The first of these rows. */
   readonly shown: readonly Disagreement[];
   readonly skipped: Skipped;
 }
@@ -92,7 +92,7 @@ function groupsText(
   return ["", ...columns([[title, ...figures.head], ...rows]), ...more];
 }
 
-/** The largest first, what is lumped together last. */
+/** The largest groups first, the combined rest last. */
 export function sorted<Group extends Share>(groups: ReadonlyMap<string, Group>): readonly (readonly [string, Group])[] {
   return [...groups].toSorted(
     ([a, x], [b, y]) =>
@@ -117,7 +117,7 @@ export function skippedText({ receipts, reasons }: Skipped): readonly string[] {
   ];
 }
 
-/** Words stand left, figures right. */
+/** Words are aligned left, numbers right. */
 export function columns(rows: readonly (readonly string[])[]): readonly string[] {
   const widths = (rows[0] ?? []).map((_, at) => Math.max(...rows.map((row) => (row[at] ?? "").length)));
   const isFigure = (at: number): boolean => rows.some((row) => /^-?[0-9]/.test(row[at] ?? ""));

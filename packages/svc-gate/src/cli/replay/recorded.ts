@@ -13,12 +13,12 @@ import {
 import { readResume } from "../../ledger/mod.ts";
 import type { RecordedRow } from "../history.ts";
 
-/** A check, as its receipt tells of it. */
+/** A check, as its receipt describes it. */
 export interface Recorded {
   readonly row: RecordedRow;
   readonly leaf: Leaf;
   readonly request: CheckRequest;
-  /** The marker of an input that was not kept whole; `request.toolInput` is then empty. */
+  /** The marker of an input that was not stored whole; `request.toolInput` is then empty. */
   readonly cutInput: CutInput | undefined;
   readonly reason: string;
   readonly trace: Trace;
@@ -29,21 +29,21 @@ export interface Recorded {
   readonly effectsText: string;
 }
 
-/** What a receipt says of a rule that observes. */
+/** The record of an observing rule on a receipt. */
 interface WouldBe {
   readonly reason: string;
   readonly rule: string;
   readonly verdict: Verdict;
 }
 
-/** What is read back of how a verdict came about. */
+/** The recorded trace of a decision. */
 export interface Trace {
-  /** The counters that were read, with what they stood at. */
+  /** The counters that were read, with their values. */
   readonly counters: Readonly<Record<string, string>>;
   readonly observed: readonly WouldBe[];
 }
 
-/** The leaf of a row, or a clause that says what is wrong with the row: it is not believed, wherever it lies. */
+/** The leaf of a row, or a clause with the problem of the row. No source of rows is trusted. */
 export function readLeaf({ seq, leaf: text, evidence }: RecordedRow): Leaf | string {
   const leaf = parseLeaf(text);
   if (leaf === undefined) return "its leaf is not one that this version reads";
@@ -51,7 +51,10 @@ export function readLeaf({ seq, leaf: text, evidence }: RecordedRow): Leaf | str
   return evidenceDigest(evidence) === leaf.evidence ? leaf : "its evidence is not what its leaf commits to";
 }
 
-/** The kind of a row that is no check: a person's act (a key, a reload), or a tool's result. Nothing was decided there. */
+/**
+ * The kind of a row that is not a check: a person's act (a key, a reload), or a tool's result. Such a row has no
+ * decision.
+ */
 export function otherKind(row: RecordedRow): Exclude<LeafKind, "check"> | undefined {
   if (!/^\{"(?:act":|answered":null,)/.test(row.leaf)) return undefined;
   const leaf = readLeaf(row);
@@ -64,14 +67,14 @@ export function resetIn(row: RecordedRow): ReadonlyMap<string, string> {
   return (typeof leaf === "string" ? undefined : readResume(leaf, row.evidence))?.reset ?? new Map();
 }
 
-/** Was a part of the evidence erased? Its digest stands in its place. */
+/** Was a part of the evidence erased? Then its digest replaces it. */
 export function hasErasedPart(evidence: string): boolean {
   return parts.some((name) => wholeText(evidence, name) === undefined);
 }
 
 const parts = ["call", "input", "platform", "reason", "outcome"] as const;
 
-/** The counters that a row moved, by digest; undefined where that cannot be read. */
+/** The counters that a row updated, by digest; undefined if they cannot be read. */
 export function movedCounters({ evidence }: RecordedRow): ReadonlySet<string> | undefined {
   const effects = readEffects(evidence);
   return effects && new Set(effects.map(({ counter }) => counter));
@@ -80,7 +83,7 @@ export function movedCounters({ evidence }: RecordedRow): ReadonlySet<string> | 
 /** Why a receipt cannot be read as a whole: somebody had a part of it erased. */
 export const erasedPart = "a part of its evidence was erased";
 
-/** Reads a receipt back; a clause that says why it cannot be decided again, where it cannot. */
+/** Reads a receipt back, or returns a clause with the reason why it cannot be decided again. */
 export function readRecorded(row: RecordedRow): Recorded | string {
   const leaf = readLeaf(row);
   if (typeof leaf === "string") return leaf;
@@ -120,7 +123,7 @@ export function readRecorded(row: RecordedRow): Recorded | string {
 
 export const inputNotKept = "its input was not kept whole";
 
-/** The moment that a leaf names, as far as it can be made out. */
+/** The time of a leaf, as far as it can be read. */
 export function recordedAt(leaf: string): number {
   return Number(/"at":(\d{1,15})/.exec(leaf)?.[1] ?? 0);
 }

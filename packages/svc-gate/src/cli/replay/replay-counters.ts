@@ -9,17 +9,20 @@ import { hasErasedPart, readLeaf, recordedAt } from "./recorded.ts";
 
 /** How far the history of a counter is known. */
 interface Kept {
-  /** The last row that it counted before it left; undefined while it is in force. */
+  /** The last row that it counted before it went out of force; undefined while it is in force. */
   through: number | undefined;
-  /** Milliseconds: a window that reaches back to it lacks what it needs, as it did then; -1 when nothing is lacking. */
+  /**
+   * Milliseconds: a window that includes this time was incomplete in the original decision too; -1 if nothing is
+   * missing.
+   */
   unknownThrough: number;
-  /** Milliseconds: the same of what was known then and cannot be had now. */
+  /** Milliseconds: a window that includes this time was complete then, but is incomplete now. */
   lackingThrough: number;
 }
 
 /**
- * Counters while a history is decided again, as the ledger kept them while it was written: one that comes into force is
- * folded from the rows before, one that leaves stays where it stands.
+ * Counters while a history is decided again, as the ledger kept them at that time. A counter that comes into force is
+ * folded from the rows before. A counter that goes out of force keeps its value.
  */
 export class ReplayCounters {
   readonly #counters = new InMemoryCounters();
@@ -27,14 +30,14 @@ export class ReplayCounters {
   readonly #history: History;
   /** By the counter's digest: the last row that reset it. Rows before it do not count. */
   readonly #resets = new Map<string, Pick<Leaf, "at" | "seq">>();
-  /** Milliseconds: the moment of a loss after which no check was answered yet; -1 where there is none. */
+  /** Milliseconds: the time of a loss after which no check was answered yet; -1 if there is none. */
   #freshLoss = -1;
 
   constructor(history: History) {
     this.#history = history;
   }
 
-  /** Brings the counters in line with what is in force from a row on. */
+  /** Updates the set of counters to the contract that is in force from a row on. */
   async align(policySet: PolicySet, from: number): Promise<void> {
     const owned = countersOf(policySet);
     const inForce = new Set(owned.map(({ counter }) => counter.identity));
@@ -61,7 +64,7 @@ export class ReplayCounters {
     return Math.max(this.#kept.get(identity)?.through ?? 0, reset) + 1;
   }
 
-  /** Of a counter that starts empty: the loss after which it may lack something, unless it was reset since. */
+  /** For a counter that starts empty: the loss after which events may be missing, unless it was reset since then. */
   #lossOf(identity: string): number {
     const reset = this.#resets.get(counterDigest(identity))?.at ?? -1;
     return reset < this.#freshLoss ? this.#freshLoss : -1;
@@ -71,7 +74,7 @@ export class ReplayCounters {
     return this.#kept.get(identity)?.lackingThrough ?? -1;
   }
 
-  /** One pass over the older rows for all of them. */
+  /** One pass over the older rows for all counters. */
   async #fold(counters: readonly Owned[], before: number): Promise<void> {
     for await (const slice of this.#history.scan(
       Math.min(...counters.map(({ counter }) => this.#next(counter.identity))),
@@ -92,7 +95,9 @@ export class ReplayCounters {
     }
   }
 
-  /** What was erased may have been there when the counter was folded, so it is not said to have been unknown then. */
+  /**
+   * An erased part may have been present when the counter was folded, so the counter was not necessarily unknown then.
+   */
   #lacks(identity: string, at: number, isErased: boolean): void {
     const { through = 0, unknownThrough = -1, lackingThrough = -1 } = this.#kept.get(identity) ?? {};
     const [unknown, lacking] = isErased ? [-1, at] : [at, -1];
@@ -104,9 +109,10 @@ export class ReplayCounters {
   }
 
   /**
-   * A row that cannot be decided again leaves counters in force without what it moved.
+   * A row that cannot be decided again leaves counters in force without its updates.
    *
-   * @param moved the digests of those that it recorded; undefined where that cannot be read, so that it may be any
+   * @param moved the digests of the counters that it updated; undefined if they cannot be read, so it may be any
+   *   counter
    */
   skip(at: number, moved: ReadonlySet<string> | undefined): void {
     for (const [identity, kept] of this.#kept) {
@@ -119,7 +125,7 @@ export class ReplayCounters {
     return after < unknownThrough ? undefined : this.#counters.value({ counter, key, after });
   }
 
-  /** Takes up a person's act. After one that says what is lost, counters are unknown. One that is reset counts from zero. */
+  /** Applies a person's act. After one that records a loss, counters are unknown. A reset counter counts from zero. */
   act(leaf: Leaf, evidence: string): void {
     const row = readResume(leaf, evidence);
     if (row === undefined) return;
@@ -134,12 +140,12 @@ export class ReplayCounters {
     }
   }
 
-  /** A check was passed: what starts empty from here on has lost nothing. */
+  /** A check was passed: a counter that starts empty after it has lost nothing. */
   answered(): void {
     this.#freshLoss = -1;
   }
 
-  /** Does the counter stand on a row that cannot be read any more? */
+  /** Does the counter depend on a row that can no longer be read? */
   isLacking({ counter, after }: Lookup): boolean {
     return after < this.#lacking(counter.identity);
   }
@@ -149,7 +155,7 @@ export class ReplayCounters {
   }
 }
 
-/** The digest under which receipts name a counter. */
+/** The digest with which receipts name a counter. */
 export function counterDigest(identity: string): string {
   const known = digests.get(identity);
   if (known !== undefined) return known;

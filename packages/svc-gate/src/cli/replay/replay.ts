@@ -24,7 +24,7 @@ import {
 } from "./recorded.ts";
 import { counterDigest, ReplayCounters } from "./replay-counters.ts";
 
-/** What a replay tells as it goes. */
+/** Receives the progress of a replay. */
 export interface ReplayObserver {
   /** A row was read. */
   passed(seq: number): void;
@@ -34,15 +34,15 @@ export interface ReplayObserver {
 
 export interface Agreement extends ReplayObserver {
   /**
-   * What becomes of a check whose input was not kept whole: a clause that says why it cannot be decided again, what is
-   * wrong with it, or undefined where it is decided without. By default none is decided again.
+   * Handles a check whose input was not stored whole. Returns a clause with the reason why it cannot be decided again,
+   * its difference, or undefined to decide it without the input. By default none is decided again.
    */
   readonly withoutInput?: (policySet: PolicySet, recorded: Recorded) => Difference | string | undefined;
   agreed(recorded: Recorded): void;
   differs(recorded: Recorded, difference: Difference): void;
 }
 
-/** Decides each row again under the contract that it names, and holds everything against what it recorded. */
+/** Decides each row again under the contract that it names, and compares the result with the record. */
 export async function holdAgainstItself(history: History, observer: Agreement): Promise<void> {
   const contracts = new Contracts(history);
   const counters = new ReplayCounters(history);
@@ -50,7 +50,7 @@ export async function holdAgainstItself(history: History, observer: Agreement): 
   let policySet: PolicySet | string = "no contract";
   for await (const check of checksOf(history, { from: 1, span: everyRow }, observer, counters)) {
     const { leaf, recorded } = check;
-    // A row that cannot be decided again says still what was in force.
+    // A row that cannot be decided again still names the contract in force.
     if (leaf !== undefined && leaf.contract !== inForce) {
       inForce = leaf.contract;
       policySet = await contracts.of(inForce ?? "");
@@ -79,13 +79,13 @@ export async function holdAgainstItself(history: History, observer: Agreement): 
     else if (asked.lookups.some((lookup) => counters.isLacking(lookup)))
       observer.skipped(recorded.leaf.seq, standsOnErased);
     else observer.differs(recorded, found);
-    // By what happened: one row that differs does not make others differ.
+    // Counts what was recorded: one row that differs does not make others differ.
     const { verdict, answered, at } = recorded.leaf;
     if (verdict !== null && answered !== null) counters.add(count(again.prepared, { verdict, answered }), at);
   }
 }
 
-/** Why a row is skipped that differs and has read a counter which cannot be had as it was. */
+/** Why a differing row is skipped if it has read a counter whose value then cannot be computed. */
 export const standsOnErased = "a counter that it read stands on a row that cannot be read";
 
 export interface Comparison extends ReplayObserver {
@@ -94,15 +94,15 @@ export interface Comparison extends ReplayObserver {
 
 export interface Against {
   readonly policySet: PolicySet;
-  /** In place of the mode that each row was answered in. */
+  /** Replaces the mode in which each row was answered. */
   readonly mode: Mode | undefined;
   /** The rows to decide; all by default. */
   readonly span?: Span;
 }
 
 /**
- * Decides each row of a span as if another contract had come into force at the first of them. Its own decisions move its
- * counters. Before that, its counters count what was recorded, as they do when a gate reloads.
+ * Decides each row of a span as if another contract had come into force at the first of them. Its own decisions update
+ * its counters. Before the span, its counters count the recorded calls, as they do when a gate reloads.
  */
 export async function decideAllAgain(
   history: History,
@@ -149,7 +149,7 @@ async function rowFrom(history: History, seq: number): Promise<RecordedRow | und
   return undefined;
 }
 
-/** A row before the span is not decided again: the counters count it by the verdict and the answer that it records. */
+/** A row before the span is not decided again: the counters count it by its recorded verdict and answer. */
 function countRecorded(
   { row, leaf }: Check,
   owned: readonly Owned[],
@@ -166,9 +166,9 @@ const notCounted = "it is before the first receipt to decide, and a counter cann
 /** The row of a check, as far as it can be read. */
 interface Check {
   readonly row: RecordedRow;
-  /** Undefined where not even that can be read. */
+  /** Undefined if the leaf cannot be read. */
   readonly leaf: Leaf | undefined;
-  /** A clause that says why it cannot be decided again, where it cannot. */
+  /** Or a clause with the reason why it cannot be decided again. */
   readonly recorded: Recorded | string;
 }
 

@@ -3,7 +3,7 @@ import { addDecimals, type Json, type JsonObject, type Verdict } from "../../wir
 import type { Again } from "./decide-again.ts";
 import type { Recorded } from "./recorded.ts";
 
-/** Receipts, and the sum of a field of them where one was asked for. */
+/** Receipts, and the sum of a field of them if one was requested. */
 export interface Share {
   receipts: number;
   /** A decimal. */
@@ -23,11 +23,11 @@ export interface Example {
   readonly wouldBe: { readonly verdict: string; readonly rule: string; readonly reason: string };
 }
 
-/** Groups beyond this many are counted together: memory stays flat over any history. */
+/** Groups beyond this number are counted together: bounds memory for any history. */
 const groupsMax = 10_000;
 export const otherGroups = "(others)";
 
-/** What a contract would have decided otherwise. Ordered by nothing: who prints it sorts. */
+/** The calls that a contract would have decided differently. Unordered: the code that prints them sorts. */
 export class VerdictChanges {
   readonly #field: readonly string[] | undefined;
   readonly #examplesMax: number;
@@ -86,7 +86,7 @@ function group(groups: Map<string, Share>, name: string, amount: string): void {
   count(share, amount);
 }
 
-/** The number at the path; undefined where there is none. */
+/** The number at the path; undefined if there is none. */
 function amountOf(request: Recorded["request"], [root, ...steps]: readonly string[]): string | undefined {
   let value: Json | undefined = root === "input" ? request.toolInput : request.platformState;
   for (const step of steps) value = value instanceof Map ? (value as JsonObject).get(step) : undefined;

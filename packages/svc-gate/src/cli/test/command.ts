@@ -14,7 +14,7 @@ export interface TestOptions {
   /** A file to write. */
   readonly junit: string | undefined;
   readonly coverage: boolean;
-  /** Percent of outcomes that must be seen. */
+  /** Percent of outcomes that must be covered. */
   readonly min: string | undefined;
   readonly filter: string | undefined;
   readonly watch: boolean;

@@ -3,11 +3,11 @@ import { children, type Core } from "../../contract/ir.ts";
 import type { Evaluation } from "../evaluate.ts";
 import type { EvaluationTrace } from "../evaluation-trace.ts";
 
-/** A condition, or a part of one, that should be seen to be true and to be false. */
+/** A condition, or a part of one, that tests should make true and false. */
 export interface Target {
   /** `contract.rule` or `contract.$requires.N`. */
   readonly id: string;
-  /** The tools that have the condition: each tool of a contract may have a `$requires.1` of its own. */
+  /** The tools that have the condition: each tool of a contract may have its own `$requires.1`. */
   readonly tools: Set<string>;
   /** The whole condition, or an operand in it. */
   readonly isWhole: boolean;
@@ -19,11 +19,11 @@ export interface Target {
 export interface ToolSeen {
   readonly tool: string;
   calls: number;
-  /** For each contract that routes the tool: how often nothing but `otherwise` spoke. */
+  /** For each contract that routes the tool: how often only `otherwise` applied. */
   readonly otherwise: Map<string, number>;
 }
 
-/** What tests have seen of a contract: each condition both ways, each tool, each `otherwise`. */
+/** The coverage of a contract: each condition both ways, each tool, each `otherwise`. */
 export class Coverage {
   readonly targets: readonly Target[];
   readonly tools: ReadonlyMap<string, ToolSeen>;
@@ -61,7 +61,7 @@ export class Coverage {
     );
   }
 
-  /** Takes in one decision, which the trace saw. */
+  /** Adds one decision, which the trace observed. */
   note({ prepared, decision }: Evaluation, trace: EvaluationTrace): void {
     for (const [core, { trues, falses }] of trace.all()) {
       const target = this.#byCore.get(core);
@@ -80,13 +80,13 @@ export class Coverage {
   }
 }
 
-/** The condition's name; a requirement that only one tool has is shown with that tool. */
+/** The condition's name; for a requirement of only one tool, the tool's name is added. */
 export function nameOf({ id, tools }: Target): string {
   const [tool] = tools;
   return id.includes(".$requires.") && tools.size === 1 ? `${id} (${tool})` : id;
 }
 
-/** How many outcomes there are, and how many of them were seen: two for each condition, one for a tool and each `otherwise`. */
+/** The numbers of covered and of all outcomes: two for each condition, one for a tool and each `otherwise`. */
 export function outcomes({ targets, tools }: Coverage): { readonly seen: number; readonly all: number } {
   const seen = [
     ...targets.flatMap(({ trues, falses }) => [trues, falses]),
@@ -100,7 +100,7 @@ function operandsOf(when: Core): readonly Core[] {
   return inside(behindNot(when), new Set());
 }
 
-/** `!x` is false where `x` is true: to see one is to see the other. */
+/** `!x` is false if `x` is true: covering one covers the other. */
 function behindNot(core: Core): Core {
   return core.op === "not" ? behindNot(core.of) : core;
 }
@@ -120,7 +120,7 @@ function operand(core: Core, fixed: Slots): readonly Core[] {
   return isCondition ? [bare, ...inside(bare, fixed)] : inside(bare, fixed);
 }
 
-/** Could it come to anything else? What is made of constants and limits alone could not. */
+/** Could it have another value? A part that only consists of constants and limits could not. */
 function varies(core: Core, fixed: Slots = new Set()): boolean {
   if (core.op === "root" || core.op === "counter") return true;
   if (core.op === "variable") return !fixed.has(core.slot);

@@ -11,11 +11,11 @@ export interface TestFile {
   readonly cases: readonly TestCase[];
 }
 
-/** Calls that are decided one after another, beginning with counters that stand at nothing. */
+/** Calls that are decided one after another. Their counters begin at zero. */
 export interface TestCase {
   readonly name: string;
   readonly span: Span;
-  /** What counters stand at before the first call, under every key: decimals by name. */
+  /** The values of counters before the first call, under every key: decimals by name. */
   readonly given: ReadonlyMap<string, string>;
   readonly calls: readonly TestCall[];
 }
@@ -33,22 +33,22 @@ export interface TestCall {
   readonly expect: Expectation | undefined;
 }
 
-/** What a call must come to; what is undefined is not looked at. */
+/** The expected result of a call; undefined members are not compared. */
 export interface Expectation {
   readonly span: Span;
   readonly verdict: Verdict | undefined;
-  /** What the mode lets out. */
+  /** The answer after the mode is applied. */
   readonly answered: Verdict | undefined;
-  /** Whole (`payments.over-limit`), or without its contract (`over-limit`). */
+  /** Complete (`payments.over-limit`), or without its contract (`over-limit`). */
   readonly rule: string | undefined;
-  /** Whole where it begins with `Svc:`, else a part. */
+  /** Complete if it begins with `Svc:`, else a part. */
   readonly reason: string | undefined;
   readonly final: boolean | undefined;
-  /** Every rule that fires, in order, written as `rule` is. */
+  /** Every rule that fires, in order, written like `rule`. */
   readonly fired: readonly string[] | undefined;
   /** Every rule in `mode: observe` that would have fired, in order. */
   readonly observed: readonly string[] | undefined;
-  /** Decimals by name: what the call's rules see. */
+  /** Decimals by name: the values that the call's rules read. */
   readonly counters: ReadonlyMap<string, string>;
 }
 
@@ -64,7 +64,7 @@ export const fileKeys: readonly string[] = [
   "templates",
   "cases",
 ];
-/** What a call says of itself; in a case with `calls:`, what holds for all of them. */
+/** The members of a call; in a case with `calls:`, those that all its calls share. */
 const draftKeys = ["like", "tool", "input", "platform", "key", "session"];
 export const templateKeys: readonly string[] = draftKeys.slice(1);
 export const callKeys: readonly string[] = [...draftKeys, "without", "at", "after", "repeat", "every", "expect"];

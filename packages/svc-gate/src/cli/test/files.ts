@@ -4,20 +4,20 @@ import { isContract } from "../../contract/mod.ts";
 import { NoSuchFile } from "../../gate/mod.ts";
 import type { Round } from "./round.ts";
 
-/** What the paths of the command line lead to. */
+/** The files found at the paths of the command line. */
 export interface Found {
   /** Every `*.test.yaml`, in order. */
   readonly tests: readonly string[];
-  /** Other YAML files below the folders that were named: among them may be contracts that nobody tests. */
+  /** Other YAML files below the given folders: some may be contracts without tests. */
   readonly others: readonly string[];
-  /** The folders that were named. */
+  /** The given folders. */
   readonly folders: readonly string[];
 }
 
 /**
- * Finds test files at or below the paths; `contracts`, else the current folder, where none is given.
+ * Finds test files at or below the paths. The default path is `contracts`, or else the current folder.
  *
- * @throws {NoSuchFile} where a path leads nowhere
+ * @throws {NoSuchFile} if a path does not exist
  */
 export async function findFiles(paths: readonly string[]): Promise<Found> {
   const starts = paths.length > 0 ? paths : [(await isFolder("contracts")) === true ? "contracts" : "."];
@@ -37,7 +37,7 @@ export async function findFiles(paths: readonly string[]): Promise<Found> {
   return { tests: [...new Set(tests)], others: below.filter((file) => !isTest(file)), folders };
 }
 
-/** A test file itself, or the one beside a contract or mandate: `x.test.yaml` for `x.yaml`. */
+/** A test file itself, or the one next to a contract or mandate: `x.test.yaml` for `x.yaml`. */
 async function testsOf(file: string): Promise<string> {
   if (isTest(file)) return file;
   const beside = file.replace(/(\.ya?ml)$/, ".test$1");
@@ -62,7 +62,7 @@ async function yamlBelow(folder: string): Promise<readonly string[]> {
   return below.flat().toSorted();
 }
 
-/** Undefined where there is nothing. */
+/** Undefined if the path does not exist. */
 async function isFolder(path: string): Promise<boolean | undefined> {
   try {
     return (await stat(path)).isDirectory();
@@ -72,7 +72,7 @@ async function isFolder(path: string): Promise<boolean | undefined> {
   }
 }
 
-/** Contracts in the folders that no test file is about, neither by themselves nor in a mandate. */
+/** Contracts in the folders that no test file tests, neither directly nor in a mandate. */
 export async function untested({ others }: Found, round: Round): Promise<readonly string[]> {
   const tested = new Set(partsOf(round).map((file) => normalize(file)));
   const left = others.filter((file) => !tested.has(normalize(file)));
@@ -80,7 +80,7 @@ export async function untested({ others }: Found, round: Round): Promise<readonl
   return left.filter((_, at) => isContract(texts[at] ?? ""));
 }
 
-/** The folders whose files would change what a round comes to. */
+/** The folders whose files affect the result of a round. */
 export function foldersOf({ tests, folders }: Found, round: Round): readonly string[] {
   return [...new Set([...folders, ...[...tests, ...partsOf(round)].map((file) => dirname(file))])];
 }

@@ -7,11 +7,11 @@ import type { CaseResult, Failure } from "./run.ts";
 
 interface Told {
   readonly ok: boolean;
-  /** Contracts that no test is about. */
+  /** Contracts without a test. */
   readonly without: readonly string[];
 }
 
-/** What `svc-gate test --json` prints: see docs/guides/testing.md. */
+/** The output of `svc-gate test --json`: see docs/guides/testing.md. */
 export function roundJson({ files, subjects }: Round, { ok, without }: Told): object {
   const results = files.flatMap((file) => file.results);
   return {

@@ -4,7 +4,7 @@ import { printFailure } from "./print.ts";
 import type { FileResult } from "./round.ts";
 import type { CaseResult } from "./run.ts";
 
-/** A report in JUnit's XML, as CI systems read it: a suite for each file, a failure with what a person would see. */
+/** A report in JUnit's XML, as CI systems read it: a suite for each file, and a failure with the text for a person. */
 export function junitText(files: readonly FileResult[]): string {
   const all = files.flatMap(({ results }) => results);
   return [
@@ -52,7 +52,7 @@ function attribute(name: string, value: string | number): string {
   return ` ${name}="${xml(String(value))}"`;
 }
 
-/** XML 1.0 has no way to write most controls: they are left out. */
+/** XML 1.0 cannot represent most control characters: they are left out. */
 function xml(text: string): string {
   return text
     .replace(/[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu, "")

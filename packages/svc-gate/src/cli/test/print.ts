@@ -8,7 +8,7 @@ import type { TestCall } from "./document.ts";
 import type { FileResult } from "./round.ts";
 import type { Failure, Mismatch } from "./run.ts";
 
-/** One file for a person: a line for each case, and for a failed one what was expected, what came and why. */
+/** One file for a person: a line for each case; for a failed one the expected result, the actual one and the reason. */
 export function printFile({ file, results }: FileResult): string {
   const lines = results.flatMap(({ case: testCase, failure, ms }) => {
     const slow = ms > 1000 ? paint("yellow", ` (${(ms / 1000).toFixed(1)} s)`) : "";
@@ -18,7 +18,7 @@ export function printFile({ file, results }: FileResult): string {
   return [paint("bold", file.source.name), ...lines].join("\n").trimEnd();
 }
 
-/** What was expected of a call, what came, and the rules that spoke or were expected to. */
+/** The expected and the actual result of a call, and the rules that applied or were expected to. */
 export function printFailure(
   { call, number, mismatches, evaluation, explanation }: Failure,
   calls: number,
@@ -62,7 +62,7 @@ function printMismatch({ what, expected, came }: Mismatch): readonly string[] {
   ];
 }
 
-/** What came, with the words that were not expected marked; a part is held against no more than itself. */
+/** The actual text, with the unexpected words marked. If only a part is expected, it is printed unmarked. */
 function wordDiff(expected: string, came: string): string {
   if (!expected.startsWith("Svc:")) return paint("red", came);
   const [left, right] = [wordsOf(expected), wordsOf(came)];
@@ -76,7 +76,7 @@ function wordDiff(expected: string, came: string): string {
   return [...right.slice(0, first), marked, ...right.slice(right.length - last)].join("");
 }
 
-/** Words, and what stands between them. */
+/** Words, and the text between them. */
 function wordsOf(text: string): readonly string[] {
   return text.match(/\s+|[\p{L}\p{N}]+|./gu) ?? [];
 }
@@ -96,12 +96,12 @@ function plural(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** A contract in a folder of tests that no test is about. */
+/** A contract in a folder of tests that has no test. */
 export function printUntested(name: string): string {
   return `${paint("bold", `coverage of ${name}`)}: ${paint("red", "no test is about it")}`;
 }
 
-/** The table of one contract, and the place of what was never seen. */
+/** The coverage table of one contract, and the places that are not covered. */
 export function printCoverage(name: string, coverage: Coverage): string {
   const { seen, all } = outcomes(coverage);
   const rows = coverage.targets.map(row);
@@ -148,7 +148,7 @@ function printMissing(target: Target): readonly string[] {
   ];
 }
 
-/** Rounded down: 100 is all of it. */
+/** Rounded down: 100 means complete. */
 export function percent(coverage: Coverage): number {
   const { seen, all } = outcomes(coverage);
   return all === 0 ? 100 : Math.floor((seen * 10_000) / all) / 100;
@@ -162,7 +162,7 @@ function cut(body: string): string {
   return clip(body, 400);
 }
 
-/** In colour on a terminal only, whatever the environment forces: elsewhere a file or a program reads it. */
+/** In colour only on a terminal, whatever the environment forces: otherwise a file or a program reads the output. */
 function paint(style: Parameters<typeof styleText>[0], text: string): string {
   return process.stdout.isTTY && text !== "" ? styleText(style, text, { stream: process.stdout }) : text;
 }

@@ -7,11 +7,11 @@ import type { Expectation, TestCall, TestCase, TestFile } from "./document.ts";
 import { jsonText, Sheet, sheetOf } from "./sheet.ts";
 import { momentOf, pauseOf } from "./time.ts";
 
-/** The moment of the first call where the file names none: a Thursday, at noon. */
+/** The time of the first call if the file names none: a Thursday, at noon. */
 const defaultNow = Date.UTC(2026, 0, 15, 12);
 const callsMax = 100_000;
 
-/** Reads a test file; all that is wrong comes at once, with its place. */
+/** Reads a test file; reports all problems together, each with its place. */
 export function readTests(source: SourceFile): Result<TestFile, readonly Diagnostic[]> {
   const report = new Report();
   const root = readYaml(source, report);
@@ -30,14 +30,14 @@ const expectsNothing: Omit<Expectation, "span" | "verdict"> = {
   counters: new Map(),
 };
 
-/** What a part of the file says of a call, before it is written as the body of a check. */
+/** The members of a call in one part of the file, before the body of the check is written. */
 interface Draft {
   readonly tool: YamlScalar | undefined;
   readonly input: JsonObject;
-  /** Null where no snapshot comes, undefined where nothing is said of it. */
+  /** Null if there are no facts, undefined if nothing is specified. */
   readonly platform: JsonObject | null | undefined;
   readonly key: string | undefined;
-  /** Null where the call belongs to none. */
+  /** Null if the call has no session. */
   readonly session: string | null | undefined;
 }
 
@@ -68,7 +68,7 @@ class Reader {
     return { source, title, subject: this.#subject(sheet, source), mode: this.#mode(sheet), cases };
   }
 
-  /** The file that the tests name, or the one they lie beside: `x.yaml` for `x.test.yaml`. */
+  /** The file that the tests name, or the one next to them: `x.yaml` for `x.test.yaml`. */
   #subject(sheet: Sheet, source: SourceFile): string {
     const both = sheet.has("contract") && sheet.has("mandate");
     if (both) this.#report.add("twice", sheet.map.span, "a test file names a `contract:` or a `mandate:`, not both");
@@ -115,14 +115,14 @@ class Reader {
     });
   }
 
-  /** A case that expects nothing could not fail. */
+  /** A case without expectations could not fail. */
   #expected(calls: readonly TestCall[], { map }: Sheet): readonly TestCall[] {
     if (calls.every(({ expect }) => expect === undefined))
       this.#report.add("missing", { ...map.span, to: map.span.from + 1 }, "a case expects something, under `expect:`");
     return calls;
   }
 
-  /** One call, as often as it is repeated; the clock goes on with it. */
+  /** One call, as often as it is repeated; the clock advances with it. */
   #call(sheet: Sheet, base: Draft, clock: { now: number }): readonly TestCall[] {
     const draft = this.#without(sheet, this.#draft(sheet, base));
     const { span } = sheet.map;
@@ -162,7 +162,7 @@ class Reader {
     return 1;
   }
 
-  /** What a map says of a call, over the template that it names, over what stands around it. */
+  /** The members of a call in a map. They override the template that it names, which overrides the surrounding case. */
   #draft(sheet: Sheet, around: Draft): Draft {
     const like = sheet.scalar("like");
     const template = like === undefined ? undefined : this.#named(like, "template", this.#templates);
@@ -181,7 +181,7 @@ class Reader {
     };
   }
 
-  /** A fixture's name, a snapshot, `{ from: fixture, ... }`, or null. */
+  /** A fixture's name, facts, `{ from: fixture, ... }`, or null. */
   #platform(node: YamlNode): JsonObject | null {
     if (node.kind === "scalar")
       return node.value === null ? null : (this.#named(node, "fixture", this.#fixtures) ?? null);
@@ -192,7 +192,7 @@ class Reader {
     return merge(this.#named(from, "fixture", this.#fixtures) ?? nothing, this.#object(changes, "platform"));
   }
 
-  /** Takes members out: `without: [platform.price]`. */
+  /** Removes members: `without: [platform.price]`. */
   #without(sheet: Sheet, draft: Draft): Draft {
     const input = new Map(draft.input);
     const platform = new Map(draft.platform ?? nothing);

@@ -18,13 +18,13 @@ export interface FileResult {
 
 /** All test files, run once. */
 export interface Round {
-  /** Those with a case that was wanted. */
+  /** The files with a selected case. */
   readonly files: readonly FileResult[];
-  /** The contracts and mandates that the files name, whether they compile or not. */
+  /** The contracts and mandates that the files name, whether or not they compile. */
   readonly names: readonly string[];
   /** By the name of the contract or mandate. */
   readonly subjects: ReadonlyMap<string, Subject>;
-  /** Where there are any, nothing was run. */
+  /** If there are any, nothing was run. */
   readonly problems: readonly Diagnostic[];
 }
 
@@ -52,7 +52,7 @@ export async function runRound(paths: readonly string[], filter: string): Promis
   return { files: results.filter((file) => file.results.length > 0), names, subjects, problems };
 }
 
-/** Contracts are named as seen from the file that tests them. */
+/** Contracts are named relative to the file that tests them. */
 function subjectOf({ source, subject }: TestFile): string {
   return join(dirname(source.name), subject);
 }

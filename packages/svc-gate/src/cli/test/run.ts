@@ -7,14 +7,14 @@ import type { EvaluationTrace } from "../evaluation-trace.ts";
 import type { Coverage } from "./coverage.ts";
 import type { Expectation, TestCall, TestCase, TestFile } from "./document.ts";
 
-/** The contract under test, with what watches it. */
+/** The contract under test, with its trace and coverage. */
 export interface Subject {
   readonly policySet: PolicySet;
   readonly trace: EvaluationTrace;
   readonly coverage: Coverage;
 }
 
-/** What was expected of a call, and what came. */
+/** The expected and the actual result of a call. */
 export interface Mismatch {
   readonly what: string;
   readonly expected: string;
@@ -23,22 +23,22 @@ export interface Mismatch {
 
 export interface Failure {
   readonly call: TestCall;
-  /** Which call of the case it was, from 1. */
+  /** The number of the call in the case, from 1. */
   readonly number: number;
   readonly mismatches: readonly Mismatch[];
-  /** Undefined where the gate would refuse the body itself. */
+  /** Undefined if the gate would refuse the body itself. */
   readonly evaluation: Evaluation | undefined;
   readonly explanation: Explanation | undefined;
 }
 
 export interface CaseResult {
   readonly case: TestCase;
-  /** The first call that came to something else; those behind it were not made. */
+  /** The first call with another result; the calls after it were not made. */
   readonly failure: Failure | undefined;
   readonly ms: number;
 }
 
-/** Runs the cases of a file, each with counters of its own. */
+/** Runs the cases of a file, each with separate counters. */
 export function runTests(file: TestFile, subject: Subject, isWanted: (name: string) => boolean): readonly CaseResult[] {
   return file.cases
     .filter(({ name }) => isWanted(`${file.title} ${name}`))
@@ -131,7 +131,7 @@ function areRules(expected: readonly string[] | undefined, ids: readonly string[
   return expected?.length === ids.length && ids.every((id, at) => isRule(expected[at], id));
 }
 
-/** Is it the same, whole or without its contract? */
+/** Is it the same rule, with or without its contract? */
 function isRule(expected: string | undefined, id: string): boolean {
   return expected === id || expected === afterDot(id);
 }

@@ -1,13 +1,13 @@
 import { nearest, decimalText, Decimal, type Json } from "../../wire/mod.ts";
 import type { Report, YamlMap, YamlNode, YamlScalar } from "../../contract/mod.ts";
 
-/** Reads the members of one YAML map; what is wrong goes to the report with its place. */
+/** Reads the members of one YAML map; problems go to the report with their place. */
 export class Sheet {
   readonly map: YamlMap;
   readonly #report: Report;
   readonly #what: string;
 
-  /** @param what how messages call the map: `a case` */
+  /** @param what the map's name in messages: `a case` */
   constructor(map: YamlMap, what: string, report: Report) {
     this.map = map;
     this.#report = report;
@@ -80,13 +80,13 @@ export class Sheet {
     return node === undefined ? undefined : sheetOf(node, what, this.#report);
   }
 
-  /** The members of a map of names to anything. */
+  /** The members of a map from names to any values. */
   entries(name: string): readonly (readonly [string, YamlNode])[] {
     const inner = this.inner(name, `\`${name}\``);
     return inner === undefined ? [] : [...inner.map.entries].map(([key, { value }]) => [key, value] as const);
   }
 
-  /** Decimals by name, in shortest form. */
+  /** Decimals by name, in the shortest form. */
   decimals(name: string): ReadonlyMap<string, string> {
     return new Map(
       this.entries(name).flatMap(([key, node]) => {
@@ -111,7 +111,7 @@ function decimalOf(value: YamlScalar["value"]): string | undefined {
   return decimalText(value.coefficient, value.exponent);
 }
 
-/** JSON text of a value, each number as it was written. */
+/** The JSON text of a value, each number as it was written. */
 export function jsonText(value: Json): string {
   if (value === null || typeof value === "boolean" || typeof value === "number") return String(value);
   if (typeof value === "string") return JSON.stringify(value);

@@ -2,13 +2,13 @@ import { watch as watchFolder, type FSWatcher } from "node:fs";
 import { NoSuchFile } from "../../gate/mod.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 
-/** What one run came to, and the folders whose files would change that. */
+/** The result of one run, and the folders whose files affect it. */
 export interface Tested {
   readonly outcome: Outcome;
   readonly folders: readonly string[];
 }
 
-/** Editors write a file in several steps: the run comes after the last of them. */
+/** Editors write a file in several steps: the run follows the last of them. */
 const quietMs = 100;
 const clearScreen = "\u001b[2J\u001b[3J\u001b[H";
 
@@ -40,7 +40,7 @@ export async function watch(run: () => Promise<Tested>): Promise<Outcome> {
   return { ...last, text: "stopped", forPrograms: true };
 }
 
-/** A file that is gone for a moment is no reason to end. */
+/** A file that is missing for a moment does not end the watch. */
 async function runAnyway(run: () => Promise<Tested>): Promise<Tested> {
   try {
     return await run();

@@ -6,7 +6,7 @@ import type { ReplayOptions } from "../replay/command.ts";
 import type { ReportOptions } from "../report.ts";
 import type { TestOptions } from "../test/command.ts";
 
-/** Adds what is done with contracts before they are in force, and with receipts under them. */
+/** Adds the commands for contracts before they are in force, and for receipts under them. */
 export function addContractCommands(program: Command): void {
   addCheck(program);
   addTest(program);

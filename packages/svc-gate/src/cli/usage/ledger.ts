@@ -11,7 +11,7 @@ import type { ProveOptions } from "../prove.ts";
 import type { TrustedKeys } from "../trusted-keys.ts";
 import type { VerifyOptions } from "../verify/command.ts";
 
-/** Adds what is done with ledgers: verified, proven, exported, kept, put back. */
+/** Adds the commands for ledgers: verify, prove, export, back up, restore. */
 export function addLedgerCommands(program: Command): void {
   addProve(program);
   addKeygen(program);

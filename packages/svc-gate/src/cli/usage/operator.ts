@@ -5,7 +5,7 @@ import type { EraseOptions } from "../erase.ts";
 import type { CreateOptions, KeysOptions, RotateOptions } from "../keys.ts";
 import type { ReloadOptions } from "../reload.ts";
 
-/** Adds what an operator does to a gate: each is a row of its ledger. */
+/** Adds the commands with which an operator changes a gate: each writes a row in its ledger. */
 export function addOperatorCommands(program: Command): void {
   addKeys(program);
   addReload(program);

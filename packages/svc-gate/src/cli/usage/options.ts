@@ -1,6 +1,6 @@
 import { Option, type Command } from "commander";
 
-/** The data folder of a command whose argument may name it too: the argument wins. */
+/** The data folder of a command whose argument may name it too: the argument takes precedence. */
 export interface FolderOption {
   readonly dataDir: string;
 }
@@ -27,7 +27,7 @@ export function operating(command: Command): Command {
     .option("--json", "for programs", false);
 }
 
-/** The options of a command that puts a ledger back. */
+/** The options of a command that restores a ledger. */
 export function restoring(command: Command): Command {
   return command
     .addOption(inFolder("the gate's data folder"))
@@ -50,7 +50,7 @@ export function placed(command: Command): Command {
     .option("--rules <files...>", "with --file: bodies of GET /rules, for the contracts that the receipts name");
 }
 
-/** An option that may be given again and again. */
+/** An option that may be repeated. */
 export function many(value: string, before: readonly string[]): readonly string[] {
   return [...before, value];
 }

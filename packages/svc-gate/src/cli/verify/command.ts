@@ -10,14 +10,14 @@ export interface VerifyOptions {
   readonly json: boolean;
   readonly pin: string | undefined;
   readonly chain: boolean;
-  /** Every check is decided again too, and the counters are folded again. */
+  /** Decide every check again too, and fold the counters again. */
   readonly deep: boolean;
   readonly database: DatabaseOption;
-  /** Files of collected checkpoints; empty: the one that SVC_SEEN names. */
+  /** Files of collected checkpoints; if empty, the file that SVC_SEEN names. */
   readonly seen?: readonly string[];
 }
 
-/** `svc-gate verify`: walks the chain of a ledger in a folder or a database, from outside. */
+/** `svc-gate verify`: walks the chain of a ledger in a folder or a database, without a gate. */
 export async function verifyCommand(folder: string, options: VerifyOptions): Promise<Outcome> {
   const { json, chain } = options;
   const source = ledgerSource(folder, options.database);
@@ -109,13 +109,13 @@ function found(
   };
 }
 
-/** A row after the last one should exist, and does not. */
+/** A row after the last one should exist, but does not. */
 function brokenAt(seq: number, rows: number): string {
   if (seq <= rows) return `BROKEN at row ${seq} of ${rows}`;
   return `BROKEN: row ${seq} should exist but does not; the last row is ${rows}`;
 }
 
-/** Undefined where all agrees. */
+/** Undefined if everything agrees. */
 function wrongText(deep: DeepFound): string | undefined {
   const differing = differsText(deep);
   const { firstWrong } = deep.counters;

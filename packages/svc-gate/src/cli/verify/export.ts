@@ -11,16 +11,19 @@ import { readKeys, type TrustedKeys } from "../trusted-keys.ts";
 export interface VerifyExportOptions extends TrustedKeys {
   readonly json: boolean;
   readonly chain: boolean;
-  /** Every check is decided again too. */
+  /** Decide every check again too. */
   readonly deep: boolean;
 }
 
-/** Does a folder hold an export, and not a gate's data? The hint of its name may be gone: nothing hangs on it. */
+/**
+ * Does a folder contain an export, rather than a gate's data? The file with its name may be missing: verification does
+ * not need it.
+ */
 export function isExport(folder: string): boolean {
   return [hintName, "tile"].some((name) => existsSync(join(folder, name)));
 }
 
-/** `svc-gate verify FOLDER` of an export: offline, from the folder and the keys alone. */
+/** `svc-gate verify FOLDER` for an export: offline, with only the folder and the keys. */
 export async function verifyExportCommand(folder: string, options: VerifyExportOptions): Promise<Outcome> {
   const { json, chain, key, witness } = options;
   let progress: Progress | undefined;
@@ -54,7 +57,7 @@ async function decideAgain(folder: string, size: number): Promise<DecidedFound> 
 
 const named = ({ name, id }: VerifierKey): string => `${name}+${id}`;
 
-/** As the verifiers in verify/ print it, and `deep` where it was asked for. */
+/** The output of the verifiers in verify/, and `deep` if it was requested. */
 function found(
   report: ExportReport,
   { key, witness, chain }: VerifyExportOptions,

@@ -1,15 +1,15 @@
 import { KeyFileDamaged, otherFirstKey } from "../../gate/mod.ts";
 import { dataFolder, missingCheckpoint, otherSigningKey, readLedger, readPin } from "../../ledger/mod.ts";
 
-/** What a data folder holds beside its ledger, held against what the ledger says of it. */
+/** The files next to the ledger in a data folder, compared with the ledger. */
 export interface FolderFound {
-  /** Files that are not what the ledger says: somebody has changed them. Sentences. */
+  /** Files that differ from the ledger's records: somebody has changed them. Sentences. */
   readonly changed: readonly string[];
-  /** What may have an innocent reason. Sentences. */
+  /** Differences that may be harmless. Sentences. */
   readonly warnings: readonly string[];
 }
 
-/** Looks at the files beside a ledger that was found whole. */
+/** Checks the files next to a ledger that was found intact. */
 export async function lookBeside(folder: string, pin: string | undefined): Promise<FolderFound> {
   const ledger = await readLedger(folder);
   try {
@@ -17,7 +17,7 @@ export async function lookBeside(folder: string, pin: string | undefined): Promi
       if (error instanceof KeyFileDamaged) return error.message;
       throw error;
     });
-    // A gate that is given its key elsewhere does not read the folder's.
+    // A gate whose key is elsewhere does not read the folder's.
     const isElsewhere = (process.env["SVC_SIGNING_KEY"] ?? "") !== "";
     const signingKey = isElsewhere ? undefined : await otherSigningKey(folder, ledger);
     const warnings = await missingCheckpoint(folder, await readPin(dataFolder.pinIn(folder, pin)));

@@ -6,10 +6,10 @@ import type { VerifyOptions } from "./command.ts";
 type AllOptions = VerifyOptions & TrustedKeys;
 
 /**
- * `svc-gate verify`: what lies at the path says how it is verified.
+ * `svc-gate verify`: the type of file at the path decides how it is verified.
  *
- * @param path undefined where none was named
- * @param dataDir the data folder then
+ * @param path undefined if none was given
+ * @param dataDir the data folder in that case
  */
 export async function verifyPathCommand(
   path: string | undefined,
@@ -49,7 +49,9 @@ async function kindOf(path: string | undefined, at: string, { database }: AllOpt
   return (await import("./export.ts")).isExport(at) ? "export" : "folder";
 }
 
-/** An option that would be left unread is refused: who gave it would take the answer for one to it. `--json` fits all. */
+/**
+ * Refuses an option that does not apply: otherwise its user would believe that it was checked. `--json` always applies.
+ */
 function refuseOthers(kind: Kind, at: string, { chain, deep, key, pin, seen = [], witness }: AllOptions): void {
   const options: readonly { readonly name: string; readonly isGiven: boolean; readonly of: readonly Kind[] }[] = [
     { name: "--key", isGiven: key.length > 0, of: ["export", "proof"] },

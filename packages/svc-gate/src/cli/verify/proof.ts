@@ -5,10 +5,10 @@ import { visible } from "../../wire/mod.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { readKeys, type TrustedKeys } from "../trusted-keys.ts";
 
-/** A leaf, a checkpoint and 63 hashes are far less. */
+/** A leaf, a checkpoint and 63 hashes are much shorter. */
 const bytesMax = 2 ** 20;
 
-/** `svc-gate verify FILE.tlog-proof`: offline, from the file and the keys alone. */
+/** `svc-gate verify FILE.tlog-proof`: offline, with only the file and the keys. */
 export async function verifyProofCommand(file: string, trusted: TrustedKeys, json: boolean): Promise<Outcome> {
   if (trusted.key.length === 0)
     throw new BadInput(
@@ -25,7 +25,7 @@ export async function verifyProofCommand(file: string, trusted: TrustedKeys, jso
   return { exitCode: 0, text: json ? JSON.stringify(found(proven.value)) : shown(proven.value), forPrograms: json };
 }
 
-/** What is in the tree is a row of this ledger, in its place. */
+/** Why the proven leaf is not a row of this ledger at its number; undefined if it is. */
 function strangeLeaf({ leaf, seq, checkpoint }: Proven): string | undefined {
   const read = parseLeaf(leaf);
   if (read === undefined) return "what it proves is no leaf of version 1";

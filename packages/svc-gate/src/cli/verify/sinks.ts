@@ -13,20 +13,20 @@ import type { LedgerSource } from "../ledger-source.ts";
 import { areOthersNamed, othersOf } from "../others.ts";
 import { BadInput } from "../outcome.ts";
 
-/** A ledger that was walked, held against file sinks and collected checkpoints too. */
+/** A ledger that was walked, and compared with file sinks and collected checkpoints too. */
 export interface HeldCheck {
   readonly check: LedgerCheck;
-  /** Files are named, and none of them has a checkpoint of the ledger. */
+  /** Files are named, but none of them has a checkpoint of the ledger. */
   readonly isUnknown: boolean;
 }
 
 /**
- * Asks file sinks and collected checkpoints how far the ledger went, as a start, a restore and a resume do.
+ * Asks file sinks and collected checkpoints how far the ledger went, like a start, a restore and a resume.
  *
- * @param walked what is broken in itself stays that
- * @param source is opened after the files were read, since the gate that serves the ledger goes on
- * @param files collected checkpoints; empty: the file that SVC_SEEN names
- * @throws {BadInput} where one cannot be asked
+ * @param walked the result of the walk; if the ledger is broken, the result stays the same
+ * @param source opened after the files were read, because the gate that serves the ledger continues
+ * @param files collected checkpoints; if empty, the file that SVC_SEEN names
+ * @throws {BadInput} if one cannot be read
  */
 export async function holdAgainstSinks(
   walked: LedgerCheck,
@@ -84,7 +84,7 @@ async function brokenBy(
   return { seq: rows + 1, problem, expected: `row ${seq}`, found: `row ${rows}` };
 }
 
-/** The rows of `svc-gate resume`, of a ledger that is only read. */
+/** The rows of `svc-gate resume`, in a ledger that is only read. */
 async function resumesOf(ledger: LedgerHistory): Promise<Parameters<typeof statedLosses>[0]> {
   const resumes: { readonly act: string; readonly at: number; readonly body: string }[] = [];
   for await (const rows of ledger.scan(1))

@@ -8,7 +8,7 @@ import { EvaluationError } from "../run/rational.ts";
 import type { Call, Syntax } from "../text/syntax.ts";
 import { boolean, broken, join, listOf, string, typeText, type Type } from "./type.ts";
 
-/** `has`, the folds over lists, and `orValue`: what looks like a call but is none. Undefined for a real call. */
+/** Checks `has`, the macros over lists, and `orValue`, which look like calls. Undefined for a call of a function. */
 export function checkMacro(checker: Checker, call: Call, facts: Facts): Checked | undefined {
   if (call.target === undefined) return call.name === "has" ? checkHas(checker, call, facts) : undefined;
   if ((macros as readonly string[]).includes(call.name)) return checkFold(checker, call, call.target, facts);
@@ -48,7 +48,7 @@ function checkHas(checker: Checker, call: Call, facts: Facts): Checked {
   ).core;
   const path = pathOf(of, name);
   const known: Facts = path === undefined ? facts : new Set([...facts, path]);
-  // Reading it where it is known to be there reports all that is wrong with it but absence.
+  // Checking the argument as if it were present reports every error in it except absence.
   const nameSpan = argument.kind === "member" ? argument.nameSpan : argument.span;
   if (of.type.kind === "record" && (of.type.fields.has(name) || of.type.others !== undefined)) {
     return { core: { op: "has", of, name, type: boolean, span: call.span }, whenTrue: known, whenFalse: facts };
@@ -175,7 +175,7 @@ const optionalFunctions: Readonly<Record<"orValue" | "hasValue", ContractFunctio
   },
 };
 
-/** A call of an entry of the function table, as a method or by itself. */
+/** Checks a call of a function in the table, as a method or alone. */
 export function checkCall(checker: Checker, call: Call, facts: Facts): Checked {
   const space = call.target?.kind === "name" && !checker.isName(call.target.name) ? call.target.name : "";
   if (namespaces.has(space)) {
@@ -206,7 +206,7 @@ export function checkCall(checker: Checker, call: Call, facts: Facts): Checked {
   return bindCall(checker, call, entry, args, facts);
 }
 
-/** An optional value as an argument, or a moment without its time zone. */
+/** A hint for an optional value as an argument, or for a time without its time zone. */
 function argumentsHint(call: Call, named: readonly ContractFunction[], args: readonly Core[]): string | undefined {
   if (args.some(({ type }) => type.kind === "optional"))
     return 'say what holds without it: `.?name.orValue(other)`, with `[]` for a list and `""` for a text';
@@ -215,7 +215,7 @@ function argumentsHint(call: Call, named: readonly ContractFunction[], args: rea
   return `name the moment and a time zone: \`${call.name}(now, "Europe/Berlin")\``;
 }
 
-/** Where CEL's extensions live. */
+/** The prefixes of CEL's extensions. */
 const namespaces: ReadonlySet<string> = new Set(["cel", "math", "optional", "base64", "proto", "strings"]);
 
 /** `size` is a method and a function, as in CEL. */
@@ -291,7 +291,7 @@ function unknownFunction(checker: Checker, call: Call, facts: Facts): Checked {
   );
 }
 
-/** Functions of other languages, as the contract language writes them. */
+/** Functions of other languages, and their names in the contract language. */
 const otherNames: ReadonlyMap<string, string> = new Map([
   ...["len", "length", "count", "strlen"].map((name) => [name, "size(x)"] as const),
   ...["lower", "toLower", "toLowerCase", "lowercase"].map((name) => [name, "x.lowerAscii()"] as const),
@@ -301,7 +301,7 @@ const otherNames: ReadonlyMap<string, string> = new Map([
   ["every", "all"],
 ]);
 
-/** What to write for functions of other languages that have no single counterpart. */
+/** The hint for functions of other languages that have no single counterpart. */
 const insteadOf: ReadonlyMap<string, string> = new Map([
   ["now", "`now` is a value: write it without brackets"],
   ["max", "write `a > b ? a : b`"],

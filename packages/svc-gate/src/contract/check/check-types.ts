@@ -5,7 +5,7 @@ import type { Binary } from "../text/syntax.ts";
 import { any, boolean, broken, comparable, isUntyped, join, listOf, string, typeText, type Type } from "./type.ts";
 import { isList, type Value } from "../run/value.ts";
 
-/** The type of an operator's value; what the operator does not take is reported. */
+/** The type of an operator's result. Reports operands that the operator does not accept. */
 export function binaryType(syntax: Binary, left: Core, right: Core, report: Report): Type {
   const { operator, span } = syntax;
   const [a, b] = [left.type, right.type];
@@ -76,7 +76,7 @@ function orderHint(a: Type, b: Type): string | undefined {
   return isPair ? "write a number without quotes, and a text or a date in quotes" : undefined;
 }
 
-/** May a counter be kept apart by values of the type, or remember them? */
+/** May a counter use values of the type in `per`, or remember them? */
 export function isKey({ kind }: Type): boolean {
   return kind === "string" || kind === "number" || kind === "boolean";
 }
@@ -98,7 +98,7 @@ function arithmeticType(operator: string, a: Type, b: Type): Type | undefined {
 
 type ListType = Type & { readonly kind: "list" };
 
-/** Two lists behind one another, where their items have a type in common. */
+/** The type of two concatenated lists; undefined if their items have no common type. */
 function joined(a: ListType, b: ListType): Type | undefined {
   const of = a.maxItems === 0 ? b.of : b.maxItems === 0 ? a.of : join(a.of, b.of);
   if (of === undefined) return undefined;
@@ -133,12 +133,12 @@ function optionalHint(type: Type): string | undefined {
   return type.kind === "optional" ? "give what holds without it: `.orValue(default)`" : undefined;
 }
 
-/** What stands in the file at a span. */
+/** The text of the file at a span. */
 export function textOf(span: Span): string {
   return span.file.text.slice(span.from, span.to);
 }
 
-/** How a member with a default is written. */
+/** The suggested spelling of a member with a default. */
 export function defaultText(of: Core, name: string, span: Span): string {
   const isName = /^[A-Za-z_]\w*$/.test(name) && !textOf(span).endsWith("]");
   return `${textOf(of.span)}${isName ? `.?${name}` : `[?${JSON.stringify(name)}]`}.orValue(...)`;

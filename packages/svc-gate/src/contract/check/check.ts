@@ -11,7 +11,7 @@ import type { Binary, Syntax } from "../text/syntax.ts";
 import { any, boolean, broken, join, listOf, memory, number, size, string, typeText } from "./type.ts";
 import type { Field, RecordType, Type } from "./type.ts";
 
-/** Checks an expression in a scope with facts already proven. All problems go to the scope's report. */
+/** Checks an expression in a scope with the facts proven so far. All problems go to the scope's report. */
 export function checkExpression(syntax: Syntax, scope: Scope, facts: Facts): Checked {
   const known = scope.report.size;
   const checked = new Checker(scope).check(syntax, facts);
@@ -19,7 +19,7 @@ export function checkExpression(syntax: Syntax, scope: Scope, facts: Facts): Che
   return checked;
 }
 
-/** The same for an expression that must come to true or false. */
+/** Checks an expression that must evaluate to true or false. */
 export function checkCondition(syntax: Syntax, scope: Scope, facts: Facts): Checked {
   const known = scope.report.size;
   const checker = new Checker(scope);
@@ -29,7 +29,7 @@ export function checkCondition(syntax: Syntax, scope: Scope, facts: Facts): Chec
   return checked;
 }
 
-/** What a counter remembers is asked of the ledger value by value: it stands nowhere but behind an `in`. */
+/** The gate looks up remembered values in the ledger one by one, so such a counter may only follow an `in`. */
 function checkMemories(core: Core, report: Report): void {
   const asked = new Set<Core>();
   for (const node of walk(core)) {
@@ -39,16 +39,18 @@ function checkMemories(core: Core, report: Report): void {
   }
 }
 
-/** Constants of other languages, as the contract language writes them. */
+/** Constants of other languages, and their names in the contract language. */
 const otherLiterals: ReadonlyMap<string, string> = new Map([
   ...["None", "nil", "undefined", "NULL", "Null"].map((name) => [name, "null"] as const),
   ...["True", "TRUE"].map((name) => [name, "true"] as const),
   ...["False", "FALSE"].map((name) => [name, "false"] as const),
 ]);
 
-/** Parts of one expression after `let:` is written out: keeps a chain of names from growing without bound. */
+/** Nodes of one expression after `let:` names are expanded: bounds the growth of a chain of names. */
 const nodesMax = 20_000;
-/** Levels of one expression after `let:` is written out: far from the end of the stack, in checking and evaluation. */
+/**
+ * Depth of one expression after `let:` names are expanded: far from the end of the stack in checking and evaluation.
+ */
 const depthMax = 400;
 
 export class Checker {
@@ -70,7 +72,7 @@ export class Checker {
     const tooLarge = this.#tooLarge();
     if (tooLarge !== undefined) {
       const [message, hint] = tooLarge;
-      // One report is enough: every part that follows is too much as well.
+      // One report is enough: every node after this one is too many as well.
       if (!this.#refused) this.scope.report.add("too-large", syntax.span, message, hint);
       this.#refused = true;
       return same({ op: "broken", type: broken, span: syntax.span }, facts);
@@ -128,13 +130,13 @@ export class Checker {
     }
   }
 
-  /** Reports a problem and gives the node that stands for what has it. */
+  /** Reports a problem and returns the node that replaces the faulty one. */
   refuse(span: Span, code: DiagnosticCode, message: string, facts: Facts, hint?: string): Checked {
     this.scope.report.add(code, span, message, hint);
     return same({ op: "broken", type: broken, span }, facts);
   }
 
-  /** Says so when an expression is not of the kind that its place needs. */
+  /** Returns whether an expression is of the required kind; reports it otherwise. */
   demand(core: Core, kind: Type["kind"], place: string): boolean {
     if (core.type.kind === kind) return true;
     if (core.type.kind === "broken") return false;
@@ -149,7 +151,7 @@ export class Checker {
     return false;
   }
 
-  /** Runs `inner` with a name that stands for an item of a list, and gives the slot it is kept in. */
+  /** Runs `inner` with a name for an item of a list. Passes the variable's slot to it. */
   withVariable<Result>(name: string, type: Type, inner: (slot: number) => Result): Result {
     const slot = this.#slots;
     const hidden = this.#variables.get(name);

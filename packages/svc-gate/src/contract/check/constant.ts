@@ -4,7 +4,7 @@ import { plan, stepsMax, type EvaluationContext } from "../run/plan.ts";
 import { EvaluationError } from "../run/rational.ts";
 import type { Value } from "../run/value.ts";
 
-/** The value of an expression that reads nothing of a call; undefined where it does, or cannot be evaluated. */
+/** The value of an expression that does not depend on a call; undefined if it does, or if it cannot be evaluated. */
 export function constantValue(core: Core): Value | undefined {
   if (readsCall(core, new Set())) return undefined;
   try {
@@ -15,7 +15,7 @@ export function constantValue(core: Core): Value | undefined {
   }
 }
 
-/** What an expression without roots and counters is evaluated against. */
+/** The context for an expression without roots and counters. */
 export function outsideCalls(variables: Value[]): EvaluationContext {
   return {
     tool: "",

@@ -5,8 +5,8 @@ import type { Type } from "./type.ts";
 import type { Value } from "../run/value.ts";
 
 /**
- * An expression after checking: names are resolved, `let:` is written out, every node has its type, and no optional
- * member is read without a proof that it is there. It is what plans, costs and proofs are made from.
+ * An expression after checking: names are resolved, `let:` names are expanded, and every node has its type. Each read
+ * of an optional member has a proof that the member is present. Plans, costs and proofs are made from it.
  */
 export type Core = { readonly type: Type; readonly span: Span } & (
   | { readonly op: "constant"; readonly value: Value }
@@ -15,7 +15,7 @@ export type Core = { readonly type: Type; readonly span: Span } & (
   | { readonly op: "variable"; readonly slot: number }
   | { readonly op: "member"; readonly of: Core; readonly name: string }
   | { readonly op: "has"; readonly of: Core; readonly name: string }
-  /** `.?name` and `[?at]`; `of` may itself be an optional. */
+  /** `.?name` and `[?at]`; `of` may be an optional. */
   | { readonly op: "select"; readonly of: Core; readonly at: Core }
   | { readonly op: "index"; readonly of: Core; readonly at: Core }
   | { readonly op: "not" | "negate"; readonly of: Core }
@@ -43,7 +43,7 @@ export interface FoldCore {
   readonly slot: number;
   /** The condition of `exists`, `all`, `exists_one`, `filter` and of `map` with three arguments. */
   readonly test: Core | undefined;
-  /** What `map` makes of each item. */
+  /** The result of `map` for each item. */
   readonly body: Core | undefined;
 }
 
@@ -53,7 +53,7 @@ export type Macro = (typeof macros)[number];
 export const roots = ["input", "platform", "tool", "now", "platform.present", "session.present"] as const;
 export type Root = (typeof roots)[number];
 
-/** The expressions directly inside one. */
+/** The direct operands of an expression. */
 export function children(core: Core): readonly Core[] {
   switch (core.op) {
     case "member":
@@ -89,7 +89,7 @@ export function children(core: Core): readonly Core[] {
   }
 }
 
-/** Every node of an expression, itself first. */
+/** Every node of an expression, the expression first. */
 export function* walk(core: Core): Generator<Core> {
   const open = [core];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
@@ -98,10 +98,10 @@ export function* walk(core: Core): Generator<Core> {
   }
 }
 
-/** A list of which no schema says how long it may be: as many items as the largest body can hold. */
+/** For a list without a maximum length in its schema: as many items as fit into the largest body. */
 const unboundedItems = 131_072;
 
-/** The worst-case number of steps of one evaluation: a node is a step, a list costs its length. */
+/** The worst-case number of steps of one evaluation: a node costs one step, a list costs its length. */
 export function worstCost(core: Core): number {
   if (core.op === "fold") {
     const each =

@@ -10,26 +10,26 @@ import { spellValue } from "../text/spell.ts";
 import { any, boolean, join, listOf, number, size, string, typeText, type Field, type Type } from "./type.ts";
 import { isList, show, type Value } from "../run/value.ts";
 
-/** One expression by itself, with names that stand for values: what `explain` shows of an operand. */
+/** One expression outside a contract, with names for values: `explain` shows operands with it. */
 export interface Expression {
-  /** The type that it was proven to have, as messages name it. */
+  /** The type that the checker proved, as messages name it. */
   readonly type: string;
-  /** The value, or a clause that says why there is none. Never throws. */
+  /** Returns the value, or a clause with the reason why there is none. Never throws. */
   evaluate(): Result<Shown, string>;
 }
 
 export interface Shown {
-  /** As a reason prints it: numbers as they were sent, long values cut. */
+  /** The value as a reason prints it: numbers as they were sent, long values truncated. */
   readonly shown: string;
-  /** Whole and in one fixed spelling: equal values have the same, others have another. */
+  /** The whole value in one canonical spelling: two values are equal if and only if their spellings are. */
   readonly exact: string;
 }
 
 /**
- * Compiles one expression outside a contract. Each binding is a name that stands for a value; what is known of it is
- * what is there: its members are present, its items are of their type. Roots (`input`, `limits`) are not there.
+ * Compiles one expression outside a contract. Each binding is a name for a value. Its type follows from the value: the
+ * members are present, the items have their types. Roots (`input`, `limits`) are not available.
  *
- * @param text the expression, as it would stand after `when:`
+ * @param text the expression, as after `when:`
  */
 export function compileExpression(
   text: string,
@@ -65,7 +65,7 @@ function evaluate(run: ReturnType<typeof plan>, variables: Value[]): Result<Show
   }
 }
 
-/** The type of a value that is there. Items without a type in common are untyped. */
+/** The type of a given value. Items without a common type have the type `any`. */
 function typeOf(value: Json): Type {
   if (value === null) return { kind: "null" };
   if (typeof value === "string") return string;

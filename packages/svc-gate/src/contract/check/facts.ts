@@ -1,9 +1,12 @@
 import type { Core } from "./core.ts";
 
-/** What is proven at one place: paths that are present (`input.a`), and with `!` behind, that are not null. */
+/**
+ * The facts proven at one point: paths that are present (`input.a`), and with a `!` at the end, paths that are not
+ * null.
+ */
 export type Facts = ReadonlySet<string>;
 
-/** A checked expression, and what holds after it came to true or to false. */
+/** A checked expression, and the facts that hold after it evaluated to true or to false. */
 export interface Checked {
   readonly core: Core;
   readonly whenTrue: Facts;
@@ -18,7 +21,7 @@ export function intersect(a: Facts, b: Facts): Facts {
   return a === b ? a : a.intersection(b);
 }
 
-/** The fact that a member is present; undefined where the same words may mean another value the next time. */
+/** The fact that a member is present; undefined if the same expression may have another value the next time. */
 export function pathOf(of: Core, name: string): string | undefined {
   const owner = ownPath(of);
   return owner === undefined ? undefined : `${owner}.${JSON.stringify(name)}`;

@@ -6,7 +6,7 @@ import { boolean, join, listOf, number, size, string, typeText, type Type } from
 import { isList, show, type Value } from "../run/value.ts";
 import { toJson, type YamlMap, type YamlNode } from "../text/yaml.ts";
 
-/** The numbers, texts and lists that a mandate may set, with the values in force. */
+/** The numbers, texts and lists that a mandate may set, with their values in force. */
 export type Limits = ReadonlyMap<string, { readonly type: Type; readonly value: Value }>;
 
 export interface LimitDeclaration {
@@ -15,7 +15,7 @@ export interface LimitDeclaration {
   readonly max: Exact | undefined;
 }
 
-/** What a contract declares under `limits:`: a value, or `{ default, min, max }`. */
+/** Reads the declarations of a contract under `limits:`: a value, or `{ default, min, max }`. */
 export function limitDeclarations(
   nodes: ReadonlyMap<string, YamlNode>,
   report: Report,
@@ -57,7 +57,7 @@ function declare(node: YamlMap, report: Report): Declared | undefined {
   return declared;
 }
 
-/** The declared values with those that the mandate sets in their place. */
+/** The declared values, replaced by the mandate's values if it sets them. */
 export function limitValues(
   declared: ReadonlyMap<string, LimitDeclaration>,
   settings: YamlMap | undefined,

@@ -6,38 +6,38 @@ import type { Syntax } from "../text/syntax.ts";
 import type { RecordType, Type } from "./type.ts";
 import type { Value } from "../run/value.ts";
 
-/** What an expression may read, and the types of it. One scope serves one tool. */
+/** The names that an expression may read, and their types. One scope serves one tool. */
 export interface Scope {
-  /** Undefined where an expression is evaluated before the schemas are. */
+  /** Undefined if an expression is evaluated before the schemas are checked. */
   readonly input: RecordType | undefined;
   readonly platform: RecordType | undefined;
   readonly limits: ReadonlyMap<string, { readonly type: Type; readonly value: Value }>;
-  /** The counters that may be read here; undefined where counters and `now` may not be. */
+  /** The counters that may be read; undefined if neither counters nor `now` may be read. */
   readonly counters: ReadonlyMap<string, Counter> | undefined;
   readonly lets: ReadonlyMap<string, Syntax>;
-  /** Names with values of their own, each in a slot (`compileExpression`). */
+  /** Names with given values, each in a slot (`compileExpression`). */
   readonly bindings?: ReadonlyMap<string, { readonly slot: number; readonly type: Type }>;
-  /** Gathers the `let:` definitions that something reads. */
+  /** Collects the `let:` definitions that are used. */
   readonly used?: Set<Syntax>;
-  /** Gathers the functions that something calls. */
+  /** Collects the functions that are called. */
   readonly calls?: Set<ContractFunction>;
-  /** Is told of every evaluation, for `explain` and coverage. */
+  /** Observes every evaluation, for `explain` and coverage. */
   readonly probe?: Probe | undefined;
   readonly budget: Budget;
   readonly report: Report;
 }
 
-/** What the compilation of one contract may cost, whatever `let:`, `$ref`, tools and rules multiply. */
+/** The budget for compiling one contract, however much `let:`, `$ref`, tools and rules multiply it. */
 export interface Budget {
-  /** Parts of expressions, each rule written out for each of its tools. */
+  /** Nodes of expressions; each rule counts for each of its tools. */
   parts: number;
-  /** Parts of schemas, each `$ref` written out where it stands. */
+  /** Nodes of schemas; each `$ref` counts as a copy. */
   schemas: number;
 }
 
 /** A contract of 5,000 rules on one tool has under 200,000; at 2,000,000 checking takes seconds. */
 export const partsMax = 2_000_000;
-/** The largest published tool lists have under 20,000; more comes of references that multiply. */
+/** The largest published tool lists have under 20,000. More results from references that multiply. */
 export const schemasMax = 100_000;
 
 export function newBudget(): Budget {

@@ -4,22 +4,22 @@ import type { ContractDocument } from "../text/document.ts";
 import { definitionIn } from "../schema/read.ts";
 import type { YamlMap, YamlNode, YamlScalar } from "../text/yaml.ts";
 
-/** Each is a part of the evidence with a salt and a digest of its own, on every receipt of the tool. */
+/** Each one is a part of the evidence with its own salt and digest, on every receipt of the tool. */
 export const sensitiveMax = 16;
 
 /** Names such as `input.customer.email`, sorted by code units, none inside another. */
 export interface Sensitive {
-  /** By the tools that contracts route, each with what all of its contracts list. A tool without any is not in it. */
+  /** For each routed tool, the names that all of its contracts list. Tools without such names are absent. */
   readonly ofTool: ReadonlyMap<string, readonly string[]>;
-  /** What any contract lists: a call that none routes may be one of them under a name that was mistaken. */
+  /** The names of all contracts. A call of an unknown tool may be a call of a known tool under a mistyped name. */
   readonly unrouted: readonly string[];
 }
 
 export const nothingSensitive: Sensitive = { ofTool: new Map(), unrouted: [] };
 
 /**
- * What contracts list under `sensitive:`. Of two names one inside the other the outer one stands. Problems go to the
- * report.
+ * Reads the names that contracts list under `sensitive:`. If a name is inside another, the outer one counts. Problems
+ * go to the report.
  */
 export function readSensitive(contracts: readonly ContractDocument[], report: Report): Sensitive {
   const found = new Map<string, readonly string[]>();
@@ -87,7 +87,7 @@ function isName({ text, span }: YamlScalar, report: Report): boolean {
   return false;
 }
 
-/** Is it listed once, and not inside another? A part is erased as a whole. */
+/** Is it listed once, and not inside another listed member? A part is erased as a whole. */
 function standsAlone({ text, span }: YamlScalar, at: number, listed: readonly YamlScalar[], report: Report): boolean {
   if (listed.findIndex((other) => other.text === text) < at) {
     report.add("sensitive", span, `\`${text}\` is listed twice`, "remove one");
@@ -104,7 +104,7 @@ function standsAlone({ text, span }: YamlScalar, at: number, listed: readonly Ya
   return false;
 }
 
-/** What no schema declares is misspelt, or sent by nobody: it would be found too late, when it is to be erased. */
+/** A member that no schema declares is misspelt, or never sent. Otherwise this would only be found at its erasure. */
 function checkDeclared(name: YamlScalar, { tools, platform }: ContractDocument, report: Report): void {
   const [root = "", ...path] = name.text.split(".");
   const schemas = root === "platform" ? [platform] : [...tools.values()].map(({ input }) => input);
@@ -132,7 +132,7 @@ function stepSpan({ span, offsets }: YamlScalar, at: number, step: string): Span
   return { ...span, from: offsets[at] ?? span.from, to: offsets[at + step.length] ?? span.to };
 }
 
-/** How many names of a path are declared, one below the other, and what there is where the path goes on otherwise. */
+/** How many names of a path are declared, one below the other, and the alternatives at the first undeclared name. */
 interface Reached {
   readonly depth: number;
   readonly names: readonly string[];
@@ -155,10 +155,10 @@ function reach(root: YamlNode | undefined, path: readonly string[]): Reached {
   return { depth: path.length, names: [], isList: false };
 }
 
-/** The schemas with all that they refer to or leave open, each once. */
+/** The schemas and everything that they include by `$ref` or `anyOf`, each once. */
 function shapesOf(schemas: readonly YamlNode[], root: YamlNode): readonly YamlMap[] {
   const met = new Set(schemas);
-  // A set hands out what is added to it on the way.
+  // Iterating over a set includes items that are added meanwhile.
   for (const schema of met) {
     if (schema.kind !== "map") continue;
     const branches = schema.entries.get("anyOf")?.value;

@@ -1,4 +1,4 @@
-/** What is known of a value before it is there: from the JSON Schemas, and from the expressions over them. */
+/** The static type of a value: from the JSON Schemas, and from the expressions over them. */
 export type Type =
   | { readonly kind: "boolean" | "string" | "null" | "duration" | "timestamp" }
   /** `notNegative`: the schema, or arithmetic over such numbers, proves it. */
@@ -9,19 +9,19 @@ export type Type =
   | { readonly kind: "nullable"; readonly of: Type }
   /** Written `.?name`: the value or nothing. */
   | { readonly kind: "optional"; readonly of: Type }
-  /** The values that a counter remembers: may be asked by `in` only. */
+  /** The values that a counter remembers: only `in` may read them. */
   | { readonly kind: "memory" }
-  /** Nothing is declared: may be tested by `==`, `in` and `has` only. */
+  /** Nothing is declared: only `==`, `in` and `has` may read it. */
   | { readonly kind: "any" }
-  /** Of a part with an error that was reported: nothing more is said of it. */
+  /** The type of a part with a reported error: suppresses further reports about it. */
   | { readonly kind: "broken" };
 
 export interface RecordType {
   readonly kind: "record";
   readonly fields: ReadonlyMap<string, Field>;
-  /** The type of every member that is not declared, where the schema gives one. */
+  /** The type of every undeclared member, if the schema gives one. */
   readonly others: Type | undefined;
-  /** Values may have members of any type that are not declared; no condition reads them. */
+  /** Values may have undeclared members of any type; no condition reads them. */
   readonly open: boolean;
 }
 
@@ -103,7 +103,7 @@ export function comparable(a: Type, b: Type): boolean {
   return a.kind === b.kind && a.kind !== "optional" && a.kind !== "memory";
 }
 
-/** The type of a value that is of one or of the other; undefined where they have nothing in common. */
+/** The common type of a value that has one of two types; undefined if they have nothing in common. */
 export function join(a: Type, b: Type): Type | undefined {
   if (a.kind === "broken" || b.kind === "broken") return broken;
   if (a.kind === "any" || b.kind === "any") return any;
@@ -127,14 +127,14 @@ export function join(a: Type, b: Type): Type | undefined {
 type ListType = Type & { readonly kind: "list" };
 
 function joinLists(a: ListType, b: ListType): Type {
-  // An empty list is of any type: `input.?names.orValue([])` stays a list of texts.
+  // An empty list has any type: `input.?names.orValue([])` stays a list of texts.
   if (a.maxItems === 0) return b;
   if (b.maxItems === 0) return a;
   const bounded = a.maxItems !== undefined && b.maxItems !== undefined;
   return listOf(join(a.of, b.of) ?? any, bounded ? Math.max(a.maxItems, b.maxItems) : undefined);
 }
 
-/** What holds of both: a member is required where both require it, and typed where both agree. */
+/** The properties that both types share: a member is required if both require it, and typed if both agree. */
 function joinRecords(a: RecordType, b: RecordType): Type {
   const fields = new Map<string, Field>();
   for (const name of new Set([...a.fields.keys(), ...b.fields.keys()])) {
@@ -148,7 +148,7 @@ function joinRecords(a: RecordType, b: RecordType): Type {
   return { kind: "record", fields, others, open };
 }
 
-/** What a member is where it is there; undefined where it never is. */
+/** The type of a member if it is present; undefined if it never is. */
 function memberType({ fields, others, open }: RecordType, name: string): Type | undefined {
   return fields.get(name)?.type ?? others ?? (open ? any : undefined);
 }

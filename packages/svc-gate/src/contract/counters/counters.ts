@@ -35,37 +35,43 @@ import { typeText } from "../check/type.ts";
 import { isList, show, Timestamp, type Value } from "../run/value.ts";
 import type { YamlScalar } from "../text/yaml.ts";
 
-/** How one tool's calls move a counter. */
+/** How the calls of one tool update a counter. */
 export interface CounterWriter {
   readonly counter: Counter;
   readonly holds: (context: EvaluationContext) => boolean;
-  /** Canonical texts: one, or one for each value to remember, or none for a call without a session. @throws {EvaluationError} */
+  /**
+   * Canonical texts: one, or one for each value to remember, or none for a call without a session. @throws
+   * {EvaluationError}
+   */
   readonly keys: (context: EvaluationContext, caller: Caller) => readonly string[];
   readonly amount: (context: EvaluationContext) => string;
-  /** What it is planned from: where a part of it cannot be evaluated, the verdict is BLOCK. */
+  /** The expressions that it is planned from: if one cannot be evaluated, the verdict is BLOCK. */
   readonly reads: {
     readonly when: Core | undefined;
     readonly per: readonly KeyPart[];
     readonly values: readonly Core[];
   };
-  /** It reads neither input nor snapshot, so that a call that failed a schema updates it too. */
+  /** It reads neither input nor facts, so a call that failed a schema updates it too. */
   readonly blind: boolean;
 }
 
-/** How one tool's rules read a counter. */
+/** How the rules of one tool read a counter. */
 export interface Reader {
   readonly counter: Counter;
   readonly key: KeyPlan;
-  /** Of a counter that remembers: the values that the rules may ask for. */
+  /** For a counter that remembers: the values that the rules may look up. */
   readonly asked: ((contexts: LookupContexts) => CollectedValues) | undefined;
-  /** What its key is made of, and the moment that lets events go. */
+  /** The parts of its key, and the time up to which events are dropped. */
   readonly per: readonly KeyPart[];
   readonly since: Core | undefined;
-  /** Milliseconds: events at or before it have been let go (`since` less `settles_within`); undefined without `since`. */
+  /**
+   * Milliseconds: events at or before it are no longer counted (`since` minus `settles_within`); undefined without
+   * `since`.
+   */
   readonly settledThrough: ((context: EvaluationContext) => number) | undefined;
 }
 
-/** Compiles what all tools share of a counter. */
+/** Compiles the part of a counter that all tools share. */
 export function readCounter(name: string, document: CounterDocument, context: CounterContext): Counter {
   const { report } = context;
   const counting = choose(document.counting, countings, "attempts", report);
@@ -117,7 +123,7 @@ function spelt(expression: WrittenExpression | undefined): string | null {
   return expression === undefined ? null : spell(expression.syntax);
 }
 
-/** The limits and `let:` names that a definition uses, with what they stand for: they are part of its identity. */
+/** The limits and `let:` names that a definition uses, with their values: they are part of its identity. */
 function namesIn(expressions: readonly (WrittenExpression | undefined)[], context: CounterContext): Canonical {
   const found = new Map<string, string>();
   const open = expressions.flatMap((expression) => expression?.syntax ?? []);
@@ -199,7 +205,7 @@ function readWindow(document: CounterDocument, report: Report): Window {
   return { kind: "calendar", calendar: { unit, timezone: timezone?.text ?? "UTC", weekStarts: starts } };
 }
 
-/** A length of time above zero, in whole milliseconds. Days are 24 hours: `7d`. */
+/** A duration above zero, in whole milliseconds. Days are 24 hours: `7d`. */
 function readLength(scalar: YamlScalar, report: Report): number {
   try {
     const days = /^([0-9]{1,6})d$/.exec(scalar.text);
@@ -225,7 +231,7 @@ function windowText(window: Window): Canonical {
   return unit === "week" ? [unit, timezone, weekStarts] : [unit, timezone];
 }
 
-/** Checks and plans how calls of one tool move the counter. */
+/** Checks and plans how calls of one tool update the counter. */
 export function planWriter(counter: Counter, document: CounterDocument, scope: Scope, facts: Facts): CounterWriter {
   const when = document.when === undefined ? undefined : checkCondition(document.when.syntax, scope, facts).core;
   const sum = document.sum === undefined ? undefined : checkSum(document.sum.syntax, scope, facts);
@@ -306,7 +312,7 @@ function planRemembered(key: KeyPlan, values: Plan): CounterWriter["keys"] {
   };
 }
 
-/** The texts of a key, with each of the values behind it. */
+/** The texts of a key, with each of the values appended. */
 function keysOf(key: readonly Canonical[] | null, values: readonly (string | undefined)[]): readonly string[] {
   return key === null ? [] : values.map((value) => keyText(key, value));
 }
@@ -351,7 +357,7 @@ function planSettled(since: Plan, settlesMs: number): (context: EvaluationContex
   };
 }
 
-/** Events after this moment (milliseconds) are in the window: `(now - within, now]`, or the calendar's period so far. */
+/** The window begins after this time (milliseconds): `(now - within, now]`, or the calendar period so far. */
 export function windowStart(window: Window, now: number): number {
   switch (window.kind) {
     case "ever":

@@ -9,13 +9,13 @@ import { EvaluationError, exactText, isExact } from "../run/rational.ts";
 import type { Scope } from "../check/scope.ts";
 import type { Value } from "../run/value.ts";
 
-/** Who asks: the key's name, and the session that it speaks for. */
+/** The caller: the name of its key, and its session. */
 export interface Caller {
   readonly keyName: string;
   readonly sessionId: string | null;
 }
 
-/** A counter's key for one call: typed parts, to be written as one text; null where the call belongs to no session. */
+/** A counter's key for one call: typed parts that are written as one text; null if the call has no session. */
 export type KeyPlan = (context: EvaluationContext, caller: Caller) => readonly Canonical[] | null;
 
 /**
@@ -26,7 +26,7 @@ const keyBytesMax = 16_384;
 
 export type KeyPart = "session" | "key" | "gate" | Core;
 
-/** Plans an expression unless something in the compilation is wrong: then nothing of it will run. */
+/** Plans an expression, unless the compilation has an error: then the expression never runs. */
 export function planned<Made>(scope: Scope, core: Core, make: (core: Core) => Made, broken: Made): Made {
   return scope.report.size > 0 ? broken : make(core);
 }

@@ -6,18 +6,18 @@ import { plan, spendOnAsking, type Plan, type EvaluationContext } from "../run/p
 import { EvaluationError } from "../run/rational.ts";
 import { isList, type Value } from "../run/value.ts";
 
-/** `value in counters.name`, inside the folds that give the value its variables, outermost first. */
+/** `value in counters.name`, inside the macros that bind the value's variables, outermost first. */
 export interface MembershipQuery {
   readonly counter: string;
   readonly value: Core;
   readonly folds: readonly FoldCore[];
-  /** It is asked by what decides nothing. */
+  /** Only observing rules look it up. */
   readonly observed: boolean;
 }
 
 /**
- * What an expression asks of counters that remember. The ledger is asked before the decision, so the values read nothing
- * that is known only then.
+ * The values that an expression looks up in remembering counters. The lookup precedes the decision, so these values do
+ * not depend on anything that only the decision knows.
  */
 export function membershipQueries(
   core: Core,
@@ -43,10 +43,12 @@ export function membershipQueries(
   return [...found, { counter: core.right.name, value: core.left, folds, observed }];
 }
 
-/** Distinct values that one call may ask of a counter, or have it remember: each is a look-up, or an event. */
+/** Distinct values that one call may look up in a counter, or add to it: each is a lookup, or an event. */
 export const rememberedMax = 256;
 
-/** The values, as texts that only equal values share. @throws {EvaluationError} where they are too many or too long */
+/**
+ * The values, as texts that are equal only for equal values. @throws {EvaluationError} if they are too many or too long
+ */
 export function remembered(values: Iterable<Value>): ReadonlySet<string> {
   const found = new Set<string>();
   for (const value of values) {
@@ -60,28 +62,28 @@ export function valueText(value: Value): string {
   return canonical(keyValue(value));
 }
 
-/** The text of a counter's key, with a remembered value behind it. */
+/** The text of a counter's key, with a remembered value appended. */
 export function keyText(key: readonly Canonical[], value?: string): string {
   const text = canonical(key);
   return value === undefined ? text : `${text.slice(0, -1)},["value",${value}]]`;
 }
 
-/** What may be asked of a counter by one call. */
+/** The values that one call may look up in a counter. */
 export interface CollectedValues {
   readonly values: ReadonlySet<string>;
-  /** Are they all? Not where there are too many, or too many steps to them. */
+  /** Are these all values? False if there are too many, or if finding them takes too many steps. */
   readonly complete: boolean;
 }
 
-/** What finds the values: the steps of the rules that decide, and those of the rules that observe. */
+/** The contexts for finding the values: the steps of the rules that decide, and the steps of the rules that observe. */
 export interface LookupContexts {
   readonly deciding: EvaluationContext;
   readonly observing: EvaluationContext;
 }
 
 /**
- * Finds every value that the rules may ask for, those of the rules that decide first: the others take nothing from them.
- * A value that cannot be evaluated is left out: the rule that comes to ask for it fails by itself.
+ * Finds every value that the rules may look up. Deciding rules come first, so observing rules take nothing from them.
+ * It skips a value that cannot be evaluated: the rule that looks it up then fails.
  */
 export function planCollectors(asked: readonly MembershipQuery[]): (contexts: LookupContexts) => CollectedValues {
   const collectors = (of: boolean): readonly Collector[] =>
@@ -94,7 +96,7 @@ export function planCollectors(asked: readonly MembershipQuery[]): (contexts: Lo
   };
 }
 
-/** Puts texts of values into the set. Is there more to be found? Not where the set is full, or the steps are used up. */
+/** Adds texts of values to the set. Returns whether it may find more: false if the set is full or no steps are left. */
 type Collector = (context: EvaluationContext, into: Set<string>) => boolean;
 
 function planValue(value: Plan): Collector {
@@ -128,8 +130,8 @@ function planEach(range: Plan, slot: number, inner: Collector): Collector {
 }
 
 /**
- * Here values stand without the conditions around them, so whatever may go wrong there goes wrong here, and in more ways
- * than a rule can: a member that a condition has tested for null may be null.
+ * Values are evaluated here without the conditions around them, so they can fail in more ways than in their rule. For
+ * example, a member that a condition tests for null may be null here.
  */
 function guarded(collect: Collector): Collector {
   return (context, into) => {

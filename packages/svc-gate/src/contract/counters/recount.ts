@@ -4,30 +4,32 @@ import type { Counter } from "./counter.ts";
 import type { CounterUpdate } from "../run/plan-lookups.ts";
 import { count, isCounted, prepare } from "../run/decide.ts";
 
-/** A check as its receipt tells of it. A text is undefined where it was erased. */
+/** A check as its receipt describes it. Erased texts are undefined. */
 export interface RecordedCheck {
   readonly toolName: string;
   readonly sessionId: string | null;
   readonly keyName: string;
   readonly inputText: string | undefined;
-  /** Was the input too large to be kept whole? Then its text is undefined, and the call was refused before any rule. */
+  /**
+   * Was the input too large to be stored whole? Then its text is undefined, and the call was refused before any rule.
+   */
   readonly isInputCut?: boolean;
-  /** `null` when no snapshot came. */
+  /** `null` if there were no facts. */
   readonly platformText: string | undefined;
   readonly verdict: Verdict;
   readonly answered: Verdict;
-  /** What decided, as `Decision.rule` names it; empty where it was erased. */
+  /** The deciding rule, as `Decision.rule` names it; empty if it was erased. */
   readonly rule: string;
 }
 
 /**
- * What a counter would have counted of a recorded check, had it been in force then.
+ * Computes how a recorded check would have updated a counter if the counter had been in force then.
  *
- * If a call was refused before any rule, did not run, and its input was not kept whole, it updates no counter that needs the
- * input. Otherwise an agent could make every new counter unknown.
+ * If a call was refused before any rule, did not run, and its input was not stored whole, it updates no counter that
+ * needs the input. Otherwise an agent could make every new counter unknown.
  *
- * @returns undefined where that cannot be known: a part was erased, the counter cannot be moved by a call that ran, or
- *   the call is refused before any rule today though it was not refused so then
+ * @returns undefined if the updates cannot be known. This is so if a part was erased, if a call that ran cannot update
+ *   the counter, or if only today's contract refuses the call before any rule
  */
 export function recount(
   counter: Counter,
@@ -54,13 +56,16 @@ export function recount(
   const prepared = prepare(policySet, request, { keyName: recorded.keyName, sessionId: recorded.sessionId });
   if (prepared.early !== undefined && !writer.blind)
     return wasRefusedSo(recorded.rule, prepared.early.rule) ? [] : undefined;
-  // It would have been refused and not counted. Where it was refused anyway, that is what happened.
+  // The call would have been refused and not counted. If it was refused anyway, the result is the same.
   if (prepared.broken.some(([rule]) => rule.replace(".$counters.", ".") === writer.counter.name))
     return recorded.answered === "BLOCK" ? [] : undefined;
   return count(prepared, recorded).filter((move) => move.counter.identity === counter.identity);
 }
 
-/** Was it refused before any rule then too? A requirement on presence leaves open what the schemas would have said. */
+/**
+ * Was it refused before any rule then too? A requirement on presence fails before the schemas are checked, so their
+ * result is unknown.
+ */
 function wasRefusedSo(then: string, today: string): boolean {
   return /^\$route$|\.\$(?:input|platform)$/.test(then) || (isRequirement(then) && isRequirement(today));
 }

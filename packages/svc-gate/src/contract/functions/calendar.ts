@@ -5,7 +5,7 @@ import { size, string } from "../check/type.ts";
 import { Timestamp, type Value } from "../run/value.ts";
 import type { ContractFunction } from "./function.ts";
 
-/** Moments on the calendar and the clock of a place. */
+/** Calendar dates and clock times of a place. */
 export const calendarFunctions: readonly ContractFunction[] = [
   {
     name: "day",
@@ -42,10 +42,10 @@ export const calendarFunctions: readonly ContractFunction[] = [
   },
 ];
 
-/** The tables of a time zone are searched: some 30 us. */
+/** The lookup in a time zone's tables takes some 30 us. */
 const clockSteps = 128;
 
-/** @throws {EvaluationError} for a zone that there is not, and for a year that is not of four digits */
+/** @throws {EvaluationError} if the zone does not exist, or if the year does not have four digits */
 function localTime([moment, zone]: readonly Value[]): Temporal.ZonedDateTime {
   const problem = zoneProblem(zone as string);
   if (problem !== undefined) throw new EvaluationError(problem.message);
@@ -54,7 +54,7 @@ function localTime([moment, zone]: readonly Value[]): Temporal.ZonedDateTime {
   return Temporal.Instant.fromEpochMilliseconds(Number(seconds) * 1000).toZonedDateTimeISO(zone as string);
 }
 
-/** 0001-01-02 and 9999-12-30, so that the year has four digits in every zone. */
+/** 0001-01-02 and 9999-12-30: between them the year has four digits in every zone. */
 const firstSecond = -62_135_510_400n;
 const lastSecond = 253_402_128_000n;
 

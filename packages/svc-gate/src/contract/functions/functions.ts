@@ -17,7 +17,7 @@ import { urlFunctions } from "./net/url.ts";
 
 export type { ContractFunction } from "./function.ts";
 
-/** What conditions may call. To add one: an entry in the list that it belongs to, in the folder `functions`. */
+/** The functions that conditions may call. To add one, add an entry to its list in the folder `functions`. */
 export const functions: readonly ContractFunction[] = [
   ...sizeFunctions,
   ...textFunctions,
@@ -36,7 +36,7 @@ export const functions: readonly ContractFunction[] = [
   ...sumFunctions,
 ];
 
-/** The message and hint for a function of CEL that the contract language leaves out. */
+/** The message and hint for a CEL function that the contract language leaves out. */
 export const leftOut: ReadonlyMap<string, string> = new Map([
   ["int", "there is one numeric type, and it is exact: remove `int(...)`"],
   ["uint", "there is one numeric type, and it is exact: remove `uint(...)`"],

@@ -10,7 +10,7 @@ const picomatch = library("picomatch", async () => (await import("picomatch")).d
 
 const patternMax = 256;
 
-/** Shapes of paths. */
+/** Patterns of paths. */
 export const globFunctions: readonly ContractFunction[] = [
   {
     name: "glob",
@@ -64,9 +64,9 @@ function matchesAll(pattern: Pattern, path: string): boolean {
 }
 
 /**
- * picomatch's expression, in the engine that is linear in the text: its own runs on one that can hang. The look-aheads
- * that picomatch writes are for texts with empty and dot segments, which `readPath` refuses, so they are left out, and with
- * them the end of the text in the place of `**` + `/`, which a look-ahead forbids where more must follow.
+ * Runs picomatch's expression in an engine that is linear in the text, because picomatch's own engine can hang. Its
+ * look-aheads are removed: they are for texts with empty and dot segments, which `readPath` refuses. The end of the
+ * text as an alternative to `**` + `/` is removed too, because a look-ahead forbids it if more must follow.
  */
 function compileGlob(glob: string): Pattern {
   const options = { dot: true, fastpaths: false, nonegate: true, noextglob: true, nobracket: true, posixSlashes: true };
@@ -84,7 +84,7 @@ const rewritten: readonly (readonly [from: string, to: string])[] = [
   [String.raw`|\/|$)`, String.raw`|\/)`],
 ];
 
-/** The part of picomatch's language that means one thing to everybody. */
+/** Every form outside the part of picomatch's language that all programs read alike. */
 const faults: readonly (readonly [RegExp, string, string])[] = [
   [/^$|[^/]\/$|\/\/|(?:^|\/)\.{1,2}(?:\/|$)/, "it holds an empty, `.` or `..` segment", "no path matches it"],
   [

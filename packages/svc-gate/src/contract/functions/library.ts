@@ -1,9 +1,9 @@
 import { EvaluationError } from "../run/rational.ts";
 
-/** A package that is brought in when a contract calls a function that stands on it, and not before. */
+/** A package that is loaded only if a contract calls a function that needs it. */
 export interface Library<Package> {
   readonly load: () => Promise<void>;
-  /** @throws {EvaluationError} before it was brought in. */
+  /** @throws {EvaluationError} if it is not loaded yet */
   readonly use: () => Package;
 }
 

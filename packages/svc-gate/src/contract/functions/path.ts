@@ -4,10 +4,10 @@ import type { Value } from "../run/value.ts";
 import { recordOf } from "./net/address.ts";
 import type { ContractFunction } from "./function.ts";
 
-/** The longest path that Linux takes. */
+/** The longest path that Linux accepts. */
 const lengthMax = 4096;
 
-/** Paths of files, as text: nothing is looked up, so a link may lead elsewhere. */
+/** File paths, as text only: no file is looked up, so a link may lead elsewhere. */
 export const pathFunctions: readonly ContractFunction[] = [
   {
     name: "path",
@@ -97,7 +97,7 @@ interface Path {
   readonly segments: readonly string[];
 }
 
-/** @throws {EvaluationError} where a program could read it as another path */
+/** @throws {EvaluationError} if a program could read it as another path */
 export function readPath(text: string): Path {
   const doubt = doubtIn(text);
   if (doubt !== undefined) throw new EvaluationError(`a path that is in doubt: ${doubt}`);
@@ -106,7 +106,7 @@ export function readPath(text: string): Path {
   return { absolute, segments: rest === "" ? [] : rest.split("/") };
 }
 
-/** Texts that some program takes for another path: POSIX, Windows, URL decoders, shells and Unicode folding. */
+/** Texts that some program reads as another path: POSIX, Windows, URL decoders, shells and Unicode folding. */
 const doubts: readonly (readonly [RegExp, string])[] = [
   [/^$/, "it is empty"],
   [/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u034F\u115F\u1160\u2800\u3164\uFFA0]/u, "it holds a control or invisible character"],
@@ -134,7 +134,9 @@ function doubtIn(text: string): string | undefined {
     : "a segment is neither in Unicode's composed form (NFC) nor in its decomposed form (NFD)";
 }
 
-/** People type names composed; macOS lists them decomposed. Other spellings, such as the Kelvin sign for K, hide a name. */
+/**
+ * People type names composed; macOS lists them decomposed. Other spellings, such as the Kelvin sign for K, hide a name.
+ */
 function isOneForm(segment: string): boolean {
   return segment.normalize("NFC") === segment || segment.normalize("NFD") === segment;
 }

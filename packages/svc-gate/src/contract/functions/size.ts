@@ -2,7 +2,7 @@ import { size } from "../check/type.ts";
 import type { Value } from "../run/value.ts";
 import type { ContractFunction } from "./function.ts";
 
-/** How much a value holds. */
+/** The size of a value. */
 export const sizeFunctions: readonly ContractFunction[] = [
   {
     name: "size",

@@ -3,7 +3,7 @@ import { number } from "../check/type.ts";
 import type { Value } from "../run/value.ts";
 import type { ContractFunction } from "./function.ts";
 
-/** What numbers come to together. */
+/** Sums of numbers. */
 export const sumFunctions: readonly ContractFunction[] = [
   {
     name: "sum",
@@ -17,7 +17,7 @@ export const sumFunctions: readonly ContractFunction[] = [
   },
 ];
 
-/** An addition of numbers that may be fractions, as spec/contract.md, "Limits of the language", has it. */
+/** The cost of adding numbers that may be fractions, as in spec/contract.md, "Limits of the language". */
 const additionSteps = 128;
 
 function addTo(total: Exact, item: Value): Exact {

@@ -3,7 +3,7 @@ import type { Exact } from "../run/rational.ts";
 import { Duration, Timestamp } from "../run/value.ts";
 import type { ContractFunction } from "./function.ts";
 
-/** Moments and lengths of time. */
+/** Times and durations. */
 export const timeFunctions: readonly ContractFunction[] = [
   {
     name: "duration",

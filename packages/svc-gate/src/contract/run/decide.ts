@@ -29,7 +29,7 @@ const noUpdates: readonly CounterUpdate[] = [];
 const noNames: readonly string[] = [];
 const noPairs: readonly (readonly [string, string])[] = [];
 
-/** Routes the call, checks presence and schemas, and finds what it would count. Never throws. */
+/** Routes the call, checks presence and schemas, and finds the counter updates. Never throws. */
 export function prepare(policySet: PolicySet, request: CheckRequest, caller: Caller): Prepared {
   const plan = policySet.tools.get(request.toolName);
   if (plan === undefined)
@@ -59,9 +59,9 @@ export function prepare(policySet: PolicySet, request: CheckRequest, caller: Cal
 }
 
 /**
- * The decision. Total: whatever cannot be evaluated is a BLOCK that names it.
+ * The decision. Total: if an expression cannot be evaluated, the verdict is a BLOCK that names it.
  *
- * @param values for each lookup, the decimal that the ledger found, or undefined where the counter's history is not known
+ * @param values for each lookup, the decimal from the ledger, or undefined if the counter's history is unknown
  */
 export function decide(lookupPlan: LookupPlan, values: readonly (string | undefined)[]): Decision {
   const { prepared, now } = lookupPlan;
@@ -82,19 +82,19 @@ export function decide(lookupPlan: LookupPlan, values: readonly (string | undefi
   return accumulator.decision(read);
 }
 
-/** How a call was decided, and what the mode let out. */
+/** How a call was decided, and how the mode answered it. */
 export interface Outcome {
   readonly verdict: Verdict;
   readonly answered: Verdict;
 }
 
-/** What the decision counts: the updates whose counter counts calls that were decided and answered so. */
+/** The updates of the counters that count calls with this decision and answer. */
 export function count(prepared: Prepared, outcome: Outcome): readonly CounterUpdate[] {
   if (prepared.updates.length === 0) return noUpdates;
   return prepared.updates.filter(({ counter }) => isCounted(counter, outcome));
 }
 
-/** Does the counter count calls that were decided and answered so? */
+/** Does the counter count calls with this decision and answer? */
 export function isCounted({ counting }: Counter, { verdict, answered }: Outcome): boolean {
   switch (counting) {
     case "attempts":
@@ -112,7 +112,7 @@ export function isCounted({ counting }: Counter, { verdict, answered }: Outcome)
   }
 }
 
-/** Gathers what the contracts say of one call; the strictest wins, the first in the text gives the reason. */
+/** Collects the verdicts of the contracts on one call. The strictest wins; the first rule with it gives the reason. */
 class VerdictAccumulator {
   readonly #context: EvaluationContext;
   readonly #fired: string[] = [];
@@ -148,7 +148,7 @@ class VerdictAccumulator {
     }
   }
 
-  /** After all that decides, with steps of their own: what is observed takes nothing from what decides. */
+  /** Runs after everything that decides, with a separate budget: observing rules take nothing from deciding ones. */
   observe(rules: readonly Rule[]): void {
     this.#context.steps = stepsMax;
     for (const rule of rules) {

@@ -1,13 +1,13 @@
 import type { Verdict } from "../../wire/mod.ts";
 
-/** What a rule says that decides nothing. */
+/** The result of an observing rule. */
 export interface Observation {
   readonly rule: string;
   readonly verdict: Verdict;
   readonly reason: string;
 }
 
-/** What the contract reached for one call: pure data, the same for the same call, snapshot, counters and moment. */
+/** The contract's decision on one call: pure data, the same for the same call, facts, counters and time. */
 export interface Decision {
   readonly verdict: Verdict;
   /** One sentence for a person, beginning with `Svc: `. */
@@ -17,16 +17,16 @@ export interface Decision {
    * `contract.$counters.name` or `contract.$otherwise`.
    */
   readonly rule: string;
-  /** A BLOCK that stays one in assist mode. */
+  /** A BLOCK that stays a BLOCK in assist mode. */
   readonly final: boolean;
   /** The rules that fired, in the order of the contracts and of their text. */
   readonly fired: readonly string[];
-  /** What could not be evaluated, and why. */
+  /** The rules that could not be evaluated, and why. */
   readonly errors: readonly (readonly [rule: string, message: string])[];
-  /** The counters that were read, with what they stood at. */
+  /** The counters that were read, with their values. */
   readonly read: readonly (readonly [counter: string, value: string])[];
-  /** What the rules in `mode: observe` would have said: those that fired, or could not be evaluated. */
+  /** The results of the rules in `mode: observe`: those that fired, or could not be evaluated. */
   readonly observed: readonly Observation[];
-  /** Something threw that is not an evaluation error: a defect, and an alarm. */
+  /** An error that is not an evaluation error: a defect, which raises an alarm. */
   readonly defect: unknown;
 }

@@ -1,9 +1,9 @@
 import { RE2JS } from "re2js";
 import { bad, good, type Result } from "../../wire/mod.ts";
 
-/** A regular expression of RE2: linear in the text, whatever the text is. */
+/** A regular expression of RE2: matching takes linear time for every text. */
 export interface Pattern {
-  /** Undefined where pattern and text together are too large to be matched in good time. */
+  /** Undefined if pattern and text together are too large to be matched in time. */
   readonly test: (text: string) => boolean | undefined;
   /** Steps of the budget for each unit of text. */
   readonly costPerUnit: number;
@@ -15,9 +15,9 @@ export interface PatternProblem {
 }
 
 const textMax = 2000;
-/** Instructions: holds `{1,255}` of a class several times over. */
+/** Instructions: enough for several `{1,255}` of a class. */
 const sizeMax = 1000;
-/** Instructions times units of text: an eighth of a second where RE2's automaton does not fit in its cache. */
+/** Instructions times units of text: an eighth of a second if RE2's automaton does not fit in its cache. */
 const workMax = 10_000_000;
 
 export function compilePattern(text: string): Result<Pattern, PatternProblem> {

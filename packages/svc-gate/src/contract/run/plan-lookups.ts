@@ -8,7 +8,7 @@ import { keyText, rememberedMax, valueText, type LookupContexts } from "../count
 import { stepsMax, type CounterValues, type EvaluationContext } from "./plan.ts";
 import { EvaluationError, type Exact } from "./rational.ts";
 
-/** Events of one counter under one key: what a call adds to it, or what it asks of it. */
+/** Events of one counter under one key: those that a call adds, or those that it looks up. */
 export interface CounterUpdate {
   readonly counter: Counter;
   readonly key: string;
@@ -16,15 +16,15 @@ export interface CounterUpdate {
   readonly amount: string;
 }
 
-/** A call with everything done that does not depend on the moment or on counters. */
+/** A call after all work that does not depend on the time or on counters. */
 export interface Prepared {
   readonly request: CheckRequest;
   readonly caller: Caller;
   readonly plan: ToolPlan | undefined;
-  /** Reached before any rule: an unknown tool, a requirement on presence, a schema. */
+  /** Decided before any rule: an unknown tool, a requirement on presence, a schema. */
   readonly early: Decision | undefined;
   readonly updates: readonly CounterUpdate[];
-  /** A counter that this call should move and cannot: BLOCK. */
+  /** Counters that this call should update but cannot: BLOCK. */
   readonly broken: readonly (readonly [rule: string, message: string])[];
 }
 
@@ -35,7 +35,7 @@ export interface Lookup {
   readonly after: number;
 }
 
-/** A prepared call at its moment: the counters that its rules may ask for, by the ledger. */
+/** A prepared call with its time: the counters that its rules may look up in the ledger. */
 export interface LookupPlan {
   readonly prepared: Prepared;
   readonly now: number;
@@ -43,7 +43,7 @@ export interface LookupPlan {
   readonly sources: ReadonlyMap<string, CounterSource>;
 }
 
-/** Where a counter's value comes from: a lookup, one for each value asked, nothing at all (no session), or nowhere. */
+/** The source of a counter's value: a lookup, one lookup for each value, no lookup (no session), or an error. */
 type CounterSource =
   | { readonly lookup: number }
   | { readonly asked: ReadonlyMap<string, number>; readonly complete: boolean }
@@ -53,7 +53,7 @@ type CounterSource =
 const noLookups: readonly Lookup[] = [];
 const noSources: ReadonlyMap<string, CounterSource> = new Map();
 
-/** @param now milliseconds since the epoch: the one clock reading of this check, written on its receipt as `at` */
+/** @param now milliseconds since the epoch: the only clock reading of this check, written on its receipt as `at` */
 export function planLookups(prepared: Prepared, now: number): LookupPlan {
   const { plan, early } = prepared;
   if (plan === undefined || early !== undefined || plan.readers.size === 0)
@@ -92,8 +92,9 @@ function source(
 /**
  * The counters of one decision.
  *
- * @param values for each lookup, the decimal that the ledger found, or undefined where the counter's history is not known
- * @param read takes what is read: a counter's name, and of one that remembers `name[N]` for the N-th value asked, with 1 or 0
+ * @param values for each lookup, the decimal from the ledger, or undefined if the counter's history is unknown
+ * @param read receives every read: a counter's name, or for one that remembers `name[N]` for the N-th value, with 1 or
+ *   0
  */
 export function counterValues(
   { sources }: LookupPlan,
@@ -143,7 +144,7 @@ function exact(decimal: string): Exact {
   return /^[0-9]{1,15}$/.test(decimal) ? Number(decimal) : new Decimal(decimal);
 }
 
-/** Where counters are not known yet. */
+/** For expressions that are evaluated before counters are known. */
 export const noCounters: CounterValues = { value: noCounter, contains: noCounter };
 
 function noCounter(name: string): never {
@@ -163,7 +164,10 @@ export function contextOf(request: CheckRequest, now: number, counters: CounterV
   };
 }
 
-/** What a reason says of an error: evaluation errors explain themselves, anything else is a defect of the engine. */
+/**
+ * The message of an error for a reason: evaluation errors explain themselves, any other error is a defect of the
+ * engine.
+ */
 export function evaluationMessage(error: unknown): string {
   return error instanceof EvaluationError ? error.message : "the engine failed on it";
 }

@@ -19,17 +19,17 @@ import { spellValue } from "../text/spell.ts";
 import type { BinaryOperator } from "../text/syntax.ts";
 import { Duration, equals, isList, Optional, Timestamp, type Value, type ValueList, type ValueMap } from "./value.ts";
 
-/** Counters, as they stand for one call. @throws {EvaluationError} where what is asked is not known */
+/** The counters for one call. @throws {EvaluationError} if the value is unknown */
 export interface CounterValues {
   value(name: string): Exact;
   /** Does a counter remember the value? */
   contains(name: string, value: Value): boolean;
 }
 
-/** What parsers made of texts in one decision, by place and by texts. */
+/** The results of parsers in one decision, by place and by text. */
 type Parsed = Map<string, Value | EvaluationError>;
 
-/** What an expression is evaluated against: one call, its snapshot, the counters it reads and the moment. */
+/** The context of an evaluation: one call, its facts, the counters that it reads and the time. */
 export interface EvaluationContext {
   readonly tool: string;
   readonly input: JsonObject;
@@ -38,38 +38,41 @@ export interface EvaluationContext {
   /** Milliseconds since the epoch: the receipt's `at`. */
   readonly now: number;
   readonly counters: CounterValues;
-  /** Items of the folds that are under way. */
+  /** Items of the macros that are running. */
   readonly variables: Value[];
   parsed?: Parsed;
-  /** Steps left; an evaluation that needs more is an error. */
+  /** Steps left; if an evaluation needs more, it fails. */
   steps: number;
 }
 
 /**
- * Enough for a pass over a thousand items within another. About a second at most, since what takes longer than a step
- * is charged as many: see `exactSteps`, `divisionSteps` and `itemSteps`.
+ * Enough for a nested pass over a thousand items. At most about a second, because slow operations are charged several
+ * steps: see `exactSteps`, `divisionSteps` and `itemSteps`.
  */
 export const stepsMax = 2_000_000;
 
-/** An operation on a number that is no small integer, or on a time: up to 10 us on integers of 4,096 bits. */
+/** An operation on a time, or on a number that is not a small integer: up to 10 us on integers of 4,096 bits. */
 const exactSteps = 128;
-/** Of those, a division: up to 50 us, in lowest terms. */
+/** A division of such numbers: up to 50 us, in lowest terms. */
 const divisionSteps = 512;
-/** An item that is compared or copied: it may itself be such a number. */
+/** An item that is compared or copied: it may be such a number. */
 const itemSteps = 32;
 
-/** A compiled expression. @throws {EvaluationError} when it cannot be evaluated: the caller turns that into BLOCK. */
+/** A compiled expression. @throws {EvaluationError} if it cannot be evaluated: the caller's verdict is then BLOCK. */
 export type Plan = (context: EvaluationContext) => Value;
 type Condition = (context: EvaluationContext) => boolean;
 
-/** Stands around the plan of each part of an expression, and sees what it comes to: for `explain` and coverage. */
+/** Wraps the plan of each part of an expression, and observes its value: for `explain` and coverage. */
 export type Probe = (core: Core, run: Plan) => Plan;
 
 export function planCondition(core: Core, probe?: Probe): Condition {
   return asCondition(plan(core, probe));
 }
 
-/** Turns a checked expression into closures. Operands go left to right; none that is evaluated may fail. */
+/**
+ * Compiles a checked expression into closures. Operands are evaluated from left to right; no evaluated operand may
+ * fail.
+ */
 export function plan(core: Core, probe?: Probe): Plan {
   const into = (part: Core): Plan => plan(part, probe);
   return probe === undefined ? planNode(core, into) : probe(core, planNode(core, into));
@@ -151,7 +154,7 @@ function planRecall(name: string, value: Plan): Plan {
   };
 }
 
-/** What writing a value as a key takes. */
+/** Charges the steps for writing a value as a key. */
 export function spendOnAsking(context: EvaluationContext, value: Value): void {
   if (isHeavy(value)) spend(context, exactSteps);
 }
@@ -169,8 +172,8 @@ function planCall({ run, cost = costOfArguments }: ContractFunction, args: reado
 }
 
 /**
- * A call of a parser: a decision parses a text once. It is found again by its place, which is one for all that read a
- * `let:`, or else by its texts.
+ * A call of a parser: a decision parses a text once. The result is found again by its place, which all uses of a `let:`
+ * share, or else by its texts.
  */
 function planParser(core: CallCore, args: readonly Plan[]): Plan {
   const { name, run, cost = costOfArguments } = core.entry;
@@ -326,7 +329,7 @@ function planArithmetic(left: Plan, right: Plan, run: (a: Exact, b: Exact) => Ex
   };
 }
 
-/** Charges what an operator takes before it runs: plain numbers nothing beyond their own step. */
+/** Charges the steps of an operator before it runs: plain numbers cost nothing beyond their own step. */
 function charged<Result>(context: EvaluationContext, a: Value, b: Value, run: (a: Value, b: Value) => Result): Result {
   if (typeof a !== "number" || typeof b !== "number") spend(context, costOfPair(a, b));
   return run(a, b);
@@ -374,7 +377,7 @@ function order(context: EvaluationContext, a: Value, b: Value): number {
   return compare(a as Exact, b as Exact);
 }
 
-/** By code points, as CEL and UTF-8 order text; JavaScript's own order differs beyond U+FFFF. */
+/** By code points, as CEL and UTF-8 order text; JavaScript's order differs above U+FFFF. */
 function compareText(a: string, b: string): number {
   if (a === b) return 0;
   let at = 0;

@@ -1,12 +1,12 @@
 import { Decimal, decimalText } from "../../wire/mod.ts";
 
 /**
- * An exact number: a safe integer, a decimal as it was sent, or a fraction. All three are one type to a contract;
- * binary floating point is never computed with.
+ * An exact number: a safe integer, a decimal as it was sent, or a fraction. All three have one type in a contract;
+ * nothing uses binary floating point.
  */
 export type Exact = number | Decimal | Fraction;
 
-/** `numerator / denominator`, the denominator positive; in lowest terms only once it has grown large. */
+/** `numerator / denominator` with a positive denominator; reduced to lowest terms only if it is large. */
 export class Fraction {
   readonly numerator: bigint;
   readonly denominator: bigint;
@@ -17,7 +17,7 @@ export class Fraction {
   }
 }
 
-/** An expression that cannot be evaluated. Its message is a clause for the reason of the BLOCK that follows. */
+/** An expression that cannot be evaluated. Its message is a clause for the reason of the resulting BLOCK. */
 export class EvaluationError extends Error {}
 
 export function isExact(value: unknown): value is Exact {
@@ -59,7 +59,7 @@ export function divide(a: Exact, b: Exact): Exact {
   return settle(sign * x.numerator * y.denominator, sign * y.numerator * x.denominator);
 }
 
-/** What remains of `a` after taking `b` away a whole number of times, with the sign of `a`. */
+/** The remainder of `a / b` after truncation, with the sign of `a`. */
 export function remainder(a: Exact, b: Exact): Exact {
   if (typeof a === "number" && typeof b === "number" && b !== 0) return (a % b) + 0;
   const [x, y] = [fraction(a), fraction(b)];
@@ -68,7 +68,7 @@ export function remainder(a: Exact, b: Exact): Exact {
   return settle((x.numerator * y.denominator) % (y.numerator * x.denominator), denominator);
 }
 
-/** Negative, zero or positive as `a` is less than, equal to or more than `b`. */
+/** Negative, zero or positive if `a` is less than, equal to or greater than `b`. */
 export function compare(a: Exact, b: Exact): number {
   if (typeof a === "number" && typeof b === "number") return a - b;
   const [x, y] = [fraction(a), fraction(b)];
@@ -82,7 +82,7 @@ export function isInteger(a: Exact): boolean {
   return x.numerator % x.denominator === 0n;
 }
 
-/** The greatest integer not above `a`; a bigint, since it may be beyond 2^53. */
+/** The greatest integer not above `a`; a bigint, because it may exceed 2^53. */
 export function floor(a: Exact): bigint {
   const x = fraction(a);
   const quotient = x.numerator / x.denominator;
@@ -93,7 +93,7 @@ export function fromBigint(value: bigint): Exact {
   return settle(value, 1n);
 }
 
-/** The value in one fixed spelling, whatever it was sent as: a finite decimal, else `n/d` in lowest terms. */
+/** The value in one canonical spelling, however it was sent: a finite decimal, else `n/d` in lowest terms. */
 export function exactText(a: Exact): string {
   if (typeof a === "number") return String(a);
   if (a instanceof Decimal) return decimalText(a.coefficient, a.exponent);

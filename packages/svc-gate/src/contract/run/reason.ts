@@ -10,7 +10,7 @@ import type { Syntax } from "../text/syntax.ts";
 import { show } from "./value.ts";
 import type { YamlScalar } from "../text/yaml.ts";
 
-/** A reason as it was written: text with expressions in braces; `{{` and `}}` stand for braces themselves. */
+/** A reason as it was written: text with expressions in braces; `{{` and `}}` are literal braces. */
 export type ReasonSyntax = readonly (string | Syntax)[];
 
 export type Reason = (context: EvaluationContext) => string;
@@ -44,7 +44,7 @@ export function parseReason(scalar: YamlScalar, report: Report): ReasonSyntax {
   return parts;
 }
 
-/** `reason: the order #{input.order} is paid` is the two words before the ` #`: YAML takes the rest for a comment. */
+/** `reason: the order #{input.order} is paid` is only `the order`: YAML reads the rest, from ` #`, as a comment. */
 function reportCut({ text, span: { file, from, to } }: YamlScalar, report: Report): void {
   const [behind = ""] = /^[ \t]+#.*/.exec(file.text.slice(to, to + lineMax)) ?? [];
   if (/["'|>]/.test(file.text.charAt(from)) || !/#\S|\{/.test(behind)) return;
@@ -57,10 +57,10 @@ function reportCut({ text, span: { file, from, to } }: YamlScalar, report: Repor
   );
 }
 
-/** As much of a line as is looked at. */
+/** The characters of a line that are examined. */
 const lineMax = 10_000;
 
-/** The brace that closes the one at `from`: nested braces and quoted text are stepped over. */
+/** The brace that closes the one at `from`. Skips nested braces and quoted text. */
 function closingBrace(text: string, from: number): number {
   let depth = 0;
   let mark: string | undefined;
@@ -83,7 +83,7 @@ function slice(scalar: YamlScalar, from: number, to: number): ExpressionText {
   return { file: scalar.span.file, text: scalar.text.slice(from, to), offsets: scalar.offsets.slice(from, to + 1) };
 }
 
-/** Checks the expressions of a reason; an object has no place in a sentence, a list shows its first items. */
+/** Checks the expressions of a reason. An object cannot be shown in a sentence; a list shows its first items. */
 export function checkReason(parts: ReasonSyntax, scope: Scope, facts: Facts): readonly (string | Core)[] {
   return parts.map((part) => {
     if (typeof part === "string") return part;
@@ -94,7 +94,7 @@ export function checkReason(parts: ReasonSyntax, scope: Scope, facts: Facts): re
   });
 }
 
-/** The sentence for one call. @throws {EvaluationError} when a value in it cannot be evaluated. */
+/** The sentence for one call. @throws {EvaluationError} if a value in it cannot be evaluated */
 export function planReason(parts: readonly (string | Core)[]): Reason {
   const pieces = parts.map((part) => (typeof part === "string" ? part : plan(part)));
   return (context) =>

@@ -9,7 +9,7 @@ const nanosecondsIn: ReadonlyMap<string, bigint> = new Map([
   ["ns", 1n],
 ]);
 
-/** A length of time in seconds, as Go and CEL write it (`10m`, `1h30m`, `-1.5s`). @throws {EvaluationError} */
+/** A duration in seconds, as Go and CEL write it (`10m`, `1h30m`, `-1.5s`). @throws {EvaluationError} */
 export function parseDuration(text: string): Exact {
   const whole = /^([+-]?)((?:[0-9]{1,15}(?:\.[0-9]{1,9})?(?:h|ms|us|ns|m|s))+|0)$/.exec(text);
   if (whole === null) throw new EvaluationError(`"${text.slice(0, 40)}" is not a duration such as "10m" or "1h30m"`);
@@ -22,7 +22,7 @@ export function parseDuration(text: string): Exact {
   return divide(fromBigint(whole[1] === "-" ? -nanoseconds : nanoseconds), 1_000_000_000);
 }
 
-/** A moment in seconds since the epoch, from RFC 3339 with an offset. @throws {EvaluationError} */
+/** A time in seconds since the epoch, from RFC 3339 with an offset. @throws {EvaluationError} */
 export function parseTimestamp(text: string): Exact {
   const shape =
     /^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})$/;
@@ -47,7 +47,7 @@ export interface Calendar {
   readonly weekStarts: Weekday;
 }
 
-/** The first millisecond of the calendar period that `now` (milliseconds since the epoch) lies in. */
+/** The first millisecond of the calendar period that contains `now` (milliseconds since the epoch). */
 export function calendarStart({ unit, timezone, weekStarts }: Calendar, now: number): number {
   const local = Temporal.Instant.fromEpochMilliseconds(now).toZonedDateTimeISO(timezone);
   if (unit === "hour") return local.round({ smallestUnit: "hour", roundingMode: "floor" }).epochMilliseconds;
@@ -61,7 +61,7 @@ export function calendarStart({ unit, timezone, weekStarts }: Calendar, now: num
   return first.toZonedDateTime(timezone).epochMilliseconds;
 }
 
-/** Is it a time zone that this runtime knows? */
+/** Does this runtime know the time zone? */
 export function isTimezone(name: string): boolean {
   try {
     Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(name);

@@ -1,12 +1,12 @@
 import { Decimal, quote } from "../../wire/mod.ts";
 import { compare, exactText, isExact, type Exact } from "./rational.ts";
 
-/** What an expression can come to. JSON as it was sent, fractions, times, and a member that may be absent. */
+/** The values of expressions: JSON as it was sent, fractions, times, and a member that may be absent. */
 export type Value = null | boolean | string | Exact | Duration | Timestamp | Optional | ValueList | ValueMap;
 export type ValueList = readonly Value[];
 export type ValueMap = ReadonlyMap<string, Value>;
 
-/** A length of time in seconds, exact. */
+/** A duration in seconds, exact. */
 export class Duration {
   readonly seconds: Exact;
   constructor(seconds: Exact) {
@@ -14,7 +14,7 @@ export class Duration {
   }
 }
 
-/** A moment in seconds since the Unix epoch, exact. */
+/** A time in seconds since the Unix epoch, exact. */
 export class Timestamp {
   readonly seconds: Exact;
   constructor(seconds: Exact) {
@@ -22,7 +22,7 @@ export class Timestamp {
   }
 }
 
-/** A member that may be absent: `input.?x`. `value` is undefined when it is. */
+/** A member that may be absent: `input.?x`. `value` is undefined if it is. */
 export class Optional {
   readonly value: Value | undefined;
   constructor(value: Value | undefined) {
@@ -30,7 +30,7 @@ export class Optional {
   }
 }
 
-/** Equal by value: numbers by what they are worth, lists and maps by their members. Values of two types differ. */
+/** Equal by value: numbers by their numeric value, lists and maps by their members. Values of two types differ. */
 export function equals(a: Value, b: Value): boolean {
   if (a === b) return true;
   if (typeof a !== "object" && typeof b !== "object") return false;
@@ -56,7 +56,7 @@ export function isList(value: Value): value is ValueList {
   return Array.isArray(value);
 }
 
-/** A value as a person reads it in a reason: numbers as they were sent, text quoted and cut. */
+/** A value as a reason shows it: numbers as they were sent, text quoted and truncated. */
 export function show(value: Value): string {
   if (value === null || typeof value === "boolean" || typeof value === "number") return String(value);
   if (typeof value === "string") return quote(value);

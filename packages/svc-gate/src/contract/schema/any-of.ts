@@ -4,14 +4,14 @@ import { any, join, type Type } from "../check/type.ts";
 import { equals } from "../run/value.ts";
 import { toJson, type YamlNode } from "../text/yaml.ts";
 
-/** One alternative: its schema, the types that it names, and what it says, through a reference. */
+/** One alternative: its schema, its types, and its node after references are resolved. */
 export interface Branch {
   readonly schema: Schema;
   readonly types: readonly JsonType[] | undefined;
   readonly node: YamlNode;
 }
 
-/** One of several schemas, by what tells them apart; undefined where nothing does, and two could take one value. */
+/** Combines alternatives that can be told apart; undefined if two of them could accept the same value. */
 export function anyOfSchema(branches: readonly Branch[]): Schema | undefined {
   const type = branches
     .map(({ schema }): Type | undefined => schema.type)
@@ -42,7 +42,7 @@ function byType(branches: readonly Branch[]): Schema["validate"] | undefined {
   };
 }
 
-/** The required member that has another `const` in every branch, where there is one. */
+/** The required member that has a different `const` in every branch, if there is one. */
 function sharedConst(nodes: readonly YamlNode[]): string | undefined {
   const [first] = nodes;
   const properties = first?.kind === "map" ? first.entries.get("properties")?.value : undefined;

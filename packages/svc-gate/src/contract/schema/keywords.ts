@@ -1,6 +1,6 @@
 import type { JsonType } from "./schema.ts";
 
-/** Keywords that say nothing of values. */
+/** Keywords that do not constrain values. */
 export const annotations: ReadonlySet<string> = new Set([
   "title",
   "description",
@@ -13,7 +13,7 @@ export const annotations: ReadonlySet<string> = new Set([
   "$id",
   "$defs",
 ]);
-/** The keywords whose value is a number, and the type that they speak of. */
+/** The keywords with a number as their value, and the type that they constrain. */
 export const bounds: ReadonlyMap<string, JsonType> = new Map([
   ["minimum", "number"],
   ["maximum", "number"],
@@ -25,7 +25,7 @@ export const bounds: ReadonlyMap<string, JsonType> = new Map([
   ["minItems", "array"],
   ["maxItems", "array"],
 ]);
-/** The keywords that speak of values of one type, and that type. */
+/** The keywords that constrain values of one type, and that type. */
 export const owners: ReadonlyMap<string, JsonType> = new Map([
   ...bounds,
   ["items", "array"],
@@ -33,7 +33,7 @@ export const owners: ReadonlyMap<string, JsonType> = new Map([
   ["properties", "object"],
   ["required", "object"],
   ["additionalProperties", "object"],
-  // Behind the others, so that `maxLength` refuses a long text before a pattern is matched.
+  // After the others, so that `maxLength` refuses a long text before a pattern is matched.
   ["pattern", "string"],
 ]);
 export const keywords: readonly string[] = [...annotations, ...owners.keys(), "type", "enum", "const", "anyOf", "$ref"];

@@ -34,10 +34,10 @@ import {
 } from "../check/type.ts";
 import { toJson, type YamlEntry, type YamlMap, type YamlNode } from "../text/yaml.ts";
 
-/** Which schema is read: an input closes its objects in so many words, a snapshot has a reserved name. */
+/** The schema's role: an input must close its objects explicitly, and facts have a reserved name. */
 export type SchemaPlace = "input" | "platform";
 
-/** Compiles the published subset of JSON Schema 2020-12. Problems go to the report; a broken part takes nothing. */
+/** Compiles the published subset of JSON Schema 2020-12. Problems go to the report; a broken part accepts nothing. */
 export function readSchema(
   node: YamlNode,
   place: SchemaPlace,
@@ -97,7 +97,7 @@ class SchemaReader {
     return branches === undefined ? this.#plain(node) : this.#anyOf(branches);
   }
 
-  /** Said once: every part that follows is too much as well. */
+  /** Reports it once: every node after this one is too many as well. */
   #tooLarge(node: YamlNode): Schema {
     if (this.#budget.schemas === -1)
       this.#report.add(
@@ -109,7 +109,7 @@ class SchemaReader {
     return { type: broken, validate: () => undefined };
   }
 
-  /** Besides `$ref` or `anyOf` nothing else constrains: a keyword that was read and not applied would be a hole. */
+  /** Refuses other keywords next to `$ref` or `anyOf`: they would be read but not applied, which is a security hole. */
   #alone(node: YamlMap, whole: string): void {
     for (const [name, { key }] of node.entries) {
       if (name === whole || annotations.has(name) || !keywords.includes(name)) continue;
@@ -175,7 +175,7 @@ class SchemaReader {
     });
   }
 
-  /** The values of `const`, then those of `enum`: a value must be among each. */
+  /** The values of `const`, then those of `enum`: a value must be in each list. */
   #values(node: YamlMap): readonly (readonly Json[])[] | undefined {
     const constant = node.entries.get("const");
     const listed = node.entries.get("enum");
@@ -341,7 +341,7 @@ class SchemaReader {
     return schema;
   }
 
-  /** What a branch of `anyOf` says, through a reference: its kinds are told apart by that. */
+  /** A branch of `anyOf` with its references resolved: its types tell the branches apart. */
   #resolved(node: YamlNode, open: readonly YamlNode[] = []): YamlNode {
     const target = node.kind === "map" ? node.entries.get("$ref")?.value : undefined;
     const definition = target?.kind === "scalar" ? definitionIn(this.#root, target.text) : undefined;
@@ -370,7 +370,7 @@ class SchemaReader {
   }
 }
 
-/** The schema that a `$ref` inside the root's names. */
+/** The schema that a `$ref` inside the root refers to. */
 export function definitionIn(root: YamlNode, target: string): YamlNode | undefined {
   const definitions = root.kind === "map" ? root.entries.get("$defs")?.value : undefined;
   return definitions?.kind === "map" ? definitions.entries.get(definitionName(target))?.value : undefined;

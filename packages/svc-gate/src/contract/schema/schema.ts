@@ -3,17 +3,17 @@ import { compare, exactText, isExact, isInteger, remainder, type Exact } from ".
 import type { Type } from "../check/type.ts";
 import { equals, isList, show } from "../run/value.ts";
 
-/** Where a value differs from its schema, for a reason: the member, what was expected, what stands there. */
+/** How a value differs from its schema, for a reason: the member, the expected value, and the value found. */
 export interface Mismatch {
   readonly path: readonly (string | number)[];
   readonly expected: string;
   readonly found: string;
 }
 
-/** Undefined when the value is as the schema says. Total: never throws. */
+/** Undefined if the value matches the schema. Total: never throws. */
 export type Validator = (value: Json) => Mismatch | undefined;
 
-/** A compiled JSON Schema: what values it takes, and what a condition may rely on about them. */
+/** A compiled JSON Schema: the values that it accepts, and the properties on which a condition may rely. */
 export interface Schema {
   readonly type: Type;
   readonly validate: Validator;
@@ -86,7 +86,7 @@ const articles: Readonly<Record<JsonType, string>> = {
 export interface ObjectShape {
   readonly properties: ReadonlyMap<string, Validator>;
   readonly required: readonly string[];
-  /** Takes what is not declared; undefined where nothing undeclared may come. */
+  /** Validates undeclared members; undefined if none are allowed. */
   readonly others: Validator | undefined;
 }
 
@@ -149,7 +149,7 @@ export function oneOfValues(values: readonly Json[]): Validator {
   };
 }
 
-/** A text that only equal values share; undefined for arrays and objects. */
+/** A text that is equal only for equal values; undefined for arrays and objects. */
 function scalarKey(value: Json): string | undefined {
   if (typeof value === "string") return `s${value}`;
   if (isExact(value)) return `n${exactText(value)}`;
@@ -202,13 +202,13 @@ function onList(expected: string, holds: (length: number) => boolean): Validator
       : undefined;
 }
 
-/** The length in code points; where the text is far longer than asked for, a lower bound that says as much. */
+/** The length in code points; for a much longer text than needed, a lower bound that is enough for the comparison. */
 function codePoints(text: string, enough: number): number {
   if (text.length > 2 * enough + 2) return text.length / 2;
   return Array.from(text).length;
 }
 
-/** All of these, the first problem counts. */
+/** All of these validators; the first problem counts. */
 export function every(validators: readonly Validator[]): Validator {
   const [first, second] = validators;
   if (first === undefined) return () => undefined;

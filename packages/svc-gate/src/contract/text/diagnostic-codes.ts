@@ -46,5 +46,5 @@ const table = {
 
 export type DiagnosticCode = keyof typeof table;
 
-/** Every code of a diagnostic, stable, with what it means: spec/contract.md prints this table. */
+/** Every diagnostic code, stable, with its meaning: spec/contract.md prints this table. */
 export const diagnosticCodes: Readonly<Record<DiagnosticCode, string>> = table;

@@ -13,16 +13,16 @@ export interface Span {
   readonly to: number;
 }
 
-/** Something wrong that was found while compiling: what, where, and what to do. */
+/** A problem found during compilation: what happened, where, and what to do. */
 export interface Diagnostic {
-  /** Kebab-case, stable: for editors, tests and docs. */
+  /** In kebab case and stable: for editors, tests and docs. */
   readonly code: DiagnosticCode;
   readonly message: string;
   readonly span: Span;
   readonly hint?: string;
 }
 
-/** Gathers every diagnostic of a compilation; the same one at the same place is kept once. */
+/** Collects the diagnostics of a compilation; keeps the same one at the same place once. */
 export class Report {
   readonly #found = new Map<string, Diagnostic>();
 
@@ -31,7 +31,7 @@ export class Report {
     if (!this.#found.has(key)) this.#found.set(key, { code, message, span, ...(hint === undefined ? {} : { hint }) });
   }
 
-  /** Adds all that another report has. */
+  /** Adds all diagnostics of another report. */
   addAll(other: Report): void {
     for (const { code, span, message, hint } of other.#found.values()) this.add(code, span, message, hint);
   }
@@ -40,7 +40,7 @@ export class Report {
     return this.#found.size;
   }
 
-  /** In the order of the files given and of the text. */
+  /** The diagnostics in the order of the given files and of their text. */
   sorted(files: readonly SourceFile[]): Diagnostic[] {
     const order = (diagnostic: Diagnostic): number => files.indexOf(diagnostic.span.file);
     return [...this.#found.values()].toSorted((a, b) => order(a) - order(b) || a.span.from - b.span.from);
@@ -67,7 +67,7 @@ function lineOf(file: SourceFile, offset: number): number {
 
 const startsOfFiles = new WeakMap<SourceFile, readonly number[]>();
 
-/** The offset at which each line begins; found once for each file, for a file may have thousands of problems. */
+/** The offset at which each line begins; computed once per file, because a file may have thousands of problems. */
 function lineStarts(file: SourceFile): readonly number[] {
   const known = startsOfFiles.get(file);
   if (known !== undefined) return known;

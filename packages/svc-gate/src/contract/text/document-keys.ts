@@ -1,6 +1,6 @@
 type DocumentMap = "contract" | "mandate" | "entry" | "limit" | "tool" | "requirement" | "outcome" | "rule" | "counter";
 
-/** The parts that each map of a contract or a mandate may have, in the order in which they are written best. */
+/** The parts that each map of a contract or a mandate may have, in the recommended order. */
 export const documentKeys: Readonly<Record<DocumentMap, readonly string[]>> = {
   contract: ["contract", "summary", "limits", "platform", "sensitive", "requires", "let", "tools", "counters", "rules"],
   mandate: ["mandate", "summary", "contracts", "limits", "counters"],

@@ -4,14 +4,16 @@ import type { ReasonSyntax } from "../run/reason.ts";
 import type { Syntax } from "./syntax.ts";
 import type { YamlMap, YamlNode, YamlScalar } from "./yaml.ts";
 
-/** A contract as it was written: its parts with their places, names not yet resolved, nothing checked across parts. */
+/**
+ * A contract as it was written: its parts with their places; names are not resolved, nothing is checked across parts.
+ */
 export interface ContractDocument {
   readonly file: SourceFile;
   readonly name: string;
   readonly span: Span;
   readonly limits: ReadonlyMap<string, YamlNode>;
   readonly platform: YamlNode | undefined;
-  /** Members whose text is a part of the evidence by itself, as they were listed. */
+  /** The listed members whose text is a separate part of the evidence. */
   readonly sensitive: readonly YamlScalar[];
   readonly requires: readonly RequireDocument[];
   readonly lets: ReadonlyMap<string, Syntax>;
@@ -39,7 +41,7 @@ export interface OutcomeDocument {
   readonly reason: ReasonSyntax | undefined;
 }
 
-/** An expression with the text it was parsed from: a counter's identity is made of texts. */
+/** An expression with the text that it was parsed from: a counter's identity is made of texts. */
 export interface WrittenExpression {
   readonly syntax: Syntax;
   readonly text: string;
@@ -68,7 +70,7 @@ export interface RuleDocument {
   readonly when: Syntax;
   readonly verdict: Verdict;
   readonly final: boolean;
-  /** It is evaluated and recorded, and decides nothing. */
+  /** The rule is evaluated and recorded, but does not decide. */
   readonly observed: boolean;
   readonly reason: ReasonSyntax;
 }

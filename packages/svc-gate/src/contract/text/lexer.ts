@@ -2,7 +2,7 @@ import { quote, parseNumber, Decimal } from "../../wire/mod.ts";
 import type { Report, SourceFile, Span } from "./diagnostic.ts";
 import type { Value } from "../run/value.ts";
 
-/** The text of an expression and where each of its units stands in the file. */
+/** The text of an expression, and the place of each of its units in the file. */
 export interface ExpressionText {
   readonly file: SourceFile;
   readonly text: string;
@@ -15,7 +15,7 @@ export interface Token {
   readonly from: number;
   readonly to: number;
   readonly value?: Value;
-  /** A member's name in backticks: never a word of the grammar. */
+  /** A member's name in backticks: never a keyword. */
   readonly quoted?: boolean;
 }
 
@@ -37,7 +37,7 @@ const constants: ReadonlyMap<string, null | boolean> = new Map([
   ["null", null],
 ]);
 
-/** Splits an expression into tokens; what cannot be one is reported and stands as a `broken` token. */
+/** Splits an expression into tokens. Invalid text is reported and becomes a `broken` token. */
 export function tokenize(source: ExpressionText, report: Report): readonly Token[] {
   const tokens: Token[] = [];
   let at = 0;
@@ -102,7 +102,7 @@ const halfOperators: ReadonlyMap<string, string> = new Map([
   ["|", "||"],
 ]);
 
-/** Reports the operator and reads on as if the right one were there: no other error follows from it. */
+/** Reports the operator and continues as if the right one had been written: no other error follows from it. */
 function readWrongOperator(
   source: ExpressionText,
   at: number,
@@ -176,7 +176,7 @@ const simpleEscapes: ReadonlyMap<string, string> = new Map([
 ]);
 const numericEscape = /\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2}))/y;
 
-/** A string literal with CEL's escapes; raw (`r"..."`) and triple-quoted forms included. */
+/** A string literal with CEL's escapes, including raw (`r"..."`) and triple-quoted forms. */
 function readString(source: ExpressionText, from: number, report: Report): Token {
   const { text } = source;
   stringStart.lastIndex = from;
@@ -196,7 +196,7 @@ function readString(source: ExpressionText, from: number, report: Report): Token
   }
   if (!text.startsWith(mark, at)) {
     report.add("syntax", spanOf(source, from, at), "the text is not closed", `add ${mark} at its end`);
-    // What follows may be text or not: nothing more is said of it.
+    // The rest may or may not be text: nothing more is reported about it.
     return { kind: "broken", text: "", from, to: text.length };
   }
   const to = at + mark.length;

@@ -7,8 +7,8 @@ const depthMax = 100;
 const tokensMax = 5000;
 
 /**
- * Parses one expression of CEL's grammar (cel-spec langdef, "Syntax"). Problems go to the report; a part that cannot
- * be read stands as a `broken` node, and reading goes on behind it, so that all problems appear at once.
+ * Parses one expression of CEL's grammar (cel-spec langdef, "Syntax"). Problems go to the report. An unreadable part
+ * becomes a `broken` node, and parsing continues after it, so that all problems appear together.
  */
 export function parseExpression(source: ExpressionText, report: Report): Syntax {
   const tokens = tokenize(source, report);
@@ -103,7 +103,7 @@ class Parser {
     }
   }
 
-  /** Reports an operator that is written as a word; reading goes on as if the right one were there. */
+  /** Reports an operator that is written as a word, and continues as if the right one had been written. */
   #word(from: Token, to: Token, meant: string): void {
     const word = this.#source.text.slice(from.from, to.to).replace(/\s+/g, " ");
     this.#report.add("syntax", this.#span(from, to), `\`${word}\` has no meaning in a condition`, `write \`${meant}\``);
@@ -291,14 +291,14 @@ class Parser {
     return true;
   }
 
-  /** Steps over `mark`; where it is missing, says so and goes on behind the next one of this nesting. */
+  /** Steps over `mark`. If it is missing, reports this and continues after the next one at this nesting level. */
   #expect(mark: string, what: string): boolean {
     if (this.#accept(mark)) return true;
     this.#unexpected(this.#peek(), what);
     return this.#accept(mark);
   }
 
-  /** Reports a token that cannot stand here and skips to where an enclosing construct can go on. */
+  /** Reports an unexpected token and skips to a place where an enclosing construct can continue. */
   #unexpected(token: Token, expected: string): Syntax {
     const found = token.kind === "end" ? "the expression ends" : `found \`${token.text}\``;
     const isCoalescing = token.text === "?" && this.#previous()?.text === "?";

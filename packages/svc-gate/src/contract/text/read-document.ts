@@ -18,7 +18,7 @@ import type { Syntax } from "./syntax.ts";
 import { findSlips, mend } from "./yaml-slips.ts";
 import { readYaml, type Mended, type YamlList, type YamlMap, type YamlNode, type YamlScalar } from "./yaml.ts";
 
-/** Reads a contract's text. Problems go to the report; undefined only when there is nothing to go on with. */
+/** Reads a contract's text. Problems go to the report; undefined only if nothing can be checked further. */
 export function readContract(file: SourceFile, report: Report): ContractDocument | undefined {
   const own = new Report();
   const document = readOnce(file, own);
@@ -27,7 +27,8 @@ export function readContract(file: SourceFile, report: Report): ContractDocument
     report.addAll(own);
     return document;
   }
-  // YAML reads these values differently from what is written. The file is read with the fixes, so that no other error follows.
+  // YAML reads these values differently from the written text. The file is read with the fixes, so that no other error
+  // follows.
   for (const { span, message, hint } of slips) report.add("yaml", span, message, hint);
   return readOnce(file, report, mend(file.text, slips));
 }
@@ -98,7 +99,7 @@ export function readMandate(file: SourceFile, report: Report): MandateDocument |
 const nameCharactersMax = 64;
 const namePattern = /^[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*$/;
 const identifier = /^(?!(?:true|false|null|in)$)[A-Za-z_][A-Za-z0-9_]*$/;
-/** What a `let:` cannot be called: the roots, the words of `per:`, and CEL's reserved words. */
+/** Names that a `let:` cannot have: the roots, the words of `per:`, and CEL's reserved words. */
 const taken = new Set([
   "input",
   "platform",
@@ -364,7 +365,8 @@ class Reader {
         "`final` keeps a BLOCK from being waved through in assist mode",
       );
     }
-    // What is missing was reported, so nothing will run: what is there is still checked, to show all problems at once.
+    // The missing part was reported, so nothing will run. The other parts are still checked, to show all problems
+    // together.
     if (condition === undefined) return undefined;
     return {
       name: name?.text ?? "",

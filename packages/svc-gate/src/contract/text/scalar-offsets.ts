@@ -2,9 +2,9 @@
 export type ScalarStyle = "plain" | "single" | "double" | "block";
 
 /**
- * Where each UTF-16 unit of a scalar's value stands in `raw`, the scalar as written, and one more for its end: through
- * quotes, escapes, folded lines and indentation (YAML 1.2.2, sections 7.3 and 8.1). What cannot be told apart stands
- * at the scalar's beginning.
+ * The place of each UTF-16 unit of a scalar's value in `raw`, the scalar as written, and one more for its end. Accounts
+ * for quotes, escapes, folded lines and indentation (YAML 1.2.2, sections 7.3 and 8.1). If a place cannot be found, it
+ * is the scalar's beginning.
  */
 export function scalarOffsets(raw: string, style: ScalarStyle, value: string): readonly number[] {
   if (style === "plain" && raw === value) return Array.from({ length: value.length + 1 }, (_, at) => at);
@@ -24,7 +24,7 @@ function flowOffsets(raw: string, style: "plain" | "single" | "double"): number[
   while (at < end) {
     const breaks = match(fold, raw, at);
     if (breaks !== undefined) {
-      // One break folds to a blank; each empty line behind it is a line break of the value.
+      // One break folds to a blank; each empty line after it is a line break of the value.
       const first = at + breaks.indexOf("\n");
       const count = Math.max(1, breaks.split("\n").length - 2);
       for (let unit = 0; unit < count; unit += 1) offsets.push(first);
@@ -39,7 +39,7 @@ function flowOffsets(raw: string, style: "plain" | "single" | "double"): number[
   return offsets;
 }
 
-/** How much of the text one character takes as it is written, and as how many units of the value. */
+/** The number of characters that one character takes as written, and the number of units in the value. */
 function widthOf(raw: string, at: number, style: "single" | "double"): readonly [number, number] {
   if (style === "single") return raw[at] === "'" ? [2, 1] : [1, 1];
   if (raw[at] !== "\\") return [1, 1];
@@ -50,7 +50,7 @@ function widthOf(raw: string, at: number, style: "single" | "double"): readonly 
   return [2 + digits, isPair ? 2 : 1];
 }
 
-/** Lines stand in the value as they are written, in order; between them are blanks or line breaks. */
+/** The value contains the lines as written, in order; between them are blanks or line breaks. */
 function blockOffsets(raw: string, value: string): number[] {
   const offsets: number[] = [];
   let lineFrom = raw.indexOf("\n") + 1;

@@ -2,7 +2,10 @@ import { exactText, isExact } from "../run/rational.ts";
 import type { Syntax } from "./syntax.ts";
 import { Duration, isList, Optional, Timestamp, type Value } from "../run/value.ts";
 
-/** An expression in one fixed spelling: white space, quotes, redundant brackets and the spelling of numbers are gone. */
+/**
+ * An expression in one canonical spelling: independent of white space, quotes, redundant brackets and spellings of
+ * numbers.
+ */
 export function spell(syntax: Syntax): string {
   switch (syntax.kind) {
     case "literal":
@@ -39,7 +42,7 @@ function spellAll(list: readonly Syntax[]): string {
   return list.map(spell).join(", ");
 }
 
-/** A value in one fixed spelling, whole: equal values have the same, others have another. */
+/** A whole value in one canonical spelling: two values are equal if and only if their spellings are. */
 export function spellValue(value: Value): string {
   if (value === null || typeof value === "boolean") return String(value);
   if (typeof value === "string") return JSON.stringify(value);

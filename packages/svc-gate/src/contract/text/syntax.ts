@@ -1,7 +1,7 @@
 import type { Span } from "./diagnostic.ts";
 import type { Value } from "../run/value.ts";
 
-/** An expression as it was written (CEL's grammar). Every node knows its place in the file. */
+/** An expression as it was written (CEL's grammar). Every node has its place in the file. */
 export type Syntax =
   | { readonly kind: "literal"; readonly span: Span; readonly value: Value }
   | { readonly kind: "name"; readonly span: Span; readonly name: string }
@@ -25,7 +25,7 @@ export type Syntax =
     }
   | { readonly kind: "list"; readonly span: Span; readonly items: readonly Syntax[] }
   | { readonly kind: "map"; readonly span: Span; readonly entries: readonly (readonly [Syntax, Syntax])[] }
-  /** What could not be read; it was reported, and nothing more is said of what contains it. */
+  /** A part that could not be read. It was reported; nothing more is reported about the expressions that contain it. */
   | { readonly kind: "broken"; readonly span: Span };
 
 export interface Member {
@@ -34,7 +34,7 @@ export interface Member {
   readonly of: Syntax;
   readonly name: string;
   readonly nameSpan: Span;
-  /** Written `.?name`: an absent member is no error but an empty optional. */
+  /** Written `.?name`: an absent member is an empty optional and not an error. */
   readonly optional: boolean;
 }
 
@@ -58,7 +58,7 @@ export interface Binary {
   readonly right: Syntax;
 }
 
-/** The expressions directly inside one. */
+/** The direct operands of an expression. */
 export function parts(syntax: Syntax): readonly Syntax[] {
   switch (syntax.kind) {
     case "member":

@@ -3,7 +3,7 @@ import { Report, type SourceFile, type Span } from "./diagnostic.ts";
 import { documentKeys } from "./document-keys.ts";
 import { parseExpression } from "./parser.ts";
 
-/** A condition or a reason that YAML does not read as the text that its author wrote. */
+/** A condition or a reason that YAML reads differently from what its author wrote. */
 export interface Slip {
   /** The value as it is written, without a comment after it. */
   readonly span: Span;
@@ -15,7 +15,7 @@ export interface Slip {
   readonly replacesQuotes?: boolean;
 }
 
-/** A value as its line has it. */
+/** A value as it is written on its line. */
 interface Entry {
   /** With its colon; empty for an item of a list. */
   readonly key: string;
@@ -35,18 +35,18 @@ const knownKeys: ReadonlySet<string> = new Set(
 /** Below these keys are schemas and values, whose members may have any name. */
 const foreignKeys: ReadonlySet<string> = new Set(["input", "platform", "limits", "properties", "sensitive"]);
 
-/** No document of ours has maps in maps as deep as this. */
+/** No contract or mandate has maps nested as deep as this. */
 const depthMax = 8;
 
 /**
  * Finds values that YAML reads differently from what is written, each with the fix. Call it only for a file that has an
- * error: a file that compiles means what YAML reads.
+ * error: in a file that compiles, YAML's reading is the intended one.
  */
 export function findSlips(file: SourceFile): readonly Slip[] {
   return entriesOf(file.text).flatMap((entry) => slipOf(file, entry) ?? []);
 }
 
-/** The text with every slip fixed, and the original place of each of its places. */
+/** The text with every slip fixed, and the original offset of each of its offsets. */
 export function mend(
   text: string,
   slips: readonly Slip[],
@@ -69,7 +69,7 @@ export function mend(
   return { text: pieces.join(""), original: (place) => offsets[Math.min(place, offsets.length - 1)] ?? text.length };
 }
 
-/** Where each unit of a fix is in the text: quotes that were added and doubled are at the unit after them. */
+/** The offset of each unit of a fix in the text: added and doubled quotes are at the unit after them. */
 function offsetsOfFix(text: string, { span: { from, to }, fixed, replacesQuotes }: Slip): readonly number[] {
   const written = Array.from({ length: to - from }, (_, at) => from + at);
   const doubled = (at: number): readonly number[] => (text[at] === "'" ? [at, at] : [at]);
@@ -101,7 +101,7 @@ function entriesOf(text: string): readonly Entry[] {
     lineFrom += line.length + 1;
     if (isBlank || at < skipped) continue;
     if (opensBraces(line)) {
-      // A map in braces over several lines: its values end at commas, and are not looked at.
+      // A map in braces over several lines: its values end at commas, and are not examined.
       skipped = endOfBraces(lines, at);
       continue;
     }
@@ -175,7 +175,7 @@ function entriesOfLine(line: string, from: number, around: readonly string[]): r
   return isText ? [{ key: `${key}:`, from: from + written.length, raw, inBraces: false }] : [];
 }
 
-/** Members of a map in braces on one line; a value goes on up to the next key, or to the brace that closes the map. */
+/** Members of a map in braces on one line; a value ends at the next key, or at the brace that closes the map. */
 function entriesInBraces(line: string, from: number, around: readonly string[]): readonly Entry[] {
   const found: Entry[] = [];
   const isLet = around.at(-1) === "let";
@@ -199,13 +199,13 @@ function entriesInBraces(line: string, from: number, around: readonly string[]):
   }
 }
 
-/** Where a value of a map in braces ends, as its author means it. */
+/** The end of a value in a map in braces, as its author means it. */
 function valueEnd(line: string, from: number, isExpression: boolean): number {
   const quoted = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')(?=\s*[,}])/.exec(line.slice(from))?.[0];
   if (quoted !== undefined) return from + quoted.length;
   const opening = isExpression ? "([{" : "{[";
   const closing = isExpression ? ")]}" : "}]";
-  /** Behind a quote that is not closed, no other of its kind is. */
+  /** An unclosed quote has no other quote of its kind after it. */
   let quotes = isExpression ? `"'` : "";
   let depth = 0;
   for (let at = from; at < line.length; at += 1) {
@@ -241,7 +241,7 @@ function slipOf(file: SourceFile, { key, from, raw, inBraces }: Entry): Slip | u
       hint: "move the comment to a line of its own",
       fixed: text.padEnd(raw.length),
     };
-  const isAlias = /^\*[\w-]+$/.test(text); // No condition looks so: the reader says that there are no aliases.
+  const isAlias = /^\*[\w-]+$/.test(text); // An alias: the reader refuses it.
   if (text === "" || isAlias || isRead(text, raw, inBraces)) return undefined;
   const what = key === "reason:" ? "reason" : "condition";
   const inner = insideQuotes(text, what);
@@ -274,8 +274,8 @@ function slipOf(file: SourceFile, { key, from, raw, inBraces }: Entry): Slip | u
 }
 
 /**
- * What the author put in quotes, where the same quotes inside end the value too early; undefined where the quotes are a
- * part of the value, as in `"a" == input.x || input.x == "b"`.
+ * The text inside the author's quotes, if the same quotes inside it end the value too early. Undefined if the quotes
+ * are a part of the value, as in `"a" == input.x || input.x == "b"`.
  */
 function insideQuotes(text: string, what: "condition" | "reason"): string | undefined {
   const [, quote = "", inner = ""] = /^(["'])(.+)\1$/s.exec(text) ?? [];
@@ -288,7 +288,7 @@ function insideQuotes(text: string, what: "condition" | "reason"): string | unde
     const isOneText = /^'(?:[^'\\]|\\.)*'$|^"(?:[^"\\]|\\.)*"$/s.test(text);
     return (isOneText || !canBeRead(text)) && canBeRead(meant) ? meant : undefined;
   }
-  // A quote behind a word, with no word behind it, closes a quotation with which the reason begins.
+  // A quote after a word, and not before one, closes a quotation at the beginning of the reason.
   const first = inner.indexOf(quote);
   const closes = /\S/.test(inner.charAt(first - 1)) && !/[\p{L}\p{N}{]/u.test(inner.charAt(first + 1));
   return closes ? undefined : meant;

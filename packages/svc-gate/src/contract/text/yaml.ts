@@ -14,8 +14,8 @@ import type { Report, SourceFile, Span } from "./diagnostic.ts";
 import { scalarOffsets, type ScalarStyle } from "./scalar-offsets.ts";
 
 /**
- * YAML reduced to JSON's model (YAML 1.2.2, JSON schema): scalars keep their place and their text, numbers are exact,
- * and whatever YAML 1.1 reads differently must be quoted.
+ * YAML reduced to JSON's model (YAML 1.2.2, JSON schema). Scalars keep their place and their text, and numbers are
+ * exact. Values that YAML 1.1 reads differently must be quoted.
  */
 export type YamlNode = YamlScalar | YamlList | YamlMap;
 
@@ -23,9 +23,9 @@ export interface YamlScalar {
   readonly kind: "scalar";
   readonly span: Span;
   readonly value: null | boolean | string | number | Decimal;
-  /** The text between the quotes, or the plain text: what an expression is parsed from. */
+  /** The text between the quotes, or the plain text: expressions are parsed from it. */
   readonly text: string;
-  /** For each UTF-16 unit of `text`, its offset in the file, and one more for its end. */
+  /** The offset of each UTF-16 unit of `text` in the file, and one more for its end. */
   readonly offsets: readonly number[];
 }
 
@@ -49,14 +49,14 @@ export interface YamlEntry {
 const sourceCharactersMax = 1_000_000;
 const depthMax = 64;
 
-/** The text of a file with its slips fixed, and the place in the file of each of its places. */
+/** The text of a file with its slips fixed, and the offset in the file of each of its offsets. */
 export interface Mended {
   readonly text: string;
   readonly original: (at: number) => number;
 }
 
 /**
- * Reads a file; every problem goes to the report, and what could be read comes back. Undefined when nothing could.
+ * Reads a file. Every problem goes to the report, and the readable part is returned. Undefined if nothing is readable.
  *
  * @param mended the text to read instead of the file's; all places are those in the file
  */
@@ -111,8 +111,8 @@ export function readYaml(
   return reducer.isTooDeep ? undefined : root;
 }
 
-// Controls that YAML does not print, a byte order mark, and the bidirectional controls: a reviewer must see the rules
-// that the gate reads.
+// Controls that YAML does not print, a byte order mark, and the bidirectional controls: a reviewer must see the same
+// rules that the gate reads.
 const unprintable = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]|(?![\t\n\r])\p{Cc}|\p{Cs}/gu;
 
 function checkCharacters(file: SourceFile, report: Report): void {
@@ -129,7 +129,10 @@ function checkCharacters(file: SourceFile, report: Report): void {
   }
 }
 
-/** Reports what is not YAML, the first of each kind: the others follow from it. Is the rest not worth reading? */
+/**
+ * Reports invalid YAML: the first problem of each kind, because the others follow from it. Returns whether to ignore
+ * the rest of the file.
+ */
 function reportSyntax(
   { file, mended }: { readonly file: SourceFile; readonly mended: Mended },
   document: Document.Parsed,
@@ -168,7 +171,7 @@ class Reducer {
   readonly #mended: Mended;
   readonly #file: SourceFile;
   readonly #report: Report;
-  /** A part was left out for its depth: what contains it would seem to lack it. */
+  /** A part was left out because it is too deep: without this flag, it would be reported as missing. */
   isTooDeep: boolean = false;
 
   constructor(file: SourceFile, report: Report, mended: Mended) {
@@ -213,7 +216,7 @@ class Reducer {
     return { file: this.#file, from, to: Math.max(to, from + 1) };
   }
 
-  /** Refuses what stands before a node and is no part of JSON's model. */
+  /** Refuses an anchor or a tag of a node: JSON's model has neither. */
   #bare(node: Node, span: Span): void {
     if ("anchor" in node && node.anchor !== undefined)
       this.#refuse(span, "an anchor (`&name`)", "put the value in quotes if it is text");
@@ -266,7 +269,7 @@ const styles: ReadonlyMap<string, ScalarStyle> = new Map([
   ["BLOCK_LITERAL", "block"],
 ]);
 
-// What YAML 1.1 or YAML 1.2's core schema take for a boolean, a null, a number, a time or a date.
+// Values that YAML 1.1 or YAML 1.2's core schema read as a boolean, a null, a number, a time or a date.
 const ambiguous = new RegExp(
   `^(?:${[
     "y|n|yes|no|on|off|true|false|null",
@@ -277,7 +280,7 @@ const ambiguous = new RegExp(
   "i",
 );
 
-/** A YAML node as the JSON it stands for. */
+/** Converts a YAML node to JSON. */
 export function toJson(node: YamlNode): Json {
   if (node.kind === "scalar") return node.value;
   if (node.kind === "list") return node.items.map(toJson);

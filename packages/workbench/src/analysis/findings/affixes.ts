@@ -2,7 +2,7 @@ import type { Core } from "../../../../svc-gate/src/contract/ir.ts";
 import type { Choice, Test } from "../formula/formula.ts";
 import { keyOf } from "../formula/world.ts";
 
-/** `startsWith`, `endsWith` or `contains` of a text that is written in the contract, true or false. */
+/** A `startsWith`, `endsWith` or `contains` with a literal text, true or false. */
 interface Affix {
   readonly kind: string;
   readonly of: string;
@@ -10,7 +10,7 @@ interface Affix {
   readonly positive: boolean;
 }
 
-/** Do beginnings, ends and contents of one text, or the values that it may have, exclude each other? */
+/** Do the prefixes, suffixes, parts or possible values of one text exclude each other? */
 export function contradictoryTexts(tests: readonly Test[], choices: readonly Choice[]): boolean {
   const affixes = tests.flatMap(affixOf);
   for (const one of affixes) {
@@ -32,7 +32,7 @@ function affixOf({ core, positive }: Test): readonly Affix[] {
   return [{ kind: core.entry.name, of: keyOf(of), text: text.value, positive }];
 }
 
-/** Does one, which holds, exclude the other? */
+/** Does the first one exclude the other if it holds? */
 function excludes(one: Affix, other: Affix): boolean {
   if (other.positive) {
     if (one.kind !== other.kind) return false;

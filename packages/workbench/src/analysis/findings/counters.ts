@@ -36,7 +36,7 @@ interface Use {
   readonly span: Span;
   /** A higher count makes the verdict stricter: a limit, a budget, a taint. */
   readonly limits: boolean;
-  /** A higher count makes the verdict milder: it proves that something was done. */
+  /** A higher count makes the verdict milder: it proves that an action was done. */
   readonly proves: boolean;
 }
 
@@ -93,7 +93,7 @@ function usesIn(subject: Subject, id: string): readonly Use[] {
   });
 }
 
-/** A limit under a key that the agent, or whoever starts its sessions, can change at will. */
+/** A limit under a key that the agent, or the program that starts its sessions, can change at will. */
 function keyFindings(counter: CounterInUse, all: readonly CounterInUse[]): readonly Finding[] {
   const { name, document, parts, uses } = counter;
   if (!uses.some(({ limits }) => limits) || all.some((other) => backs(other, counter))) return [];
@@ -135,7 +135,10 @@ function backs(other: CounterInUse, counter: CounterInUse): boolean {
   );
 }
 
-/** What adds up, or counts the calls that it limits over a day or more; a rate within minutes and a taint are none. */
+/**
+ * A counter that adds up a sum, or counts the calls that it limits over a day or more. Rates within minutes and taints
+ * are not budgets.
+ */
 function isBudget({ document, of, uses }: CounterInUse): boolean {
   if (document.sum !== undefined) return true;
   if (document.when !== undefined || document.remembers !== undefined || isShort(document.within?.text)) return false;
@@ -181,7 +184,7 @@ function countingFindings({ name, document, of, uses }: CounterInUse): readonly 
   return found;
 }
 
-/** Without a session, a counter per session reads 0: no limit, unless a session is required. */
+/** Without a session, a counter per session reads 0: it is not a limit, unless a session is required. */
 function sessionFindings({ name, document, parts, uses }: CounterInUse): readonly Finding[] {
   if (!parts.has("session")) return [];
   const open: Use[] = [];
@@ -206,7 +209,7 @@ function sessionFindings({ name, document, parts, uses }: CounterInUse): readonl
   ];
 }
 
-/** After a data loss such a counter is unknown for ever. One that is kept per session ends with its session. */
+/** After data loss such a counter stays unknown forever. A counter per session ends with its session. */
 function lifetimeFindings({ name, document, parts, uses }: CounterInUse): readonly Finding[] {
   const ends = document.within !== undefined || document.since !== undefined || parts.has("session");
   if (ends || uses.length === 0) return [];

@@ -15,7 +15,7 @@ import {
 } from "../formula/subject.ts";
 import { keyOf } from "../formula/world.ts";
 
-/** Rules that what is absent, or negative, gets past. */
+/** Rules that an absent fact, or a negative number, bypasses. */
 export function findInFacts(subjects: readonly Subject[]): readonly Finding[] {
   const findings: Finding[] = [];
   for (const each of rulesOf(subjects)) {
@@ -50,7 +50,7 @@ function readsPlatform(core: Core): boolean {
   return [...walk(core)].some((part) => part.op === "root" && part.root === "platform");
 }
 
-/** Facts that may be missing, without which a BLOCK is skipped and no other rule steps in. */
+/** Facts that may be missing, so that a BLOCK is skipped and no other rule replaces it. */
 function factFindings({ id, rule, document, places }: RuleOnTools): readonly Finding[] {
   const found: Finding[] = [];
   for (const test of optionalFacts(rule.when)) {
@@ -67,7 +67,7 @@ function factFindings({ id, rule, document, places }: RuleOnTools): readonly Fin
   return found;
 }
 
-/** Does the rule never fire where the test is false, so that the call passes, with no other rule for that case? */
+/** Does the rule never fire if the test is false, and does no other rule handle that case, so that the call passes? */
 function isSkipped(
   id: string,
   test: Core,
@@ -112,7 +112,7 @@ function optionalFacts(core: Core): readonly FactTest[] {
   return [...found.values()];
 }
 
-/** Amounts of the input that are added to what is spent, and may be below zero. */
+/** Amounts of the input that are added to a total, and may be below zero. */
 function negativeFindings({ id, rule, places }: RuleOnTools): readonly Finding[] {
   const found: Finding[] = [];
   for (const amount of amountsIn(rule.when)) {

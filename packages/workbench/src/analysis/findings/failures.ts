@@ -5,7 +5,7 @@ import { truth } from "../formula/rewrite.ts";
 import { isFalse, isTrue, type Condition, type Subject } from "../formula/subject.ts";
 import { isWhole, withItem } from "../formula/world.ts";
 
-/** Operations that may have no value, for calls that the schemas let through: each such call is BLOCK. */
+/** Operations that may have no value, for calls that match the schemas: each such call is a BLOCK. */
 export function findFailures(subjects: readonly Subject[]): readonly Finding[] {
   const findings: Finding[] = [];
   for (const subject of subjects) {
@@ -29,7 +29,7 @@ function failuresIn(when: Core, subject: Subject): readonly Finding[] {
   return findings;
 }
 
-/** Where an expression is evaluated, and what holds there. */
+/** The place where an expression is evaluated, and the conditions that hold there. */
 interface FailureSite {
   readonly subject: Subject;
   readonly before: readonly Condition[];
@@ -38,7 +38,7 @@ interface FailureSite {
 interface Risk {
   readonly core: Core;
   readonly site: FailureSite;
-  /** The operation has no value where one of these holds. */
+  /** The operation has no value if one of these holds. */
   readonly ways: readonly Condition[];
   readonly message: string;
   readonly hint: string;

@@ -1,16 +1,16 @@
 import type { Span } from "../../../../svc-gate/src/contract/mod.ts";
 
-/** What is wrong with a contract although it compiles, or looks so; each has a page in docs/findings. */
+/** A defect, or a likely defect, of a contract that compiles; each kind has a page in docs/findings. */
 export interface Finding {
   readonly code: FindingCode;
   readonly message: string;
   readonly span: Span;
-  /** The rule or tool that it stands in: a comment before its line speaks of this finding as well. */
+  /** The rule or tool that contains it: a comment before its line applies to this finding too. */
   readonly within?: Span | undefined;
   readonly hint: string;
 }
 
-/** A warning fails `svc-gate analyze`; a note does not, unless it is asked to. */
+/** A warning fails `svc-gate analyze`; a note only does with an option. */
 export type Severity = "warning" | "note";
 
 const table = {
@@ -57,7 +57,7 @@ const table = {
 
 export type FindingCode = keyof typeof table;
 
-/** All findings that there are, in the order of their names. */
+/** All kinds of findings, in the order of their names. */
 export const findingKinds: readonly {
   readonly code: FindingCode;
   readonly severity: Severity;

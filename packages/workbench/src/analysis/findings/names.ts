@@ -3,7 +3,7 @@ import type { Span } from "../../../../svc-gate/src/contract/mod.ts";
 import { parts, type ContractDocument, type Syntax } from "../../../../svc-gate/src/contract/ir.ts";
 import type { Finding } from "./finding.ts";
 
-/** Names that nothing reads, and names that can be taken for one another. */
+/** Names that nothing reads, and names that look alike. */
 export function findInNames(documents: readonly ContractDocument[]): readonly Finding[] {
   const tools = documents.flatMap((document) => [...document.tools].map(([name, { span }]) => ({ name, span })));
   return [
@@ -85,7 +85,7 @@ function reasonsOf({ rules, requires, tools }: ContractDocument): readonly Synta
   return [...rules, ...requires, ...outcomes].flatMap(({ reason }) => syntaxIn(reason));
 }
 
-/** What expressions read, as `root.name`; a root by itself where it is read as a whole. */
+/** The names that expressions read, as `root.name`; only the root if it is read as a whole. */
 function readIn(expressions: readonly Syntax[]): ReadonlySet<string> {
   const open = [...expressions];
   const read = new Set<string>();
@@ -108,7 +108,7 @@ function memberOfRoot(syntax: Syntax): string | undefined {
   return typeof syntax.at.value === "string" ? `${syntax.of.name}.${syntax.at.value}` : undefined;
 }
 
-/** The later of two names that differ by what an eye, or a careless hand, passes over. */
+/** The later one of two names whose difference is easily overlooked. */
 function lookAlikes(what: string, named: readonly Named[]): readonly Finding[] {
   const found: Finding[] = [];
   for (const [at, { name, span }] of named.entries()) {

@@ -71,7 +71,7 @@ function findInRule(each: RuleOnTools): readonly Finding[] {
 
 type Cover = Pick<Finding, "code" | "message" | "hint">;
 
-/** Why a rule's verdict never counts; undefined where it may. */
+/** Why a rule's verdict never counts; undefined if it may. */
 function findCover(each: RuleOnTools): Cover | undefined {
   const { rule, places } = each;
   const name = shortName(each.id);
@@ -100,12 +100,12 @@ function findCover(each: RuleOnTools): Cover | undefined {
   return coverOf(each, single);
 }
 
-/** Rules that are compared with one; of more, the last are left out. */
+/** Rules that are compared with one rule; if there are more, the last ones are left out. */
 const rivalsMax = 200;
 
 /**
- * The rules of the same contract and tool that win over one: stricter ones, and earlier ones of its verdict. Those that read
- * nothing that it reads are left out, unless they read nothing at all.
+ * The rules of the same contract and tool that win over one rule: stricter ones, and earlier ones of its verdict. Rules
+ * that read nothing in common with it are left out, unless they read nothing at all.
  */
 function strongerThan(rule: Rule, { rules }: Subject): readonly Rule[] {
   const at = rules.findIndex(({ id }) => id === rule.id);
@@ -135,7 +135,7 @@ function readsOf(core: Core): ReadonlySet<string> {
 function findSingleCover({ places }: RuleOnTools): Rule | undefined {
   const [first] = places;
   const stronger = first === undefined ? [] : strongerThan(first.rule, first.subject);
-  // A stricter verdict says more of what is wrong than an earlier rule of the same.
+  // A stricter rule explains more than an earlier rule of the same verdict.
   for (const { id } of stronger.toSorted(
     (a, b) => Number(isStricter(b.verdict, a.verdict)) - Number(isStricter(a.verdict, b.verdict)),
   )) {
@@ -180,7 +180,7 @@ function coverOf(each: RuleOnTools, cover: Rule): Cover {
   };
 }
 
-/** All rules that BLOCK, together, refuse every call. */
+/** Rules with BLOCK that together refuse every call. */
 function nothingPasses(subject: Subject, named: ReadonlySet<number | undefined>): readonly Finding[] {
   const blocks = subject.rules.filter(({ verdict }) => verdict === "BLOCK");
   const isOpen = subject.route.otherwise !== "BLOCK" || subject.rules.length > blocks.length;
@@ -197,7 +197,7 @@ function nothingPasses(subject: Subject, named: ReadonlySet<number | undefined>)
   ];
 }
 
-/** Sides of `||` that are never true, and sides of `&&` that always are. */
+/** Operands of `||` that are never true, and operands of `&&` that always are. */
 function deadParts({ document, places }: RuleOnTools): readonly Finding[] {
   const [first] = places;
   if (first === undefined) return [];
@@ -227,9 +227,9 @@ function deadParts({ document, places }: RuleOnTools): readonly Finding[] {
 interface Side {
   readonly of: "and" | "or";
   readonly core: Core;
-  /** What holds where it is reached. */
+  /** The conditions that hold if it is evaluated. */
   readonly before: readonly ReturnType<typeof isTrue>[];
-  /** Left and right turns from the whole condition. */
+  /** The left and right turns from the whole condition. */
   readonly at: readonly string[];
 }
 
@@ -242,14 +242,14 @@ function sidesOf(core: Core, before: Side["before"] = [], at: readonly string[] 
     { of: core.op, core: core.right, before: reached, at: [...at, "right"] },
   ];
   return [
-    // A side that is a chain of the same kind has sides of its own.
+    // An operand that is a chain of the same operator has its own operands.
     ...sides.filter((side) => !(side.of === "and" && isGuard(side.core)) && side.core.op !== core.op),
     ...sidesOf(core.left, before, [...at, "left"]),
     ...sidesOf(core.right, reached, [...at, "right"]),
   ];
 }
 
-/** What proves that something is there may say more than it must. */
+/** A condition that proves presence may be stronger than necessary. */
 function isGuard(core: Core): boolean {
   if (core.op === "constant" || core.op === "has" || core.op === "root") return true;
   if (core.op === "not") return isGuard(core.of);

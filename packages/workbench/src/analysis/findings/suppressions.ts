@@ -2,16 +2,19 @@ import { position, type SourceFile, type Span } from "../../../../svc-gate/src/c
 import { nearest } from "../../../../svc-gate/src/wire/mod.ts";
 import { findingKinds, isFindingCode, type Finding } from "./finding.ts";
 
-/** `# svc-gate: allow never-decides because ...`, on a line of its own before what it speaks of, or behind it. */
+/** `# svc-gate: allow never-decides because ...`, on a line before the finding, or at the end of the finding's line. */
 interface Suppression {
   readonly code: string;
   readonly reason: string | undefined;
   readonly span: Span;
-  /** The line, from 1, that it speaks of. */
+  /** The line, from 1, that it applies to. */
   readonly line: number;
 }
 
-/** Takes away what comments allow with a reason. A comment without one, or one that allows nothing, is a finding itself. */
+/**
+ * Removes findings that comments allow with a reason. A comment without a reason, or one that allows nothing, is itself
+ * a finding.
+ */
 export function withoutSuppressed(findings: readonly Finding[], files: readonly SourceFile[]): readonly Finding[] {
   const suppressions = files.flatMap(suppressionsIn);
   const used = new Set<Suppression>();
@@ -55,7 +58,7 @@ function suppressionsIn(file: SourceFile): readonly Suppression[] {
   return found;
 }
 
-/** The line, from 1, after a comment and those that follow it. */
+/** The line, from 1, after a comment and the comments directly after it. */
 function nextLine(lines: readonly string[], at: number): number {
   const next = lines.findIndex((line, index) => index > at && !/^\s*(?:#.*)?$/.test(line));
   return next + 1;

@@ -4,7 +4,10 @@ import { simplify } from "../formula/rewrite.ts";
 import type { Subject } from "../formula/subject.ts";
 import { keyOf } from "../formula/world.ts";
 
-/** Tests of texts that mean something else than they say: hosts by their ends, paths by their beginnings, commands by parts. */
+/**
+ * Tests of texts whose meaning is not the obvious one: hosts by their ends, paths by their beginnings, commands by
+ * parts.
+ */
 export function findInTexts(subjects: readonly Subject[]): readonly Finding[] {
   return subjects.flatMap(({ rules, requirements }) => [
     ...requirements.flatMap(({ when }) => findingsIn(when)),
@@ -13,7 +16,7 @@ export function findInTexts(subjects: readonly Subject[]): readonly Finding[] {
 }
 
 function findingsIn(when: Core): readonly Finding[] {
-  // Lists that the contract writes are gone through item by item.
+  // Folds over literal lists are expanded item by item.
   const whole = simplify(when);
   return [...walk(whole)].flatMap((core) => {
     if (core.op !== "call") return [];
@@ -65,7 +68,7 @@ function pathPrefix({ span }: Core, of: Core, text: string, whole: Core): readon
 
 const pathNames = /path|file|folder|dir/i;
 
-/** Is `..` looked for in the same text? */
+/** Does another test look for `..` in the same text? */
 function excludesParents(of: Core, whole: Core): boolean {
   const key = keyOf(of);
   return [...walk(whole)].some((core) => {
@@ -107,7 +110,7 @@ function isNamed(core: Core, names: RegExp): boolean {
   return namesOf(core).some((name) => names.test(name));
 }
 
-/** What the text that is tested is called: the member that is read, behind functions that only fold it. */
+/** The name of the tested text: the member that is read, without functions that only fold it. */
 function namesOf(core: Core): readonly string[] {
   switch (core.op) {
     case "member":

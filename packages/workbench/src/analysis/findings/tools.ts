@@ -4,7 +4,7 @@ import type { Finding } from "./finding.ts";
 import type { Subject } from "../formula/subject.ts";
 import { keyOf } from "../formula/world.ts";
 
-/** Tools that nothing judges, inputs that nothing sees, lists without an end. */
+/** Tools without rules, inputs that no rule reads, lists without a maximum length. */
 export function findInTools(subjects: readonly Subject[], policySet: PolicySet): readonly Finding[] {
   return subjects.flatMap((subject) => [
     ...ruleFindings(subject, policySet),
@@ -78,7 +78,7 @@ function unboundedLists({ rules, requirements }: Subject): readonly Finding[] {
   return [...found.values()];
 }
 
-/** The lists that an expression itself walks over, where a schema could bound them and does not. */
+/** The lists that an expression itself walks over, if their schema could bound them but does not. */
 function listsOf(core: Core): readonly Core[] {
   const ranges = core.op === "fold" ? [core.range] : core.op === "binary" && core.operator === "in" ? [core.right] : [];
   return ranges

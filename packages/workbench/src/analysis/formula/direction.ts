@@ -2,7 +2,7 @@ import { compare, walk, type Core } from "../../../../svc-gate/src/contract/ir.t
 import { formulaOf, type Formula, type Literal } from "./formula.ts";
 import { keyOf } from "./world.ts";
 
-/** Which way a condition is moved towards true when a counter grows. */
+/** The direction in which a condition changes if a counter grows. */
 export interface Direction {
   /** It may become true: `counters.sent >= 5`. */
   readonly grows: boolean;

@@ -4,19 +4,19 @@ import { constantForm, minus, numberOf, plus, termForm, times, type Linear } fro
 import { constant, not, rebuild, simplify, substitute } from "./rewrite.ts";
 import { keyOf } from "./world.ts";
 
-/** A condition as statements that hold or not, joined by "all" and "any". */
+/** A condition as statements that are true or false, joined by "all" and "any". */
 export type Formula =
   | { readonly kind: "all"; readonly parts: readonly Formula[] }
   | { readonly kind: "any"; readonly parts: readonly Formula[] }
   | Literal;
 
 export type Literal =
-  /** `form >= 0`, where strict `form > 0`. */
+  /** `form >= 0`, or `form > 0` if strict. */
   | { readonly kind: "at-least"; readonly form: Linear; readonly strict: boolean }
   | { readonly kind: "zero" | "nonzero"; readonly form: Linear }
   /** A text, null, boolean or anything else that is, or is not, one of some values. */
   | Choice
-  /** Anything else that is true or false. */
+  /** Any other statement that is true or false. */
   | Test;
 
 export interface Choice {
@@ -36,7 +36,7 @@ export interface Test {
 export const always: Formula = { kind: "all", parts: [] };
 export const never: Formula = { kind: "any", parts: [] };
 
-/** What a condition says where it is true, or where it is false. */
+/** The formula for a condition that is true, or for one that is false. */
 export function formulaOf(core: Core, positive = true): Formula {
   const known = positive ? whenTrue : whenFalse;
   let formula = known.get(core);
@@ -47,11 +47,13 @@ export function formulaOf(core: Core, positive = true): Formula {
   return formula;
 }
 
-/** One condition takes part in many questions. */
+/** One condition is part of many questions. */
 const whenTrue = new WeakMap<Core, Formula>();
 const whenFalse = new WeakMap<Core, Formula>();
 
-/** A limit that is true, false or an empty list is a switch: what it turns off today is not said to be of no use. */
+/**
+ * A limit that is true, false or an empty list is a switch: rules that it turns off today are not reported as useless.
+ */
 function switchOf(core: Core): Core | undefined {
   if (core.op !== "constant" || !(typeof core.value === "boolean" || (isList(core.value) && core.value.length === 0)))
     return undefined;
@@ -104,10 +106,13 @@ function test(core: Core, positive: boolean): Formula {
   return { kind: "test", core, key: keyOf(core), positive };
 }
 
-/** Each doubles what is said of the expression around it: beyond so many they stay inside, not understood. */
+/**
+ * Each conditional doubles the formula of the expression around it. Beyond this number they stay inside, as unknown
+ * tests.
+ */
 const liftedMax = 5;
 
-/** A conditional inside an expression, brought to its outside; undefined where there is none, or there are too many. */
+/** Moves a conditional inside an expression to its outside; undefined if there is none, or if there are too many. */
 function lift(core: Core): { readonly test: Core; readonly yes: Core; readonly no: Core } | undefined {
   if (core.op === "conditional") return undefined;
   const inner = firstConditional(core);
@@ -162,7 +167,7 @@ function translateEquality({ left, right, ...rest }: Core & { op: "binary" }, po
   return test({ ...rest, left, right, operator: "==" }, positive);
 }
 
-/** Said twice in "both or neither", which must not double again and again. */
+/** "Both or neither" contains it twice, so only a simple formula may be used: the size must not double repeatedly. */
 function isSimple(core: Core): boolean {
   return ![...walk(core)].some(
     (part) =>
@@ -204,7 +209,7 @@ function isNumeric({ type }: Core): boolean {
   return type.kind === "number" || type.kind === "timestamp" || type.kind === "duration";
 }
 
-/** A number as a sum; what is no sum stands in it as one term. */
+/** A number as a sum; an expression that is not a sum is one term of it. */
 export function linearOf(core: Core): Linear {
   switch (core.op) {
     case "constant": {

@@ -16,7 +16,7 @@ import {
   type Exact,
 } from "../../../../svc-gate/src/contract/ir.ts";
 
-/** A sum of numbers that are not known, each times a factor, and a constant. */
+/** A sum of unknown numbers, each with a factor, and a constant. */
 export interface Linear {
   readonly terms: ReadonlyMap<string, Term>;
   readonly constant: Exact;
@@ -27,7 +27,7 @@ export interface Term {
   readonly factor: Exact;
 }
 
-/** `form > 0` where strict, else `form >= 0`. */
+/** `form > 0` if strict, else `form >= 0`. */
 export interface Inequality {
   readonly form: Linear;
   readonly strict: boolean;
@@ -63,19 +63,19 @@ export function minus(a: Linear, b: Linear): Linear {
   return plus(a, times(b, -1));
 }
 
-/** One text for all forms that say the same of their terms, apart from the constant's sign and scale. */
+/** One text for all forms with the same terms, apart from sign, scale and the constant. */
 export function formText(form: Linear): string {
   const parts = [...form.terms].toSorted(([a], [b]) => (a < b ? -1 : 1));
   return [...parts.map(([key, { factor }]) => `${exactText(factor)}*${key}`), exactText(form.constant)].join(" + ");
 }
 
-/** The number that a value stands for in an order: seconds for times. */
+/** The number of a value in an order: seconds for times. */
 export function numberOf(value: Value): Exact | undefined {
   if (isExact(value)) return value;
   return value instanceof Duration || value instanceof Timestamp ? value.seconds : undefined;
 }
 
-/** A bound on one whole number is moved to the next whole number inside it. */
+/** Moves a bound on one whole number to the next whole number inside it. */
 export function tightened({ form, strict }: Inequality, isWhole: (core: Core) => boolean): Inequality {
   const [[key, term] = []] = form.terms;
   if (key === undefined || term === undefined || form.terms.size > 1 || !isWhole(term.core)) return { form, strict };
@@ -86,12 +86,12 @@ export function tightened({ form, strict }: Inequality, isWhole: (core: Core) =>
   return { form: { terms: scaled.terms, constant: negate(least) }, strict: false };
 }
 
-/** Inequalities beyond this are not told apart: the answer is then that they may hold together. */
+/** With more inequalities the answer is that they may hold together. */
 const inequalitiesMax = 300;
 
 /**
- * May the inequalities hold together? Fourier and Motzkin's elimination over exact fractions: no is certain, yes is certain
- * for fractions unless there are too many.
+ * May the inequalities hold together? Uses Fourier-Motzkin elimination over exact fractions. "No" is certain. "Yes" is
+ * certain for fractions, unless there are too many inequalities.
  */
 export function feasible(inequalities: readonly Inequality[]): boolean {
   try {
@@ -119,7 +119,7 @@ function isContradiction({ form, strict }: Inequality): boolean {
   return strict ? sign <= 0 : sign < 0;
 }
 
-/** The term whose elimination makes the fewest new inequalities. */
+/** The term whose elimination creates the fewest new inequalities. */
 function cheapest(inequalities: readonly Inequality[]): string | undefined {
   const counts = new Map<string, { up: number; down: number }>();
   for (const { form } of inequalities) {

@@ -2,13 +2,16 @@ import { formulaOf } from "./formula.ts";
 import { possible } from "./satisfy.ts";
 import { isFalse, isTrue, type Condition, type Subject } from "./subject.ts";
 
-/** No call that the tool's rules see can fulfil the conditions. Intervals, sets and elimination prove it; false where they cannot. */
+/**
+ * Proves that no call that the tool's rules see can fulfil the conditions, with intervals, sets and elimination. False
+ * if there is no proof.
+ */
 export function impossible(subject: Subject, ...conditions: readonly Condition[]): boolean {
   const formulas = [...subject.context, ...conditions].map(({ core, holds }) => formulaOf(core, holds));
   return !possible(formulas, subject.world);
 }
 
-/** Whenever all conditions hold, one of those in `by` does. */
+/** Proves that whenever all conditions hold, one of those in `by` does. */
 export function covered(subject: Subject, by: readonly Condition[], ...conditions: readonly Condition[]): boolean {
   const opposite = by.map(({ core, holds }) => (holds ? isFalse(core) : isTrue(core)));
   return impossible(subject, ...conditions, ...opposite);

@@ -1,7 +1,7 @@
 import type { Value } from "../../../../svc-gate/src/contract/mod.ts";
 import { children, constantValue, isList, walk, type Core } from "../../../../svc-gate/src/contract/ir.ts";
 
-/** The same expression with each part directly inside it replaced. */
+/** The same expression with each of its direct operands replaced. */
 export function rebuild(core: Core, replace: (part: Core) => Core): Core {
   switch (core.op) {
     case "member":
@@ -42,7 +42,7 @@ export function rebuild(core: Core, replace: (part: Core) => Core): Core {
   }
 }
 
-/** The expression with every part that `find` knows replaced by what it gives. */
+/** The expression with every part replaced for which `find` returns a replacement. */
 export function substitute(core: Core, find: (part: Core) => Core | undefined): Core {
   return find(core) ?? rebuild(core, (part) => substitute(part, find));
 }
@@ -61,14 +61,14 @@ export function not(core: Core): Core {
   return { op: "not", of: core, type: { kind: "boolean" }, span: core.span };
 }
 
-/** Lists of constants up to this length are written out; longer ones stay as they are. */
+/** Literal lists up to this length are expanded; longer ones stay as they are. */
 const writtenOutMax = 40;
-/** And conditions over them, up to so many parts in all. */
+/** Conditions over them are expanded too, up to this number of nodes in total. */
 const writtenPartsMax = 4000;
 
 /**
- * An expression of the same value in fewer forms: what is constant is evaluated, defaults become conditionals, folds over
- * lists that are known become chains, tests of required members are true.
+ * An equivalent expression in fewer forms. Constants are evaluated, defaults become conditionals, folds over literal
+ * lists become chains, and tests of required members become true.
  */
 export function simplify(core: Core): Core {
   return simplifyNode(rebuild(core, simplify));
@@ -100,7 +100,7 @@ function simplifyNode(core: Core): Core {
   }
 }
 
-/** Its parts are simplified already: only what is made of constants can come to one. */
+/** Its parts are simplified already: only an expression of constants can become one. */
 function mayBeConstant(core: Core): boolean {
   return core.op === "fold" ? core.range.op === "constant" : children(core).every(({ op }) => op === "constant");
 }
@@ -146,7 +146,7 @@ function sizeOfMapped(core: Core & { op: "call" }): Core | undefined {
   return core.entry.name === "size" && isMapped ? simplifyNode({ ...core, args: [list.range] }) : undefined;
 }
 
-/** When an optional is there, and what it is then; undefined for one that is read at a place computed from the call. */
+/** When an optional is present, and its value then; undefined if it is read at a position computed from the call. */
 function readOf(optional: Core & { op: "select" }): { readonly test: Core; readonly value: Core } | undefined {
   const { at, span } = optional;
   if (at.op !== "constant" || typeof at.value !== "string") return undefined;

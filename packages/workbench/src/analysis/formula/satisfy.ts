@@ -7,14 +7,17 @@ import { constant, simplify, substitute } from "./rewrite.ts";
 import { admits } from "./shapes.ts";
 import { boundsOf, isWhole, keyOf, shapeAt, valuesOf, withItem, type World } from "./world.ts";
 
-/** Sets of statements, of fifty each, that are looked at for one question; beyond it the answer is that they may hold together. */
+/**
+ * The maximum number of sets of statements to examine for one question, fifty statements each. After that the answer is
+ * that they may hold together.
+ */
 const looksMax = 4000;
 
 class TooHard extends Error {}
 
 /**
- * May the statements hold together, of a call that its schemas take? No is certain. Yes is what remains: what is not
- * understood may hold.
+ * May the statements hold together, for a call that matches its schemas? "No" is certain. "Yes" also covers statements
+ * that the analysis does not understand.
  */
 export function possible(
   formulas: readonly Formula[],
@@ -39,7 +42,7 @@ interface Search {
   readonly looks: { left: number };
 }
 
-/** Analytic tableau: what holds of all is gathered, then each way of the narrowest "any" is tried. */
+/** Analytic tableau: collects the statements that always hold, then tries each alternative of the shortest "any". */
 function search(branch: Branch, task: Search): boolean {
   const gathered = gather(branch, task);
   if (gathered === undefined) return false;
@@ -52,8 +55,8 @@ function search(branch: Branch, task: Search): boolean {
 type Any = Formula & { readonly kind: "any" };
 
 /**
- * All that follows without a choice: statements that must hold, and of each "any" what can still hold. Undefined where they
- * exclude one another.
+ * All consequences that need no choice: statements that must hold, and the parts of each "any" that can still hold.
+ * Undefined if they exclude each other.
  */
 function gather(
   { literals, open }: Branch,
@@ -73,7 +76,7 @@ function gather(
   return isSettled ? { literals: known, open: left } : gather({ literals: known, open: left }, task);
 }
 
-/** The parts of an "any" that can still hold; undefined where one of them does already. */
+/** The parts of an "any" that can still hold; undefined if one of them holds already. */
 function remaining({ parts }: Any, known: readonly Literal[], task: Search): readonly Formula[] | undefined {
   if (parts.some((part) => isLiteral(part) && !look([...known, opposite(part)], task))) return undefined;
   return parts.filter((part) => !isLiteral(part) || look([...known, part], task));
@@ -134,7 +137,7 @@ function consistent(literals: readonly Literal[], task: Search): boolean {
   return !contradictoryTexts(tests, choices) && numbersFit(literals, task.world) && foldsFit(tests, task);
 }
 
-/** Is one of them said to be true and to be false? */
+/** Is one of them both true and false? */
 function contradictory(tests: readonly Test[]): boolean {
   const said = new Map<string, boolean>();
   for (const { key, positive } of tests) {
@@ -149,7 +152,7 @@ interface Candidates {
   readonly values: readonly Value[];
 }
 
-/** The values that remain of each part that has only some. */
+/** The remaining values of each part that has a limited set of values. */
 function candidatesOf(
   literals: readonly Literal[],
   choices: readonly Choice[],
@@ -181,7 +184,7 @@ function includes(values: readonly Value[], value: Value): boolean {
   return values.some((other) => spellValue(other) === key);
 }
 
-/** What is read in the literals and has a list of values by its schema. */
+/** The parts of the literals that have a list of values in their schema. */
 function partsWithValues(literals: readonly Literal[], world: World): readonly Core[] {
   const found = new Map<string, Core>();
   for (const core of literals.flatMap(coresOf)) {
@@ -239,7 +242,7 @@ function numberHolds(kind: "at-least" | "zero" | "nonzero", form: Linear, strict
   return kind === "nonzero" ? !isZero : isPositive || (isZero && !strict);
 }
 
-/** Have the numbers, within their schemas' bounds, a solution? */
+/** Do the numbers, within the bounds of their schemas, have a solution? */
 function numbersFit(literals: readonly Literal[], world: World): boolean {
   const facts: Inequality[] = [];
   const nonzero: Linear[] = [];
@@ -259,7 +262,7 @@ function numbersFit(literals: readonly Literal[], world: World): boolean {
   return nonzero.every((form) => feasible([...known, apart(form)]) || feasible([...known, apart(times(form, -1))]));
 }
 
-/** An item that cannot be is in no list; one that is there is not missing. */
+/** An impossible item is in no list, and an item of a list is not missing. */
 function foldsFit(tests: readonly Test[], { world, looks }: Search): boolean {
   const folds = tests.filter(({ core }) => core.op === "fold" && core.macro === "exists");
   for (const { core, positive } of folds) {
@@ -272,7 +275,7 @@ function foldsFit(tests: readonly Test[], { world, looks }: Search): boolean {
   return true;
 }
 
-/** What is said not to hold of any item of the same list, of this fold's item. */
+/** The statements that hold for no item of the same list, for this fold's item. */
 function deniedItem({ core, positive }: Test, fold: Core & { op: "fold" }): readonly Formula[] {
   if (positive || core.op !== "fold" || core.test === undefined || keyOf(core.range) !== keyOf(fold.range)) return [];
   const { slot } = core;

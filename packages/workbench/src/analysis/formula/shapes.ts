@@ -2,7 +2,7 @@ import type { Value } from "../../../../svc-gate/src/contract/mod.ts";
 import { compare, isExact, isInteger, type Core, type Exact } from "../../../../svc-gate/src/contract/ir.ts";
 import type { Json, JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
 
-/** A schema of a contract with the document that its references are looked up in. */
+/** A schema of a contract, with the document that resolves its references. */
 export interface Shape {
   readonly schema: JsonObject;
   readonly root: Json;
@@ -32,13 +32,13 @@ function isObject(json: Json | undefined): json is JsonObject {
   return json instanceof Map;
 }
 
-/** What stands under a keyword, where it is a number. */
+/** The value of a keyword if it is a number. */
 export function numberUnder({ schema }: Shape, keyword: string): Exact | undefined {
   const value = schema.get(keyword);
   return isExact(value) ? value : undefined;
 }
 
-/** The values that a shape takes, where they are listed. */
+/** The values that a shape accepts if they are listed. */
 export function listedValues(shape: Shape | undefined, core: Core): readonly Value[] | undefined {
   if (shape?.schema.has("const") === true) return [shape.schema.get("const") as Json];
   const values = shape?.schema.get("enum");
@@ -46,7 +46,7 @@ export function listedValues(shape: Shape | undefined, core: Core): readonly Val
   return core.type.kind === "boolean" ? [true, false] : undefined;
 }
 
-/** Is the value one of a whole number's? */
+/** Does the shape only accept whole numbers? */
 export function isWholeShape(shape: Shape | undefined): boolean {
   if (shape === undefined) return false;
   const listed = shape.schema.get("enum");
@@ -56,7 +56,7 @@ export function isWholeShape(shape: Shape | undefined): boolean {
   );
 }
 
-/** May a text, or null, be there by its schema? What is not understood may. */
+/** Does the schema allow the text, or null? Keywords that are not understood allow it. */
 export function admits(shape: Shape | undefined, value: Value): boolean {
   if (shape === undefined) return true;
   const types = shape.schema.get("type");

@@ -4,16 +4,16 @@ import type { Finding } from "../findings/finding.ts";
 import { shapeOf } from "./shapes.ts";
 import type { World } from "./world.ts";
 
-/** What one contract says of one tool, with what is known of each call that its rules see. */
+/** The part of one contract for one tool, with the facts known about each call that its rules see. */
 export interface Subject {
   readonly document: ContractDocument;
   readonly tool: string;
   readonly route: Route;
   readonly requirements: readonly Requirement[];
-  /** Those that decide: a rule that is only observed changes nothing. */
+  /** The rules that decide: an observing rule changes nothing. */
   readonly rules: readonly Rule[];
   readonly world: World;
-  /** What holds of every call that the rules see. */
+  /** The conditions that hold for every call that the rules see. */
   readonly context: readonly Condition[];
 }
 
@@ -51,7 +51,7 @@ function subjectOf(document: ContractDocument, tool: string, route: Route): Subj
   };
 }
 
-/** One rule of a contract with each tool that it is on. */
+/** One rule of a contract with each of its tools. */
 export interface RuleOnTools {
   readonly id: string;
   readonly rule: Rule;
@@ -74,12 +74,15 @@ export function rulesOf(subjects: readonly Subject[]): readonly RuleOnTools[] {
   });
 }
 
-/** Where a rule's condition is written; its name where that is under the contract's `let:`, which others may read. */
+/**
+ * The place of a rule's condition. The rule's name if the condition is under the contract's `let:`, which other rules
+ * may read.
+ */
 export function conditionPlace({ when, span }: Rule, document: ContractDocument): Pick<Finding, "span" | "within"> {
   return { span: isShared(when, document) ? span : when.span, within: span };
 }
 
-/** Does an expression stand under the contract's `let:`, where others may read it? */
+/** Is an expression under the contract's `let:`, where other rules may read it? */
 export function isShared({ span }: Core, { lets }: ContractDocument): boolean {
   return [...lets.values()].some((definition) => definition.span.from <= span.from && span.to <= definition.span.to);
 }
@@ -97,7 +100,7 @@ export function isFalse(core: Core): Condition {
   return { core, holds: false };
 }
 
-/** The test for a snapshot, or for a session, as a condition writes it. */
+/** The test for facts, or for a session, as a condition writes it. */
 export function presenceOf(root: "platform.present" | "session.present", span: Span): Core {
   return { op: "root", root, type: { kind: "boolean" }, span };
 }

@@ -10,17 +10,19 @@ import {
 import { constantForm, minus, plus, termForm, times, type Inequality } from "./linear.ts";
 import { isWholeShape, itemShape, listedValues, memberShape, numberUnder, type Shape } from "./shapes.ts";
 
-/** What is known of a call before its conditions are read: the schemas of one tool, and which counters count. */
+/**
+ * The facts known about a call before its conditions are read: the schemas of one tool, and which counters count calls.
+ */
 export interface World {
   readonly input: Shape | undefined;
   readonly platform: Shape | undefined;
-  /** The lists that the items of folds under way come from, by slot. */
+  /** The lists that contain the items of the current folds, by slot. */
   readonly ranges: ReadonlyMap<number, Core>;
   /** Counters of whole numbers: those without a `sum`. */
   readonly whole: ReadonlySet<string>;
 }
 
-/** The schema of what an expression reads, where one says it. */
+/** The schema of the member that an expression reads, if there is one. */
 export function shapeAt(core: Core, world: World): Shape | undefined {
   switch (core.op) {
     case "root":
@@ -53,7 +55,7 @@ export function isWhole(core: Core, world: World): boolean {
   return isWholeShape(shapeAt(core, world));
 }
 
-/** What holds of a number whatever the call is: from its schema, and from what it is. */
+/** The inequalities that hold for a number in every call: from its schema, and from its kind. */
 export function boundsOf(key: string, core: Core, world: World): readonly Inequality[] {
   const form = termForm(key, core);
   const least = (bound: Exact, strict = false): Inequality => ({ form: minus(form, constantForm(bound)), strict });
@@ -101,12 +103,12 @@ function sizeBounds(of: Core | undefined, world: World, least: Bound, most: Boun
   return found;
 }
 
-/** The values that an expression may have, where its schema lists them. */
+/** The values that an expression may have if its schema lists them. */
 export function valuesOf(core: Core, world: World): readonly Value[] | undefined {
   return listedValues(shapeAt(core, world), core);
 }
 
-/** One text for expressions that read and do the same; names of items are by their depth. */
+/** One text for expressions that read and compute the same; item names are replaced by their depth. */
 export function keyOf(core: Core): string {
   let key = keys.get(core);
   if (key === undefined) {
@@ -168,7 +170,7 @@ function keyWithin(core: Core, slots: ReadonlyMap<number, number>): string {
   }
 }
 
-/** `a == b` and `b == a` are one; so are sums and products of numbers. */
+/** `a == b` and `b == a` have one key; so do sums and products of numbers. */
 function binaryKey(operator: string, left: string, right: string, kind: Core["type"]["kind"]): string {
   const turns = ["==", "!="].includes(operator) || (["+", "*"].includes(operator) && kind === "number");
   const [a, b] = turns && right < left ? [right, left] : [left, right];

@@ -2,7 +2,7 @@ import type { Script } from "./script.ts";
 import type { Evaluated, Sym } from "./sym.ts";
 import { choose, equal, not, or, type Term } from "./term.ts";
 
-/** Order of numbers, moments and texts; undefined for what has none. */
+/** Compares numbers, times and texts; undefined for values without an order. */
 export function comparison(operator: "<" | "<=" | ">" | ">=", left: Sym, right: Sym): Term | undefined {
   if (left.kind === "number" && right.kind === "number") return `(${operator} ${left.term} ${right.term})`;
   if (left.kind !== "text" || right.kind !== "text") return undefined;
@@ -11,7 +11,7 @@ export function comparison(operator: "<" | "<=" | ">" | ">=", left: Sym, right: 
   return operator === "<" || operator === ">" ? less : or(less, equal(a, b));
 }
 
-/** `+ - * / %`, exactly; undefined where there is no translation. */
+/** `+ - * / %`, exactly; undefined if it cannot be translated. */
 export function arithmetic(script: Script, operator: string, left: Sym, right: Sym): Evaluated | undefined {
   if (left.kind === "text" && right.kind === "text" && operator === "+")
     return { value: { kind: "text", term: `(str.++ ${left.term} ${right.term})` }, fails: "false" };
@@ -37,7 +37,7 @@ export function arithmetic(script: Script, operator: string, left: Sym, right: S
   }
 }
 
-/** What remains, with the sign of the left: the quotient is cut towards zero. */
+/** The remainder, with the sign of the left operand: the quotient is truncated towards zero. */
 function remainder(script: Script, a: Term, b: Term): Term {
   const quotient = `(/ ${a} ${b})`;
   const cut = choose(`(>= ${quotient} 0.0)`, `(to_int ${quotient})`, `(- (to_int (- ${quotient})))`);

@@ -1,21 +1,21 @@
 import { planLookups, decide, prepare, type PolicySet, type Decision } from "../../../../svc-gate/src/contract/mod.ts";
 import { isStricter, parseCheckRequest } from "../../../../svc-gate/src/wire/mod.ts";
 
-/** A call with all that its decision depends on. */
+/** A call with everything that its decision depends on. */
 export interface Call {
   readonly tool: string;
-  /** JSON text of an object. */
+  /** The JSON text of an object. */
   readonly input: string;
-  /** JSON text of an object; null where no snapshot comes. */
+  /** The JSON text of an object; null without facts. */
   readonly platform: string | null;
   readonly hasSession: boolean;
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** What counters stand at, as decimals, by identity or by name; those that are not here stand at 0. */
+  /** The values of counters, as decimals, by identity or by name; a missing counter is 0. */
   readonly counters: ReadonlyMap<string, string>;
 }
 
-/** What two contracts say of one call. */
+/** The decisions of two contracts on one call. */
 export interface Compared {
   readonly call: Call;
   readonly before: Decision;
@@ -24,14 +24,14 @@ export interface Compared {
 
 export type Direction = "weaker" | "stricter";
 
-/** Both decisions, by the engine; undefined for a call that the gate would not read. */
+/** Both decisions, by the engine; undefined for a call that the gate would refuse. */
 export function compareCall(before: PolicySet, after: PolicySet, call: Call): Compared | undefined {
   const a = decideCall(before, call);
   const b = a === undefined ? undefined : decideCall(after, call);
   return a === undefined || b === undefined ? undefined : { call, before: a, after: b };
 }
 
-/** Is the call judged more leniently, or more strictly, after than before? */
+/** Is the decision after the change more lenient, or stricter, than before? */
 export function directionOf({ before, after }: Compared): Direction | undefined {
   if (isStricter(before.verdict, after.verdict)) return "weaker";
   return isStricter(after.verdict, before.verdict) ? "stricter" : undefined;

@@ -10,21 +10,21 @@ import { undecided } from "./untranslated.ts";
 
 export type Answer = "equivalent" | "weaker" | "stricter" | "changed" | "unknown";
 
-/** What became of one tool. */
+/** The difference for one tool. */
 export interface ToolDifference {
   readonly tool: string;
   readonly answer: Answer;
-  /** For each direction a call that shows it, decided by the engine on both sides. */
+  /** For each direction an example call, which the engine decided on both sides. */
   readonly shown: ReadonlyMap<Direction, Compared>;
-  /** What else is to be known: why it is unknown, what was left out. */
+  /** Further information: why the result is unknown, and what was left out. */
   readonly notes: readonly string[];
-  /** A call that the translation says to differ, exactly, and the engine judges otherwise. */
+  /** Calls that differ in an exact translation, but not in the engine. */
   readonly defects: readonly Compared[];
 }
 
 export interface CompareOptions {
   readonly solver: Solver | undefined;
-  /** For each tool. */
+  /** The time for each tool. */
   readonly timeMs: number;
   /** Calls that are tried before the solver is asked. */
   readonly guesses?: number;
@@ -36,7 +36,7 @@ interface Pair {
   readonly after: PolicySet;
 }
 
-/** Every tool of either, by name. */
+/** Compares every tool of either contract, by name. */
 export async function compareContracts(
   before: PolicySet,
   after: PolicySet,
@@ -63,7 +63,7 @@ async function compareTool(pair: Pair, tool: string, options: CompareOptions): P
   return { ...found, notes: [...found.notes, ...notes] };
 }
 
-/** What receipts keep as parts by themselves: no verdict depends on it. */
+/** The members that receipts store as separate parts: no verdict depends on them. */
 function sensitiveNotes({ before, after }: Pair, tool: string): readonly string[] {
   const had = before.sensitive.ofTool.get(tool) ?? [];
   const has = after.sensitive.ofTool.get(tool) ?? [];
@@ -80,12 +80,12 @@ function planOf(policySet: PolicySet, tool: string): ToolPlan {
   );
 }
 
-/** How many values of a function that the solver cannot model are tried one by one, before all of them together. */
+/** How many values of a function without a translation are tried one by one, before all of them together. */
 const roundsMax = 6;
 
 const directions: readonly Direction[] = ["weaker", "stricter"];
 
-/** Looks for calls that are judged differently, and for the proof that there are none. */
+/** Searches for calls that are decided differently, and for the proof that there are none. */
 class Search {
   readonly #pair: Pair;
   readonly #plans: readonly [ToolPlan, ToolPlan];
@@ -97,7 +97,7 @@ class Search {
   readonly #notes = new Set<string>();
   readonly #defects: Compared[] = [];
   readonly #freeFunctions = new Set<string>();
-  /** The solver found a call that the engine judges alike on both sides, because the solver chose a value freely. */
+  /** The solver found a call that the engine decides alike on both sides, because the solver chose a value freely. */
   #isUnconfirmed = false;
 
   constructor(pair: Pair, plans: readonly [ToolPlan, ToolPlan], options: CompareOptions) {
@@ -108,12 +108,12 @@ class Search {
     this.#until = performance.now() + options.timeMs;
   }
 
-  /** Calls made from what the conditions compare with: quick, and often enough. */
+  /** Tries calls made from the values that the conditions compare with: fast, and often sufficient. */
   guess(): void {
     this.#try(this.#options.guesses ?? 2000);
   }
 
-  /** More of them, where the solver does not know. */
+  /** Tries more calls, if the solver does not know. */
   guessOn(): void {
     if (this.#open().length > 0) this.#try(15 * (this.#options.guesses ?? 2000));
   }
@@ -134,7 +134,10 @@ class Search {
     return direction;
   }
 
-  /** Asks the solver for what was not found: first of short lists, for a call; then of all, for the proof. */
+  /**
+   * Asks the solver about the directions without an example. Short lists come first, to find a call; then lists of any
+   * length, for the proof.
+   */
   async prove(): Promise<void> {
     const { solver } = this.#options;
     if (solver === undefined) {
@@ -162,14 +165,17 @@ class Search {
     return directions.filter((direction) => !this.#shown.has(direction) && !this.#excluded.has(direction));
   }
 
-  /** What is excluded though little is known is excluded; what is not may still be. */
+  /** A difference that is excluded with unknown parts is excluded. Otherwise the next question has more detail. */
   async #exclude(solver: Solver, question: Question, direction: Direction): Promise<void> {
     if (question.redefined.length > 0) return;
     const answer = await solver.ask(question.text(direction), [], this.#options.timeMs / 8);
     if (answer.kind === "no") this.#excluded.add(direction);
   }
 
-  /** A value that the solver chooses is rarely the real one, so this asks for a call with values that the engine computed. */
+  /**
+   * A value that the solver chooses is rarely the real one, so this asks for a call with values that the engine
+   * computed.
+   */
   async #askTried(solver: Solver, question: Question, direction: Direction): Promise<void> {
     if (question.freeFunctions.size === 0) return;
     for (const round of [...Array(roundsMax).keys(), undefined]) {
@@ -182,7 +188,7 @@ class Search {
     }
   }
 
-  /** @param isWhole nothing that exists is left out of the question: where nothing fulfils it, nothing does */
+  /** @param isWhole the question includes every call: if no model fulfils it, no call does */
   async #ask(solver: Solver, question: Question, direction: Direction, isWhole: boolean): Promise<void> {
     const left = (this.#until - performance.now()) * 0.6;
     if (left <= 0) {

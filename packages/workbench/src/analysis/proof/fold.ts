@@ -21,7 +21,7 @@ export function foldSym(translator: Translator, core: Fold, bound: Bindings, key
   return { value: made.value, fails: or(range.fails, made.fails) };
 }
 
-/** What a fold evaluates of one item. */
+/** The evaluation of a fold for one item. */
 class Body {
   readonly #translator: Translator;
   readonly #core: Fold;
@@ -47,19 +47,19 @@ class Body {
     return this.#translator.evaluate(this.#core.body, this.#inside(value, key));
   }
 
-  /** Does the test fail, or what is made of an item that it takes? */
+  /** Does the test fail, or the result for an item that the test accepts? */
   fails(value: Sym, key: string): Term {
     const { holds, fails } = this.test(value, key);
     return or(fails, and(holds, this.make(value, key).fails));
   }
 
-  /** Names one item among those of other folds. */
+  /** A unique name for one item among those of other folds. */
   get name(): string {
     return this.#translator.key(this.#core.range, this.#bound);
   }
 }
 
-/** One item after the other, as the engine does. */
+/** One item after another, as the engine evaluates them. */
 function ofFew({ macro }: Fold, items: readonly Single[], body: Body): Evaluated {
   const tests = items.map(({ value }, at) => body.test(value, `${body.name}#${at}`));
   const holds = items.map(({ isThere }, at) => and(isThere, tests[at]?.holds ?? "false"));
@@ -92,7 +92,7 @@ interface Whole {
   readonly key: string;
 }
 
-/** By what is said of some item and of every item: true of lists of any length. */
+/** With statements about some item and about every item: valid for lists of any length. */
 function ofAny({ world }: Translator, { core, list, body, key }: Whole): Evaluated {
   const { name } = body;
   switch (core.macro) {
@@ -124,7 +124,7 @@ function ofAny({ world }: Translator, { core, list, body, key }: Whole): Evaluat
     return some(list, name, (value, item) => body.fails(value, item));
   }
 
-  /** What fails may stand behind what stops the fold: then it is not reached. */
+  /** An item that fails may come after an item that stops the fold: then it is not evaluated. */
   function failsBefore(stops: Term): Term {
     const anywhere = failsAnywhere();
     if (anywhere === "false") return "false";

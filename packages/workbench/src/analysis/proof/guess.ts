@@ -3,13 +3,13 @@ import { isExact, isList, spellValue, walk, type Core, type ToolPlan } from "../
 import type { Json, JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
 import type { Call } from "./call.ts";
 
-/** Values that conditions and schemas name: what makes a difference lies on them or beside them. */
+/** Values in conditions and schemas: differences occur at these values or next to them. */
 interface Pool {
   readonly texts: readonly string[];
   readonly numbers: readonly string[];
 }
 
-/** Calls of a tool, made from what its plans compare with. The same for the same seed. */
+/** Creates calls of a tool from the values that its plans compare with. The same for the same seed. */
 export class Guesser {
   readonly #plans: readonly ToolPlan[];
   readonly #pool: Pool;
@@ -68,7 +68,7 @@ export class Guesser {
     return seconds === undefined ? 1_700_000_000_000 : Math.round(seconds * 1000);
   }
 
-  /** An object that suits some of the schemas: their members together. */
+  /** An object that matches some of the schemas: it has the members of all of them. */
   #object(schemas: readonly Json[]): string {
     const members = new Map<string, string>();
     for (const schema of schemas) {
@@ -174,7 +174,7 @@ export function textsOf(plans: readonly ToolPlan[]): readonly string[] {
   return poolOf(plans).texts.filter((text) => text.length <= 200);
 }
 
-/** What the plans compare with, and what lies just beside it. */
+/** The values that the plans compare with, and their neighbours. */
 function poolOf(plans: readonly ToolPlan[]): Pool {
   const [texts, numbers] = [
     new Set<string>(["", "a", "other text"]),

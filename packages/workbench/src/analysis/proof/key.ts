@@ -1,14 +1,14 @@
 import { children, spellValue, type Core } from "../../../../svc-gate/src/contract/ir.ts";
 
-/** How a key names what it cannot tell by itself. */
+/** The names in a key that depend on its context. */
 export interface KeyNames {
-  /** An item that a fold has under way. */
+  /** An item of a current fold. */
   readonly variable: (slot: number) => string;
   /** One name for a counter, whichever contract reads it. */
   readonly counter: (name: string) => string;
 }
 
-/** An expression in one fixed spelling: two with one key come to the same of the same call. */
+/** An expression in one canonical spelling: two expressions with one key have the same value for the same call. */
 export function keyOf(core: Core, names: KeyNames): string {
   const inside = children(core).map((child) => keyOf(child, names));
   return `${head(core, names)}(${inside.join(" ")})`;

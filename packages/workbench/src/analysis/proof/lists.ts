@@ -9,16 +9,16 @@ import type { Type } from "./world.ts";
 
 export type Single = ListPart & { readonly value: Sym };
 
-/** Every item by itself, where the list is seen so; else undefined. */
+/** Every item separately, if the list is represented this way; else undefined. */
 export function singles({ parts }: SymList): readonly Single[] | undefined {
   const found = parts.filter((part): part is Single => "value" in part);
   return found.length === parts.length ? found : undefined;
 }
 
-/** What is done with one item: its value, and a key that says which it is. */
+/** The operation on one item: receives its value, and a key that identifies it. */
 type OnItem = (value: Sym, key: string) => Term;
 
-/** Does it hold of every item? */
+/** Does it hold for every item? */
 function every({ parts }: SymList, name: string, of: OnItem): Term {
   return and(
     ...parts.map((part, at) =>
@@ -36,7 +36,7 @@ export function some(list: SymList, name: string, of: OnItem): Term {
   return not(every(list, name, (value, key) => not(of(value, key))));
 }
 
-/** `value in list`, and `"name" in object`; undefined where there is no translation. */
+/** `value in list`, and `"name" in object`; undefined if it cannot be translated. */
 export function isIn(script: Script, core: Core & { op: "binary" }, left: Sym, right: Sym): Term | undefined {
   if (right.kind === "list") {
     let isKnown = true;
@@ -59,13 +59,13 @@ function isSingleType(type: Type): boolean {
   return !["any", "list", "record", "broken"].includes(type.kind);
 }
 
-/** Are the lists equal? Undefined where that is not said by their items. */
+/** Are the lists equal? Undefined if their items do not determine it. */
 export function listsEqual(left: SymList, right: SymList): Term | undefined {
   const [a, b] = [singles(left), singles(right)];
   if (right.parts.length === 0) return every(left, "==", () => "false");
   if (left.parts.length === 0) return every(right, "==", () => "false");
   if (a === undefined || b === undefined) return undefined;
-  // Items stand in their order, each only where those before it do.
+  // Items are in order, and each one is present only if those before it are.
   if (!isPrefix(a) || !isPrefix(b)) return undefined;
   const length = Math.max(a.length, b.length);
   const pairs = Array.from({ length }, (_, at): Term | undefined => {
@@ -86,7 +86,7 @@ function isPrefix(parts: readonly Single[]): boolean {
   );
 }
 
-/** How many items; of a list of any length that was filtered, a number that fits what is known. */
+/** The number of items. For a filtered list of any length, a number that is consistent with the known facts. */
 export function sizeOf({ world }: Translator, list: SymList, key: string): Sym {
   const counts = list.parts.map((part, at): Term => {
     if ("value" in part) return choose(part.isThere, "1.0", "0.0");
@@ -106,7 +106,7 @@ interface MembershipQuery {
   readonly type: Type;
 }
 
-/** The item at a symbol; it fails where there is none. */
+/** The item at an index; fails if there is none. */
 export function indexed(translator: Translator, list: SymList, { at, key, type }: MembershipQuery): Evaluated {
   const { world } = translator;
   const index = at.kind === "number" ? at.term : "0.0";

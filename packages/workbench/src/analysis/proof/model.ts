@@ -11,7 +11,7 @@ export interface Ratio {
 
 export type ModelValue = boolean | string | Ratio;
 
-/** What the solver gave each constant. Values that no JSON can hold, such as roots, are left out. */
+/** The solver's value for each constant. Values that JSON cannot represent, such as roots, are left out. */
 export type Model = ReadonlyMap<Term, ModelValue>;
 
 type Expression = string | readonly Expression[];
@@ -68,10 +68,10 @@ function ratioOf(written: Expression): Ratio | undefined {
   return { numerator: a.numerator * b.denominator, denominator: a.denominator * b.numerator };
 }
 
-/** Digits behind the point of a number that no decimal is equal to. */
+/** Digits after the point of a number that is not equal to any decimal. */
 const symbols = 12;
 
-/** As JSON writes it; rounded where no decimal is equal to it. */
+/** The number as JSON writes it; rounded if no decimal is equal to it. */
 export function decimalOf({ numerator, denominator }: Ratio): string {
   for (let at = 0; at <= 40; at += 1) {
     const scaled = numerator * 10n ** BigInt(at);
@@ -80,13 +80,13 @@ export function decimalOf({ numerator, denominator }: Ratio): string {
   return decimalText((numerator * 10n ** BigInt(symbols)) / denominator, -symbols);
 }
 
-/** Can JSON hold the value as it is? */
+/** Can JSON represent the value exactly? */
 export function isDecimal(value: ModelValue | undefined): boolean {
   if (typeof value !== "object") return value !== undefined;
   return (10n ** 40n * value.numerator) % value.denominator === 0n;
 }
 
-/** The value that stands at a symbol, as JSON text. What the question did not ask about is as small as can be. */
+/** The value of a symbol, as JSON text. Parts that the question did not ask about are as small as possible. */
 export function jsonAt(symbol: SymbolicValue, model: Model): string {
   const part = (name: string): ModelValue | undefined => model.get(symbol.parts.get(name) ?? "");
   const tag = part("tag");
@@ -109,10 +109,10 @@ export function jsonAt(symbol: SymbolicValue, model: Model): string {
   }
 }
 
-/** More items than a body could hold are not written. */
+/** Longer lists are not written: a body could not contain them. */
 const longest = 2000;
 
-/** Items that are known of, those with a symbol of their own there, and the first again and again up to the length. */
+/** The known items, those with their own index, and copies of the first item up to the length. */
 function listAt(symbol: SymbolicValue, model: Model, length: number): string {
   const { numbered } = symbol;
   const free = symbol.items.filter((item) => ![...numbered.values()].includes(item)).map((item) => jsonAt(item, model));
@@ -142,7 +142,7 @@ function freshName(symbol: SymbolicValue): string {
   return name;
 }
 
-/** Where no kind was asked for: what its parts were read as. */
+/** The kind of a value whose kind was not asked for: derived from the way in which its parts were read. */
 function tagOfParts({ parts, members }: SymbolicValue): number {
   if (members.size > 0) return tags.object;
   if (parts.has("text")) return tags.text;

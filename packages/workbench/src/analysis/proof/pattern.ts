@@ -1,9 +1,9 @@
 import { characterMax, literal, type Term } from "./term.ts";
 
 /**
- * A pattern of RE2 as a regular expression of the solver. `whole`: it is for the whole text; else for any part of it.
+ * An RE2 pattern as a regular expression of the solver. `whole`: it must match the whole text; else any part of it.
  *
- * @returns undefined where the pattern uses more than what is common: then nothing is known of what it matches
+ * @returns undefined if the pattern uses a feature that is not translated: its matches are then unknown
  */
 export function patternTerm(pattern: string): Term | undefined {
   try {
@@ -72,7 +72,7 @@ class PatternReader {
     return true;
   }
 
-  /** `outside`: not in a group, where `^` and `$` stand at the ends of each alternative. */
+  /** `outside`: not in a group, so `^` and `$` are at the ends of each alternative. */
   alternatives(symbol: "outside" | "inside"): Term {
     const found = [this.#sequence(symbol)];
     while (this.#skip("|")) found.push(this.#sequence(symbol));
@@ -223,7 +223,7 @@ function characterTerm(character: string): Term {
 export function eitherCase(text: string): Term | undefined {
   const parts = Array.from(text, (character) => {
     const written = literal(character);
-    // What lowerAscii gives has no capital letters.
+    // The result of lowerAscii has no capital letters.
     if (written === undefined || /[A-Z]/.test(character)) return undefined;
     const upper = /[a-z]/.test(character) ? character.toUpperCase() : undefined;
     return upper === undefined ? `(str.to_re ${written})` : `(re.union (str.to_re ${written}) (str.to_re "${upper}"))`;

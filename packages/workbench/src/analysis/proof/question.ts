@@ -9,29 +9,29 @@ import { closeShared, declareCounters, PlanTerms, type VerdictTerms } from "./ve
 import { tried } from "./untranslated.ts";
 import { World } from "./world.ts";
 
-/** Two plans of one tool over the same free call, ready to be asked about. */
+/** Two plans of one tool over the same unknown call, ready for the solver. */
 export interface Question {
   /**
-   * For the solver: a call that satisfies it is judged differently, in that direction. With `only`, functions without a
-   * translation are called only with arguments that were tried: those of one round, or any of them.
+   * For the solver: a call that satisfies the text is decided differently, in that direction. With `only`, functions
+   * without a translation are called only with arguments that were tried: those of one round, or any of them.
    */
   readonly text: (direction: Direction, only?: { readonly round: number | undefined }) => string;
-  /** The functions that are called and have no translation. */
+  /** The called functions that have no translation. */
   readonly freeFunctions: ReadonlySet<string>;
   readonly constants: readonly Term[];
-  /** Everything is said exactly: a model is a call that the engine judges as the question says. */
+  /** Everything is translated exactly: the engine decides a model's call as the question predicts. */
   readonly isExact: boolean;
-  /** There are calls that it does not look at: that nothing fulfils it proves nothing. */
+  /** The question leaves out some calls: if no model fulfils it, that proves nothing. */
   readonly leavesOut: boolean;
   /** Counters that the plans define differently, by full name. */
   readonly redefined: readonly string[];
-  /** The call that a model describes, and whether it is exactly that: some numbers are no decimals. */
+  /** The call of a model, and whether it represents the model exactly: some numbers are not decimals. */
   readonly call: (model: string) => { readonly call: Call; readonly isFaithful: boolean };
 }
 
 /**
- * How closely the plans are looked at: `words` takes what both say in the same words for anything at all, which is quick and
- * enough where little differs; the others translate all of it.
+ * How closely the plans are examined. `words` treats expressions with the same spelling in both as unknown values,
+ * which is fast and enough if little differs. The other details translate everything.
  */
 export type Detail = ListView | "words";
 

@@ -2,7 +2,10 @@ import { spellValue, type Core, type KeyPart, type ToolPlan } from "../../../../
 import type { Verdict } from "../../../../svc-gate/src/wire/mod.ts";
 import { keyOf, type KeyNames } from "./key.ts";
 
-/** Do the plans say the same in the same words? Names of rules, reasons without values and the order of rules aside. */
+/**
+ * Do the plans have the same rules in the same words? Ignores names of rules, reasons without values and the order of
+ * rules.
+ */
 export function samePlans(a: ToolPlan, b: ToolPlan): boolean {
   return spellPlan(a) === spellPlan(b);
 }
@@ -53,7 +56,7 @@ function spellPlan(plan: ToolPlan): string {
   return JSON.stringify([routes.map((route) => JSON.stringify(route)).toSorted(), writers.toSorted()]);
 }
 
-/** A reason that fails makes a BLOCK: of a BLOCK nothing else. */
+/** A reason that fails makes the verdict BLOCK: this matters unless the rule's verdict is BLOCK already. */
 function spellFailing(verdict: Verdict, shows: readonly string[]): readonly string[] {
   return verdict === "BLOCK" ? [] : shows.toSorted();
 }

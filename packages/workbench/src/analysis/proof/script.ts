@@ -1,9 +1,9 @@
 import type { Sort, Term } from "./term.ts";
 
-/** A term longer than this gets a name where it is used more than once. */
+/** A longer term gets a name if it is used more than once. */
 const inlineMax = 120;
 
-/** What is declared and asserted of one question, as text for the solver. */
+/** The declarations and assertions of one question, as text for the solver. */
 export class Script {
   readonly #lines: string[] = [];
   readonly #named = new Map<Term, Term>();
@@ -11,12 +11,12 @@ export class Script {
   readonly #constants: Term[] = [];
   #names = 0;
 
-  /** The constants that a model gives values to. */
+  /** The constants that get values in a model. */
   get constants(): readonly Term[] {
     return this.#constants;
   }
 
-  /** A name that no other has. */
+  /** A unique name. */
   name(): string {
     this.#names += 1;
     return `p${this.#names}`;
@@ -33,7 +33,7 @@ export class Script {
     if (term !== "true") this.#lines.push(`(assert ${term})`);
   }
 
-  /** The same term, by a name where it is long: what is shared is written once. */
+  /** The same term, replaced by a name if it is long: a shared term is written once. */
   shared(sort: Sort, term: Term): Term {
     if (term.length <= inlineMax) return term;
     const known = this.#named.get(term);
@@ -44,20 +44,20 @@ export class Script {
     return name;
   }
 
-  /** Makes a term once, with what is asserted of it. */
+  /** Creates a term once, with its assertions. */
   once(key: string, make: () => Term): Term {
     const known = this.#made.get(key) ?? make();
     this.#made.set(key, known);
     return known;
   }
 
-  /** Is the number a whole one? Then it is that of an integer constant, which the solver reasons with far sooner. */
+  /** Is the number whole? Then it equals an integer constant, with which the solver reasons much faster. */
   isWhole(number: Term): Term {
     this.wholeOf(number);
     return `(is_int ${number})`;
   }
 
-  /** An integer that the number is equal to where it is whole. */
+  /** An integer that equals the number if it is whole. */
   wholeOf(number: Term): Term {
     return this.once(`whole ${number}`, () => {
       const whole = this.constant("Int");
@@ -67,8 +67,8 @@ export class Script {
   }
 
   /**
-   * Does the text match? Said as "matches this, or matches what this does not": several patterns of one text are then
-   * decided at once, where a denied one beside others is not decided at all.
+   * Does the text match? Written as "matches this, or matches the complement": the solver then decides several patterns
+   * of one text together. Otherwise it cannot decide a negated pattern next to others.
    */
   matches(text: Term, pattern: Term): Term {
     return this.once(`${text} matches ${pattern}`, () => {

@@ -4,15 +4,15 @@ import { patternTerm } from "./pattern.ts";
 import { tags, type SymbolicValue, type Sight, type Tag } from "./symbolic-value.ts";
 import { and, equal, implies, literal, not, or, real, type Term } from "./term.ts";
 
-/** What a schema's translation may ask for where it is not exact. */
+/** Unknown values for the parts of a schema whose translation is not exact. */
 export interface Unknowns {
-  /** True or false, nobody knows; the same for one key. */
+  /** Unknown, true or false; the same for one key. */
   readonly unknown: (key: string) => Term;
 }
 
 /**
- * Does the value that stands at the symbol meet the schema? `declareSchema` must have been called before with every schema that
- * the symbol is asked about: a closed object refuses the members of the others.
+ * Does the value of the symbol match the schema? First call `declareSchema` with every schema for the symbol: a closed
+ * object refuses the members of the others.
  */
 export function meets(
   schema: Json | undefined,
@@ -33,7 +33,7 @@ export function meets(
   );
 }
 
-/** Makes known to the symbol what a schema speaks of: members, and how long lists are. To be called before all else. */
+/** Declares the members and list lengths of a schema for the symbol. Must be called before everything else. */
 export function declareSchema(schema: Json | undefined, symbol: SymbolicValue, sight: Sight): void {
   const number = sight.schemas;
   if (schema !== undefined) declarePart(schema, symbol, number, schema);
@@ -93,7 +93,7 @@ function ofValues(schema: JsonObject, symbol: SymbolicValue, unknowns: Unknowns)
   return and(...found);
 }
 
-/** Does exactly this value stand at the symbol? */
+/** Is the value of the symbol exactly this value? */
 export function equalsJson(symbol: SymbolicValue, value: Json, unknowns: Unknowns): Term {
   if (value === null) return symbol.is("null");
   if (typeof value === "boolean") return and(symbol.is("boolean"), equal(symbol.boolean, String(value)));
@@ -190,7 +190,7 @@ function distinctItems(symbol: SymbolicValue, unknowns: Unknowns): Term {
   return and(...pairs.map(([isThere, a, b]) => implies(isThere, not(sameScalar(a, b)))));
 }
 
-/** Do equal single values stand at both symbols? Lists and objects never count as equal. */
+/** Do both symbols have equal single values? Lists and objects never count as equal. */
 export function sameScalar(a: SymbolicValue, b: SymbolicValue): Term {
   const same = (tag: Tag, what: Term): Term => and(equal(a.tag, String(tags[tag])), what);
   return and(

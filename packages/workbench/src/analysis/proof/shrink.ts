@@ -3,7 +3,7 @@ import { readJson, type JsonObject } from "../../../../svc-gate/src/wire/mod.ts"
 import { compareCall, directionOf, type Call, type Compared } from "./call.ts";
 import type { PolicySet } from "../../../../svc-gate/src/contract/mod.ts";
 
-/** The call with everything left out that the difference does not need: what remains is what shows it. */
+/** The call without everything that the difference does not need: the rest shows the difference. */
 export function shrink(before: PolicySet, after: PolicySet, found: Compared): Compared {
   const direction = directionOf(found);
   let best = found;
@@ -20,7 +20,7 @@ export function shrink(before: PolicySet, after: PolicySet, found: Compared): Co
   return best;
 }
 
-/** The same call with one thing less. */
+/** The same call with one part less. */
 function* simpler(call: Call): Generator<Call> {
   if (call.platform !== null) yield { ...call, platform: null };
   if (call.hasSession) yield { ...call, hasSession: false };

@@ -1,4 +1,4 @@
-/** The thread that the solver runs in: questions in SMT-LIB come in, its answers go out, one after the other. */
+/** The thread of the solver: it receives questions in SMT-LIB, and answers one after another. */
 import { parentPort } from "node:worker_threads";
 import { init } from "z3-solver";
 
@@ -7,7 +7,7 @@ const { Z3 } = await init();
 parentPort?.postMessage("ready");
 
 parentPort?.on("message", async (question: string) => {
-  // A context of its own: what one question leaves behind would make the answers to others hang on their order.
+  // Each question has a separate context: otherwise its answer would depend on earlier questions.
   const context = Z3.mk_context(Z3.mk_config());
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
   parentPort?.postMessage(await Z3.eval_smtlib2_string(context, question));

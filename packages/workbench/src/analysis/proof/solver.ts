@@ -2,22 +2,25 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import type { Term } from "./term.ts";
 
-/** What the solver says of a question: nothing fulfils it, something does (the values of the constants), or it does not know. */
+/**
+ * The solver's answer to a question: no model exists, a model exists (the values of the constants), or it does not
+ * know.
+ */
 export type SolverAnswer = { readonly kind: "no" | "unknown" } | { readonly kind: "yes"; readonly model: string };
 
-/** An SMT solver. It holds threads: whoever opens it closes it. */
+/** An SMT solver. It has threads: the code that opens it must close it. */
 export interface Solver {
   /**
    * @param text declarations and assertions in SMT-LIB 2.6
-   * @param constants those whose values a "yes" gives
+   * @param constants the constants whose values a "yes" includes
    */
   readonly ask: (text: string, constants: readonly Term[], timeMs: number) => Promise<SolverAnswer>;
-  /** Starts the solver, so that its start takes no time off a question. */
+  /** Starts the solver, so that its start does not count towards the time of a question. */
   readonly ready: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
-/** Finds `z3-solver`, which is loaded with the first question; undefined where it is not installed. */
+/** Finds `z3-solver`, which is loaded with the first question; undefined if it is not installed. */
 export async function openSolver(): Promise<Solver | undefined> {
   try {
     import.meta.resolve("z3-solver");
@@ -28,10 +31,13 @@ export async function openSolver(): Promise<Solver | undefined> {
   }
 }
 
-/** What a question may take beyond its time before its thread is ended. */
+/** The extra time for a question before its thread is terminated. */
 const graceMs = 1000;
 
-/** The solver in a thread of its own: one that does not come to an end is ended, and the next question has another. */
+/**
+ * The solver in a separate thread. If it does not finish, its thread is terminated, and the next question starts a new
+ * one.
+ */
 class Z3Solver implements Solver {
   #thread: Worker | undefined;
 

@@ -2,7 +2,7 @@ import type { SymbolicValue } from "./symbolic-value.ts";
 import { tags } from "./symbolic-value.ts";
 import { and, choose, equal, not, or, type Term } from "./term.ts";
 
-/** What an expression comes to, as terms. */
+/** The value of an expression, as terms. */
 export type Sym =
   | { readonly kind: "boolean" | "number"; readonly term: Term }
   /** `lowered`: the text is this one with A to Z in lower case. */
@@ -13,7 +13,7 @@ export type Sym =
   | SymList
   | { readonly kind: "map"; readonly entries: ReadonlyMap<string, Sym> };
 
-/** A value of which the schema does not say the one type, or an object. */
+/** A value whose schema does not determine a single type, or an object. */
 export interface Tagged {
   readonly kind: "tagged";
   readonly tag: Term;
@@ -28,7 +28,10 @@ export interface SymList {
   readonly parts: readonly ListPart[];
 }
 
-/** One item, where `isThere`; or the items of a list of unknown length, those that are taken, as what they are made into. */
+/**
+ * One item, which exists if `isThere`; or the items of a list of unknown length: those that are selected, and their
+ * results.
+ */
 export type ListPart =
   | { readonly isThere: Term; readonly value: Sym }
   | {
@@ -39,7 +42,7 @@ export type ListPart =
       readonly isWhole: boolean;
     };
 
-/** Evaluated: what it comes to, and when it cannot be evaluated. Where it fails, the value means nothing. */
+/** The value of an expression, and when its evaluation fails. If it fails, the value has no meaning. */
 export interface Evaluated {
   readonly value: Sym;
   readonly fails: Term;
@@ -56,7 +59,7 @@ export function taggedPlace(symbol: SymbolicValue): Tagged {
   };
 }
 
-/** The same as a tagged value; undefined for what is no single JSON value. */
+/** The value in tagged form; undefined for anything but a single JSON value. */
 export function tagged(value: Sym): Tagged | undefined {
   const base = {
     kind: "tagged",
@@ -82,7 +85,7 @@ export function tagged(value: Sym): Tagged | undefined {
 }
 
 /**
- * One value or the other; undefined where they are too different to be one.
+ * One value or the other; undefined if their representations are too different.
  *
  * @param isSingle neither is a list or an object
  */
@@ -115,12 +118,12 @@ function mergeSingle(condition: Term, a: Tagged, b: Tagged): Tagged {
   };
 }
 
-/** The items, where the condition holds. */
+/** The items, present only if the condition holds. */
 export function guarded({ parts }: SymList, condition: Term): readonly ListPart[] {
   return parts.map((part) => ({ ...part, isThere: and(part.isThere, condition) }));
 }
 
-/** Are two values equal, of which one at least is no list and no object? Undefined where they are no JSON. */
+/** Are two values equal, if at least one is neither a list nor an object? Undefined if they are not JSON. */
 export function sameSym(left: Sym, right: Sym): Term | undefined {
   if ((left.kind === "boolean" || left.kind === "number") && left.kind === right.kind)
     return equal(left.term, right.term);

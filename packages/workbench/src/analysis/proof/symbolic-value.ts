@@ -1,24 +1,24 @@
 import type { Script } from "./script.ts";
 import { and, equal, implies, not, or, type Sort, type Term } from "./term.ts";
 
-/** What kind of JSON stands at a symbol. */
+/** The kind of the JSON value at a symbol. */
 export const tags = { null: 0, boolean: 1, number: 2, text: 3, list: 4, object: 5 } as const;
 export type Tag = keyof typeof tags;
 
 /**
- * How lists are seen. `few`: as all of their items, of which there are at most `itemsMax`; what is found is real.
- * `any`: of any length, as some of their items, one for each thing that is said of "some item"; what is excluded is
- * excluded for every length.
+ * The representation of lists. `few`: all of their items, at most `itemsMax`; an example found this way is real. `any`:
+ * lists of any length, with one item for each statement about "some item"; a difference excluded this way is excluded
+ * for every length.
  */
 export type ListView = "few" | "any";
 
 export const itemsMax = 4;
 
-/** What all symbols of one question share. */
+/** The data that all symbols of one question share. */
 export interface Sight {
   readonly script: Script;
   readonly view: ListView;
-  /** How many schemas speak of one symbol at most: one for each contract on either side. */
+  /** The maximum number of schemas for one symbol: one for each contract on either side. */
   schemas: number;
 }
 
@@ -27,9 +27,9 @@ interface Everywhere {
   readonly of: (item: SymbolicValue) => Term;
 }
 
-/** A symbol where any JSON value may stand: a value that a question is about. Its parts are declared when they are asked. */
+/** A symbol for any JSON value that a question is about. Its parts are declared when they are first read. */
 export class SymbolicValue {
-  /** Another for each symbol of one question. */
+  /** Unique for each symbol of one question. */
   readonly id: string;
   readonly #sight: Sight;
   readonly #script: Script;
@@ -48,7 +48,7 @@ export class SymbolicValue {
     this.#script = sight.script;
   }
 
-  /** A list that is short wherever it is taken at all is seen whole. */
+  /** A list that every schema keeps short is represented with all its items. */
   get view(): ListView {
     return this.#sight.view === "few" || this.#isShort ? "few" : "any";
   }
@@ -58,7 +58,7 @@ export class SymbolicValue {
     return lengths.length > 0 && lengths.length === this.#sight.schemas && lengths.every((most) => most <= itemsMax);
   }
 
-  /** To be told before anything is asked: what the schema of that number takes for a list here. */
+  /** Must be called before anything is read: records the maximum length of a list in the schema with that number. */
   takesItems(schema: number, most: number): void {
     this.#lengths.set(schema, Math.max(this.#lengths.get(schema) ?? 0, most));
   }
@@ -72,7 +72,7 @@ export class SymbolicValue {
     return term;
   }
 
-  /** What was declared of it: names of parts, with the constants that stand for them. */
+  /** The declared parts: names of parts, with their constants. */
   get parts(): ReadonlyMap<string, Term> {
     return this.#own;
   }
@@ -81,14 +81,14 @@ export class SymbolicValue {
     return this.#members;
   }
 
-  /** Is a list here, or inside, asked about whose length no schema keeps short? */
+  /** Does the question read a list, here or inside, whose length no schema limits? */
   get readsLong(): boolean {
     if (this.#own.has("length") && !this.#isShort) return true;
     const inside = [...[...this.#members.values()].map(({ symbol }) => symbol), ...this.#items];
     return inside.some((symbol) => symbol.readsLong);
   }
 
-  /** The items that are known of: all of them, or some. */
+  /** The known items: all of them, or some. */
   get items(): readonly SymbolicValue[] {
     return this.#items;
   }
@@ -145,18 +145,18 @@ export class SymbolicValue {
     return member;
   }
 
-  /** Of `few`: every item that there may be, with the condition that it is there. */
+  /** For `few`: every possible item, with the condition that it exists. */
   allItems(): readonly (readonly [isThere: Term, item: SymbolicValue])[] {
     while (this.#items.length < itemsMax) this.#newItem();
     return this.#items.map((item, at) => [`(< ${at} ${this.length})`, item]);
   }
 
-  /** Of `any`: the items that stand at a symbol of their own. */
+  /** For `any`: the items that have their own index. */
   get numbered(): ReadonlyMap<number, SymbolicValue> {
     return this.#numbered;
   }
 
-  /** Of `any`: the item at a symbol, where the list is that long. */
+  /** For `any`: the item at an index, if the list is that long. */
   itemAt(at: number): SymbolicValue {
     const known = this.#numbered.get(at);
     if (known !== undefined) return known;
@@ -172,13 +172,13 @@ export class SymbolicValue {
     return item;
   }
 
-  /** Done to every item that is known of, and to each that becomes known. */
+  /** Calls the function with every known item, and later with each new one. */
   greet(greeting: (item: SymbolicValue) => void): void {
     this.#greetings.push(greeting);
     for (const item of this.#items) greeting(item);
   }
 
-  /** Does it hold of every item? */
+  /** Does it hold for every item? */
   every(of: (item: SymbolicValue) => Term): Term {
     if (this.view === "few") return and(...this.allItems().map(([isThere, item]) => implies(isThere, of(item))));
     const exception = this.#newItem();
@@ -192,9 +192,9 @@ export class SymbolicValue {
   }
 
   /**
-   * Of `any`: says of each item that is known of what is known of all. To be called when nothing more is asked.
+   * For `any`: asserts the statements about all items for each known item. Call it when nothing more is read.
    *
-   * @returns was there something to say?
+   * @returns whether there was anything to assert
    */
   settle(rounds: number): boolean {
     let said = false;

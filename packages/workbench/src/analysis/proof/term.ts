@@ -52,7 +52,7 @@ export function sum(parts: readonly Term[]): Term {
   return parts.length === 1 ? only : `(+ ${parts.join(" ")})`;
 }
 
-/** A number, exactly, as a term of the sort Real. */
+/** A number as an exact term of the sort Real. */
 export function real(value: Exact): Term {
   const text = exactText(value);
   const size = text.startsWith("-") ? text.slice(1) : text;
@@ -62,10 +62,10 @@ export function real(value: Exact): Term {
   return text.startsWith("-") ? `(- ${term})` : term;
 }
 
-/** The last code point that the solver's texts can hold. */
+/** The last code point that the solver's texts support. */
 export const characterMax = 0x2ffff;
 
-/** A text as a literal; undefined where it has characters that the solver's texts cannot hold. */
+/** A text as a literal; undefined if it has characters that the solver's texts do not support. */
 export function literal(text: string): Term | undefined {
   let written = "";
   for (const character of text) {

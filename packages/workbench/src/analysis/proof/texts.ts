@@ -7,9 +7,9 @@ import type { Term } from "./term.ts";
 type Text = Sym & { readonly kind: "text" };
 
 /**
- * The functions on texts; undefined for those that have no translation.
+ * Translates the functions on texts; undefined for those without a translation.
  *
- * @param opaque makes a text of which nothing is known
+ * @param opaque creates an unknown text
  */
 export function textCall(
   script: Script,
@@ -54,14 +54,14 @@ function tests(script: Script, name: string, of: Text, other: Text): Term | unde
   }
 }
 
-/** A test of a text in lower case, as one of the text itself. */
+/** Rewrites a test of a text in lower case as a test of the text itself. */
 function loweredTest(script: Script, name: string, text: Term, wanted: string): Term | undefined {
   if (/[A-Z]/.test(wanted)) return ["startsWith", "endsWith", "contains"].includes(name) ? "false" : undefined;
   const part = eitherCase(wanted);
   return part === undefined ? undefined : partTest(script, name, text, part);
 }
 
-/** By a regular expression: beside the patterns of `matches`, that is decided soonest. */
+/** As a regular expression: the solver decides it fastest, next to the patterns of `matches`. */
 function partTest(script: Script, name: string, text: Term, part: Term): Term | undefined {
   switch (name) {
     case "startsWith":
@@ -75,7 +75,7 @@ function partTest(script: Script, name: string, text: Term, part: Term): Term | 
   }
 }
 
-/** Is a text in lower case the one that is written? Undefined where that cannot be said of the text itself. */
+/** Does a text in lower case equal the literal? Undefined if a test of the text itself cannot express this. */
 export function loweredEquals(script: Script, a: Sym, b: Sym): Term | undefined {
   const [lowered, known] = a.kind === "text" && a.lowered !== undefined ? [a, b] : [b, a];
   if (lowered.kind !== "text" || lowered.lowered === undefined || known.kind !== "text" || known.known === undefined)

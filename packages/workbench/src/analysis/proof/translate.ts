@@ -9,7 +9,7 @@ import { and, choose, not, or, type Term } from "./term.ts";
 import { loweredEquals, textCall } from "./texts.ts";
 import type { CounterTerms, Type, World } from "./world.ts";
 
-/** An item that a fold has under way. */
+/** An item of a current fold. */
 export interface Binding {
   readonly value: Sym;
   readonly key: string;
@@ -20,14 +20,15 @@ export type Bindings = ReadonlyMap<number, Binding>;
 const failsNever: Term = "false";
 
 /**
- * Conditions as terms. What has no translation is a value of which nothing is known, the same wherever the same
- * expression stands: right for "these never differ", and for "they differ here" the engine is asked.
+ * Translates conditions into terms. An expression without a translation is an unknown value, the same for each
+ * occurrence. This is correct for the proof that contracts never differ. For an example that differs, the engine
+ * confirms the result.
  */
 export class Translator {
   readonly world: World;
   /** The counters of the plan that is translated, by full name. */
   readonly counters: Map<string, CounterTerms> = new Map();
-  /** Keys of expressions that are not looked into: values of which nothing is known, though they may fail. */
+  /** Keys of expressions that are not translated: their values are unknown, but they may fail. */
   readonly closed: Set<string> = new Set();
   readonly #known = new Map<string, Evaluated>();
 
@@ -35,7 +36,7 @@ export class Translator {
     this.world = world;
   }
 
-  /** @param bound what stands for the variables of folds around it */
+  /** @param bound the values for the variables of the folds around it */
   evaluate(core: Core, bound: Bindings = new Map()): Evaluated {
     const key = this.key(core, bound);
     const known = this.#known.get(key);
@@ -66,7 +67,7 @@ export class Translator {
     return value.kind === "number" ? { kind: "number", term: this.world.script.shared("Real", value.term) } : value;
   }
 
-  /** A value of which nothing is known but its type; it may fail where one of its parts does. */
+  /** A value of which only the type is known; it may fail if one of its parts does. */
   opaque(core: Core, key: string, fails: Term): Evaluated {
     return { value: opaqueValue(this.world, key, core.type), fails };
   }
@@ -246,7 +247,9 @@ export class Translator {
     return same ?? this.world.unknown(this.key({ ...core, operator: "==" }, bound));
   }
 
-  /** What a counter remembers is unknown, the same for one value; without a session there may be nothing. */
+  /**
+   * The values that a counter remembers are unknown, but the same for one value; without a session there may be none.
+   */
   #recall(core: Core & { op: "binary" }, bound: Bindings, key: string): Evaluated {
     const { fails } = this.evaluate(core.left, bound);
     const counter = core.right.op === "counter" ? this.counters.get(core.right.name) : undefined;
@@ -303,7 +306,7 @@ export class Translator {
   }
 }
 
-/** Functions that fail only where an argument does. */
+/** Functions that fail only if an argument does. */
 const total: ReadonlySet<string> = new Set([
   "size",
   "startsWith",
@@ -315,7 +318,7 @@ const total: ReadonlySet<string> = new Set([
   "hasValue",
 ]);
 
-/** Whether the condition is true; a value that is no boolean never is. */
+/** Whether the condition is true; a value that is not a boolean never is. */
 function truth(value: Sym): Term {
   if (value.kind === "boolean") return value.term;
   return value.kind === "tagged" ? and(`(= ${value.tag} 1)`, value.boolean()) : "false";

@@ -8,18 +8,18 @@ import { and, equal, literal, not, or, real, type Term } from "./term.ts";
 export interface FreeCall {
   readonly core: Core & { op: "call" };
   readonly args: readonly Sym[];
-  /** What the free value is made of. */
+  /** The symbol of the free value. */
   readonly symbol: SymbolicValue;
-  /** When the call fails; undefined if it never fails by itself. */
+  /** When the call fails; undefined if only its arguments can fail. */
   readonly fails: Term | undefined;
 }
 
-/** Values that are tried for one call: with more, the question gets too long. */
+/** Values that are tried for one call: more would make the question too long. */
 const triesMax = 24;
 
 /**
  * Restricts each free call to arguments that were tried, with the values that the engine computes for them. The engine
- * judges a call of the tool that satisfies this as the question says. If no call satisfies it, that proves nothing.
+ * decides a call that satisfies this as the question predicts. If no call satisfies it, that proves nothing.
  *
  * @param texts values that the contracts compare with
  * @param round one try for each call; undefined for any of them
@@ -82,7 +82,7 @@ function isKnown(arg: Sym): boolean {
   return arg.kind === "text" && arg.known !== undefined;
 }
 
-/** Texts of the function's examples and of the contracts, and URLs and the like made from these. */
+/** Texts of the function's examples and of the contracts, and URLs and similar texts made from them. */
 function textsFor({ entry }: Core & { op: "call" }, texts: readonly string[]): readonly string[] {
   const shown = entry.examples.flatMap(([expression]) =>
     [...expression.matchAll(/"((?:[^"\\]|\\["\\])*)"/g)].map(([, text = ""]) => text.replace(/\\(["\\])/g, "$1")),
@@ -105,7 +105,7 @@ const templates: Readonly<Record<string, (text: string) => readonly string[]>> =
   sql: (text) => (/^[a-z_]+$/.test(text) ? [`select a from ${text}`, `delete from ${text}`] : []),
 };
 
-/** Every choice of one value from each list; the first list varies slowest. */
+/** Every combination of one value from each list; the first list varies slowest. */
 function* combinations(lists: readonly (readonly Value[])[]): Generator<readonly Value[]> {
   const [first, ...others] = lists;
   if (first === undefined) {
@@ -124,7 +124,7 @@ function equalTo(arg: Sym, value: Value): Term {
   return arg.kind === "number" && isExact(number) ? equal(arg.term, real(number)) : "false";
 }
 
-/** States that the symbol has the value, in each part that was asked for; undefined for a list that is too long. */
+/** Asserts that the symbol has the value, for each part that was read; undefined for a list that is too long. */
 function standsAt(symbol: SymbolicValue, value: Value): Term | undefined {
   const part = (name: string, is: (term: Term) => Term): Term => {
     const term = symbol.parts.get(name);
@@ -177,10 +177,10 @@ function standsAt(symbol: SymbolicValue, value: Value): Term | undefined {
     : undefined;
 }
 
-/** The most rules that notes name. */
+/** The maximum number of rules that notes name. */
 const namedMax = 4;
 
-/** Which rules prevent a decision about the tool, and which parts of them the solver cannot model. */
+/** The rules that prevent a result for the tool, and their parts that the solver cannot model. */
 export function undecided(plans: readonly ToolPlan[], functions: ReadonlySet<string>): readonly string[] {
   const found = new Map<string, Set<string>>();
   for (const { presence, requires, rules } of plans.flatMap(({ routes }) => routes)) {

@@ -5,7 +5,7 @@ import { taggedPlace, type Sym, type SymList } from "./sym.ts";
 import { literal, real } from "./term.ts";
 import type { Type, World } from "./world.ts";
 
-/** What stands at a symbol, read as a value of the type. */
+/** The value at a symbol, read as a value of the type. */
 export function symAt(symbol: SymbolicValue, type: Type): Sym {
   switch (type.kind) {
     case "boolean":
@@ -45,7 +45,7 @@ function listAt(symbol: SymbolicValue, of: Type): SymList {
   };
 }
 
-/** A value of which nothing is known but its type; the same for one key. */
+/** A value of which only the type is known; the same for one key. */
 export function opaqueValue(world: World, key: string, type: Type): Sym {
   return symAt(world.opaque(key, type), type);
 }

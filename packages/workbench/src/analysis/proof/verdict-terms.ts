@@ -13,15 +13,15 @@ import { and, choose, not, or, type Term } from "./term.ts";
 import { Translator } from "./translate.ts";
 import type { World } from "./world.ts";
 
-/** When a plan says BLOCK, and when ESCALATE where it does not: what is neither is ALLOW. */
+/** When a plan's verdict is BLOCK, and when it is ESCALATE; otherwise it is ALLOW. */
 export interface VerdictTerms {
   readonly blocks: Term;
   readonly escalates: Term;
 }
 
-/** What one plan says of any call, as terms over the world. Its counters must be known to the world. */
+/** The decision of one plan on any call, as terms over the world. The world must know its counters. */
 export class PlanTerms {
-  /** What is not looked into: schemas and writers that every plan has, by their spelling. */
+  /** The schemas and writers that every plan has, by their spelling: they are not translated. */
   readonly #closed: ReadonlySet<string>;
   readonly #plan: ToolPlan;
   readonly #translator: Translator;
@@ -34,7 +34,9 @@ export class PlanTerms {
     this.#world = translator.world;
   }
 
-  /** To be called of every plan of a question before the verdict of any: a closed object refuses the others' members. */
+  /**
+   * Call it for every plan of a question before asking for any verdict: a closed object refuses the others' members.
+   */
   declare(): void {
     for (const { schemas } of this.#plan.routes) {
       declareSchema(schemas.input, this.#world.input, this.#world.sight);
@@ -43,7 +45,7 @@ export class PlanTerms {
     }
   }
 
-  /** Presence, schemas and the other requirements hold, so that the rules are asked. */
+  /** Presence, schemas and the other requirements hold, so the rules are evaluated. */
   admitted(): Term {
     const { routes } = this.#plan;
     const [presence, requires] = [routes.flatMap((route) => route.presence), routes.flatMap((route) => route.requires)];
@@ -86,7 +88,7 @@ export class PlanTerms {
     return this.#closed.has(spellValue(schema)) ? this.#world.unknown(key) : meets(schema, symbol, this.#world);
   }
 
-  /** Rules of one contract: its verdict is the strictest of those that fire, else what it says otherwise. */
+  /** The rules of one contract: its verdict is the strictest of those that fire, else its `otherwise`. */
   #route({ rules, otherwise, otherwiseShows }: Route): VerdictTerms {
     const blocks: Term[] = [];
     const escalates: Term[] = [];
@@ -109,7 +111,7 @@ export class PlanTerms {
     return or(...cores.map((core) => this.#translator.evaluate(core).fails));
   }
 
-  /** A counter that the call should move and cannot: its key is too long, or a part of it fails. */
+  /** The call should update a counter but cannot: its key is too long, or a part of it fails. */
   #cannotMove(counter: Counter, { when, per, values }: ToolPlan["writers"][number]["reads"]): Term {
     if (this.#closed.has(counter.identity)) return this.#world.unknown(`${counter.identity} cannot be moved`);
     const condition = when === undefined ? { holds: "true", fails: "false" } : this.#translator.condition(when);
@@ -122,7 +124,7 @@ export class PlanTerms {
   }
 }
 
-/** What both plans say in the same words: expressions by key, schemas and writers by their spelling. */
+/** The common parts of both plans: expressions by key, schemas and writers by their spelling. */
 export function closeShared(sides: readonly (readonly [ToolPlan, Translator])[]): ReadonlySet<string> {
   const [a, b] = sides.map(([{ routes, writers }, translator]) => ({
     keys: routes
@@ -138,7 +140,10 @@ export function closeShared(sides: readonly (readonly [ToolPlan, Translator])[])
   return new Set(a?.words.filter((word) => b?.words.includes(word)));
 }
 
-/** A key fails if one of its parts fails, or is a text of over 16,384 bytes. Parts after `session` fail only in a session. */
+/**
+ * A key fails if one of its parts fails, or is a text of over 16,384 bytes. Parts after `session` fail only in a
+ * session.
+ */
 function keyFails(translator: Translator, per: readonly KeyPart[]): Term {
   const { world } = translator;
   let reached: Term = "true";
@@ -160,10 +165,10 @@ function keyFails(translator: Translator, per: readonly KeyPart[]): Term {
 }
 
 /**
- * Makes the counters of every plan known to its translator. Counters of one definition, and those of one name, are one
+ * Declares the counters of every plan for its translator. Counters with one definition, or with one name, are one
  * number: verdicts are compared for equal values of it.
  *
- * @returns the names that stand for other definitions in other plans
+ * @returns the names that have other definitions in other plans
  */
 export function declareCounters(plans: readonly (readonly [ToolPlan, Translator])[]): readonly string[] {
   const readers = plans.flatMap(([plan, translator]) =>
@@ -197,7 +202,7 @@ function freeCounter({ script }: World, { sums }: Counter): Term {
   return value;
 }
 
-/** The moment that lets events go is still to come. */
+/** The time up to which events are dropped is in the future. */
 function sinceFails(translator: Translator, since: Core): Term {
   const { value, fails } = translator.evaluate(since);
   const isLate = value.kind === "number" ? `(> (* 1000.0 ${value.term}) (to_real ${translator.world.now}))` : "false";

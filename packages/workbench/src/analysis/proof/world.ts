@@ -6,17 +6,17 @@ import { and, type Term } from "./term.ts";
 
 export type Type = Core["type"];
 
-/** A counter as a question sees it: a number that is free, and whether reading it fails. */
+/** A counter in a question: a free number, and whether reading it fails. */
 export interface CounterTerms {
   readonly value: Term;
   readonly fails: Term;
   /** One name, whichever contract reads it. */
   readonly key: string;
-  /** The number, before a call without a session makes it nothing. */
+  /** The number, before a call without a session makes it zero. */
   readonly free: Term;
 }
 
-/** What a question is about: any call of one tool, with any snapshot, at any moment. */
+/** The subject of a question: any call of one tool, with any facts, at any time. */
 export class World {
   readonly script: Script = new Script();
   readonly sight: Sight;
@@ -27,7 +27,7 @@ export class World {
   readonly hasSession: Term;
   /** Milliseconds since the epoch. */
   readonly now: Term;
-  /** Calls of functions that have no translation. */
+  /** Calls of functions without a translation. */
   readonly freeCalls: FreeCall[] = [];
   readonly #opaque = new Map<string, SymbolicValue>();
   #leavesOut = false;
@@ -45,23 +45,23 @@ export class World {
     this.script.assert(`(and (<= 0 ${this.now}) (<= ${this.now} 4102444800000))`);
   }
 
-  /** Is everything that the question says exact? Else what it finds may not be real. */
+  /** Is the whole question exact? Otherwise its result may not be real. */
   get isExact(): boolean {
     if (this.sight.view === "any" && this.readsLong) return false;
     return this.#opaque.size === 0 && this.#unknown.size === 0;
   }
 
-  /** Are there calls that the question leaves out: those with longer lists than it looks at, or what is rarely so? */
+  /** Does the question leave out calls: those with longer lists than it covers, or rare cases? */
   get leavesOut(): boolean {
     return this.#leavesOut || this.readsLong;
   }
 
-  /** Is a list asked about that may be longer than `itemsMax`? */
+  /** Does the question read a list that may be longer than `itemsMax`? */
   get readsLong(): boolean {
     return [this.input, this.platform, ...this.#opaque.values()].some((symbol) => symbol.readsLong);
   }
 
-  /** True or false, nobody knows which; the same for one key. */
+  /** Unknown, true or false; the same for one key. */
   unknown(key: string): Term {
     let term = this.#unknown.get(key);
     if (term === undefined) {
@@ -71,14 +71,14 @@ export class World {
     return term;
   }
 
-  /** The same; where only short lists are looked at, so that what is found is real, it is false instead. */
+  /** Unknown, but false if only short lists are examined, so that an example found this way is real. */
   rarely(key: string): Term {
     if (this.sight.view === "any") return this.unknown(key);
     this.#leavesOut = true;
     return "false";
   }
 
-  /** Where a value of the type stands of which nothing else is known; the same for one key. */
+  /** A symbol for a value of which only the type is known; the same for one key. */
   opaque(key: string, type: Type): SymbolicValue {
     let symbol = this.#opaque.get(key);
     if (symbol === undefined) {
@@ -89,7 +89,7 @@ export class World {
     return symbol;
   }
 
-  /** Says of lists what there is to say of each item; when nothing more is asked. */
+  /** Asserts the statements about all items of lists. Call it when nothing more is read. */
   settle(): void {
     const symbols = [this.input, this.platform, ...this.#opaque.values()];
     for (let rounds = 4; rounds > 0; rounds -= 1) if (!symbols.some((symbol) => symbol.settle(rounds))) return;

@@ -4,14 +4,14 @@ import { Comments } from "./comments.ts";
 /** A part of a document with the comments that belong to it. */
 export type Part =
   | { readonly kind: "scalar"; readonly scalar: YamlScalar; readonly comment: string | undefined }
-  /** Written in braces or brackets, without a comment inside: one line, where it fits. */
+  /** Written in braces or brackets, without a comment inside: one line, if it fits. */
   | { readonly kind: "flow"; readonly node: YamlNode; readonly block: Collection }
   | Collection;
 
 export interface Collection {
   readonly kind: "map" | "list";
   readonly items: readonly Item[];
-  /** Comments behind the last item. */
+  /** Comments after the last item. */
   readonly tail: readonly string[];
 }
 
@@ -26,7 +26,7 @@ export interface Item {
   readonly trail: string | undefined;
 }
 
-/** Gives every comment of a document to the part that it speaks of: the one below it, or the one on its line. */
+/** Assigns every comment of a document to a part: the part below it, or the part on its line. */
 export function arrange(root: YamlNode): Part {
   const { text } = root.span.file;
   const arranger = new Arranger(new Comments(text), text);
@@ -48,7 +48,7 @@ class Arranger {
     this.#text = text;
   }
 
-  /** @param limit the offset before which its comments stand */
+  /** @param limit the offset that its comments must precede */
   collection(node: Exclude<YamlNode, YamlScalar>, limit: number, column: number): Collection {
     const children: readonly Child[] =
       node.kind === "map"
@@ -66,7 +66,7 @@ class Arranger {
     const keyComment = key === undefined ? undefined : this.#comments.behind(key.span.to, beginning(node, key));
     if (node.kind !== "scalar" && !this.#isFlow(node)) {
       const own = this.#columnOf(node.span);
-      // A list may stand as far left as its key: what follows it at that column is no part of it.
+      // A list may be indented as little as its key: the lines after it at that column do not belong to it.
       const value = this.collection(
         node,
         limit,
@@ -105,7 +105,7 @@ class Arranger {
   }
 }
 
-/** A comment finds another place where its own is gone: braces that are written out, a value that moved up to its key. */
+/** Moves a comment whose place no longer exists: braces that are expanded, a value that moved up to its key. */
 function settle(item: Item): Item {
   const { keyComment, trail, value, lead } = item;
   if (value.kind === "flow") return item;
@@ -132,7 +132,7 @@ function beginning(node: YamlNode, key: YamlScalar): number {
   return isMissing(node, key) ? key.span.to : node.span.from;
 }
 
-/** Nothing is written: the reader puts an empty value at the key's place. */
+/** Nothing is written: the reader gives an empty value the key's place. */
 function isMissing(node: YamlNode, key: YamlScalar | undefined): boolean {
   return node.kind === "scalar" && node.value === null && node.text === "" && node.span.from <= (key?.span.from ?? -1);
 }

@@ -8,8 +8,8 @@ import { BadInput, type Outcome } from "../../../../svc-gate/src/cli/mod.ts";
 import { layOut } from "./layout.ts";
 
 /**
- * `svc-gate fmt`: writes contracts, mandates and test files in the one layout, or with `check` names those that are
- * not. A file that is not the contract language's YAML is reported and left alone.
+ * `svc-gate fmt`: formats contracts, mandates and test files, or with `check` names those that are not formatted. A
+ * file that is not valid YAML of the contract language is reported and left unchanged.
  */
 export async function fmtCommand(names: readonly string[], { check }: { readonly check: boolean }): Promise<Outcome> {
   if (names.includes("-")) return fmtInput(check);
@@ -40,7 +40,7 @@ async function fmtInput(check: boolean): Promise<Outcome> {
   const laidOut = layOut(source);
   if (!laidOut.ok) return { exitCode: 2, text: laidOut.problem.map(renderDiagnostic).join("\n\n") };
   if (check) return { exitCode: laidOut.value === source.text ? 0 : 1, text: laidOut.value === source.text ? "" : "-" };
-  // The line end is the printer's.
+  // The printer adds the line end.
   return { exitCode: 0, text: laidOut.value.slice(0, -1) };
 }
 
@@ -53,7 +53,7 @@ async function read(name: string): Promise<SourceFile> {
   }
 }
 
-/** A file, or what a folder holds of contracts, mandates and test files, at any depth. */
+/** A file, or the contracts, mandates and test files in a folder, at any depth. */
 async function filesOf(name: string): Promise<readonly string[]> {
   const found = await stat(name).catch(() => undefined);
   if (found?.isDirectory() !== true) return [name];

@@ -1,23 +1,23 @@
 import { Parser } from "yaml";
 
-/** A comment of a YAML text, from its `#` on. Offsets are UTF-16. */
+/** A comment of a YAML text, beginning with its `#`. Offsets are UTF-16. */
 export interface Comment {
   readonly from: number;
   readonly text: string;
-  /** Nothing but white space stands before it on its line. */
+  /** Only white space precedes it on its line. */
   readonly ownLine: boolean;
-  /** How many characters stand before it on its line. */
+  /** The number of characters before it on its line. */
   readonly column: number;
 }
 
-/** Every comment of a text, in its order. White space at the end of a line is no part of it. */
+/** Every comment of a text, in order, without white space at the end of the line. */
 export function commentsOf(text: string): readonly Comment[] {
   const found = new Map<number, Comment>();
   for (const token of new Parser().parse(text)) collect(token, text, found);
   return [...found.values()].toSorted((a, b) => a.from - b.from);
 }
 
-/** The syntax tree holds comments at many places: between, before and behind parts, and at the end. */
+/** The syntax tree stores comments in many places: between, before and after parts, and at the end. */
 function collect(token: unknown, text: string, found: Map<number, Comment>): void {
   if (typeof token !== "object" || token === null) return;
   const { type, offset, source } = token as { type?: unknown; offset?: unknown; source?: unknown };
@@ -30,7 +30,7 @@ function collect(token: unknown, text: string, found: Map<number, Comment>): voi
   for (const part of Object.values(token)) collect(part, text, found);
 }
 
-/** Gives each comment to one part of the document, in the order of the text. */
+/** Assigns each comment to one part of the document, in the order of the text. */
 export class Comments {
   readonly #text: string;
   readonly #all: readonly Comment[];
@@ -41,7 +41,10 @@ export class Comments {
     this.#all = commentsOf(text);
   }
 
-  /** The comments and blank lines before an offset, as lines: "" is a blank one, and never two of them meet. */
+  /**
+   * The comments and blank lines before an offset, as lines: "" is a blank line, and two blank lines are never
+   * adjacent.
+   */
   before(offset: number): readonly string[] {
     const lines: string[] = [];
     for (let comment = this.#peek(offset); comment !== undefined; comment = this.#peek(offset)) {
@@ -51,7 +54,7 @@ export class Comments {
     return this.#followsBlank(offset) ? [...lines, ""] : lines;
   }
 
-  /** The comments that stand no further left than a collection, before what follows it: they are its end. */
+  /** The comments that are indented at least as much as a collection, before the next part: they end the collection. */
   tail(limit: number, column: number): readonly string[] {
     const lines: string[] = [];
     for (let comment = this.#peek(limit); comment !== undefined; comment = this.#peek(limit)) {
@@ -62,7 +65,7 @@ export class Comments {
     return lines;
   }
 
-  /** The comment that ends the line on which a part ends. */
+  /** The comment at the end of a part's last line. */
   behind(end: number, limit: number): string | undefined {
     const comment = this.#peek(limit);
     if (comment === undefined || comment.ownLine || comment.from < end) return undefined;
@@ -84,7 +87,7 @@ export class Comments {
     return comment.ownLine && this.#followsBlank(comment.from) ? ["", comment.text] : [comment.text];
   }
 
-  /** Scans no further than it must: a line may hold thousands of parts. */
+  /** Scans as little as possible: a line may contain thousands of parts. */
   #followsBlank(offset: number): boolean {
     const line = this.#back(offset - 1, /[ \t-]/);
     if (this.#text[line] !== "\n") return false;
@@ -92,7 +95,7 @@ export class Comments {
     return above >= 0 ? this.#text[above] === "\n" : line > 0;
   }
 
-  /** The offset, at or before one, of what is none of some characters; -1 where there is nothing else. */
+  /** The last offset, up to the given one, of a character that does not match; -1 if there is none. */
   #back(offset: number, characters: RegExp): number {
     let at = offset;
     while (at >= 0 && characters.test(this.#text.charAt(at))) at -= 1;

@@ -6,10 +6,10 @@ import { commentsOf } from "./comments.ts";
 import { print, type Style } from "./print.ts";
 
 /**
- * A contract, a mandate or a test file in the one layout: two spaces, parts in their order, braces kept where they fit
- * into 120 columns, quotes only where they are needed. What it says stays as it is, and so does every comment.
+ * Formats a contract, a mandate or a test file: two spaces, parts in their order, braces if they fit into 120 columns,
+ * quotes only if they are needed. The meaning and every comment stay the same.
  *
- * @returns the text, or what is wrong with the YAML
+ * @returns the text, or the problems of the YAML
  */
 export function layOut(source: SourceFile): Result<string, readonly Diagnostic[]> {
   const report = new Report();

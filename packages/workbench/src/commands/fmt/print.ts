@@ -2,17 +2,17 @@ import type { YamlNode } from "../../../../svc-gate/src/contract/mod.ts";
 import type { Collection, Item, Part } from "./arrange.ts";
 import { scalarBlock, scalarLine } from "./scalars.ts";
 
-/** What the layout knows of the kind of file: in which order parts stand, and where blank lines part them. */
+/** The layout of a kind of file: the order of parts, and the blank lines between them. */
 export interface Style {
-  /** The order of a map's keys; undefined where they stay as they are. A path has `*` for names and places. */
+  /** The order of a map's keys; undefined if they stay as they are. A path has `*` for names and indexes. */
   readonly order: (path: readonly string[]) => readonly string[] | undefined;
-  /** Do blank lines part the items of this collection that take several lines? */
+  /** Do blank lines separate the items of this collection that take several lines? */
   readonly isAiry: (path: readonly string[]) => boolean;
 }
 
 const columnsMax = 120;
 
-/** The document in the one layout. */
+/** The formatted document. */
 export function print(root: Part, style: Style): string {
   if (root.kind === "scalar") return `${scalarLine(root.scalar, "block")}\n`;
   const block = root.kind === "flow" ? root.block : root;
@@ -26,7 +26,7 @@ function withoutBlankEnds(lines: readonly string[]): readonly string[] {
 }
 
 interface Printed {
-  /** The lines above, not indented yet. */
+  /** The lines above, without indentation. */
   readonly lead: readonly string[];
   readonly body: readonly string[];
   /** It is a map or a list over several lines. */
@@ -40,7 +40,7 @@ class Printer {
     this.#style = style;
   }
 
-  /** What stands above the first part is the file's own, whatever part comes to be the first. */
+  /** The lines above the first part belong to the file, whichever part becomes the first. */
   root(block: Collection): readonly string[] {
     const [first, ...rest] = block.items;
     if (first === undefined) return block.tail;
@@ -119,7 +119,7 @@ class Printer {
       const body = [withComment(head, item.keyComment), ...this.#collection(block, indent + 2, path)];
       return { lead: item.lead, body, isLong: true };
     }
-    // The first line of the item stands behind its dash, and the comments above that line above the dash.
+    // The first line of the item follows its dash, and the comments above that line are above the dash.
     const lines = this.#collection(block, indent + 2, path);
     const first = lines.findIndex((line) => !/^ *(?:#|$)/.test(line));
     const above = lines.slice(0, first).map((line) => line.trimStart());
@@ -128,7 +128,7 @@ class Printer {
   }
 }
 
-/** The item with its braces written out as lines. */
+/** The item with its braces expanded into lines. */
 function written(item: Item): Item {
   const { value, trail, keyComment, key, lead } = item;
   if (value.kind !== "flow") return item;
@@ -142,7 +142,7 @@ function written(item: Item): Item {
   };
 }
 
-/** What the order does not name comes behind, as it was. */
+/** Keys that the order does not name come last, in their original order. */
 function rankIn(order: readonly string[], name: string | undefined): number {
   const at = name === undefined ? -1 : order.indexOf(name);
   return at === -1 ? order.length : at;
@@ -153,7 +153,7 @@ function emptyOf(value: Part): string | undefined {
   return value.items.length > 0 ? undefined : value.kind === "map" ? "{}" : "[]";
 }
 
-/** Does a text of several lines, which may be one, fit into one? Blocks stay blocks. */
+/** Is it a text on several lines that fits on one? Blocks stay blocks. */
 function isOnce(value: Part, line: string): boolean {
   if (value.kind !== "scalar") return false;
   const { span } = value.scalar;

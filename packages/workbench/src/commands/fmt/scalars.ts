@@ -1,15 +1,15 @@
 import { readYaml, Report, type YamlNode, type YamlScalar } from "../../../../svc-gate/src/contract/mod.ts";
 
-/** Where a scalar stands: what may be written there without quotes. */
+/** The position of a scalar: it decides which texts need quotes. */
 export type ScalarPlace = "block" | "flow" | "key";
 
-/** A scalar on one line, in as few quotes as leave its meaning alone. */
+/** A scalar on one line, with as few quotes as possible. */
 export function scalarLine(scalar: YamlScalar, place: ScalarPlace): string {
   const raw = rawText(scalar);
   if (scalar.value === null && scalar.text === "") return place === "flow" ? "null" : "";
   if (place !== "key" && typeof scalar.value !== "string") return scalar.text;
   if (isPlain(scalar.text, place)) return scalar.text;
-  // Escapes stay as they were written: what they stand for may not be visible.
+  // Escapes stay as they were written: their characters may be invisible.
   if (raw.startsWith('"') && raw.includes("\\") && !raw.includes("\n")) return raw;
   return quoted(scalar.text);
 }
@@ -23,11 +23,11 @@ export function scalarBlock(
   if (/^[|>]/.test(raw)) return blockLines(lines);
   if (lines.length === 1) return undefined;
   const words = (isQuoted(raw) ? raw.slice(1, -1) : raw).split(/\r?\n/).map((line) => line.trim());
-  // Only what reads the same when it is folded again: no escapes, no empty lines.
+  // Only a text that is the same after folding: no escapes, no empty lines.
   return words.join(" ") === scalar.text ? { head: ">-", lines: words } : undefined;
 }
 
-/** As it stands in the file. */
+/** The scalar as written in the file. */
 function rawText({ span }: YamlScalar): string {
   return span.file.text.slice(span.from, span.to).replace(/[\r\n]+$/, "");
 }
@@ -38,7 +38,7 @@ function isQuoted(raw: string): boolean {
 
 function blockLines([head = "", ...lines]: readonly string[]): ReturnType<typeof scalarBlock> {
   const style = /^[|>]-?(?=\s|$)/.exec(head)?.[0];
-  // Kept line ends and indentation in so many words would change with the lines around them.
+  // Explicit indicators for line ends and indentation would change their meaning with the lines around them.
   if (style === undefined) return undefined;
   const first = lines.find((line) => line.trim() !== "");
   if (first === undefined) return undefined;
@@ -50,7 +50,7 @@ function blockLines([head = "", ...lines]: readonly string[]): ReturnType<typeof
 
 const known = new Map<string, boolean>();
 
-/** Does the text mean itself when it is written without quotes? The gate's own reader is asked. */
+/** Does the text keep its meaning without quotes? The gate's own reader decides. */
 function isPlain(text: string, place: ScalarPlace): boolean {
   if (!/^[^\s"'#&*!|>%@`{}[\],][^\r\n\t]*$/.test(text) || / $|: | #|:$/.test(text) || text.startsWith("---"))
     return false;
@@ -60,7 +60,7 @@ function isPlain(text: string, place: ScalarPlace): boolean {
   const report = new Report();
   const source = { block: `- ${text}`, flow: `- [${text}, 0]`, key: `- { ${text}: 0 }` }[place];
   const isSame = readsAs(readYaml({ name: "scalar", text: source }, report), text, place) && report.size === 0;
-  // A key is text in any case here, but not for every reader of YAML.
+  // A key is always text here, but not for every reader of YAML.
   const found = isSame && (place !== "key" || isPlain(text, "block") || /^(?:on|no|n|y|yes|off)$/.test(text));
   known.set(key, found);
   return found;
@@ -76,7 +76,7 @@ function readsAs(node: YamlNode | undefined, text: string, place: ScalarPlace): 
 
 const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
-/** In double quotes; in single ones where those save escapes. */
+/** In double quotes; in single quotes if that avoids escapes. */
 function quoted(text: string): string {
   if (text.search(hidden) === -1) {
     if (!/["\\]/.test(text)) return `"${text}"`;

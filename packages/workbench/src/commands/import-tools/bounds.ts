@@ -1,7 +1,7 @@
 import { compare, isExact, spellValue } from "../../../../svc-gate/src/contract/ir.ts";
 import { quote, type Json, type JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
 
-/** Where the contract takes more than the source does, one clause each. What it narrows is not said. */
+/** Where the contract accepts more than the source, one clause each. Narrower bounds are not reported. */
 export function compareBounds(source: JsonObject, contract: JsonObject): readonly string[] {
   const found: string[] = [];
   for (const [names, isWider] of [
@@ -32,7 +32,7 @@ export function compareBounds(source: JsonObject, contract: JsonObject): readonl
   return found;
 }
 
-/** The bound that says as much. */
+/** An equivalent bound. */
 const related: ReadonlyMap<string, string> = new Map([
   ["minimum", "exclusiveMinimum"],
   ["exclusiveMinimum", "minimum"],

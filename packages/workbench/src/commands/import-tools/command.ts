@@ -7,7 +7,7 @@ import { readSource, type Source } from "./source.ts";
 import { contractOf, noteText, stubsOf, type Stub } from "./stubs.ts";
 
 export interface ImportOptions {
-  /** A command that starts an MCP server. */
+  /** The command that starts an MCP server. */
   readonly stdio?: string;
   /** A contract or a mandate to compare with. */
   readonly contract?: string;
@@ -15,13 +15,13 @@ export interface ImportOptions {
   readonly name?: string;
   readonly out?: string;
   readonly json: boolean;
-  /** Seconds that a server has. */
+  /** The server's time limit in seconds. */
   readonly timeout: string;
 }
 
 /**
- * `svc-gate import-tools`: a contract that lists the tools of a source, all of them refused; with a contract, only those
- * that it lacks; with `check`, how the source and the contract differ.
+ * `svc-gate import-tools`: writes a contract that lists the tools of a source and refuses all of them. With a contract,
+ * only the tools that it lacks; with `check`, the differences between the source and the contract.
  */
 export async function importToolsCommand(file: string | undefined, options: ImportOptions): Promise<Outcome> {
   const source = await sourceFor(file, options);

@@ -5,7 +5,9 @@ import type { Json, JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
 import type { Stub } from "./stubs.ts";
 import { toSubset } from "./subset.ts";
 
-/** How a source and the contract in force differ. What the contract only narrows is its own business. */
+/**
+ * The differences between a source and the contract in force. A contract may narrow the source without being reported.
+ */
 export interface Drift {
   /** Tools that the contract does not list. */
   readonly added: readonly string[];
@@ -15,7 +17,7 @@ export interface Drift {
 }
 
 export interface Change {
-  /** As a condition would write it: `input.to[]`. */
+  /** In the spelling of conditions: `input.to[]`. */
   readonly at: string;
   readonly what: string;
 }
@@ -36,7 +38,7 @@ export function driftOf(stubs: readonly Stub[], { tools }: PolicySet): Drift {
   };
 }
 
-/** What the source says that the contract does not hold to: members, types, and bounds that are wider there. */
+/** The parts of the source that the contract does not respect: members, types, and bounds that are wider there. */
 function changes(source: Json, contract: Json, at: string): readonly Change[] {
   const theirs = asMap(source);
   const ours = asMap(contract);

@@ -4,8 +4,8 @@ import type { SourceTool } from "./source-tool.ts";
 const methods = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
 /**
- * Each operation of an OpenAPI 3 document as a tool: `operationId` is its name, and its parameters and the members of
- * its JSON body are the members of one input. Of two with one name, the body's is called `body_NAME`.
+ * Each operation of an OpenAPI 3 document as a tool. `operationId` is its name; its parameters and the members of its
+ * JSON body are the members of one input. If both have a member of one name, the body's is called `body_NAME`.
  */
 export function openApiTools(document: JsonObject): readonly SourceTool[] {
   const paths = asMap(document.get("paths"));
@@ -23,7 +23,7 @@ interface Operation {
   readonly document: JsonObject;
   readonly path: string;
   readonly method: string;
-  /** The path's own members, which hold for each of its operations. */
+  /** The path's own members, which apply to each of its operations. */
   readonly shared: JsonObject;
   readonly operation: JsonObject;
 }
@@ -79,7 +79,7 @@ function addBody(operation: JsonObject, document: JsonObject, properties: Map<st
   }
 }
 
-/** A body that says no more than these becomes members of the input; any other stays whole. */
+/** A body with only these keywords becomes members of the input; any other stays whole. */
 const plainKeywords = new Set(["type", "properties", "required", "title", "description", "example", "examples", "xml"]);
 
 function resolved(node: Json, document: JsonObject): Json {

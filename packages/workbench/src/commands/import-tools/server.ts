@@ -8,11 +8,11 @@ const pagesMax = 200;
 const toolsMax = 5000;
 
 /**
- * Asks a running MCP server for its tools. The server is started without a shell, with the few variables of the
- * environment that the protocol's library passes on, and is ended in any case.
+ * Asks a running MCP server for its tools. The server is started without a shell, with the few environment variables
+ * that the protocol's library passes on, and is always terminated.
  *
  * @param command the program and its arguments
- * @param timeoutMs how long all of it may take
+ * @param timeoutMs the time limit for the whole exchange
  */
 export async function askServer(command: readonly string[], timeoutMs: number): Promise<Result<Source, string>> {
   const [program = "", ...args] = command;
@@ -45,7 +45,8 @@ async function pages(client: Client, transport: StdioClientTransport, timeout: n
   const cursors = new Set<string>();
   let cursor = "";
   do {
-    // Page by page: without a cursor the library walks on by itself. An empty one asks for the first page.
+    // Requests pages one by one: without a cursor the library would read all of them. An empty one requests the first
+    // page.
     const page = await client.request({ method: "tools/list", params: cursor === "" ? {} : { cursor } }, { timeout });
     tools.push(...page.tools);
     if (tools.length > toolsMax) throw new Error(`over ${toolsMax} tools`);
@@ -63,7 +64,7 @@ function refusedAt(signal: AbortSignal, timeoutMs: number): Promise<never> {
   });
 }
 
-/** The library asks a server to end and waits for it; one that will not is killed at once. */
+/** The library asks a server to end and waits for it; a server that does not end is killed immediately. */
 async function end(transport: StdioClientTransport): Promise<void> {
   const { pid } = transport;
   const closing = transport.close().catch(() => undefined);

@@ -7,7 +7,7 @@ import { openApiTools } from "./openapi.ts";
 import type { SourceTool } from "./source-tool.ts";
 
 export interface Source {
-  /** What a contract of these tools may be called. */
+  /** A suitable name for a contract of these tools. */
   readonly name: string;
   readonly tools: readonly SourceTool[];
 }
@@ -23,7 +23,7 @@ export async function readSource(file: string): Promise<Result<Source, string>> 
   return value.ok ? sourceOf(value.value, nameOf(file)) : bad(`${file}: ${value.problem}`);
 }
 
-/** The tools of a value that is one of the known shapes. */
+/** The tools of a value in one of the known formats. */
 export function sourceOf(value: Json, name: string): Result<Source, string> {
   if (value instanceof Map && typeof value.get("openapi") === "string") {
     if (!String(value.get("openapi")).startsWith("3.")) return bad("only OpenAPI 3 is read");
@@ -62,7 +62,7 @@ function toolOf(item: Json): SourceTool | undefined {
   return { name, description: typeof description === "string" ? description : "", input, root: input };
 }
 
-/** Names are compared byte for byte at every call: one that looks like another is not imported. */
+/** Tool names are compared byte for byte at every call, so a name that looks like another is not imported. */
 function checked(source: Source): Result<Source, string> {
   if (source.tools.length > toolsMax) return bad(`over ${toolsMax} tools`);
   const seen = new Set<string>();
@@ -102,7 +102,7 @@ function fromYaml(text: string): Result<Json, string> {
 
 const depthMax = 200;
 
-/** A value of JavaScript as the gate's reader would have it: objects without prototypes, exact numbers. */
+/** A JavaScript value as the gate's reader represents it: objects without prototypes, exact numbers. */
 export function jsonOf(value: unknown, depth = 0): Json {
   if (depth > depthMax) throw new Error(`over ${depthMax} levels`);
   if (value === null || typeof value === "boolean" || typeof value === "string" || value instanceof Decimal)

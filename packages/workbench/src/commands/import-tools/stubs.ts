@@ -11,7 +11,7 @@ export interface Stub {
   readonly name: string;
   readonly summary: string;
   readonly input: Json;
-  /** What of the source's schema the contract does not say. */
+  /** The parts of the source's schema that the contract does not express. */
   readonly notes: readonly Note[];
 }
 
@@ -24,7 +24,7 @@ export function stubsOf({ tools }: Source): readonly Stub[] {
   });
 }
 
-/** What a server says of its tool is quoted text of one line and bounded: nobody here acts on it. */
+/** A server's description of its tool is quoted, on one line and bounded: nobody follows it as an instruction. */
 function summaryOf(description: string): string {
   const words = description
     .slice(0, 4 * summaryCharactersMax)
@@ -34,7 +34,7 @@ function summaryOf(description: string): string {
   return characters.length > summaryCharactersMax ? `${characters.slice(0, summaryCharactersMax).join("")}…` : words;
 }
 
-/** A contract of stubs: every tool is listed with its schema, and every call is refused until a rule says otherwise. */
+/** A contract of stubs: every tool is listed with its schema, and every call is refused until somebody adds rules. */
 export function contractOf(name: string, stubs: readonly Stub[]): string {
   const head = [
     "# Tools as their source describes them. Summaries are the source's words, not the gate's.",
@@ -59,7 +59,7 @@ function stubLines({ name, summary, input, notes }: Stub): readonly string[] {
   ];
 }
 
-/** Names of members are the source's: they end no line. */
+/** Names of members come from the source, so they are escaped and cannot end a line. */
 export function noteText({ at, text }: Note): string {
   const path = yamlText(at).slice(1, -1);
   return `${Array.from(path).slice(0, 80).join("")}: ${text}`;

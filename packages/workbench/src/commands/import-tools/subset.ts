@@ -3,24 +3,24 @@ import { compare, isExact } from "../../../../svc-gate/src/contract/ir.ts";
 import { quoteAscii, type Json, type JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
 import { yamlFlow } from "./yaml-flow.ts";
 
-/** A schema in the published subset, and what of the source it does not say. */
+/** A schema in the published subset, and the parts of the source that it does not express. */
 export interface Subset {
   readonly schema: Json;
   readonly notes: readonly Note[];
 }
 
 export interface Note {
-  /** The member, written as a condition would: `input.to[]`. */
+  /** The member, in the spelling of conditions: `input.to[]`. */
   readonly at: string;
   readonly text: string;
 }
 
-/** Parts of one tool's schema, each `$ref` written out; over it, what is left stays open. */
+/** Nodes of one tool's schema, with each `$ref` expanded; beyond this number, the rest is left open. */
 const partsMax = 5000;
 const depthMax = 24;
 
 const types = ["object", "array", "string", "number", "integer", "boolean", "null"];
-/** Keywords that are taken as they are, and the type that each speaks of. */
+/** Keywords that are copied, and the type that each constrains. */
 const owners: ReadonlyMap<string, string> = new Map([
   ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"].map(
     (name) => [name, "number"] as const,
@@ -29,22 +29,22 @@ const owners: ReadonlyMap<string, string> = new Map([
   ...["items", "minItems", "maxItems", "uniqueItems"].map((name) => [name, "array"] as const),
   ...["properties", "required", "additionalProperties"].map((name) => [name, "object"] as const),
 ]);
-/** They say nothing of values. */
+/** Keywords that do not constrain values. */
 const silent = new Set(
   (
     "title description examples example default format deprecated $comment $schema $id $defs definitions readOnly writeOnly " +
     "xml externalDocs discriminator $anchor contentEncoding contentMediaType contentSchema"
   ).split(" "),
 );
-/** Handled by name. */
+/** Keywords with their own code. */
 const handled = new Set(["type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "nullable"]);
 
 /**
- * A tool's input schema in the subset of JSON Schema that contracts have. What the subset cannot say is left open, with
- * a note; references are written out; an object that says nothing of other members takes none, and one that declares no
- * member at all takes any.
+ * Converts a tool's input schema to the subset of JSON Schema that contracts have. Parts that the subset cannot express
+ * are left open, with a note, and references are expanded. An object that does not mention other members accepts none,
+ * and one that declares no member accepts any.
  *
- * @param root the document that references point into
+ * @param root the document that contains the targets of references
  */
 export function toSubset(schema: Json, root: Json = schema): Subset {
   const converter = new Converter(root);
@@ -105,7 +105,7 @@ class Converter {
     return typeof target === "string" ? pointed(this.#root, target) : node;
   }
 
-  /** One schema for what `$ref` and `allOf` say together. */
+  /** Combines `$ref` and `allOf` into one schema. */
   #flat(node: JsonObject, at: string, depth = 0): JsonObject {
     const target = node.get("$ref");
     const all = node.get("allOf");
@@ -115,7 +115,7 @@ class Converter {
     if (target !== undefined) parts.unshift(this.#target(target, at));
     return parts.reduce<JsonObject>((whole, part) => {
       if (!(part instanceof Map)) return whole;
-      // A reference back to what is being written out: the reader of members finds the same and says so.
+      // A reference to a part that is being expanded: the reader of members finds it again and reports it.
       return this.#open.filter((open) => open === part).length > 0
         ? this.#recursion(whole, at)
         : this.#merged(this.#flat(part, at, depth + 1), whole, at);
@@ -233,7 +233,7 @@ class Converter {
     } else if (name === "items") {
       found.set(name, this.#schema(value, `${at}[]`));
     } else if (name.startsWith("exclusive") && typeof value === "boolean") {
-      // OpenAPI 3.0: a flag beside the bound.
+      // OpenAPI 3.0: a flag next to the bound.
       const bound = name === "exclusiveMinimum" ? "minimum" : "maximum";
       const limit = node.get(bound);
       if (!value || limit === undefined) return;
@@ -259,7 +259,7 @@ class Converter {
   }
 }
 
-/** Is a bound what the subset takes? Undefined for keywords that are no bound. */
+/** Does the subset accept the value of a bound? Undefined for keywords that are not bounds. */
 function isBound(name: string, value: Json): boolean | undefined {
   if (/(?:Length|Items)$/.test(name) && name !== "uniqueItems") return typeof value === "number" && value >= 0;
   if (!/[mM](?:inimum|aximum|ultipleOf)$/.test(name)) return undefined;
@@ -268,7 +268,7 @@ function isBound(name: string, value: Json): boolean | undefined {
 
 const taken = new Map<string, boolean>();
 
-/** Does the gate's own reader take it? Patterns, alternatives and bounds are its business. */
+/** Does the gate's own reader accept it? It checks patterns, alternatives and bounds. */
 function isTaken(schema: Json): boolean {
   const isObject = schema instanceof Map && schema.get("type") === "object";
   const closed = yamlFlow(isObject ? having(schema, "additionalProperties", true) : schema);
@@ -296,7 +296,7 @@ function scalarTypes(branch: Json): readonly string[] {
   return found.length === named.length ? (found as readonly string[]) : [];
 }
 
-/** What a local reference (`#/a/b`, RFC 6901) points to; undefined values become null. */
+/** The target of a local reference (`#/a/b`, RFC 6901); undefined values become null. */
 function pointed(root: Json, target: string): Json {
   if (!target.startsWith("#")) return null;
   const names = target.slice(1).split("/").slice(1);

@@ -2,7 +2,7 @@ import { Decimal, type Json } from "../../../../svc-gate/src/wire/mod.ts";
 
 const hidden = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
 
-/** A value on one line of YAML: every text in double quotes, and nothing in it hidden. */
+/** A value on one line of YAML: every text in double quotes, with no hidden characters. */
 export function yamlFlow(value: Json): string {
   if (typeof value === "string") return yamlText(value);
   if (value instanceof Decimal) return value.text;

@@ -16,7 +16,7 @@ const kinds: Readonly<Record<Suggestion["kind"], CompletionItemKind>> = {
   function: CompletionItemKind.Function,
 };
 
-/** What may be written at an offset. */
+/** The completions at an offset. */
 export async function complete(
   workspace: Workspace,
   document: TextDocument,
@@ -48,7 +48,7 @@ function keyItems({ keys }: Allowed): CompletionItem[] {
   }));
 }
 
-/** The place as a condition: the whole value, or what stands behind the last open brace of a reason. */
+/** The location as a condition: the whole value, or the text after the last open brace of a reason. */
 function conditionOf(allowed: Allowed, location: CursorLocation): CursorLocation | undefined {
   if (location.key === "per" || (location.key === "*" && location.path.at(-1) === "per")) return location;
   if (allowed.isExpression) return location;
@@ -61,7 +61,7 @@ function suggestionItem({ name, kind, detail }: Suggestion): CompletionItem {
   return { label: name, kind: kinds[kind], detail };
 }
 
-/** What the word at an offset is: its declaration, its function's line, the type that it was proven to have. */
+/** Describes the word at an offset: its declaration, its function's signature, its proven type. */
 export async function hover(workspace: Workspace, document: TextDocument, offset: number): Promise<Hover | null> {
   const outline = workspace.outline(document);
   const word = chainAt(document.getText(), offset);
@@ -89,14 +89,14 @@ export async function hover(workspace: Workspace, document: TextDocument, offset
   return { contents: { kind: MarkupKind.Markdown, value: lines.join("\n\n") }, range };
 }
 
-/** Does nothing but white space and dashes, or an open brace, stand before the word on its line? */
+/** Do only white space, dashes or an open brace precede the word on its line? */
 function isOverKey(document: TextDocument, from: number): boolean {
   const text = document.getText();
   const before = text.slice(text.lastIndexOf("\n", from - 1) + 1, from);
   return /^[\s-]*$/.test(before) && /^[\w.*$-]+\s*:/.test(text.slice(from));
 }
 
-/** Where the word at an offset is declared. */
+/** The declaration of the word at an offset. */
 export function define(workspace: Workspace, document: TextDocument, offset: number): Location | null {
   const outline = workspace.outline(document);
   if (outline === undefined) return null;
@@ -145,7 +145,7 @@ function toolAt(document: TextDocument, outline: Outline, offset: number): { fro
   return known === undefined ? undefined : find(outline, "tools", known)?.key;
 }
 
-/** The document in the one layout; nothing where it is no YAML. */
+/** The formatted document; nothing if it is not YAML. */
 export function format(document: TextDocument): TextEdit[] {
   const laidOut = layOut(sourceOf(document));
   if (!laidOut.ok || laidOut.value === document.getText()) return [];

@@ -9,7 +9,7 @@ import { complete, define, format, hover } from "./answers.ts";
 import { kindOf } from "./outline.ts";
 import { rangeOf, sourceOf, Workspace } from "./workspace.ts";
 
-/** How long after the last key stroke a document is compiled. */
+/** The time between the last key stroke and the compilation of a document. */
 const pauseMs = 150;
 
 /** `svc-gate lsp`: a language server on standard input and output, until the editor ends it. */
@@ -69,12 +69,12 @@ export async function lspCommand(): Promise<Outcome> {
     return document === undefined ? [] : format(document);
   });
   documents.listen(connection);
-  // The library ends the process when the editor says `exit`; one that goes without a word only closes the stream.
+  // The library ends the process when the editor sends `exit`. An editor that crashes only closes the stream.
   process.stdin.once("end", () => process.exit(0));
   return new Promise<Outcome>(() => connection.listen());
 }
 
-/** What is shown at each file: the problems that it has by itself and as a part of mandates, each once. */
+/** The problems shown for each file: its own, and those as a part of mandates, each once. */
 class Board {
   readonly #show: (uri: string, diagnostics: readonly EditorDiagnostic[]) => void;
   readonly #byOwner = new Map<string, ReadonlyMap<string, readonly Diagnostic[]>>();

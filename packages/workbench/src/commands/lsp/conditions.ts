@@ -3,7 +3,7 @@ import { functions, walk, type Core } from "../../../../svc-gate/src/contract/ir
 import { find, kindsOf, namesUnder, schemaMember, written, type Found, type Outline } from "./outline.ts";
 import type { CursorLocation } from "./cursor-location.ts";
 
-/** One thing that may be written in a condition. */
+/** One completion in a condition. */
 export interface Suggestion {
   readonly name: string;
   readonly kind: "root" | "member" | "function" | "name";
@@ -28,7 +28,7 @@ const macros: readonly Suggestion[] = [
   ["map", "map(x, value): a value for each item"],
 ].map(([name = "", detail = ""]) => ({ name, kind: "function", detail }));
 
-/** What may follow in a condition, by the chain of names before the cursor. */
+/** The completions in a condition, after the chain of names before the cursor. */
 export function suggest(outline: Outline, location: CursorLocation): readonly Suggestion[] {
   const [, chain = ""] = /((?:[A-Za-z_][A-Za-z0-9_]*\.\??)*)[A-Za-z0-9_]*$/.exec(location.before) ?? [];
   const names = chain.split(/\.\??/).filter((name) => name !== "");
@@ -55,7 +55,7 @@ export function suggest(outline: Outline, location: CursorLocation): readonly Su
   return [...presence, ...members, ...(isRecord ? [] : methods(kinds))];
 }
 
-/** What may follow in the name of a member: what its schema declares. */
+/** The completions for the name of a member: those that its schema declares. */
 export function suggestMembers(outline: Outline, location: CursorLocation): readonly Suggestion[] {
   if (!location.before.includes(".")) return roots.filter(({ name }) => name === "input" || name === "platform");
   if (!/^(?:input|platform)\./.test(location.before)) return [];
@@ -97,14 +97,14 @@ function fields({ node }: Found): readonly Suggestion[] {
   return [...properties.entries].map(([name, { key, value }]) => member(name, { key: key.span, node: value }));
 }
 
-/** The schemas that a root stands for here: the inputs of the tools that the rule is for. */
+/** The schemas of a root at this location: the inputs of the tools that the rule is for. */
 function schemasOf(outline: Outline, location: CursorLocation, root: string): readonly Found[] {
   if (root === "platform") return [find(outline, "platform")].filter((found) => found !== undefined);
   if (root !== "input") return [];
   return toolsOf(outline, location).flatMap((tool) => find(outline, "tools", tool, "input") ?? []);
 }
 
-/** The tools that a place is about: its own, those of `on:` or `of:` beside it, or all. */
+/** The tools of a location: its own, those of the `on:` or `of:` next to it, or all. */
 export function toolsOf(outline: Outline, { path, around }: CursorLocation): readonly string[] {
   const all = namesUnder(outline, "tools");
   const [part, name] = path;
@@ -136,7 +136,7 @@ function textOf(node: Found["node"] | undefined): string | undefined {
   return node?.kind === "scalar" ? node.text : undefined;
 }
 
-/** What a chain of names, up to the word under the cursor, was declared as. */
+/** The declaration of a chain of names, up to the word under the cursor. */
 export function declared(outline: Outline, location: CursorLocation, chain: readonly string[]): Found | undefined {
   const [root = "", ...rest] = chain;
   if (rest.length === 0) return letsOf(outline, location).find(([name]) => name === root)?.[1];
@@ -179,7 +179,7 @@ export function functionText(name: string): string | undefined {
   return found.map(line).join("\n\n");
 }
 
-/** The part of a compiled condition that a chain of names, or a call of the last of them, is. */
+/** The part of a compiled condition for a chain of names, or for a call of its last name. */
 export function coreAt(
   { tools }: PolicySet,
   file: string,

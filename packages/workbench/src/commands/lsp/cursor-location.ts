@@ -1,10 +1,10 @@
-/** Where in a document a cursor stands, found from indentation: a text that is being written is often no YAML. */
+/** The location of a cursor in a document, found from indentation: an unfinished text is often not YAML. */
 export interface CursorLocation {
   /** The keys above, `*` for an item of a list: `["rules", "*"]`. */
   readonly path: readonly string[];
-  /** The key whose value the cursor stands in; undefined where a key is being written. */
+  /** The key whose value contains the cursor; undefined if a key is being written. */
   readonly key: string | undefined;
-  /** What is written of the value, or of the key, before the cursor. */
+  /** The text of the value, or of the key, before the cursor. */
   readonly before: string;
   /** The text of the map around the cursor: a rule's lines, or its braces. */
   readonly around: string;
@@ -12,13 +12,13 @@ export interface CursorLocation {
 
 interface Line {
   readonly text: string;
-  /** Where its key begins, behind the dashes of a list. */
+  /** The column of its key, after the dashes of a list. */
   readonly column: number;
   readonly dashes: readonly number[];
   readonly key: string | undefined;
 }
 
-/** The place of an offset in a text. */
+/** The location of an offset in a text. */
 export function locationAt(text: string, offset: number): CursorLocation {
   const lines = text.split("\n");
   const at = text.slice(0, offset).split("\n").length - 1;
@@ -88,9 +88,9 @@ function ancestors(above: readonly Line[], own: Line): readonly string[] {
   return path;
 }
 
-/** How much before a brace or a quote says whether it begins a value. */
+/** The number of characters before a brace or a quote that decide whether it begins a value. */
 const lookBack = 20;
-/** A longer line is read to here: nobody writes it by hand. */
+/** Longer lines are read up to this column: nobody writes them by hand. */
 const columnsMax = 2000;
 
 /** Inside braces on one line: the keys of the open braces, and the key or value that is being written. */

@@ -1,6 +1,6 @@
 import { schemaText, type FileKind } from "../../../../svc-gate/src/cli/mod.ts";
 
-/** As much of JSON Schema as the schemas of our files use. */
+/** The part of JSON Schema that the schemas of our files use. */
 export interface Shape {
   readonly $ref?: string;
   readonly description?: string;
@@ -16,9 +16,9 @@ export interface Shape {
   readonly $defs?: Readonly<Record<string, Shape>>;
 }
 
-/** What may stand at one place. */
+/** The keys and values that are allowed at one place. */
 export interface Allowed {
-  /** Keys, with what they are for. */
+  /** Keys, with their descriptions. */
   readonly keys: ReadonlyMap<string, string>;
   readonly values: readonly string[];
   readonly isExpression: boolean;
@@ -35,7 +35,7 @@ export function shapeOf(kind: FileKind): Promise<Shape> {
   return shape;
 }
 
-/** What a file's schema allows at a path of keys, `*` for an item of a list. */
+/** The keys and values that a file's schema allows at a path of keys, `*` for an item of a list. */
 export function allowedAt(root: Shape, path: readonly string[]): Allowed {
   const names = new Set<string>();
   const found = path.reduce<readonly Shape[]>(
@@ -74,7 +74,7 @@ function member({ properties, additionalProperties }: Shape, name: string): read
   return typeof additionalProperties === "object" ? [additionalProperties] : [];
 }
 
-/** A shape and all that it refers to or chooses from; the names of definitions on the way are kept. */
+/** A shape and all shapes that it refers to or chooses from; collects the names of definitions on the way. */
 function branches(shape: Shape, root: Shape, names: Set<string>): readonly Shape[] {
   const name = shape.$ref?.replace("#/$defs/", "");
   if (name !== undefined) names.add(name);

@@ -10,7 +10,7 @@ import type { FileKind } from "../../../../svc-gate/src/cli/mod.ts";
 
 type YamlEntry = NonNullable<ReturnType<YamlMap["entries"]["get"]>>;
 
-/** What completion, hover and definitions know of a document: its last text that was YAML. */
+/** The data for completion, hover and definitions: a document's last text that was YAML. */
 export interface Outline {
   readonly source: SourceFile;
   readonly root: YamlMap;
@@ -71,13 +71,13 @@ export function referred(schema: YamlNode, root: YamlNode, depth = 0): YamlNode 
   return found === undefined || depth > 20 ? schema : referred(found, root, depth + 1);
 }
 
-/** A node's text as it stands in the file, on one line and bounded. */
+/** A node's text as written in the file, on one line and truncated. */
 export function written(node: YamlNode): string {
   const text = node.span.file.text.slice(node.span.from, node.span.to).replaceAll(/\s+/g, " ").trim();
   return text.length > 300 ? `${text.slice(0, 300)}…` : text;
 }
 
-/** The types that a schema names, as expressions know them. */
+/** The types that a schema names, as expressions call them. */
 export function kindsOf(schema: YamlNode): readonly string[] {
   const type = schema.kind === "map" ? schema.entries.get("type")?.value : undefined;
   const items = type === undefined ? [] : type.kind === "list" ? type.items : [type];

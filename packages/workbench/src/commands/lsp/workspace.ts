@@ -13,7 +13,7 @@ import { bad, good, type Result } from "../../../../svc-gate/src/wire/mod.ts";
 import { readTests } from "../../../../svc-gate/src/cli/mod.ts";
 import { kindOf, outlineOf, type Outline } from "./outline.ts";
 
-/** The open documents, what is wrong with them, and what was last known of those that are no YAML just now. */
+/** The open documents, their problems, and the last readable text of those that are currently not YAML. */
 export class Workspace {
   readonly #open: (uri: string) => TextDocument | undefined;
   readonly #outlines = new Map<string, Outline>();
@@ -48,7 +48,7 @@ export class Workspace {
     return [];
   }
 
-  /** A contract of a mandate: as it is in the editor, else as it is on the disk. Files are called by their URIs. */
+  /** A contract of a mandate: the version in the editor, else the version on disk. Files are named by their URIs. */
   #beside(mandate: string, name: string): Result<SourceFile, string> {
     const uri = besideUri(mandate, name);
     if (uri === undefined) return bad("the mandate is not saved yet");
@@ -61,14 +61,14 @@ export class Workspace {
     }
   }
 
-  /** What the document's last text that was YAML says. */
+  /** The outline of the document's last text that was YAML. */
   outline(document: TextDocument): Outline | undefined {
     const outline = outlineOf(sourceOf(document));
     if (outline !== undefined) this.#outlines.set(document.uri, outline);
     return outline ?? this.#outlines.get(document.uri);
   }
 
-  /** What was compiled of exactly this text. */
+  /** The result of compiling exactly this text. */
   compiled(document: TextDocument): PolicySet | undefined {
     const compiled = this.#inForce.get(document.uri);
     return compiled?.text.includes(document.getText().trimEnd()) === true ? compiled : undefined;
@@ -84,12 +84,12 @@ export function sourceOf(document: TextDocument): SourceFile {
   return { name: document.uri, text: document.getText() };
 }
 
-/** A file that another one names; undefined where that one lies nowhere on the disk. */
+/** The URI of a file that another file names; undefined if the other file is not on disk. */
 export function besideUri(uri: string, name: string): string | undefined {
   return uri.startsWith("file:") ? pathToFileURL(join(dirname(fileURLToPath(uri)), name)).href : undefined;
 }
 
-/** Offsets of a file as an editor counts: lines and UTF-16 units. */
+/** Offsets of a file in the editor's units: lines and UTF-16 units. */
 export function rangeOf({ span }: Pick<Diagnostic, "span">): { readonly start: Position; readonly end: Position } {
   const document = TextDocument.create(span.file.name, "yaml", 0, span.file.text);
   return { start: document.positionAt(span.from), end: document.positionAt(span.to) };

@@ -10,13 +10,13 @@ const ipaddr = library("ipaddr.js", async () => (await import("ipaddr.js")).defa
 
 export const loadAddresses: () => Promise<void> = ipaddr.load;
 
-/** A record whose members are all there: what a parser returns. */
+/** A record whose members are all present: the result of a parser. */
 export function recordOf(fields: Readonly<Record<string, Type>>): RecordType {
   const entries = Object.entries(fields).map(([name, type]) => [name, { type, required: true }] as const);
   return { kind: "record", fields: new Map(entries), others: undefined, open: false };
 }
 
-/** IP addresses, spelled so that every program reads them alike. */
+/** IP addresses, in spellings that every program reads alike. */
 export const addressFunctions: readonly ContractFunction[] = [
   {
     name: "ip",
@@ -59,8 +59,8 @@ export const addressFunctions: readonly ContractFunction[] = [
 ];
 
 /**
- * An address in one of the spellings that all programs read alike. IPv4 is four plain decimals; IPv6 that carries an
- * IPv4 address is refused, because a rule on the one would not see the other.
+ * Reads an address in a spelling that all programs read alike. IPv4 is four plain decimals. IPv6 that contains an IPv4
+ * address is refused, because a rule on the IPv4 address would miss it.
  *
  * @throws {EvaluationError} for any other text
  */
@@ -73,12 +73,12 @@ export function readAddress(text: string): IPv4 | IPv6 {
   return address;
 }
 
-/** IPv6 as RFC 5952 spells it. */
+/** The IPv6 address in the spelling of RFC 5952. */
 export function spellIpv6(address: IPv6): string {
   return address.toRFC5952String();
 }
 
-/** Is the address routed on the internet? IPv6 outside 2000::/3 is not handed out yet, so it is not. */
+/** Is the address routed on the internet? IPv6 outside 2000::/3 is not allocated yet, so the answer is false. */
 export function isPublic(address: IPv4 | IPv6): boolean {
   if (address.range() !== "unicast") return false;
   return address.kind() === "ipv4" || ((address as IPv6).parts[0] ?? 0) >> 13 === 1;
@@ -117,7 +117,7 @@ function networkProblem(literal: string): PatternProblem | undefined {
   return found.ok ? undefined : found.problem;
 }
 
-/** What can be said of a network before its parser is loaded. */
+/** The checks of a network that do not need its parser. */
 function splitNetwork(text: string): Result<{ readonly start: string; readonly bits: number }, PatternProblem> {
   const parts = /^([0-9A-Fa-f:.]{2,39})\/(0|[1-9][0-9]{0,2})$/.exec(text);
   const [, start = "", bits = ""] = parts ?? [];

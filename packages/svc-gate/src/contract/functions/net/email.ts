@@ -4,11 +4,11 @@ import { recordOf } from "./address.ts";
 import type { ContractFunction } from "../function.ts";
 import { isHostName, loadDomains, registrableDomain } from "./host.ts";
 
-/** RFC 5321, 4.5.3.1: what a mailbox and a path may be long, less the angle brackets. */
+/** RFC 5321, 4.5.3.1: the maximum lengths of a mailbox and a path, without the angle brackets. */
 const localMax = 64;
 const addressMax = 254;
 
-/** Addresses of mail. */
+/** Email addresses. */
 export const emailFunctions: readonly ContractFunction[] = [
   {
     name: "email",
@@ -34,7 +34,7 @@ export const emailFunctions: readonly ContractFunction[] = [
   },
 ];
 
-/** @throws {EvaluationError} where two mail programs could send to two places */
+/** @throws {EvaluationError} if two mail programs could send to different places */
 function readEmail(text: string): { readonly local: string; readonly host: string } {
   if (text.length > addressMax) refuse(`it is over ${addressMax} characters long`);
   const parts = /^([^@]+)@([^@]+)$/.exec(text);
@@ -43,7 +43,8 @@ function readEmail(text: string): { readonly local: string; readonly host: strin
   if (local.length > localMax) refuse(`its name is over ${localMax} characters long`);
   if (!/^[A-Za-z0-9_+'-]+(?:\.[A-Za-z0-9_+'-]+)*$/.test(local))
     refuse("its name holds something other than letters, digits and `_+'-`, with single dots between them");
-  // Exchange unpacks `IMCEASMTP-bob+40evil+2Ecom` to `bob@evil.com`. Without `=`, SRS and list addresses hold no other address.
+  // Exchange decodes `IMCEASMTP-bob+40evil+2Ecom` to `bob@evil.com`. Without `=`, SRS and list addresses contain no
+  // other address.
   if (/^imcea/i.test(local)) refuse("its name holds another address (IMCEA)");
   if (local.startsWith("-")) refuse("it begins like an option");
   if (!host.includes(".") || !isHostName(host)) refuse("its host is not a name with a dot in it");

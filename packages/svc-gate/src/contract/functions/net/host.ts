@@ -9,7 +9,7 @@ const tldts = library("tldts", () => import("tldts"));
 
 export const loadDomains: () => Promise<void> = tldts.load;
 
-/** Names of hosts. */
+/** Host names. */
 export const hostFunctions: readonly ContractFunction[] = [
   {
     name: "underDomain",
@@ -36,22 +36,22 @@ export const hostFunctions: readonly ContractFunction[] = [
 ];
 
 /**
- * Is it a host name of RFC 1123, without a dot at the end? Letters, digits and hyphens: another alphabet is written
- * `xn--`, so that a name has one spelling.
+ * Is it a host name of RFC 1123, without a dot at the end? Only letters, digits and hyphens: other alphabets are
+ * written `xn--`, so that a name has one spelling.
  */
 export function isHostName(text: string): boolean {
   if (text.length > 253 || endsInNumber(text)) return false;
   return text.split(".").every((label) => /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/.test(label));
 }
 
-/** Such a host is an address in some spelling, or nothing. */
+/** Such a host is either an IP address in some spelling or invalid. */
 function endsInNumber(host: string): boolean {
   return /^(?:[0-9]+|0[xX][0-9A-Fa-f]*)$/.test(host.slice(host.lastIndexOf(".") + 1));
 }
 
 /**
- * The domain that somebody registered, or got under a suffix that hands out names (`evil.github.io`), in lower case.
- * Empty for such a suffix itself, and for names under no suffix of the public list (`localhost`, `db.internal`).
+ * The domain that somebody registered, or received under a suffix for other people's names (`evil.github.io`), in lower
+ * case. Empty for such a suffix, and for names under no suffix of the public list (`localhost`, `db.internal`).
  */
 export function registrableDomain(host: string): string {
   const found = tldts.use().parse(host, { allowPrivateDomains: true, extractHostname: false });

@@ -8,10 +8,10 @@ import { isHostName, loadDomains, registrableDomain } from "./host.ts";
 /** The parser of the platform (WHATWG URL), which reads no clock and no network. */
 declare const URL: new (text: string) => { readonly hostname: string; readonly pathname: string };
 
-/** Signed links have 2,000 characters and more; many servers take no more than this. */
+/** Signed links have 2,000 characters and more; many servers accept at most this length. */
 const lengthMax = 8192;
 
-/** The schemes whose hosts the WHATWG reads as hosts of the internet, and where they knock by default. */
+/** The schemes whose hosts WHATWG URL reads as internet hosts, and their default ports. */
 const ports: ReadonlyMap<string, number> = new Map([
   ["http", 80],
   ["https", 443],
@@ -52,7 +52,7 @@ export const urlFunctions: readonly ContractFunction[] = [
   },
 ];
 
-/** @throws {EvaluationError} where two parsers could differ, or where one would repair the text */
+/** @throws {EvaluationError} if two parsers could disagree, or if one would repair the text */
 function readUrl(text: string): Value {
   if (text.length > lengthMax) refuse(`it is over ${lengthMax} characters long`);
   if (!/^[A-Za-z0-9._~:/?#[\]@!$&'()*+,;=%-]*$/.test(text)) refuse("it holds a character that must be percent-encoded");
@@ -89,7 +89,7 @@ function readAuthority(authority: string): { readonly host: string; readonly por
   return { host: host.toLowerCase(), ...(port !== undefined && { port: Number(port) }) };
 }
 
-/** What the platform's parser makes of it is what stands there: it read the host as another, or took `..` away, if not. */
+/** The platform's parser must return the host and path as written. Otherwise it changed the host, or removed `..`. */
 function checkParsed(text: string, host: string, path: string): void {
   const parsed = parse(text);
   if (parsed === undefined) refuse("it is not a URL");
@@ -105,7 +105,7 @@ function parse(text: string): InstanceType<typeof URL> | undefined {
   }
 }
 
-/** RFC 3986 6.2.2: a path has one spelling, so that a rule on it cannot be walked around. */
+/** RFC 3986 6.2.2: a path has one spelling, so that no other spelling bypasses a rule. */
 function checkPath(path: string): void {
   if (path.includes("//")) refuse("its path holds an empty segment");
   if (/\/\.{1,2};/.test(path)) refuse("its path holds a dot segment with parameters");

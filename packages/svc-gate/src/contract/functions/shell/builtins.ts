@@ -21,7 +21,7 @@ export function readBuiltin(reading: Evaluation, name: string, args: readonly Ar
   if (name === "test" || name === "[") readTest(reading, name === "[" ? args.slice(0, -1) : args);
 }
 
-/** Files may have names such as `-v` and `a[$(id)]`. */
+/** File names may be `-v` and `a[$(id)]`. */
 function checkPatterns(name: string, args: readonly Arg[]): void {
   const isTest = name === "test" || name === "[";
   if (!isTest && !setters.has(name) && !/^(?:let|getopts|wait|printf)$/.test(name)) return;
@@ -56,7 +56,7 @@ function readPrintf(reading: Evaluation, args: readonly Arg[]): void {
     doubt("the first word of `printf` may be an option");
 }
 
-/** `test -v NAME` evaluates the name, wherever `-v` may be read as an operator. */
+/** `test -v NAME` evaluates the name, at every position where `-v` may be read as an operator. */
 function readTest(reading: Evaluation, args: readonly Arg[]): void {
   for (const arg of args) noteSplit(reading, arg);
   // `-a` and `-o` join tests. The operator of each test must be known.

@@ -1,12 +1,12 @@
 import { quote } from "../../../wire/mod.ts";
 import { EvaluationError } from "../../run/rational.ts";
 
-/** @throws {EvaluationError} always: what is not fully understood is not allowed. `why` is a clause. */
+/** @throws {EvaluationError} always: a text that is not fully understood is not allowed. `why` is a clause. */
 export function doubt(why: string): never {
   throw new EvaluationError(`the shell text is in doubt: ${why}`);
 }
 
-/** Variables that shells, the loader or common programs take a program, a library or code from. */
+/** Variables that tell shells, the loader or common programs which program, library or code to run. */
 const runs = new Set(
   (
     "PATH BASH_ENV ENV ZDOTDIR PROMPT_COMMAND PS0 PS1 PS2 PS4 SHELL SHELLOPTS BASHOPTS BASH_ALIASES BASH_CMDS CDPATH IFS EXECIGNORE " +
@@ -30,19 +30,19 @@ const quietValues: ReadonlyMap<string, RegExp> = new Map([
   ["NODE_OPTIONS", /^--max-old-space-size=\d+$/],
 ]);
 
-/** @throws {EvaluationError} where a variable decides what names mean, or names code itself */
+/** @throws {EvaluationError} if a variable decides how names are resolved, or names code */
 export function checkVariable(name: string, value?: string): void {
   if (value !== undefined && quietValues.get(name)?.test(value) === true) return;
   if (runs.has(name) || runsByBeginning.test(name)) doubt(`setting ${quote(name)} changes what programs run`);
 }
 
-/** @throws {EvaluationError} where a value is a function to a shell that has the fault of CVE-2014-6271 */
+/** @throws {EvaluationError} if a shell with the bug CVE-2014-6271 reads the value as a function */
 export function checkValue(value: string): void {
   if (/^\s*\(\)\s*\{/.test(value)) doubt("a variable holds a function");
 }
 
 /**
- * Besides tab and newline no control characters, and none that turn the direction of writing (CVE-2021-42574).
+ * Besides tab and newline no control characters, and none that change the direction of writing (CVE-2021-42574).
  * @throws {EvaluationError}
  */
 export function checkCharacters(text: string): void {

@@ -36,11 +36,13 @@ export interface Evaluation {
 const plainName = /^[A-Za-z_]\w*$/;
 /** Variables that the shell sets to numbers. bash evaluates a value that one of them is given. */
 const numbers = /^(?:RANDOM|SRANDOM|SECONDS|EPOCHSECONDS|LINENO|UID|EUID|PPID|SHLVL|OPTIND|COLUMNS|LINES|HISTCMD)$/;
-/** Variables that the shell sets to other texts by itself, whatever value the text gives them. */
+/** Variables that the shell sets to other texts, whatever value the text assigns. */
 const texts =
   /^(?:_|REPLY|MAPFILE|OPTARG|BASH\w*|FUNCNAME|DIRSTACK|PWD|OLDPWD|COPROC\w*|COMP_\w+|COMPREPLY|READLINE_\w+|PIPESTATUS|HOST\w+)$/;
 
-/** Records a variable that is set. @throws {EvaluationError} if it decides which programs run, or its name is not plain */
+/**
+ * Records an assignment. @throws {EvaluationError} if the variable decides which programs run, or its name is not plain
+ */
 export function noteName(reading: Evaluation, name: string, value?: string): void {
   if (!plainName.test(name)) doubt(`${quote(name)} is not a plain variable name`);
   checkVariable(name, value);

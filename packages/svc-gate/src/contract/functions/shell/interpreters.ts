@@ -3,26 +3,26 @@ import { doubt } from "./doubt.ts";
 import { isDevice } from "./folders.ts";
 import { literal, type Arg } from "./words.ts";
 
-/** How a program that runs code of a language is told which. */
+/** The options with which a program that runs code receives this code. */
 export interface Interpreter {
   readonly language: string;
-  /** Letters of options whose value is code, that take another value, and that take one only attached. */
+  /** Letters of options: those whose value is code, those with another value, and those with only an attached value. */
   readonly codes?: string;
   readonly values?: string;
   readonly attached?: string;
-  /** The same in full. */
+  /** The long names of the same options. */
   readonly longCodes?: string;
   readonly longValues?: string;
-  /** Letters of options after which code comes from elsewhere: a module, a file of code. */
+  /** Letters of options with which the code is elsewhere: in a module or a file. */
   readonly elsewhere?: string;
   readonly longElsewhere?: string;
-  /** The first word, or the one at this place, is code. */
+  /** The first word, or the word at this index, is code. */
   readonly codeWord?: number;
-  /** A word after which the next is code: `deno eval`. */
+  /** A word after which the next word is code: `deno eval`. */
   readonly verb?: string;
   /** Code may come on standard input. */
   readonly reads?: boolean;
-  /** Words are no files of code, and options may follow them. */
+  /** Words are not files of code, and options may follow them. */
   readonly client?: boolean;
 }
 
@@ -115,25 +115,28 @@ export const interpreters: ReadonlyMap<string, Interpreter> = new Map(
   }),
 );
 
-/** `python3.12` is read as `python` is, `sqlite3` as `sqlite`, `Rscript` as `rscript`. */
+/** `python3.12` is read like `python`, `sqlite3` like `sqlite`, `Rscript` like `rscript`. */
 export function interpreterOf(name: string): Interpreter | undefined {
   return interpreters.get(name) ?? interpreters.get(name.toLowerCase().replace(/[0-9.]+$/, ""));
 }
 
 export interface Given {
   readonly codes: readonly Arg[];
-  /** Is the code in a file or module, or only something said about the program? Else it comes on standard input. */
+  /**
+   * Is the code in a file or module, or does the program only print information? Otherwise the code is its standard
+   * input.
+   */
   readonly isElsewhere: boolean;
 }
 
 const said = new Set("--version --help -V -h -v -?".split(" "));
 
-/** Finds the code that an interpreter is given. @throws {EvaluationError} where that depends on what is put in */
+/** Finds the code for an interpreter. @throws {EvaluationError} if that depends on text that the shell inserts */
 export function givenCode(name: string, interpreter: Interpreter, args: readonly Arg[]): Given {
   const codes: Arg[] = [];
   let isElsewhere = false;
   let words = 0;
-  // After an option that is not known here, a word may be its value: the search for code goes on.
+  // After an unknown option a word may be its value, so the search for code continues.
   let isSure = true;
   if (args.some(({ text }) => interpreter.language === "perl" && /^-[mM].*[^\w:=,]/s.test(text)))
     doubt("code follows the name of a perl module");
@@ -144,7 +147,7 @@ export function givenCode(name: string, interpreter: Interpreter, args: readonly
         doubt(`what ${quote(name)} runs depends on what is put in for ${quote(arg.text)}`);
     if (!/^[-+]./.test(arg.text) || arg.text === "--" || (arg.text.startsWith("+") && interpreter.language !== "vim")) {
       if (arg.text === interpreter.verb && words === 0) codes.push(args[at + 1] ?? literal(""));
-      // `sed -i '' code`: the empty word is how other systems say what `-i` alone says here.
+      // `sed -i '' code`: on some systems `-i` needs the empty word, on others `-i` alone means the same.
       if (arg.text === "" || arg.text === "--") continue;
       if (interpreter.codeWord === words && codes.length === 0 && !isElsewhere) codes.push(arg);
       words += 1;
@@ -163,7 +166,7 @@ export function givenCode(name: string, interpreter: Interpreter, args: readonly
     isElsewhere ||= option.isElsewhere;
     isSure &&= option.isKnown;
     at += option.skips;
-    // What follows the code or the module is its own: `python -c code -c other`.
+    // Everything after the code or the module belongs to that code: `python -c code -c other`.
     if (interpreter.language === "python" && (option.code !== undefined || option.isElsewhere)) break;
   }
   return { codes, isElsewhere: isElsewhere || interpreter.reads !== true };
@@ -198,7 +201,7 @@ function readOption(interpreter: Interpreter, arg: Arg, next: Arg | undefined): 
     const letter = text[at] ?? "";
     const attached = at + 1 < text.length ? { ...arg, text: text.slice(at + 1) } : undefined;
     const skips = attached === undefined ? 1 : 0;
-    // `node -pe code`: letters that both take code.
+    // `node -pe code`: both letters take code.
     if (interpreter.codes?.includes(letter) === true && !isCodes(interpreter, attached?.text))
       return { code: attached ?? value, isElsewhere: false, isKnown: true, skips };
     if (interpreter.elsewhere?.includes(letter) === true) {
@@ -207,7 +210,7 @@ function readOption(interpreter: Interpreter, arg: Arg, next: Arg | undefined): 
     }
     if (interpreter.values?.includes(letter) === true) return { isElsewhere: false, isKnown: true, skips };
     if (interpreter.attached?.includes(letter) === true) {
-      // `perl -lane code`, `perl -i -pe code`, `sed -ie`: what is attached may be further letters.
+      // `perl -lane code`, `perl -i -pe code`, `sed -ie`: the attached text may be further letters.
       if (!/[A-Za-z]$/.test(text) || interpreter.language === "sed")
         return { isElsewhere: false, isKnown: true, skips: 0 };
     }
@@ -228,7 +231,7 @@ function isCodes({ codes, language }: Interpreter, text: string | undefined): bo
   );
 }
 
-/** Long options may be shortened where the rest is clear. */
+/** Long options may be abbreviated if the rest is unambiguous. */
 function matches(list: string | undefined, name: string): boolean {
   return (list ?? "").split(" ").some((option) => option === name || (name.length > 2 && option.startsWith(name)));
 }

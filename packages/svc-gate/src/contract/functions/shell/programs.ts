@@ -2,7 +2,7 @@ import { quote } from "../../../wire/mod.ts";
 import { doubt } from "./doubt.ts";
 import { literal, subcommandIndex, type Arg } from "./words.ts";
 
-/** Shells whose code is read here. */
+/** Shells whose code the gate reads. */
 export const shells: ReadonlySet<string> = new Set(["sh", "bash", "dash", "ash"]);
 
 /** These run code in ways, or in shell languages, that the gate does not read. */
@@ -31,7 +31,9 @@ export function isQuietOption(name: string): boolean {
   return quietOptions.has(name);
 }
 
-/** Is it as harmless as `set -euo pipefail`? `set -k` makes `ls PATH=.` set a variable; `set -H` makes `!!` a command. */
+/**
+ * Is it as harmless as `set -euo pipefail`? `set -k` makes `ls PATH=.` set a variable; `set -H` makes `!!` a command.
+ */
 function isQuietSet(args: readonly Arg[]): boolean {
   for (let at = 0; at < args.length; at += 1) {
     const { text, fixed } = args[at] ?? literal("");
@@ -44,7 +46,10 @@ function isQuietSet(args: readonly Arg[]): boolean {
   return true;
 }
 
-/** Does a builtin change what names mean, or run code later: `alias ls=rm`, `hash -p /tmp/x ls`, `enable -f x.so x`? */
+/**
+ * Does a builtin change the meaning of names, or run code later: `alias ls=rm`, `hash -p /tmp/x ls`, `enable -f x.so
+ * x`?
+ */
 export function renames(name: string, args: readonly Arg[]): boolean {
   if (name === "set") return !isQuietSet(args);
   if (name === "shopt") return args.some(({ text }) => !/^-[supqo]+$/.test(text) && !quietOptions.has(text));
@@ -54,7 +59,7 @@ export function renames(name: string, args: readonly Arg[]): boolean {
   return (name === "hash" || name === "enable") && args.some(({ text, known }) => !known || text.startsWith("-"));
 }
 
-/** Options of programs whose value is run by a shell. Letters first, then options in full. */
+/** Options of programs whose value a shell runs. Letters first, then long names. */
 const runsValue: ReadonlyMap<string, { readonly letters: string; readonly long: readonly string[] }> = new Map(
   Object.entries({
     tar: [
@@ -78,8 +83,8 @@ const runsValue: ReadonlyMap<string, { readonly letters: string; readonly long: 
 );
 
 /**
- * The code in options of programs that are no wrappers: `tar --to-command=CODE`.
- * @throws {EvaluationError} where an option may hold code that is not read here
+ * The code in options of programs that are not wrappers: `tar --to-command=CODE`.
+ * @throws {EvaluationError} if an option may contain code that the gate does not read
  */
 export function codeOptions(name: string, args: readonly Arg[]): readonly Arg[] {
   if (name === "git") checkGit(args);
@@ -101,7 +106,7 @@ export function codeOptions(name: string, args: readonly Arg[]): readonly Arg[] 
   });
 }
 
-/** `tar cf x.tar *` reads a file that is called `--to-command=...` as an option. */
+/** `tar cf x.tar *` reads a file with the name `--to-command=...` as an option. */
 export function checkPatternOptions(name: string, args: readonly Arg[]): void {
   const end = args.findIndex(({ text }) => text === "--");
   const pattern = (end < 0 ? args : args.slice(0, end)).find(({ text, glob }) => glob && /^[*?[-]/.test(text));
@@ -109,14 +114,17 @@ export function checkPatternOptions(name: string, args: readonly Arg[]): void {
     doubt(`${quote(pattern.text)} may become options of ${quote(name)}; write ${quote(`./${pattern.text}`)}`);
 }
 
-/** What is attached to an option that runs its value, empty where the value is the next word; undefined for others. */
+/**
+ * The attached value of an option that runs its value, empty if the value is the next word; undefined for other
+ * options.
+ */
 function valueOf(text: string, { letters, long }: { letters: string; long: readonly string[] }): string | undefined {
   if (text.startsWith("--")) {
     const [name = "", ...rest] = text.slice(2).split("=");
     const isLong = name !== "" && name !== "checkpoint" && long.some((option) => option.startsWith(name));
     return isLong ? rest.join("=") : undefined;
   }
-  // Go's options in full have one dash or two.
+  // Long options of Go programs begin with one dash or two.
   const [name = "", ...value] = text.slice(1).split("=");
   if (letters === "" && text.startsWith("-") && long.includes(name)) return value.join("=");
   if (!/^-[A-Za-z0-9]/.test(text)) return undefined;
@@ -124,7 +132,7 @@ function valueOf(text: string, { letters, long }: { letters: string; long: reado
   return at < 0 ? undefined : text.slice(at + 1);
 }
 
-/** Settings of git that name no program; a dot at the end stands for all below. */
+/** Settings of git that name no program; a dot at the end includes all settings below. */
 const quietSettings = (
   "user.name user.email color. advice. log. core.quotepath core.autocrlf core.filemode core.ignorecase core.longpaths " +
   "core.abbrev commit.gpgsign tag.gpgsign init.defaultbranch http.version http.postbuffer http.lowspeedlimit " +
@@ -152,7 +160,7 @@ function checkGit(args: readonly Arg[]): void {
   }
 }
 
-/** Subcommands of git that can run a command that stands among their words. */
+/** Subcommands of git that can run a command from their words. */
 function checkGitCommand(command: string, args: readonly Arg[]): void {
   const texts = args.map(({ text }) => text);
   const runs =
@@ -189,7 +197,9 @@ function checkSsh(name: string, args: readonly Arg[]): void {
   }
 }
 
-/** Known options of `grep`: letters without a value, long names. After any other option no word counts as the pattern. */
+/**
+ * Known options of `grep`: letters without a value, long names. After any other option no word counts as the pattern.
+ */
 const grepLetters = "EFGPivwxcnoqsabHhLlrRzZTU";
 const grepWords =
   "color colour include exclude exclude-dir context max-count recursive ignore-case line-number count only-matching " +

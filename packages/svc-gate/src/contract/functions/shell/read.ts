@@ -17,7 +17,7 @@ import { literal, readWord, unknownIn, type Arg } from "./words.ts";
 
 export const textMax = 32_768;
 const unitsMax = 4 * textMax;
-/** Nodes above a node: about forty substitutions, one in the other. */
+/** Ancestors of a node: about forty nested substitutions. */
 const nodesDeep = 240;
 
 /** The two functions of the parser. */
@@ -35,7 +35,7 @@ interface Position {
   readonly text: string;
   /** The same text with blanks in place of here-documents. */
   readonly source: string;
-  /** The position in it where the innermost script ends. */
+  /** The position in `source` where the innermost script ends. */
   readonly end: number;
   readonly context: Context;
   readonly isTimed: boolean;
@@ -43,14 +43,14 @@ interface Position {
   readonly isRead: boolean;
 }
 
-/** Reads a whole text, with all code in it. @throws {EvaluationError} on anything that is not understood */
+/** Reads a whole text and all code in it. @throws {EvaluationError} for anything that is not understood */
 export function readText(reading: Reading, text: string): void {
   reading.readCode(text, { wrapper: "", calls: 0 });
   checkEvaluations(reading);
   checkMoves(reading.moves, reading.relativePrograms);
 }
 
-/** The function that reads code, and the code in it. @throws {EvaluationError} on anything that is not understood */
+/** The function that reads code, and the code in it. @throws {EvaluationError} for anything that is not understood */
 export function readerOfCode(reading: Reading, parser: Parser): Reading["readCode"] {
   return (text, { wrapper, calls }) => {
     reading.units += text.length;
@@ -101,7 +101,7 @@ function walk(reading: Reading, parser: Parser, node: SyntaxNode, above: Positio
   for (const child of children) walk(reading, parser, child, below);
 }
 
-/** The place of a node, from the place of the node above it. */
+/** The position of a node, from the position of its parent. */
 function placeOf(node: SyntaxNode, position: Position): Position {
   switch (node.type) {
     case "Script":
@@ -123,7 +123,7 @@ function placeOf(node: SyntaxNode, position: Position): Position {
   }
 }
 
-/** Reads a node without its children. @throws {EvaluationError} on a spelling that shells read differently */
+/** Reads a node without its children. @throws {EvaluationError} for a spelling that shells read differently */
 function readNode(reading: Reading, node: SyntaxNode, position: Position): void {
   switch (node.type) {
     case "Command":
@@ -149,7 +149,7 @@ function readNode(reading: Reading, node: SyntaxNode, position: Position): void 
       return noteLoop(reading, node);
     case "Assignment":
       checkAssignment(node);
-      // `IFS= read -r line`: the setting holds for `read` alone.
+      // `IFS= read -r line`: the setting only applies to `read`.
       if (node.name === "IFS" && position.isRead) return void reading.variables.add("IFS");
       if (node.value.type === "Word") checkValue(readWord(node.value).fixed);
       return noteAssignment(reading, node);
@@ -168,7 +168,7 @@ function readNode(reading: Reading, node: SyntaxNode, position: Position): void 
   }
 }
 
-/** The files that a test in `[[` asks for. */
+/** The files that a test in `[[` reads. */
 function testedFiles(node: SyntaxNode): readonly string[] {
   if (node.type === "TestUnary" && /^-[abcdefghkprsuwxGLNOS]$/.test(node.operator))
     return [readWord(node.operand).text];
@@ -202,7 +202,7 @@ function readCommand(reading: Reading, node: Command, { wrapper, calls, isTimed 
   readCall(reading, { words, input: inputOf(node.redirects), variables, wrapper, calls });
 }
 
-/** `of=file`, which is an argument like others to most commands, and an assignment to `export`. */
+/** `of=file`: an ordinary argument of most commands, and an assignment for `export`. */
 function readAssigned({ text, name, append, index, value }: Assignment): Arg {
   if (value.type !== "Word" || index !== undefined) return { ...literal(text), known: false };
   const arg = readWord(value);
@@ -229,7 +229,7 @@ function inputOf(redirects: readonly Redirection[]): Input {
   return { text: only.operator === "<<-" ? word.text.replace(/^\t+/gm, "") : word.text, known: word.known };
 }
 
-/** The descriptor that a redirection sets: what is said, or else the input or the output. */
+/** The descriptor that a redirection sets: the written number, or else standard input or output. */
 function descriptorOf(redirect: Redirection): number {
   if (redirect.descriptor?.type === "FileDescriptor") return redirect.descriptor.value;
   return redirect.type !== "Redirect" || redirect.operator.startsWith("<") ? 0 : 1;

@@ -14,7 +14,7 @@ export interface Run {
   readonly name: string;
   /** As written, without quotes. */
   readonly program: string;
-  /** The name of the command that runs it; empty where the shell does. */
+  /** The name of the command that runs it; empty if the shell runs it. */
   readonly wrapper: string;
   readonly args: readonly string[];
   /** The arguments that may name files. */
@@ -26,7 +26,7 @@ export interface Run {
   readonly variables: readonly string[];
 }
 
-/** The command that runs a text: its name, empty for the shell itself, and how many commands run each other above it. */
+/** The command that runs a text: its name, empty for the shell, and the number of nested commands above it. */
 export interface Runner {
   readonly wrapper: string;
   readonly calls: number;
@@ -34,7 +34,7 @@ export interface Runner {
 
 /** Everything that was read from a text so far. */
 export interface Reading extends Evaluation {
-  /** Reads code that a command is given. @throws {EvaluationError} on anything that is not understood */
+  /** Reads the code of a command. @throws {EvaluationError} for anything that is not understood */
   readonly readCode: (text: string, runner: Runner) => void;
   readonly commands: Run[];
   readonly writes: Set<string>;
@@ -43,7 +43,7 @@ export interface Reading extends Evaluation {
   readonly scripts: { readonly language: string; readonly text: string }[];
   /** Folders that the text changes to; undefined for a folder that is known only when it runs. */
   readonly moves: (string | undefined)[];
-  /** Programs that are named by a relative path. */
+  /** Programs with a relative path. */
   readonly relativePrograms: string[];
   background: boolean;
   /** Characters read; a text within a text counts again. */
@@ -64,7 +64,7 @@ export interface Call extends Runner {
   readonly variables: readonly string[];
 }
 
-/** Lists a command, and reads the code that it runs in turn. */
+/** Records a command, and reads the code that it runs. */
 export function readCall(reading: Reading, call: Call): void {
   const [first = literal(""), ...args] = call.words;
   if (call.calls > callsDeep) doubt(`over ${callsDeep} commands run each other`);
@@ -96,7 +96,7 @@ export function readCall(reading: Reading, call: Call): void {
   readInner(reading, name, args, call);
 }
 
-/** Reads what a command with this name runs: code, or another command. */
+/** Reads the code or the command that a command with this name runs. */
 function readInner(reading: Reading, name: string, args: readonly Arg[], call: Call): void {
   const base = name.split("/").at(-1) ?? name;
   if (isNeverKnown(base) || renames(base, args)) doubt(`${quote(name)} may run code that the gate does not read`);
@@ -139,7 +139,7 @@ function readInner(reading: Reading, name: string, args: readonly Arg[], call: C
 function readWrapped(reading: Reading, name: string, wrapper: Wrapper, args: readonly Arg[], call: Call): void {
   const { codes, command, isQuery, variables, operands, placeholder } = unwrap(name, wrapper, args);
   for (const code of codes) {
-    // `env -S` has escapes and variables of its own.
+    // `env -S` has its own escapes and variables.
     if (name === "env" && /[\\$#]/.test(code.text)) doubt(`the text behind \`env -S\` is not known here`);
     readArg(reading, code, name, call);
   }
@@ -255,7 +255,7 @@ function readShell(reading: Reading, name: string, args: readonly Arg[], call: C
   if (operand.process || isDevice(operand.text)) doubt(`the code that ${quote(name)} runs is known only when it runs`);
 }
 
-/** A shell that is given no code reads it from its input. */
+/** A shell without code in its arguments reads it from its input. */
 function readInput(reading: Reading, name: string, { input, calls }: Call): void {
   if (input === "elsewhere" || !input.known) doubt(`the code that ${quote(name)} reads is known only when it runs`);
   reading.readCode(input.text, { wrapper: name, calls: calls + 1 });
@@ -272,7 +272,7 @@ function readScript(
   { input }: Call,
 ): void {
   const { language } = interpreter;
-  // `awk` reads no options behind its code.
+  // `awk` reads no options after its code.
   if (language !== "awk") checkPatternOptions(name, args);
   const { codes, isElsewhere } = givenCode(name, interpreter, args);
   for (const { text, known } of codes) {

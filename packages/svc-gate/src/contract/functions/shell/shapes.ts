@@ -3,8 +3,8 @@ import { quote } from "../../../wire/mod.ts";
 import { doubt } from "./doubt.ts";
 
 /**
- * Spellings where a mistake would let a hidden command pass. Each function answers: is this spelling understood, and do
- * bash and dash read it alike? A test replaces one of them to show that the differential test notices it.
+ * Spellings where a mistake would let a hidden command pass. Each function answers: does the reader understand this
+ * spelling, and do bash and dash read it alike? A test replaces one of them and expects the differential test to fail.
  */
 export interface Shapes {
   /** A text that bash evaluates as a name, an index or a number: `[[ -v TEXT ]]`, `${a[TEXT]}`, `read TEXT`. */
@@ -27,7 +27,10 @@ type Matcher = (raw: string) => boolean;
 
 const blank = String.raw`(?:[ \t]|${continued})`;
 const space = String.raw`(?:[ \t\n]|${continued}|(?<![^\s;&|()])#[^\n]*(?:\n|$))`;
-/** A `$` that does not begin an expansion, in quotes and outside of them, even if a backslash continues the line after it. */
+/**
+ * A `$` that does not begin an expansion, in quotes and outside of them, even if a backslash continues the line after
+ * it.
+ */
 const dollarInQuotes = String.raw`\$(?!(?:\\\n)*[\w@*#?$!({[-])`;
 const dollar = String.raw`\$(?![\w@*#?$!({['"-]|\\\n)`;
 const name = String.raw`[A-Za-z_]\w*`;
@@ -47,8 +50,8 @@ export const understood: Shapes = {
 };
 
 /**
- * The text that a node may have around its children, or as a whole if it has none. A node that is not listed is in doubt,
- * and so is text around its children that does not match. So the reader checks every character of the source.
+ * The text that a node may have around its children, or as a whole if it has none. The reader refuses an unlisted node,
+ * and text around children that does not match. So the reader checks every character of the source.
  */
 const around: Readonly<Partial<Record<SyntaxNode["type"], Matcher>>> = {
   ...spelled(`(?:${space}|[;&])*`, "Script", "CompoundList", "Statement"),
@@ -96,11 +99,14 @@ const around: Readonly<Partial<Record<SyntaxNode["type"], Matcher>>> = {
   ...spelled(`(?:(?:>>?|>\\||<>?|[<>]&|&>>?)${blank}*)?`, "Redirect"),
   ...spelled(`(?:<<<${blank}*)?`, "HereString"),
   ...spelled(`(?:<<-?${blank}*)?`, "HereDoc"),
-  // A document with a quoted delimiter is plain text. The letters of any other document are checked where it is read.
+  // A document with a quoted delimiter is plain text. The letters of any other document are checked when it is read.
   ...spelled("[^]*", "HereDocBody"),
 };
 
-/** Where plain text is: outside of quotes, in double quotes, in a here-document, or after the operator of `${x:-...}`. */
+/**
+ * The place of plain text: outside of quotes, in double quotes, in a here-document, or after the operator of
+ * `${x:-...}`.
+ */
 export type Context = "bare" | "quoted" | "document" | "operand" | "quotedOperand";
 
 const letters: Readonly<Record<Context, (raw: string) => boolean>> = {
@@ -152,7 +158,7 @@ export interface Spelling {
 /**
  * Checks the text of a node that does not belong to its children.
  *
- * @throws {EvaluationError} on a spelling that this parser, bash and dash may read differently
+ * @throws {EvaluationError} for a spelling that this parser, bash and dash may read differently
  */
 export function checkShape(node: SyntaxNode, children: readonly SyntaxNode[], spelling: Spelling): void {
   const { source, context } = spelling;
@@ -165,7 +171,7 @@ export function checkShape(node: SyntaxNode, children: readonly SyntaxNode[], sp
   const isUnderstood = isLetters ? letters[context] : spellingOf(node, spelling);
   let at = node.pos;
   for (const child of children) {
-    // The text of a here-document comes after its line.
+    // The text of a here-document is after its line.
     if (child.type === "HereDocBody") continue;
     if (child.pos < at || child.end > node.end) doubt("its parts overlap");
     check(source.slice(at, child.pos), isUnderstood);
@@ -196,7 +202,7 @@ function spellingOf(node: SyntaxNode, { shapes, source }: Spelling): (raw: strin
   return around[node.type] ?? doubt(`${quote(source.slice(node.pos, node.end))} is not a spelling that the gate knows`);
 }
 
-/** Is it code in backticks that holds backslashes? The parser removes these, so positions refer to another text. */
+/** Is it code in backticks that contains backslashes? The parser removes these, so positions refer to another text. */
 export function isDecoded(node: SyntaxNode): boolean {
   return node.type === "CommandExpansion" && node.script?.source !== undefined;
 }

@@ -29,7 +29,7 @@ const command = recordOf({
   variables: texts,
 });
 
-/** Commands for a shell. */
+/** Shell commands. */
 export const shellFunctions: readonly ContractFunction[] = [
   {
     name: "shell",
@@ -61,10 +61,10 @@ export const shellFunctions: readonly ContractFunction[] = [
 ];
 
 /**
- * The record of a text.
+ * Reads a text into a record.
  *
  * @param shapes the spellings that the reader understands; only a test passes others
- * @throws {EvaluationError} on anything that is not understood
+ * @throws {EvaluationError} for anything that is not understood
  */
 export function readShellText(text: string, shapes: Shapes = understood): Value {
   const reading = emptyReading(shapes);

@@ -7,13 +7,13 @@ export interface Arg {
   readonly text: string;
   /** The part of the text that is in the code itself, with `mark` for everything that the shell fills in. */
   readonly fixed: string;
-  /** Is the text what the program gets? Variables, substitutions, `~` and braces are not known. */
+  /** Does the program receive exactly this text? Variables, substitutions, `~` and braces are not known. */
   readonly known: boolean;
-  /** Is it a pattern for names of files? */
+  /** Is it a pattern of file names? */
   readonly glob: boolean;
-  /** Is it one word, whatever is put in? `$x` without quotes may come to several words or to none. */
+  /** Is it always one word? `$x` without quotes may become several words or none. */
   readonly single: boolean;
-  /** Does it name a file that a command writes while this one runs: `<(...)`? */
+  /** Does it name a file that a command writes meanwhile: `<(...)`? */
   readonly process: boolean;
 }
 
@@ -84,12 +84,12 @@ function readPart(part: WordPart): Arg {
 }
 
 /**
- * What a node that is neither an argument nor a file takes in at run time. It tells as much as an argument does:
+ * The text that a node other than an argument or a file receives at run time. It can reveal as much as an argument:
  * `cat <<< $KEY`, `[[ $KEY == a* ]] && echo a`.
  */
 export function unknownIn(node: SyntaxNode): readonly string[] {
   if (node.type === "ArithmeticWord") return /^\d+$/.test(node.value) ? [] : [node.value];
-  // `[[ KEY -gt 5 ]]` reads variables by their names alone, as `((KEY > 5))` does.
+  // `[[ KEY -gt 5 ]]` reads variables by their bare names, like `((KEY > 5))`.
   if (node.type === "TestBinary" && /^-(?:eq|ne|lt|le|gt|ge)$/.test(node.operator))
     return [node.left, node.right].map((word) => readWord(word).text).filter((text) => !/^[-+]?\d+$/.test(text));
   return wordsBeside(node)
@@ -118,8 +118,8 @@ function wordsBeside(node: SyntaxNode): readonly Word[] {
 }
 
 /**
- * The single options of a command, sorted: `-rf` is `-f` and `-r`, `--mode=x` is `--mode`; none after `--`. Directly after
- * an option, `--` may be its value, as in `git push -o -- --force`: then more options may follow.
+ * The single options of a command, sorted: `-rf` is `-f` and `-r`, `--mode=x` is `--mode`; none after `--`. Directly
+ * after an option, `--` may be its value, as in `git push -o -- --force`: then more options may follow.
  */
 export function flagsOf(args: readonly Arg[]): readonly string[] {
   const found = new Set<string>();
@@ -134,7 +134,7 @@ export function flagsOf(args: readonly Arg[]): readonly string[] {
   return [...found].toSorted();
 }
 
-/** Options before a subcommand that take the next word. */
+/** Options before a subcommand that take the next word as their value. */
 const globalValues: ReadonlyMap<string, readonly string[]> = new Map(
   Object.entries({
     git: "-C -c --git-dir --work-tree --namespace --config-env --attr-source --exec-path",
@@ -171,7 +171,7 @@ export function subcommandIndex(name: string, args: readonly Arg[]): number {
   return args.length;
 }
 
-/** What is no option, in order; values of options before the subcommand are left out where they are known. */
+/** Words that are not options, in order; without the known values of options before the subcommand. */
 export function wordsOf(name: string, args: readonly Arg[]): readonly string[] {
   const values = globalValues.get(name) ?? [];
   const found: string[] = [];

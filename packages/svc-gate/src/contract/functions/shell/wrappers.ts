@@ -2,26 +2,26 @@ import { quote } from "../../../wire/mod.ts";
 import { checkValue, doubt } from "./doubt.ts";
 import { literal, type Arg } from "./words.ts";
 
-/** How a program that runs other programs is called. An option that does not stand here is in doubt. */
+/** The arguments of a program that runs other programs. An option that is not listed here is refused. */
 export interface Wrapper {
-  /** Letters of options that take no value, that take one, and whose value, if any, is attached. */
+  /** Letters of options without a value, with a value, and with an optional attached value. */
   readonly flags?: string;
   readonly values?: string;
   readonly attached?: string;
-  /** Options in full: without a value, with one, and with one that is attached by `=` or not there. */
+  /** Long options: without a value, with one, and with an optional value that `=` attaches. */
   readonly long?: string;
   readonly longValues?: string;
   readonly longAttached?: string;
-  /** Options whose value is code for a shell, and those by which nothing is run. */
+  /** Options whose value is code for a shell, and options with which nothing runs. */
   readonly codes?: string;
   readonly queries?: string;
   /** Words before the command: a duration, a host, a file. */
   readonly operands?: number;
-  /** `NAME=value` may stand before the command. */
+  /** `NAME=value` may precede the command. */
   readonly assigns?: boolean;
   /** The words are joined by spaces, and a shell reads them. */
   readonly joined?: boolean;
-  /** Words are added to the command at run time: where the value of one of these options stands, or at its end. */
+  /** Words are added to the command at run time: at the value of one of these options, or at its end. */
   readonly places?: string;
   /** A lone `-` is an option. */
   readonly dash?: boolean;
@@ -189,7 +189,7 @@ export const wrappers: ReadonlyMap<string, Wrapper> = new Map(
   }),
 );
 
-/** Two-word forms: `uv run pytest`. Options between them and the command are in doubt. */
+/** Two-word forms: `uv run pytest`. Options between them and the command are refused. */
 export const runners: ReadonlyMap<string, readonly string[]> = new Map(
   Object.entries({
     uv: ["run"],
@@ -208,17 +208,19 @@ export const runners: ReadonlyMap<string, readonly string[]> = new Map(
 
 export interface Unwrapped {
   readonly codes: readonly Arg[];
-  /** The command behind the wrapper; empty where there is none. */
+  /** The command after the wrapper; empty if there is none. */
   readonly command: readonly Arg[];
   readonly operands: readonly Arg[];
-  /** Asked only to say something: nothing is run. */
+  /** The program only prints information: nothing runs. */
   readonly isQuery: boolean;
   readonly variables: readonly string[];
-  /** What in the command's words is replaced at run time; undefined where words are put at its end, or none are. */
+  /**
+   * The text in the command's words that is replaced at run time; undefined if words are added at its end, or none are.
+   */
   readonly placeholder: string | undefined;
 }
 
-/** Finds the command behind a wrapper. @throws {EvaluationError} on an option that is not known here */
+/** Finds the command after a wrapper. @throws {EvaluationError} for an unknown option */
 export function unwrap(name: string, wrapper: Wrapper, args: readonly Arg[]): Unwrapped {
   const [codes, variables, operands]: [Arg[], string[], Arg[]] = [[], [], []];
   let isQuery = false;

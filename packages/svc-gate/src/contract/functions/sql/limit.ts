@@ -27,11 +27,11 @@ function limitOf(query: Fields): number | undefined {
   return rows === undefined || rows < 0 ? undefined : rows;
 }
 
-/** `select count(*) from t`, `select 1`: one row, because no function in the query gives more. */
+/** `select count(*) from t`, `select 1`: one row, because no function in the query returns several. */
 function isOneRow(query: Fields): boolean {
   const { op, groupClause, valuesLists, fromClause, targetList, sortClause, distinctClause, windowClause } = query;
   if (op !== "SETOP_NONE" || groupClause !== undefined || valuesLists !== undefined) return false;
-  // These may call functions that give rows, too. One row needs none of them.
+  // These may call functions that return rows, too. A query for one row needs none of them.
   if (sortClause !== undefined || distinctClause !== undefined || windowClause !== undefined) return false;
   const calls = callsIn(targetList ?? []);
   if (calls === undefined || calls.some(({ name }) => !pure.has(name) || givesRows.has(name))) return false;

@@ -59,7 +59,7 @@ export const givesRows: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** Those of `pure` that give back one of their arguments, or an element of it, which may have columns. */
+/** Functions in `pure` that return one of their arguments, or an element of it, which may have columns. */
 export const givesArgument: ReadonlySet<string> = new Set(
   (
     "unnest any_value min max mode first_value last_value nth_value lag lead array_agg array_append array_prepend array_cat " +

@@ -1,4 +1,4 @@
-/** The effect of a node of PostgreSQL's grammar by itself. The reader reads its members in any case. */
+/** The effect of a node of PostgreSQL's grammar, without its members. The reader always reads those. */
 export type Role =
   /** It is a statement of the kind that the role begins with. */
   | `${string} statement`
@@ -23,7 +23,7 @@ export type Role =
   /** It runs code that the gate does not read, or the parser never produces it. */
   | "refused";
 
-/** The role of each node type. A test replaces roles to show that the differential test notices it. */
+/** The role of each node type. A test replaces roles and expects the differential test to fail. */
 export type NodeTable = ReadonlyMap<string, Role>;
 
 const statements: readonly (readonly [string, Role])[] = [
@@ -61,7 +61,7 @@ const statements: readonly (readonly [string, Role])[] = [
     "GrantStmt GrantRoleStmt AlterDefaultPrivilegesStmt CreateRoleStmt AlterRoleStmt AlterRoleSetStmt DropRoleStmt " +
       "AlterOwnerStmt ReassignOwnedStmt CreatePolicyStmt AlterPolicyStmt SecLabelStmt",
   ),
-  // What brings code, or the way to another server, into the database.
+  // Nodes that bring code, or access to another server, into the database.
   ...of(
     "code",
     "CreateFunctionStmt AlterFunctionStmt CreateTrigStmt RuleStmt CreateEventTrigStmt AlterEventTrigStmt " +

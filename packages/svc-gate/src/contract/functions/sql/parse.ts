@@ -8,7 +8,7 @@ export interface Fields {
 }
 
 export const textMax = 32_768;
-/** Brackets in each other, and words and operators that can nest without brackets: well below what the parser bears. */
+/** Nested brackets, and words and operators that can nest without brackets: well below the parser's own limit. */
 const bracketsMax = 64;
 const operatorsMax = 1500;
 
@@ -19,7 +19,7 @@ const postgres = library("the SQL parser", async () => {
 });
 export const load: () => Promise<void> = postgres.load;
 
-/** After a fault inside, what the parser says is worth nothing. */
+/** After an internal error the parser's results are not reliable. */
 let isBroken = false;
 
 /** @throws {EvaluationError} always. `why` is a clause. */
@@ -27,7 +27,9 @@ export function doubt(why: string): never {
   throw new EvaluationError(`the SQL text is in doubt: ${why}`);
 }
 
-/** The statements of a text. @throws {EvaluationError} where it is not PostgreSQL, or reads otherwise elsewhere */
+/**
+ * The statements of a text. @throws {EvaluationError} if it is not PostgreSQL, or if other parsers read it differently
+ */
 export function parseSql(text: string): readonly Fields[] {
   const { parseSync, scanSync } = postgres.use();
   if (text.length > textMax) doubt(`it is over ${textMax} characters long`);
@@ -38,7 +40,10 @@ export function parseSql(text: string): readonly Fields[] {
   return stmts;
 }
 
-/** Runs the parser, which is C compiled to WebAssembly. A syntax error leaves it whole; any other error does not. */
+/**
+ * Runs the parser, which is C compiled to WebAssembly. It stays usable after a syntax error, but not after another
+ * error.
+ */
 function guarded<Found>(run: () => Found): Found {
   if (isBroken) doubt("the parser has failed on another text; the gate must be started again");
   try {
@@ -50,7 +55,7 @@ function guarded<Found>(run: () => Found): Found {
   }
 }
 
-/** NUL would end the text for the parser and not for the database. @throws {EvaluationError} */
+/** NUL would end the text for the parser, but not for the database. @throws {EvaluationError} */
 function checkCharacters(text: string): void {
   for (const character of text) {
     const code = character.codePointAt(0) ?? 0;
@@ -67,7 +72,7 @@ interface Token {
   readonly keywordName: string;
 }
 
-/** @throws {EvaluationError} on what other parsers read otherwise, and on nesting that the parser may not bear */
+/** @throws {EvaluationError} if other parsers read it differently, or if it may exceed the parser's nesting limit */
 function checkTokens(tokens: readonly Token[]): void {
   let [brackets, operators] = [0, 0];
   for (const { text, tokenName, keywordName } of tokens) {

@@ -3,7 +3,7 @@ import { givesArgument, isCalledByDot, operators, pure, types } from "./names.ts
 import { memberTypes, quiet, type NodeTable } from "./nodes.ts";
 import { doubt, type Fields, type Tree } from "./parse.ts";
 
-/** What a statement does, to the bottom. */
+/** The effects of a statement and all its subqueries. */
 export interface Effects {
   readonly kinds: Set<string>;
   readonly reads: Set<string>;
@@ -18,16 +18,16 @@ interface Position {
   readonly effects: Effects;
   readonly nodes: NodeTable;
   readonly depth: number;
-  /** Names that a `WITH` above defines: they are not tables. */
+  /** Names that an outer `WITH` defines: they are not tables. */
   readonly names: ReadonlySet<string>;
-  /** Are the tables met here changed, and not read? */
+  /** Does the statement change the tables found here, rather than read them? */
   readonly writes: boolean;
 }
 
-/** About two hundred operators or subqueries, one in the other. */
+/** About two hundred nested operators or subqueries. */
 const depthMax = 600;
 
-/** The kind of a statement, with everything that it and what is in it does added to `effects`. */
+/** Returns the kind of a statement. Adds the effects of the statement, and of everything in it, to `effects`. */
 export function readStatement(statement: Fields, effects: Effects, nodes: NodeTable): string {
   const [node = ""] = Object.keys(statement);
   const kind = kindOf(nodes, node) ?? doubt(`${node} is not known here`);
@@ -48,7 +48,9 @@ function kindOf(nodes: NodeTable, node: string): string | undefined {
   return role?.endsWith(" statement") === true ? role.slice(0, -" statement".length) : undefined;
 }
 
-/** Reads a member of a node: a value, a list, a node that names its type, or one whose member tells its type. */
+/**
+ * Reads a member of a node: a value, a list, a node that names its type, or a node whose type follows from the member.
+ */
 function readMember(node: string, name: string, value: Tree, position: Position): void {
   if (value === null || typeof value !== "object") return;
   const below = { ...position, depth: checkDepth(position) };
@@ -57,7 +59,7 @@ function readMember(node: string, name: string, value: Tree, position: Position)
     return;
   }
   const [first, ...rest] = Object.keys(value);
-  // A list may have empty places.
+  // A list may have empty elements.
   if (first === undefined) return;
   if (rest.length === 0 && /^[A-Z]/.test(first)) return readNode(first, value[first] as Fields, below);
   const type = memberTypes.get(`${node}.${name}`) ?? memberTypes.get(name);
@@ -175,8 +177,8 @@ function readCopy(fields: Fields, position: Position): void {
 }
 
 /**
- * Reads the queries of a `WITH`, and gives the place in which its names are known. Without RECURSIVE a query knows the
- * names before it only: in `WITH t AS (SELECT * FROM t)` the second `t` is the table.
+ * Reads the queries of a `WITH`, and returns the position in which its names are known. Without RECURSIVE a query only
+ * knows the names before it: in `WITH t AS (SELECT * FROM t)` the second `t` is the table.
  */
 function readWith(clause: Tree | undefined, position: Position): Position {
   if (clause === undefined) return position;
@@ -197,7 +199,7 @@ function addTable(table: Fields, { effects, names, writes }: Position): void {
   else if (!names.has(name) || table["schemaname"] !== undefined) effects.reads.add(name);
 }
 
-/** `schema.table` as PostgreSQL folds it; a dot in a name would be read as another table. */
+/** `schema.table` as PostgreSQL folds it. A dot inside a name is refused: it would look like another table. */
 function tableName(table: Fields): string {
   const parts = [table["catalogname"], table["schemaname"], table["relname"]];
   return joined(parts.filter((part) => typeof part === "string"));
@@ -224,7 +226,7 @@ function addOperator(node: string, fields: Fields, { effects }: Position): void 
 
 /** PostgreSQL reads `(x).f` and `alias.f` as `f(x)` if `x` has no column of that name. */
 function addCalledByDot(node: string, fields: Fields, { effects }: Position): void {
-  // An alias may be called `pg_catalog`, so the first part counts here.
+  // An alias may be called `pg_catalog`, so here the first part counts too.
   const names = partsOf(fields[node === "ColumnRef" ? "fields" : "indirection"] ?? []);
   const behindDots = node === "ColumnRef" ? names.slice(1).slice(-1) : names;
   const first = behindDots.findIndex((name) => name !== "");
@@ -235,8 +237,8 @@ function addCalledByDot(node: string, fields: Fields, { effects }: Position): vo
 }
 
 /**
- * May the value have a column of this name? If it has none, a name behind a dot is a call. Columns, parameters and queries
- * over tables may have one, and so may values of a type that somebody defined.
+ * May the value have a column of this name? If not, a name after a dot is a call. Columns, parameters and queries over
+ * tables may have one, and so may values of a user-defined type.
  */
 function mayHaveColumn(tree: Tree, name: string): boolean {
   if (tree === null || typeof tree !== "object") return false;
@@ -312,7 +314,7 @@ export function namesIn(tree: Tree): readonly string[] {
   return parts[0] === "pg_catalog" && parts.length > 1 ? parts.slice(1) : parts;
 }
 
-/** What `DROP` names: a list of names, one name, or a function with its arguments. */
+/** The objects that `DROP` names: a list of names, one name, or a function with its arguments. */
 function objectName(object: Tree): string {
   const { List: list, String: name, ObjectWithArgs: withArgs, TypeName: type } = object as Fields;
   if (name !== undefined) return joined([textOf(name, "sval")]);
@@ -323,7 +325,7 @@ function objectName(object: Tree): string {
   return joined(partsOf(names ?? []).filter((part) => part !== ""));
 }
 
-/** Does a condition look at a row at all? `WHERE true` and `WHERE 1 = 1` do not. */
+/** Does a condition read any column? `WHERE true` and `WHERE 1 = 1` do not. */
 function hasColumn(tree: Tree): boolean {
   const stack: Tree[] = [tree];
   for (let next = stack.pop(); next !== undefined; next = stack.pop()) {

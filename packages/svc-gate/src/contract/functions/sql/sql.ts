@@ -47,10 +47,10 @@ export const sqlFunctions: readonly ContractFunction[] = [
 ];
 
 /**
- * The record of a text.
+ * Reads a text into a record.
  *
  * @param table the role of each node type; only a test passes another table
- * @throws {EvaluationError} on anything that is not understood
+ * @throws {EvaluationError} for anything that is not understood
  */
 export function readSqlText(text: string, table: NodeTable = nodes): Value {
   const statements = parseSql(text);
@@ -75,7 +75,7 @@ export function readSqlText(text: string, table: NodeTable = nodes): Value {
   return new Map<string, Value>([...members(all), ["statements", found]]);
 }
 
-/** A tree that is not as it is known here is in doubt too. */
+/** Treats an unexpected tree as not understood. */
 function attempt<Found>(run: () => Found): Found {
   try {
     return run();

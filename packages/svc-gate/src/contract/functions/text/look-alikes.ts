@@ -1,7 +1,8 @@
 /**
- * What a text looks like, so that two texts that a person takes for one have one skeleton. After Unicode UTS 39, cut
- * down to the letters that names are faked with: compatibility forms, case, accents and invisible characters go, letters
- * of Cyrillic, Greek, Armenian and Cherokee become the Latin ones that they look like, and digits the letters.
+ * The skeleton of a text: two texts that look alike to a person have the same skeleton. Follows Unicode UTS 39, reduced
+ * to the letters with which names are faked. It removes compatibility forms, case, accents and invisible characters.
+ * Letters of Cyrillic, Greek, Armenian and Cherokee become the Latin letters that they resemble, and digits become
+ * letters.
  */
 export function skeleton(text: string): string {
   const plain = text
@@ -13,7 +14,7 @@ export function skeleton(text: string): string {
   return single.replaceAll("rn", "m").replaceAll("vv", "w").replaceAll("cl", "d");
 }
 
-/** For each Latin letter what looks like it, in lower case. */
+/** For each Latin letter its look-alikes, in lower case. */
 const alphabet: Readonly<Record<string, string>> = {
   a: "аɑα4@",
   b: "ЬЪьъƅв8",

@@ -4,8 +4,8 @@ import { boolean } from "../../check/type.ts";
 import type { ContractFunction } from "../function.ts";
 
 /**
- * Does a text name a value, as a whole? What is part of a longer name is no mention, and where that is in doubt there is
- * none: nothing is normalised, and only A to Z have two cases.
+ * Does a text name a value, as a whole? A part of a longer name is not a mention, and neither is a doubtful case.
+ * Nothing is normalised, and only A to Z have two cases.
  */
 export const mentionFunctions: readonly ContractFunction[] = [
   {
@@ -35,7 +35,7 @@ export const mentionFunctions: readonly ContractFunction[] = [
 ];
 
 const letter = /[\p{L}\p{N}_]/u;
-/** What stands between words and in none of them. Zero-width and other format characters are not among them. */
+/** Characters between words. Zero-width and other format characters do not separate words. */
 const gap = /^[\p{Zs}\t\n\r\p{Sc}()[\]{}<>"'`‘’“”„«»;=#|*]$/u;
 const digit = /^[0-9]$/;
 
@@ -61,8 +61,8 @@ function mentionsAmount(text: string, amount: Exact): boolean {
 }
 
 /**
- * Digits that a reader may take for another number: `1.200` (a fraction, or more than a thousand?) and groups of three
- * beside others (`2 200`, `2'200`).
+ * Digits that a reader may read as another number: `1.200` (a fraction, or more than a thousand?) and adjacent groups
+ * of three digits (`2 200`, `2'200`).
  */
 function isDoubtful(text: string, from: number, to: number): boolean {
   if (/^[1-9][0-9]{0,2}\.[0-9]{3}$/.test(text.slice(from, to))) return true;
@@ -82,7 +82,7 @@ function beginsAt(text: string, at: number): boolean {
   return !(digit.test(characterBefore(text, at - 1)) && digit.test(characterAt(text, at)));
 }
 
-/** Does a name that ends here end a word? A full stop ends it where a gap follows, not where a longer name goes on. */
+/** Does a name that ends here end a word? A full stop ends it if a gap follows, but not if a longer name continues. */
 function endsAt(text: string, at: number): boolean {
   const after = characterAt(text, at);
   if (after === "" || gap.test(after)) return true;

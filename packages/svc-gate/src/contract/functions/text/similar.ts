@@ -6,7 +6,7 @@ import { skeleton } from "./look-alikes.ts";
 
 const lengthMax = 256;
 
-/** What is nearly, but not, what is listed. */
+/** Texts that are similar, but not equal, to a listed text. */
 export const similarFunctions: readonly ContractFunction[] = [
   {
     name: "similar",
@@ -35,7 +35,10 @@ function isSimilar(text: string, list: readonly Value[]): boolean {
   });
 }
 
-/** A step is about half a microsecond. Folding takes long for what unfolds to many letters, comparing for what is near. */
+/**
+ * A step is about half a microsecond. Folding is slow for texts that expand to many letters, comparing for similar
+ * texts.
+ */
 function costOfSimilar(text: string, list: readonly Value[]): number {
   const own = costOfFolding(text);
   return list.reduce<number>((steps, item) => {
@@ -55,9 +58,9 @@ function isNear(a: readonly string[], b: readonly string[]): boolean {
 }
 
 /**
- * How many characters must be put in, taken out, replaced, or swapped with their neighbour (optimal string alignment);
- * more than `most` where it is more. Only the cells within `most` of the diagonal are worked out, row by row while one of
- * them is within it: three rows take turns, so what lies beside the cells of a row is set anew.
+ * The number of characters to insert, remove, replace, or swap with a neighbour (optimal string alignment); above
+ * `most` if it is larger. It only computes the cells within `most` of the diagonal, and stops after a row in which none
+ * is within `most`. Three rows are reused, so the cells next to a row's range are reset.
  */
 function distance(a: readonly string[], b: readonly string[], most: number): number {
   const far = most + 1;

@@ -4,7 +4,7 @@ import { EvaluationError } from "../../run/rational.ts";
 import { boolean, string } from "../../check/type.ts";
 import type { ContractFunction } from "../function.ts";
 
-/** What a text is made of. */
+/** The contents of a text. */
 export const textFunctions: readonly ContractFunction[] = [
   {
     name: "startsWith",
