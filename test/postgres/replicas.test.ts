@@ -131,8 +131,7 @@ async function rowsOf(owner: string): Promise<readonly KeptRow[]> {
   return asOwner(owner, "SELECT seq::int AS seq, leaf FROM svc_gate.receipts ORDER BY seq");
 }
 
-/** Acts as a server that was replaced by one with only the first row. */
-/** The ledger's state after its first row. */
+/** Removes all rows after the first, as if the server had been replaced by one that had only that row. */
 async function takeBack(owner: string, first: KeptRow | undefined): Promise<void> {
   const tree = new Frontier();
   tree.append(leafHash(first?.leaf ?? ""));
